@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Self
 
 from bench.marks import FOLDER, BodyTotals, ready_in, totals_in
-from interlock.workers.processes.bound import end_bound, start_bound
+from interlock.workers.processes.bound_process import end_bound, start_bound
 
 READY_S = 60.0
 STOP_S = 20.0

@@ -18,7 +18,7 @@ from pydantic import Field
 
 from interlock import CapabilityError, Failed, Level, Steps, Succeeded, capability
 from interlock.workers.files.atomic import locked, replace_bytes
-from interlock.workers.processes.group import run_command as run_program
+from interlock.workers.processes.process_group import run_command as run_program
 
 PAPERS = Path(__file__).parent / "papers"
 

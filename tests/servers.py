@@ -16,7 +16,7 @@ from typing import Any
 import redis
 
 from interlock.workers.gateways.server import LOOPBACK, EmbeddedServer, find_binary, free_port
-from interlock.workers.processes.bound import end_bound, start_bound
+from interlock.workers.processes.bound_process import end_bound, start_bound
 from tests.waiting import until
 
 SLOT_LAST = 16_383

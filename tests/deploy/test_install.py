@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from interlock.workers.gateways.server import EmbeddedServer
-from interlock.workers.processes.bound import end_bound, start_bound
+from interlock.workers.processes.bound_process import end_bound, start_bound
 from tests.waiting import until
 
 ROOT = Path(__file__).parents[2]

@@ -26,7 +26,7 @@ from interlock.workers.jobs.dependencies import unmet_dependencies
 from interlock.workers.jobs.file.file import read_graph
 from interlock.workers.jobs.graphs import Graphs, JobCommandError
 from interlock.workers.jobs.slots import acquire_slots
-from interlock.workers.jobs.view import STARVES, GraphView
+from interlock.workers.jobs.status import STARVES, GraphView
 from tests.kernel.store.kernel_at_a_fixed_time import START_US, Text
 from tests.races.in_process_worker import InProcessWorker, done
 from tests.races.test_job_slots import holders, job, queued_jobs, rest, states

@@ -17,7 +17,7 @@ import pytest
 
 from interlock.workers.client import Client
 from interlock.workers.gateways.server import EmbeddedServer
-from interlock.workers.processes.bound import end_bound, start_bound
+from interlock.workers.processes.bound_process import end_bound, start_bound
 from tests.end_to_end.threads.test_bad_input import misshapen
 from tests.fakes.proxy import FaultProxy
 from tests.waiting import until

@@ -15,7 +15,7 @@ import pytest
 
 from interlock.workers.config import environment_without_settings
 from interlock.workers.gateways.server import EmbeddedServer
-from interlock.workers.processes.bound import end_bound, start_bound
+from interlock.workers.processes.bound_process import end_bound, start_bound
 from tests.waiting import until
 from tests.workers.sixth_system import FILES, LINES
 

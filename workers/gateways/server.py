@@ -20,7 +20,7 @@ from typing import Self
 import redis
 
 from interlock.kernel.errors import StoreError
-from interlock.workers.processes.bound import end_bound, start_bound
+from interlock.workers.processes.bound_process import end_bound, start_bound
 
 LOOPBACK = "127.0.0.1"
 CONFIG_NAME = "server.conf"

@@ -20,10 +20,10 @@ from interlock.workers.engine.work import Outcome, Work
 from interlock.workers.gateways.capabilities.call import call_capability
 from interlock.workers.gateways.capabilities.registry import open_registry
 from interlock.workers.gateways.capabilities.result import Failed, SplitWork, Succeeded
-from interlock.workers.gateways.llm.ledger import Ledger
+from interlock.workers.gateways.llm.cost import Ledger
 from interlock.workers.gateways.llm.outcome import Unanswered
 from interlock.workers.jobs.brief import brief_of, write_brief
-from interlock.workers.jobs.command import LATE_REPLY_LENGTH_MAX, CommandRun
+from interlock.workers.jobs.command_run import LATE_REPLY_LENGTH_MAX, CommandRun
 from interlock.workers.jobs.limits import (
     GRAPH,
     LimitUsage,

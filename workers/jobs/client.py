@@ -8,13 +8,13 @@ from typing import Any, Literal
 from interlock.kernel.machines.jobs.job.names import RunUntil, State
 from interlock.kernel.record import Record
 from interlock.workers.client import Client, Submitted
-from interlock.workers.jobs.commands import at_gate
 from interlock.workers.jobs.drawing.drawing import mermaid, svg
 from interlock.workers.jobs.file.file import GraphFile
 from interlock.workers.jobs.file.writer import graph_text
 from interlock.workers.jobs.graphs import Created, Graphs
 from interlock.workers.jobs.reply import schemas
-from interlock.workers.jobs.view import GraphView
+from interlock.workers.jobs.status import GraphView
+from interlock.workers.jobs.verbs import at_gate
 
 Limits = Mapping[str, int]
 

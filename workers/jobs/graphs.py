@@ -26,9 +26,9 @@ from interlock.kernel.store.commands import Call, Warrant
 from interlock.workers.client import Client, Submitted
 from interlock.workers.engine.polling import polls
 from interlock.workers.jobs.admission import PAGE, GraphAdmission, dependencies_in, in_pages
-from interlock.workers.jobs.commands import VERBS, Verb, next_steps
 from interlock.workers.jobs.file.file import GraphFile, Step
 from interlock.workers.jobs.manifest import restore_manifest
+from interlock.workers.jobs.verbs import VERBS, Verb, next_steps
 
 # The fields that a job takes over from its graph, each with its default.
 INHERITED_DEFAULTS: Mapping[str, Any] = {"stewards": [], "on_cancel": "starve"}

@@ -16,8 +16,8 @@ from pydantic_ai import Agent, RunContext, ToolOutput
 from interlock.workers.config import Settings
 from interlock.workers.gateways.llm.answers import ClosedAnswer
 from interlock.workers.gateways.llm.blocks import blocks, new_marker
+from interlock.workers.gateways.llm.cost import Ledger
 from interlock.workers.gateways.llm.exchange import Exchange, ExchangeLimits
-from interlock.workers.gateways.llm.ledger import Ledger
 from interlock.workers.gateways.llm.model import MODEL_VARIABLE, is_embedded, open_exchange
 from interlock.workers.gateways.llm.outcome import Unanswered
 from interlock.workers.gateways.llm.retry import Sleep

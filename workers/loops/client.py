@@ -17,7 +17,7 @@ from interlock.workers.gateways.git.errors import Refusal, RefusedError
 from interlock.workers.gateways.git.repository import Repository
 from interlock.workers.loops.mailbox import Mailbox, UnknownAgentError
 from interlock.workers.loops.paths import AgentPaths, is_name, name_of
-from interlock.workers.loops.prompt import PromptLostError, read_prompt
+from interlock.workers.loops.session_prompt import PromptLostError, read_prompt
 
 PAGE = 500
 LIVES_MAX = 1_000

@@ -29,7 +29,7 @@ from interlock.workers.engine.work import Outcome, Work
 from interlock.workers.loops.launch_spec import SessionLaunchSpec
 from interlock.workers.loops.mailbox import Mailbox
 from interlock.workers.loops.paths import name_of
-from interlock.workers.loops.prompt import read_prompt
+from interlock.workers.loops.session_prompt import read_prompt
 from interlock.workers.processes.agent.process import AgentProcess, Exit, LogFiles, SpawnError
 from interlock.workers.supervision.launch import hand_over
 from interlock.workers.supervision.reports import (

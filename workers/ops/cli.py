@@ -16,8 +16,8 @@ from interlock.kernel.machines import MACHINES
 from interlock.workers.config import local_settings
 from interlock.workers.ops import demo as demonstration
 from interlock.workers.ops import screen
+from interlock.workers.ops.doctor import diagnose, verify_all
 from interlock.workers.ops.event_export import EventExport, export_to, instant_ms
-from interlock.workers.ops.inspection import diagnose, verify_all
 from interlock.workers.ops.outline import outline
 from interlock.workers.terminal.answer import (
     Actor,

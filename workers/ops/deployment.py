@@ -14,7 +14,7 @@ from interlock.kernel.machines import MACHINES
 from interlock.workers.config import PREFIX, Settings, SetupError, environment_without_settings
 from interlock.workers.engine.celery_app import SWEEPS_QUEUE, queue_of
 from interlock.workers.gateways.server import EmbeddedServer, free_port
-from interlock.workers.processes.bound import end_bound, start_bound
+from interlock.workers.processes.bound_process import end_bound, start_bound
 
 READY_S = 40.0
 STOP_S = 20.0

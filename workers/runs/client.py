@@ -31,7 +31,7 @@ from interlock.workers.runs.archive.importing import ImportResult, import_export
 from interlock.workers.runs.archive.inventory import is_known
 from interlock.workers.runs.archive.repair import repair_workspace
 from interlock.workers.runs.archive.validation import validate
-from interlock.workers.runs.checkpoints import (
+from interlock.workers.runs.checkpoint_list import (
     CheckpointError,
     RunCheckpoint,
     checkpoint_before,

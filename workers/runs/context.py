@@ -21,7 +21,7 @@ from interlock.workers.engine.heartbeat import Heartbeat
 from interlock.workers.engine.leases import claim_initial_lease
 from interlock.workers.engine.work import Work
 from interlock.workers.files.atomic import write_private
-from interlock.workers.gateways.git.shadow import Checkpoint, Shadow
+from interlock.workers.gateways.git.checkpoint_store import Checkpoint, CheckpointStore
 from interlock.workers.runs.paths import CodonPaths, RunPaths
 from interlock.workers.runs.plan.model import PlannedLoop, PlannedSentinel, RunPlan
 from interlock.workers.runs.sentinels.call import ModelAccess
@@ -40,7 +40,7 @@ class RunContext:
     plan: RunPlan
     workspace: Path
     paths: RunPaths
-    shadow: Shadow
+    checkpoint_store: CheckpointStore
 
     @property
     def branch(self) -> str:
@@ -49,7 +49,9 @@ class RunContext:
 
     def checkpoint(self, message: str) -> Checkpoint:
         """Take a checkpoint of the workspace. Raises GitError."""
-        return self.shadow.take(self.branch, message, parent=self.shadow.tip(self.branch))
+        return self.checkpoint_store.take(
+            self.branch, message, parent=self.checkpoint_store.tip(self.branch)
+        )
 
     def create_codon(self, start: NextCodon, paths: CodonPaths) -> Work:
         """Create the record of an execution, and return the work that holds its lease.

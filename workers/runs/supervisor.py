@@ -32,8 +32,8 @@ from interlock.workers.engine.heartbeat import Heartbeat
 from interlock.workers.engine.polling import polls
 from interlock.workers.engine.resources import Resources
 from interlock.workers.engine.work import Outcome, Work
+from interlock.workers.gateways.git.checkpoint_store import CheckpointStore
 from interlock.workers.gateways.git.errors import GitError
-from interlock.workers.gateways.git.shadow import Shadow
 from interlock.workers.runs.codon.execution import CodonExecution
 from interlock.workers.runs.codon.limits import BudgetUsage, exceeded_limit
 from interlock.workers.runs.context import RunContext
@@ -122,27 +122,27 @@ class RunSupervisor:
 
     def _open_context(self) -> RunContext:
         """Open the checkpoints, restore the one from which the run starts, take the initial one."""
-        shadow = Shadow.open(self.workspace)
+        checkpoint_store = CheckpointStore.open(self.workspace)
         context = RunContext(
             work=self.work,
             dispatch=self.dispatch,
             heartbeat=self.heartbeat,
             plan=self.plan,
-            workspace=shadow.root,
+            workspace=checkpoint_store.root,
             paths=self.paths,
-            shadow=shadow,
+            checkpoint_store=checkpoint_store,
         )
         # A branch of this name is of another store, or of a folder of which this one is a copy.
-        shadow.set_aside(context.branch)
+        checkpoint_store.rename_former_branch(context.branch)
         starting, rescued = self.work.record.data["starting"], {}
         if starting["kind"] == "continuation":
             sha = str(starting["source"]["checkpoint_sha"])
-            if starting["restores"] and shadow.differs(sha):
-                recovery = shadow.rescue()
+            if starting["restores"] and checkpoint_store.differs(sha):
+                recovery = checkpoint_store.rescue()
                 self.work.audit("rescued", {"branch": recovery.branch, "sha": recovery.sha})
                 rescued = {"rescued": recovery.sha}
-                shadow.restore(sha)
-            shadow.branch_from(context.branch, sha)
+                checkpoint_store.restore(sha)
+            checkpoint_store.branch_from(context.branch, sha)
         taken = context.checkpoint(f"initial [{self.paths.id}]")
         left_out = [_storable(name) for name in taken.left_out[:LEFT_OUT_MAX]]
         payload = {"sha": taken.sha, "left_out": left_out, **rescued}

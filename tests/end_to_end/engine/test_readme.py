@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from interlock.workers.processes.bound import end_bound, start_bound
+from interlock.workers.processes.bound_process import end_bound, start_bound
 from tests.end_to_end.conftest import NewDeployment
 from tests.end_to_end.deployment import ROOT, Deployment
 

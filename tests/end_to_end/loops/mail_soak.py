@@ -28,7 +28,7 @@ from interlock.kernel.store.inboxes import MAILS_MAX, Mail, position
 from interlock.kernel.store.scripts import read
 from interlock.workers.loops.client import Loops
 from interlock.workers.loops.paths import AgentPaths
-from interlock.workers.loops.prompt import read_prompt
+from interlock.workers.loops.session_prompt import read_prompt
 from interlock.workers.processes.agent.containment import LABEL_VARIABLE
 from tests.end_to_end.deployment import Deployment, overlaps
 from tests.end_to_end.tasks.coding import make_repository

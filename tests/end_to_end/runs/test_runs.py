@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from interlock.kernel.record import Record
-from interlock.workers.runs.checkpoints import CheckpointError
+from interlock.workers.runs.checkpoint_list import CheckpointError
 from interlock.workers.runs.start import RunRefusedError
 from tests.end_to_end.runs.workspaces import NewWorkspace, RunWorkspace, each_state
 from tests.end_to_end.tasks.coding import git

@@ -13,10 +13,10 @@ from interlock.kernel.record import Record
 from interlock.workers.client import Client
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.jobs.admission import CycleError, UnknownDependencyError
-from interlock.workers.jobs.commands import VERBS, at_gate
 from interlock.workers.jobs.file.file import GraphFile, read_graph
 from interlock.workers.jobs.graphs import Graphs, JobCommandError
-from interlock.workers.jobs.view import GraphView
+from interlock.workers.jobs.status import GraphView
+from interlock.workers.jobs.verbs import VERBS, at_gate
 from tests.races.in_process_worker import InProcessWorker
 
 NewWorker = Callable[[], InProcessWorker]

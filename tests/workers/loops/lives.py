@@ -12,7 +12,7 @@ from interlock.workers.engine.work import Outcome, Work
 from interlock.workers.loops.client import Loops
 from interlock.workers.loops.mailbox import Mailbox
 from interlock.workers.loops.paths import AgentPaths, name_of
-from interlock.workers.loops.prompt import store_prompt
+from interlock.workers.loops.session_prompt import store_prompt
 from tests.races.in_process_worker import InProcessWorker
 
 

@@ -22,7 +22,7 @@ from interlock.kernel.table import Terminal
 from interlock.workers.client import Client
 from interlock.workers.config import Settings
 from interlock.workers.gateways.server import EmbeddedServer
-from interlock.workers.ops.inspection import verify_all
+from interlock.workers.ops.doctor import verify_all
 from tests.processes import marked
 from tests.waiting import until
 

@@ -13,7 +13,7 @@ from interlock.workers.config import Settings
 from interlock.workers.gateways.server import free_port
 from interlock.workers.ops import deployment
 from interlock.workers.ops.deployment import Deployment, DeploymentError
-from interlock.workers.processes.bound import start_bound
+from interlock.workers.processes.bound_process import start_bound
 from tests.end_to_end.deployment import thread
 from tests.processes import is_alive
 from tests.waiting import until

@@ -16,7 +16,7 @@ from interlock.kernel.machines.runs.translation import branch_of
 from interlock.kernel.record import Record
 from interlock.kernel.store.scripts import read
 from interlock.workers.engine.dispatch import Dispatch
-from interlock.workers.gateways.git.shadow import Shadow
+from interlock.workers.gateways.git.checkpoint_store import CheckpointStore
 from interlock.workers.runs.archive.findings import Validation
 from interlock.workers.runs.client import Runs
 from interlock.workers.runs.start import RunSetup, open_workspace, start_run, workspace_id
@@ -45,12 +45,14 @@ def make_checkpointed_folder(folder: Path) -> CheckpointedFolder:
     """Make that folder."""
     folder.mkdir()
     (folder / "rows.csv").write_text("1,2\n")
-    shadow = Shadow.open(folder)
+    checkpoint_store = CheckpointStore.open(folder)
     for branch in BRANCHES:
         parent: str | None = None
         for name in CHECKPOINTS:
-            parent = shadow.take(branch, f"{branch} {name}", parent=parent).sha
-    return CheckpointedFolder(folder, {run: shadow.history(run)[::-1] for run in BRANCHES})
+            parent = checkpoint_store.take(branch, f"{branch} {name}", parent=parent).sha
+    return CheckpointedFolder(
+        folder, {run: checkpoint_store.history(run)[::-1] for run in BRANCHES}
+    )
 
 
 class StoredWorkspace:
@@ -72,8 +74,8 @@ class StoredWorkspace:
         self.open()
 
     @cached_property
-    def shadow(self) -> Shadow:
-        return Shadow.open(self.folder)
+    def checkpoint_store(self) -> CheckpointStore:
+        return CheckpointStore.open(self.folder)
 
     @property
     def dispatch(self) -> Dispatch:

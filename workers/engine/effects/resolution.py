@@ -5,7 +5,7 @@ from __future__ import annotations
 from interlock.kernel.record import Record
 from interlock.workers.engine.card import card_of
 from interlock.workers.engine.work import Work
-from interlock.workers.gateways.cards import open_surfaces
+from interlock.workers.gateways.card_delivery import open_surfaces
 
 
 def resolution(work: Work) -> None:

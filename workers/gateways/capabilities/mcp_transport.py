@@ -17,7 +17,7 @@ from mcp.client.stdio import get_default_environment
 from mcp.shared.message import SessionMessage
 from mcp_types import jsonrpc_message_adapter
 
-from interlock.workers.processes.group import Tail, process_group, text_of
+from interlock.workers.processes.process_group import Tail, process_group, text_of
 from interlock.workers.text import sentence
 
 GOODBYE_S = 0.3

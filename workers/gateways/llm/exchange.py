@@ -22,8 +22,8 @@ from pydantic_ai.models import Model as Client
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.usage import UsageLimits
 
-from interlock.workers.gateways.llm.ledger import Bound, Ledger, Price
-from interlock.workers.gateways.llm.metered import Metered, refuse_absurd_usage
+from interlock.workers.gateways.llm.cost import Bound, Ledger, Price
+from interlock.workers.gateways.llm.metered_model import Metered, refuse_absurd_usage
 from interlock.workers.gateways.llm.outcome import FailureCode, Unanswered
 from interlock.workers.gateways.llm.retry import Sleep, is_timeout, retrying
 from interlock.workers.text import sentence

@@ -11,7 +11,7 @@ from interlock.workers.gateways.git.repository import Repository
 from interlock.workers.gateways.git.worktree import Worktree, git_in
 from interlock.workers.loops.mailbox import Mailbox
 from interlock.workers.loops.paths import AgentPaths, prepare_worktree
-from interlock.workers.loops.prompt import WorktreeSummary, compose_prompt, store_prompt
+from interlock.workers.loops.session_prompt import WorktreeSummary, compose_prompt, store_prompt
 
 MAILS_MAX = 200  # in one prompt: so many in their order, and so many urgent ones
 COMMITS = 8

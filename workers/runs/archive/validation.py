@@ -15,9 +15,9 @@ from interlock.kernel.machines.runs.run.table import SELF as RUN
 from interlock.kernel.machines.runs.translation import branch_of
 from interlock.kernel.restoration import HOLDER
 from interlock.workers.engine.dispatch import Dispatch
+from interlock.workers.gateways.git.checkpoint_files import CheckpointStoreError
+from interlock.workers.gateways.git.checkpoint_store import CheckpointStore
 from interlock.workers.gateways.git.errors import GitError
-from interlock.workers.gateways.git.shadow import Shadow
-from interlock.workers.gateways.git.shadow_tree import ShadowError
 from interlock.workers.runs.archive.archive import Archive
 from interlock.workers.runs.archive.consistency import (
     checkpoint_shas,
@@ -62,12 +62,12 @@ def checkpoints_missing(archive: Archive, folder: Path) -> Iterator[Finding]:
         yield Finding(kind, archive.workspace, message)
         return
     try:
-        shadow = Shadow.open(folder)
+        checkpoint_store = CheckpointStore.open(folder)
         # Each check starts a git process: one for a run's branch, one for each sha not found there.
         branches = (branch_of(archived.record.id) for archived in archive.runs)
-        known = {sha for branch in branches for sha in shadow.history(branch)}
-        missing = [sha for sha in named if sha not in known and not shadow.has(sha)]
-    except (ShadowError, GitError) as refusal:
+        known = {sha for branch in branches for sha in checkpoint_store.history(branch)}
+        missing = [sha for sha in named if sha not in known and not checkpoint_store.has(sha)]
+    except (CheckpointStoreError, GitError) as refusal:
         yield Finding(kind, archive.workspace, str(refusal))
         return
     for sha in missing:

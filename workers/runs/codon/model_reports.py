@@ -10,7 +10,7 @@ from dataclasses import asdict
 from pydantic_ai.messages import ModelResponse
 from pydantic_ai.usage import RequestUsage
 
-from interlock.workers.gateways.llm.ledger import Bound, Ledger
+from interlock.workers.gateways.llm.cost import Bound, Ledger
 from interlock.workers.specs.json_line import as_line
 from interlock.workers.supervision.reports import WAIT_S_MAX
 from interlock.workers.supervision.session_reports import SessionTokens, plain_text

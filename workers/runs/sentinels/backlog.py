@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 
-from interlock.workers.runs.sentinels.call_strategy import Batch
+from interlock.workers.runs.sentinels.call_timing import Batch
 
 CALLS_MAX = 1_000
 MERGED_EVENTS_MAX = 10_000

@@ -17,8 +17,8 @@ from typing import Protocol, TypeAlias
 
 from interlock.kernel.errors import KernelError
 from interlock.workers.processes.agent.output import PendingLines
-from interlock.workers.processes.group import ProcessGroup, Tail, process_group, text_of
-from interlock.workers.runs.sentinels.call_strategy import Batch
+from interlock.workers.processes.process_group import ProcessGroup, Tail, process_group, text_of
+from interlock.workers.runs.sentinels.call_timing import Batch
 from interlock.workers.supervision.command import CommandError, check_command
 from interlock.workers.supervision.reports import TokensUsed, parse_line
 from interlock.workers.text import sentence

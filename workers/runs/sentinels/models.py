@@ -6,8 +6,8 @@ from secrets import token_hex
 
 from pydantic_ai import Agent, RunContext
 
+from interlock.workers.gateways.llm.cost import Ledger
 from interlock.workers.gateways.llm.exchange import Exchange, ExchangeLimits
-from interlock.workers.gateways.llm.ledger import Ledger
 from interlock.workers.gateways.llm.model import is_embedded, open_exchange
 from interlock.workers.gateways.llm.outcome import ConfigurationError, Unanswered
 from interlock.workers.gateways.llm.retry import Sleep

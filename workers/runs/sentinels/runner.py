@@ -17,7 +17,7 @@ from interlock.workers.runs.sentinels.call import (
     SentinelCall,
     SentinelCallError,
 )
-from interlock.workers.runs.sentinels.call_strategy import Batch, PendingEvents
+from interlock.workers.runs.sentinels.call_timing import Batch, PendingEvents
 from interlock.workers.runs.sentinels.journal import Journal, Remark
 from interlock.workers.runs.sentinels.specification import SentinelSpecification
 from interlock.workers.runs.sentinels.trigger import SentinelEvent

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from interlock.workers.runs.plan.model import PlannedSentinel, PlannedStrategy
-from interlock.workers.runs.sentinels.call_strategy import BatchingKind, BatchingStrategy
+from interlock.workers.runs.sentinels.call_timing import BatchingKind, BatchingStrategy
 from interlock.workers.runs.sentinels.trigger import SentinelTrigger
 from interlock.workers.specs.json_line import NAME_LENGTH_MAX
 

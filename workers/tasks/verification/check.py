@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from interlock.workers.files.folder import FolderError, UntrustedFolder
-from interlock.workers.processes.group import Tail, process_group
+from interlock.workers.processes.process_group import Tail, process_group
 from interlock.workers.tasks.verification.model_verdict import (
     AskModel,
     ModelVerdict,

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Self
 
 from interlock.workers.engine.work import Outcome, Work
-from interlock.workers.gateways.llm.ledger import Ledger
+from interlock.workers.gateways.llm.cost import Ledger
 from interlock.workers.gateways.llm.outcome import Unanswered
 from interlock.workers.tasks.verification.judge_model import (
     Inquiry,

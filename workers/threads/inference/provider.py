@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from pydantic_ai import Agent, ModelRetry, RunContext, ToolOutput
 
 from interlock.kernel.scales import Tier
+from interlock.workers.gateways.llm.cost import Bound, Ledger
 from interlock.workers.gateways.llm.exchange import Exchange
-from interlock.workers.gateways.llm.ledger import Bound, Ledger
 from interlock.workers.gateways.llm.outcome import FailureCode, TokenUsage, Unanswered
 from interlock.workers.threads.inference.answer import ANSWERS, ModelAnswer, fault_of, proposals
 from interlock.workers.threads.inference.outcome import Answered, InferenceOutcome

@@ -20,7 +20,7 @@ from interlock.workers.gateways.capabilities.capability import (
     capability,
 )
 from interlock.workers.gateways.capabilities.result import Failed, Result, Succeeded
-from interlock.workers.processes.group import run_command
+from interlock.workers.processes.process_group import run_command
 
 LOW = capability(idempotent=True, irreversibility=Level.LOW, deadline_s=5)
 

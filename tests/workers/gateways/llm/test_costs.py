@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from interlock.workers.gateways.llm.ledger import micro
+from interlock.workers.gateways.llm.cost import micro
 from interlock.workers.gateways.llm.outcome import TokenUsage, Unanswered
 from interlock.workers.threads.inference.outcome import Answered
 from interlock.workers.threads.inference.question import PROMPT_VERSION, Target

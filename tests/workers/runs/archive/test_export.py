@@ -281,7 +281,7 @@ def test_an_export_has_the_same_findings_as_a_store(workspace: StoredWorkspace) 
     file = export(workspace)
     assert workspace.runs.validate_export(file, workspace.folder).valid
 
-    (workspace.shadow.store / "refs/heads/run-1").unlink()
+    (workspace.checkpoint_store.store / "refs/heads/run-1").unlink()
     found = workspace.runs.validate_export(file, workspace.folder)
     assert {one.type for one in found.errors} == {Fault.MISSING_CHECKPOINT}
     assert workspace.runs.validate_export(file).valid, (

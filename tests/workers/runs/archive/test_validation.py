@@ -255,8 +255,8 @@ def test_a_checkpoint_that_no_branch_leads_to_is_missing(workspace: StoredWorksp
     first, second = workspace.completed_run(), workspace.completed_run()
     gone = workspace.world.record(f"{second}/1").data["completion_checkpoint"]
     initial = workspace.world.record(second).data["initial_checkpoint"]
-    workspace.shadow.git.run("update-ref", "refs/heads/run-2", initial)
-    assert workspace.shadow.has(initial)
+    workspace.checkpoint_store.git.run("update-ref", "refs/heads/run-2", initial)
+    assert workspace.checkpoint_store.has(initial)
 
     finding = only(workspace)
 
@@ -269,14 +269,14 @@ def test_checkpoints_that_are_gone_or_cannot_be_read_are_no_empty_store(
     workspace: StoredWorkspace,
 ) -> None:
     workspace.completed_run()
-    (workspace.shadow.store / "refs/heads/run-1").write_text("torn")
+    (workspace.checkpoint_store.store / "refs/heads/run-1").write_text("torn")
     assert only(workspace).type is Fault.MISSING_CHECKPOINT
 
-    shutil.rmtree(workspace.shadow.store)
+    shutil.rmtree(workspace.checkpoint_store.store)
     finding = only(workspace)
     assert finding.type is Fault.MISSING_CHECKPOINT
     assert "is no folder" in finding.message
-    assert not workspace.shadow.store.exists(), "validation did not create it"
+    assert not workspace.checkpoint_store.store.exists(), "validation did not create it"
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from typing import Any
 from interlock.kernel.machines.runs.values import SentinelState
 from interlock.workers.config import environment_without_settings
 from interlock.workers.runs.sentinels.call import ModelAccess
-from interlock.workers.runs.sentinels.call_strategy import BatchingKind, BatchingStrategy
+from interlock.workers.runs.sentinels.call_timing import BatchingKind, BatchingStrategy
 from interlock.workers.runs.sentinels.host import SentinelHost
 from interlock.workers.runs.sentinels.specification import SentinelSpecification
 from interlock.workers.runs.sentinels.trigger import SentinelEvent, SentinelTrigger

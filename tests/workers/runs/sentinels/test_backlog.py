@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interlock.workers.runs.sentinels.backlog import CALLS_MAX, MERGED_EVENTS_MAX, Backlog
-from interlock.workers.runs.sentinels.call_strategy import Batch
+from interlock.workers.runs.sentinels.call_timing import Batch
 from interlock.workers.runs.sentinels.trigger import SentinelEvent
 
 

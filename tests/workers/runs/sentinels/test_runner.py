@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from interlock.kernel.machines.runs.values import UnloadReason
 from interlock.workers.runs.sentinels.call import BookCost
-from interlock.workers.runs.sentinels.call_strategy import Batch
+from interlock.workers.runs.sentinels.call_timing import Batch
 from interlock.workers.runs.sentinels.journal import REMARKS_MAX, Journal, Remark
 from interlock.workers.runs.sentinels.runner import SentinelRunner
 from interlock.workers.runs.sentinels.trigger import SentinelEvent

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from interlock.workers.runs.plan.model import PlannedSentinel
-from interlock.workers.runs.sentinels.call_strategy import BatchingKind, BatchingStrategy
+from interlock.workers.runs.sentinels.call_timing import BatchingKind, BatchingStrategy
 from interlock.workers.runs.sentinels.specification import SentinelSpecification
 from interlock.workers.runs.sentinels.trigger import SentinelTrigger
 

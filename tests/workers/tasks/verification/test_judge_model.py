@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from interlock.workers.gateways.llm.cost import Ledger
 from interlock.workers.gateways.llm.exchange import PROVIDER_TEXT_MAX
-from interlock.workers.gateways.llm.ledger import Ledger
 from interlock.workers.gateways.llm.outcome import (
     ConfigurationError,
     FailureCode,

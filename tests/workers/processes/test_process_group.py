@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from interlock.workers.processes.group import OUTPUT_BYTES_MAX, process_group, run_command
+from interlock.workers.processes.process_group import OUTPUT_BYTES_MAX, process_group, run_command
 
 
 def alive(pid: int) -> bool:

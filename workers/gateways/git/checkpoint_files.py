@@ -32,7 +32,7 @@ _FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
-class ShadowError(GitError):
+class CheckpointStoreError(GitError):
     """A checkpoint cannot be taken, read or restored. Do what the message says, then repeat."""
 
 
@@ -152,7 +152,7 @@ class HashCache:
 
 
 def list_root(opened: OpenedRoot) -> Listing:
-    """Return all paths of a workspace, without those of git and Interlock. Raises ShadowError."""
+    """Return all paths but those of git and Interlock. Raises CheckpointStoreError."""
     listing = Listing()
     waiting = [b""]
     while waiting:
@@ -166,12 +166,14 @@ def list_root(opened: OpenedRoot) -> Listing:
                     _sort_in(listing, waiting, entry, path)
         except (FileNotFoundError, NotADirectoryError):
             if not path:
-                raise ShadowError(f"the folder {opened.root} is not there; make it again") from None
+                raise CheckpointStoreError(
+                    f"the folder {opened.root} is not there; make it again"
+                ) from None
     return listing
 
 
 def hash_entries(opened: OpenedRoot, listing: Listing, cache: HashCache) -> dict[bytes, TreeEntry]:
-    """Return the entry at each path that still exists. Raises ShadowError."""
+    """Return the entry at each path that still exists. Raises CheckpointStoreError."""
     entries = {path: TreeEntry(EntryKind.FOLDER) for path in listing.folders}
     for path in listing.files:
         if entry := read_entry(opened, path, cache=cache):
@@ -188,7 +190,7 @@ def read_entry(
 ) -> TreeEntry | None:
     """Return a file or link with its hash, and copy its content; None if it is gone.
 
-    Without a copy, a file that may not be read has an empty hash. Raises ShadowError.
+    Without a copy, a file that may not be read has an empty hash. Raises CheckpointStoreError.
     """
     outer, _, name = path.rpartition(b"/")
     gone = False
@@ -202,14 +204,14 @@ def read_entry(
             gone = True
         except _ChangedError:
             gone = False
-        except ShadowError as error:
+        except CheckpointStoreError as error:
             if into is None and isinstance(error.__cause__, PermissionError):
                 return TreeEntry(EntryKind.FILE)
             raise
     if gone:
         return None
     where = shown(opened, path)
-    raise ShadowError(
+    raise CheckpointStoreError(
         f"{where} changes whenever it is read; stop the program that writes to it, then repeat"
     )
 
@@ -332,7 +334,7 @@ def _stamp(state: os.stat_result) -> Stamp:
 
 @contextmanager
 def _errors_named(opened: OpenedRoot, path: bytes) -> Iterator[None]:
-    """Turn an error of the system into a ShadowError with the path, unless the file is gone."""
+    """Turn an OSError into a CheckpointStoreError with the path, unless the file is gone."""
     try:
         yield
     except (FileNotFoundError, NotADirectoryError):
@@ -343,7 +345,7 @@ def _errors_named(opened: OpenedRoot, path: bytes) -> Iterator[None]:
             raise NotADirectoryError from error
         remedy = "give the user that runs this the right to read it, or move it away"
         problem = f"{shown(opened, path)} cannot be read ({error.strerror})"
-        raise ShadowError(f"{problem}; {remedy}") from error
+        raise CheckpointStoreError(f"{problem}; {remedy}") from error
 
 
 def shown(opened: OpenedRoot, path: bytes) -> str:

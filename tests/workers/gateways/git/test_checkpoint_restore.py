@@ -12,19 +12,19 @@ from pathlib import Path
 
 import pytest
 
-from interlock.workers.gateways.git import shadow_restore, shadow_tree
-from interlock.workers.gateways.git.errors import FailedError
-from interlock.workers.gateways.git.shadow import (
-    Shadow,
-)
-from interlock.workers.gateways.git.shadow_tree import (
+from interlock.workers.gateways.git import checkpoint_files, checkpoint_restore
+from interlock.workers.gateways.git.checkpoint_files import (
+    CheckpointStoreError,
     EntryKind,
     OpenedRoot,
-    ShadowError,
     read_entry,
 )
+from interlock.workers.gateways.git.checkpoint_store import (
+    CheckpointStore,
+)
+from interlock.workers.gateways.git.errors import FailedError
 from tests.workers.gateways.git.scene import git, work_of_the_user
-from tests.workers.gateways.git.shadow_scene import contents, put, remove, take
+from tests.workers.gateways.git.workspace_files import contents, put, remove, take
 
 Instead = Callable[[str], Path]
 NAMES = [
@@ -94,24 +94,24 @@ def test_whatever_becomes_of_a_workspace_a_restore_brings_it_back_byte_for_byte(
 ) -> None:
     chance = random.Random(seed)
     outside = put(place.parent, "outside/kept", b"kept")
-    shadow = Shadow.open(place)
+    checkpoint_store = CheckpointStore.open(place)
     for name in (b"x", b"y", b"z"):
         (folder := place / os.fsdecode(name)).mkdir()
         grow(chance, folder, 3)
     put(place, ".gitattributes", b"* text eol=crlf filter=upper ident working-tree-encoding=UTF-16")
     put(place, ".gitignore", b"*\n")
     put(place, "nested/.git/HEAD", b"ref: refs/heads/main\n")
-    first, then = take(shadow), contents(place)
-    assert not shadow.differs(first)
+    first, then = take(checkpoint_store), contents(place)
+    assert not checkpoint_store.differs(first)
 
     spoil(chance, place)
-    second, now = take(shadow), contents(place)
+    second, now = take(checkpoint_store), contents(place)
     assert then != now
-    assert shadow.differs(first)
-    shadow.restore(first)
+    assert checkpoint_store.differs(first)
+    checkpoint_store.restore(first)
     assert contents(place) == then
-    assert not shadow.differs(first)
-    shadow.restore(second)
+    assert not checkpoint_store.differs(first)
+    checkpoint_store.restore(second)
     assert contents(place) == now
 
     assert outside.read_bytes() == b"kept"
@@ -120,12 +120,12 @@ def test_whatever_becomes_of_a_workspace_a_restore_brings_it_back_byte_for_byte(
 
 def test_an_empty_folder_is_kept_and_one_that_was_not_there_goes(place: Path) -> None:
     (place / "a/b/c").mkdir(parents=True)
-    shadow = Shadow.open(place)
-    sha = take(shadow)
+    checkpoint_store = CheckpointStore.open(place)
+    sha = take(checkpoint_store)
 
     shutil.rmtree(place / "a")
     put(place, "d/e/f/file")
-    shadow.restore(sha)
+    checkpoint_store.restore(sha)
 
     assert sorted(contents(place)) == [b"a", b"a/b", b"a/b/c"]
 
@@ -133,16 +133,16 @@ def test_an_empty_folder_is_kept_and_one_that_was_not_there_goes(place: Path) ->
 def test_a_link_is_kept_as_a_link_and_nothing_behind_it_is_changed(place: Path) -> None:
     outside = put(place.parent, "outside/file", b"theirs")
     put(place, "data/file", b"ours")
-    shadow = Shadow.open(place)
-    sha = take(shadow)
+    checkpoint_store = CheckpointStore.open(place)
+    sha = take(checkpoint_store)
 
     shutil.rmtree(place / "data")
     (place / "data").symlink_to(outside.parent)
-    linked = take(shadow)
-    shadow.restore(sha)
+    linked = take(checkpoint_store)
+    checkpoint_store.restore(sha)
     assert (place / "data/file").read_bytes() == b"ours"
     assert not (place / "data").is_symlink()
-    shadow.restore(linked)
+    checkpoint_store.restore(linked)
 
     assert (place / "data").readlink() == outside.parent
     assert outside.read_bytes() == b"theirs"
@@ -152,12 +152,12 @@ def test_an_unchanged_file_is_left_alone_and_a_changed_one_keeps_who_may_read_it
     place: Path,
 ) -> None:
     same, secret = put(place, "same", b"s"), put(place, "secret", b"old", 0o600)
-    shadow = Shadow.open(place)
-    sha = take(shadow)
+    checkpoint_store = CheckpointStore.open(place)
+    sha = take(checkpoint_store)
     before = same.stat()
 
     secret.write_bytes(b"new")
-    shadow.restore(sha)
+    checkpoint_store.restore(sha)
 
     assert (same.stat().st_ino, same.stat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
     assert secret.read_bytes() == b"old"
@@ -167,12 +167,12 @@ def test_an_unchanged_file_is_left_alone_and_a_changed_one_keeps_who_may_read_it
 def test_a_file_with_two_names_is_replaced_and_not_written_through(place: Path) -> None:
     outside = put(place.parent, "outside", b"now")
     put(place, "file", b"then")
-    shadow = Shadow.open(place)
-    sha = take(shadow)
+    checkpoint_store = CheckpointStore.open(place)
+    sha = take(checkpoint_store)
 
     (place / "file").unlink()
     (place / "file").hardlink_to(outside)
-    shadow.restore(sha)
+    checkpoint_store.restore(sha)
 
     assert (place / "file").read_bytes() == b"then"
     assert outside.read_bytes() == b"now"
@@ -182,34 +182,34 @@ def test_fifos_and_sockets_are_left_out_named_and_left_standing_unless_in_the_wa
     place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put(place, "file", b"x")
-    shadow = Shadow.open(place)
-    plain = take(shadow)
+    checkpoint_store = CheckpointStore.open(place)
+    plain = take(checkpoint_store)
     os.mkfifo(place / "fifo")
     (place / "sub").mkdir()
     monkeypatch.chdir(place / "sub")
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind("socket")
 
-    taken = shadow.take("run", "m", parent=plain)
+    taken = checkpoint_store.take("run", "m", parent=plain)
     assert taken.left_out == ("fifo", "sub/socket")
-    assert not shadow.differs(taken.sha)
-    shadow.restore(taken.sha)
+    assert not checkpoint_store.differs(taken.sha)
+    checkpoint_store.restore(taken.sha)
     assert contents(place)[b"sub/socket"] == ("special", b"")
 
     (place / "file").unlink()
     os.mkfifo(place / "file")
-    shadow.restore(plain)
+    checkpoint_store.restore(plain)
     assert contents(place) == {b"fifo": ("special", b""), b"file": ("file", b"x")}
 
 
 def test_a_write_protected_folder_is_restored_too(place: Path) -> None:
     folder = put(place, "cache/module", b"then").parent
-    shadow = Shadow.open(place)
-    sha = take(shadow)
+    checkpoint_store = CheckpointStore.open(place)
+    sha = take(checkpoint_store)
     (folder / "module").write_bytes(b"now")
     folder.chmod(0o500)
 
-    shadow.restore(sha)
+    checkpoint_store.restore(sha)
 
     assert (folder / "module").read_bytes() == b"then"
     assert folder.stat().st_mode & 0o700 == 0o700
@@ -223,12 +223,12 @@ def test_a_user_s_repository_keeps_its_index_head_and_status(root: Path) -> None
     status = git(root, "status", "--porcelain=v2", "--branch", "--ignored")
     own = {path: path.read_bytes() for path in (root / ".git").rglob("*") if path.is_file()}
 
-    shadow = Shadow.open(root)
-    sha = take(shadow)
+    checkpoint_store = CheckpointStore.open(root)
+    sha = take(checkpoint_store)
     assert {p: p.read_bytes() for p in (root / ".git").rglob("*") if p.is_file()} == own
     put(root, "more", b"m")
     (root / "secret.env").unlink()
-    shadow.restore(sha)
+    checkpoint_store.restore(sha)
 
     assert {p: p.read_bytes() for p in (root / ".git").rglob("*") if p.is_file()} == own
     after = git(root, "status", "--porcelain=v2", "--branch", "--ignored")
@@ -263,17 +263,17 @@ def test_nothing_of_the_user_s_configuration_or_environment_counts(
     put(place, "plain", b"lower\n")
     put(place, ".gitattributes", b"* filter=upper text eol=crlf\n")
 
-    shadow = Shadow.open(place)
-    sha = take(shadow)
+    checkpoint_store = CheckpointStore.open(place)
+    sha = take(checkpoint_store)
     remove(place / "text")
     remove(place / "plain")
-    shadow.restore(sha)
+    checkpoint_store.restore(sha)
 
     assert (place / "text").read_bytes() == b"lower\nand\r\nmixed\n"
     assert (place / "plain").read_bytes() == b"lower\n"
     assert not marker.exists()
     assert sorted(home.rglob("*")) == before
-    author = shadow.git.line("log", "-1", "--format=%an %cn", sha)
+    author = checkpoint_store.git.line("log", "-1", "--format=%an %cn", sha)
     assert author == "Interlock Interlock"
 
 
@@ -282,52 +282,52 @@ def test_a_nested_repository_keeps_its_git_folder_and_gets_its_files_back(place:
     git(place / "sub", "init", "-q", "-b", "main")
     put(place, "sub/file", b"then")
     put(place, "deep/er/.git", b"gitdir: elsewhere\n")
-    shadow = Shadow.open(place)
-    sha = take(shadow)
+    checkpoint_store = CheckpointStore.open(place)
+    sha = take(checkpoint_store)
     put(place, "sub/file", b"now")
     put(place, "new/repository/.git/HEAD", b"ref\n")
     put(place, "new/repository/file", b"new")
-    assert b".git" not in shadow.git.run("ls-tree", "-r", "-t", "--name-only", sha).output
+    assert b".git" not in checkpoint_store.git.run("ls-tree", "-r", "-t", "--name-only", sha).output
 
-    shadow.restore(sha)
+    checkpoint_store.restore(sha)
 
     assert (place / "sub/file").read_bytes() == b"then"
     assert (place / "sub/.git/HEAD").is_file()
     assert (place / "deep/er/.git").read_bytes() == b"gitdir: elsewhere\n"
     assert (place / "new/repository/.git/HEAD").is_file()
     assert not (place / "new/repository/file").exists()
-    assert not shadow.differs(sha), "what must stay is no difference"
+    assert not checkpoint_store.differs(sha), "what must stay is no difference"
 
 
 def test_a_repository_where_a_file_must_be_is_refused_before_anything_changes(place: Path) -> None:
     put(place, "a", b"then")
     put(place, "b", b"then")
-    shadow = Shadow.open(place)
-    sha = take(shadow)
+    checkpoint_store = CheckpointStore.open(place)
+    sha = take(checkpoint_store)
     put(place, "a", b"now")
     (place / "b").unlink()
     put(place, "b/.git/HEAD", b"ref\n")
 
-    with pytest.raises(ShadowError, match="'b' must become a file"):
-        shadow.restore(sha)
+    with pytest.raises(CheckpointStoreError, match="'b' must become a file"):
+        checkpoint_store.restore(sha)
 
     assert (place / "a").read_bytes() == b"now"
-    assert shadow.differs(sha)
+    assert checkpoint_store.differs(sha)
 
 
 def test_a_checkpoint_forged_to_write_elsewhere_is_refused(place: Path) -> None:
-    shadow = Shadow.open(place)
-    first = take(shadow)
-    blob = shadow.git.line("hash-object", "-w", "--stdin", stdin=b"evil")
+    checkpoint_store = CheckpointStore.open(place)
+    first = take(checkpoint_store)
+    blob = checkpoint_store.git.line("hash-object", "-w", "--stdin", stdin=b"evil")
     for name in (".git", "..", ".interlock"):
         given = f"100644 blob {blob}\tfile\n".encode()
-        inner = shadow.git.line("mktree", stdin=given)
-        outer = shadow.git.line("mktree", stdin=f"040000 tree {inner}\t{name}\n".encode())
-        sha = shadow.git.line("commit-tree", "-p", first, outer, stdin=b"m\n")
-        shadow.git.run("update-ref", "refs/heads/forged", sha)
+        inner = checkpoint_store.git.line("mktree", stdin=given)
+        outer = checkpoint_store.git.line("mktree", stdin=f"040000 tree {inner}\t{name}\n".encode())
+        sha = checkpoint_store.git.line("commit-tree", "-p", first, outer, stdin=b"m\n")
+        checkpoint_store.git.run("update-ref", "refs/heads/forged", sha)
 
-        with pytest.raises(ShadowError, match="which Interlock never saves"):
-            shadow.restore(sha)
+        with pytest.raises(CheckpointStoreError, match="which Interlock never saves"):
+            checkpoint_store.restore(sha)
 
 
 # --- interruptions ---
@@ -338,13 +338,13 @@ def test_an_interrupted_restore_is_completed_by_the_next(
 ) -> None:
     for name in ("a/1", "a/2", "b", "c/d/e"):
         put(place, name, name.encode())
-    shadow = Shadow.open(place)
-    sha, then = take(shadow), contents(place)
+    checkpoint_store = CheckpointStore.open(place)
+    sha, then = take(checkpoint_store), contents(place)
     for name in ("a", "b", "c"):
         remove(place / name)
     put(place, "a", b"now")
     put(place, "b/c", b"now")
-    real, left = shadow_restore._put, [2]
+    real, left = checkpoint_restore._put, [2]
 
     def stopped(folder: int, name: bytes, kind: EntryKind, file: Path) -> None:
         left[0] -= 1
@@ -353,27 +353,27 @@ def test_an_interrupted_restore_is_completed_by_the_next(
         real(folder, name, kind, file)
 
     with monkeypatch.context() as patch:
-        patch.setattr(shadow_restore, "_put", stopped)
+        patch.setattr(checkpoint_restore, "_put", stopped)
         with pytest.raises(KeyboardInterrupt):
-            shadow.restore(sha)
+            checkpoint_store.restore(sha)
     assert contents(place) != then
 
-    shadow.restore(sha)
+    checkpoint_store.restore(sha)
     assert contents(place) == then
 
 
 def test_a_damaged_content_is_told_before_anything_is_changed(place: Path) -> None:
     put(place, "a", b"a then")
     put(place, "b", b"b then")
-    shadow = Shadow.open(place)
-    sha = take(shadow)
+    checkpoint_store = CheckpointStore.open(place)
+    sha = take(checkpoint_store)
     put(place, "a", b"now")
     remove(place / "b")
-    blob = shadow_tree.hash_bytes(b"b then")
-    (shadow.store / "objects" / blob[:2] / blob[2:]).unlink()
+    blob = checkpoint_files.hash_bytes(b"b then")
+    (checkpoint_store.store / "objects" / blob[:2] / blob[2:]).unlink()
 
-    with pytest.raises((ShadowError, FailedError)):
-        shadow.restore(sha)
+    with pytest.raises((CheckpointStoreError, FailedError)):
+        checkpoint_store.restore(sha)
 
     assert sorted(contents(place).items()) == [(b"a", ("file", b"now"))]
 
@@ -381,16 +381,16 @@ def test_a_damaged_content_is_told_before_anything_is_changed(place: Path) -> No
 def test_attributes_put_into_the_store_change_no_content(place: Path) -> None:
     put(place, "file", b"one\r\n")
     put(place, "other", b"one\n")
-    shadow = Shadow.open(place)
-    put(shadow.store, "info/attributes", b"* text eol=crlf\n")
+    checkpoint_store = CheckpointStore.open(place)
+    put(checkpoint_store.store, "info/attributes", b"* text eol=crlf\n")
 
-    sha = take(shadow)
-    assert shadow.git.run("cat-file", "blob", f"{sha}:file").output == b"one\r\n"
+    sha = take(checkpoint_store)
+    assert checkpoint_store.git.run("cat-file", "blob", f"{sha}:file").output == b"one\r\n"
 
     remove(place / "file")
     remove(place / "other")
-    with pytest.raises(ShadowError, match="another content of 'other'"):
-        shadow.restore(sha)
+    with pytest.raises(CheckpointStoreError, match="another content of 'other'"):
+        checkpoint_store.restore(sha)
     assert contents(place) == {}
 
 
@@ -399,12 +399,12 @@ def test_names_that_git_sorts_in_its_own_way_are_kept(place: Path) -> None:
         put(place, name, name.encode())
     (place / "sub").mkdir()
     (place / "sub/.gitmodules").symlink_to("../a0")
-    shadow = Shadow.open(place)
-    sha, then = take(shadow), contents(place)
+    checkpoint_store = CheckpointStore.open(place)
+    sha, then = take(checkpoint_store), contents(place)
     for path in (*place.glob("[as]*"), place / ".GIT", place / ".gitmodules"):
         remove(path)
 
-    shadow.restore(sha)
+    checkpoint_store.restore(sha)
 
     assert contents(place) == then
 

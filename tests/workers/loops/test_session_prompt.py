@@ -17,7 +17,7 @@ from interlock.kernel.machines.loops.loop.payloads import (
 )
 from interlock.kernel.machines.loops.loop.table import LOOP
 from interlock.kernel.store.inboxes import Mail, position
-from interlock.workers.loops.prompt import (
+from interlock.workers.loops.session_prompt import (
     WORKTREE_TEXT_LENGTH_MAX,
     ComposedPrompt,
     PromptLostError,

@@ -19,27 +19,27 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from interlock.kernel.errors import CallError
-from interlock.workers.gateways.git.errors import FailedError, GitError, Refusal, RefusedError
-from interlock.workers.gateways.git.program import COMMAND_S, Git
-from interlock.workers.gateways.git.repository import Identity, as_message
-from interlock.workers.gateways.git.shadow_restore import (
-    RestorePlan,
-    apply,
-    entries_of,
-    plan,
-    write_contents,
-)
-from interlock.workers.gateways.git.shadow_tree import (
+from interlock.workers.gateways.git.checkpoint_files import (
+    CheckpointStoreError,
     EntryKind,
     HashCache,
     OpenedRoot,
-    ShadowError,
     TreeEntry,
     hash_entries,
     list_root,
     read_entry,
     trees,
 )
+from interlock.workers.gateways.git.checkpoint_restore import (
+    RestorePlan,
+    apply,
+    entries_of,
+    plan,
+    write_contents,
+)
+from interlock.workers.gateways.git.errors import FailedError, GitError, Refusal, RefusedError
+from interlock.workers.gateways.git.program import COMMAND_S, Git
+from interlock.workers.gateways.git.repository import Identity, as_message
 
 MAIN = "main"
 PREFIX_LENGTH_MIN = 4
@@ -67,7 +67,7 @@ _ISOLATED: Mapping[str, str] = {
 }
 
 
-class UnreadableStoreError(ShadowError):
+class UnreadableStoreError(CheckpointStoreError):
     """The store exists but cannot be read, so it must not pass for empty. Repair it by hand."""
 
     def __init__(self, store: Path, why: str) -> None:
@@ -78,7 +78,7 @@ class UnreadableStoreError(ShadowError):
         self.store = store
 
 
-class HistoryConflictError(ShadowError, CallError):
+class HistoryConflictError(CheckpointStoreError, CallError):
     """A branch is not at the commit that the caller expects. Nothing was changed; read it again."""
 
     def __init__(self, branch: str, *, expected: str | None, actual: str | None) -> None:
@@ -88,7 +88,7 @@ class HistoryConflictError(ShadowError, CallError):
         self.branch, self.expected, self.actual = branch, expected, actual
 
 
-class UnknownCheckpointError(ShadowError, CallError):
+class UnknownCheckpointError(CheckpointStoreError, CallError):
     """No branch has such a checkpoint. Name one that exists."""
 
     def __init__(self, name: str, why: str = "no branch has one with that id") -> None:
@@ -121,7 +121,7 @@ class _Session:
 
 
 @dataclass(frozen=True, slots=True)
-class Shadow:
+class CheckpointStore:
     """The checkpoints of one workspace; `root` is its folder."""
 
     root: Path
@@ -129,7 +129,7 @@ class Shadow:
     git: Git
 
     @classmethod
-    def open(cls, root: Path, *, command_s: float = COMMAND_S) -> Shadow:
+    def open(cls, root: Path, *, command_s: float = COMMAND_S) -> CheckpointStore:
         """Open the store of a workspace; make it if it is missing. Raises GitError.
 
         Each git command may last `command_s`, and a call waits as long for another call.
@@ -139,23 +139,26 @@ class Shadow:
             raise RefusedError(Refusal.FOLDER_MISSING, problem, "make it, or name another")
         root = root.resolve()
         store = root / _FOLDER / _STORE
-        shadow = cls(root, store, Git(store, command_s, {**_ISOLATED, "GIT_DIR": str(store)}))
+        checkpoint_store = cls(
+            root, store, Git(store, command_s, {**_ISOLATED, "GIT_DIR": str(store)})
+        )
         try:
-            shadow._make()
+            checkpoint_store._make()
         except OSError as error:
             problem = f"{store} cannot be made ({error.strerror})"
             remedy = "give the user that runs this the right to make it"
             raise RefusedError(Refusal.NOT_WRITABLE, problem, remedy) from error
-        if MAIN not in shadow._branches():
+        if MAIN not in checkpoint_store._branches():
             raise UnreadableStoreError(store, f"it has no branch {MAIN!r}")
-        shadow._known()
-        return shadow
+        checkpoint_store._known()
+        return checkpoint_store
 
     def take(self, branch: str, message: str, *, parent: str | None) -> Checkpoint:
         """Make a checkpoint on a branch that is at `parent`; None means a new branch.
 
         It is a new commit even if nothing changed. Raises HistoryConflictError if the branch is at
-        another commit, ShadowError for a file that cannot be read; then the branch stays as it is.
+        another commit, CheckpointStoreError for a file that cannot be read; then the branch stays
+        as it is.
         """
         with self._session() as session:
             onto = self._expect(session.git, branch, parent)
@@ -180,7 +183,7 @@ class Shadow:
     def restore(self, sha: str) -> None:
         """Make the workspace equal to a checkpoint. Repeat it if it was interrupted.
 
-        Raises ShadowError; its message says whether the workspace was changed by then.
+        Raises CheckpointStoreError; its message says whether the workspace was changed by then.
         """
         with self._session() as session:
             target = self._entries(session.git, sha)
@@ -188,13 +191,13 @@ class Shadow:
             if steps.blocked:
                 where = repr(os.fsdecode(steps.blocked[0]))
                 problem = f"{where} must become a file, but a repository's .git is in it"
-                raise ShadowError(f"{problem}; move it away, then repeat")
+                raise CheckpointStoreError(f"{problem}; move it away, then repeat")
             if not steps.is_empty:
                 files = write_contents(session.git, session.scratch, steps.written)
                 apply(session.opened, steps, files)
 
     def differs(self, sha: str) -> bool:
-        """Tell whether a restore of this checkpoint would change anything. Raises ShadowError."""
+        """Tell whether a restore would change anything. Raises CheckpointStoreError."""
         with self._session() as session:
             steps = session.compare(self._entries(session.git, sha))
         return bool(steps.blocked) or not steps.is_empty
@@ -211,7 +214,7 @@ class Shadow:
                 self._expect(session.git, branch, None)
                 self._move(session.git, branch, sha, None)
 
-    def set_aside(self, branch: str) -> None:
+    def rename_former_branch(self, branch: str) -> None:
         """Rename a branch, if it exists, to `former/...`; its checkpoints stay known."""
         with self._session() as session:
             if (sha := self.tip(branch)) is not None:
@@ -305,7 +308,7 @@ class Shadow:
                 yield _Session(git, opened, scratch, cache, scratch.stat().st_mtime_ns)
             except OSError as error:
                 problem = f"{self.store} cannot be used ({error.strerror})"
-                raise ShadowError(f"{problem}; correct that, then repeat") from error
+                raise CheckpointStoreError(f"{problem}; correct that, then repeat") from error
             finally:
                 opened.close()
                 shutil.rmtree(scratch, ignore_errors=True)

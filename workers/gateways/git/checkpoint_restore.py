@@ -13,19 +13,19 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from interlock.workers.gateways.git.errors import GitError
-from interlock.workers.gateways.git.program import Git
-from interlock.workers.gateways.git.shadow_tree import (
+from interlock.workers.gateways.git.checkpoint_files import (
     INTERLOCK_FOLDER,
     REPOSITORY,
+    CheckpointStoreError,
     EntryKind,
     Listing,
     OpenedRoot,
-    ShadowError,
     TreeEntry,
     hash_content,
     shown,
 )
+from interlock.workers.gateways.git.errors import GitError
+from interlock.workers.gateways.git.program import Git
 
 _CONTENTS = "laid"
 _NEW_LINK = "link"
@@ -48,12 +48,12 @@ class RestorePlan:
 
 
 def entries_of(git: Git, sha: str) -> dict[bytes, TreeEntry]:
-    """Return all entries of a checkpoint. Raises ShadowError for one that we never write."""
+    """Return all entries of a checkpoint. CheckpointStoreError: we never write such an entry."""
     entries = {}
     try:
         listing = git.run("ls-tree", "-r", "-t", "-z", "--full-tree", sha).output
     except GitError as error:
-        raise ShadowError(f"the checkpoint {sha} cannot be read; {error}") from error
+        raise CheckpointStoreError(f"the checkpoint {sha} cannot be read; {error}") from error
     for line in filter(None, listing.split(b"\0")):
         facts, _, path = line.partition(b"\t")
         mode, _, content = facts.decode().split(" ")
@@ -61,7 +61,7 @@ def entries_of(git: Git, sha: str) -> dict[bytes, TreeEntry]:
         foreign = parts[0] == INTERLOCK_FOLDER or {b"", b".", b"..", REPOSITORY} & set(parts)
         if foreign or mode not in set(EntryKind):
             name = repr(os.fsdecode(path))
-            raise ShadowError(
+            raise CheckpointStoreError(
                 f"the checkpoint {sha} has {name}, which Interlock never saves; take another"
             )
         kind = EntryKind(mode)
@@ -108,7 +108,7 @@ def write_contents(
 ) -> dict[bytes, Path]:
     """Write the contents to numbered files, whose names no attribute matches, and check them.
 
-    Raises ShadowError if the store does not return the content that was written to it.
+    Raises CheckpointStoreError if the store does not return the content that was written to it.
     """
     folder = scratch / _CONTENTS
     folder.mkdir()
@@ -126,12 +126,14 @@ def write_contents(
         with file.open("rb") as source:
             if hash_content(source, file.stat().st_size) != written[path].sha:
                 name = repr(os.fsdecode(path))
-                raise ShadowError(f"the store returns another content of {name}; it is damaged")
+                raise CheckpointStoreError(
+                    f"the store returns another content of {name}; it is damaged"
+                )
     return files
 
 
 def apply(opened: OpenedRoot, steps: RestorePlan, files: Mapping[bytes, Path]) -> None:
-    """Change the workspace. After a ShadowError it can be repeated."""
+    """Change the workspace. After a CheckpointStoreError it can be repeated."""
     for path in steps.unlinked:
         with _parent(opened, path) as (folder, name):
             os.unlink(name, dir_fd=folder)
@@ -181,7 +183,9 @@ def _parent(opened: OpenedRoot, path: bytes) -> Iterator[tuple[int, bytes]]:
     except OSError as error:
         where = shown(opened, path)
         problem = f"{where} cannot be restored ({error.strerror}), the workspace is half restored"
-        raise ShadowError(f"{problem}; stop the programs that work there, then repeat") from error
+        raise CheckpointStoreError(
+            f"{problem}; stop the programs that work there, then repeat"
+        ) from error
 
 
 def _outer(path: bytes) -> Iterator[bytes]:

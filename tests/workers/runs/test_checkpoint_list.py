@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from interlock.kernel.store.commands import Warrant
-from interlock.workers.runs.checkpoints import (
+from interlock.workers.runs.checkpoint_list import (
     CheckpointError,
     checkpoint_before,
     find_checkpoint,

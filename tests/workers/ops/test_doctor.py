@@ -17,7 +17,7 @@ from interlock.kernel.store.commands import Call, InitialLease, Warrant
 from interlock.workers.client import Client
 from interlock.workers.config import read_settings
 from interlock.workers.gateways.server import EmbeddedServer, free_port
-from interlock.workers.ops.inspection import diagnose, durability, verify_all
+from interlock.workers.ops.doctor import diagnose, durability, verify_all
 from tests.kernel.samples import RUN_BIRTH
 from tests.waiting import until
 from tests.workers.threads.threads import bring, client_of

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from interlock.workers.processes.bound import end_bound, extend, start_bound
+from interlock.workers.processes.bound_process import end_bound, extend, start_bound
 from tests.processes import is_alive
 from tests.waiting import until
 
@@ -27,7 +27,7 @@ time.sleep(600)
 PARENT = """
 import sys
 from pathlib import Path
-from interlock.workers.processes.bound import start_bound
+from interlock.workers.processes.bound_process import start_bound
 
 folder = Path(sys.argv[1])
 bound = start_bound(
@@ -41,7 +41,7 @@ CLOCKED = """
 import sys
 from pathlib import Path
 from types import SimpleNamespace
-from interlock.workers.processes import bound
+from interlock.workers.processes import bound_process
 
 reads = open("reads", "ab", buffering=0)
 
@@ -49,7 +49,7 @@ def monotonic():
     reads.write(b".")
     return float(Path("clock").read_text())
 
-bound.time = SimpleNamespace(monotonic=monotonic)
+bound_process.time = SimpleNamespace(monotonic=monotonic)
 bound.PARENT_POLL_S = 0.01
 sys.exit(bound.main(["0.2", sys.executable, "-c", sys.argv[1]]))
 """

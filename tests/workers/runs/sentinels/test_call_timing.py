@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.workers.runs.sentinels.call_strategy import (
+from interlock.workers.runs.sentinels.call_timing import (
     MATCHES_MAX,
     Batch,
     BatchingKind,

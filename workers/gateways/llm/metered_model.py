@@ -12,7 +12,7 @@ from pydantic_ai.models.wrapper import WrapperModel
 from pydantic_ai.settings import ModelSettings
 from pydantic_core import to_json
 
-from interlock.workers.gateways.llm.ledger import AbsurdUsageError, Ledger
+from interlock.workers.gateways.llm.cost import AbsurdUsageError, Ledger
 
 _NEVER_SENT = ("pool", "connect")
 # A provider's adapter raises these for a malformed success: it expects a list with an element, or

@@ -17,7 +17,7 @@ from interlock.kernel.machines.jobs.job.changes import phase_of
 from interlock.workers.engine.work import Work
 from interlock.workers.jobs.brief import BRIEF_FILE, REPLY_FILE, variables
 from interlock.workers.jobs.reply import open_plain_file
-from interlock.workers.processes.bound import end_bound, extend, start_bound
+from interlock.workers.processes.bound_process import end_bound, extend, start_bound
 
 OUTPUT_FILE = "output.log"
 RUNS = "runs"

@@ -7,7 +7,7 @@ import shutil
 import stat
 from pathlib import Path
 
-from interlock.workers.gateways.git.shadow import Shadow
+from interlock.workers.gateways.git.checkpoint_store import CheckpointStore
 
 
 def contents(root: Path) -> dict[bytes, tuple[str, bytes]]:
@@ -43,8 +43,8 @@ def put(root: Path, path: str, content: bytes = b"", mode: int = 0o644) -> Path:
     return file
 
 
-def take(shadow: Shadow, branch: str = "run", message: str = "m") -> str:
-    return shadow.take(branch, message, parent=shadow.tip(branch)).sha
+def take(checkpoint_store: CheckpointStore, branch: str = "run", message: str = "m") -> str:
+    return checkpoint_store.take(branch, message, parent=checkpoint_store.tip(branch)).sha
 
 
 def remove(path: Path) -> None:
