@@ -22,7 +22,7 @@ from typing import BinaryIO
 
 from interlock.kernel.errors import CallError, InvalidPayloadError, UnknownRecordError
 from interlock.kernel.event import Event
-from interlock.kernel.published_event import LifecycleEvent, LifecycleEvents
+from interlock.kernel.exported_event import LifecycleEvent, LifecycleEvents
 from interlock.kernel.record import PARTITIONS, RecordId, partition_of, record_id
 from interlock.kernel.store.views import RecordInState, StateKey
 from interlock.kernel.table import Mode, Terminal

@@ -9,7 +9,7 @@ from uuid import uuid4
 
 from interlock.kernel.errors import CallError, ConflictError, FencedError, HeldError
 from interlock.kernel.event import Cause, Event
-from interlock.kernel.published_event import LifecycleEvents
+from interlock.kernel.exported_event import LifecycleEvents
 from interlock.kernel.record import PARTITIONS, Record, partition_of, record_id, root_of
 from interlock.kernel.store.commands import Call, Warrant
 from interlock.kernel.store.views import StateKey

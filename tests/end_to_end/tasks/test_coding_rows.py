@@ -16,8 +16,8 @@ import pytest
 import redis
 
 from interlock.kernel.event import Event
+from interlock.kernel.exported_event import LifecycleEvent, LifecycleEvents
 from interlock.kernel.machines import MACHINES
-from interlock.kernel.published_event import LifecycleEvent, LifecycleEvents
 from interlock.kernel.reason import AbortReason, TransitionReason
 from interlock.workers.tasks.agents import Agents
 from interlock.workers.tasks.client import TaskClaim, Tasks

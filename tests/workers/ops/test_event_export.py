@@ -19,8 +19,8 @@ import pytest
 
 from interlock.kernel.errors import CallError, InvalidIdError
 from interlock.kernel.event import Event
+from interlock.kernel.exported_event import LifecycleEvent, LifecycleEvents
 from interlock.kernel.machines import MACHINES
-from interlock.kernel.published_event import LifecycleEvent, LifecycleEvents
 from interlock.kernel.record import partition_of
 from interlock.kernel.store import views
 from interlock.kernel.store.views import StateKey

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interlock.kernel.event import Cause, Event
+from interlock.kernel.exported_event import CONTRADICTED, LifecycleEvent, LifecycleEvents
 from interlock.kernel.machines import MACHINES
-from interlock.kernel.published_event import CONTRADICTED, LifecycleEvent, LifecycleEvents
 from interlock.kernel.reason import AbortReason, TransitionReason
 from interlock.kernel.record import RecordId, Version
 
