@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from functools import partial
@@ -42,9 +43,19 @@ def pytest_configure(config: pytest.Config) -> None:
     settings.load_profile("proof" if config.getoption("markexpr") == "proof" else "test")
 
 
+@pytest.fixture(scope="session")
+def ctrl_c_is_not_ignored() -> None:
+    """Let the processes that tests start receive SIGINT.
+
+    A shell starts a background command with SIGINT ignored, and its processes inherit that.
+    """
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 @pytest.fixture(scope="session", autouse=True)
-def no_process_left() -> Iterator[None]:
+def no_process_left(ctrl_c_is_not_ignored: None) -> Iterator[None]:
     """Fail when a process that a test started is still there after the last fixture's end."""
+    del ctrl_c_is_not_ignored
     owner = uuid4().hex
     os.environ[TEST_VARIABLE] = owner
     yield

@@ -8,12 +8,15 @@ imports.
 from __future__ import annotations
 
 import ctypes
+import gc
 import importlib
 import json
 import os
 import signal
 import sys
 from typing import Any
+
+from interlock.workers.systems import handlers, openers, sweeps
 
 MODULES = (
     "celery.__main__",
@@ -27,7 +30,6 @@ MODULES = (
     "interlock.workers.client",
     "interlock.workers.engine.consumer",
     "interlock.workers.engine.runner",
-    "interlock.workers.systems",
     "interlock.workers.engine.resources",
 )
 PR_SET_PDEATHSIG = 1
@@ -37,6 +39,10 @@ def main() -> None:
     """Fork until stdin ends."""
     for module in MODULES:
         importlib.import_module(module)
+    for load in (handlers, openers, sweeps):
+        load()
+    # A worker collects garbage once it is ready: without this it would visit all that is shared.
+    gc.freeze()
     # No process waits for the children, so the kernel reaps them.
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     answer("ready")
