@@ -1,4 +1,4 @@
-"""The README's programs for producers run as they are printed."""
+"""The programs for producers run as the pages print them, and the pages lead to each other."""
 
 from __future__ import annotations
 
@@ -16,10 +16,23 @@ from interlock.workers.processes.bound_process import end_bound, start_bound
 from tests.end_to_end.conftest import NewDeployment
 from tests.end_to_end.deployment import ROOT, Deployment
 
-BLOCKS = re.findall(
-    r"^```python\n(.*?)^```$", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL
+README, PRODUCERS = ROOT / "README.md", ROOT / "docs" / "producers.md"
+PAGES = sorted(
+    path
+    for pattern in ("*.md", "docs/*.md", "deploy/*.md", "kernel/*.md", "examples/**/README.md")
+    for path in ROOT.glob(pattern)
 )
-TYPED, PLAIN = BLOCKS
+LINK = re.compile(r"\]\((?!https?:)([^)#\s]*)(?:#([^)\s]+))?\)")
+FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+
+
+def programs(page: Path) -> list[str]:
+    """Return the Python blocks of a page."""
+    return re.findall(r"^```python\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL)
+
+
+(TYPED,) = programs(README)
+TYPED_AGAIN, PLAIN = programs(PRODUCERS)
 IMPORTS = ("from celery import Celery",)
 
 
@@ -37,13 +50,22 @@ def test_the_producer_of_the_readme_brings_its_request_to_an_end(
 ) -> None:
     deployment.full()
 
-    run_program([TYPED], cwd=str(ROOT), environment={**os.environ, **deployment.environment})
+    output = run_program(
+        [TYPED], cwd=str(ROOT), environment={**os.environ, **deployment.environment}
+    )
 
+    question, state = output.splitlines()
+    assert question.startswith("May this be done: add_task(")
+    assert state == "done"
     assert deployment.ends("mail-1042")[0].state == "done"
     assert "dentist" in (tmp_path / "desk" / "todo.txt").read_text()
 
 
-def test_the_plain_message_of_the_readme_is_taken_in(deployment: Deployment) -> None:
+def test_the_page_for_producers_has_the_program_of_the_readme() -> None:
+    assert TYPED_AGAIN == TYPED
+
+
+def test_the_plain_message_for_producers_is_taken_in(deployment: Deployment) -> None:
     payload = {"inciting": {"source": "mail", "title": "Call the dentist", "text": "On my list."}}
     queue = f"{deployment.prefix}.intake"
     filled = (
@@ -82,7 +104,31 @@ def intake(deployment: Deployment) -> Iterator[None]:
             end_bound(bound, patience_s=15)
 
 
-def run_program(lines: list[str], *, cwd: str, environment: dict[str, str]) -> None:
-    """Run a program in a process of its own; fail if it fails."""
+def run_program(lines: list[str], *, cwd: str, environment: dict[str, str]) -> str:
+    """Run a program in a process of its own and return what it prints; fail if it fails."""
     command = [sys.executable, "-c", "\n".join(lines)]
-    subprocess.run(command, cwd=cwd, env=environment, check=True, timeout=90)
+    done = subprocess.run(
+        command, cwd=cwd, env=environment, check=True, timeout=90, stdout=subprocess.PIPE, text=True
+    )
+    return done.stdout
+
+
+def anchors(page: Path) -> set[str]:
+    """Return the anchors of a page's headings, as a forge makes them."""
+    headings = re.findall(r"^#+ (.*)$", FENCED.sub("", page.read_text()), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading).lower().replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_every_link_of_a_page_leads_to_a_file_and_a_heading(page: Path) -> None:
+    for name, anchor in LINK.findall(FENCED.sub("", page.read_text())):
+        target = page.parent / name if name else page
+
+        assert target.exists(), f"the link to {name} leads to nothing"
+        assert not anchor or anchor in anchors(target), f"{name} has no heading for #{anchor}"
+
+
+def test_the_readme_leads_to_every_page() -> None:
+    linked = {(ROOT / name).resolve() for name, _ in LINK.findall(README.read_text()) if name}
+
+    assert set(PAGES) - {README} <= linked
