@@ -11,6 +11,9 @@ UV   := .lock-venv/bin/uv pip compile pyproject.toml --universal --python-versio
         --generate-hashes --no-emit-index-url --custom-compile-command "make lock" --quiet \
         --extra embedded --extra examples --extra server --group build $(UPGRADE)
 
+# Tests and checks start hundreds of processes: without bytecode each compiles every module anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help setup demo agents release-notes night-shift clean-a-dataset up test check bench proof lock clean

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import signal
 from collections.abc import Callable, Iterator
@@ -30,7 +31,7 @@ from tests.servers import RABBITMQ, Watched, cluster_server, rabbitmq_node, redi
 from tests.waiting import until
 
 TEST_VARIABLE = "TEST_THAT_OWNS_THIS"
-END_PATIENCE_S = 10.0
+END_PATIENCE_S = 60.0
 
 NewServer = Callable[..., EmbeddedServer]
 NewProxy = Callable[[int], FaultProxy]
@@ -43,6 +44,24 @@ settings.register_profile("proof", parent=settings.get_profile("test"), max_exam
 def pytest_configure(config: pytest.Config) -> None:
     """Choose the number of examples: more in a run of the proofs."""
     settings.load_profile("proof" if config.getoption("markexpr") == "proof" else "test")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let each process of the run begin with its share of the slow tests.
+
+    The run gives each process an equal part of the list. A slow test at the end of one part would
+    leave the other processes without work.
+    """
+    count = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    slow = [item for item in items if item.get_closest_marker("slow")]
+    others = [item for item in items if not item.get_closest_marker("slow")]
+    # Tests of a module stay together, because they share its fixtures.
+    part = math.ceil(len(others) / count)
+    items[:] = [
+        item
+        for number in range(count)
+        for item in (*slow[number::count], *others[number * part : (number + 1) * part])
+    ]
 
 
 @pytest.fixture(scope="session")

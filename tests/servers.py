@@ -22,7 +22,7 @@ from tests.waiting import until
 SLOT_LAST = 16_383
 RABBITMQ = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")
 RABBITMQ_START_S = 90.0
-RABBITMQ_STOP_S = 20.0
+RABBITMQ_STOP_S = 60.0
 
 
 @contextmanager
@@ -95,8 +95,8 @@ def sentinel(folder: Path, master: EmbeddedServer, replica: EmbeddedServer) -> I
             output=stack.enter_context((folder / "sentinel.log").open("wb")),
             grace_s=5,
         )
-        stack.callback(end_bound, bound, patience_s=10)
-        until(watched.is_in_step, what="the Sentinel knows both", within_s=30)
+        stack.callback(end_bound, bound, patience_s=60)
+        until(watched.is_in_step, what="the Sentinel knows both")
         yield watched
 
 

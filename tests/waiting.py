@@ -9,7 +9,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-def until(condition: Callable[[], T], *, what: str, within_s: float = 20.0) -> T:
+def until(condition: Callable[[], T], *, what: str, within_s: float = 60) -> T:
     """Return the first true value of the condition; fail with `what` if there is none in time."""
     deadline = time.monotonic() + within_s
     while True:

@@ -38,7 +38,7 @@ VARIABLES = {
     "INFERENCE_THREADS": "4",
 }
 READY_S = 90.0
-STOP_S = 30.0
+STOP_S = 60.0
 
 
 def expand(text: str, variables: Mapping[str, str] = VARIABLES) -> str:
@@ -178,7 +178,7 @@ class ComposeServices:
             env=self.environment(service, name),
             cwd=ROOT,
             capture_output=True,
-            timeout=20,
+            timeout=60,
             check=False,
         )
         return found.returncode == 0

@@ -132,7 +132,7 @@ def worker(python: Path, project: Path, environment: Mapping[str, str]) -> Itera
     finally:
         assert process.stdin is not None
         process.stdin.close()
-        end_bound(process, patience_s=30)
+        end_bound(process, patience_s=60)
 
 
 def test_a_thread_runs_beside_a_projects_own_workers_and_kernel(

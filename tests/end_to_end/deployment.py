@@ -30,7 +30,7 @@ from tests.waiting import until
 ROOT = Path(__file__).parents[2]
 READY_S = 60.0
 POLL_S = 0.05
-STOP_S = 30.0
+STOP_S = 60.0
 QUICK: Mapping[str, str] = {
     "INTERLOCK_LEASE_S": "2",
     "INTERLOCK_POLL_S": "1",
@@ -196,7 +196,7 @@ class Deployment:
         self.beat()
         return self
 
-    def sees(self, condition: Callable[[], Any], *, what: str, within_s: float = 30.0) -> Any:
+    def sees(self, condition: Callable[[], Any], *, what: str, within_s: float = 60) -> Any:
         """Wait for a condition. It polls slowly, because the workers run on the same cores."""
 
         def poll() -> Any:
@@ -207,7 +207,7 @@ class Deployment:
 
         return until(poll, what=what, within_s=within_s)
 
-    def reaches(self, record_id: str, *states: str, within_s: float = 30.0) -> Record:
+    def reaches(self, record_id: str, *states: str, within_s: float = 60) -> Record:
         """Wait until a record is in one of these states, and return it."""
 
         def record_in_state() -> Record | None:

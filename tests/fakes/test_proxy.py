@@ -38,13 +38,13 @@ def test_it_passes_large_values_unchanged(through: redis.Redis, prefix: str) -> 
 
 
 def test_a_dropped_connection_is_reset_and_the_next_is_passed(proxy: FaultProxy) -> None:
-    with socket.create_connection(("127.0.0.1", proxy.port), timeout=5) as first:
+    with socket.create_connection(("127.0.0.1", proxy.port), timeout=60) as first:
         first.sendall(b"PING\r\n")
         assert first.recv(100) == b"+PONG\r\n"
         proxy.drop()
         with suppress(ConnectionResetError):
             assert first.recv(100) == b""
-    with socket.create_connection(("127.0.0.1", proxy.port), timeout=5) as second:
+    with socket.create_connection(("127.0.0.1", proxy.port), timeout=60) as second:
         second.sendall(b"PING\r\n")
         assert second.recv(100) == b"+PONG\r\n"
 

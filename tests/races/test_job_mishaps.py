@@ -365,7 +365,7 @@ def test_jobs_that_are_scheduled_side_by_side_never_pass_a_limit_of_iterations(
     both_looked = Barrier(2)
 
     def acquire_together(work: Work, slots: Mapping[str, int]) -> list[str]:
-        both_looked.wait(10)
+        both_looked.wait(60)
         return acquire_slots(work, slots)
 
     monkeypatch.setattr(SCHEDULER, "acquire_slots", acquire_together)
@@ -506,7 +506,7 @@ def test_a_message_that_arrives_before_that_of_its_dependency_is_accepted(
         time.sleep(0.3)  # the workload: the message of the dependency comes this much later
         assert not early.done(), "it was refused at once"
         assert receive(worker.client, [message_for("t/a")], {}) == "accepted: t/a"
-        assert early.result(10) == "accepted: t/b"
+        assert early.result(60) == "accepted: t/b"
     assert sum(worker.dispatch.rejected.counts().values()) == 0
 
 

@@ -274,11 +274,11 @@ def test_every_call_refuses_a_record_that_does_not_exist(interlock: Client, meth
 def test_a_wait_returns_when_a_person_is_asked_or_at_the_end(interlock: Client) -> None:
     record = bring(interlock, "one", "awaiting_confirmation")
 
-    assert interlock.wait("one", timeout_s=1).state == "awaiting_confirmation"
+    assert interlock.wait("one", timeout_s=60).state == "awaiting_confirmation"
     with pytest.raises(WaitTimeoutError, match="still awaiting_confirmation"):
         interlock.wait("one", timeout_s=0.05, for_person=False)
     interlock.decide("one", "reject", proposal=record.proposal)
-    assert interlock.wait("one", timeout_s=1, for_person=False).state == "dismissed"
+    assert interlock.wait("one", timeout_s=60, for_person=False).state == "dismissed"
 
 
 def test_a_watch_yields_each_line_once_until_the_end(interlock: Client) -> None:

@@ -86,7 +86,7 @@ def new_intake(tmp_path: Path) -> Iterator[NewIntake]:
                 grace_s=10,
                 environment={**os.environ, **settings, **variables},
             )
-            stack.callback(end_bound, process, patience_s=15)
+            stack.callback(end_bound, process, patience_s=60)
             until(lambda: b" ready." in log.read_bytes(), what="it consumes", within_s=READY_S)
             return process
 

@@ -77,7 +77,7 @@ def worker(tree: Path, environment: dict[str, str], tmp_path: Path) -> Iterator[
     finally:
         assert process.stdin is not None
         process.stdin.close()
-        end_bound(process, patience_s=30)
+        end_bound(process, patience_s=60)
 
 
 def test_the_import_contracts_hold_with_it(tree: Path) -> None:

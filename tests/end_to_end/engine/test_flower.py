@@ -31,7 +31,7 @@ def test_flower_shows_every_effect_of_a_thread_by_a_readable_name(
 
     def get(path: str) -> Any:
         try:
-            with urlopen(f"http://127.0.0.1:{port}{path}", timeout=5) as answer:
+            with urlopen(f"http://127.0.0.1:{port}{path}", timeout=60) as answer:
                 return json.load(answer)
         except (URLError, ConnectionError):
             return {}
@@ -60,7 +60,7 @@ def test_flower_shows_every_effect_of_a_thread_by_a_readable_name(
         shown = deployment.sees(tasks, what="flower shows every effect as a success")
     finally:
         flower.terminate()
-        flower.wait(20)
+        flower.wait(60)
 
     execution = "thread.execution"
     # The arguments are the record and its version.

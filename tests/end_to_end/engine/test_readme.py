@@ -101,7 +101,7 @@ def intake(deployment: Deployment) -> Iterator[None]:
         try:
             yield
         finally:
-            end_bound(bound, patience_s=15)
+            end_bound(bound, patience_s=60)
 
 
 def run_program(lines: list[str], *, cwd: str, environment: dict[str, str]) -> str:

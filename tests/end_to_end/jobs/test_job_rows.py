@@ -341,7 +341,7 @@ SCENES: tuple[Scene, ...] = (
 )
 
 
-@pytest.mark.proof
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_every_row_is_fired_by_each_of_its_producers(
     new_deployment: NewDeployment, tmp_path: Path, client: redis.Redis

@@ -126,7 +126,7 @@ class Agents:
             raise AssertionError(f"{late}\n{self.deployment.story(self.record(name).id)}") from None
         return self.journal(name, what)[number - 1]
 
-    def reaches(self, name: str, *states: str, within_s: float = 30) -> Record:
+    def reaches(self, name: str, *states: str, within_s: float = 60) -> Record:
         """Wait until an agent is in one of these states."""
         return self.deployment.reaches(self.record(name).id, *states, within_s=within_s)
 

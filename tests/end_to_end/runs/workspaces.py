@@ -146,7 +146,7 @@ class RunWorkspace:
         """Let the commands at a cue go on, now and later."""
         (self.cues / f"{cue}.go").touch()
 
-    def wait_for(self, condition: Any, *, what: str, within_s: float = 30) -> Any:
+    def wait_for(self, condition: Any, *, what: str, within_s: float = 60) -> Any:
         """Wait for a condition; report all runs where it does not come true."""
         try:
             return self.deployment.sees(condition, what=what, within_s=within_s)

@@ -130,7 +130,7 @@ def test_a_client_follows_the_master_through_a_failover(
 
     for number, (trigger, payload) in enumerate(CONSENT[4:]):
         fire = partial(fires, here, trigger, payload, f"op{number}")
-        until(fire, what=trigger, within_s=40)
+        until(fire, what=trigger)
 
     record = here.show("one")
     assert record.state == "awaiting_confirmation"

@@ -377,7 +377,7 @@ def test_the_command_ends_quietly_when_its_reader_is_gone(
             assert process.stdout.readline().startswith(b"{")
         process.stdout.close()
 
-        assert (process.wait(30), process.stderr.read()) == (0, b"")
+        assert (process.wait(60), process.stderr.read()) == (0, b"")
 
 
 def test_following_writes_new_events_and_ends_with_its_reader_without_another_event(
@@ -393,7 +393,7 @@ def test_following_writes_new_events_and_ends_with_its_reader_without_another_ev
         assert json.loads(process.stdout.readline())["entity_id"] == "b/two"
         process.stdout.close()
 
-        assert (process.wait(30), process.stderr.read()) == (0, b"")
+        assert (process.wait(60), process.stderr.read()) == (0, b"")
 
 
 def test_ctrl_c_ends_following_with_0(interlock: Client, environment: dict[str, str]) -> None:
@@ -405,7 +405,7 @@ def test_ctrl_c_ends_following_with_0(interlock: Client, environment: dict[str, 
         process.stdout.readline()
         process.send_signal(signal.SIGINT)
 
-        assert (process.wait(30), process.stderr.read()) == (0, b"")
+        assert (process.wait(60), process.stderr.read()) == (0, b"")
 
 
 # --- the closed list of actors -------------------------------------------------------------------

@@ -84,7 +84,7 @@ def running(
 
 
 def ended(agent: AgentProcess) -> Exit:
-    exit_ = agent.wait(30)
+    exit_ = agent.wait(60)
     assert exit_ is not None, f"still there: {agent.survivors}"
     return exit_
 

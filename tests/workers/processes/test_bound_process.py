@@ -66,7 +66,7 @@ def bound_to_this_process(program: str, folder: Path) -> Iterator[subprocess.Pop
     try:
         yield bound
     finally:
-        end_bound(bound, patience_s=5)
+        end_bound(bound, patience_s=60)
 
 
 def written_ids(folder: Path) -> tuple[int, int]:
@@ -135,13 +135,13 @@ def test_the_end_of_the_thread_that_started_it_does_not_end_the_command(tmp_path
         ids = written_ids(tmp_path)
         assert started[0].poll() is None
         assert not gone(ids)
-        end_bound(started[0], patience_s=5)
+        end_bound(started[0], patience_s=60)
     assert gone(ids)
 
 
 def test_a_bound_process_exits_with_the_code_of_its_command(tmp_path: Path) -> None:
     with bound_to_this_process("raise SystemExit(7)", tmp_path) as bound:
-        assert bound.wait(10) == 7
+        assert bound.wait(60) == 7
 
 
 def test_a_command_that_ends_at_sigterm_is_not_killed(tmp_path: Path) -> None:
@@ -153,7 +153,7 @@ def test_a_command_that_ends_at_sigterm_is_not_killed(tmp_path: Path) -> None:
     )
     with bound_to_this_process(program, tmp_path) as bound:
         until((tmp_path / "up").exists, what="the command is up")
-        assert end_bound(bound, patience_s=5) == 3
+        assert end_bound(bound, patience_s=60) == 3
 
 
 # --- the deadline ----------------------------------------------------------------------------
@@ -184,7 +184,7 @@ def bound_with_clock(program: str, folder: Path) -> Iterator[subprocess.Popen[by
     try:
         yield bound
     finally:
-        end_bound(bound, patience_s=5)
+        end_bound(bound, patience_s=60)
 
 
 def test_a_command_with_a_deadline_ends_when_it_is_not_extended(tmp_path: Path) -> None:
@@ -195,7 +195,7 @@ def test_a_command_with_a_deadline_ends_when_it_is_not_extended(tmp_path: Path) 
 
         until(lambda: gone(ids), what="command and child are gone, and the pipe is open")
         assert time.monotonic() - extended_at >= 0.3
-        assert bound.wait(10) == 128 + signal.SIGKILL
+        assert bound.wait(60) == 128 + signal.SIGKILL
         extend(bound, 60)  # no process is left to read it
 
 

@@ -109,7 +109,7 @@ def test_a_child_in_a_session_of_its_own_does_not_delay_the_end(tmp_path: Path) 
     script = f"{away} until [ -s pid ]; do sleep 0.01; done; echo done"
 
     async def bounded() -> str:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             return (await run_command(["bash", "-c", script], folder=tmp_path)).output
 
     try:

@@ -146,7 +146,7 @@ def test_questions_of_one_model_are_booked_apart() -> None:
     async def both() -> list[Answered | Unanswered]:
         with OpenAIServer(otherwise=says(ACTION)) as server:
             model = model_at(server)
-            asked = [model.answer(question(), timeout_s=20) for _ in range(2)]
+            asked = [model.answer(question(), timeout_s=60) for _ in range(2)]
             outcomes = await asyncio.gather(*asked)
             await model.close()
             return list(outcomes)

@@ -188,7 +188,7 @@ def test_a_process_that_is_stopped_books_the_request_that_may_be_billed(tmp_path
         process.stdin.write("wait")
         process.stdin.close()
         process.stdin = None
-        assert provider.was_asked.wait(30)
+        assert provider.was_asked.wait(60)
         process.send_signal(signal.SIGTERM)
         process.communicate()
 

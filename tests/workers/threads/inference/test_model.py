@@ -137,7 +137,7 @@ from interlock.workers.gateways.llm.model import DEFAULT_MODEL
 from interlock.workers.threads.inference.model import model_named
 import asyncio
 async def once():
-    return await model_named(DEFAULT_MODEL).answer(question(), timeout_s=30)
+    return await model_named(DEFAULT_MODEL).answer(question(), timeout_s=60)
 import logging
 print(type(asyncio.run(once())).__name__, logging.getLogger().handlers)
 """
