@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum, auto
 from typing import assert_never
 
+from interlock.kernel.cycles import cycles_in
 from interlock.kernel.errors import InvalidPayloadError
 from interlock.kernel.reason import AbortReason
 
@@ -91,15 +92,7 @@ def _below(sessions: Iterable[str], children: Children) -> Iterator[str]:
 
 
 def _refuse_cycles(tree: Tree) -> None:
-    rooted: set[str] = set()  # sessions from which a root is reached
-    for start in tree:
-        path: dict[str, None] = {}
-        session: str | None = start
-        while session is not None and session not in rooted:
-            if session in path:
-                cycle = [*path][[*path].index(session) :]
-                shown = " under ".join([*cycle, session])
-                raise InvalidPayloadError("the tree of sessions", [f"{shown} is a cycle"])
-            path[session] = None
-            session = tree.get(session)
-        rooted.update(path)
+    parents = {child: () if parent is None else (parent,) for child, parent in tree.items()}
+    cycles = [f"{' under '.join(cycle)} is a cycle" for cycle in cycles_in(parents)]
+    if cycles:
+        raise InvalidPayloadError("the tree of sessions", cycles)
