@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
+from enum import StrEnum
 from functools import cache
 from math import isfinite
 from typing import Annotated, Any
@@ -45,7 +46,7 @@ _ADVICE = {
 
 @dataclass(frozen=True, slots=True)
 class ValueKind:
-    """How a kind of value is read from a file and written to it.
+    """The reader and the writer of one kind of value in a file.
 
     `read` raises ValueError with advice on what to write instead.
     """
@@ -182,6 +183,24 @@ PRIORITY = ValueKind(_priority, _same)
 SLOTS = ValueKind(_slots, _same)
 
 
+def kind_of(model: type[BaseModel], field: str) -> ValueKind:
+    """Return the kind of value of a model's field: one of a few choices, or a plain value."""
+    shape = model.model_fields[field].annotation
+    if isinstance(shape, type) and issubclass(shape, StrEnum):
+        return _choice_of(shape)
+    return PLAIN
+
+
+def _choice_of(choices: type[StrEnum]) -> ValueKind:
+    def read(node: Node) -> StrEnum:
+        if isinstance(node.value, str) and node.value in {*choices}:
+            return choices(node.value)
+        *others, last = choices
+        raise ValueError(f"write {', '.join(others)} or {last}")
+
+    return ValueKind(read, str)
+
+
 @cache
 def _adapter(model: type[BaseModel], field: str) -> TypeAdapter[Any]:
     """Return an adapter that validates one field of a model by itself."""
@@ -198,7 +217,7 @@ def _advice(fault: Any, kind: ValueKind) -> str:
     facts |= {"length": len(value)} if isinstance(value, str | list) else {}
     facts |= {bound: kind.write(facts[bound]) for bound in ("ge", "le") if bound in facts}
     advice = _ADVICE.get(fault["type"])
-    return advice.format_map(facts) if advice else str(fault["msg"])
+    return advice.format_map(facts) if advice else str(fault["msg"]).removeprefix("Value error, ")
 
 
 def parse_duration(text: str) -> int:
