@@ -163,7 +163,7 @@ def read_name(node: Node, location: Location, parent: str = "") -> str:
     """Return a name that can be an id, or the last part of an id below `parent`; '' if refused."""
     value = node.value
     if not isinstance(value, str):
-        problem = f"{shown(node.plain())}: it is no text; put it in quotation marks"
+        problem = f"{shown(node.plain())}: it is not text; put it in quotation marks"
     elif "/" in value:
         problem = f"{shown(value)}: a name has no slash; remove it"
     else:

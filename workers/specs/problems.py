@@ -121,10 +121,12 @@ class Location:
             return {}
         for key, inner in node.value.items():
             if not isinstance(key, str):
-                self.refuse(inner.line, f"the key {shown(key)} is no text; {_listed(known)}")
+                self.refuse(inner.line, f"the key {shown(key)} is not text; {_listed(known)}")
             elif key not in known:
                 meant = self.problems.suggestion(key, known)
-                self.refuse(inner.line, f"{shown(key)} is no field here; {_listed(known)}{meant}")
+                self.refuse(
+                    inner.line, f"{shown(key)} is not a field here; {_listed(known)}{meant}"
+                )
         return {key: inner for key, inner in node.value.items() if key in known}
 
     def entries(self, node: Node) -> list[Node]:

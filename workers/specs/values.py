@@ -1,4 +1,4 @@
-"""Single values in files that people write: times, money, paths, numbers; read and written."""
+"""Reads and writes single values of files: times, money, paths, numbers."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ _UNITS = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
 _MONEY = re.compile(r"\d{1,12}(?:\.\d{0,12})?(?:[eE][-+]?\d{1,2})?", re.ASCII)
 _MICRO_DIGITS = 6
 _ADVICE = {
-    "string_type": "it is no text; put it in quotation marks",
+    "string_type": "it is not text; put it in quotation marks",
     "string_too_short": "it is empty; write a text",
     "string_too_long": "it has {length} characters, at most {max_length} are allowed",
     "string_pattern_mismatch": (
-        "it is no name; use up to 64 letters, digits and ._~-, a letter or digit first"
+        "it is not a name; use up to 64 letters, digits and ._~-, a letter or digit first"
     ),
     "string_unicode": "it has a lone surrogate, which is no text",
     "bool_type": "write true or false",
@@ -106,7 +106,7 @@ def check_json(node: Node, location: Location) -> None:
             if isinstance(key, str) and _is_text(key):
                 check_json(inner, location.inside(key))
             else:
-                problem = f"the key {shown(key)} is no text; put it in quotation marks"
+                problem = f"the key {shown(key)} is not text; put it in quotation marks"
                 location.refuse(inner.line, problem)
     elif isinstance(node.value, list):
         for index, inner in enumerate(node.value):

@@ -1,4 +1,4 @@
-"""The dependencies of the steps of a graph's file: names made ids, cycles refused."""
+"""Reads the dependencies of a graph's steps as ids of jobs, and refuses cycles."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Dependencies:
         text = entry.value
         problem = ""
         if not isinstance(text, str):
-            advice = "write a name" if text is None else "it is no text; put it in quotation marks"
+            advice = "write a name" if text is None else "it is not text; put it in quotation marks"
             problem = f"{shown(entry.plain())}: {advice}"
         elif "/" in text and not text.startswith(f"{self.graph}/"):
             problem = problem_of_id(text)

@@ -180,7 +180,7 @@ def _distinct_events(node: Node, location: Location) -> tuple[SentinelEventName,
 
 def _read_name(node: Node) -> str:
     if not isinstance(node.value, str):
-        raise ValueError("it is no text; put it in quotation marks")  # noqa: TRY004 - not a bug
+        raise ValueError("it is not text; put it in quotation marks")  # noqa: TRY004 - not a bug
     if "#" in node.value:
         raise ValueError("the sign # is for the iterations of loops; choose a name without it")
     if not _NAME.fullmatch(node.value):

@@ -279,9 +279,12 @@ PARAMETERS = '"name": "a",\n "worker": {"capability": "c", "parameters": '
     [
         ('"worker": "w",\n "name": "\\ud800"', "step 1: name: 'g/\\ud800' cannot be an id"),
         ('"name": "a", "worker": "w",\n "queue": "\\ud800"', "queue: '\\ud800': it has a lone sur"),
-        ('"name": "a", "worker": "w",\n "\\ud800": 1', "'\\ud800' is no field here; known: name,"),
+        (
+            '"name": "a", "worker": "w",\n "\\ud800": 1',
+            "'\\ud800' is not a field here; known: na",
+        ),
         ('"name": "a", "worker": "w",\n "limits": {"cost": 1e400}', "limits.cost: inf: write US"),
-        (PARAMETERS + '{"\\ud800": 1}}', "parameters: the key '\\ud800' is no text; put it in"),
+        (PARAMETERS + '{"\\ud800": 1}}', "parameters: the key '\\ud800' is not text; put it in"),
         (
             PARAMETERS + '{"a": "\\ud800"}}',
             "parameters.a: '\\ud800': it has a lone surrogate, which",
