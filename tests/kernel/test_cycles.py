@@ -66,6 +66,10 @@ def test_a_job_that_depends_on_itself_is_a_cycle() -> None:
     assert cycles_in({}) == []
 
 
+def test_a_name_that_is_no_key_depends_on_nothing() -> None:
+    assert cycles_in({"a": ["x", "b"], "b": ["x", "a"]}) == [("a", "b", "a")]
+
+
 def test_many_jobs_take_linear_time_and_no_recursion() -> None:
     count = 20_000
     chain = {str(n): [str(n - 1)] if n else [] for n in range(count)}

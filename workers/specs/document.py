@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from interlock.workers.specs.json_document import read_json
-from interlock.workers.specs.problems import Location, Problem, Problems, SpecFileError
+from interlock.workers.specs.problems import Problem, Problems, SpecFileError
 from interlock.workers.specs.yaml_document import Node, UnreadableError, read_yaml
 
 
@@ -17,11 +17,6 @@ class SpecDocument:
     root: Node
     text: str
     problems: Problems
-
-    @property
-    def location(self) -> Location:
-        """Return the location of the whole file."""
-        return Location(self.problems)
 
 
 def read_document(path: Path, *, bytes_max: int, advice: str) -> SpecDocument:

@@ -223,3 +223,8 @@ def _advice(fault: Any, kind: ValueKind) -> str:
 def parse_duration(text: str) -> int:
     """Return the seconds of a duration as people write it. Raises ValueError with advice."""
     return _duration(Node(0, int(text) if text.isdecimal() else text))
+
+
+def parse_money(text: str) -> int:
+    """Return US dollars as whole micro-dollars. Raises ValueError with advice."""
+    return _money(Node(0, text, text))
