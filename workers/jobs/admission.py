@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
+from interlock.kernel.cycles import cycles_in
 from interlock.kernel.errors import CallError, IdTakenError
 from interlock.kernel.machines.jobs.job.names import State
 from interlock.kernel.record import Record
 from interlock.kernel.store.codec import digest, encode
 from interlock.workers.engine.dispatch import Dispatch
-from interlock.workers.specs.dependencies import cycle_in
 
 PAGE = 1_000
 JOBS_READ_MAX = 100_000
@@ -104,8 +104,9 @@ class GraphAdmission:
                     found += graph[job]
             ahead = [job for job in dict.fromkeys(found) if job not in graph and job not in seen]
             seen.update(ahead)
-        if cycle := cycle_in(graph):
-            raise CycleError(f"{' -> '.join(cycle)} is a cycle; remove one of these dependencies")
+        if cycles := cycles_in(graph):
+            first = " -> ".join(cycles[0])
+            raise CycleError(f"{first} is a cycle; remove one of these dependencies")
 
     def _refuse_unknown(self, unknown: str, edges: Mapping[str, Collection[str]]) -> None:
         """Raise UnknownDependencyError if one of the new jobs depends on an unknown one."""

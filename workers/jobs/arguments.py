@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from decimal import Decimal, InvalidOperation
 from typing import Annotated, Any
 
 import typer
 
 from interlock.kernel.errors import CallError
 from interlock.kernel.record import root_of
-from interlock.workers.specs.values import parse_duration
+from interlock.workers.specs.values import parse_duration, parse_money
 
-MICRO = 1_000_000
 FieldsOption = Annotated[
     str, typer.Option("--fields", help="More fields of the job, as a JSON object; docs/jobs.md.")
 ]
@@ -55,24 +53,14 @@ def changed_fields(fields: str, *, command: str | None, description: str | None)
 
 def limits_from(cost: str | None, time: str | None, iterations: int | None) -> dict[str, int]:
     """Return limits as a record has them: micro-dollars, seconds, runs."""
-    found: dict[str, int] = {}
-    if cost is not None:
-        found["cost_micro"] = micro_dollars(cost)
-    if time is not None:
-        try:
-            found["time_s"] = parse_duration(time)
-        except ValueError as refusal:
-            raise ArgumentError(f"--time {time!r}: {refusal}") from None
-    return found | ({"iterations": iterations} if iterations is not None else {})
-
-
-def micro_dollars(dollars: str) -> int:
-    """Return US dollars as whole micro-dollars. Raises ArgumentError."""
-    try:
-        amount = Decimal(dollars) * MICRO
-        whole = int(amount)
-    except (InvalidOperation, OverflowError, ValueError):
-        raise ArgumentError(f"--cost {dollars!r} is no amount of US dollars") from None
-    if amount < 0 or amount != whole:
-        raise ArgumentError(f"--cost {dollars!r}: give 0 or more, with at most 6 decimals")
-    return whole
+    found: dict[str, int] = {} if iterations is None else {"iterations": iterations}
+    for option, text, name, parse in (
+        ("--cost", cost, "cost_micro", parse_money),
+        ("--time", time, "time_s", parse_duration),
+    ):
+        if text is not None:
+            try:
+                found[name] = parse(text)
+            except ValueError as refusal:
+                raise ArgumentError(f"{option} {text!r}: {refusal}") from None
+    return found

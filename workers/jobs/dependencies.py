@@ -1,4 +1,4 @@
-"""The dependencies that a job still waits for: countdowns, ends, and cycles that never end."""
+"""The dependencies that a job still waits for: its countdowns, their ends, and cycles."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from interlock.kernel.store.subscriptions import MISSING, Subscriber
 from interlock.kernel.table import Terminal
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.work import Outcome, Work
+from interlock.workers.specs.dependencies import starved_by
 
 CYCLE = "cycle"
 # The member of a countdown that keeps it open until all dependencies are counted.
@@ -110,23 +111,18 @@ def dependencies_in_cycle(work: Work, left: set[str]) -> list[str]:
 
     The clients refuse cycles; drafts that were activated by their cards may still form one.
     """
-    found = []
-    for first in sorted(left):
-        ahead, seen = {first}, set[str]()
-        for _ in range(CYCLE_LENGTH_MAX):
-            records = work.dispatch.views.records(ahead)
-            waiting = [job for job in records.values() if job.state == State.PENDING]
-            seen |= ahead
-            ahead = {
-                name
-                for job in waiting
-                if not job.data["met"]
-                for name in job.data["depends_on"]
-                if name not in seen
-            }
-            if work.record.id in seen | ahead:
-                found.append(first)
-                break
-            if not ahead:
-                break
-    return found
+    graph: dict[str, list[str]] = {}
+    job = str(work.record.id)
+    seen, ahead = {job}, left
+    for _ in range(CYCLE_LENGTH_MAX):
+        waiting = {
+            name: job.data["depends_on"]
+            for name, job in work.dispatch.views.records(ahead).items()
+            if job.state == State.PENDING and not job.data["met"]
+        }
+        graph |= waiting
+        seen |= ahead
+        ahead = {name for after in waiting.values() for name in after if name not in seen}
+        if not ahead:
+            break
+    return sorted(left & {job, *starved_by(graph, [job])})

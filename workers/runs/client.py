@@ -104,7 +104,7 @@ class Runs:
     def start(self, plan: Path, workspace: Path) -> Record:
         """Start a run of a plan, with the workspace as it is. Returns the run.
 
-        Raises PlanInvalidError, which lists every problem; RunRefusedError while another run runs.
+        Raises SpecFileError, which lists every problem; RunRefusedError while another run runs.
         """
         if not workspace.is_dir():
             raise RunRefusedError(f"the workspace {workspace} is no folder; make it first")

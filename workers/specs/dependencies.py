@@ -1,27 +1,51 @@
-"""Orders jobs and tasks by their dependencies, and finds cycles and starved ones. Pure."""
+"""Reads, orders and checks the dependencies of jobs and tasks on each other. Pure."""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from graphlib import CycleError, TopologicalSorter
-from typing import Any, TypeAlias
+from typing import Any
 
-# The names that each job or task depends on, by its own name.
-Graph: TypeAlias = Mapping[str, Collection[str]]
+from interlock.kernel.cycles import Graph, cycles_in
+from interlock.workers.specs.json_line import shown
+from interlock.workers.specs.problems import Location
+from interlock.workers.specs.yaml_document import Node
+
+CYCLE_SHOWN_MAX = 20
 
 
-def cycle_in(graph: Graph) -> tuple[str, ...]:
-    """Return the names of one cycle, with the first again at the end; () if there is no cycle."""
-    try:
-        TopologicalSorter(graph).prepare()
-    except CycleError as cycle:
-        # There each name depends on the one before it; here each depends on the one after it.
-        found = list(reversed(cycle.args[1]))[1:]
-        start = found.index(min(found))
-        return (*found[start:], *found[:start], found[start])
-    return ()
+def read_dependencies(
+    node: Node, location: Location, read_entry: Callable[[Node], str]
+) -> dict[str, int]:
+    """Return the names that a list has, each with its line; a repeated name is refused.
+
+    `read_entry` returns '' for an entry that it has refused.
+    """
+    lines: dict[str, int] = {}
+    for entry in location.entries(node):
+        name = read_entry(entry)
+        if name in lines:
+            problem = f"{shown(entry.value)} is there twice, first in line {lines[name]}"
+            location.refuse(entry.line, f"{problem}; remove one")
+        elif name:
+            lines[name] = entry.line
+    return lines
+
+
+def refuse_cycles(
+    graph: Mapping[str, Mapping[str, int]], locations: Mapping[str, Location]
+) -> None:
+    """Refuse each cycle in the line of its first dependency.
+
+    `graph` has for each name its dependencies with their lines. `locations` has the names that the
+    file defines; they come first in the graph. A cycle without any of them is not refused.
+    """
+    for cycle in cycles_in(graph):
+        if cycle[0] in locations:
+            problem = f"{_shown_cycle(cycle)} is a cycle; remove one of these dependencies"
+            locations[cycle[0]].refuse(graph[cycle[0]][cycle[1]], problem)
 
 
 def in_order(graph: Graph, key: Callable[[str], Any]) -> list[str]:
@@ -49,92 +73,27 @@ def starved_by(graph: Graph, gone: Iterable[str]) -> dict[str, str]:
 
     The reason is the direct dependency that is gone or starved itself.
     """
+    dependents: dict[str, list[str]] = {}
+    for name, after in graph.items():
+        for dependency in after:
+            dependents.setdefault(dependency, []).append(name)
     found: dict[str, str] = {}
     lost = deque(gone)
     known = set(lost)
     while lost:
         dependency = lost.popleft()
-        for name, after in graph.items():
-            if name not in known and dependency in after:
+        for name in dependents.get(dependency, ()):
+            if name not in known:
                 found[name] = dependency
                 known.add(name)
                 lost.append(name)
     return found
 
 
-def cycles_in(graph: Graph) -> list[tuple[str, ...]]:
-    """Return one cycle for each strongly connected component, in linear time.
-
-    A cycle begins and ends with the name of its component that comes first in the graph, and is the
-    shortest one through it. Every dependency must be a key of the graph as well. The cycles are in
-    the order of the graph.
-    """
-    index = {name: n for n, name in enumerate(graph)}
-    found = [
-        _shortest_cycle(graph, min(component, key=index.__getitem__), frozenset(component))
-        for component in _cyclic_components(graph)
-    ]
-    return sorted(found, key=lambda cycle: index[cycle[0]])
-
-
-def _cyclic_components(graph: Graph) -> list[list[str]]:
-    """Return the strongly connected components that have a cycle.
-
-    This is Tarjan's algorithm without recursion: `number` counts the names as they are first seen,
-    `low` is the lowest number that a name reaches, and a component is complete when `low` of its
-    first name is its own number.
-    """
-    found: list[list[str]] = []
-    number: dict[str, int] = {}
-    low: dict[str, int] = {}
-    path: list[str] = []
-    on_path: set[str] = set()
-    for root in graph:
-        waiting = [] if root in number else [(root, iter(graph[root]))]
-        while waiting:
-            name, after = waiting[-1]
-            if name not in number:
-                number[name] = low[name] = len(number)
-                path.append(name)
-                on_path.add(name)
-            for other in after:
-                if other not in number:
-                    waiting.append((other, iter(graph[other])))
-                    break
-                if other in on_path:
-                    low[name] = min(low[name], number[other])
-            else:
-                waiting.pop()
-                if waiting:
-                    previous = waiting[-1][0]
-                    low[previous] = min(low[previous], low[name])
-                if low[name] == number[name]:
-                    component = _pop_component(path, name)
-                    on_path.difference_update(component)
-                    if len(component) > 1 or name in graph[name]:
-                        found.append(component)
-    return found
-
-
-def _pop_component(path: list[str], name: str) -> list[str]:
-    """Remove the end of a path, from a name on, and return it."""
-    taken = [path.pop()]
-    while taken[-1] != name:
-        taken.append(path.pop())
-    return taken
-
-
-def _shortest_cycle(graph: Graph, start: str, inside: frozenset[str]) -> tuple[str, ...]:
-    """Return the shortest cycle through a name of a component, by breadth-first search."""
-    previous: dict[str, str] = {}
-    queue = deque([start])
-    while start not in previous:
-        name = queue.popleft()
-        for other in graph[name]:
-            if other in inside and other not in previous:
-                previous[other] = name
-                queue.append(other)
-    cycle = [start, previous[start]]
-    while cycle[-1] != start:
-        cycle.append(previous[cycle[-1]])
-    return tuple(reversed(cycle))
+def _shown_cycle(cycle: tuple[str, ...]) -> str:
+    """Return a cycle as one text; a long one is shown without its middle."""
+    left = len(cycle) - CYCLE_SHOWN_MAX
+    half = CYCLE_SHOWN_MAX // 2
+    if left <= 0:
+        return " -> ".join(cycle)
+    return " -> ".join([*cycle[:half], f"... ({left} more) ...", *cycle[-half:]])

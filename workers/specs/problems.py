@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from pathlib import Path
 from typing import Any
 
+from interlock.kernel.errors import CallError
 from interlock.workers.specs.json_line import shown
 from interlock.workers.specs.yaml_document import Node
 
@@ -18,32 +20,63 @@ _NAME_LENGTH_MAX = 60
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One problem as a sentence, and its line; the line is 0 if the problem has none."""
+    """One problem: its line, the part of the file that has it, and what to write instead.
+
+    The line is 0 if the problem has none. The part is for example "step 'build': limits.cost"; it
+    is '' for the whole file.
+    """
 
     line: int
-    text: str
+    part: str
+    advice: str
+
+    @property
+    def text(self) -> str:
+        """Return the problem as a sentence."""
+        return f"{self.part}: {self.advice}" if self.part else self.advice
+
+
+class SpecFileError(CallError):
+    """A file that a person wrote has problems; its tasks, jobs or run were not created.
+
+    Correct the lines that the message names.
+    """
+
+    def __init__(self, path: Path, problems: Sequence[Problem]) -> None:
+        lines = [
+            f"{path}:{problem.line}: {problem.text}" if problem.line else f"{path}: {problem.text}"
+            for problem in problems
+        ]
+        super().__init__("\n".join(lines))
+        self.path, self.problems = path, tuple(problems)
 
 
 @dataclass(slots=True)
 class Problems:
-    """The problems found so far. Beyond PROBLEMS_MAX they are counted and not kept."""
+    """The problems found in a file so far. Beyond PROBLEMS_MAX they are counted and not kept."""
 
+    path: Path
     count: int = 0
     _kept: list[Problem] = field(default_factory=list)
     _compared: int = 0
 
-    def add(self, line: int, text: str) -> None:
+    def add(self, problem: Problem) -> None:
         """Add a problem."""
         self.count += 1
         if self.count <= PROBLEMS_MAX:
-            self._kept.append(Problem(line, text))
+            self._kept.append(problem)
 
-    def listed(self) -> tuple[Problem, ...]:
-        """Return the problems in the order of their lines."""
+    def error(self) -> SpecFileError:
+        """Return the error that lists the problems in the order of their lines."""
         ordered = sorted(self._kept, key=lambda problem: problem.line)
-        left = self.count - len(ordered)
-        more = [Problem(0, f"there are {left} more problems; correct these first")] if left else []
-        return (*ordered, *more)
+        if left := self.count - len(ordered):
+            ordered.append(Problem(0, "", f"there are {left} more problems; correct these first"))
+        return SpecFileError(self.path, ordered)
+
+    def raise_if_any(self) -> None:
+        """Raise SpecFileError if there is a problem."""
+        if self.count:
+            raise self.error()
 
     def suggestion(self, name: str, known: Collection[str]) -> str:
         """Return "did you mean ...?" with the known name that is most similar, or ''."""
@@ -65,17 +98,20 @@ class Location:
     item: str = ""
     path: str = ""
 
-    def inside(self, name: str | int) -> Location:
-        """Return the location of a field or of a list entry of this one."""
-        text = str(name)
-        if not text.isprintable() or len(text) > _NAME_LENGTH_MAX:
-            text = shown(text)
-        return Location(self.problems, self.item, f"{self.path}.{text}" if self.path else text)
+    def inside(self, *steps: str | int) -> Location:
+        """Return the location of a field or list entry of this one, at a path of one or more."""
+        path = self.path
+        for step in steps:
+            text = str(step)
+            if not text.isprintable() or len(text) > _NAME_LENGTH_MAX:
+                text = shown(text)
+            path = f"{path}.{text}" if path else text
+        return Location(self.problems, self.item, path)
 
-    def refuse(self, line: int, problem: str) -> None:
+    def refuse(self, line: int, advice: str) -> None:
         """Add a problem of this location."""
-        where = [name for name in (self.item, self.path) if name]
-        self.problems.add(line, ": ".join([*where, problem]))
+        part = ": ".join(name for name in (self.item, self.path) if name)
+        self.problems.add(Problem(line, part, advice))
 
     def fields(self, node: Node, known: Collection[str]) -> dict[str, Node]:
         """Return the known fields of a mapping; every other field is refused."""
@@ -85,10 +121,12 @@ class Location:
             return {}
         for key, inner in node.value.items():
             if not isinstance(key, str):
-                self.refuse(inner.line, f"the key {shown(key)} is no text; {_listed(known)}")
+                self.refuse(inner.line, f"the key {shown(key)} is not text; {_listed(known)}")
             elif key not in known:
                 meant = self.problems.suggestion(key, known)
-                self.refuse(inner.line, f"{shown(key)} is no field here; {_listed(known)}{meant}")
+                self.refuse(
+                    inner.line, f"{shown(key)} is not a field here; {_listed(known)}{meant}"
+                )
         return {key: inner for key, inner in node.value.items() if key in known}
 
     def entries(self, node: Node) -> list[Node]:
@@ -97,6 +135,50 @@ class Location:
             return node.value
         self.refuse(node.line, f"{shown(node.plain())}: write a list")
         return []
+
+
+@dataclass(slots=True)
+class ItemNames:
+    """Reads the names of the steps, tasks or codons of a file; a repeated name is refused.
+
+    `noun` is the word for all the items that share these names.
+    """
+
+    problems: Problems
+    noun: str
+    lines: dict[str, int] = field(default_factory=dict)
+
+    def read(
+        self,
+        node: Node,
+        key: str,
+        read_name: Callable[[Node, Location], str | None],
+        *,
+        kind: str,
+        number: int,
+    ) -> tuple[str, Location]:
+        """Return the name of an item, '' if it is refused, and the location of the item.
+
+        The location is called by the name, and by the number if the name is refused.
+        """
+        location = Location(self.problems, f"{kind} {number}")
+        if not isinstance(node.value, dict):
+            # The problem is reported where the fields of the item are read.
+            return "", location
+        written = node.value.get(key, Node(node.line, None))
+        if written.value is None:
+            location.refuse(written.line, f"name it: `{key}: <name>`")
+            return "", location
+        name = read_name(written, location.inside(key))
+        if not name:
+            return "", location
+        location = Location(self.problems, f"{kind} {name!r}")
+        if name in self.lines:
+            problem = f"line {self.lines[name]} has a {self.noun} of this name; choose another"
+            location.inside(key).refuse(written.line, problem)
+        else:
+            self.lines[name] = written.line
+        return name, location
 
 
 def node_within(node: Node, path: tuple[Any, ...]) -> Node:

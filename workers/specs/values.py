@@ -1,4 +1,4 @@
-"""Single values in files that people write: times, money, paths, numbers; read and written."""
+"""Reads and writes single values of files: times, money, paths, numbers."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
+from enum import StrEnum
 from functools import cache
 from math import isfinite
 from typing import Annotated, Any
@@ -25,11 +26,11 @@ _UNITS = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
 _MONEY = re.compile(r"\d{1,12}(?:\.\d{0,12})?(?:[eE][-+]?\d{1,2})?", re.ASCII)
 _MICRO_DIGITS = 6
 _ADVICE = {
-    "string_type": "it is no text; put it in quotation marks",
+    "string_type": "it is not text; put it in quotation marks",
     "string_too_short": "it is empty; write a text",
     "string_too_long": "it has {length} characters, at most {max_length} are allowed",
     "string_pattern_mismatch": (
-        "it is no name; use up to 64 letters, digits and ._~-, a letter or digit first"
+        "it is not a name; use up to 64 letters, digits and ._~-, a letter or digit first"
     ),
     "string_unicode": "it has a lone surrogate, which is no text",
     "bool_type": "write true or false",
@@ -45,7 +46,7 @@ _ADVICE = {
 
 @dataclass(frozen=True, slots=True)
 class ValueKind:
-    """How a kind of value is read from a file and written to it.
+    """The reader and the writer of one kind of value in a file.
 
     `read` raises ValueError with advice on what to write instead.
     """
@@ -105,7 +106,7 @@ def check_json(node: Node, location: Location) -> None:
             if isinstance(key, str) and _is_text(key):
                 check_json(inner, location.inside(key))
             else:
-                problem = f"the key {shown(key)} is no text; put it in quotation marks"
+                problem = f"the key {shown(key)} is not text; put it in quotation marks"
                 location.refuse(inner.line, problem)
     elif isinstance(node.value, list):
         for index, inner in enumerate(node.value):
@@ -182,6 +183,24 @@ PRIORITY = ValueKind(_priority, _same)
 SLOTS = ValueKind(_slots, _same)
 
 
+def kind_of(model: type[BaseModel], field: str) -> ValueKind:
+    """Return the kind of value of a model's field: one of a few choices, or a plain value."""
+    shape = model.model_fields[field].annotation
+    if isinstance(shape, type) and issubclass(shape, StrEnum):
+        return _choice_of(shape)
+    return PLAIN
+
+
+def _choice_of(choices: type[StrEnum]) -> ValueKind:
+    def read(node: Node) -> StrEnum:
+        if isinstance(node.value, str) and node.value in {*choices}:
+            return choices(node.value)
+        *others, last = choices
+        raise ValueError(f"write {', '.join(others)} or {last}")
+
+    return ValueKind(read, str)
+
+
 @cache
 def _adapter(model: type[BaseModel], field: str) -> TypeAdapter[Any]:
     """Return an adapter that validates one field of a model by itself."""
@@ -198,9 +217,14 @@ def _advice(fault: Any, kind: ValueKind) -> str:
     facts |= {"length": len(value)} if isinstance(value, str | list) else {}
     facts |= {bound: kind.write(facts[bound]) for bound in ("ge", "le") if bound in facts}
     advice = _ADVICE.get(fault["type"])
-    return advice.format_map(facts) if advice else str(fault["msg"])
+    return advice.format_map(facts) if advice else str(fault["msg"]).removeprefix("Value error, ")
 
 
 def parse_duration(text: str) -> int:
     """Return the seconds of a duration as people write it. Raises ValueError with advice."""
     return _duration(Node(0, int(text) if text.isdecimal() else text))
+
+
+def parse_money(text: str) -> int:
+    """Return US dollars as whole micro-dollars. Raises ValueError with advice."""
+    return _money(Node(0, text, text))

@@ -1,14 +1,12 @@
-"""Reads YAML that a person wrote into values that know their lines.
+"""Reads YAML that a person wrote into nodes, which are values with their lines.
 
-Refused is everything that could fill the memory or could be read in two ways: aliases, tags,
-merges, a key that is there twice, numbers of base 60 and 8.
+The reader refuses everything that could fill the memory or that could be read in two ways: aliases,
+tags, merges, a repeated key, numbers of base 60 and 8.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import yaml
@@ -58,45 +56,7 @@ class Node(NamedTuple):
         return self.value
 
 
-@dataclass(frozen=True, slots=True)
-class YamlDocument:
-    """One document of YAML: its values, and the line of each."""
-
-    root: Node | None
-
-    @property
-    def value(self) -> Any:
-        """Return the plain value of the whole document."""
-        return None if self.root is None else self.root.plain()
-
-    def line(self, *path: str | int) -> int:
-        """Return the line of the value at a path, or of the last value on the way that exists."""
-        node, line = self.root, 1
-        for step in path:
-            node = None if node is None else _inside(node, step)
-            if node is None:
-                break
-            line = node.line
-        return line
-
-
-def read_text(path: Path, *, bytes_max: int, advice: str) -> str:
-    """Read a text file. Raises UnreadableError; for a file that is too large with this advice."""
-    try:
-        with path.open("rb") as file:
-            content = file.read(bytes_max + 1)
-    except OSError as error:
-        raise UnreadableError(0, f"cannot be read: {error.strerror or error}") from error
-    if len(content) > bytes_max:
-        raise UnreadableError(0, f"has more than {bytes_max} bytes; {advice}")
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        raise UnreadableError(line, "is not UTF-8; save it as UTF-8") from error
-
-
-def read_yaml(text: str) -> YamlDocument:
+def read_yaml(text: str) -> Node:
     """Read one document. Raises UnreadableError."""
     if strange := _STRANGE.search(text):
         line = text.count("\n", 0, strange.start()) + 1
@@ -105,7 +65,7 @@ def read_yaml(text: str) -> YamlDocument:
     # The parser in C counts the end of a text as one more line.
     last = max(1, len(text.splitlines()))
     try:
-        return YamlDocument(_Composer(LOADER(text), last).root())
+        return _Composer(LOADER(text), last).root()
     except yaml.MarkedYAMLError as error:
         line = min(_line_of(error.problem_mark or error.context_mark), last)
         problem = ", ".join(part for part in (error.context, error.problem) if part)
@@ -122,12 +82,12 @@ class _Composer:
         self._loader, self._last = loader, last
         self._nodes = 0
 
-    def root(self) -> Node | None:
-        """Return the only document of the text, or None if the text is empty."""
+    def root(self) -> Node:
+        """Return the only document of the text; it is null if the text is empty."""
         take, seen = self._loader.get_event, self._loader.check_event
         take()
         if seen(yaml.StreamEndEvent):
-            return None
+            return Node(1, None)
         take()
         root = self._node(take(), depth=1)
         take()
@@ -207,17 +167,6 @@ def _check_number(text: str, line: int) -> None:
     if _TWO_READINGS.fullmatch(text):
         problem = "can be read as two numbers; put it in quotation marks or write it otherwise"
         raise UnreadableError(line, f"{text} {problem}")
-
-
-def _inside(node: Node, step: str | int) -> Node | None:
-    """Return the node at a key of a mapping or at an index of a list."""
-    if isinstance(node.value, dict):
-        found: Node | None = node.value.get(step)
-        return found
-    if isinstance(node.value, list) and isinstance(step, int) and step < len(node.value):
-        entry: Node = node.value[step]
-        return entry
-    return None
 
 
 def _short(text: str) -> str:

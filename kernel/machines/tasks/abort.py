@@ -1,4 +1,4 @@
-"""How far an abort goes: which other sessions end with it, and with which reason. Pure."""
+"""Decides which other sessions end when one is aborted, each with its reason. Pure."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum, auto
 from typing import assert_never
 
+from interlock.kernel.cycles import cycles_in
 from interlock.kernel.errors import InvalidPayloadError
 from interlock.kernel.reason import AbortReason
 
@@ -16,7 +17,7 @@ Children = Mapping[str, list[str]]
 
 
 class AbortScope(StrEnum):
-    """What was aborted; it decides how far the abort goes."""
+    """The scope in which an abort begins; it decides how far the abort goes."""
 
     TOOL = auto()
     SIBLING = auto()
@@ -25,7 +26,7 @@ class AbortScope(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class AbortPolicy:
-    """Whether a scope escalates into the next; by the published default none does."""
+    """Whether an abort in one scope escalates to the next scope; by default it does not."""
 
     tool_to_sibling: bool = False
     sibling_to_session: bool = False
@@ -50,7 +51,7 @@ def aborts(
         case AbortScope.SIBLING:
             return _beside(tree, children, session, policy)
         case AbortScope.SESSION:
-            # The aborted session itself ends for a reason of its own.
+            # The aborted session itself is not among them: it ends with its own reason.
             return dict.fromkeys(_below([session], children), AbortReason.PARENT_ABORTED)
         case _:
             assert_never(scope)
@@ -61,7 +62,7 @@ def _beside(
 ) -> Mapping[str, AbortReason]:
     parent = tree.get(session)
     if parent is None:
-        # Two roots are no siblings.
+        # Two roots are not siblings.
         return {}
     siblings = [child for child in children[parent] if child != session]
     as_siblings = dict.fromkeys(siblings, AbortReason.SIBLING_ABORTED)
@@ -69,8 +70,8 @@ def _beside(
         # A sibling ends as a session does, so the sessions that it started end with it.
         below = dict.fromkeys(_below(siblings, children), AbortReason.PARENT_ABORTED)
         return as_siblings | below
-    # The session that ends is the parent's, and with it all below: also the session in which the
-    # abort began, now as a child. Otherwise the parent would go on alone.
+    # The parent ends and all sessions below it, also the session in which the abort began.
+    # Otherwise that session would be lost, and the parent would continue without it.
     below = dict.fromkeys(_below([parent], children), AbortReason.PARENT_ABORTED)
     return {parent: AbortReason.SIBLING_ABORTED, **below, **as_siblings}
 
@@ -91,15 +92,7 @@ def _below(sessions: Iterable[str], children: Children) -> Iterator[str]:
 
 
 def _refuse_cycles(tree: Tree) -> None:
-    rooted: set[str] = set()  # sessions from which a root is reached
-    for start in tree:
-        path: dict[str, None] = {}
-        session: str | None = start
-        while session is not None and session not in rooted:
-            if session in path:
-                cycle = [*path][[*path].index(session) :]
-                shown = " under ".join([*cycle, session])
-                raise InvalidPayloadError("the tree of sessions", [f"{shown} is a cycle"])
-            path[session] = None
-            session = tree.get(session)
-        rooted.update(path)
+    parents = {child: () if parent is None else (parent,) for child, parent in tree.items()}
+    cycles = [f"{' under '.join(cycle)} is a cycle" for cycle in cycles_in(parents)]
+    if cycles:
+        raise InvalidPayloadError("the tree of sessions", cycles)

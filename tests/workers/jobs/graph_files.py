@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from interlock.workers.jobs.file.file import GraphFile, GraphFileError, read_graph
+from interlock.workers.jobs.file.file import GraphFile, read_graph
+from interlock.workers.specs.problems import SpecFileError
 
 HEAD = "graph: g\nsteps:\n"
 
@@ -26,7 +27,7 @@ def payload_of(file: Path, fields: str, head: str = HEAD) -> dict[str, Any]:
 def problems_of(file: Path, text: str) -> list[str]:
     """Return the problems of a graph's file, as `<line>: <problem>`."""
     file.write_text(text, "utf-8")
-    with pytest.raises(GraphFileError) as refusal:
+    with pytest.raises(SpecFileError) as refusal:
         read_graph(file)
     problems = refusal.value.problems
     lines = [f"{file}:{p.line}: {p.text}" if p.line else f"{file}: {p.text}" for p in problems]
@@ -35,9 +36,9 @@ def problems_of(file: Path, text: str) -> list[str]:
     return [f"{problem.line}: {problem.text}" for problem in problems]
 
 
-def read_or_refusal(file: Path) -> GraphFile | GraphFileError:
+def read_or_refusal(file: Path) -> GraphFile | SpecFileError:
     """Return the graph in a file, or the error that refuses it."""
     try:
         return read_graph(file)
-    except GraphFileError as refusal:
+    except SpecFileError as refusal:
         return refusal

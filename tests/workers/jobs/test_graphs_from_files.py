@@ -10,8 +10,8 @@ import pytest
 from interlock.kernel.errors import IdTakenError
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.jobs.admission import CycleError, UnknownDependencyError
-from interlock.workers.jobs.file.file import GraphFileError
 from interlock.workers.jobs.file.writer import graph_text
+from interlock.workers.specs.problems import SpecFileError
 from tests.races.in_process_worker import Calls, InProcessWorker, LostError
 from tests.workers.jobs.test_graphs import CHAIN, COMMAND, as_ann, stored, written
 
@@ -83,7 +83,7 @@ def test_a_file_with_errors_names_each_with_its_line_and_nothing_is_written(
     )
     before = stored(worker)
 
-    with pytest.raises(GraphFileError) as refused:
+    with pytest.raises(SpecFileError) as refused:
         worker.graphs.submit(written(file, text))
 
     lines = str(refused.value).splitlines()

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 import yaml
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from interlock.workers.specs import yaml_document
+from interlock.workers.specs.problems import node_within
 from interlock.workers.specs.yaml_document import (
     DEPTH_MAX,
     NODES_MAX,
     NUMBER_LENGTH_MAX,
     Node,
     UnreadableError,
-    read_text,
     read_yaml,
 )
 
@@ -38,20 +36,22 @@ def refusal(text: str) -> str:
 
 @pytest.mark.usefixtures("parser")
 def test_every_value_has_its_line() -> None:
-    document = read_yaml("a: 1\nb:\n  - x\n  - c:\n      2\n\ntext: |\n  long\n  text\nlast:\n")
+    root = read_yaml("a: 1\nb:\n  - x\n  - c:\n      2\n\ntext: |\n  long\n  text\nlast:\n")
 
-    assert document.value == {"a": 1, "b": ["x", {"c": 2}], "text": "long\ntext\n", "last": None}
-    assert [document.line("b"), document.line("b", 0), document.line("b", 1, "c")] == [2, 3, 4]
-    assert [document.line("text"), document.line("last")] == [7, 10]
-    assert document.line("b", 7) == 2, "a missing value has the line of its list"
-    assert document.line("a", "x") == document.line() == document.line("nothing") == 1
+    def line(*path: str | int) -> int:
+        return node_within(root, path).line
+
+    assert root.plain() == {"a": 1, "b": ["x", {"c": 2}], "text": "long\ntext\n", "last": None}
+    assert [line("b"), line("b", 0), line("b", 1, "c")] == [2, 3, 4]
+    assert [line("text"), line("last")] == [7, 10]
+    assert line("b", 7) == 2, "a missing value has the line of its list"
+    assert line("a", "x") == line() == line("nothing") == 1
 
 
 @pytest.mark.usefixtures("parser")
 def test_a_value_has_the_text_of_the_file() -> None:
-    root = read_yaml("- 1_0\n- '1'\n- yes\n- ~\n- 0.10\n- =\n- 08\n- 2026-01-02").root
+    root = read_yaml("- 1_0\n- '1'\n- yes\n- ~\n- 0.10\n- =\n- 08\n- 2026-01-02")
 
-    assert root is not None
     assert [node.text for node in root.value] == [
         "1_0",
         "1",
@@ -67,10 +67,8 @@ def test_a_value_has_the_text_of_the_file() -> None:
 
 @pytest.mark.usefixtures("parser")
 @pytest.mark.parametrize("text", ["", "# nothing\n", "\n\n"])
-def test_a_text_without_a_value_is_an_empty_document(text: str) -> None:
-    document = read_yaml(text)
-
-    assert (document.root, document.value, document.line("a")) == (None, None, 1)
+def test_a_text_without_a_value_is_null(text: str) -> None:
+    assert read_yaml(text) == Node(1, None)
 
 
 REFUSED = [
@@ -112,12 +110,12 @@ def test_a_refusal_has_its_line(text: str, expected: str) -> None:
 
 @pytest.mark.usefixtures("parser")
 def test_a_merge_key_in_quotation_marks_is_a_text() -> None:
-    assert read_yaml('{"<<": {a: b}, a: c}').value == {"<<": {"a": "b"}, "a": "c"}
+    assert read_yaml('{"<<": {a: b}, a: c}').plain() == {"<<": {"a": "b"}, "a": "c"}
 
 
 @pytest.mark.usefixtures("parser")
 def test_the_depth_of_a_text_is_limited() -> None:
-    assert read_yaml("[" * DEPTH_MAX + "]" * DEPTH_MAX).line() == 1
+    assert read_yaml("[" * DEPTH_MAX + "]" * DEPTH_MAX).line == 1
     assert "deeper" in refusal("[" * (DEPTH_MAX + 1) + "]" * (DEPTH_MAX + 1))
 
 
@@ -126,21 +124,8 @@ def test_the_number_of_values_is_limited(monkeypatch: pytest.MonkeyPatch) -> Non
     assert NODES_MAX == 1_000_000
     monkeypatch.setattr(yaml_document, "NODES_MAX", 10)
 
-    assert read_yaml("[" + "1," * 9 + "]").value == [1] * 9
+    assert read_yaml("[" + "1," * 9 + "]").plain() == [1] * 9
     assert refusal("[1,1,\n" + "1," * 8 + "]") == "2: it has more than 10 values; split it"
-
-
-def test_a_text_file_is_read_up_to_a_limit(tmp_path: Path) -> None:
-    file = tmp_path / "a"
-    file.write_bytes(b"\xef\xbb\xbfx\n")
-    assert read_text(file, bytes_max=5, advice="split it") == "x\n"
-    with pytest.raises(UnreadableError, match=r"^has more than 4 bytes; split it$"):
-        read_text(file, bytes_max=4, advice="split it")
-    file.write_bytes(b"a\nb\n\xc3")
-    with pytest.raises(UnreadableError, match=r"^line 3: is not UTF-8; save it as UTF-8$"):
-        read_text(file, bytes_max=9, advice="")
-    with pytest.raises(UnreadableError, match=r"^cannot be read: No such file"):
-        read_text(tmp_path / "b", bytes_max=9, advice="")
 
 
 PIECES = ["a", "b: ", "- ", "\n", "  ", "\n  ", "{", "}", "[", "]", ",", ": ", ":", "'", '"', "#"]
@@ -149,12 +134,12 @@ PIECES += ["true", "~", "\t", "\\", "\\n", "\\x41", "\\ud83d", "\r", "\r\n", "\x
 PIECES += ["=", "<<", "@", "`", "-", ".", "2026-01-01", "1:30", "010", ">-\n", "|+\n", "\ufeff"]
 
 
-def outcome(text: str, loader: type) -> Node | str | None:
+def outcome(text: str, loader: type) -> Node | str:
     """Return the root that one parser reads, or the problem that it reports."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(yaml_document, "LOADER", loader)
         try:
-            return read_yaml(text).root
+            return read_yaml(text)
         except UnreadableError as error:
             return error.problem
 

@@ -30,7 +30,7 @@ class DrawnJob:
 
 @dataclass(frozen=True, slots=True)
 class StateStyle:
-    """How a state is drawn: a sign in texts, an icon of 16 by 16 pixels, and three colours."""
+    """The drawing of a state: a sign in texts, an icon of 16 by 16 pixels, and three colours."""
 
     sign: str
     icon: str
@@ -72,7 +72,7 @@ WAITS_FOR_PERSON = {"approval_required", "intervention_required"}
 MET_STROKE = 'stroke="#15803d" stroke-width="1.8"'
 OPEN_STROKE = 'stroke="#94a3b8" stroke-width="1.4"'
 BACKGROUND = "#ffffff"
-# How the legend shows a job of another graph.
+# The style of a job of another graph in the legend.
 OTHER_GRAPH_SWATCH = (
     '<rect y="3.5" width="21" height="17" rx="5" fill="none" stroke="#64748b"'
     ' stroke-width="1.4" stroke-dasharray="4 3"/>'
@@ -134,7 +134,7 @@ def mermaid(title: str, jobs: Sequence[DrawnJob]) -> str:
 
 
 def svg(title: str, jobs: Sequence[DrawnJob]) -> str:
-    """Return a complete SVG document without references to anything outside of it.
+    """Return a complete SVG document that refers to nothing outside of it.
 
     Raises ValueError if two jobs have the same name, and for a cycle of jobs.
     """

@@ -10,7 +10,7 @@ from itertools import pairwise
 from statistics import median
 from typing import NamedTuple, TypeAlias
 
-from interlock.workers.specs.dependencies import cycle_in
+from interlock.kernel.cycles import cycles_in
 
 # Lengths are in pixels.
 BOX_GAP = 18.0
@@ -114,9 +114,8 @@ def layers(after: Graph) -> dict[str, int]:
 
     Raises ValueError for a cycle.
     """
-    cycle = cycle_in(after)
-    if cycle:
-        raise ValueError(f"the job {cycle[0]!r} waits for itself")
+    if cycles := cycles_in(after):
+        raise ValueError(f"the job {cycles[0][0]!r} waits for itself")
     found: dict[str, int] = {}
     for name in TopologicalSorter(after).static_order():
         found[name] = max((found[other] + 1 for other in after[name]), default=0)

@@ -1,1 +1,1 @@
-"""The files of graphs: how they are read, with a list of all problems, and written."""
+"""Reads the files of graphs, with a list of all their problems, and writes them."""

@@ -1,18 +1,15 @@
-"""The dependencies of the steps of a graph's file: names made ids, cycles refused."""
+"""Reads the dependencies of a graph's steps as ids of jobs, and refuses cycles."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from interlock.kernel.errors import InvalidIdError
-from interlock.kernel.record import record_id
-from interlock.workers.specs.dependencies import cycles_in
+from interlock.workers.specs.dependencies import read_dependencies, refuse_cycles
+from interlock.workers.specs.fields import problem_of_id
 from interlock.workers.specs.json_line import shown
 from interlock.workers.specs.problems import Location
 from interlock.workers.specs.yaml_document import Node
-
-CYCLE_SHOWN_MAX = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,29 +38,22 @@ class Dependencies:
                 self._inside[step.name] = {}
                 self._locations[step.name] = step.location
         found = [self._ids_of(step) for step in self.steps]
-        self._refuse_cycles()
+        refuse_cycles(self._inside, self._locations)
         return found
 
     def _ids_of(self, step: DependentStep) -> list[str]:
-        lines: dict[str, int] = {}
         if step.node is None or step.node.value is None:
             return []
-        for entry in step.location.entries(step.node):
-            dependency = self._id_of(entry, step)
-            if dependency in lines:
-                first = f"first in line {lines[dependency]}"
-                problem = f"{shown(entry.value)} is there twice, {first}; remove one"
-                step.location.refuse(entry.line, problem)
-            elif dependency:
-                lines[dependency] = entry.line
-        return list(lines)
+        return [
+            *read_dependencies(step.node, step.location, lambda entry: self._id_of(entry, step))
+        ]
 
     def _id_of(self, entry: Node, step: DependentStep) -> str:
         """Return the id of the job that an entry names, or '' if the entry is refused."""
         text = entry.value
         problem = ""
         if not isinstance(text, str):
-            advice = "write a name" if text is None else "it is no text; put it in quotation marks"
+            advice = "write a name" if text is None else "it is not text; put it in quotation marks"
             problem = f"{shown(entry.plain())}: {advice}"
         elif "/" in text and not text.startswith(f"{self.graph}/"):
             problem = problem_of_id(text)
@@ -88,30 +78,3 @@ class Dependencies:
         if step.name:
             self._inside[step.name].setdefault(name, entry.line)
         return f"{self.graph}/{name}"
-
-    def _refuse_cycles(self) -> None:
-        graph: Mapping[str, Sequence[str]] = {
-            name: list(after) for name, after in self._inside.items()
-        }
-        for cycle in cycles_in(graph):
-            line = self._inside[cycle[0]][cycle[1]]
-            problem = f"{_shown_cycle(cycle)} is a cycle; remove one of these dependencies"
-            self._locations[cycle[0]].refuse(line, problem)
-
-
-def problem_of_id(text: str) -> str:
-    """Return why a text cannot be an id, or ''."""
-    try:
-        record_id(text)
-    except InvalidIdError as error:
-        return str(error)
-    return ""
-
-
-def _shown_cycle(cycle: Sequence[str]) -> str:
-    """Return a cycle as one text; a long one is shown without its middle."""
-    left = len(cycle) - CYCLE_SHOWN_MAX
-    half = CYCLE_SHOWN_MAX // 2
-    if left <= 0:
-        return " -> ".join(cycle)
-    return " -> ".join([*cycle[:half], f"... ({left} more) ...", *cycle[-half:]])

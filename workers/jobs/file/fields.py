@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
 from interlock.kernel.machines.jobs.graph.payloads import GraphLimits, NewGraph
 from interlock.kernel.machines.jobs.job.payloads import (
@@ -19,19 +19,27 @@ from interlock.kernel.machines.jobs.job.payloads import (
     JobPhase,
     NewJob,
 )
-from interlock.workers.jobs.file.field_reader import (
+from interlock.workers.specs.fields import (
     Field,
     PartialPayload,
+    checked_payload,
     flat_fields,
-    merged,
     nested_fields,
     payload_field,
     read_fields,
+    single_field,
     write_fields,
 )
 from interlock.workers.specs.json_line import shown
 from interlock.workers.specs.problems import Location
-from interlock.workers.specs.values import DURATION, MONEY, PATH, PRIORITY, SLOTS, check_json
+from interlock.workers.specs.values import (
+    DURATION,
+    MONEY,
+    PATH,
+    PRIORITY,
+    SLOTS,
+    check_json,
+)
 from interlock.workers.specs.yaml_document import Node
 
 PHASES_MAX = 50
@@ -52,7 +60,16 @@ def graph_payload(payload: PartialPayload) -> PartialPayload:
     return NewGraph.model_validate(payload).model_dump(mode="json", exclude_defaults=True)
 
 
-# --- executors and phases --------------------------------------------------------------------
+def merged(*layers: PartialPayload) -> PartialPayload:
+    """Return one payload of several, of which a later one wins; limits are merged one by one."""
+    found: PartialPayload = {}
+    for layer in layers:
+        more = layer.get("limits")
+        limits = None if more is None else {**(found.get("limits") or {}), **more}
+        found |= layer
+        if limits is not None:
+            found["limits"] = limits
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def _executor(node: Node, location: Location) -> PartialPayload:
@@ -66,17 +83,12 @@ def _executor(node: Node, location: Location) -> PartialPayload:
     before = location.problems.count
     executor = merged(read_fields(node, EXECUTOR, location))
     if location.problems.count == before:
-        _check_executor(executor, node, location)
+        checked_payload(_executor_payload, executor, node.line, location)
     return executor
 
 
-def _check_executor(executor: PartialPayload, node: Node, location: Location) -> None:
-    """Refuse fields that do not make one executor together."""
-    try:
-        JobExecutor.model_validate(executor)
-    except ValidationError as refusal:
-        for problem in refusal.errors(include_url=False):
-            location.refuse(node.line, problem["msg"].removeprefix("Value error, "))
+def _executor_payload(payload: PartialPayload) -> PartialPayload:
+    return JobExecutor.model_validate(payload).model_dump(mode="json", exclude_defaults=True)
 
 
 def _parameters(node: Node, location: Location) -> PartialPayload:
@@ -87,12 +99,8 @@ def _parameters(node: Node, location: Location) -> PartialPayload:
     return _PARAMETERS.read(node, location)
 
 
-def _worker(node: Node, location: Location) -> PartialPayload:
-    return {"worker": _executor(node, location)}
-
-
 def _single_phase(node: Node, location: Location) -> PartialPayload:
-    return {"phases": [_worker(node, location)]}
+    return {"phases": [{"worker": _executor(node, location)}]}
 
 
 def _review(node: Node, location: Location) -> PartialPayload:
@@ -113,9 +121,6 @@ def _phases(node: Node, location: Location) -> PartialPayload:
         before = location.problems.count
         phase = merged(read_fields(entry, PHASE_FIELDS, inside))
         if location.problems.count > before:
-            continue
-        if "worker" not in phase:
-            inside.refuse(entry.line, "say who works: `worker: <command>`")
             continue
         name, line = phase.get("name", PHASE), entry.value.get("name", entry).line
         if name in lines:
@@ -145,9 +150,6 @@ def _written_phases(payload: PartialPayload) -> Any:
     return [write_fields(phase, PHASE_FIELDS) for phase in payload["phases"]]
 
 
-# --- the fields ------------------------------------------------------------------------------
-
-
 def _limits(model: type[BaseModel]) -> Field:
     fields = {
         "cost": payload_field(model, "cost_micro", MONEY),
@@ -167,13 +169,15 @@ EXECUTOR: Mapping[str, Field] = {
 }
 PHASE_FIELDS: Mapping[str, Field] = {
     "name": payload_field(JobPhase, "name"),
-    "worker": Field(("worker",), _worker, lambda payload: _written_executor(payload["worker"])),
+    "worker": single_field(
+        "worker", _executor, _written_executor, "say who works: `worker: <command>`"
+    ),
 }
 # `worker` and `phases` of the file are both `phases` of the payload: a worker is one phase.
 WORKER = Field(("phases",), _single_phase, _written_worker)
 PHASES = Field(("phases",), _phases, _written_phases)
 REVIEW = Field(("review",), _review, lambda payload: _written_executor(payload["review"]))
-# What a step takes over from its graph if neither the step nor the defaults set it.
+# The fields that a step takes over from its graph if neither the step nor the defaults set them.
 INHERITED = ("remind_s", "stewards", "on_cancel", "folder")
 GRAPH: Mapping[str, Field] = {
     "description": payload_field(NewGraph, "description"),

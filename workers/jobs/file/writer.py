@@ -12,9 +12,10 @@ import yaml
 from pydantic import ValidationError
 
 from interlock.kernel.errors import CallError
-from interlock.workers.jobs.file.field_reader import PartialPayload, write_fields
 from interlock.workers.jobs.file.fields import GRAPH, INHERITED, STEP, graph_payload, job_payload
-from interlock.workers.jobs.file.file import GraphFileError, Step, parse_graph
+from interlock.workers.jobs.file.file import Step, parse_graph
+from interlock.workers.specs.fields import PartialPayload, write_fields
+from interlock.workers.specs.problems import SpecFileError
 from interlock.workers.specs.values import PRIORITY_DEFAULT, Dollars
 
 # A long line stays one line: spaces at a line break would be hard to see.
@@ -137,7 +138,7 @@ def _check_round_trip(
     """Raise UnwritableGraphError if the text would not be read as the same graph."""
     try:
         read = parse_graph(text, Path("/graph.yaml"))
-    except GraphFileError as refusal:
+    except SpecFileError as refusal:
         raise UnwritableGraphError(name, refusal.problems[0].text) from refusal
     assert (read.name, read.payload) == (name, shared), "the graph itself is read the same"
     for step, payload, back in zip(steps, payloads, read.steps, strict=True):

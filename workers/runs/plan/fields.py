@@ -1,20 +1,16 @@
-"""Reads the parts of a plan from the fields of a plan's file."""
+"""The fields of a run plan's file, and the parts of the plan's model that they are read into."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Collection, Mapping
 from decimal import Decimal
-from enum import StrEnum
-from typing import Any, TypeAlias, TypeVar
-
-from pydantic import BaseModel
+from typing import Any, TypeVar
 
 from interlock.workers.runs.plan.model import (
     SEQUENCE_MAX,
     VARIABLES_MAX,
     Budget,
-    BudgetPolicy,
     CommandOrModel,
     FailurePolicy,
     LoopEnd,
@@ -25,6 +21,7 @@ from interlock.workers.runs.plan.model import (
     RunPlan,
     SentinelEventName,
 )
+from interlock.workers.specs.fields import Field, payload_field, read_fields, single_field
 from interlock.workers.specs.json_line import shown
 from interlock.workers.specs.problems import Location
 from interlock.workers.specs.values import MONEY, PLAIN, ValueKind, read_value
@@ -41,48 +38,39 @@ _POLICY = "write abort, ignore or {retry: {attempts: <n>, delay_ms: <ms>}}"
 _UNTIL = "write {iterations: <n>} or context_exceeded"
 
 _Part = TypeVar("_Part", bound=PlanPart)
-# Reads the value of a field at its location in the file. Where it refuses the value, it reports
-# the problem at that location and returns None.
-Reader: TypeAlias = Callable[[Node, Location], Any]
-# For each field of the file: the name of the field in the model, and its reader.
-FieldReaders: TypeAlias = Mapping[str, tuple[str, Reader]]
 
 
 def read_part(
-    model: type[_Part], node: Node, readers: FieldReaders, location: Location, **more: Any
+    model: type[_Part],
+    node: Node,
+    fields: Mapping[str, Field],
+    location: Location,
+    *,
+    known: Collection[str] | None = None,
+    **more: Any,
 ) -> _Part | None:
     """Return the part that a mapping describes, or None where anything in it is refused.
 
-    A field with the value null counts as absent. `more` are fields that are written elsewhere.
+    A field with the value null counts as absent. `known` are all fields of the mapping if the
+    caller reads some of them itself, and `more` are the values of those.
     """
     before = location.problems.count
-    written = {
-        field: inner
-        for field, inner in location.fields(node, readers).items()
-        if inner.value is not None
-    }
-    parts = {
-        readers[field][0]: readers[field][1](inner, location.inside(field))
-        for field, inner in written.items()
-    }
-    if isinstance(node.value, dict) and (problem := model.mismatch(parts)):
-        location.refuse(node.line, problem)
-    whole = {name: part for name, part in (parts | more).items() if part is not None}
+    payload = read_fields(node, fields, location, known)
+    if isinstance(node.value, dict):
+        given = [
+            name
+            for key, field in fields.items()
+            if key in node.value and node.value[key].value is not None
+            for name in field.names
+        ]
+        if problem := model.mismatch(given):
+            location.refuse(node.line, problem)
+    whole = {name: part for name, part in (payload | more).items() if part is not None}
     required = {name for name, field in model.model_fields.items() if field.is_required()}
     # The caller has already reported a required field that is missing.
     if location.problems.count > before or not required <= {*whole}:
         return None
     return model.model_validate(whole)
-
-
-def require(node: Node, field: str, advice: str, location: Location) -> bool:
-    """Return whether a field has a value; report it at the location if it has none."""
-    if not isinstance(node.value, dict):
-        return False
-    if field in node.value and node.value[field].value is not None:
-        return True
-    location.refuse(node.value[field].line if field in node.value else node.line, advice)
-    return False
 
 
 def read_entries(node: Node, location: Location, *, maximum: int, noun: str) -> list[Node]:
@@ -95,29 +83,12 @@ def read_entries(node: Node, location: Location, *, maximum: int, noun: str) -> 
     return entries
 
 
-def value_reader(model: type[BaseModel], name: str, kind: ValueKind = PLAIN) -> Reader:
-    """Return the reader of a single value, which must fit the field of a model."""
-    return lambda node, location: read_value(model, name, kind, node, location)
-
-
-def choice_of(choices: type[StrEnum]) -> ValueKind:
-    """Return the kind of value that is one of a few choices."""
-
-    def read(node: Node) -> StrEnum:
-        if isinstance(node.value, str) and node.value in {*choices}:
-            return choices(node.value)
-        *others, last = choices
-        raise ValueError(f"write {', '.join(others)} or {last}")
-
-    return ValueKind(read, str)
-
-
-def command_or_model_readers(model: type[CommandOrModel]) -> FieldReaders:
-    """Return the readers of the fields of a command, or of a model with a prompt."""
+def command_or_model_fields(model: type[CommandOrModel]) -> Mapping[str, Field]:
+    """Return the fields of a command, or of a model with a prompt."""
     return {
-        "command": ("command", value_reader(model, "command", TEXT)),
-        "model": ("model", value_reader(model, "model", MODEL)),
-        "prompt": ("prompt", value_reader(model, "prompt", TEXT)),
+        "command": payload_field(model, "command", TEXT),
+        "model": payload_field(model, "model", MODEL),
+        "prompt": payload_field(model, "prompt", TEXT),
     }
 
 
@@ -209,7 +180,7 @@ def _distinct_events(node: Node, location: Location) -> tuple[SentinelEventName,
 
 def _read_name(node: Node) -> str:
     if not isinstance(node.value, str):
-        raise ValueError("it is no text; put it in quotation marks")  # noqa: TRY004 - not a bug
+        raise ValueError("it is not text; put it in quotation marks")  # noqa: TRY004 - not a bug
     if "#" in node.value:
         raise ValueError("the sign # is for the iterations of loops; choose a name without it")
     if not _NAME.fullmatch(node.value):
@@ -249,30 +220,30 @@ TEXT = ValueKind(_read_text, str)
 MODEL = ValueKind(_read_model, str)
 SECONDS = ValueKind(_read_ms, lambda ms: f"{ms / 1_000:g}")
 _TRUE = ValueKind(_read_true, bool)
-_BUDGET: FieldReaders = {
-    "cost_usd": ("cost_micro", value_reader(Budget, "cost_micro", MONEY)),
-    "duration_s": ("duration_s", value_reader(Budget, "duration_s")),
-    "output_tokens": ("output_tokens", value_reader(Budget, "output_tokens")),
-    "exceeded": ("exceeded", value_reader(Budget, "exceeded", choice_of(BudgetPolicy))),
+_BUDGET = {
+    "cost_usd": payload_field(Budget, "cost_micro", MONEY),
+    "duration_s": payload_field(Budget, "duration_s"),
+    "output_tokens": payload_field(Budget, "output_tokens"),
+    "exceeded": payload_field(Budget, "exceeded"),
 }
-_RETRY: FieldReaders = {
-    "attempts": ("attempts", value_reader(OnFailure, "attempts")),
-    "delay_ms": ("delay_ms", value_reader(OnFailure, "delay_ms")),
+_RETRY = {
+    "attempts": payload_field(OnFailure, "attempts"),
+    "delay_ms": payload_field(OnFailure, "delay_ms"),
 }
-_ENDS: FieldReaders = {
-    "context_exceeded": ("context_exceeded", value_reader(LoopEnd, "context_exceeded", _TRUE)),
-    "iterations": ("iterations", value_reader(LoopEnd, "iterations")),
+_ENDS = {
+    "context_exceeded": payload_field(LoopEnd, "context_exceeded", _TRUE),
+    "iterations": payload_field(LoopEnd, "iterations"),
 }
-_STRATEGIES: FieldReaders = {
-    "debounce_s": ("debounce_ms", value_reader(PlannedStrategy, "debounce_ms", SECONDS)),
-    "count": ("count", value_reader(PlannedStrategy, "count")),
-    "window_s": ("window_ms", value_reader(PlannedStrategy, "window_ms", SECONDS)),
+_STRATEGIES = {
+    "debounce_s": payload_field(PlannedStrategy, "debounce_ms", SECONDS),
+    "count": payload_field(PlannedStrategy, "count"),
+    "window_s": payload_field(PlannedStrategy, "window_ms", SECONDS),
 }
-_SENTINEL: FieldReaders = {
-    "on": ("on", _distinct_events),
-    "sequence": ("sequence", _events),
-    "strategy": ("strategy", _strategy),
-    **command_or_model_readers(PlannedSentinel),
-    "required": ("required", value_reader(PlannedSentinel, "required")),
-    "timeout_s": ("timeout_s", value_reader(PlannedSentinel, "timeout_s")),
+_SENTINEL = {
+    "on": single_field("on", _distinct_events),
+    "sequence": single_field("sequence", _events),
+    "strategy": single_field("strategy", _strategy),
+    **command_or_model_fields(PlannedSentinel),
+    "required": payload_field(PlannedSentinel, "required"),
+    "timeout_s": payload_field(PlannedSentinel, "timeout_s"),
 }

@@ -1,24 +1,19 @@
-"""Reads and checks the YAML file of a plan.
+"""Reads and checks the file of a plan of a run, in YAML or JSON.
 
-Every problem is reported at once, each with its line. Which values are allowed is defined in the
-plan's models; this module only knows which field is written where.
+Every problem is reported at once, each with its line. The models of the plan define which values
+are valid; this module has the names that the file uses.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Sequence
 from pathlib import Path, PurePosixPath
 
-from interlock.kernel.errors import CallError, InvalidPayloadError
-from interlock.kernel.store.codec import encode
 from interlock.workers.runs.plan.fields import (
     NAME,
     TEXT,
-    FieldReaders,
-    choice_of,
-    command_or_model_readers,
+    command_or_model_fields,
     read_budget,
     read_entries,
     read_environment,
@@ -26,14 +21,11 @@ from interlock.workers.runs.plan.fields import (
     read_part,
     read_sentinel,
     read_until,
-    require,
-    value_reader,
 )
 from interlock.workers.runs.plan.model import (
     CODONS_MAX,
     RIG_ITEMS_MAX,
     SENTINELS_MAX,
-    OutputFormat,
     PlannedCodon,
     PlannedLoop,
     PlannedSentinel,
@@ -44,79 +36,74 @@ from interlock.workers.runs.plan.model import (
     SessionChoice,
 )
 from interlock.workers.runs.plan.path import path_within
+from interlock.workers.specs.document import read_document
+from interlock.workers.specs.fields import check_size, payload_field, single_field
 from interlock.workers.specs.json_line import shown
-from interlock.workers.specs.problems import Location, Problem, Problems
-from interlock.workers.specs.values import ValueKind, read_value
-from interlock.workers.specs.yaml_document import Node, UnreadableError, read_text, read_yaml
+from interlock.workers.specs.problems import ItemNames, Location, Problems
+from interlock.workers.specs.values import PLAIN, ValueKind, read_value
+from interlock.workers.specs.yaml_document import Node
 
 BYTES_MAX = 128 * 1024
 STORED_BYTES_MAX = 200_000
 _ON = re.compile(r"\bon\s*:", re.IGNORECASE)
-
-
-class PlanInvalidError(CallError):
-    """A plan has problems, and nothing was started. Correct the lines that the message names."""
-
-    def __init__(self, path: Path, problems: Sequence[Problem]) -> None:
-        lines = tuple(
-            f"{path}:{problem.line}: {problem.text}" if problem.line else f"{path}: {problem.text}"
-            for problem in problems
-        )
-        super().__init__("\n".join(lines))
-        self.path, self.problems = path, lines
+_CODONS_ADVICE = "write `codons:` and a list of at least one codon"
+_UNTIL_ADVICE = "write when it ends: `until: {iterations: <n>}`, or `until: context_exceeded`"
+_RIG_COMMAND = {
+    "run": payload_field(RigCommand, "run", TEXT, "write what to run: `run: <command>`"),
+    "in": payload_field(RigCommand, "folder"),
+    "timeout_s": payload_field(RigCommand, "timeout_s"),
+}
 
 
 def read_plan(path: Path, workspace: Path) -> RunPlan:
-    """Read the plan of a run that works in a workspace. Raises PlanInvalidError."""
+    """Read the plan of a run that works in a workspace. Raises SpecFileError."""
     advice = "split it into plans of several runs, or put long texts into files"
-    try:
-        text = read_text(path, bytes_max=BYTES_MAX, advice=advice)
-        root = read_yaml(text).root or Node(1, None)
-    except UnreadableError as error:
-        raise PlanInvalidError(path, [Problem(error.line, error.problem)]) from error
-    problems = Problems()
-    plan = _RunPlanReader(workspace, text.splitlines(), problems).plan(root)
-    assert (plan is None) == bool(problems.count), "a plan is refused for a reason"
-    if plan is None:
-        raise PlanInvalidError(path, problems.listed())
+    document = read_document(path, bytes_max=BYTES_MAX, advice=advice)
+    problems = document.problems
+    plan = _RunPlanReader(workspace, document.text.splitlines(), problems).plan(document.root)
+    problems.raise_if_any()
+    assert plan is not None, "a plan without problems is read"
     return plan
 
 
-@dataclass(slots=True)
 class _RunPlanReader:
     """The reader of one file; every problem in it is added to `problems`."""
 
-    workspace: Path
-    lines: Sequence[str]
-    problems: Problems
-    sentinels: frozenset[str] = frozenset()
-    # The lines of names. A codon and a loop cannot have the same name.
-    names: dict[str, int] = field(default_factory=dict)
-    codons: int = 0
+    def __init__(self, workspace: Path, lines: Sequence[str], problems: Problems) -> None:
+        self._workspace, self._lines, self._problems = workspace, lines, problems
+        self._sentinel_names: Collection[str] = ()
+        # A codon and a loop cannot have the same name.
+        self._names = ItemNames(problems, "codon or loop")
+        self._codons = 0
+        self._codon_fields = {
+            "rig": single_field("rig", self._rig),
+            **command_or_model_fields(PlannedCodon),
+            "speaks": payload_field(PlannedCodon, "speaks"),
+            "continuation": payload_field(PlannedCodon, "continuation"),
+            "on_failure": single_field("on_failure", read_on_failure),
+            "budget": single_field("budget", read_budget),
+            "sentinels": single_field("sentinels", self._sentinels_of_codon),
+            "timeout_s": payload_field(PlannedCodon, "timeout_s"),
+            "idle_s": payload_field(PlannedCodon, "idle_s"),
+            "environment": single_field("environment", read_environment),
+        }
 
     def plan(self, root: Node) -> RunPlan | None:
         """Return the plan, or None where there is a problem."""
-        location = Location(self.problems)
+        location = Location(self._problems)
         sentinels = root.value.get("sentinels") if isinstance(root.value, dict) else None
         if sentinels is not None and isinstance(sentinels.value, dict):
-            self.sentinels = frozenset(key for key in sentinels.value if isinstance(key, str))
-        readers: FieldReaders = {
-            "plan": ("name", value_reader(RunPlan, "name", NAME)),
-            "environment": ("environment", read_environment),
-            "budget": ("budget", read_budget),
-            "sentinels": ("sentinels", self._sentinels),
-            "codons": ("steps", self._steps),
+            self._sentinel_names = [key for key in sentinels.value if isinstance(key, str)]
+        fields = {
+            "plan": payload_field(RunPlan, "name", NAME, "name the plan: `plan: <name>`"),
+            "environment": single_field("environment", read_environment),
+            "budget": single_field("budget", read_budget),
+            "sentinels": single_field("sentinels", self._sentinels),
+            "codons": single_field("steps", self._steps, required=_CODONS_ADVICE),
         }
-        require(root, "plan", "name the plan: `plan: <name>`", location)
-        require(root, "codons", "write `codons:` and a list of at least one codon", location)
-        plan = read_part(RunPlan, root, readers, location)
-        if plan is None:
-            return None
-        try:
-            encode(plan.stored(), "the plan", STORED_BYTES_MAX)
-        except InvalidPayloadError as refusal:
-            location.refuse(root.line, "; ".join(refusal.problems))
-            return None
+        plan = read_part(RunPlan, root, fields, location)
+        if plan is not None:
+            check_size(plan.stored(), root.line, location, STORED_BYTES_MAX)
         return plan
 
     def _sentinels(self, node: Node, location: Location) -> tuple[PlannedSentinel | None, ...]:
@@ -131,7 +118,7 @@ class _RunPlanReader:
         for key, inner in node.value.items():
             name = read_value(PlannedSentinel, "id", NAME, Node(inner.line, key), location)
             of_sentinel = (
-                Location(self.problems, f"sentinel {name!r}") if name else location.inside(key)
+                Location(self._problems, f"sentinel {name!r}") if name else location.inside(key)
             )
             found.append(read_sentinel(name, self._with_on(inner), of_sentinel))
         return tuple(found)
@@ -141,7 +128,7 @@ class _RunPlanReader:
         if not isinstance(node.value, dict):
             return node
         found = {
-            "on" if key is True and _ON.search(self.lines[inner.line - 1]) else key: inner
+            "on" if key is True and _ON.search(self._lines[inner.line - 1]) else key: inner
             for key, inner in node.value.items()
         }
         return Node(node.line, found)
@@ -155,8 +142,8 @@ class _RunPlanReader:
             step = self._loop if _is_loop(entry) else self._codon
             found.append(step(index, entry))
         # Codons in loops count too; a list that is too long by itself was refused already.
-        if self.codons > CODONS_MAX >= len(entries):
-            problem = f"these are {self.codons}, at most {CODONS_MAX} are allowed"
+        if self._codons > CODONS_MAX >= len(entries):
+            problem = f"these are {self._codons}, at most {CODONS_MAX} are allowed"
             location.refuse(node.line, f"{problem}; split them into plans of several runs")
         if entries:
             self._refuse_continuing(_first_codon(entries[0]), location)
@@ -171,15 +158,13 @@ class _RunPlanReader:
 
     def _loop(self, index: int, node: Node) -> PlannedLoop | None:
         name, location = self._name(index, node, "loop")
-        readers: FieldReaders = {
-            "loop": ("id", lambda _node, _location: name),
-            "until": ("until", read_until),
-            "codons": ("codons", self._codons_of_loop),
+        fields = {
+            "until": single_field("until", read_until, required=_UNTIL_ADVICE),
+            "codons": single_field("codons", self._codons_of_loop, required=_CODONS_ADVICE),
         }
-        advice = "write when it ends: `until: {iterations: <n>}`, or `until: context_exceeded`"
-        require(node, "until", advice, location)
-        require(node, "codons", "write `codons:` and a list of at least one codon", location)
-        return read_part(PlannedLoop, node, readers, location)
+        return read_part(
+            PlannedLoop, node, fields, location, known=("loop", *fields), id=name or None
+        )
 
     def _codons_of_loop(self, node: Node, location: Location) -> tuple[PlannedCodon | None, ...]:
         found = []
@@ -194,43 +179,16 @@ class _RunPlanReader:
         return tuple(found)
 
     def _codon(self, index: int, node: Node) -> PlannedCodon | None:
-        self.codons += 1
+        self._codons += 1
         name, location = self._name(index, node, "codon")
-        speaks, continuation = choice_of(OutputFormat), choice_of(SessionChoice)
-        readers: FieldReaders = {
-            "codon": ("id", lambda _node, _location: name),
-            "rig": ("rig", self._rig),
-            **command_or_model_readers(PlannedCodon),
-            "speaks": ("speaks", value_reader(PlannedCodon, "speaks", speaks)),
-            "continuation": (
-                "continuation",
-                value_reader(PlannedCodon, "continuation", continuation),
-            ),
-            "on_failure": ("on_failure", read_on_failure),
-            "budget": ("budget", read_budget),
-            "sentinels": ("sentinels", self._sentinels_of_codon),
-            "timeout_s": ("timeout_s", value_reader(PlannedCodon, "timeout_s")),
-            "idle_s": ("idle_s", value_reader(PlannedCodon, "idle_s")),
-            "environment": ("environment", read_environment),
-        }
-        return read_part(PlannedCodon, node, readers, location)
+        fields = self._codon_fields
+        return read_part(
+            PlannedCodon, node, fields, location, known=("codon", *fields), id=name or None
+        )
 
-    def _name(self, index: int, node: Node, noun: str) -> tuple[str | None, Location]:
-        """Return the name of a codon or loop, None where it is refused, and its location."""
-        location = Location(self.problems, f"{noun} {index + 1}")
-        if not require(node, noun, f"name it: `{noun}: <name>`", location):
-            return None, location
-        written: Node = node.value[noun]
-        name: str | None = read_value(PlannedCodon, "id", NAME, written, location.inside(noun))
-        if name is None:
-            return None, location
-        location = Location(self.problems, f"{noun} {name!r}")
-        if name in self.names:
-            problem = f"line {self.names[name]} has a codon or loop of this name; choose another"
-            location.inside(noun).refuse(written.line, problem)
-        else:
-            self.names[name] = written.line
-        return name, location
+    def _name(self, index: int, node: Node, kind: str) -> tuple[str, Location]:
+        """Return the name of a codon or loop, '' where it is refused, and its location."""
+        return self._names.read(node, kind, _read_name, kind=kind, number=index + 1)
 
     def _sentinels_of_codon(self, node: Node, location: Location) -> tuple[str, ...]:
         found: list[str] = []
@@ -238,8 +196,8 @@ class _RunPlanReader:
             read_entries(node, location, maximum=SENTINELS_MAX, noun="sentinel")
         ):
             name = entry.plain()
-            if not isinstance(name, str) or name not in self.sentinels:
-                suggestion = self.problems.suggestion(str(name), self.sentinels)
+            if not isinstance(name, str) or name not in self._sentinel_names:
+                suggestion = self._problems.suggestion(str(name), self._sentinel_names)
                 problem = f"{shown(name)} is no sentinel of this plan; write it below `sentinels:`"
                 location.inside(index).refuse(entry.line, problem + suggestion)
             elif name in found:
@@ -268,8 +226,9 @@ class _RunPlanReader:
             location.refuse(node.line, f"write one thing, {advice}")
         allowed: bool | None = False
         if "allow_failure" in written:
-            read = value_reader(RigCopy, "allow_failure")
-            allowed = read(written["allow_failure"], location.inside("allow_failure"))
+            inner = written["allow_failure"]
+            inside = location.inside("allow_failure")
+            allowed = read_value(RigCopy, "allow_failure", PLAIN, inner, inside)
         found: RigCopy | RigCommand | None = None
         if "copy" in written:
             found = self._rig_copy(written["copy"], location.inside("copy"), allowed=allowed)
@@ -280,16 +239,14 @@ class _RunPlanReader:
 
     def _rig_copy(self, node: Node, location: Location, *, allowed: bool | None) -> RigCopy | None:
         path = ValueKind(self._path, str)
-        readers: FieldReaders = {
-            "from": ("source", value_reader(RigCopy, "source", path)),
-            "to": ("target", value_reader(RigCopy, "target", path)),
+        fields = {
+            "from": payload_field(RigCopy, "source", path, "write what to copy: `from: <path>`"),
+            "to": payload_field(RigCopy, "target", path, "write where to: `to: <path>`"),
         }
-        require(node, "from", "write what to copy: `from: <path>`", location)
-        require(node, "to", "write where to: `to: <path>`", location)
-        found = read_part(RigCopy, node, readers, location, allow_failure=allowed)
+        found = read_part(RigCopy, node, fields, location, allow_failure=allowed)
         if found is not None:
-            source = path_within(self.workspace, found.source)
-            target = path_within(self.workspace, found.target)
+            source = path_within(self._workspace, found.source)
+            target = path_within(self._workspace, found.target)
             # The target is removed before the copy is made, and the source with it if it is inside.
             if source == target or source in target.parents or target in source.parents:
                 problem = (
@@ -302,20 +259,14 @@ class _RunPlanReader:
         """Return a path as the plan stores it. Raises ValueError, which says what to write."""
         if not isinstance(node.value, str):
             raise ValueError("write a path inside the workspace, like data/raw.csv")  # noqa: TRY004 - the file is wrong, not the code
-        path_within(self.workspace, node.value)
+        path_within(self._workspace, node.value)
         return PurePosixPath(node.value).as_posix()
 
 
 def _rig_command(
     node: Node, location: Location, *, allowed: bool | None, copied: bool
 ) -> RigCommand | None:
-    readers: FieldReaders = {
-        "run": ("run", value_reader(RigCommand, "run", TEXT)),
-        "in": ("folder", value_reader(RigCommand, "folder", choice_of(RigFolder))),
-        "timeout_s": ("timeout_s", value_reader(RigCommand, "timeout_s")),
-    }
-    require(node, "run", "write what to run: `run: <command>`", location)
-    found = read_part(RigCommand, node, readers, location, allow_failure=allowed)
+    found = read_part(RigCommand, node, _RIG_COMMAND, location, allow_failure=allowed)
     if found is not None and found.folder is RigFolder.COPIED and not copied:
         problem = "no copy comes before it; write workspace, or put a copy before it"
         location.inside("in").refuse(node.value["in"].line, problem)
@@ -334,3 +285,8 @@ def _first_codon(step: Node) -> Node:
             first: Node = inner.value[0]
             return first
     return step
+
+
+def _read_name(node: Node, location: Location) -> str | None:
+    found: str | None = read_value(PlannedCodon, "id", NAME, node, location)
+    return found

@@ -30,7 +30,7 @@ Iterations = Annotated[int, Field(ge=1, le=ITERATIONS_MAX)]
 
 
 class BudgetPolicy(StrEnum):
-    """How a codon ends that has used up its budget, or its run's."""
+    """How a codon ends when it has used up its budget or that of its run."""
 
     COMPLETE = "complete"
     FAIL = "fail"
@@ -236,7 +236,7 @@ class PlannedCodon(CommandOrModel):
 
 
 class LoopEnd(PlanPart):
-    """When a loop ends: after `iterations`, when a context is full, or at the first of both."""
+    """When a loop ends: after `iterations` or when a context is full, whichever comes first."""
 
     context_exceeded: bool = False
     iterations: Iterations | None = None
@@ -250,7 +250,7 @@ class LoopEnd(PlanPart):
 
 
 class PlannedLoop(PlanPart):
-    """Codons that are executed again and again."""
+    """Codons that are executed repeatedly."""
 
     id: Name
     until: LoopEnd

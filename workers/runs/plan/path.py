@@ -1,4 +1,4 @@
-"""Checks a path that a plan names: it must be inside the workspace, also behind links."""
+"""Checks that a path in a plan is inside the workspace, also after its links are followed."""
 
 from __future__ import annotations
 

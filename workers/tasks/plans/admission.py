@@ -10,37 +10,41 @@ from interlock.kernel.machines.tasks.task.changes import SATISFIED, initial_data
 from interlock.kernel.machines.tasks.task.names import State
 from interlock.kernel.machines.tasks.task.payloads import NewTask
 from interlock.kernel.record import Record
+from interlock.workers.specs.problems import Problems
 from interlock.workers.tasks.client import Tasks, UnknownRoleError
-from interlock.workers.tasks.plans.file import PlanFile, PlannedTask, plan_error
+from interlock.workers.tasks.plans.file import PlanFile, PlannedTask
 
 REACHED_MAX = 10_000
 
 
 class Admission:
-    """One plan and the records of its backlog. Every refusal is a PlanError with its line."""
+    """Checks one plan against the records of its backlog, and collects every problem."""
 
     def __init__(self, tasks: Tasks, plan: PlanFile) -> None:
         self._tasks, self._plan = tasks, plan
         self._records = {task.name: self._find(task.name) for task in plan.tasks}
+        self._problems = Problems(plan.path)
+        # The refusals of repositories so far. Each is reported for one task only.
+        self._refusals: set[str] = set()
 
     def admit(self) -> dict[str, dict[str, Any]]:
-        """Return the payloads of the tasks to create, by name.
+        """Return the payloads of the tasks to create, by name. Raises SpecFileError.
 
         A task that exists already must be equal to that of the plan.
         """
         targets: dict[str, str] = {}
         for task in self._plan.tasks:
             record = self._records[task.name]
-            if record is not None:
-                self._check_same(task, record)
-                if _names_no_target(task):
-                    targets.setdefault(task.payload["repo"], record.data["target"])
+            if record is not None and self._is_same(task, record) and _names_no_target(task):
+                targets.setdefault(task.payload["repo"], record.data["target"])
         new = [task for task in self._plan.tasks if self._records[task.name] is None]
         self._check_dependencies(new)
-        return {task.name: self._admit_task(task, targets) for task in new}
+        payloads = {task.name: self._admit_task(task, targets) for task in new}
+        self._problems.raise_if_any()
+        return payloads
 
-    def _check_same(self, task: PlannedTask, record: Record) -> None:
-        """Refuse a task whose id is taken by another one."""
+    def _is_same(self, task: PlannedTask, record: Record) -> bool:
+        """Return whether a record is this task; refuse the name if it is another one."""
         if record.machine != "task":
             problem = f"{record.id!r} is a record of the machine {record.machine}"
         elif record.data.get("plan") != self._plan.name:
@@ -48,9 +52,9 @@ class Admission:
         elif differences := _differences(task, record):
             problem = f"{record.id!r} exists already with another {', '.join(differences)}"
         else:
-            return
-        problem = f"id_taken: {problem}; choose another name"
-        raise plan_error(self._plan.path, task, "name", problem)
+            return True
+        task.refuse(self._problems, f"id_taken: {problem}; choose another name", "name")
+        return False
 
     def _check_dependencies(self, new: Sequence[PlannedTask]) -> None:
         """Refuse new tasks that depend on a missing or a cancelled task, or on themselves."""
@@ -66,13 +70,11 @@ class Admission:
                 elif record is None and name not in self._records:
                     problem = "is no task of this plan or of its backlog; correct the name"
                 if problem:
-                    part = f"depends_on.{index}"
-                    raise plan_error(self._plan.path, task, part, f"{name!r} {problem}")
-        graph = {task.name: task.after for task in self._plan.tasks}
-        self._plan.refuse_cycle(graph | self._dependencies_of(outside))
+                    task.refuse(self._problems, f"{name!r} {problem}", "after", index)
+        self._plan.refuse_cycles(self._problems, self._dependencies_of(outside))
 
     def _dependencies_of(self, outside: Mapping[str, Record | None]) -> dict[str, tuple[str, ...]]:
-        """Return what tasks outside of the plan depend on, directly and indirectly.
+        """Return the dependencies of tasks outside of the plan, direct and indirect ones.
 
         A task that is done counts as one without dependencies.
         """
@@ -95,9 +97,13 @@ class Admission:
         try:
             payload = self._tasks.check(f"{self._plan.backlog}/{task.name}", payload)
         except UnknownRoleError as refusal:
-            raise plan_error(self._plan.path, task, "role", str(refusal)) from refusal
+            task.refuse(self._problems, str(refusal), "role")
+            return {}
         except CallError as refusal:
-            raise plan_error(self._plan.path, task, "", str(refusal)) from refusal
+            if str(refusal) not in self._refusals:
+                self._refusals.add(str(refusal))
+                task.refuse(self._problems, str(refusal))
+            return {}
         if _names_no_target(task):
             targets.setdefault(payload["repo"], payload["target"])
         return payload

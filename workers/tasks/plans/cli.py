@@ -1,4 +1,4 @@
-"""The commands `interlock plan ...`. They only call the client."""
+"""The commands `interlock plan ...`, each of which calls the client and prints its answer."""
 
 from __future__ import annotations
 
@@ -18,8 +18,10 @@ from interlock.workers.terminal.answer import Actor, AsJson, Reason, answer, cli
 app = typer.Typer(help="Plans: tasks that wait until you approve them.", no_args_is_help=True)
 
 File = Annotated[Path, typer.Argument(help="A plan file, as docs/plans.md describes it.")]
-Repo = Annotated[Path | None, typer.Option(help="The repository, not that in the file.")]
-Into = Annotated[str | None, typer.Option("--backlog", help="The backlog, not that in the file.")]
+Repo = Annotated[Path | None, typer.Option(help="The repository, instead of the one in the file.")]
+Into = Annotated[
+    str | None, typer.Option("--backlog", help="The backlog, instead of the one in the file.")
+]
 Backlog = Annotated[str, typer.Argument(help="A backlog.")]
 Name = Annotated[str, typer.Argument(help="A plan's name.", metavar="PLAN")]
 Tasks = Annotated[

@@ -19,9 +19,10 @@ from interlock.kernel.machines.tasks.task.names import State
 from interlock.kernel.record import Record, partition_of, root_of
 from interlock.workers.client import Client, Submitted
 from interlock.workers.specs.dependencies import in_order, starved_by
+from interlock.workers.specs.problems import Problems
 from interlock.workers.tasks.client import LISTED_MAX, Tasks
 from interlock.workers.tasks.plans.admission import Admission
-from interlock.workers.tasks.plans.file import PlanFile, plan_error
+from interlock.workers.tasks.plans.file import PlanFile
 
 SEEN_LENGTH = 12
 # In these states a task still waits for its dependencies.
@@ -100,7 +101,7 @@ class Plans:
     def check(self, plan: PlanFile) -> dict[str, dict[str, Any]]:
         """Check a plan and write nothing; return the payloads of the tasks to create, by name.
 
-        Raises PlanError for a fault of a task, with its line in the file.
+        Raises SpecFileError with every problem of a task and its line in the file.
         """
         return Admission(self.tasks, plan).admit()
 
@@ -108,7 +109,7 @@ class Plans:
         """Submit a plan: each of its tasks waits for approval.
 
         Submitting it again changes nothing, and completes a submission that was interrupted.
-        Raises PlanError: before anything is written, unless a name was taken meanwhile.
+        Raises SpecFileError: before anything is written, unless a name was taken meanwhile.
         """
         new = self.check(plan)
         by_name = {task.name: task for task in plan.tasks}
@@ -126,7 +127,9 @@ class Plans:
                 )
             except IdTakenError as refusal:
                 problem = f"{refusal}, then submit the plan again: accepted tasks remain"
-                raise plan_error(plan.path, task, "name", problem) from refusal
+                problems = Problems(plan.path)
+                task.refuse(problems, problem, "name")
+                raise problems.error() from refusal
             submitted.append(done)
         others = _tasks_of(self._backlog(plan.backlog), plan.name).keys() - by_name.keys()
         return PlanSubmission(tuple(submitted), tuple(sorted(others)))
@@ -186,8 +189,6 @@ class Plans:
         fields = {"reason": reason}
         return self._decide(backlog, plan, names, seen, ("reject", "rejected"), fields)
 
-    # --- decisions ---------------------------------------------------------------------------
-
     def _decide(
         self,
         backlog: str,
@@ -238,8 +239,6 @@ class Plans:
                 return TaskDecision(task_id, "already", record.state)
             return TaskDecision(task_id, "refused", record.state, str(refusal))
         return TaskDecision(task_id, choice[1], record.state)
-
-    # --- records -----------------------------------------------------------------------------
 
     def _row(self, name: str, record: Record) -> PlanTask:
         failure = record.data.get("failure") or {}

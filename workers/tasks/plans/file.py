@@ -1,65 +1,104 @@
-"""Reads and checks a plan, a YAML file of tasks that a person wrote. Writes nothing.
+"""Reads and checks a plan, a file of tasks that a person wrote in YAML or JSON.
 
-The fields of a task are those of the kernel's model of a new task; a plan renames some of them.
+Every problem that the file alone can show is reported at once. The store is not read. The fields of
+a task are those of the kernel's model of a new task; a plan renames some of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
-from pydantic import ValidationError
-
-from interlock.kernel.errors import CallError, InvalidIdError, InvalidPayloadError
-from interlock.kernel.machines.tasks.task.changes import initial_data
 from interlock.kernel.machines.tasks.task.payloads import NewTask
-from interlock.kernel.record import record_id
-from interlock.kernel.store.codec import encode
-from interlock.workers.specs.dependencies import cycle_in
-from interlock.workers.specs.json_line import shown
-from interlock.workers.specs.yaml_document import (
-    UnreadableError,
-    YamlDocument,
-    read_text,
-    read_yaml,
+from interlock.workers.specs.dependencies import read_dependencies, refuse_cycles
+from interlock.workers.specs.document import SpecDocument, read_document
+from interlock.workers.specs.fields import (
+    Field,
+    PartialPayload,
+    checked_payload,
+    payload_field,
+    read_fields,
+    read_name,
+    single_field,
 )
+from interlock.workers.specs.json_line import shown
+from interlock.workers.specs.problems import ItemNames, Location, Problems, node_within
+from interlock.workers.specs.values import PATH, PLAIN, PRIORITY, PRIORITY_DEFAULT, read_value
+from interlock.workers.specs.yaml_document import Node
 from interlock.workers.tasks.verification.signals import InvalidSignalError, parse_signals
 
 BYTES_MAX = 256 * 1024
 TASKS_MAX = 200
-PRIORITY_MAX = 9
-PRIORITY_DEFAULT = 5
 TOP_FIELDS = ("plan", "backlog", "defaults", "tasks")
-# Fields of a plan's task that have another name in its payload. The plan is named at the top.
-PAYLOAD_NAMES = {"after": "depends_on", "owns": "owned_files"}
-PLAN_FIELDS = ("name", "title", "text", "after", "verify", "owns", "priority")
-FIELDS = (
-    *PLAN_FIELDS,
-    *sorted({*NewTask.model_fields} - {*PLAN_FIELDS, *PAYLOAD_NAMES.values(), "plan"}),
-)
-DEFAULT_FIELDS = tuple(field for field in FIELDS if field not in ("name", "title", "after"))
-YamlPath: TypeAlias = tuple[str | int, ...]
 
 
-class PlanError(CallError):
-    """A plan is invalid, and nothing was written. Correct it at the line that the error names."""
+def _signals(node: Node, location: Location) -> Any:
+    before = location.problems.count
+    for index, entry in enumerate(location.entries(node)):
+        try:
+            parse_signals([entry.plain()])
+        except InvalidSignalError as error:
+            location.inside(index).refuse(entry.line, f"{shown(error.value)}: {error.problem}")
+    if location.problems.count > before:
+        return None
+    return read_value(NewTask, "signals", PLAIN, node, location)
 
-    def __init__(self, path: Path, line: int, problem: str) -> None:
-        super().__init__(f"{path}:{line}: {problem}" if line else f"{path}: {problem}")
-        self.path, self.line, self.problem = path, line, problem
+
+def _verify(node: Node, location: Location) -> Any:
+    """Read commands as signals that they pass."""
+    test_passes = Node(node.line, "test_passes")
+    signals = [
+        Node(entry.line, {"type": test_passes, "value": entry}) for entry in location.entries(node)
+    ]
+    return _signals(Node(node.line, signals), location) if isinstance(node.value, list) else None
+
+
+def _after(node: Node, location: Location) -> Any:
+    names = read_value(NewTask, "depends_on", PLAIN, node, location)
+    if isinstance(node.value, list):
+        read_dependencies(node, location, _text_of)
+    return names
+
+
+def _text_of(entry: Node) -> str:
+    return entry.value if isinstance(entry.value, str) else ""
+
+
+# The fields that differ from those of the payload, and those that every author needs.
+PLAN_FIELDS: Mapping[str, Field] = {
+    "title": payload_field(NewTask, "title", required="write what to do: `title: <text>`"),
+    "text": payload_field(NewTask, "text"),
+    "after": single_field("depends_on", _after),
+    "verify": single_field("verify", _verify),
+    "signals": single_field("signals", _signals),
+    "owns": payload_field(NewTask, "owned_files"),
+    "priority": payload_field(NewTask, "priority", PRIORITY),
+    "repo": payload_field(NewTask, "repo", PATH),
+}
+_NAMED_ABOVE = {"plan", *(name for field in PLAN_FIELDS.values() for name in field.names)}
+FIELDS: Mapping[str, Field] = {
+    **PLAN_FIELDS,
+    **{
+        name: payload_field(NewTask, name)
+        for name in sorted({*NewTask.model_fields} - _NAMED_ABOVE)
+    },
+}
+DEFAULTS = {name: field for name, field in FIELDS.items() if name not in ("title", "after")}
+PLAN_NAME = payload_field(NewTask, "plan", required="name the plan: `plan: <name>`")
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedTask:
     """One task of a plan, with the payload to create it from; `target` is only there if written.
 
-    `locations` has the plan's name and line of each part of the payload.
+    `node` has the fields of the file, also those that the task takes over from the defaults.
     """
 
     name: str
-    locations: Mapping[str, tuple[str, int]]
+    node: Node
     priority: int = PRIORITY_DEFAULT
     payload: Mapping[str, Any] = field(default_factory=dict)
 
@@ -67,6 +106,17 @@ class PlannedTask:
     def after(self) -> tuple[str, ...]:
         """Return the names of the tasks that it waits for."""
         return tuple(self.payload.get("depends_on", ()))
+
+    def dependencies(self) -> dict[str, int]:
+        """Return the names of the tasks that it waits for, each with its line."""
+        after = node_within(self.node, ("after",)).value
+        entries = after if isinstance(after, list) else ()
+        return {name: entry.line for entry in entries if (name := _text_of(entry))}
+
+    def refuse(self, problems: Problems, problem: str, *path: str | int) -> None:
+        """Add a problem of a field of the task, or of the task itself, with its line."""
+        location = Location(problems, f"task {self.name!r}").inside(*path)
+        location.refuse(node_within(self.node, path).line, problem)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,199 +128,121 @@ class PlanFile:
     backlog: str
     tasks: tuple[PlannedTask, ...]
 
-    def refuse_cycle(self, graph: Mapping[str, tuple[str, ...]]) -> None:
-        """Refuse tasks that wait for each other. The graph may have tasks of other plans too."""
-        cycle = cycle_in(graph)
-        if cycle:
-            first = next(task for task in self.tasks if task.name in cycle)
-            problem = f"{' -> '.join(cycle)} is a cycle; remove one of these dependencies"
-            raise plan_error(self.path, first, "depends_on", problem)
-
-
-def plan_error(path: Path, task: PlannedTask, part: str, problem: str) -> PlanError:
-    """Return the refusal of one part of a task's payload, by its name and line in the plan."""
-    known, inner = part, ""
-    while known not in task.locations:
-        known, _, last = known.rpartition(".")
-        inner = f".{last}{inner}"
-    field_name, line = task.locations[known]
-    location = f"{field_name}{inner}".strip(".")
-    problem = f"{location}: {problem}" if location else problem
-    return PlanError(path, line, f"task {task.name!r}: {problem}")
+    def refuse_cycles(
+        self, problems: Problems, outside: Mapping[str, tuple[str, ...]] | None = None
+    ) -> None:
+        """Refuse tasks that wait for each other, also by way of tasks outside of the plan."""
+        graph: dict[str, dict[str, int]] = {}
+        for task in self.tasks:
+            if task.name:
+                graph.setdefault(task.name, task.dependencies())
+        locations = {name: Location(problems, f"task {name!r}", "after") for name in graph}
+        others = {name: dict.fromkeys(after, 0) for name, after in (outside or {}).items()}
+        refuse_cycles(graph | others, locations)
 
 
 def read_plan(path: Path, *, repo: Path | None = None, backlog: str | None = None) -> PlanFile:
-    """Read a plan. `repo` and `backlog` replace those in the file. Raises PlanError."""
+    """Read a plan. `repo` and `backlog` replace those in the file. Raises SpecFileError."""
     advice = "split it, tasks may name those of other plans"
-    try:
-        document = read_yaml(read_text(path, bytes_max=BYTES_MAX, advice=advice))
-    except UnreadableError as error:
-        raise PlanError(path, error.line, error.problem) from error
-    return _PlanReader(path, document).plan(repo, backlog)
+    document = read_document(path, bytes_max=BYTES_MAX, advice=advice)
+    plan = _TaskPlanReader(path, document).plan(repo, backlog)
+    document.problems.raise_if_any()
+    return plan
 
 
-class _PlanReader:
-    """Reads one file. Each value is checked, and each refusal names its line."""
+class _TaskPlanReader:
+    """Reads one file, and adds everything that is wrong with it to the problems."""
 
-    def __init__(self, path: Path, document: YamlDocument) -> None:
-        self._path, self._document = path, document
+    def __init__(self, path: Path, document: SpecDocument) -> None:
+        self._path, self._root, self._problems = path, document.root, document.problems
+        self._names = ItemNames(self._problems, "task")
+        self._defaults: PartialPayload = {}
+        # The defaults as they are written.
+        self._written: Mapping[str, Node] = {}
 
     def plan(self, repo: Path | None, backlog: str | None) -> PlanFile:
-        top = self._mapping(self._document.value, (), TOP_FIELDS, "the plan")
-        shared = self._mapping(top.get("defaults") or {}, ("defaults",), DEFAULT_FIELDS, "defaults")
-        defaults = {field: value for field, value in shared.items() if value is not None}
+        """Return the plan, which is valid only if no problem was found."""
+        location = Location(self._problems)
+        top = read_fields(self._root, {"plan": PLAN_NAME}, location, TOP_FIELDS)
+        if not isinstance(self._root.value, dict):
+            return PlanFile(self._path, "", "", ())
+        nothing = Node(self._root.line, None)
+        shared = self._root.value.get("defaults", nothing)
+        before = self._problems.count
+        if shared.value is not None:
+            self._defaults = read_fields(shared, DEFAULTS, Location(self._problems, "defaults"))
+            self._written = shared.value if isinstance(shared.value, dict) else {}
         if repo is not None:
-            defaults["repo"] = str(repo.resolve())
-        name = self._name(top, "plan", "name the plan: `plan: <name>`")
-        folder = Path(self._absolute(str(defaults["repo"]))).name if "repo" in defaults else None
-        named = top | {"backlog": backlog or top.get("backlog") or folder}
-        chosen = self._name(named, "backlog", "name the backlog: `backlog: <name>`")
-        entries = top.get("tasks")
-        if not isinstance(entries, list) or not entries:
-            raise self._error(("tasks",), "tasks: write a list of at least one task")
-        if len(entries) > TASKS_MAX:
-            problem = f"tasks: these are {len(entries)}, at most {TASKS_MAX} are allowed; split it"
-            raise self._error(("tasks",), f"{problem}, tasks may name those of other plans")
+            self._defaults["repo"] = str(repo.resolve())
+        # A task may lack a default that was refused. That is not a fault of the task.
+        complete = self._problems.count == before
+        chosen = self._backlog(backlog, self._root.value.get("backlog", nothing), location)
+        name = top.get("plan") or ""
         tasks = [
-            self._task(index, entry, defaults, chosen, name) for index, entry in enumerate(entries)
+            self._task(number, entry, name, chosen, complete=complete)
+            for number, entry in enumerate(self._entries(self._root.value.get("tasks", nothing)), 1)
         ]
         plan = PlanFile(self._path, name, chosen, tuple(tasks))
-        self._refuse_duplicates(tasks)
-        plan.refuse_cycle({task.name: task.after for task in tasks})
+        plan.refuse_cycles(self._problems)
         return plan
 
+    def _backlog(self, backlog: str | None, written: Node, location: Location) -> str:
+        """Return the name of the backlog: by default that of the repository's folder."""
+        repo = self._defaults.get("repo")
+        folder = Path(self._absolute(repo)).name if repo else None
+        node = Node(written.line, backlog or written.value or folder)
+        if node.value is None:
+            location.refuse(node.line, "name the backlog: `backlog: <name>`")
+            return ""
+        return read_name(node, location.inside("backlog"))
+
+    def _entries(self, node: Node) -> list[Node]:
+        location = Location(self._problems, path="tasks")
+        if not isinstance(node.value, list) or not node.value:
+            location.refuse(node.line, "write a list of at least one task")
+            return []
+        if len(node.value) > TASKS_MAX:
+            problem = f"these are {len(node.value)}, at most {TASKS_MAX} are allowed; split it"
+            location.refuse(node.line, f"{problem}, tasks may name those of other plans")
+            return []
+        return node.value
+
     def _task(
-        self, index: int, entry: Any, defaults: Mapping[str, Any], backlog: str, plan: str
+        self, number: int, node: Node, plan: str, backlog: str, *, complete: bool
     ) -> PlannedTask:
-        path = ("tasks", index)
-        written = self._mapping(entry, path, FIELDS, f"task {index + 1}")
-        name = self._name(written, "name", f"task {index + 1}: name it: `name: <name>`", path)
+        """Return a task, with a payload if all its values are valid."""
+        before = self._problems.count
+        read = partial(read_name, parent=backlog)
+        name, location = self._names.read(node, "name", read, kind="task", number=number)
+        own = read_fields(node, FIELDS, location, ("name", *FIELDS))
         # A null removes a default.
-        merged = {**defaults, **written}
-        fields = {key: value for key, value in merged.items() if value is not None}
-        for key in ("verify", "signals"):
-            if not isinstance(fields.get(key, []), list):
-                problem = f"{key}: {shown(fields[key])}: write a list"
-                raise self._error((*(path if key in written else ("defaults",)), key), problem)
-        task = PlannedTask(name, self._locations(index, written, fields))
-        self._check_id(task, backlog)
-        self._check_signals(task, fields)
-        priority = fields.get("priority", PRIORITY_DEFAULT)
-        if type(priority) is not int or not 0 <= priority <= PRIORITY_MAX:
-            problem = f"{shown(priority)}: write 0 (first) to {PRIORITY_MAX} (last)"
-            raise plan_error(self._path, task, "priority", problem)
-        payload = self._validated(task, self._payload(fields) | {"plan": plan})
-        return replace(task, priority=priority, payload=payload)
-
-    def _locations(
-        self, index: int, written: Mapping[str, Any], fields: Mapping[str, Any]
-    ) -> dict[str, tuple[str, int]]:
-        found = {
-            "": ("", self._document.line("tasks", index)),
-            "plan": ("plan", self._document.line("plan")),
-        }
-        commands = len(fields.get("verify", ()))
-        for key, value in fields.items():
-            path = ("tasks", index, key) if key in written else ("defaults", key)
-            part = PAYLOAD_NAMES.get(key, key)
-            found[part] = (key, self._document.line(*path))
-            shift = commands if key == "signals" else 0
-            for n in range(len(value) if isinstance(value, list) else 0):
-                found[f"{part}.{n + shift}"] = (f"{key}.{n}", self._document.line(*path, n))
-        # The commands of `verify` are the first signals of the payload.
-        verify = {f"signals.{n}": found[f"verify.{n}"] for n in range(commands)}
-        return found | verify
-
-    def _payload(self, fields: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the fields of a task under their names in the payload."""
-        own = ("name", "priority", "verify")
-        payload = {
-            PAYLOAD_NAMES.get(key, key): value for key, value in fields.items() if key not in own
-        }
-        if isinstance(payload.get("repo"), str):
+        merged = {**self._defaults, **own}
+        payload = {key: value for key, value in merged.items() if value is not None}
+        priority = payload.pop("priority", PRIORITY_DEFAULT)
+        if signals := [*payload.pop("verify", ()), *payload.pop("signals", ())]:
+            payload["signals"] = signals
+        if "repo" in payload:
             payload["repo"] = self._absolute(payload["repo"])
-        signals = _signals(fields)
-        return payload | ({"signals": signals} if signals else {})
-
-    def _check_signals(self, task: PlannedTask, fields: Mapping[str, Any]) -> None:
-        try:
-            parse_signals(_signals(fields))
-        except InvalidSignalError as error:
-            problem = f"{shown(error.value)}: {error.problem}"
-            raise plan_error(self._path, task, f"signals.{error.index}", problem) from error
-
-    def _validated(self, task: PlannedTask, payload: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the payload of a task as the kernel's model validates it."""
-        try:
-            validated = NewTask.model_validate(payload).model_dump(mode="json", exclude_unset=True)
-            initial_data(validated)
-            encode(validated, "the task")
-        except ValidationError as invalid:
-            first = invalid.errors(include_url=False)[0]
-            part = ".".join(map(str, first["loc"]))
-            value = f"{shown(first['input'])}: " if part and first["type"] != "missing" else ""
-            advice = "; put it in quotation marks" if first["type"] == "string_type" else ""
-            problem = value + first["msg"].removeprefix("Value error, ") + advice
-            raise plan_error(self._path, task, part, problem) from invalid
-        except InvalidPayloadError as refusal:
-            part, _, problem = refusal.problems[0].rpartition(": ")
-            raise plan_error(self._path, task, part, problem) from refusal
-        return validated
-
-    def _refuse_duplicates(self, tasks: Iterable[PlannedTask]) -> None:
-        seen: dict[str, int] = {}
-        for task in tasks:
-            line = task.locations["name"][1]
-            if task.name in seen:
-                problem = f"line {seen[task.name]} has a task of this name; choose another"
-                raise plan_error(self._path, task, "name", problem)
-            seen[task.name] = line
-
-    def _check_id(self, task: PlannedTask, backlog: str) -> None:
-        try:
-            record_id(f"{backlog}/{task.name}")
-        except InvalidIdError as error:
-            raise plan_error(self._path, task, "name", str(error)) from error
-
-    def _mapping(
-        self, value: Any, path: YamlPath, known: tuple[str, ...], title: str
-    ) -> dict[str, Any]:
-        if not isinstance(value, dict):
-            raise self._error(
-                path, f"{title} is {shown(value)}; write lines of the form key: value"
+        written = {**self._written, **(node.value if isinstance(node.value, dict) else {})}
+        if complete and self._problems.count == before:
+            payload = checked_payload(
+                _task_payload, payload | {"plan": plan or None}, node.line, location
             )
-        for key in value:
-            if key not in known:
-                problem = f"{title}: {shown(key)} is not a field; known: {', '.join(known)}"
-                raise self._error((*path, str(key)), problem)
-        return value
-
-    def _name(self, fields: Mapping[str, Any], key: str, missing: str, path: YamlPath = ()) -> str:
-        """Return a name that can be a part of an id."""
-        value = fields.get(key)
-        if value is None:
-            raise self._error(path, missing)
-        problem = ""
-        if not isinstance(value, str):
-            problem = "it is not text; put it in quotation marks"
-        elif "/" in value:
-            problem = "a slash separates a subtask from its task; leave it out"
-        if problem:
-            raise self._error((*path, key), f"{key}: {shown(value)}: {problem}")
-        try:
-            return record_id(value)
-        except InvalidIdError as error:
-            raise self._error((*path, key), f"{key}: {error}") from error
+            _check_number_of_signals(payload, node.line, location)
+        return PlannedTask(name, Node(node.line, written), priority, payload)
 
     def _absolute(self, repo: str) -> str:
         """Return the absolute path of a repository; a relative one starts at the plan's folder."""
         return str((self._path.parent / repo).resolve())
 
-    def _error(self, path: YamlPath, problem: str) -> PlanError:
-        return PlanError(self._path, self._document.line(*path), problem)
+
+def _task_payload(payload: PartialPayload) -> PartialPayload:
+    return NewTask.model_validate(payload).model_dump(mode="json", exclude_unset=True)
 
 
-def _signals(fields: Mapping[str, Any]) -> list[Any]:
-    """Return the signals of a task: the commands of `verify` first, then those of `signals`."""
-    commands = [{"type": "test_passes", "value": command} for command in fields.get("verify", ())]
-    return [*commands, *fields.get("signals", ())]
+def _check_number_of_signals(payload: PartialPayload, line: int, location: Location) -> None:
+    # Each signal has been checked where it is written, but `verify` and `signals` count together.
+    try:
+        parse_signals(payload.get("signals", ()))
+    except InvalidSignalError as error:
+        location.refuse(line, error.problem)

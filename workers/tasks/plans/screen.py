@@ -1,4 +1,4 @@
-"""Tables and texts that the commands of plans print. Fetches nothing."""
+"""Prints the tables and texts of the commands `interlock plan ...`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def checked(value: Mapping[str, Any]) -> None:
 
 
 def submitted(value: Mapping[str, Any]) -> None:
-    """Print of each task of a plan whether it is new, and what to do next."""
+    """Print whether each task of a plan is new, and what to do next."""
     table = grid("task", "answer")
     for row in value["tasks"]:
         result = ("known already", "white") if row["replayed"] else ("accepted", "green")

@@ -12,7 +12,7 @@ import pytest
 
 from tests.workers.jobs.graph_files import HEAD, problems_of
 
-QUOTES = "it is no text; put it in quotation marks"
+QUOTES = "it is not text; put it in quotation marks"
 TIME = "write whole seconds, or a time like 90s, 10m, 2h, 1h30m or 3d"
 MONEY = "write US dollars like 5 or 0.05, with at most 6 decimals"
 EXECUTORS = "write a command, or one of command, capability and model with what it is"
@@ -20,7 +20,7 @@ ONE_OF = "name one of command, capability and model"
 ID = "cannot be an id: use letters, digits and ._~- with /"
 PRIORITY = "write 0 (first) to 9 (last)"
 LINES = "write lines of the form key: value"
-NAME = "it is no name; use up to 64 letters, digits and ._~-, a letter or digit first"
+NAME = "it is not a name; use up to 64 letters, digits and ._~-, a letter or digit first"
 
 # A file that cannot be parsed has one problem.
 UNREADABLE = [
@@ -77,8 +77,11 @@ FIELDS = [
     ("priority: first", f"priority: 'first': {PRIORITY}"),
     ("limits: 5", f"limits: 5: {LINES}"),
     ("limits: [5]", f"limits: [5]: {LINES}"),
-    ("limits: {1: x}", "limits: the key 1 is no text; known: cost, time, iterations"),
-    ("limits: {tim: 1}", "'tim' is no field here; known: cost, time, iterations; did you mean 't"),
+    ("limits: {1: x}", "limits: the key 1 is not text; known: cost, time, iterations"),
+    (
+        "limits: {tim: 1}",
+        "'tim' is not a field here; known: cost, time, iterations; did you mea",
+    ),
     ("limits: {iterations: .inf}", "limits.iterations: inf: write a whole number"),
     ("limits: {iterations: true}", "limits.iterations: True: write a whole number"),
     ("limits: {iterations: 1.0}", "limits.iterations: 1.0: write a whole number"),
@@ -90,7 +93,10 @@ FIELDS = [
     ("limits: {time: -5}", "limits.time: -5: write 1s or more"),
     ("limits: {time: 366d}", "limits.time: '366d': write 365d or less"),
     ("health: 30m", f"health: '30m': {LINES}"),
-    ("health: {recoverys: 1}", "health: 'recoverys' is no field here; known: running, reviewing,"),
+    (
+        "health: {recoverys: 1}",
+        "health: 'recoverys' is not a field here; known: running, review",
+    ),
     ("health: {recoveries: 101}", "health.recoveries: 101: write 100 or less"),
     ("retries: 101", "retries: 101: write 100 or less"),
     ("retry_delay: 2h", "retry_delay: '2h': write 1h or less"),
@@ -116,16 +122,16 @@ FIELDS = [
     ("review: {command: x, cost: cheap}", f"review.cost: 'cheap': {MONEY}"),
     ("review: {capability: c, parameters: [a]}", f"review.parameters: ['a']: {LINES}"),
     ("review: {capability: c, parameters: x}", f"review.parameters: 'x': {LINES}"),
-    ("review: {capability: c, parameters: {7: x}}", "the key 7 is no text; put it in quotation"),
+    ("review: {capability: c, parameters: {7: x}}", "the key 7 is not text; put it in quotation"),
     ('review: {capability: c, parameters: {"a\\nb": .inf}}', "review.parameters.'a\\nb': .inf:"),
     (f"review: {{capability: c, parameters: {{{'k' * 99}: .inf}}}}", "kkk...: .inf: JSON has no"),
     ("depends_on: b", "depends_on: 'b': write a list"),
     ("depends_on: [g/a/b]", "depends_on: there is no step 'a/b'"),
     ("depends_on: [a]", "depends_on: it depends on itself; remove that"),
     (f"depends_on: [h/{'x' * 200}]", "cannot be an id: longer than 200 characters"),
-    ("desription: x", "is no field here; known: name, depends_on, description, objective,"),
+    ("desription: x", "is not a field here; known: name, depends_on, description, objective,"),
     ("desription: x", "; did you mean 'description'?"),
-    ("~: x", "the key None is no text; known: name, depends_on"),
+    ("~: x", "the key None is not text; known: name, depends_on"),
     ('details: "' + "\\x01" * 50_000 + '"', "bytes, the limit is 262144; pass a reference instead"),
 ]
 COSTS = ["-1", "yes", "1e-7", ".inf", ".nan", "1_000", "0x10", "$5", "[5]", "{a: 5}", "''", "1e999"]
@@ -174,18 +180,18 @@ slots: 0 #! slots: 0: write a whole number, 1 or more; leave it out to set no li
 stewards: #! no
 - ann
 - #! stewards.1: None: write a text
-- a b #! stewards.2: 'a b': it is no name
-- 7 #! stewards.3: 7: it is no text; put it in quotation marks
+- a b #! stewards.2: 'a b': it is not a name
+- 7 #! stewards.3: 7: it is not text; put it in quotation marks
 on_cancel: stop #! on_cancel: 'stop': write 'starve' or 'cancel'
 remind: soon #! remind: 'soon': write whole seconds, or a time
 description: [a] #! description: ['a']: write a text
-folder: 7 #! folder: 7: it is no text
+folder: 7 #! folder: 7: it is not text
 dir: ~/out #! dir: '~/out': write the whole path
 defaults: [a] #! defaults: ['a']: write lines of the form key: value
-step: #! 'step' is no field here; known: graph, description, slots, & did you mean 'steps'?
-7: x #! the key 7 is no text; known: graph,
+step: #! 'step' is not a field here; known: graph, description, slots, & did you mean 'steps'?
+7: x #! the key 7 is not text; known: graph,
 steps: {a: b} #! steps: write a list of at least one step""",
-    "graph: 7 #! graph: 7: it is no text & steps: write a list of at least one step",
+    "graph: 7 #! graph: 7: it is not text & steps: write a list of at least one step",
     "graph: a b #! graph: 'a b' cannot be an id: use letters & steps: write a list",
     """\
 graph: a/b #! graph: 'a/b': a name has no slash; remove it
@@ -196,7 +202,7 @@ graph: g
 slots: 9999999 #! slots: 9999999: write 1000000 or less
 limits:
   cost: much #! limits.cost: 'much': write US dollars
-  tme: 2h #! limits: 'tme' is no field here; known: cost, time, iterations; did you mean 'time'?
+  tme: 2h #! limits: 'tme' is not a field here; known: cost, time, iterations; did you mean 'time'?
   iterations: 0 #! limits.iterations: 0: write 1 or more
 steps:
 - {name: a, worker: w}""",
@@ -204,13 +210,13 @@ steps:
     """\
 graph: g
 defaults:
-  name: x #! defaults: 'name' is no field here; known: description, objective,
-  depends_on: [x] #! defaults: 'depends_on' is no field here
-  worker: w #! defaults: 'worker' is no field here
-  phases: [] #! defaults: 'phases' is no field here
-  dir: x #! defaults: 'dir' is no field here
+  name: x #! defaults: 'name' is not a field here; known: description, objective,
+  depends_on: [x] #! defaults: 'depends_on' is not a field here
+  worker: w #! defaults: 'worker' is not a field here
+  phases: [] #! defaults: 'phases' is not a field here
+  dir: x #! defaults: 'dir' is not a field here
   priority: 10 #! defaults: priority: 10: write 0 (first) to 9 (last)
-  revew: none #! defaults: 'revew' is no field here & did you mean 'review'?
+  revew: none #! defaults: 'revew' is not a field here & did you mean 'review'?
   limits: {cost: x} #! defaults: limits.cost: 'x': write US dollars
 steps:
 - {name: a, worker: w}
@@ -224,11 +230,11 @@ steps:
 - [1] #! step 3: [1]: write lines of the form key: value
 - {} #! step 4: name it: `name: <name>` & step 4: say who works: `worker: <command>`, or `phases`
 - worker: w #! step 5: name it: `name: <name>`
-- {x: 1, name: ~} #! step 6: name it & step 6: 'x' is no field here & step 6: say who works
+- {x: 1, name: ~} #! step 6: name it & step 6: 'x' is not a field here & step 6: say who works
 - worker: w
-  name: yes #! step 7: name: True: it is no text; put it in quotation marks
+  name: yes #! step 7: name: True: it is not text; put it in quotation marks
 - worker: w
-  name: [a] #! step 8: name: ['a']: it is no text
+  name: [a] #! step 8: name: ['a']: it is not text
 - worker: w
   name: a/b #! step 9: name: 'a/b': a name has no slash; remove it
 - worker: w
@@ -238,7 +244,7 @@ steps:
 - {worker: w, name: a} #! step 'a': name: line 18 has a step of this name; choose another
 - {worker: w, name: a} #! step 'a': name: line 18 has a step of this name; choose another
 - name: b #! step 'b': say who works: `worker: <command>`, or `phases`
-  wroker: x #! step 'b': 'wroker' is no field here; known: name, & did you mean 'worker'?
+  wroker: x #! step 'b': 'wroker' is not a field here; known: name, & did you mean 'worker'?
 - {name: c, worker: ~} #! step 'c': say who works
 - name: d
   worker: w
@@ -257,7 +263,7 @@ steps:
   - {name: y} #! step 'c': phases.1: say who works: `worker: <command>`
   - w #! step 'c': phases.2: 'w': write lines of the form
   - {name: x, worker: w} #! step 'c': phases.3.name: line 9 has a phase 'x' as well; choose another
-  - {nam: z, worker: 7} #! step 'c': phases.4: 'nam' is no field & phases.4.worker: 7: write a comm
+  - {nam: z, worker: 7} #! step 'c': phases.4: 'nam' is not a field & phases.4.worker: 7: write a co
   - #! step 'c': phases.5: None: write lines of the form
 - name: d
   phases:
@@ -276,7 +282,7 @@ steps:
       - -.NaN #! no
       - .nan #! step 'f': worker.parameters.a.3: .nan: JSON has no such number
       b: 2026-01-01 #! step 'f': worker.parameters.b: 2026-01-01: a date is no JSON; put it in
-      7: x #! step 'f': worker.parameters: the key 7 is no text; put it in quotation marks""",
+      7: x #! step 'f': worker.parameters: the key 7 is not text; put it in quotation marks""",
     # Dependencies of a step.
     """\
 graph: g
@@ -286,9 +292,9 @@ steps:
   worker: w
   depends_on:
   - colect #! step 'b': depends_on: there is no step 'colect'; did you mean 'collect'?
-  - 7 #! step 'b': depends_on: 7: it is no text; put it in quotation marks
+  - 7 #! step 'b': depends_on: 7: it is not text; put it in quotation marks
   - #! step 'b': depends_on: None: write a name
-  - [x] #! step 'b': depends_on: ['x']: it is no text
+  - [x] #! step 'b': depends_on: ['x']: it is not text
   - '' #! step 'b': depends_on: there is no step ''
   - g/colect #! step 'b': depends_on: there is no step 'colect'; did you mean 'collect'?
   - x/a b #! step 'b': depends_on: 'x/a b' cannot be an id: use letters
@@ -318,13 +324,13 @@ steps:
 - {name: last, worker: w, depends_on: [a, x]}""",
     # One wrong value does not make others wrong.
     """\
-graph: 7 #! graph: 7: it is no text
+graph: 7 #! graph: 7: it is not text
 steps:
 - {name: a, worker: w}
 - {name: b, worker: w, depends_on: [a, h/c]}""",
     # Cycles are found even if other values are wrong.
     """\
-graph: 7 #! graph: 7: it is no text
+graph: 7 #! graph: 7: it is not text
 steps:
 - {name: a, depends_on: [b]} #! step 'a': say who works & step 'a': depends_on: a -> b -> a is
 - {name: b, worker: 7, depends_on: [a, c]} #! worker: 7: write a comm & no step 'c'""",

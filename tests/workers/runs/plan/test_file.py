@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from interlock.workers.runs.plan.file import BYTES_MAX, PlanInvalidError, read_plan
+from interlock.workers.runs.plan.file import BYTES_MAX, read_plan
 from interlock.workers.runs.plan.model import (
     Budget,
     BudgetPolicy,
@@ -27,6 +27,7 @@ from interlock.workers.runs.plan.model import (
     SentinelEventName,
     SessionChoice,
 )
+from interlock.workers.specs.problems import SpecFileError
 
 WHOLE = """\
 plan: clean-a-dataset
@@ -85,11 +86,10 @@ def read(text: str, workspace: Path) -> RunPlan:
 
 def refusals(text: str, workspace: Path) -> list[str]:
     """Return the problems of a plan, each as `12: sentence`."""
-    with pytest.raises(PlanInvalidError) as refused:
+    with pytest.raises(SpecFileError) as refused:
         read(text, workspace)
     path = workspace.parent / "PLAN.yaml"
-    assert str(refused.value) == "\n".join(refused.value.problems)
-    return [one.removeprefix(f"{path}:").strip() for one in refused.value.problems]
+    return [line.removeprefix(f"{path}:").strip() for line in str(refused.value).splitlines()]
 
 
 def of_codon(fields: str, workspace: Path) -> list[str]:
@@ -288,7 +288,7 @@ def test_what_is_no_plan_at_all_is_refused(text: str, problem: str, workspace: P
 
 
 def test_a_file_that_cannot_be_read_is_refused(workspace: Path) -> None:
-    with pytest.raises(PlanInvalidError, match=r"no\.yaml: cannot be read: No such file"):
+    with pytest.raises(SpecFileError, match=r"no\.yaml: cannot be read: No such file"):
         read_plan(workspace / "no.yaml", workspace)
     (found,) = refusals(f"plan: p\n#{'x' * BYTES_MAX}", workspace)
     assert f"has more than {BYTES_MAX} bytes; split it into plans of several runs" in found
@@ -395,14 +395,14 @@ def test_links_within_the_workspace_are_followed(workspace: Path) -> None:
         ("on_failure: again", "write abort, ignore or {retry: {attempts: <n>, delay_ms: <ms>}}"),
         ("on_failure: retry", "write abort, ignore or {retry: {attempts: <n>, delay_ms: <ms>}}"),
         ("on_failure: {}", "write abort, ignore or {retry: {attempts: <n>, delay_ms: <ms>}}"),
-        ("on_failure: {attempts: 3}", "'attempts' is no field here; known: retry"),
+        ("on_failure: {attempts: 3}", "'attempts' is not a field here; known: retry"),
         ("on_failure: {retry: {attempts: 0}}", "retry.attempts: 0: write 1 or more"),
         ("on_failure: {retry: {attempts: 11}}", "retry.attempts: 11: write 10 or less"),
         ("on_failure: {retry: {delay_ms: 60001}}", "delay_ms: 60001: write 60000 or less"),
         ("on_failure: {retry: {delay_ms: -1}}", "delay_ms: -1: write 0 or more"),
         ("on_failure: {retry: 3}", "on_failure.retry: 3: write lines of the form key: value"),
         ("on_failure: {retry: 0}", "on_failure.retry: 0: write lines of the form key: value"),
-        ("environment: {PORT: 80}", "environment.PORT: 80: it is no text; put it in quotation"),
+        ("environment: {PORT: 80}", "environment.PORT: 80: it is not text; put it in quotation"),
         ("environment: {A B: x}", "environment: 'A B' cannot be a variable"),
         ("environment: {no: x}", "environment: False cannot be a variable"),
         ('environment: {A: "a\\0"}', "environment.A: no command and no setting can have a NUL"),
@@ -446,7 +446,7 @@ def test_what_a_codon_cannot_have_is_refused(fields: str, problem: str, workspac
         ("{codon: C, command: x}", "write up to 63 small letters, digits and -"),
         ("{codon: 0c, command: x}", "write up to 63 small letters, digits and -"),
         (f"{{codon: {'c' * 64}, command: x}}", "write up to 63 small letters, digits and -"),
-        ("{codon: no, command: x}", "codon: False: it is no text; put it in quotation marks"),
+        ("{codon: no, command: x}", "codon: False: it is not text; put it in quotation marks"),
         ("{loop: l, codons: [{codon: c, command: x}]}", "write when it ends"),
         ("{loop: l, until: {iterations: 2}}", "write `codons:` and a list of at least one codon"),
         ("{loop: l, until: {iterations: 2}, codons: []}", "write at least one codon"),
@@ -486,9 +486,9 @@ def test_a_loop_without_a_valid_end_is_refused(until: str, problem: str, workspa
         ("{on: [progress, progress], command: x}", "on: progress is listed more than once"),
         ("{on: progress, command: x}", "on: 'progress': write a list"),
         ("{on: [[progress]], command: x}", "on.0: ['progress'] is no event; known: codon_started"),
-        ("{true: [progress], command: x}", "the key True is no text"),
+        ("{true: [progress], command: x}", "the key True is not text"),
         ("{on: [progress]}", "write what it runs"),
-        ("{on: [progress], command: x, speaks: plain}", "'speaks' is no field here"),
+        ("{on: [progress], command: x, speaks: plain}", "'speaks' is not a field here"),
         ("{on: [progress], command: x, required: 1}", "required: 1: write true or false"),
         ("{on: [progress], command: x, timeout_s: 0}", "timeout_s: 0: write 1 or more"),
         ("{on: [progress], command: x, strategy: late}", "strategy: 'late': write immediate, "),
@@ -517,7 +517,7 @@ def test_a_sentinel_is_named_as_codons_are(workspace: Path) -> None:
 
     assert "write up to 63 small letters" in refusals(text, workspace)[0]
     text = text.replace("S:", "no:")
-    assert "False: it is no text; put it in quotation marks" in refusals(text, workspace)[0]
+    assert "False: it is not text; put it in quotation marks" in refusals(text, workspace)[0]
 
 
 def test_names_are_used_once_also_across_loops(workspace: Path) -> None:

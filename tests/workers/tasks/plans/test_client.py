@@ -18,9 +18,10 @@ from interlock.workers.cli import app
 from interlock.workers.client import Client
 from interlock.workers.config import SettingsError, read_settings
 from interlock.workers.gateways.server import EmbeddedServer
+from interlock.workers.specs.problems import SpecFileError
 from interlock.workers.tasks.client import Tasks, UnknownRoleError, check_role
 from interlock.workers.tasks.plans.client import PlanDecisions, Plans
-from interlock.workers.tasks.plans.file import PlanError, PlanFile, read_plan
+from interlock.workers.tasks.plans.file import PlanFile, read_plan
 from tests.conftest import NewProxy
 from tests.workers.threads.threads import client_of
 
@@ -173,15 +174,17 @@ def test_a_submission_that_was_interrupted_is_completed_by_repeating_it(
 
 def test_nothing_is_written_if_a_name_is_taken(plans: Plans, client: Client, file: Path) -> None:
     Tasks(client).submit({"title": "mine"}, backlog="b", name="d")
-    with pytest.raises(PlanError, match=r"5: task 'd': name: id_taken: 'b/d' exists already and"):
+    with pytest.raises(
+        SpecFileError, match=r"5: task 'd': name: id_taken: 'b/d' exists already and"
+    ):
         plans.submit(written(file, *DIAMOND))
     assert task_ids(client) == ["b/d"]
 
     plans.submit(written(file, "{name: x, title: X}"))
     changed = "{name: x, title: Y, max_retries: 1, priority: 4}"
-    with pytest.raises(PlanError, match="with another title, max_retries, priority; choose"):
+    with pytest.raises(SpecFileError, match="with another title, max_retries, priority; choose"):
         plans.submit(written(file, "{name: new, title: N}", changed))
-    with pytest.raises(PlanError, match="is no task of this plan"):
+    with pytest.raises(SpecFileError, match="is no task of this plan"):
         plans.submit(written(file, "{name: new, title: N}", "{name: x, title: X}", plan="q"))
     assert task_ids(client) == ["b/d", "b/x"]
 
@@ -192,7 +195,7 @@ def test_the_name_of_a_record_of_another_machine_is_taken(
     turn = {"task": "b/t", "number": 1, "agent": "b/g", "repo": "/r", "target": "main"}
     client.submit(turn | {"worktree": "/w"}, id="b/t~1", machine="turn")
 
-    with pytest.raises(PlanError, match="is a record of the machine turn"):
+    with pytest.raises(SpecFileError, match="is a record of the machine turn"):
         plans.submit(written(file, "{name: t~1, title: T}"))
 
 
@@ -209,7 +212,7 @@ def test_the_name_of_a_record_of_another_machine_is_taken(
         ),
         (
             ["{name: far, title: F, after: [top]}", "{name: x, title: X}"],
-            r"5: task 'far': after: base -> far -> top -> base is a cycle",
+            r"5: task 'far': after: far -> top -> base -> far is a cycle",
         ),
         (["{name: a, title: A, repo: /nowhere, agent: make}"], "is not an absolute path of a"),
     ],
@@ -222,9 +225,34 @@ def test_a_plan_that_does_not_fit_its_backlog_is_refused_before_anything_is_writ
     client.cancel("b/gone")
     before = task_ids(client)
 
-    with pytest.raises(PlanError, match=problem):
+    with pytest.raises(SpecFileError, match=problem):
         plans.submit(written(file, *tasks, "{name: last, title: L}"))
     assert task_ids(client) == before
+
+
+def test_every_task_that_does_not_fit_the_backlog_is_named(
+    plans: Plans, client: Client, file: Path
+) -> None:
+    Tasks(client).submit({"title": "mine"}, backlog="b", name="taken")
+    tasks = (
+        "{name: taken, title: T}",
+        "{name: a, title: A, after: [b, none]}",
+        "{name: b, title: B, after: [nobody]}",
+        "{name: c, title: C, repo: /nowhere, agent: make}",
+        "{name: d, title: D, repo: /nowhere, agent: make}",
+    )
+
+    with pytest.raises(SpecFileError) as refused:
+        plans.submit(written(file, *tasks))
+
+    problems = refused.value.problems
+    assert [(problem.line, problem.part) for problem in problems] == [
+        (5, "task 'taken': name"),
+        (6, "task 'a': after.1"),
+        (7, "task 'b': after.0"),
+        (8, "task 'c'"),
+    ], "the fault of a repository is reported once"
+    assert task_ids(client) == ["b/taken"]
 
 
 def test_a_task_may_wait_for_a_task_of_another_plan(plans: Plans, file: Path) -> None:
@@ -240,7 +268,7 @@ def test_repositories_are_checked_before_anything_is_written(
     (repo / "a").write_text("2")
     repository = f"repo: {repo}, agent: make"
 
-    with pytest.raises(PlanError, match=r"6: task 'y': .* commit or stash them"):
+    with pytest.raises(SpecFileError, match=r"6: task 'y': .* commit or stash them"):
         plans.submit(written(file, "{name: x, title: X}", f"{{name: y, title: Y, {repository}}}"))
     assert task_ids(client) == []
 
@@ -368,7 +396,7 @@ def test_only_listed_roles_are_known(server: EmbeddedServer, prefix: str, file: 
     plans = Plans(listed)
 
     with pytest.raises(
-        PlanError,
+        SpecFileError,
         match=r"6: task 'b': role: 'painter' is no known role; known: writer, tester, any",
     ):
         plans.submit(written(file, "{name: a, title: A}", "{name: b, title: B, role: painter}"))

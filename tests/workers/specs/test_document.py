@@ -1,0 +1,58 @@
+"""Files that people write, as the systems read them, and the error that lists their problems."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from interlock.workers.specs.document import read_document
+from interlock.workers.specs.problems import Problem, Problems, SpecFileError
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "spec.yaml"
+
+
+def refusal(file: Path, bytes_max: int = 99) -> str:
+    """Return why a file cannot be read."""
+    with pytest.raises(SpecFileError) as refused:
+        read_document(file, bytes_max=bytes_max, advice="split it")
+    return str(refused.value)
+
+
+def test_a_file_must_be_readable_text_of_limited_size(file: Path) -> None:
+    assert refusal(file) == f"{file}: cannot be read: No such file or directory"
+    assert refusal(file.parent) == f"{file.parent}: cannot be read: Is a directory"
+    file.write_bytes(b"a: 1\nb: \xff\n")
+    assert refusal(file) == f"{file}:2: is not UTF-8; save it as UTF-8"
+    file.write_bytes(b"\xef\xbb\xbfx: 1")
+    assert refusal(file, bytes_max=6) == f"{file}: has more than 6 bytes; split it"
+    assert read_document(file, bytes_max=7, advice="").text == "x: 1"
+
+
+def test_a_file_is_json_if_its_name_ends_so_and_otherwise_yaml(file: Path) -> None:
+    file.write_text("a: 1\n")
+    assert read_document(file, bytes_max=99, advice="").root.plain() == {"a": 1}
+    json = file.with_suffix(".JSON")
+    json.write_text('{"a":\t"\\ud83c\\udf89"}')
+    assert read_document(json, bytes_max=99, advice="").root.plain() == {"a": "\U0001f389"}
+    json.write_text("a: 1\n")
+    assert refusal(json).startswith(f"{json}:1: it is no JSON: ")
+
+
+def test_an_error_lists_the_problems_in_the_order_of_their_lines(file: Path) -> None:
+    problems = Problems(file)
+    problems.raise_if_any()
+    problems.add(Problem(7, "step 'a': limits.cost", "write US dollars"))
+    problems.add(Problem(2, "", "it is nested too deep"))
+
+    with pytest.raises(SpecFileError) as refused:
+        problems.raise_if_any()
+
+    assert str(refused.value).split("\n") == [
+        f"{file}:2: it is nested too deep",
+        f"{file}:7: step 'a': limits.cost: write US dollars",
+    ]
+    assert [problem.line for problem in refused.value.problems] == [2, 7]
