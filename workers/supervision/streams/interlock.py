@@ -1,7 +1,7 @@
-"""Reads our own JSON lines, one report each. A line has the name of its type, and its fields.
+"""Reads our own JSON lines, one report each. A line has a type, and the fields of that type.
 
-A supervisor accepts only the types of lines that have a meaning for its process: the table at the
-end of this module says which. Any other line is rejected with a sentence.
+A supervisor accepts only the types that have a meaning for its process: the table at the end of
+this module says which. A line of another type is rejected with a sentence.
 """
 
 from __future__ import annotations
@@ -56,8 +56,19 @@ SUBTASKS_MAX = 50
 WAIT_S_MAX = 86_400
 
 
+class AbortReach(StrEnum):
+    """Whether the agent aborts a tool call or its siblings."""
+
+    TOOL = auto()
+    SIBLING = auto()
+
+
 class ReportKinds(StrEnum):
-    """Which types of lines a supervisor accepts: those of an agent, or those of a session."""
+    """Which types of lines a supervisor accepts.
+
+    AGENT has those about work that a record describes: its splitting, its blocking, mail. SESSION
+    has those of a process whose session, messages and costs are recorded.
+    """
 
     AGENT = auto()
     SESSION = auto()
@@ -120,13 +131,6 @@ def _one_of(known: type[StrEnum]) -> Callable[[object, str], StrEnum | None]:
 
 def _wait_s(value: object, where: str) -> int:
     return read_number(value, where, maximum=WAIT_S_MAX)
-
-
-class AbortReach(StrEnum):
-    """Whether the agent aborts a tool call or its siblings."""
-
-    TOOL = auto()
-    SIBLING = auto()
 
 
 def _record(value: object, where: str) -> str:
