@@ -38,9 +38,10 @@ from interlock.workers.supervision.reports import (
     MailSent,
     Progress,
     RejectedLine,
-    TokensUsed,
+    UsageAdded,
 )
 from interlock.workers.supervision.streams import STREAMS
+from interlock.workers.supervision.streams.interlock import ReportKinds
 
 POLL_S = 0.1
 STOP_GRACE_S = 3.0
@@ -68,7 +69,7 @@ class SessionSupervisor:
     def __init__(self, spec: SessionLaunchSpec, dispatch: Dispatch) -> None:
         self.spec, self.dispatch = spec, dispatch
         self.work_folder = Path(spec.work_folder)
-        self.stream = STREAMS["interlock"]()
+        self.stream = STREAMS["interlock"](ReportKinds.AGENT)
         asked_at = time.monotonic()
         effect = dispatch.effect("loop", SESSION.name)
         holder = f"{dispatch.holder}:{os.getpid()}"
@@ -178,7 +179,7 @@ class SessionSupervisor:
                         self.failed = self.failed or report
                     case Progress():
                         self._note("said", {"message": report.message, "percent": report.percent})
-                    case TokensUsed():
+                    case UsageAdded():
                         self._count_usage(report)
                     case RejectedLine():
                         self._note("report_refused", {"reason": report.reason})
@@ -207,7 +208,7 @@ class SessionSupervisor:
         else:
             self._note("mail_sent", {"to": mail.to, "mail": sent})
 
-    def _count_usage(self, usage: TokensUsed) -> None:
+    def _count_usage(self, usage: UsageAdded) -> None:
         if usage.deltas:
             draft = NoteDraft("usage", {}, deltas=usage.deltas)
             with suppress(KernelError):

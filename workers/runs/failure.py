@@ -23,10 +23,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from interlock.kernel.machines.runs.values import FailureType
-from interlock.workers.supervision.session_reports import CONTEXT_EXCEEDED, ERROR_LENGTH_READ
 from interlock.workers.text import sentence
 
 RETRY_AFTER_MS_MAX = 3_600_000
+ERROR_LENGTH_READ = 16_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +74,11 @@ def classify_failure(
     return CodonFailure(failure_type, retriable, message, delay_ms if usable else None)
 
 
+def is_context_exceeded(text: str) -> bool:
+    """Whether an error's text says that the conversation is longer than the model can read."""
+    return _CONTEXT_EXCEEDED.search(text[:ERROR_LENGTH_READ]) is not None
+
+
 def sentinel_load_failure(refs: tuple[str, ...], *, why: str) -> CodonFailure:
     """Return the failure of a codon whose sentinels cannot be loaded, which is not retried."""
     message = sentence(f"these sentinels cannot be loaded: {', '.join(refs)}: {why}")
@@ -106,6 +111,13 @@ _DELAY = re.compile(
     r"(?P<unit>ms|milliseconds?|minutes?|mins?|m|seconds?|secs?|s)?\b",
     re.IGNORECASE,
 )
+_CONTEXT_EXCEEDED = _any(
+    r"\b(?:prompt|input|conversation|request) is too long",
+    r"\b(?:prompt|input)[-_ ]too[-_ ]long",
+    r"\bcontext[-_ ](?:length|window|limit)[-_ ]?(?:is |was |has been )?(?:exceeded|exhausted)",
+    r"\bexceed\w*\s(?:\S+\s){0,4}context[-_ ](?:length|window|limit|size)",
+    r"\bmaximum context length\b",
+)
 _UNITS_MS = {"ms": 1, "mi": 60_000, "m": 60_000, "s": 1_000, "se": 1_000}
 # fmt: off
 _KINDS = (
@@ -127,7 +139,7 @@ _KINDS = (
           r"\bnot logged in\b"),
      FailureType.API_ERROR, False),
     (_any(_status("(?:400|413|422)"), r"\binvalid[-_ ]request", r"\bbad request\b",
-          CONTEXT_EXCEEDED.pattern),
+          _CONTEXT_EXCEEDED.pattern),
      FailureType.API_ERROR, False),
     (_any(_status("429")),
      FailureType.RATE_LIMIT, True),

@@ -14,6 +14,7 @@ NAME_LENGTH_MAX = 200
 TEXT_LENGTH_MAX = 16_000
 COUNT_MAX = 2**53 - 1
 _SHOWN_LENGTH_MAX = 60
+_ELLIPSIS = "..."
 # The fields that an object may have, each with the function that reads it.
 Fields: TypeAlias = Mapping[str, Callable[[object, str], object]]
 
@@ -68,6 +69,12 @@ def check_plain(message: dict[str, Any]) -> None:
             _check_text(value)
 
 
+def plain_text(text: str, *, length_max: int = TEXT_LENGTH_MAX) -> str:
+    """Return a text that can be stored: cut, without NUL and without lone surrogates."""
+    cut = text if len(text) <= length_max else text[: length_max - len(_ELLIPSIS)] + _ELLIPSIS
+    return cut.replace("\0", "\N{REPLACEMENT CHARACTER}").encode(errors="replace").decode()
+
+
 def as_line(value: Mapping[str, object]) -> str:
     """Return an object as a line of JSON."""
     return json.dumps(value, ensure_ascii=False) + "\n"
@@ -111,6 +118,23 @@ def read_number(value: object, where: str, *, minimum: int = 0, maximum: int = C
     return value
 
 
+def read_fields(values: Mapping[str, Any], fields: Fields, *, object_name: str) -> dict[str, Any]:
+    """Read an object's fields, each by its own reader; a name that ends in `?` may be missing.
+
+    Raises LineError with the name of the object and the field.
+    """
+    readers = {field.removesuffix("?"): read for field, read in fields.items()}
+    for field in values:
+        if field not in readers:
+            raise LineError(f"{object_name} has no field {shown(field)}")
+    for field in fields:
+        if not field.endswith("?") and field not in values:
+            raise LineError(f"{object_name} needs the field {field!r}")
+    return {
+        field: readers[field](value, f"{object_name}: {field}") for field, value in values.items()
+    }
+
+
 def _check_text(value: str) -> None:
     try:
         value.encode()
@@ -121,7 +145,7 @@ def _check_text(value: str) -> None:
 
 
 def _no_constant(constant: str) -> float:
-    raise LineError(f"the line has {constant}, which JSON has no word for")
+    raise LineError(f"the line has {constant}, which is no number of JSON")
 
 
 def _finite(digits: str) -> float:
@@ -138,20 +162,3 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
             raise LineError(f"the field {shown(key)} is there twice")
         found[key] = value
     return found
-
-
-def read_fields(values: Mapping[str, Any], fields: Fields, *, object_name: str) -> dict[str, Any]:
-    """Read an object's fields, each by its own reader; a name that ends in `?` may be missing.
-
-    Raises LineError with the name of the object and the field.
-    """
-    readers = {field.removesuffix("?"): read for field, read in fields.items()}
-    for field in values:
-        if field not in readers:
-            raise LineError(f"{object_name} has no field {shown(field)}")
-    for field in fields:
-        if not field.endswith("?") and field not in values:
-            raise LineError(f"{object_name} needs the field {field!r}")
-    return {
-        field: readers[field](value, f"{object_name}: {field}") for field, value in values.items()
-    }

@@ -14,11 +14,11 @@ import typer
 
 from interlock.workers.config import PREFIX
 from interlock.workers.processes.agent.process import REPORT_FD
-from interlock.workers.supervision.reports import RejectedLine, parse_line
-from interlock.workers.supervision.session_streams import read_session_report
+from interlock.workers.supervision.reports import RejectedLine
+from interlock.workers.supervision.streams.interlock import ReportKinds, parse_line
 from interlock.workers.terminal.answer import AsJson, fail
 
-# Set to "session" by the supervisor of a process with a session, which has more kinds of reports.
+# The supervisor of a process with a session sets this variable to "session".
 REPORT_KINDS = f"{PREFIX}REPORT_KINDS"
 
 
@@ -50,11 +50,10 @@ def report(
         line = line_of(kind, fields or ())
     except ValueError as problem:
         fail(str(problem), as_json=as_json, kind="UsageError")
-    read = (
-        read_session_report(line) if os.environ.get(REPORT_KINDS) == "session" else parse_line(line)
-    )
-    if isinstance(read, RejectedLine):
-        fail(read.reason, as_json=as_json, kind="UsageError")
+    has_session = os.environ.get(REPORT_KINDS) == ReportKinds.SESSION
+    parsed = parse_line(line, ReportKinds.SESSION if has_session else ReportKinds.AGENT)
+    if isinstance(parsed, RejectedLine):
+        fail(parsed.reason, as_json=as_json, kind="UsageError")
     descriptor = os.environ.get(REPORT_FD, "")
     if not descriptor.isdigit():
         sentence = f"{REPORT_FD} is not set: only an agent that Interlock runs can report"

@@ -1,37 +1,37 @@
-"""Reads the JSON lines in which an agent's process reports its work."""
+"""The reports of an agent's process on its work, and the protocol of the streams that read them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from enum import StrEnum, auto
-from typing import Any, Protocol, TypeAlias
+from collections.abc import Sequence
+from dataclasses import astuple, dataclass
+from typing import Protocol, TypeAlias
 
-from interlock.kernel.errors import InvalidIdError
 from interlock.kernel.reason import AbortReason, TransitionReason
-from interlock.kernel.record import record_id
-from interlock.workers.specs.json_line import (
-    Fields,
-    LineError,
-    check_plain,
-    read_fields,
-    read_flag,
-    read_name,
-    read_number,
-    read_object,
-    read_remark,
-    read_text,
-    shown,
-)
-
-LINE_BYTES_MAX = 64 * 1024
-SUBTASKS_MAX = 50
-WAIT_S_MAX = 86_400
+from interlock.workers.specs.json_line import COUNT_MAX
 
 
 @dataclass(frozen=True, slots=True)
 class AgentReady:
     """The agent has started and begins its work."""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionOpened:
+    """The agent works in the session of this id, which can be continued later."""
+
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class MessageWritten:
+    """A message, or with `continues` a further part of the message before.
+
+    `own` is false if a subagent or the agent's program wrote it, and not the agent itself.
+    """
+
+    text: str
+    continues: bool = False
+    own: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +62,8 @@ class Compacted:
 
 
 @dataclass(frozen=True, slots=True)
-class VerifyRequested:
-    """The agent reports that its work is done and can be verified."""
+class WorkFinished:
+    """The agent reports that its work is done."""
 
     summary: str
 
@@ -73,7 +73,7 @@ class AgentFailed:
     """The agent reports that it cannot go on, with or without a reason.
 
     `abort` is given if the agent was aborted and its work is not at fault. `retry_after_s` is the
-    wait that the model's provider asks for.
+    delay that the model's provider asks for.
     """
 
     error: str
@@ -91,33 +91,65 @@ class Progress:
 
 
 @dataclass(frozen=True, slots=True)
-class TokensUsed:
-    """Tokens and cost used since the last such report, and how full the context window is now.
+class UsedTokens:
+    """Numbers of tokens by the four kinds that providers charge for. A token has one kind."""
 
-    Tokens and cost (micro-dollars) add up over the reports; the figures of the context window are
-    present values. None means that the agent did not report the figure.
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_creation_tokens: int = 0
+    cache_read_tokens: int = 0
+
+    def plus(self, other: UsedTokens) -> UsedTokens:
+        """Return the sum by kind; a sum stops growing at COUNT_MAX."""
+        pairs = zip(astuple(self), astuple(other), strict=True)
+        return UsedTokens(*(min(one + another, COUNT_MAX) for one, another in pairs))
+
+    @property
+    def all_input(self) -> int:
+        """The number of tokens that a model read, with those that its provider kept in a cache."""
+        return self.input_tokens + self.cache_creation_tokens + self.cache_read_tokens
+
+
+@dataclass(frozen=True, slots=True)
+class UsageAdded:
+    """The cost (micro-dollars) and tokens that were used since the last report of usage.
+
+    The figures of the context window are present values, and None where they are unknown.
     """
 
-    tokens_in: int | None = None
-    tokens_out: int | None = None
+    cost_micro: int = 0
+    tokens: UsedTokens = UsedTokens()
     context_used: int | None = None
     context_size: int | None = None
-    cost_micro: int | None = None
 
     @property
     def deltas(self) -> dict[str, int]:
         """The numbers to add to a record's counters."""
         numbers = {
-            "tokens_in": self.tokens_in,
-            "tokens_out": self.tokens_out,
+            "tokens_in": min(self.tokens.all_input, COUNT_MAX),
+            "tokens_out": self.tokens.output_tokens,
             "spent": self.cost_micro,
         }
         return {name: number for name, number in numbers.items() if number}
 
 
 @dataclass(frozen=True, slots=True)
+class UsageTotal:
+    """The cost and tokens of the whole process so far, or at its end if they are `final`.
+
+    `cost_micro` is None if the cost is unknown. `added` is the part of the total that the same
+    stream has not reported before, as far as the stream can tell.
+    """
+
+    cost_micro: int | None
+    tokens: UsedTokens = UsedTokens()
+    final: bool = False
+    added: UsageAdded = UsageAdded()
+
+
+@dataclass(frozen=True, slots=True)
 class AbortRaised:
-    """A tool call was aborted, or the agent's siblings should be; its own session goes on."""
+    """The agent aborted a tool call, or asks to abort its siblings; its own session goes on."""
 
     scope: str
     reason: str = ""
@@ -145,7 +177,7 @@ class MailSent:
 
 @dataclass(frozen=True, slots=True)
 class AgentBlocked:
-    """The work waits for another record, or for the thing that the text names."""
+    """The work waits for another record, or for the thing that the text describes."""
 
     task: str | None = None
     text: str | None = None
@@ -168,145 +200,29 @@ class SplitRequested:
 
 @dataclass(frozen=True, slots=True)
 class RejectedLine:
-    """A line that is not a report; the reason is one sentence."""
+    """A line, or a part of one, that cannot be read as a report. The reason is one sentence."""
 
     reason: str
 
 
+# fmt: off
 Report: TypeAlias = (
-    AgentReady
-    | ToolStarted
-    | ToolCompleted
-    | CompactNeeded
-    | Compacted
-    | VerifyRequested
-    | AgentFailed
-    | Progress
-    | TokensUsed
-    | AbortRaised
-    | CancelRequested
-    | MailSent
-    | AgentBlocked
-    | SplitRequested
+    AgentReady | SessionOpened | MessageWritten | ToolStarted | ToolCompleted | CompactNeeded
+    | Compacted | WorkFinished | AgentFailed | Progress | UsageAdded | UsageTotal | AbortRaised
+    | CancelRequested | MailSent | AgentBlocked | SplitRequested
 )
-LineReports: TypeAlias = Sequence[Report | RejectedLine]
+# fmt: on
 
 
-class AgentStream(Protocol):
-    """Reads the output of one agent line by line. A line may have up to `line_bytes_max` bytes."""
+class ReportStream(Protocol):
+    """Reads the output of one process line by line. A line may have up to `line_bytes_max` bytes.
+
+    If a process cannot report a result (`reports_result` is false), its exit code says whether its
+    work is done.
+    """
 
     line_bytes_max: int
+    reports_result: bool
 
-    def feed(self, line: bytes) -> LineReports:
+    def feed(self, line: bytes) -> Sequence[Report | RejectedLine]:
         """Return the reports in the next line. Never raises."""
-
-
-def parse_line(line: bytes) -> Report | RejectedLine:
-    """Read one line. Never raises: a faulty line becomes a RejectedLine with one sentence."""
-    try:
-        message = read_object(line, bytes_max=LINE_BYTES_MAX)
-        check_plain(message)
-        return _report(message)
-    except LineError as error:
-        return RejectedLine(str(error))
-
-
-def _report(message: dict[str, Any]) -> Report:
-    if "type" not in message:
-        raise LineError("the line has no type")
-    name = message["type"]
-    if not isinstance(name, str) or name not in _SHAPES:
-        raise LineError(f"{shown(name)} is no type of report; known: {', '.join(_SHAPES)}")
-    make, fields = _SHAPES[name]
-    given = {field: value for field, value in message.items() if field != "type"}
-    return make(**read_fields(given, fields, object_name=name))
-
-
-def _percent(value: object, where: str) -> int:
-    return read_number(value, where, maximum=100)
-
-
-def _size(value: object, where: str) -> int:
-    return read_number(value, where, minimum=1)
-
-
-def _one_of(known: type[StrEnum]) -> Callable[[object, str], StrEnum | None]:
-    def read(value: object, where: str) -> StrEnum | None:
-        if value is None:
-            return None
-        if not isinstance(value, str) or value not in set(known):
-            raise LineError(f"{where} {shown(value)} is unknown; known: {', '.join(known)}")
-        return known(value)
-
-    return read
-
-
-def _wait_s(value: object, where: str) -> int:
-    return read_number(value, where, maximum=WAIT_S_MAX)
-
-
-class AbortReach(StrEnum):
-    """Whether the agent aborts a tool call or its siblings."""
-
-    TOOL = auto()
-    SIBLING = auto()
-
-
-def _record(value: object, where: str) -> str:
-    try:
-        return record_id(read_text(value, where))
-    except InvalidIdError as error:
-        raise LineError(f"{where}: {error}") from error
-
-
-def _subtasks(value: object, where: str) -> tuple[Subtask, ...]:
-    if not isinstance(value, list) or not 1 <= len(value) <= SUBTASKS_MAX:
-        raise LineError(f"{where} must be a list of 1 to {SUBTASKS_MAX}, it is {shown(value)}")
-    found = []
-    for index, item in enumerate(value):
-        if not isinstance(item, dict):
-            raise LineError(f"{where}[{index}] must be an object, it is {shown(item)}")
-        found.append(Subtask(**read_fields(item, _SUBTASK, object_name=f"{where}[{index}]")))
-    return tuple(found)
-
-
-def _usage(**numbers: int) -> TokensUsed:
-    if not numbers:
-        raise LineError("usage has no number; give tokens, context or cost")
-    return TokensUsed(**numbers)
-
-
-def _blocked(**cause: str) -> AgentBlocked:
-    if len(cause) != 1:
-        raise LineError("blocked needs either 'task' or 'text'")
-    return AgentBlocked(**cause)
-
-
-_SUBTASK: Fields = {"title": read_name, "text?": read_remark}
-
-# A field with a question mark may be left out.
-# fmt: off
-_SHAPES: Mapping[str, tuple[Callable[..., Report], Fields]] = {
-    "ready":            (AgentReady,      {}),
-    "tool_started":     (ToolStarted,     {"tool": read_name, "id": read_name}),
-    "tool_completed":   (ToolCompleted,   {"tool": read_name, "id": read_name,
-                                           "success": read_flag}),
-    "compact_needed":   (CompactNeeded,   {}),
-    "compacted":        (Compacted,       {}),
-    "verify_requested": (VerifyRequested, {"summary": read_remark}),
-    "failed":           (AgentFailed,     {"error": read_text, "reason?": _one_of(TransitionReason),
-                                           "abort?": _one_of(AbortReason),
-                                           "retry_after_s?": _wait_s}),
-    "abort":            (AbortRaised,     {"scope": _one_of(AbortReach), "reason?": read_remark}),
-    "cancel_child":     (CancelRequested, {"child": _record, "reason?": read_remark}),
-    "progress":         (Progress,        {"message": read_text, "percent?": _percent}),
-    "usage":            (_usage,          {"tokens_in?": read_number, "tokens_out?": read_number,
-                                           "context_used?": read_number, "context_size?": _size,
-                                           "cost_micro?": read_number}),
-    "mail":             (MailSent,        {"to": read_name, "text": read_text, "kind?": read_name,
-                                           "urgent?": read_flag, "thread?": read_name,
-                                           "reply_to?": read_name}),
-    "blocked":          (_blocked,        {"task?": _record, "text?": read_text}),
-    "split":            (SplitRequested,  {"subtasks": _subtasks}),
-}
-# fmt: on

@@ -33,11 +33,11 @@ from interlock.workers.supervision.reports import (
     AbortRaised,
     AgentBlocked,
     AgentFailed,
-    AgentStream,
     CancelRequested,
     SplitRequested,
 )
 from interlock.workers.supervision.streams import STREAMS
+from interlock.workers.supervision.streams.interlock import ReportKinds
 from interlock.workers.tasks.agent_outcome import abort_by_us, agent_outcome
 from interlock.workers.tasks.assignment import next_task
 from interlock.workers.tasks.claims import cancelled_parent
@@ -66,8 +66,8 @@ class TaskSupervisor:
 
     def __init__(self, spec: TaskLaunchSpec, dispatch: Dispatch) -> None:
         self.spec, self.dispatch = spec, dispatch
-        self.report_stream: AgentStream = STREAMS["interlock"]()
-        self.output_stream: AgentStream = STREAMS[spec.stream]()
+        self.report_stream = STREAMS["interlock"](ReportKinds.AGENT)
+        self.output_stream = STREAMS[spec.stream](ReportKinds.AGENT)
         self.resources = Resources(dispatch.settings)
         claim = spec.claim
         task = self._adopt("task", AGENT, claim.task_key, claim.task_token)

@@ -20,15 +20,20 @@ from interlock.workers.supervision.reports import (
     CancelRequested,
     Compacted,
     CompactNeeded,
+    MailSent,
+    MessageWritten,
     Progress,
     RejectedLine,
     Report,
+    SessionOpened,
     SplitRequested,
-    TokensUsed,
     ToolCompleted,
     ToolStarted,
-    VerifyRequested,
+    UsageAdded,
+    UsageTotal,
+    WorkFinished,
 )
+from interlock.workers.text import sentence
 
 COMPONENT = "supervision"
 # An agent whose context window is fuller than this is compacting.
@@ -85,20 +90,20 @@ class TurnReports:
                 self._apply_tool(report)
             case CompactNeeded() | Compacted():
                 self._apply_compaction(report)
-            case VerifyRequested():
+            case WorkFinished():
                 self.summary = report.summary
                 self._verify()
             case AgentFailed() | AgentBlocked() | SplitRequested():
                 self.end_report = self.end_report or report
-            case TokensUsed():
-                self._count_usage(report)
+            case (UsageAdded() as usage) | UsageTotal(added=usage):
+                self._count_usage(usage)
             case AbortRaised() | CancelRequested():
                 self.requests.append(report)
-            case Progress():
-                self._note("said", {"message": report.message, "percent": report.percent})
+            case Progress() | MessageWritten():
+                self._note_said(report)
             case RejectedLine():
                 self._note("report_refused", {"reason": report.reason})
-            case AgentReady():
+            case AgentReady() | SessionOpened() | MailSent():
                 pass
 
     def _apply_tool(self, report: ToolStarted | ToolCompleted) -> None:
@@ -140,12 +145,19 @@ class TurnReports:
             self._compacting = True
             self.fire("compact_needed")
 
-    def _count_usage(self, usage: TokensUsed) -> None:
-        self.spent_micro += usage.cost_micro or 0
+    def _count_usage(self, usage: UsageAdded) -> None:
+        self.spent_micro += usage.cost_micro
         if usage.deltas:
             self._note("usage", {}, usage.deltas)
         if usage.context_size and (usage.context_used or 0) > COMPACT_AT * usage.context_size:
             self._compact()
+
+    def _note_said(self, report: Progress | MessageWritten) -> None:
+        match report:
+            case Progress(message, percent):
+                self._note("said", {"message": message, "percent": percent})
+            case MessageWritten(text) if message := sentence(text):
+                self._note("said", {"message": message, "percent": None})
 
     def _note(
         self, kind: str, detail: dict[str, Any], deltas: dict[str, int] | None = None

@@ -9,9 +9,9 @@ from interlock.workers.runs.failure import (
     RETRY_AFTER_MS_MAX,
     CodonFailure,
     classify_failure,
+    is_context_exceeded,
     sentinel_load_failure,
 )
-from interlock.workers.supervision.session_reports import is_context_exceeded
 
 LIMIT, API = FailureType.RATE_LIMIT, FailureType.API_ERROR
 LATE, UNKNOWN = FailureType.TIMEOUT, FailureType.UNKNOWN

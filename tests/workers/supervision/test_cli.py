@@ -9,9 +9,14 @@ from typer.testing import CliRunner, Result
 
 from interlock.workers.cli import app
 from interlock.workers.supervision.cli import line_of
-from interlock.workers.supervision.reports import SplitRequested, Subtask, ToolCompleted, parse_line
-from interlock.workers.supervision.session_reports import CostsFinal, SessionTokens
-from interlock.workers.supervision.session_streams import read_session_report
+from interlock.workers.supervision.reports import (
+    SplitRequested,
+    Subtask,
+    ToolCompleted,
+    UsageTotal,
+    UsedTokens,
+)
+from interlock.workers.supervision.streams.interlock import ReportKinds, parse_line
 
 
 def report_command(*words: str) -> Result:
@@ -25,7 +30,8 @@ def test_a_report_is_a_line_that_the_supervisor_reads(monkeypatch: pytest.Monkey
     monkeypatch.setenv("INTERLOCK_STORE_URL", "nonsense")
 
     assert report_command("tool_completed", "tool=bash", "id=x7", "success=false").exit_code == 0
-    assert parse_line(os.read(ours, 1_000)) == ToolCompleted("bash", "x7", success=False)
+    line = os.read(ours, 1_000)
+    assert parse_line(line, ReportKinds.AGENT) == ToolCompleted("bash", "x7", success=False)
     os.close(ours)
     gone = report_command("ready")
     os.close(theirs)
@@ -37,7 +43,7 @@ def test_a_report_is_a_line_that_the_supervisor_reads(monkeypatch: pytest.Monkey
 def test_a_field_is_json_if_it_can_be() -> None:
     line = line_of("split", ['subtasks=[{"title": "one"}]'])
 
-    assert parse_line(line) == SplitRequested((Subtask("one"),))
+    assert parse_line(line, ReportKinds.AGENT) == SplitRequested((Subtask("one"),))
 
 
 def test_a_process_with_a_session_has_more_kinds_of_reports(
@@ -51,8 +57,8 @@ def test_a_process_with_a_session_has_more_kinds_of_reports(
 
     assert refused.exit_code == 1, "an agent without a session cannot report it"
     assert report_command(*words).exit_code == 0
-    expected = CostsFinal(70, SessionTokens(cache_read_tokens=5))
-    assert read_session_report(os.read(ours, 1_000)) == expected
+    expected = UsageTotal(70, UsedTokens(cache_read_tokens=5), final=True)
+    assert parse_line(os.read(ours, 1_000), ReportKinds.SESSION) == expected
     unnamed, others = report_command("session"), report_command("blocked", "text=why")
     os.close(ours)
     os.close(theirs)

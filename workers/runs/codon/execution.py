@@ -49,7 +49,8 @@ from interlock.workers.runs.paths import CodonPaths, process_labels
 from interlock.workers.runs.plan.model import FailurePolicy, OutputFormat, SentinelEventName
 from interlock.workers.runs.sentinels.trigger import SentinelEvent
 from interlock.workers.runs.sequence import Execution, NextCodon
-from interlock.workers.supervision.session_streams import SESSION_STREAMS
+from interlock.workers.supervision.streams import STREAMS
+from interlock.workers.supervision.streams.interlock import ReportKinds
 from interlock.workers.text import sentence
 
 SENTINELS_S = 120.0
@@ -91,8 +92,8 @@ class CodonExecution:
         )
         self.transcript = Transcript(self._observe)
         self.format = OutputFormat.INTERLOCK if self.codon.model else self.codon.speaks
-        self.output_stream = SESSION_STREAMS[self.format]()
-        self.report_stream = SESSION_STREAMS["interlock"]()
+        self.output_stream = STREAMS[self.format](ReportKinds.SESSION)
+        self.report_stream = STREAMS["interlock"](ReportKinds.SESSION)
         environment = self.commands.environment({LABEL_VARIABLE: sentinels_label})
         self.host = context.sentinel_host(start, environment)
         # Events from before the sentinels are loaded; None once they are.
@@ -247,8 +248,6 @@ class CodonExecution:
         if run.stopped.is_set() or codon.stopped.is_set() or run.interrupted.is_set():
             return STOPPED
         return SKIPPED if codon.interrupted.is_set() else None
-
-    # --- the end ---------------------------------------------------------------------------------
 
     def _drain_sentinels(self) -> None:
         """Let the sentinels finish their calls, unless an order ends the codon first."""

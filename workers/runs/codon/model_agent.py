@@ -30,8 +30,8 @@ from interlock.workers.runs.codon.conversation import (
     write_conversation,
 )
 from interlock.workers.runs.codon.model_reports import ReportingLedger, ReportWriter
+from interlock.workers.runs.failure import is_context_exceeded
 from interlock.workers.runs.paths import CONVERSATION_VARIABLE, MODEL_VARIABLE
-from interlock.workers.supervision.session_reports import is_context_exceeded
 
 PROMPT_FILE = f"{PREFIX}PROMPT_FILE"
 ANSWER_TOKENS_MAX = 8_192

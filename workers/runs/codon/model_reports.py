@@ -11,9 +11,9 @@ from pydantic_ai.messages import ModelResponse
 from pydantic_ai.usage import RequestUsage
 
 from interlock.workers.gateways.llm.cost import Bound, Ledger
-from interlock.workers.specs.json_line import as_line
-from interlock.workers.supervision.reports import WAIT_S_MAX
-from interlock.workers.supervision.session_reports import SessionTokens, plain_text
+from interlock.workers.specs.json_line import as_line, plain_text
+from interlock.workers.supervision.reports import UsedTokens
+from interlock.workers.supervision.streams.interlock import WAIT_S_MAX
 
 # A line holds 64 KiB, and one character may take six bytes of it.
 _LINE_ROOM_BYTES = 60_000
@@ -52,12 +52,12 @@ class ReportingLedger(Ledger):
         super().__init__(bound)
         self._reports = reports
         self._reported_micro = 0
-        self.tokens = SessionTokens()
+        self.tokens = UsedTokens()
 
     def unmeasured(self) -> None:
         """Book and report a request that may be billed, but whose usage is unknown."""
         super().unmeasured()
-        self._report(SessionTokens())
+        self._report(UsedTokens())
 
     def measured(self, response: ModelResponse) -> None:
         """Book and report a response, and report its text."""
@@ -72,20 +72,20 @@ class ReportingLedger(Ledger):
         """Report the sum of all bookings."""
         self._reports.write("final_costs", cost_micro=self.cost_micro, tokens=asdict(self.tokens))
 
-    def _report(self, tokens: SessionTokens) -> None:
+    def _report(self, tokens: UsedTokens) -> None:
         added_micro, self._reported_micro = self.cost_micro - self._reported_micro, self.cost_micro
         self.tokens = self.tokens.plus(tokens)
         self._reports.write("usage", cost_micro=added_micro, **_in_usage(tokens))
 
 
-def tokens_of(usage: RequestUsage) -> SessionTokens:
+def tokens_of(usage: RequestUsage) -> UsedTokens:
     """Return the tokens of a request by kind.
 
     A provider counts the tokens of its cache as input too, so they are subtracted from it.
     """
     created = min(max(0, usage.cache_write_tokens), usage.input_tokens)
     read = min(max(0, usage.cache_read_tokens), usage.input_tokens - created)
-    return SessionTokens(usage.input_tokens - created - read, usage.output_tokens, created, read)
+    return UsedTokens(usage.input_tokens - created - read, usage.output_tokens, created, read)
 
 
 def cut_to_report(text: str) -> str:
@@ -97,7 +97,7 @@ def cut_to_report(text: str) -> str:
     )
 
 
-def _in_usage(tokens: SessionTokens) -> Mapping[str, int]:
+def _in_usage(tokens: UsedTokens) -> Mapping[str, int]:
     return {
         "tokens_in": tokens.input_tokens,
         "tokens_out": tokens.output_tokens,

@@ -20,7 +20,8 @@ from interlock.workers.processes.agent.output import PendingLines
 from interlock.workers.processes.process_group import ProcessGroup, Tail, process_group, text_of
 from interlock.workers.runs.sentinels.call_timing import Batch
 from interlock.workers.supervision.command import CommandError, check_command
-from interlock.workers.supervision.reports import TokensUsed, parse_line
+from interlock.workers.supervision.reports import UsageAdded
+from interlock.workers.supervision.streams.interlock import ReportKinds, parse_line
 from interlock.workers.text import sentence
 
 OUTPUT_BYTES_MAX = 4 * 1024
@@ -217,9 +218,9 @@ class _Output:
     def _take(self) -> None:
         parts = []
         for line in self._lines.take():
-            report = parse_line(line) if b'"usage"' in line else None
-            if isinstance(report, TokensUsed):
-                self._book(report.cost_micro or 0)
+            report = parse_line(line, ReportKinds.AGENT) if b'"usage"' in line else None
+            if isinstance(report, UsageAdded):
+                self._book(report.cost_micro)
             else:
                 parts.append(line + b"\n")
         self._last_bytes = b"".join((self._last_bytes, *parts))[-OUTPUT_BYTES_MAX:]

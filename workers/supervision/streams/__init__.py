@@ -1,16 +1,17 @@
-"""The readers of agents' output, by the name in an agent's settings. A new one goes here."""
+"""The streams by the format of the output that they read. A new format needs its line here."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from interlock.workers.supervision.reports import AgentStream
+from interlock.workers.supervision.reports import ReportStream
 from interlock.workers.supervision.streams.claude import ClaudeStream
-from interlock.workers.supervision.streams.interlock import InterlockStream
+from interlock.workers.supervision.streams.interlock import InterlockStream, ReportKinds
 from interlock.workers.supervision.streams.plain import PlainStream
 
-STREAMS: Mapping[str, Callable[[], AgentStream]] = {
-    "plain": PlainStream,
+# Other programs do not know which reports a supervisor accepts: it ignores those without a meaning.
+STREAMS: Mapping[str, Callable[[ReportKinds], ReportStream]] = {
+    "plain": lambda _kinds: PlainStream(),
     "interlock": InterlockStream,
-    "claude": ClaudeStream,
+    "claude": lambda _kinds: ClaudeStream(),
 }

@@ -1,19 +1,20 @@
 """Reads the output of Claude Code with `--output-format stream-json --verbose` into reports.
 
-Lines of an unknown kind are skipped, because that program often adds kinds. A line of a known kind
-with another shape is a RejectedLine.
+Lines of an unknown kind are skipped, because that program often adds kinds. Where a line of a known
+kind has another shape, the reports before that place are kept, and the fault is a RejectedLine.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 from interlock.kernel.reason import TransitionReason
 from interlock.workers.specs.json_line import (
     NAME_LENGTH_MAX,
-    TEXT_LENGTH_MAX,
     LineError,
+    plain_text,
+    read_name,
     read_object,
     shown,
 )
@@ -22,13 +23,13 @@ from interlock.workers.supervision.reports import (
     AgentReady,
     Compacted,
     CompactNeeded,
-    LineReports,
-    Progress,
+    MessageWritten,
     RejectedLine,
     Report,
+    SessionOpened,
     ToolCompleted,
     ToolStarted,
-    VerifyRequested,
+    WorkFinished,
 )
 from interlock.workers.supervision.streams.claude_usage import ClaudeUsage
 from interlock.workers.text import sentence
@@ -36,6 +37,8 @@ from interlock.workers.text import sentence
 # A line holds all that a tool read or wrote, so 64 KiB would cut many tool calls.
 LINE_BYTES_MAX = 4 * 1024 * 1024
 OPEN_TOOLS_MAX = 1_000
+# The program gives this as the model of its own notices.
+_NO_MODEL = "<synthetic>"
 
 # fmt: off
 _BY_STATUS: Mapping[object, TransitionReason] = {
@@ -60,26 +63,22 @@ class ClaudeStream:
     """Reads one process's output. Tools that subagents use are reported like all others."""
 
     line_bytes_max = LINE_BYTES_MAX
+    reports_result = True
 
     def __init__(self) -> None:
         self._usage = ClaudeUsage()
+        self._session: str | None = None
+        self._message: object = None
         self._tools: dict[str, str] = {}
         self._compaction: Literal["none", "running", "ended"] = "none"
         self._error: object = None
 
-    def feed(self, line: bytes) -> LineReports:
-        """Return the reports in a line in their order, and a fault if the rest cannot be read."""
-        if not line.strip():
-            return ()
-        reports: list[Report | RejectedLine] = []
-        try:
-            for report in self._reports(read_object(line, bytes_max=LINE_BYTES_MAX)):
-                reports.append(report)  # noqa: PERF402 - reports before an error are kept
-        except LineError as error:
-            reports.append(RejectedLine(str(error)))
-        return tuple(reports)
+    def feed(self, line: bytes) -> Sequence[Report | RejectedLine]:
+        """Return the reports in a line in their order, with what could not be read of it."""
+        return tuple(_with_fault(self._reports(line))) if line.strip() else ()
 
-    def _reports(self, message: dict[str, Any]) -> Iterator[Report | RejectedLine]:
+    def _reports(self, line: bytes) -> Iterator[Report | RejectedLine]:
+        message = read_object(line, bytes_max=LINE_BYTES_MAX)
         match message.get("type"):
             case "system":
                 yield from self._system(message)
@@ -94,11 +93,11 @@ class ClaudeStream:
             case other:
                 raise LineError(f"the line has no type, it is {shown(other)}")
 
-    def _system(self, message: dict[str, Any]) -> Iterator[Report]:
+    def _system(self, message: dict[str, Any]) -> Iterator[Report | RejectedLine]:
         match message.get("subtype"):
             case "init":
-                self._usage.begin(message.get("session_id"))
                 self._error = None
+                yield from _with_fault(self._opened(message))
                 yield AgentReady()
             case "status":
                 yield from self._status(message)
@@ -108,6 +107,16 @@ class ClaudeStream:
                 if self._compaction != "ended":
                     yield Compacted()
                 self._compaction = "none"
+
+    def _opened(self, message: dict[str, Any]) -> Iterator[Report]:
+        session = read_name(message.get("session_id"), "session_id")
+        # The program repeats it at each turn of the conversation.
+        if session == self._session:
+            return
+        if self._session is not None:
+            self._usage.restart()
+        self._session = session
+        yield SessionOpened(plain_text(session))
 
     def _status(self, message: dict[str, Any]) -> Iterator[Report]:
         """Report a compaction. The boundary line that follows a successful one adds nothing."""
@@ -121,20 +130,36 @@ class ClaudeStream:
             self._compaction = "none"
             why = message.get("compact_error") or "no reason was given"
             error = sentence(f"the context could not be compacted: {why}")
-            yield AgentFailed(_plain(error), TransitionReason.COMPACTION_FAILED)
+            yield AgentFailed(plain_text(error), TransitionReason.COMPACTION_FAILED)
 
     def _assistant(self, message: dict[str, Any]) -> Iterator[Report | RejectedLine]:
         inner = _inner(message)
         self._error = message.get("error")
-        usage = self._usage.of_message(inner, main=message.get("parent_tool_use_id") is None)
-        if usage is not None:
-            yield usage
+        main = message.get("parent_tool_use_id") is None
+        is_notice = inner.get("model") == _NO_MODEL
+        if not is_notice:
+            yield from _with_fault(self._usage.of_message(inner, main=main))
+        yield from self._text(inner, own=main and not is_notice)
         for block in _blocks(inner):
-            match block.get("type"):
-                case "text" if text := sentence(str(block.get("text", ""))):
-                    yield Progress(_plain(text))
-                case "tool_use":
-                    yield self._started(_name(block, "id"), _name(block, "name"))
+            if block.get("type") == "tool_use":
+                yield self._started(_name(block, "id"), _name(block, "name"))
+
+    def _text(self, inner: Mapping[str, Any], *, own: bool) -> Iterator[MessageWritten]:
+        """Report a message; further lines with the same id continue it."""
+        content = inner.get("content")
+        blocks = content if isinstance(content, list) else []
+        texts = [
+            str(block.get("text", ""))
+            for block in blocks
+            if isinstance(block, Mapping) and block.get("type") == "text"
+        ]
+        message_id, continues = inner.get("id"), False
+        if own:
+            continues = message_id is not None and message_id == self._message
+            self._message = message_id
+        # A message of the agent counts, even if it only calls tools.
+        if texts or (own and not continues):
+            yield MessageWritten(plain_text("\n".join(texts)), continues=continues, own=own)
 
     def _started(self, call_id: str, tool: str) -> Report | RejectedLine:
         if call_id in self._tools:
@@ -162,9 +187,7 @@ class ClaudeStream:
         open_tools, self._tools = self._tools, {}
         for call_id, tool in open_tools.items():
             yield ToolCompleted(tool, call_id, success=False)
-        usage = self._usage.of_result(message)
-        if usage is not None:
-            yield usage
+        yield from _with_fault(self._usage.of_result(message))
         yield self._outcome(message)
 
     def _outcome(self, message: dict[str, Any]) -> Report:
@@ -175,9 +198,17 @@ class ClaudeStream:
             raise LineError(f"the result line has no subtype, it is {shown(subtype)}")
         if subtype == "success" and ended == "completed" and message.get("is_error") is not True:
             text = message.get("result")
-            return VerifyRequested(_plain(text) if isinstance(text, str) else "")
+            return WorkFinished(plain_text(text) if isinstance(text, str) else "")
         labels = [ended, subtype, message.get("stop_reason"), last_error]
         return AgentFailed(_error(message, subtype, str(ended)), _reason(message, labels))
+
+
+def _with_fault(reports: Iterator[Report | RejectedLine]) -> Iterator[Report | RejectedLine]:
+    """Yield the reports up to an error, and then the error as a RejectedLine."""
+    try:
+        yield from reports
+    except LineError as error:
+        yield RejectedLine(str(error))
 
 
 def _error(message: dict[str, Any], subtype: str, ended: str) -> str:
@@ -185,7 +216,7 @@ def _error(message: dict[str, Any], subtype: str, ended: str) -> str:
     details = errors if isinstance(errors, list) else [message.get("result")]
     labels = [label for label in (subtype, ended) if label not in {"success", "completed"}]
     parts = [*labels[:1], *(str(detail) for detail in details if detail)]
-    return _plain(sentence(": ".join(parts))) or "no reason was given"
+    return plain_text(sentence(": ".join(parts))) or "no reason was given"
 
 
 def _reason(message: dict[str, Any], labels: list[object]) -> TransitionReason | None:
@@ -217,10 +248,4 @@ def _name(block: Mapping[str, Any], field: str) -> str:
     name = block.get(field)
     if not isinstance(name, str) or not name.strip():
         raise LineError(f"a {block.get('type')} block needs the field {field!r}")
-    return _plain(name)[:NAME_LENGTH_MAX]
-
-
-def _plain(text: str) -> str:
-    """Return the text as records may hold it: tools may print NUL and broken characters."""
-    cut = text[:TEXT_LENGTH_MAX].replace("\0", "\N{REPLACEMENT CHARACTER}")
-    return cut.encode(errors="replace").decode()
+    return plain_text(name)[:NAME_LENGTH_MAX]

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from interlock.workers.supervision.reports import LINE_BYTES_MAX, LineReports
+from collections.abc import Sequence
+
+from interlock.workers.supervision.reports import RejectedLine, Report
+from interlock.workers.supervision.streams.interlock import LINE_BYTES_MAX
 
 
 class PlainStream:
     """Reports nothing for any line."""
 
     line_bytes_max = LINE_BYTES_MAX
+    reports_result = False
 
-    def feed(self, line: bytes) -> LineReports:
+    def feed(self, line: bytes) -> Sequence[Report | RejectedLine]:
         """Return nothing, even for a line that looks like a report."""
         del line
         return ()

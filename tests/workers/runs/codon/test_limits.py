@@ -17,11 +17,11 @@ from interlock.workers.runs.codon.limits import (
 )
 from interlock.workers.runs.codon.transcript import Transcript
 from interlock.workers.runs.plan.model import Budget, BudgetPolicy, PlannedCodon
-from interlock.workers.supervision.session_reports import CostsSet, SessionTokens
+from interlock.workers.supervision.reports import UsageTotal, UsedTokens
 
 AGO_S = 100
 # It used 500 micro-dollars and 40 tokens within 100 s.
-USED = CostsSet(500, SessionTokens(output_tokens=40))
+USED = UsageTotal(500, UsedTokens(output_tokens=40))
 
 
 def limits(

@@ -20,6 +20,7 @@ import pytest
 
 from examples.provider import CONTEXT_TOO_LONG, Counted, Provider, Step
 from interlock.kernel.machines.runs.values import FailureType
+from interlock.kernel.reason import TransitionReason
 from interlock.workers.runs.codon import model_agent
 from interlock.workers.runs.codon.conversation import (
     Conversation,
@@ -30,18 +31,18 @@ from interlock.workers.runs.codon.conversation import (
 from interlock.workers.runs.codon.model_agent import FAILED, STOPPED
 from interlock.workers.runs.codon.model_reports import ReportWriter
 from interlock.workers.runs.failure import classify_failure
-from interlock.workers.supervision.reports import AgentFailed, RejectedLine
-from interlock.workers.supervision.session_reports import (
-    ContextExceeded,
-    CostsAdded,
-    CostsFinal,
+from interlock.workers.supervision.reports import (
+    AgentFailed,
     MessageWritten,
-    ResultReached,
+    RejectedLine,
+    Report,
     SessionOpened,
-    SessionReport,
-    SessionTokens,
+    UsageAdded,
+    UsageTotal,
+    UsedTokens,
+    WorkFinished,
 )
-from interlock.workers.supervision.session_streams import InterlockSessionStream
+from interlock.workers.supervision.streams.interlock import InterlockStream, ReportKinds
 
 ReportType = TypeVar("ReportType")
 # Variables that tell a codon's process about its work, and are no settings.
@@ -54,7 +55,7 @@ class ProgramRun:
     """One run of the program: its exit code, reports, output and errors."""
 
     code: int
-    reports: Sequence[SessionReport | RejectedLine]
+    reports: Sequence[Report | RejectedLine]
     output: str
     errors: str
 
@@ -104,29 +105,29 @@ def environment(provider: Provider | None, descriptor: int, **variables: str) ->
     return {f"INTERLOCK_{name}": value for name, value in values.items()}
 
 
-def read_reports(file: Path) -> list[SessionReport | RejectedLine]:
-    stream = InterlockSessionStream()
+def read_reports(file: Path) -> list[Report | RejectedLine]:
+    stream = InterlockStream(ReportKinds.SESSION)
     found = [one for line in file.read_bytes().splitlines() for one in stream.feed(line)]
     assert not [one for one in found if isinstance(one, RejectedLine)]
     return found
 
 
-def added(ran: ProgramRun) -> tuple[int, SessionTokens]:
+def added(ran: ProgramRun) -> tuple[int, UsedTokens]:
     """Return the sum of the costs that were reported one by one."""
-    reports = ran.all(CostsAdded)
-    total = reduce(SessionTokens.plus, (one.tokens for one in reports), SessionTokens())
+    reports = ran.all(UsageAdded)
+    total = reduce(UsedTokens.plus, (one.tokens for one in reports), UsedTokens())
     return sum(one.cost_micro for one in reports), total
 
 
-def charged(provider: Provider) -> tuple[int, SessionTokens]:
+def charged(provider: Provider) -> tuple[int, UsedTokens]:
     """Return the sum of the provider's own ledger."""
     kinds = [
-        SessionTokens(
+        UsedTokens(
             one.tokens.input, one.tokens.output, one.tokens.cache_creation, one.tokens.cache_read
         )
         for one in provider.charges
     ]
-    return provider.charged_micro, reduce(SessionTokens.plus, kinds, SessionTokens())
+    return provider.charged_micro, reduce(UsedTokens.plus, kinds, UsedTokens())
 
 
 def start(provider: Provider, reports: int, **variables: str) -> subprocess.Popen[str]:
@@ -161,11 +162,11 @@ def test_a_process_reports_its_work_and_costs_what_its_provider_charged(
     assert UUID(session.id).version == 4
     assert others == [
         MessageWritten("Twelve rows."),
-        CostsAdded(72, SessionTokens(200, 50, 40, 80)),
-        CostsFinal(72, SessionTokens(200, 50, 40, 80)),
-        ResultReached("Twelve rows."),
+        UsageAdded(72, UsedTokens(200, 50, 40, 80)),
+        UsageTotal(72, UsedTokens(200, 50, 40, 80), final=True),
+        WorkFinished("Twelve rows."),
     ]
-    assert after_first == (72, SessionTokens(200, 50, 40, 80))
+    assert after_first == (72, UsedTokens(200, 50, 40, 80))
 
     assert second.one(SessionOpened) == session
     assert [(one["role"], one["content"]) for one in provider.asked[1]["messages"]] == [
@@ -194,9 +195,9 @@ def test_a_process_that_is_stopped_books_the_request_that_may_be_billed(tmp_path
 
     ran = ProgramRun(process.returncode, read_reports(tmp_path / "reports"), "", "")
     assert ran.code == STOPPED
-    assert [type(one) for one in ran.reports] == [SessionOpened, CostsAdded]
+    assert [type(one) for one in ran.reports] == [SessionOpened, UsageAdded]
     # More than nothing, and no more than the longest answer can cost.
-    assert 0 < ran.one(CostsAdded).cost_micro < 10_000
+    assert 0 < ran.one(UsageAdded).cost_micro < 10_000
 
 
 def test_the_prompt_may_come_from_a_file(tmp_path: Path, run: RunProgram) -> None:
@@ -214,7 +215,7 @@ def test_costs_equal_the_ledger_for_any_numbers_of_tokens(run: RunProgram) -> No
         with Provider([Step(says="x", tokens=counted)]) as provider:
             ran = run("count", provider)
 
-        final = ran.one(CostsFinal)
+        final = ran.one(UsageTotal)
         assert added(ran) == charged(provider) == (final.cost_micro, final.tokens)
 
 
@@ -225,7 +226,7 @@ def test_a_provider_that_is_busy_for_a_moment_is_asked_again(run: RunProgram) ->
 
     assert (ran.code, len(provider.asked)) == (0, 2)
     assert added(ran) == charged(provider)
-    assert ran.one(ResultReached).text == "now"
+    assert ran.one(WorkFinished).summary == "now"
 
 
 def test_an_empty_answer_is_asked_again_and_both_are_paid(tmp_path: Path, run: RunProgram) -> None:
@@ -236,8 +237,8 @@ def test_an_empty_answer_is_asked_again_and_both_are_paid(tmp_path: Path, run: R
     with Provider([Step(tokens=TOKENS), Step(says="now", tokens=TOKENS)]) as provider:
         ran = run("go", provider, CONVERSATION=str(kept))
 
-    assert [len(ran.all(kind)) for kind in (CostsAdded, MessageWritten)] == [2, 1]
-    assert added(ran) == charged(provider) == (144, SessionTokens(400, 100, 80, 160))
+    assert [len(ran.all(kind)) for kind in (UsageAdded, MessageWritten)] == [2, 1]
+    assert added(ran) == charged(provider) == (144, UsedTokens(400, 100, 80, 160))
     # The history comes before the prompt once, also where the answer is corrected.
     texts = [str(one.get("content")) for one in provider.asked[1]["messages"]]
     assert texts.count("before") == 1
@@ -273,7 +274,7 @@ def test_a_refusal_is_a_failure_that_costs_nothing(
     assert (ran.code, failed.retry_after_s) == (FAILED, delay_s)
     assert f"status {step.status} ({step.message})" in failed.error
     assert failed.error in ran.errors
-    assert added(ran) == charged(provider) == (0, SessionTokens())
+    assert added(ran) == charged(provider) == (0, UsedTokens())
     reason = classify_failure(failed.error, session_opened=True)
     assert (reason.type, reason.retriable) == (failure_type, retriable)
 
@@ -286,7 +287,9 @@ def test_a_conversation_that_is_too_long_says_so(tmp_path: Path, run: RunProgram
         ran = run("go", provider, CONVERSATION=str(kept))
 
     assert ran.code == FAILED
-    assert "maximum context length" in ran.one(ContextExceeded).detail
+    failed = ran.one(AgentFailed)
+    assert "maximum context length" in failed.error
+    assert failed.reason is TransitionReason.PROMPT_TOO_LONG
     assert b'{"type": "context_exceeded"' in (tmp_path / "reports").read_bytes()
     assert kept.read_bytes() == before
 
@@ -327,8 +330,8 @@ def test_an_answer_without_its_usage_is_booked_once_at_the_most_it_can_cost(
     with Provider([Step(says="free?", tokens=Counted())]) as provider:
         ran = run("go", provider)
 
-    assert ran.one(CostsAdded).tokens == SessionTokens()
-    assert ran.one(CostsAdded).cost_micro > 1_000
+    assert ran.one(UsageAdded).tokens == UsedTokens()
+    assert ran.one(UsageAdded).cost_micro > 1_000
 
 
 def test_a_model_on_no_price_list_costs_nothing_and_says_so(run: RunProgram) -> None:
@@ -336,7 +339,7 @@ def test_a_model_on_no_price_list_costs_nothing_and_says_so(run: RunProgram) -> 
         ran = run("go", provider, CODON_MODEL="deployment-model")
 
     assert ran.code == 0
-    assert added(ran) == (0, SessionTokens(200, 50, 40, 80))
+    assert added(ran) == (0, UsedTokens(200, 50, 40, 80))
     assert ran.errors == "the price of deployment-model is on no list: its cost counts as 0\n"
 
 
@@ -346,8 +349,8 @@ def test_an_answer_of_any_length_and_characters_is_reported_in_one_line(run: Run
         ran = run("go", provider)
 
     assert ran.output == answer + "\n"
-    assert ran.one(ResultReached).text == ran.one(MessageWritten).text
-    assert ran.one(ResultReached).text.endswith("\x01...")
+    assert ran.one(WorkFinished).summary == ran.one(MessageWritten).text
+    assert ran.one(WorkFinished).summary.endswith("\x01...")
 
 
 def test_an_agent_whose_reader_is_gone_ends_and_asks_nothing(run: RunProgram) -> None:
@@ -438,4 +441,4 @@ def test_a_conversation_that_cannot_be_kept_is_a_failure_with_its_costs(
     assert ran.code == FAILED
     assert "the conversation cannot be kept" in ran.one(AgentFailed).error
     assert added(ran) == charged(provider)
-    assert not ran.all(ResultReached)
+    assert not ran.all(WorkFinished)

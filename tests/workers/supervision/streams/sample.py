@@ -15,44 +15,50 @@ from interlock.workers.supervision.reports import (
     AgentReady,
     Compacted,
     CompactNeeded,
-    Progress,
+    MessageWritten,
     RejectedLine,
     Report,
-    TokensUsed,
+    SessionOpened,
     ToolCompleted,
     ToolStarted,
-    VerifyRequested,
+    UsageAdded,
+    UsageTotal,
+    UsedTokens,
+    WorkFinished,
 )
 from interlock.workers.supervision.streams.claude import ClaudeStream
 
 SAMPLE = (Path(__file__).parents[3] / "golden" / "agent_stream.jsonl").read_bytes().splitlines()
+TOTAL = UsedTokens(312, 496, 9310, 38900)  # the sums in the sample's result, over its models
 REPORTS = [
+    SessionOpened("0b6c1f52-7a53-4a0e-9c54-2f8f6a1d9e01"),
     AgentReady(),
-    TokensUsed(tokens_in=16204, tokens_out=2, context_used=16204),
-    Progress("I run the tests first, then read the code."),
+    UsageAdded(0, UsedTokens(4, 2, 5200, 11000), 16204),
+    MessageWritten(""),
+    MessageWritten("I run the tests first,\nthen read the code.", continues=True),
     ToolStarted("Bash", "toolu_01A"),
-    TokensUsed(tokens_in=0, tokens_out=146, context_used=16204),
+    UsageAdded(0, UsedTokens(output_tokens=146), 16204),
     ToolStarted("Read", "toolu_01B"),
     ToolCompleted("Read", "toolu_01B", success=True),
     ToolCompleted("Bash", "toolu_01A", success=False),
-    TokensUsed(tokens_in=16621, tokens_out=1, context_used=16621),
+    UsageAdded(0, UsedTokens(1, 1, 420, 16200), 16621),
+    MessageWritten(""),
     ToolStarted("Task", "toolu_01C"),
-    TokensUsed(tokens_in=2103, tokens_out=40),
+    UsageAdded(0, UsedTokens(3, 40, 2100, 0)),
     ToolStarted("Grep", "toolu_01D"),
     ToolCompleted("Grep", "toolu_01D", success=True),
     ToolCompleted("Task", "toolu_01C", success=True),
     CompactNeeded(),
     Compacted(),
-    TokensUsed(tokens_in=6602, tokens_out=3, context_used=6602),
+    UsageAdded(0, UsedTokens(2, 3, 1500, 5100), 6602),
+    MessageWritten(""),
     ToolStarted("Edit", "toolu_01E"),
     ToolCompleted("Edit", "toolu_01E", success=True),
-    TokensUsed(tokens_in=6692, tokens_out=1, context_used=6692),
-    Progress("The sum is right now and its test passes."),
-    TokensUsed(tokens_in=300, tokens_out=303, context_size=200_000, cost_micro=87_654),
-    VerifyRequested("The sum is right now and its test passes."),
+    UsageAdded(0, UsedTokens(2, 1, 90, 6600), 6692),
+    MessageWritten("The sum is right now and its test passes."),
+    UsageTotal(87_654, TOTAL, final=True, added=UsageAdded(87_654, UsedTokens(300, 303))),
+    WorkFinished("The sum is right now and its test passes."),
 ]
-TOKENS_IN = 9 + 7210 + 38900 + 303 + 2100  # the sums in the sample's result, by model
-TOKENS_OUT = 401 + 95
 
 
 def fed(lines: Iterable[bytes], stream: ClaudeStream | None = None) -> list[Report | RejectedLine]:

@@ -10,30 +10,37 @@ import pytest
 from interlock.kernel.reason import TransitionReason
 from interlock.workers.specs.json_line import NAME_LENGTH_MAX, TEXT_LENGTH_MAX
 from interlock.workers.supervision.reports import (
-    LINE_BYTES_MAX,
     AgentFailed,
+    AgentReady,
     Compacted,
     CompactNeeded,
-    Progress,
+    MessageWritten,
     RejectedLine,
+    SessionOpened,
     ToolCompleted,
     ToolStarted,
-    VerifyRequested,
+    WorkFinished,
 )
 from interlock.workers.supervision.streams import claude
 from interlock.workers.supervision.streams.claude import ClaudeStream
+from interlock.workers.supervision.streams.interlock import LINE_BYTES_MAX
 from tests.workers.supervision.streams.sample import (
     REPORTS,
     SAMPLE,
     assistant,
     boundary,
     fed,
+    init,
     line,
     result,
     status,
     tool_result,
     tool_use,
 )
+
+
+def text(words: str) -> dict[str, str]:
+    return {"type": "text", "text": words}
 
 
 def test_the_sample_is_read_as_these_reports() -> None:
@@ -45,7 +52,7 @@ def test_a_stream_that_ends_early_reports_its_lines_up_to_there(lines: int) -> N
     reports = fed(SAMPLE[:lines])
 
     assert reports == REPORTS[: len(reports)]
-    assert not [report for report in reports if isinstance(report, VerifyRequested | AgentFailed)]
+    assert not [report for report in reports if isinstance(report, WorkFinished | AgentFailed)]
 
 
 @pytest.mark.parametrize("number", range(len(SAMPLE)))
@@ -86,8 +93,7 @@ def test_blank_lines_and_unknown_kinds_are_skipped() -> None:
         line("system"),
         status("requesting"),
         line("user", message={"content": "a prompt"}),
-        line("user", message={"content": [{"type": "text", "text": "a prompt"}]}),
-        assistant({"type": "thinking", "thinking": "..."}, {"type": "text", "text": " "}),
+        line("user", message={"content": [text("a prompt")]}),
     ]
 
     assert fed(silent) == []
@@ -98,13 +104,12 @@ def test_blank_lines_and_unknown_kinds_are_skipped() -> None:
     [
         (line("assistant"), "the assistant line has no message, it is None"),
         (line("user", message=[]), "the user line has no message, it is []"),
-        (line("assistant", message={}), "the message's content must be a list, it is None"),
-        (assistant("text"), "a block of the content must be an object, it is 'text'"),
-        (assistant({"type": "tool_use", "name": "Bash"}), "block needs the field 'id'"),
-        (assistant({"type": "tool_use", "id": "a", "name": ""}), "block needs the field 'name'"),
+        (line("user", message={}), "the message's content must be a list, it is None"),
+        (line("user", message={"content": ["text"]}), "must be an object, it is 'text'"),
+        (tool_result(""), "a tool_result block needs the field 'tool_use_id'"),
         (line("result"), "the result line has no subtype, it is None"),
         (json.dumps({"type": 7}).encode(), "the line has no type, it is 7"),
-        (b'{"type": "assistant", "x": NaN}', "the line has NaN, which JSON has no word for"),
+        (b'{"type": "assistant", "x": NaN}', "the line has NaN, which is no number of JSON"),
         (b'{"type": ' + b"[" * 100_000, "the line is nested too deep"),
     ],
 )
@@ -116,10 +121,30 @@ def test_a_known_kind_with_another_shape_is_rejected(given_line: bytes, reason: 
 
 
 def test_reports_before_a_broken_block_are_kept() -> None:
-    reports = fed([assistant(tool_use("a"), 7)])
+    reports = fed([assistant(text("b"), tool_use("a"), 7)])
 
-    assert reports[0] == ToolStarted("Bash", "a")
-    assert isinstance(reports[1], RejectedLine)
+    assert reports[:2] == [MessageWritten("b"), ToolStarted("Bash", "a")]
+    assert [type(report) for report in reports[2:]] == [RejectedLine]
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        line("assistant"),
+        line("assistant", message={"content": 5, "usage": 5}),
+        line("assistant", message={"content": [5, {"type": "text", "text": {}}]}),
+        assistant({"type": "tool_use", "name": "Bash"}),
+        assistant({"type": "tool_use", "id": "a", "name": ""}),
+        line("system", subtype="init"),
+        line("result", subtype=None, modelUsage={"m": 5}, usage=[]),
+        line("result", modelUsage=[], usage={"output_tokens": {}}),
+    ],
+)
+def test_a_line_of_another_shape_is_rejected_and_the_next_is_read(broken: bytes) -> None:
+    reports = fed([broken, init("a")])
+
+    assert RejectedLine in [type(report) for report in reports]
+    assert reports[-2:] == [SessionOpened("a"), AgentReady()]
 
 
 def test_a_tool_result_larger_than_our_own_lines_still_ends_its_tool() -> None:
@@ -136,18 +161,18 @@ def test_a_line_beyond_the_streams_own_limit_is_not_read() -> None:
 
 
 def test_broken_characters_and_nul_do_not_cost_the_line() -> None:
-    reports = fed([assistant({"type": "text", "text": "a\ud83d\0b"}), result(result="c\udc00\0")])
+    reports = fed([assistant(text("a\ud83d\0b")), result(result="c\udc00\0")])
 
-    assert reports[0] == Progress("a\\ud83d\N{REPLACEMENT CHARACTER}b")
-    assert reports[-1] == VerifyRequested("c?\N{REPLACEMENT CHARACTER}")
+    assert reports[0] == MessageWritten("a?\N{REPLACEMENT CHARACTER}b")
+    assert reports[-1] == WorkFinished("c?\N{REPLACEMENT CHARACTER}")
 
 
 def test_reported_texts_are_limited() -> None:
     long = tool_use("a" * 2 * NAME_LENGTH_MAX)
     reports = fed([assistant(long), result(result="b" * 2 * TEXT_LENGTH_MAX)])
 
-    assert reports[0] == ToolStarted("Bash", "a" * NAME_LENGTH_MAX)
-    assert reports[-1] == VerifyRequested("b" * TEXT_LENGTH_MAX)
+    assert reports[1] == ToolStarted("Bash", "a" * NAME_LENGTH_MAX)
+    assert reports[-1] == WorkFinished("b" * (TEXT_LENGTH_MAX - 3) + "...")
 
 
 def test_a_tool_that_ends_without_a_start_is_rejected() -> None:
@@ -159,14 +184,14 @@ def test_a_tool_that_ends_without_a_start_is_rejected() -> None:
 def test_a_tool_ends_once() -> None:
     reports = fed([assistant(tool_use("a")), tool_result("a"), tool_result("a")])
 
-    assert reports[1] == ToolCompleted("Bash", "a", success=True)
-    assert isinstance(reports[2], RejectedLine)
+    assert reports[2] == ToolCompleted("Bash", "a", success=True)
+    assert isinstance(reports[3], RejectedLine)
 
 
 def test_a_tool_that_starts_twice_is_rejected() -> None:
     reports = fed([assistant(tool_use("a")), assistant(tool_use("a"))])
 
-    assert reports == [
+    assert reports[1:] == [
         ToolStarted("Bash", "a"),
         RejectedLine("the tool call 'a' was started twice"),
     ]
@@ -177,7 +202,7 @@ def test_tools_that_never_end_are_limited(monkeypatch: pytest.MonkeyPatch) -> No
 
     reports = fed([assistant(tool_use("a"), tool_use("b"))])
 
-    assert reports[1] == RejectedLine("more than 1 tool calls run at once")
+    assert reports[2] == RejectedLine("more than 1 tool calls run at once")
 
 
 @pytest.mark.parametrize(
@@ -195,10 +220,10 @@ def test_a_tool_failed_only_if_its_result_is_an_error(
 def test_a_tool_without_a_result_ends_with_the_process_and_did_not_succeed() -> None:
     reports = fed([assistant(tool_use("a")), result(), result()])
 
-    assert reports[1:] == [
+    assert reports[2:] == [
         ToolCompleted("Bash", "a", success=False),
-        VerifyRequested(""),
-        VerifyRequested(""),
+        WorkFinished(""),
+        WorkFinished(""),
     ]
 
 
@@ -227,3 +252,40 @@ def test_a_compaction_that_fails_is_a_failure() -> None:
 
 def test_a_compaction_that_fails_without_a_start_changes_nothing() -> None:
     assert fed([status(None, compact_result="failed")]) == []
+
+
+def test_a_session_is_reported_once_and_again_when_it_changes() -> None:
+    reports = fed([init("a"), init("a"), init("b")])
+
+    assert reports == [
+        SessionOpened("a"),
+        AgentReady(),
+        AgentReady(),
+        SessionOpened("b"),
+        AgentReady(),
+    ]
+    assert [type(report) for report in fed([init("")])] == [RejectedLine, AgentReady]
+
+
+def test_further_lines_of_a_message_continue_it() -> None:
+    thinking = {"type": "thinking", "thinking": "..."}
+
+    assert fed([assistant(thinking), assistant(text("a"), text("b")), assistant(thinking)]) == [
+        MessageWritten(""),
+        MessageWritten("a\nb", continues=True),
+    ]
+
+
+def test_a_message_that_only_calls_a_tool_is_a_message_too() -> None:
+    assert fed([assistant(tool_use("t1"))]) == [MessageWritten(""), ToolStarted("Bash", "t1")]
+
+
+@pytest.mark.parametrize(
+    "fields", [{"parent_tool_use_id": "t"}, {"inner": {"model": "<synthetic>"}}]
+)
+def test_a_message_of_a_subagent_or_the_program_is_not_the_agents_own(
+    fields: dict[str, Any],
+) -> None:
+    lines = [assistant(text("b"), **fields), assistant(tool_use("t1"), **fields)]
+
+    assert fed(lines) == [MessageWritten("b", own=False), ToolStarted("Bash", "t1")]

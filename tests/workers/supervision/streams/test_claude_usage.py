@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import astuple
+from functools import reduce
 from typing import Any
 
 import pytest
 
 from interlock.workers.specs.json_line import COUNT_MAX
 from interlock.workers.supervision.reports import (
+    MessageWritten,
     RejectedLine,
-    TokensUsed,
+    Report,
     ToolStarted,
-    VerifyRequested,
+    UsageAdded,
+    UsageTotal,
+    UsedTokens,
+    WorkFinished,
 )
 from interlock.workers.supervision.streams import claude_usage
 from interlock.workers.supervision.streams.claude import ClaudeStream
 from tests.workers.supervision.streams.sample import (
     SAMPLE,
-    TOKENS_IN,
-    TOKENS_OUT,
+    TOTAL,
     assistant,
     fed,
     init,
@@ -26,29 +32,55 @@ from tests.workers.supervision.streams.sample import (
     tool_use,
 )
 
+OF_REQUEST = {
+    "input_tokens": 5,
+    "output_tokens": 2,
+    "cache_creation_input_tokens": 30,
+    "cache_read_input_tokens": 400,
+}
+
+
+def used(lines: Iterable[bytes], stream: ClaudeStream | None = None) -> list[UsageAdded]:
+    """Return all additions to the usage, also those of totals."""
+    added = [_added(report) for report in fed(lines, stream)]
+    return [usage for usage in added if usage is not None]
+
+
+def _added(report: Report | RejectedLine) -> UsageAdded | None:
+    match report:
+        case (UsageAdded() as usage) | UsageTotal(added=usage):
+            return usage
+        case _:
+            return None
+
 
 def test_reported_usage_adds_up_to_the_totals_of_the_result() -> None:
-    used = [report for report in fed(SAMPLE) if isinstance(report, TokensUsed)]
+    usages = used(SAMPLE)
 
-    assert sum(report.tokens_in or 0 for report in used) == TOKENS_IN
-    assert sum(report.tokens_out or 0 for report in used) == TOKENS_OUT
-
-
-def test_the_lines_of_one_message_repeat_its_usage_and_count_once() -> None:
-    usage = {"input_tokens": 10, "cache_read_input_tokens": 5, "output_tokens": 3}
-
-    assert fed([assistant(usage=usage), assistant(usage=usage)]) == [
-        TokensUsed(tokens_in=15, tokens_out=3, context_used=15)
-    ]
+    assert sum(usage.tokens.all_input for usage in usages) == TOTAL.all_input
+    assert sum(usage.tokens.output_tokens for usage in usages) == TOTAL.output_tokens
+    assert sum(usage.cost_micro for usage in usages) == 87_654
 
 
-def test_the_highest_figures_of_one_message_count() -> None:
+def test_usage_before_the_result_exceeds_its_totals_in_no_kind() -> None:
+    added = [report.tokens for report in fed(SAMPLE) if isinstance(report, UsageAdded)]
+
+    total = reduce(UsedTokens.plus, added)
+
+    assert all(one <= final for one, final in zip(astuple(total), astuple(TOTAL), strict=True))
+
+
+def test_the_lines_of_one_message_repeat_its_usage_and_count_once_with_the_highest_figures() -> (
+    None
+):
     def usage(tokens_out: int) -> bytes:
-        return assistant(usage={"input_tokens": 9, "output_tokens": tokens_out})
+        return assistant(usage={**OF_REQUEST, "output_tokens": tokens_out})
 
-    used = fed([usage(2), usage(7), usage(1), usage(8)])
-
-    assert [report.tokens_out for report in used if isinstance(report, TokensUsed)] == [2, 5, 1]
+    assert used([usage(2), usage(2), usage(7), usage(1), usage(8)]) == [
+        UsageAdded(0, UsedTokens(5, 2, 30, 400), 435),
+        UsageAdded(0, UsedTokens(0, 5), 435),
+        UsageAdded(0, UsedTokens(0, 1), 435),
+    ]
 
 
 def test_remembered_messages_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -61,35 +93,50 @@ def test_remembered_messages_are_limited(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_a_subagent_does_not_change_the_main_conversations_window() -> None:
-    (usage,) = fed([assistant(usage={"input_tokens": 9}, parent_tool_use_id="a")])
-
-    assert usage == TokensUsed(tokens_in=9, tokens_out=0, context_used=None)
+    assert fed([assistant(usage=OF_REQUEST, parent_tool_use_id="a")]) == [
+        UsageAdded(0, UsedTokens(5, 2, 30, 400), context_used=None)
+    ]
 
 
 def test_the_programs_own_notices_have_no_usage() -> None:
-    assert fed([assistant(usage={"input_tokens": 0, "output_tokens": 0})]) == []
+    assert used([assistant(usage={"input_tokens": 0, "output_tokens": 0})]) == []
+    assert used([assistant(usage=OF_REQUEST, inner={"model": "<synthetic>"})]) == []
 
 
 def test_missing_figures_are_absent() -> None:
-    assert fed([assistant()]) == []
-    assert fed([result()]) == [VerifyRequested("")]
-    assert fed([result(total_cost_usd=0.5)])[0] == TokensUsed(cost_micro=500_000)
-    assert fed([result(usage={"input_tokens": 2})])[0] == TokensUsed(tokens_in=2, tokens_out=0)
+    assert fed([assistant()]) == [MessageWritten("")]
+    assert fed([result()]) == [WorkFinished("")]
+    assert fed([result(total_cost_usd=0.5)])[0] == UsageTotal(
+        500_000, final=True, added=UsageAdded(500_000)
+    )
+    assert fed([result(usage={"input_tokens": 2})])[0] == UsageTotal(
+        None, UsedTokens(2), final=True, added=UsageAdded(0, UsedTokens(2))
+    )
+
+
+def test_a_total_has_its_cost_in_micro_dollars_and_its_tokens_by_kind() -> None:
+    total, outcome = fed([result(total_cost_usd=0.0123456, usage=OF_REQUEST)])
+
+    tokens = UsedTokens(5, 2, 30, 400)
+    added = UsageAdded(12_346, UsedTokens(435, 2))
+    assert total == UsageTotal(12_346, tokens, final=True, added=added)
+    assert outcome == WorkFinished("")
 
 
 @pytest.mark.parametrize(
     "broken",
     [
-        {"total_cost_usd": -1},
         {"total_cost_usd": "1"},
         {"total_cost_usd": True},
-        {"total_cost_usd": 1e12},
+        {"total_cost_usd": -0.01},
+        {"total_cost_usd": 10**10},
+        {"total_cost_usd": [1]},
+        {"total_cost_usd": {}},
         {"usage": {"input_tokens": -1}},
         {"usage": {"output_tokens": 1.5}},
         {"usage": {"input_tokens": COUNT_MAX, "cache_read_input_tokens": 1}},
         {"modelUsage": {"m": {"inputTokens": COUNT_MAX}, "n": {"inputTokens": 1}}},
         {"modelUsage": {"m": {"outputTokens": COUNT_MAX}, "n": {"outputTokens": 1}}},
-        {"modelUsage": {"m": {"contextWindow": 0}}},
     ],
 )
 def test_an_impossible_figure_is_rejected_and_does_not_hide_the_outcome(
@@ -98,14 +145,29 @@ def test_an_impossible_figure_is_rejected_and_does_not_hide_the_outcome(
     rejected, outcome = fed([result(**broken)])
 
     assert isinstance(rejected, RejectedLine)
-    assert outcome == VerifyRequested("")
+    assert outcome == WorkFinished("")
 
 
-def test_an_impossible_usage_does_not_hide_the_tools_of_its_message() -> None:
-    rejected, started = fed([assistant(tool_use("a"), usage={"input_tokens": "many"})])
+def test_an_impossible_window_is_rejected_and_does_not_hide_the_costs() -> None:
+    models = {"m": {"inputTokens": 3, "contextWindow": 0}}
 
+    total, rejected, outcome = fed([result(total_cost_usd=0.5, modelUsage=models)])
+
+    added = UsageAdded(500_000, UsedTokens(3))
+    assert total == UsageTotal(500_000, UsedTokens(3), final=True, added=added)
     assert isinstance(rejected, RejectedLine)
-    assert started == ToolStarted("Bash", "a")
+    assert outcome == WorkFinished("")
+
+
+@pytest.mark.parametrize("number", [-1, 1.5, "7", 2**53])
+@pytest.mark.parametrize("kind", sorted(OF_REQUEST))
+def test_an_impossible_usage_is_rejected_once_and_does_not_hide_its_message(
+    kind: str, number: object
+) -> None:
+    reports = fed([assistant(tool_use("a"), usage={**OF_REQUEST, kind: number})])
+
+    assert isinstance(reports[0], RejectedLine)
+    assert reports[1:] == [MessageWritten(""), ToolStarted("Bash", "a")]
 
 
 def model_usage(tokens_in: int, tokens_out: int, **fields: Any) -> dict[str, Any]:
@@ -120,9 +182,19 @@ def test_a_session_repeats_its_totals_and_only_the_new_part_is_reported() -> Non
         result(total_cost_usd=0.25, modelUsage=model_usage(30, 4)),
     ]
 
-    used = [report for report in fed(lines) if isinstance(report, TokensUsed)]
+    assert used(lines) == [
+        UsageAdded(100_000, UsedTokens(10, 1)),
+        UsageAdded(150_000, UsedTokens(20, 3)),
+    ]
 
-    assert used == [TokensUsed(10, 1, None, None, 100_000), TokensUsed(20, 3, None, None, 150_000)]
+
+def test_usage_before_the_first_session_is_named_counts_once() -> None:
+    usage = assistant(usage={"input_tokens": 10})
+
+    assert used([usage, init(), usage, result(modelUsage=model_usage(10, 1))]) == [
+        UsageAdded(0, UsedTokens(10), context_used=10),
+        UsageAdded(0, UsedTokens(0, 1)),
+    ]
 
 
 def test_another_session_starts_from_zero() -> None:
@@ -135,28 +207,23 @@ def test_another_session_starts_from_zero() -> None:
         result(total_cost_usd=0.25, modelUsage=model_usage(30, 4)),
     ]
 
-    used = [report for report in fed(lines) if isinstance(report, TokensUsed)]
-
-    assert used[2:] == [
-        TokensUsed(tokens_in=11, tokens_out=0, context_used=11),
-        TokensUsed(19, 4, None, None, 250_000),
+    assert used(lines)[2:] == [
+        UsageAdded(0, UsedTokens(11), context_used=11),
+        UsageAdded(250_000, UsedTokens(19, 4)),
     ]
 
 
 def test_a_total_cost_that_fell_is_that_of_another_process() -> None:
-    used = fed([result(total_cost_usd=0.3), result(total_cost_usd=0.1)])
+    usages = used([result(total_cost_usd=0.3), result(total_cost_usd=0.1)])
 
-    assert [report.cost_micro for report in used if isinstance(report, TokensUsed)] == [
-        300_000,
-        100_000,
-    ]
+    assert [usage.cost_micro for usage in usages] == [300_000, 100_000]
 
 
 def test_totals_below_the_counted_sum_take_nothing_back() -> None:
     usage = {"input_tokens": 10, "output_tokens": 5}
     lines = [assistant(usage=usage), result(modelUsage=model_usage(4, 2))]
 
-    assert fed(lines)[1] == TokensUsed(tokens_in=0, tokens_out=0)
+    assert used(lines)[1] == UsageAdded()
 
 
 def test_the_window_is_that_of_the_main_conversations_model() -> None:
@@ -175,12 +242,13 @@ def test_the_window_is_that_of_the_main_conversations_model() -> None:
         assistant(usage=usage, inner={"id": "p", "model": "small"}, parent_tool_use_id="a"),
     ]
 
-    used = [report for report in fed(lines) if isinstance(report, TokensUsed)]
+    usages = [report for report in fed(lines) if isinstance(report, UsageAdded)]
 
-    assert [report.context_size for report in used] == [None, None, 900, 900, 900, None]
+    assert [usage.context_size for usage in usages] == [None, None, 900, None]
 
 
 def test_a_window_of_an_unknown_model_is_absent() -> None:
     models = {"small": {"contextWindow": 100}, "big": {"contextWindow": 900}}
+    lines = [result(modelUsage=models), assistant(usage=OF_REQUEST)]
 
-    assert fed([result(modelUsage=models)])[0] == TokensUsed(tokens_in=0, tokens_out=0)
+    assert used(lines)[1].context_size is None

@@ -1,20 +1,22 @@
-"""The streams that an agent can be declared with; none of them raises."""
+"""The streams for each format of output; none of them raises."""
 
 from __future__ import annotations
 
 import json
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from interlock.workers.supervision.reports import (
     AgentReady,
     RejectedLine,
-    TokensUsed,
     ToolCompleted,
+    UsageTotal,
 )
 from interlock.workers.supervision.streams import STREAMS
+from interlock.workers.supervision.streams.interlock import LINE_BYTES_MAX, ReportKinds
 from tests.workers.supervision.streams.sample import (
     SAMPLE,
     fed,
@@ -30,9 +32,10 @@ JSON = st.recursive(
 @given(st.lists(st.binary()))
 def test_any_bytes_are_read_without_an_error(lines: list[bytes]) -> None:
     for make in STREAMS.values():
-        stream = make()
-        for one in lines:
-            stream.feed(one)
+        for kinds in ReportKinds:
+            stream = make(kinds)
+            for one in lines:
+                stream.feed(one)
 
 
 @given(st.data())
@@ -59,23 +62,43 @@ def test_lines_in_any_order_end_no_tool_twice_and_cost_once(lines: list[bytes]) 
 
     ended = [report.id for report in reports if isinstance(report, ToolCompleted)]
     assert len(ended) == len(set(ended))
-    cost = [
-        report.cost_micro
-        for report in reports
-        if isinstance(report, TokensUsed) and report.cost_micro
-    ]
-    assert cost == [87_654]
+    totals = [report for report in reports if isinstance(report, UsageTotal)]
+    assert [total.added.cost_micro for total in totals] == [87_654]
 
 
 def test_plain_output_has_no_report_and_our_own_lines_are_read_one_by_one() -> None:
     ready = b'{"type": "ready"}\n'
 
-    assert list(STREAMS["plain"]().feed(ready)) == []
-    assert list(STREAMS["interlock"]().feed(ready)) == [AgentReady()]
-    assert list(STREAMS["interlock"]().feed(b"\n")) == []
-    assert list(STREAMS["interlock"]().feed(b"no")) == [
+    def feed(name: str, given_line: bytes) -> list[object]:
+        return list(STREAMS[name](ReportKinds.AGENT).feed(given_line))
+
+    assert feed("plain", ready) == []
+    assert feed("interlock", ready) == [AgentReady()]
+    assert feed("interlock", b"no") == [
         RejectedLine("the line is no JSON: Expecting value at column 1")
     ]
+
+
+@pytest.mark.parametrize("kinds", ReportKinds)
+def test_blank_lines_have_no_report(kinds: ReportKinds) -> None:
+    assert [list(make(kinds).feed(b" \n")) for make in STREAMS.values()] == [[], [], []]
+
+
+@pytest.mark.parametrize(
+    "garbage",
+    [b"{", b"[]", b"\xff", b'{"type": "result", "type": "result"}', b"x" * (LINE_BYTES_MAX + 1)],
+)
+@pytest.mark.parametrize("name", ["interlock", "claude"])
+def test_garbage_is_rejected(name: str, garbage: bytes) -> None:
+    reports = STREAMS[name](ReportKinds.SESSION).feed(garbage)
+
+    assert [type(report) for report in reports] == [RejectedLine]
+
+
+def test_only_plain_output_cannot_report_a_result() -> None:
+    streams = {name: make(ReportKinds.SESSION) for name, make in STREAMS.items()}
+
+    assert {name for name, stream in streams.items() if not stream.reports_result} == {"plain"}
 
 
 def test_an_agent_can_be_declared_with_one_of_three_streams() -> None:

@@ -1,4 +1,4 @@
-"""Lines of an agent that are reports, and the reasons for which others are rejected."""
+"""Our own lines that are reports, and the reasons for which others are rejected."""
 
 from __future__ import annotations
 
@@ -12,26 +12,45 @@ from hypothesis import strategies as st
 from interlock.kernel.reason import TransitionReason
 from interlock.workers.specs.json_line import COUNT_MAX, DEPTH_MAX, NAME_LENGTH_MAX, TEXT_LENGTH_MAX
 from interlock.workers.supervision.reports import (
-    LINE_BYTES_MAX,
-    SUBTASKS_MAX,
     AgentBlocked,
     AgentFailed,
     AgentReady,
     Compacted,
     CompactNeeded,
+    MessageWritten,
     Progress,
     RejectedLine,
     Report,
+    SessionOpened,
     SplitRequested,
     Subtask,
-    TokensUsed,
     ToolCompleted,
     ToolStarted,
-    VerifyRequested,
+    UsageAdded,
+    UsageTotal,
+    UsedTokens,
+    WorkFinished,
+)
+from interlock.workers.supervision.streams.interlock import (
+    LINE_BYTES_MAX,
+    SUBTASKS_MAX,
+    ReportKinds,
     parse_line,
 )
 
+FOUR = {
+    "input_tokens": 1,
+    "output_tokens": 2,
+    "cache_creation_tokens": 3,
+    "cache_read_tokens": 4,
+}
 TYPES = [
+    "session",
+    "message",
+    "costs",
+    "final_costs",
+    "result",
+    "context_exceeded",
     "ready",
     "tool_started",
     "tool_completed",
@@ -59,8 +78,12 @@ def line(**fields: Any) -> bytes:
     return json.dumps(fields).encode()
 
 
-def rejection(given_line: bytes) -> str:
-    rejected = parse_line(given_line)
+def read(given_line: bytes, kinds: ReportKinds = ReportKinds.AGENT) -> Report | RejectedLine:
+    return parse_line(given_line, kinds)
+
+
+def rejection(given_line: bytes, kinds: ReportKinds = ReportKinds.AGENT) -> str:
+    rejected = read(given_line, kinds)
     assert isinstance(rejected, RejectedLine), rejected
     return rejected.reason
 
@@ -76,26 +99,30 @@ def rejection(given_line: bytes) -> str:
         ),
         (line(type="compact_needed"), CompactNeeded()),
         (line(type="compacted"), Compacted()),
-        (line(type="verify_requested", summary=""), VerifyRequested("")),
+        (line(type="verify_requested", summary=""), WorkFinished("")),
         (line(type="failed", error="no disk"), AgentFailed("no disk")),
         (line(type="failed", error="no disk", reason=None), AgentFailed("no disk")),
+        (line(type="failed", error="busy", retry_after_s=3), AgentFailed("busy", retry_after_s=3)),
         (
             line(type="failed", error="too long", reason="prompt_too_long"),
             AgentFailed("too long", TransitionReason.PROMPT_TOO_LONG),
         ),
         (line(type="progress", message="half"), Progress("half")),
         (line(type="progress", message="all", percent=100), Progress("all", 100)),
-        (line(type="usage", cost_micro=0), TokensUsed(cost_micro=0)),
+        (line(type="usage", cost_micro=0), UsageAdded(0)),
+        (line(type="usage", tokens_in=7), UsageAdded(tokens=UsedTokens(7))),
         (
             line(
                 type="usage",
                 tokens_in=1,
                 tokens_out=2,
-                context_used=3,
-                context_size=4,
-                cost_micro=5,
+                cache_creation_tokens=3,
+                cache_read_tokens=4,
+                context_used=5,
+                context_size=6,
+                cost_micro=7,
             ),
-            TokensUsed(1, 2, 3, 4, 5),
+            UsageAdded(7, UsedTokens(1, 2, 3, 4), 5, 6),
         ),
         (line(type="blocked", task="backlog/t-1"), AgentBlocked(task="backlog/t-1")),
         (line(type="blocked", text="needs a key"), AgentBlocked(text="needs a key")),
@@ -106,15 +133,39 @@ def rejection(given_line: bytes) -> str:
     ],
 )
 def test_a_line_of_each_type_is_its_report(given_line: bytes, report: Report) -> None:
-    assert parse_line(given_line) == report
-    assert parse_line(given_line + b"\r\n") == report
+    assert read(given_line) == report
+    assert read(given_line + b"\r\n") == report
+
+
+@pytest.mark.parametrize(
+    ("message", "report"),
+    [
+        ({"type": "session", "id": "s1"}, SessionOpened("s1")),
+        ({"type": "message", "text": "hello\nyou"}, MessageWritten("hello\nyou")),
+        ({"type": "message", "text": "", "continues": True}, MessageWritten("", continues=True)),
+        (
+            {"type": "costs", "cost_micro": 9, "tokens": FOUR},
+            UsageTotal(9, UsedTokens(1, 2, 3, 4)),
+        ),
+        ({"type": "costs", "cost_micro": COUNT_MAX}, UsageTotal(COUNT_MAX)),
+        ({"type": "final_costs", "cost_micro": 0, "tokens": {}}, UsageTotal(0, final=True)),
+        ({"type": "result", "text": "all clean"}, WorkFinished("all clean")),
+        ({"type": "result"}, WorkFinished("")),
+        ({"type": "context_exceeded"}, AgentFailed("", TransitionReason.PROMPT_TOO_LONG)),
+        (
+            {"type": "context_exceeded", "detail": "9 of 8"},
+            AgentFailed("9 of 8", TransitionReason.PROMPT_TOO_LONG),
+        ),
+        ({"type": "verify_requested", "summary": "done"}, WorkFinished("done")),
+    ],
+)
+def test_a_line_of_a_session_is_this_report(message: dict[str, Any], report: Report) -> None:
+    assert read(line(**message), ReportKinds.SESSION) == report
 
 
 @pytest.mark.parametrize("reason", TransitionReason)
 def test_every_published_reason_may_be_given(reason: TransitionReason) -> None:
-    assert parse_line(line(type="failed", error="e", reason=str(reason))) == AgentFailed(
-        "e", reason
-    )
+    assert read(line(type="failed", error="e", reason=str(reason))) == AgentFailed("e", reason)
 
 
 @pytest.mark.parametrize(
@@ -150,9 +201,11 @@ def test_every_published_reason_may_be_given(reason: TransitionReason) -> None:
         (line(type="usage"), "usage has no number"),
         (line(type="usage", tokens_in=-1), "tokens_in must be a whole number"),
         (line(type="usage", cost_micro=COUNT_MAX + 1), "cost_micro must be a whole number"),
+        (line(type="usage", cache_read_tokens=1.5), "cache_read_tokens must be a whole number"),
+        (line(type="usage", tokens={}), "usage has no field 'tokens'"),
         (line(type="usage", context_size=0), "context_size must be a whole number 1 to"),
-        (b'{"type": "usage", "tokens_in": NaN}', "has NaN, which JSON has no word for"),
-        (b'{"type": "usage", "tokens_in": -Infinity}', "has -Infinity, which JSON has"),
+        (b'{"type": "usage", "tokens_in": NaN}', "has NaN, which is no number of JSON"),
+        (b'{"type": "usage", "tokens_in": -Infinity}', "has -Infinity, which is no number"),
         (b'{"type": "usage", "tokens_in": 1e999}', "the number '1e999' is too large"),
         (b'{"type": "usage", "tokens_in": ' + b"9" * 5000 + b"}", "number of too many digits"),
         (line(type="blocked"), "blocked needs either 'task' or 'text'"),
@@ -176,11 +229,49 @@ def test_a_line_that_is_no_report_is_rejected_with_one_sentence(
     assert sentence in rejection(given_line)
 
 
+@pytest.mark.parametrize(
+    ("message", "reason"),
+    [
+        ({"type": "sesion", "id": "s"}, "'sesion' is no type of report; known: session,"),
+        ({"type": "mail", "to": "a", "text": "b"}, "'mail' is no type of report"),
+        ({"type": "split", "subtasks": [{"title": "a"}]}, "'split' is no type of report"),
+        ({"type": "session"}, "session needs the field 'id'"),
+        ({"type": "session", "id": " "}, "session: id must not be empty"),
+        ({"type": "session", "id": "s" * 201}, "session: id has 201 characters, at most 200"),
+        ({"type": "message", "text": 5}, "message: text must be text, it is 5"),
+        ({"type": "message", "text": "x" * (TEXT_LENGTH_MAX + 1)}, "message: text has 16001"),
+        ({"type": "costs"}, "costs needs the field 'cost_micro'"),
+        ({"type": "costs", "cost_micro": COUNT_MAX + 1}, "costs: cost_micro must be a whole"),
+        ({"type": "costs", "cost_micro": True}, "costs: cost_micro must be a whole"),
+        ({"type": "costs", "cost_micro": "1"}, "costs: cost_micro must be a whole"),
+        ({"type": "costs", "cost_micro": 1, "tokens": 4}, "costs: tokens must be an object"),
+        ({"type": "costs", "cost_micro": 1, "tokens": {"in": 4}}, "costs: tokens has no field"),
+        (
+            {"type": "final_costs", "cost_micro": 1, "tokens": {"input_tokens": -4}},
+            "final_costs: tokens: input_tokens must be a whole number",
+        ),
+        ({"type": "result", "text": "a\0b"}, "has a NUL character"),
+    ],
+)
+def test_a_line_that_is_no_report_of_a_session_is_rejected_with_one_sentence(
+    message: dict[str, Any], reason: str
+) -> None:
+    rejected = rejection(line(**message), ReportKinds.SESSION)
+
+    assert reason in rejected
+    assert "\n" not in rejected
+
+
+@pytest.mark.parametrize("kind", ["session", "message", "costs", "final_costs", "result"])
+def test_an_agent_has_no_reports_of_a_session(kind: str) -> None:
+    assert f"{kind!r} is no type of report; known: ready," in rejection(line(type=kind))
+
+
 def test_a_line_of_exactly_the_limit_is_read_and_a_longer_one_is_not() -> None:
     start = line(type="ready")
     full = start + b" " * (LINE_BYTES_MAX - len(start))
 
-    assert parse_line(full + b"\n") == AgentReady()
+    assert read(full + b"\n") == AgentReady()
     assert rejection(full + b" ") == "the line has 65537 bytes, at most 65536 are allowed"
 
 
@@ -201,14 +292,24 @@ def is_well_formed(report: Report | RejectedLine) -> bool:
     return True
 
 
+def test_an_addition_names_what_a_record_counts() -> None:
+    usage = UsageAdded(7, UsedTokens(1, 2, 3, 4), 5, 6)
+
+    assert usage.deltas == {"tokens_in": 8, "tokens_out": 2, "spent": 7}
+    assert UsageAdded(context_used=5).deltas == {}
+    assert UsageAdded(0, UsedTokens(COUNT_MAX, 0, 1)).deltas == {"tokens_in": COUNT_MAX}
+
+
 @given(st.binary())
 def test_any_bytes_are_a_report_or_rejected(given_line: bytes) -> None:
-    assert is_well_formed(parse_line(given_line))
+    assert all(is_well_formed(read(given_line, kinds)) for kinds in ReportKinds)
 
 
 @given(st.dictionaries(st.text() | st.sampled_from(FIELDS), JSON), st.sampled_from(TYPES) | JSON)
 def test_any_json_is_a_report_or_rejected(fields: dict[str, Any], kind: Any) -> None:
-    assert is_well_formed(parse_line(json.dumps({**fields, "type": kind}).encode()))
+    given_line = json.dumps({**fields, "type": kind}).encode()
+
+    assert all(is_well_formed(read(given_line, kinds)) for kinds in ReportKinds)
 
 
 @given(st.data())
@@ -216,6 +317,4 @@ def test_any_damage_to_a_good_line_is_a_report_or_rejected(data: st.DataObject) 
     good = line(type="split", subtasks=[{"title": "a\u00e4", "text": "b"}], reason=None)
     index = data.draw(st.integers(0, len(good)))
 
-    assert is_well_formed(
-        parse_line(good[:index] + data.draw(st.binary(max_size=3)) + good[index + 1 :])
-    )
+    assert is_well_formed(read(good[:index] + data.draw(st.binary(max_size=3)) + good[index + 1 :]))

@@ -10,8 +10,14 @@ from hypothesis import strategies as st
 
 from interlock.kernel.machines.loops.loop.payloads import MAIL_LENGTH_MAX
 from interlock.workers.specs.json_line import NAME_LENGTH_MAX, TEXT_LENGTH_MAX
-from interlock.workers.supervision.reports import MailSent, parse_line
-from tests.workers.supervision.test_reports import JSON, is_well_formed, line, rejection
+from interlock.workers.supervision.reports import MailSent
+from tests.workers.supervision.streams.test_interlock import (
+    JSON,
+    is_well_formed,
+    line,
+    read,
+    rejection,
+)
 
 FIELDS = ["to", "text", "kind", "urgent", "thread", "reply_to", "type"]
 
@@ -36,7 +42,7 @@ def mail(**fields: Any) -> bytes:
     ids=lambda given: repr(given)[:60],
 )
 def test_a_line_of_mail_is_its_report(given_line: bytes, report: MailSent) -> None:
-    assert parse_line(given_line) == report
+    assert read(given_line) == report
 
 
 def test_a_line_takes_as_long_a_text_as_an_inbox() -> None:
@@ -78,4 +84,4 @@ def test_a_line_that_is_no_mail_is_rejected_with_one_sentence(
 
 @given(st.dictionaries(st.sampled_from(FIELDS) | st.text(), JSON))
 def test_any_line_of_mail_is_a_report_or_rejected(fields: dict[str, Any]) -> None:
-    assert is_well_formed(parse_line(mail(**fields)))
+    assert is_well_formed(read(mail(**fields)))

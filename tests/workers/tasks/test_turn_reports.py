@@ -1,0 +1,49 @@
+"""A coding agent's whole stream on the records of a task: its messages and its usage."""
+
+from __future__ import annotations
+
+import pytest
+
+from interlock.kernel.event import Note
+from interlock.workers.client import Client
+from interlock.workers.gateways.server import EmbeddedServer
+from interlock.workers.supervision.reports import MessageWritten, UsageAdded
+from interlock.workers.supervision.streams import STREAMS
+from interlock.workers.supervision.streams.interlock import ReportKinds
+from interlock.workers.tasks.turn_reports import TurnReports
+from tests.workers.supervision.streams.sample import SAMPLE, TOTAL
+from tests.workers.tasks.claims import claimed
+from tests.workers.threads.threads import client_of
+
+LAST_MESSAGE = "The sum is right now and its test passes."
+
+
+@pytest.fixture
+def client(server: EmbeddedServer, prefix: str) -> Client:
+    return client_of(server.url, prefix)
+
+
+def test_the_messages_of_an_agent_are_noted_and_its_usage_is_counted(client: Client) -> None:
+    claim = claimed(client, "b/one").alive()
+    reports = TurnReports(client.dispatch, claim.names.turn, client.show(claim.names.agent))
+    stream = STREAMS["claude"](ReportKinds.AGENT)
+
+    for line in SAMPLE:
+        reports.apply(stream.feed(line))
+    reports.apply([MessageWritten(" "), UsageAdded(), MessageWritten("of a subagent", own=False)])
+
+    notes = [line for line in client.history(claim.names.agent) if isinstance(line, Note)]
+    assert [note.detail["message"] for note in notes if note.kind == "said"] == [
+        "I run the tests first, then read the code.",
+        LAST_MESSAGE,
+        "of a subagent",
+    ]
+    assert sum(note.kind == "usage" for note in notes) == 7
+    assert not [note.detail for note in notes if note.kind == "report_refused"]
+    assert client.show(claim.names.agent).counters == {
+        "tokens_in": TOTAL.all_input,
+        "tokens_out": TOTAL.output_tokens,
+        "spent": 87_654,
+        "tree.spent": 87_654,
+    }
+    assert (reports.spent_micro, reports.summary) == (87_654, LAST_MESSAGE)
