@@ -50,8 +50,8 @@ def monotonic():
     return float(Path("clock").read_text())
 
 bound_process.time = SimpleNamespace(monotonic=monotonic)
-bound.PARENT_POLL_S = 0.01
-sys.exit(bound.main(["0.2", sys.executable, "-c", sys.argv[1]]))
+bound_process.PARENT_POLL_S = 0.01
+sys.exit(bound_process.main(["0.2", sys.executable, "-c", sys.argv[1]]))
 """
 WAIT = "sys.stdin.read()"
 FORK = "import os\nif os.fork():\n    sys.stdin.read()\nelse:\n    import time; time.sleep(30)"
