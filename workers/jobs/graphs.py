@@ -20,12 +20,12 @@ from interlock.kernel.event import Cause
 from interlock.kernel.machines.jobs.graph.payloads import NewGraph
 from interlock.kernel.machines.jobs.job.names import RunUntil, State
 from interlock.kernel.machines.jobs.job.payloads import NewJob
-from interlock.kernel.record import PARTITIONS, Record, RecordId, record_id
+from interlock.kernel.record import Record, RecordId, record_id
 from interlock.kernel.store.codec import digest, encode
 from interlock.kernel.store.commands import Call, Warrant
 from interlock.workers.client import Client, Submitted
 from interlock.workers.engine.polling import polls
-from interlock.workers.jobs.admission import PAGE, GraphAdmission, dependencies_in, in_pages
+from interlock.workers.jobs.admission import GraphAdmission, dependencies_in
 from interlock.workers.jobs.file.file import GraphFile, Step
 from interlock.workers.jobs.manifest import restore_manifest
 from interlock.workers.jobs.verbs import VERBS, Verb, next_steps
@@ -129,8 +129,8 @@ class Graphs:
             for step in file.steps
         ]
         if activate:
-            found = (self.dispatch.views.records(page) for page in in_pages(list(payloads)))
-            drafts = [job for page in found for job in page.values() if job.state == State.DRAFT]
+            found = self.dispatch.views.each_record(payloads)
+            drafts = [job for job in found if job.state == State.DRAFT]
             # Jobs that were created before may have been configured since.
             self.admission.check_start("activate", drafts)
             for draft in drafts:
@@ -209,28 +209,20 @@ class Graphs:
     def jobs(self, graph: str) -> list[RecordId]:
         """Return the jobs of a graph by name. Raises CallError if there is no such graph."""
         machine = self.dispatch.lifecycle.machine("job")
-        found = self.dispatch.views.family(machine, graph, PAGE)
+        found = sorted(self.dispatch.views.ids(machine, root=graph))
         if not found and self.graph(graph) is None:
             raise CallError(
                 f"there is no graph {graph!r}; `interlock job list` names those we have"
             )
-        return sorted(found)
+        return found
 
     def records(self, graph: str) -> Iterator[Record]:
         """Yield the records of a graph's jobs by name."""
-        for page in in_pages(self.jobs(graph)):
-            found = self.dispatch.views.records(page)
-            yield from (found[job] for job in page if job in found)
+        yield from self.dispatch.views.each_record(self.jobs(graph))
 
     def names(self) -> list[str]:
         """Return every graph that has a record, by name."""
-        machine = self.dispatch.lifecycle.machine("graph")
-        return sorted(
-            graph
-            for stage in machine.stages
-            for partition in range(PARTITIONS)
-            for graph in self.dispatch.views.scan_state(machine, str(stage.state), partition, PAGE)
-        )
+        return sorted(self.dispatch.views.ids(self.dispatch.lifecycle.machine("graph")))
 
     def exported(self, graph: str) -> tuple[dict[str, Any], list[Step]]:
         """Return a graph as its file would have it: its payload, and each job as it is now."""
