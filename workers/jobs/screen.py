@@ -7,7 +7,7 @@ from typing import Any
 
 from rich.text import Text
 
-from interlock.workers.terminal.screen import age, grid, out, short, state_text
+from interlock.workers.terminal.screen import age, grid, out, record_state, short, state_text
 
 CONDITION_STYLES = {
     "flows": "green",
@@ -30,17 +30,12 @@ def created(value: Mapping[str, Any]) -> None:
     out.print(Text(f"  interlock job status {value['graph']}", "dim"), soft_wrap=True)
 
 
-def moved(value: Mapping[str, Any]) -> None:
-    """Print the state of a job or graph after a command."""
-    out.print(Text.assemble((value["id"], "bold"), " is ", state_text(value["state"])))
-
-
 def many(value: Mapping[str, str]) -> None:
     """Print the states of several jobs after a command."""
     if not value:
         out.print("no job takes this now", style="dim")
     for job, state in value.items():
-        moved({"id": job, "state": state})
+        record_state({"id": job, "state": state})
 
 
 def status(value: Mapping[str, Any]) -> None:

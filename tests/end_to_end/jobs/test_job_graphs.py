@@ -20,7 +20,7 @@ from interlock.kernel.event import Event
 from interlock.kernel.machines.jobs.job.table import DEPENDENCIES
 from interlock.kernel.record import PARTITIONS
 from interlock.kernel.store.scripts import read
-from interlock.workers.jobs.graphs import Graphs
+from interlock.workers.jobs.client import Graphs
 from interlock.workers.jobs.manifest import manifest_now, read_manifest
 from interlock.workers.ops.doctor import verify_all
 from tests.end_to_end.conftest import NewDeployment

@@ -13,8 +13,8 @@ from interlock.kernel.record import Record
 from interlock.workers.client import Client
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.jobs.admission import CycleError, UnknownDependencyError
+from interlock.workers.jobs.client import Graphs, JobCommandError
 from interlock.workers.jobs.file.file import GraphFile, read_graph
-from interlock.workers.jobs.graphs import Graphs, JobCommandError
 from interlock.workers.jobs.status import GraphView
 from interlock.workers.jobs.verbs import VERBS, at_gate
 from tests.races.in_process_worker import InProcessWorker
@@ -211,6 +211,11 @@ def test_exactly_the_named_commands_are_legal_and_stewards_decide(
         assert now.version > before.version
         last = worker.client.history(job_id)
         assert any(getattr(line, "version", 0) == now.version for line in last)
+
+
+def test_a_verb_that_does_not_exist_is_refused_with_those_that_do(worker: InProcessWorker) -> None:
+    with pytest.raises(CallError, match="'aprove' is no command of a job; there are: config, act"):
+        worker.graphs.command("g/j", "aprove")
 
 
 def test_the_actor_who_decides_is_recorded_and_not_the_one_in_the_payload(
