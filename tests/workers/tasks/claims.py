@@ -154,7 +154,7 @@ def merging(client: Client, name: str) -> None:
     claimed(client, name).alive().delivered()
     fire(client, taken(client, name), "verified", {"commit": "0" * 40})
     taken(client, name)
-    noted(client, name, "activity", word="merging")
+    noted(client, name, "activity", doing="merging")
 
 
 def scene(client: Client) -> None:

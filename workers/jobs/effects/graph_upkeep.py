@@ -26,7 +26,9 @@ def graph_upkeep(work: Work) -> Outcome | None:
             job = work.dispatch.views.record(job_id)
             startable_now = job.state == State.PENDING and startable(job.data)
             if startable_now or job.state == State.REVIEW_REQUIRED:
-                work.dispatch.wake(job_id, SCHEDULING, {"graph": "tended"}, f"{work.key}:{job_id}")
+                work.dispatch.wake(
+                    job_id, SCHEDULING, {"why": "upkeep of its graph"}, f"{work.key}:{job_id}"
+                )
     return None if live or not is_over(work) else Outcome("finish")
 
 
