@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 
 from interlock.kernel.record import Record
+from interlock.workers.config import Settings
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.jobs.manifest import manifest_now
-from interlock.workers.jobs.model import JobModel, JobQuestion, job_model_named
+from interlock.workers.jobs.model import JobModel, JobQuestion, open_job_model
 from tests.end_to_end.deployment import Deployment, Preloaded
 from tests.end_to_end.jobs.bench import ASKS_A_PERSON, Bench, answers, last, opened, triggers
 from tests.end_to_end.threads import capabilities
@@ -145,7 +146,8 @@ def desk(shared: Deployment, tmp_path: Path) -> Desk:
 
 def bound_micro(order: str) -> int:
     """Return the highest possible cost of this order without material, which is two requests."""
-    model = job_model_named(PRICED, base_url="http://127.0.0.1:9/v1", api_key="none")
+    address = "http://127.0.0.1:9/v1"
+    model = open_job_model(Settings(model=PRICED, model_base_url=address, model_api_key="none"))
     assert isinstance(model, JobModel)
     return model.ledger(JobQuestion(reviews=False, order=order, material={})).bound.micro()
 
