@@ -156,9 +156,6 @@ def summary(record: Record) -> str:
     return str(record.data["summary"])
 
 
-# --- models ----------------------------------------------------------------------------------
-
-
 def test_the_answer_of_a_model_is_kept_as_evidence_and_its_cost_is_booked(
     desk: Desk, provider: Provider
 ) -> None:
@@ -283,9 +280,6 @@ def test_a_call_that_is_stopped_half_way_counts_with_its_estimate(
     # One of the two requests that an order can take was sent.
     estimate = bound_micro("hang for ever")
     assert estimate / 3 < desk.spent(job_id) < estimate
-
-
-# --- capabilities ----------------------------------------------------------------------------
 
 
 def test_the_value_of_a_capability_is_its_reply_or_its_summary(desk: Desk) -> None:

@@ -168,9 +168,6 @@ def stored(worker: InProcessWorker) -> dict[bytes, Any]:
     return {key: client.dump(key) for key in client.scan_iter(f"*{worker.client.settings.prefix}*")}
 
 
-# --- commands --------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("state", LEGAL)
 def test_a_command_that_is_not_legal_names_the_state_and_the_legal_ones(
     worker: InProcessWorker, state: str
@@ -328,9 +325,6 @@ def test_an_id_that_is_no_job_or_graph_is_named(worker: InProcessWorker) -> None
         graphs.create("x", {"phases": COMMAND})
 
 
-# --- cycles ----------------------------------------------------------------------------------
-
-
 def crossed(graphs: Graphs) -> None:
     """Create drafts in two graphs, and configure them as a cycle."""
     graphs.create("g/a", {"phases": COMMAND})
@@ -397,9 +391,6 @@ def test_a_job_that_depends_on_itself_or_on_an_unknown_job_is_never_activated(
         graphs.configure("g/a", {"depends_on": ["g"]})
 
     assert graphs.job("g/a").state == "draft"
-
-
-# --- view ------------------------------------------------------------------------------------
 
 
 def test_a_status_has_counts_and_the_jobs_that_need_a_person_and_why(
