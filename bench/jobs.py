@@ -26,8 +26,8 @@ from bench.workers import WorkerProcesses
 from interlock.kernel.event import Note
 from interlock.kernel.record import partition_of
 from interlock.workers.client import Client
+from interlock.workers.jobs.client import Graphs
 from interlock.workers.jobs.file.file import GraphFile, Step
-from interlock.workers.jobs.graphs import Graphs
 
 FEW, MANY = 1_000, 10_000
 WIDTH, NEEDS = 100, 3

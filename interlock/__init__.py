@@ -16,8 +16,8 @@ if TYPE_CHECKING:  # so that type checkers see what __getattr__ returns
         capability,
     )
     from interlock.workers.gateways.capabilities.result import Failed, Succeeded
-    from interlock.workers.jobs.client import Jobs
-    from interlock.workers.jobs.graphs import Graphs
+    from interlock.workers.jobs.client import Graphs
+    from interlock.workers.jobs.status import GraphView
     from interlock.workers.loops.client import Loops
     from interlock.workers.runs.client import Runs
     from interlock.workers.tasks.client import Tasks
@@ -29,8 +29,8 @@ __all__ = [
     "Client",
     "ConflictError",
     "Failed",
+    "GraphView",
     "Graphs",
-    "Jobs",
     "KernelError",
     "Level",
     "Loops",
@@ -55,8 +55,8 @@ _MODULES = {
     "workers.config": ("Settings", "read_settings"),
     "workers.gateways.capabilities.capability": ("CapabilityError", "Steps", "capability"),
     "workers.gateways.capabilities.result": ("Failed", "Succeeded"),
-    "workers.jobs.client": ("Jobs",),
-    "workers.jobs.graphs": ("Graphs",),
+    "workers.jobs.client": ("Graphs",),
+    "workers.jobs.status": ("GraphView",),
     "workers.loops.client": ("Loops",),
     "workers.runs.client": ("Runs",),
     "workers.tasks.client": ("Tasks",),

@@ -16,9 +16,9 @@ from interlock.kernel.record import Record
 from interlock.workers.client import Client
 from interlock.workers.config import read_settings
 from interlock.workers.jobs import screen as job_screen
+from interlock.workers.jobs.client import Graphs
 from interlock.workers.jobs.drawing.drawing import svg
 from interlock.workers.jobs.file.file import read_graph
-from interlock.workers.jobs.graphs import Graphs
 from interlock.workers.jobs.status import GraphView
 from interlock.workers.ops.deployment import Deployment
 from interlock.workers.terminal import screen

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
+from math import inf
 from typing import Any
 
 from interlock.kernel.errors import MissedError, UnknownRecordError
@@ -126,40 +128,37 @@ class Views:
             found += [(RecordId(member), at) for member, at in _pairs(rows)]
         return sorted(found, key=lambda row: row[1])[:limit]
 
-    def list_in_partition(
-        self, machine: Machine, state: str, partition: int, limit: int, *, newest: bool = False
-    ) -> list[RecordId]:
-        """Return records of one partition in a state, the longest there first, or last."""
-        key = self.keys.state_index_of(partition, machine.name, state)
-        word = "ZREVRANGE" if newest else "ZRANGE"
-        return [RecordId(one.decode()) for one in read(self.client, word, key, 0, limit - 1)]
-
-    def scan_state(
-        self, machine: Machine, state: str, partition: int, page: int
+    def ids(
+        self,
+        machine: Machine,
+        *,
+        root: str | None = None,
+        states: Iterable[str] = (),
+        newest: bool = False,
     ) -> Iterator[RecordId]:
-        """Yield every record of one partition in a state, page by page, in no order.
+        """Yield the ids of a machine's records, each once.
 
-        One that enters or leaves meanwhile may be missed or told twice.
+        With `root`, only those of that family; with `states`, only those in these states. In each
+        state, the longest there comes first, or last with `newest`.
         """
-        key, cursor = self.keys.state_index_of(partition, machine.name, state), b"0"
-        while True:
-            cursor, rows = read(self.client, "ZSCAN", key, cursor, "COUNT", page)
-            members = rows[::2] if rows and isinstance(rows[0], bytes) else [row[0] for row in rows]
-            yield from (RecordId(one.decode()) for one in members)
-            if int(cursor) == 0:
-                return
+        names = [*states] or [stage.state for stage in machine.stages]
+        partitions = range(PARTITIONS) if root is None else (partition_of(root),)
+        places = [StateKey(machine.name, str(name), at) for name in names for at in partitions]
+        seen = set[RecordId]()
+        # Twice: one round can miss a record that moves from a state that is still to be read to a
+        # state that was read already.
+        for _ in range(1 if len(names) == 1 else 2):
+            for place in self.count_in_states(places):
+                for row in self.list_in_state_since(place, newest=newest):
+                    if row.id not in seen and root in (None, root_of(row.id)):
+                        seen.add(row.id)
+                        yield row.id
 
-    def family(self, machine: Machine, root: str, page: int) -> set[RecordId]:
-        """Return the records of a machine that are of one root, whatever state each is in."""
-        partition = partition_of(root)
-        return {
-            one
-            # Twice: one that moves on between two looks can be missed by one round.
-            for _ in range(2)
-            for stage in machine.stages
-            for one in self.scan_state(machine, str(stage.state), partition, page)
-            if root_of(one) == root
-        }
+    def each_record(self, record_ids: Iterable[str]) -> Iterator[Record]:
+        """Yield records, a page of them in one round trip; one that does not exist is left out."""
+        ids = iter(record_ids)
+        while page := list(islice(ids, PAGE)):
+            yield from self.records(page).values()
 
     def records(self, record_ids: Iterable[str]) -> dict[str, Record]:
         """Return records in one round trip; one that does not exist is left out."""
@@ -233,16 +232,21 @@ class Views:
         found = read_all(self.client, commands)
         return [place for place, n in zip(since, found, strict=True) if n]
 
-    def list_in_state_since(self, place: StateKey, since_ms: int = 0) -> Iterator[RecordInState]:
+    def list_in_state_since(
+        self, place: StateKey, since_ms: int = 0, *, newest: bool = False
+    ) -> Iterator[RecordInState]:
         """Yield records that came to a place from a time on, the oldest first, page by page.
 
-        Who leaves it meanwhile may be left out, nobody else is.
+        With `newest`, the newest first. Who leaves it meanwhile may be left out, nobody else is.
         """
-        key, last, limit = self._standing(place), (since_ms, ""), PAGE
+        key, limit = self._standing(place), PAGE
+        last: tuple[float, str] = (inf, "") if newest else (since_ms, "")
+        end, order = (since_ms, ("REV",)) if newest else ("+inf", ())
         while True:
-            words = ("ZRANGE", key, last[0], "+inf", "BYSCORE", "LIMIT", 0, limit, "WITHSCORES")
-            rows = [(at, one) for one, at in _pairs(read(self.client, *words))]
-            fresh = [row for row in rows if row > last]
+            words = ("BYSCORE", *order, "LIMIT", 0, limit, "WITHSCORES")
+            found = _pairs(read(self.client, "ZRANGE", key, last[0], end, *words))
+            rows = [(at, one) for one, at in found]
+            fresh = [row for row in rows if (row < last if newest else row > last)]
             for at, one in fresh:
                 yield RecordInState(RecordId(one), place.machine, place.state, at)
             if len(rows) < limit:

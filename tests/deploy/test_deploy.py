@@ -25,7 +25,7 @@ from interlock.kernel.event import Note
 from interlock.workers.client import Client
 from interlock.workers.config import read_settings
 from interlock.workers.gateways.server import EmbeddedServer, find_binary, free_port
-from interlock.workers.jobs.graphs import Graphs
+from interlock.workers.jobs.client import Graphs
 from tests.deploy.services import (
     DEPLOY,
     PASSWORDS,

@@ -22,9 +22,9 @@ from interlock.workers.engine.work import Outcome, Work
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.intake import receive
 from interlock.workers.jobs.attempt import AttemptResult, run_attempt
+from interlock.workers.jobs.client import Graphs, JobCommandError
 from interlock.workers.jobs.dependencies import unmet_dependencies
 from interlock.workers.jobs.file.file import read_graph
-from interlock.workers.jobs.graphs import Graphs, JobCommandError
 from interlock.workers.jobs.slots import acquire_slots
 from interlock.workers.jobs.status import STARVES, GraphView
 from tests.kernel.store.kernel_at_a_fixed_time import START_US, Text

@@ -72,8 +72,7 @@ class GraphAdmission:
         }
         if verb == "resume":
             named = {other for after in edges.values() for other in after}
-            views = self.dispatch.views
-            known = {found for page in in_pages([*named]) for found in views.records(page)}
+            known = {job.id for job in self.dispatch.views.each_record(named)}
             edges = {
                 job: [other for other in after if other in known] for job, after in edges.items()
             }

@@ -26,6 +26,7 @@ from interlock.workers.jobs.brief import brief_of, write_brief
 from interlock.workers.jobs.command_run import LATE_REPLY_LENGTH_MAX, CommandRun
 from interlock.workers.jobs.limits import (
     GRAPH,
+    MICRO,
     LimitUsage,
     halt_graph,
     note_warnings,
@@ -50,7 +51,6 @@ WORKER, REVIEWER = "worker", "reviewer"
 # By convention 75 (EX_TEMPFAIL) is a failure that may pass, and 124 a time limit of `timeout`.
 RETRY_EXIT_CODES = (75, 124)
 OUTPUT_LENGTH_MAX = 800
-MICRO = 1_000_000
 RESULT_FILE = "result.md"
 MATERIAL_BYTES_MAX = 64_000
 

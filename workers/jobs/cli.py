@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from inspect import Parameter, Signature
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -12,16 +13,20 @@ import typer
 from interlock.workers.jobs import screen as job_screen
 from interlock.workers.jobs.admission import dependencies_in
 from interlock.workers.jobs.arguments import FieldsOption, changed_fields, job_fields, limits_from
-from interlock.workers.jobs.client import Jobs
+from interlock.workers.jobs.client import Graphs
+from interlock.workers.jobs.drawing.drawing import mermaid, svg
 from interlock.workers.jobs.file.file import read_graph
-from interlock.workers.jobs.graphs import Graphs
+from interlock.workers.jobs.file.writer import graph_text
 from interlock.workers.jobs.reply import schemas
+from interlock.workers.jobs.status import GraphView
+from interlock.workers.jobs.verbs import REVIEW_AGAIN, VERBS, Verb
 from interlock.workers.terminal import screen
 from interlock.workers.terminal.answer import (
     Actor,
     AsJson,
     Reason,
     answer,
+    answer_record,
     client,
     confirm_proposal,
     fail,
@@ -36,14 +41,43 @@ app = typer.Typer(
 Job = Annotated[str, typer.Argument(help="A job, as GRAPH/JOB.", metavar="GRAPH/JOB")]
 Graph = Annotated[str, typer.Argument(help="A graph.", metavar="GRAPH")]
 Either = Annotated[str, typer.Argument(help="A job, or a graph for all of its jobs.", metavar="ID")]
-Guidance = Annotated[str, typer.Option("--reason", help="The reason, as guidance for the worker.")]
-RequiredReason = Annotated[str, typer.Option("--reason", help="The reason, which is required.")]
-Seen = Annotated[str | None, typer.Option("--proposal", help="The proposal that you saw.")]
-Phase = Annotated[str | None, typer.Option(help="The phase from which to work again.")]
 Wait = Annotated[float, typer.Option("--wait", min=0, help="Seconds to wait until it is done.")]
 Cost = Annotated[str | None, typer.Option(help="The new limit of cost, in US dollars.")]
 Time = Annotated[str | None, typer.Option(help="The new limit of time at work: 90s, 10m, 2h.")]
 Runs = Annotated[int | None, typer.Option("--iterations", min=1, help="The new limit of runs.")]
+Guidance = Annotated[str, typer.Option("--reason", help="The reason, as guidance for the worker.")]
+RequiredReason = Annotated[str, typer.Option("--reason", help="The reason, which is required.")]
+Phase = Annotated[str | None, typer.Option(help="The phase from which to work again.")]
+RequiredPhase = Annotated[str, typer.Option(help="The phase to go back to.")]
+To = Annotated[
+    Literal["worker", "review"], typer.Option(help="Work on it again, or review it again.")
+]
+PauseTime = Annotated[
+    int | None, typer.Option("--for", min=1, help="Seconds; without it, until unpause.")
+]
+Dependency = Annotated[str | None, typer.Option(help="Only this one, as GRAPH/JOB.")]
+Seen = Annotated[str | None, typer.Option("--proposal", help="The proposal that you saw.")]
+
+
+def _parameter(name: str, annotation: Any, default: Any = Parameter.empty) -> Parameter:
+    return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+
+
+# The options that the rows of VERBS name. Most are fields of the payload; see `command_of`.
+OPTIONS: Mapping[str, Parameter] = {
+    "reason": _parameter("reason", Reason, ""),
+    "guidance": _parameter("reason", Guidance, ""),
+    "required reason": _parameter("reason", RequiredReason),
+    "phase": _parameter("phase", Phase, None),
+    "required phase": _parameter("phase", RequiredPhase),
+    "to": _parameter("to", To, "worker"),
+    "for_s": _parameter("for_s", PauseTime, None),
+    "cost": _parameter("cost", Cost, None),
+    "time": _parameter("time", Time, None),
+    "iterations": _parameter("iterations", Runs, None),
+    "dependency": _parameter("dependency", Dependency, None),
+    "proposal": _parameter("proposal", Seen, None),
+}
 
 
 @app.command()
@@ -88,7 +122,6 @@ def create(
     answer(value, as_json=as_json, show=job_screen.created)
 
 
-@app.command()
 @guarded
 def config(
     target: Either,
@@ -104,7 +137,7 @@ def config(
     as_json: AsJson = False,
     actor: Actor = "person",
 ) -> None:
-    """Change a draft, or the slots and limits of a graph. A raised limit ends a halt."""
+    """Change a draft or a graph."""
     graphs = Graphs(client(actor))
     limits = limits_from(cost, time, iterations)
     changes = changed_fields(fields, command=command, description=description)
@@ -116,209 +149,70 @@ def config(
     else:
         changes |= {} if slots is None else {"slots": slots}
         record = graphs.configure_graph(target, changes)
-    _moved(record.id, record.state, as_json=as_json)
+    answer_record(record, as_json=as_json)
 
 
-@app.command()
-@guarded
-def activate(target: Either, as_json: AsJson = False, actor: Actor = "person") -> None:
-    """Let a draft, or all drafts of a graph, run as soon as their dependencies have succeeded."""
-    _command(target, "activate", {}, as_json=as_json, actor=actor)
-
-
-@app.command()
 @guarded
 def step(job: Job, wait: Wait = 60, as_json: AsJson = False, actor: Actor = "person") -> None:
-    """Run exactly the one command that the state names, and wait for it."""
-    now = Jobs(client(actor)).step(job, wait_s=wait)
-    _moved(job, now.state, as_json=as_json)
+    """Run one step, and wait for it."""
+    answer_record(Graphs(client(actor)).step(job, wait_s=wait), as_json=as_json)
 
 
-@app.command()
 @guarded
 def run(job: Job, wait: Wait = 600, as_json: AsJson = False, actor: Actor = "person") -> None:
-    """Let a job go on until somebody has to decide, or until it has ended."""
-    now = Jobs(client(actor)).run(job, wait_s=wait)
-    _moved(job, now.state, as_json=as_json)
+    """Let a job go on, and wait."""
+    answer_record(Graphs(client(actor)).run(job, wait_s=wait), as_json=as_json)
 
 
-@app.command()
-@guarded
-def suspend(
-    target: Either, reason: Reason = "", as_json: AsJson = False, actor: Actor = "person"
-) -> None:
-    """Suspend a job; its running worker is stopped, and its results are kept."""
-    _command(target, "suspend", {"reason": reason}, as_json=as_json, actor=actor)
+def command_of(verb: Verb) -> Callable[..., None]:
+    """Return the command of a verb. It takes the options that the verb's row in VERBS names."""
 
+    @guarded
+    def give(*, target: str, as_json: bool, actor: str, **options: Any) -> None:
+        limits = limits_from(*(options.pop(name, None) for name in ("cost", "time", "iterations")))
+        name = REVIEW_AGAIN if options.pop("to", "") == "review" else verb.name
+        proposal = options.pop("proposal", None)
+        fields = {key: value for key, value in options.items() if value or key == "reason"}
+        fields |= {"limits": limits} if limits else {}
+        api = client(actor)
+        if verb.confirmed and not proposal:
+            proposal = confirm_proposal(api, target, verb.name, as_json=as_json)
+        if "/" in target or not verb.for_graph:
+            record = Graphs(api).command(target, name, fields, proposal=proposal)
+            answer_record(record, as_json=as_json)
+        else:
+            states = Graphs(api).command_all(target, name, fields)
+            answer(states, as_json=as_json, show=job_screen.many)
 
-@app.command()
-@guarded
-def resume(
-    target: Either, reason: Reason = "", as_json: AsJson = False, actor: Actor = "person"
-) -> None:
-    """Continue a suspended job where it was."""
-    _command(target, "resume", {"reason": reason}, as_json=as_json, actor=actor)
-
-
-@app.command()
-@guarded
-def pause(
-    target: Either,
-    for_s: Annotated[
-        int | None, typer.Option("--for", min=1, help="Seconds; without it, until unpause.")
-    ] = None,
-    reason: Reason = "",
-    as_json: AsJson = False,
-    actor: Actor = "person",
-) -> None:
-    """Stop the worker of a running job, for some time or until unpause."""
-    fields = {"reason": reason} | ({"for_s": for_s} if for_s else {})
-    _command(target, "pause", fields, as_json=as_json, actor=actor)
-
-
-@app.command()
-@guarded
-def unpause(
-    target: Either, reason: Reason = "", as_json: AsJson = False, actor: Actor = "person"
-) -> None:
-    """End a pause."""
-    _command(target, "unpause", {"reason": reason}, as_json=as_json, actor=actor)
-
-
-@app.command()
-@guarded
-def cancel(
-    target: Either, reason: Reason = "", as_json: AsJson = False, actor: Actor = "person"
-) -> None:
-    """Cancel a job, or all jobs of a graph; running workers are stopped."""
-    _command(target, "cancel", {"reason": reason}, as_json=as_json, actor=actor)
-
-
-@app.command()
-@guarded
-def approve(
-    job: Job,
-    proposal: Seen = None,
-    reason: Guidance = "",
-    as_json: AsJson = False,
-    actor: Actor = "person",
-) -> None:
-    """Sign a job off: it has succeeded, and the jobs that depend on it go on."""
-    api = client(actor)
-    seen = proposal or confirm_proposal(api, job, "approve", as_json=as_json)
-    record = Jobs(api).approve(job, proposal=seen, reason=reason)
-    _moved(job, record.state, as_json=as_json)
-
-
-@app.command()
-@guarded
-def reject(
-    job: Job,
-    reason: RequiredReason,
-    proposal: Seen = None,
-    phase: Phase = None,
-    as_json: AsJson = False,
-    actor: Actor = "person",
-) -> None:
-    """Send a job back for more work; its worker gets the reason as guidance."""
-    api = client(actor)
-    seen = proposal or confirm_proposal(api, job, "reject", as_json=as_json)
-    record = Jobs(api).reject(job, proposal=seen, reason=reason, phase=phase)
-    _moved(job, record.state, as_json=as_json)
-
-
-@app.command()
-@guarded
-def resubmit(
-    job: Job,
-    to: Annotated[
-        Literal["worker", "review"], typer.Option(help="Work on it again, or review it again.")
-    ] = "worker",
-    reason: Guidance = "",
-    phase: Phase = None,
-    cost: Cost = None,
-    time: Time = None,
-    iterations: Runs = None,
-    proposal: Seen = None,
-    as_json: AsJson = False,
-    actor: Actor = "person",
-) -> None:
-    """After an intervention, work on a job again or review it again; limits may be raised."""
-    limits = limits_from(cost, time, iterations)
-    now = Jobs(client(actor)).resubmit(
-        job, to=to, reason=reason, phase=phase, limits=limits, proposal=proposal
+    # Typer reads the parameters of a command from its signature.
+    command: Any = give
+    command.__signature__ = Signature(
+        [
+            _parameter("target", Either if verb.for_graph else Job),
+            *(OPTIONS[name] for name in verb.options),
+            _parameter("as_json", AsJson, default=False),
+            _parameter("actor", Actor, default="person"),
+        ]
     )
-    _moved(job, now.state, as_json=as_json)
+    return give
 
 
-@app.command()
-@guarded
-def terminate(
-    job: Job,
-    reason: Reason = "",
-    proposal: Seen = None,
-    as_json: AsJson = False,
-    actor: Actor = "person",
-) -> None:
-    """Cancel a job that needs an intervention."""
-    now = Jobs(client(actor)).terminate(job, reason=reason, proposal=proposal)
-    _moved(job, now.state, as_json=as_json)
-
-
-@app.command(name="force-success")
-@guarded
-def force_success(
-    job: Job,
-    reason: RequiredReason,
-    proposal: Seen = None,
-    as_json: AsJson = False,
-    actor: Actor = "person",
-) -> None:
-    """Make a job a success whatever its state is, as a steward; the reason is logged."""
-    now = Jobs(client(actor)).force_success(job, reason=reason, proposal=proposal)
-    _moved(job, now.state, as_json=as_json)
-
-
-@app.command()
-@guarded
-def restep(
-    job: Job,
-    phase: Annotated[str, typer.Option(help="The phase to go back to.")],
-    reason: Guidance = "",
-    proposal: Seen = None,
-    as_json: AsJson = False,
-    actor: Actor = "person",
-) -> None:
-    """Go back to an earlier phase of a job that is not running."""
-    now = Jobs(client(actor)).restep(job, phase=phase, reason=reason, proposal=proposal)
-    _moved(job, now.state, as_json=as_json)
-
-
-@app.command()
-@guarded
-def waive(
-    job: Job,
-    dependency: Annotated[str | None, typer.Option(help="Only this one, as GRAPH/JOB.")] = None,
-    reason: Reason = "",
-    proposal: Seen = None,
-    as_json: AsJson = False,
-    actor: Actor = "person",
-) -> None:
-    """Let a starved job go on without a lost dependency, or without all that it lost."""
-    jobs = Jobs(client(actor))
-    now = jobs.waive(job, dependency=dependency, reason=reason, proposal=proposal)
-    _moved(job, now.state, as_json=as_json)
+# The verbs whose commands do more than to give one command to a job.
+OWN_COMMANDS: Mapping[str, Callable[..., None]] = {"config": config, "step": step, "run": run}
+for _verb in VERBS.values():
+    if _verb.name != REVIEW_AGAIN:
+        app.command(_verb.name, help=_verb.help)(OWN_COMMANDS.get(_verb.name) or command_of(_verb))
 
 
 @app.command()
 @guarded
 def status(target: Either, as_json: AsJson = False) -> None:
     """Show the condition of a graph, or the state of a job."""
-    jobs = Jobs(client())
+    graphs = Graphs(client())
     if "/" in target:
-        _moved(target, jobs.graphs.job(target).state, as_json=as_json)
+        answer_record(graphs.job(target), as_json=as_json)
     else:
-        answer(jobs.status(target), as_json=as_json, show=job_screen.status)
+        answer(GraphView(graphs).status(target), as_json=as_json, show=job_screen.status)
 
 
 @app.command(name="list")
@@ -328,13 +222,14 @@ def list_jobs(
     as_json: AsJson = False,
 ) -> None:
     """List all graphs, or the jobs of one graph, each with the reason why it waits."""
-    jobs = Jobs(client())
+    graphs = Graphs(client())
+    view = GraphView(graphs)
     if graph is None:
-        found = [jobs.status(name) for name in jobs.graphs.names()]
+        found = [view.status(name) for name in graphs.names()]
         answer(found, as_json=as_json, show=job_screen.graphs)
         return
-    now_ms = jobs.graphs.dispatch.views.now_ms()
-    rows = jobs.list(graph)
+    now_ms = graphs.dispatch.views.now_ms()
+    rows = view.rows(graph)
     answer(rows, as_json=as_json, show=lambda value: job_screen.rows(value, now_ms))
 
 
@@ -342,14 +237,14 @@ def list_jobs(
 @guarded
 def show(job: Job, as_json: AsJson = False) -> None:
     """Show everything about a job: its manifest, its evidence, the commands that are legal."""
-    answer(Jobs(client()).show(job), as_json=as_json, show=job_screen.job)
+    answer(GraphView(Graphs(client())).show(job), as_json=as_json, show=job_screen.job)
 
 
 @app.command()
 @guarded
 def export(graph: Graph, out: Annotated[Path | None, typer.Option(help="A file.")] = None) -> None:
     """Write the file that would create a graph again."""
-    _written(Jobs(client()).export(graph), out)
+    _written(graph_text(graph, *Graphs(client()).exported(graph)), out)
 
 
 @app.command()
@@ -362,28 +257,14 @@ def graph(
     out: Annotated[Path | None, typer.Option(help="A file.")] = None,
 ) -> None:
     """Draw a graph with the states of its jobs."""
-    _written(Jobs(client()).graph(name, form=form), out)
+    draw = {"mermaid": mermaid, "svg": svg}[form]
+    _written(draw(name, GraphView(Graphs(client())).drawn_jobs(name)), out)
 
 
 @app.command()
 def schema() -> None:
     """Print the JSON schemas of the replies of workers and reviewers, and of manifests."""
     typer.echo(json.dumps(schemas(), indent=2))
-
-
-def _command(
-    target: str, verb: str, fields: Mapping[str, Any], *, as_json: bool, actor: str
-) -> None:
-    """Give a command to a job, or to each job of a graph that accepts it."""
-    graphs = Graphs(client(actor))
-    if "/" in target:
-        _moved(target, graphs.command(target, verb, fields).state, as_json=as_json)
-    else:
-        answer(graphs.command_all(target, verb, fields), as_json=as_json, show=job_screen.many)
-
-
-def _moved(job: str, state: str, *, as_json: bool) -> None:
-    answer({"id": job, "state": state}, as_json=as_json, show=job_screen.moved)
 
 
 def _written(text: str, out: Path | None) -> None:

@@ -1,63 +1,184 @@
-"""The client of jobs for producers and stewards: one method for each verb."""
+"""The client of graphs and their jobs: create, command, read and wait."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
 
+from pydantic import BaseModel
+
+from interlock.kernel.errors import (
+    CallError,
+    GuardRefusedError,
+    IllegalTransitionError,
+    StaleDecisionError,
+)
+from interlock.kernel.event import Cause
+from interlock.kernel.machines.jobs.graph.payloads import NewGraph
 from interlock.kernel.machines.jobs.job.names import RunUntil, State
-from interlock.kernel.record import Record
+from interlock.kernel.machines.jobs.job.payloads import NewJob
+from interlock.kernel.record import Record, RecordId, record_id
+from interlock.kernel.store.codec import digest, encode
+from interlock.kernel.store.commands import Call, Warrant
 from interlock.workers.client import Client, Submitted
-from interlock.workers.jobs.drawing.drawing import mermaid, svg
-from interlock.workers.jobs.file.file import GraphFile
-from interlock.workers.jobs.file.writer import graph_text
-from interlock.workers.jobs.graphs import Created, Graphs
-from interlock.workers.jobs.reply import schemas
-from interlock.workers.jobs.status import GraphView
-from interlock.workers.jobs.verbs import at_gate
+from interlock.workers.engine.polling import polls
+from interlock.workers.jobs.admission import GraphAdmission, dependencies_in
+from interlock.workers.jobs.file.file import GraphFile, Step
+from interlock.workers.jobs.manifest import restore_manifest
+from interlock.workers.jobs.verbs import VERBS, Verb, at_gate, next_steps, verb_named
 
-Limits = Mapping[str, int]
+# The fields that a job takes over from its graph, each with its default.
+INHERITED_DEFAULTS: Mapping[str, Any] = {"stewards": [], "on_cancel": "starve"}
 
 
-class Jobs:
-    """The verbs of `interlock job`, through a client.
+class JobCommandError(CallError):
+    """A command is not legal in a job's present state. The message has the legal ones."""
 
-    Each takes the id of a job, <graph>/<job>, and returns the job afterwards. A JobCommandError has
-    the commands that are legal, and who may use them. For a steward's decision, `proposal` is the
-    one that was seen (`show(...)["proposal"]`); if it is not the current one, StaleDecisionError is
-    raised. `approve` and `reject` require a proposal; any other decision without one is about the
-    job as it is now.
-    """
+
+@dataclass(frozen=True, slots=True)
+class Created:
+    """A graph that was created, with its jobs in the order of the file."""
+
+    graph: str
+    jobs: tuple[Submitted, ...]
+
+
+class Graphs:
+    """The operations on graphs and their jobs, over a client; `GraphView` shows their condition."""
 
     def __init__(self, client: Client) -> None:
-        self.graphs = Graphs(client)
-        self.view = GraphView(self.graphs)
+        self.client, self.dispatch = client, client.dispatch
+        self.admission = GraphAdmission(self.dispatch)
 
-    # --- before it runs -----------------------------------------------------------------------
+    def open(self, graph: str, payload: Mapping[str, Any] | None = None) -> Submitted:
+        """Open a graph. Without a payload, a graph that exists is accepted as it is.
+
+        A graph that was opened without a payload, for its first job, can still get one.
+        """
+        found = self.dispatch.views.records([graph]).get(graph)
+        if found is not None and found.machine != "graph":
+            raise CallError(f"{graph!r} is a {found.machine}, not a graph; choose another name")
+        if found is not None and payload is None:
+            return Submitted(graph, replayed=True)
+        births = self.dispatch.views.births([graph])
+        opened_empty = births.get(graph) == digest("graph", encode({}, "it"))
+        if found is not None and payload and opened_empty:
+            self.client.fire(graph, "configure", {**payload, "by": self.client.actor})
+            return Submitted(graph, replayed=False)
+        return self.client.submit(payload or {}, id=graph, machine="graph")
 
     def create(
-        self, job: str, payload: Mapping[str, Any], *, priority: int = 5, activate: bool = False
+        self,
+        job: str,
+        payload: Mapping[str, Any],
+        *,
+        priority: int = 5,
+        held: bool = True,
+        local: bool = True,
     ) -> Submitted:
-        """Create one job, as a draft unless `activate` is set. Repeating it changes nothing."""
-        return self.graphs.create(job, payload, priority=priority, held=not activate)
+        """Create one job, by default as a draft; open its graph if there is none.
+
+        A `local` job has its commands and files on this machine, unless its payload names another.
+        """
+        graph, _, name = job.partition("/")
+        if not name:
+            raise CallError(f"{job!r} names no job: write it as <graph>/<job>")
+        own = self.graph(graph)
+        # A default is not copied: the payload must be the same when the call is repeated, and then
+        # the graph exists.
+        shared = own.data if own is not None else INHERITED_DEFAULTS
+        inherited = {k: shared[k] for k, v in INHERITED_DEFAULTS.items() if shared[k] != v}
+        fields = {**inherited, **payload, "hold": held}
+        fields = self._bound_to_machine(job, fields) if local else fields
+        # The job is checked completely before its graph is opened for it.
+        record_id(job)
+        self.dispatch.lifecycle.machine("job").initial_data(fields)
+        if not held:
+            self.admission.check_dependencies({job: dependencies_in(payload)})
+        self.admission.check_open(own, [job])
+        if own is None:
+            self.open(graph)
+        return self.client.submit(fields, id=job, machine="job", priority=priority)
 
     def submit(self, file: GraphFile, *, activate: bool = True) -> Created:
-        """Create a whole graph. Repeat it to complete an interrupted call."""
-        return self.graphs.submit(file, activate=activate)
+        """Create every job of a file, then activate them. Repeat it to complete an interrupted one.
 
-    def config(self, job: str, changes: Mapping[str, Any]) -> Record:
-        """Change a draft."""
-        return self.graphs.configure(job, changes)
+        Nothing is written if a job exists with another payload, or depends on an unknown job.
+        """
+        payloads = {
+            f"{file.name}/{step.name}": self._bound_to_machine(
+                f"{file.name}/{step.name}", {**step.payload, "hold": True}
+            )
+            for step in file.steps
+        }
+        self.admission.check_file(payloads)
+        self.admission.check_open(self.graph(file.name), list(payloads))
+        self.open(file.name, file.payload)
+        jobs = [
+            self.client.submit(
+                payloads[f"{file.name}/{step.name}"],
+                id=f"{file.name}/{step.name}",
+                machine="job",
+                priority=step.priority,
+            )
+            for step in file.steps
+        ]
+        if activate:
+            found = self.dispatch.views.each_record(payloads)
+            drafts = [job for job in found if job.state == State.DRAFT]
+            # Jobs that were created before may have been configured since.
+            self.admission.check_start("activate", drafts)
+            for draft in drafts:
+                self._fire(draft, VERBS["activate"], {}, op_id=f"activate:{draft.id}")
+        return Created(file.name, tuple(jobs))
 
-    def activate(self, job: str) -> Record:
-        """Let a draft run as soon as all of its dependencies have succeeded."""
-        return self.graphs.command(job, "activate")
+    def configure_graph(self, graph: str, changes: Mapping[str, Any]) -> Record:
+        """Change what the jobs of a graph share; higher limits lift a halt."""
+        found = self.graph(graph)
+        if found is None:
+            raise CallError(f"there is no graph {graph!r}")
+        _check_not_empty(changes)
+        payload = {**changes, "by": self.client.actor}
+        halted = found.state == "halted"
+        if halted and set(changes) != {"limits"}:
+            raise CallError(f"{graph} is halted: raise the limit that it has reached, alone")
+        return self.client.fire(graph, "raise_limits" if halted else "configure", payload)
 
-    # --- while it runs ------------------------------------------------------------------------
+    def configure(self, job: str, changes: Mapping[str, Any]) -> Record:
+        """Change a draft. Raises JobCommandError if the job is not a draft any more."""
+        _check_not_empty(changes)
+        return self.command(job, "config", changes)
+
+    def command(
+        self,
+        job: str,
+        verb: str,
+        fields: Mapping[str, Any] | None = None,
+        *,
+        proposal: str | None = None,
+        op_id: str | None = None,
+    ) -> Record:
+        """Give a job one command of the table VERBS, with the fields of its trigger's payload.
+
+        `proposal` is the one that a steward saw; without it the command is about the job as it is
+        now. Repeat a call whose answer was lost with the same op-id. Raises JobCommandError with
+        the commands that are legal and who may use them, StaleDecisionError if the proposal is no
+        longer the current one.
+        """
+        named, record = verb_named(verb), self.job(job)
+        restore_manifest(self.dispatch, record)
+        self.admission.check_start(verb, [record])
+        return self._fire(record, named, dict(fields or {}), proposal=proposal, op_id=op_id)
 
     def step(self, job: str, *, wait_s: float = 0) -> Record:
-        """Run the one command that the state names; return when it is over, or the time is up."""
-        begun = self.graphs.step(job)
+        """Run the one command that a job's state names; return when it is over, or time is up.
+
+        A manual job then waits again.
+        """
+        begun = self.command(job, "step", {"to": RunUntil.NEXT})
         # The step is over when the job has left these two states, or is back in the first one: then
         # it has to be tried again, and waits for the next step.
         running, reviewing = (
@@ -70,113 +191,140 @@ class Jobs:
             back = now.state == during[0] and not now.data.get("going")
             return back or now.state not in during or at_gate(now)
 
-        return self.graphs.wait(job, over, timeout_s=wait_s)
+        return self.wait(job, over, timeout_s=wait_s)
 
     def run(self, job: str, *, wait_s: float = 0) -> Record:
         """Let a job go on until somebody has to decide; return then, or when the time is up."""
-        record = self.graphs.job(job)
+        record = self.job(job)
         at_work = record.state in (State.RUNNING, State.REVIEWING, State.APPROVAL_REQUIRED)
         if at_gate(record) or not at_work:
-            self.graphs.command(job, "run", {"to": RunUntil.GATE})
-        return self.graphs.wait(job, at_gate, timeout_s=wait_s)
+            self.command(job, "run", {"to": RunUntil.GATE})
+        return self.wait(job, at_gate, timeout_s=wait_s)
 
-    def suspend(self, job: str, *, reason: str = "") -> Record:
-        """Suspend a job; its running worker is stopped, and its results are kept."""
-        return self.graphs.command(job, "suspend", {"reason": reason})
+    def command_all(self, graph: str, verb: str, fields: Mapping[str, Any]) -> dict[str, str]:
+        """Give a command to each job of a graph that accepts it; return their new states."""
+        named, records = verb_named(verb), list(self.records(graph))
+        self.admission.check_start(verb, records)
+        found: dict[str, str] = {}
+        for record in records:
+            restore_manifest(self.dispatch, record)
+            try:
+                found[record.id] = self._fire(record, named, dict(fields)).state
+            except (JobCommandError, StaleDecisionError):
+                continue  # the command is not legal for this job, or its state has just changed
+        return found
 
-    def resume(self, job: str, *, reason: str = "") -> Record:
-        """Continue a suspended job where it was."""
-        return self.graphs.command(job, "resume", {"reason": reason})
+    def job(self, job: str) -> Record:
+        """Return a job. Raises CallError if the id is not that of a job."""
+        record = self.client.show(job)
+        if record.machine != "job":
+            raise CallError(f"{job!r} is a {record.machine}, not a job")
+        return record
 
-    def pause(self, job: str, *, for_s: int | None = None, reason: str = "") -> Record:
-        """Stop the worker for some time, or until `unpause`; the job keeps its slot."""
-        fields = {"reason": reason} | ({"for_s": for_s} if for_s else {})
-        return self.graphs.command(job, "pause", fields)
+    def graph(self, graph: str) -> Record | None:
+        """Return a graph's own record; None if there is none, though jobs of it may exist."""
+        found = self.dispatch.views.records([graph]).get(graph)
+        return found if found is not None and found.machine == "graph" else None
 
-    def unpause(self, job: str, *, reason: str = "") -> Record:
-        """End a pause."""
-        return self.graphs.command(job, "unpause", {"reason": reason})
+    def jobs(self, graph: str) -> list[RecordId]:
+        """Return the jobs of a graph by name. Raises CallError if there is no such graph."""
+        machine = self.dispatch.lifecycle.machine("job")
+        found = sorted(self.dispatch.views.ids(machine, root=graph))
+        if not found and self.graph(graph) is None:
+            raise CallError(
+                f"there is no graph {graph!r}; `interlock job list` names those we have"
+            )
+        return found
 
-    def cancel(self, job: str, *, reason: str = "") -> Record:
-        """Cancel a job; its running worker is stopped."""
-        return self.graphs.command(job, "cancel", {"reason": reason})
+    def records(self, graph: str) -> Iterator[Record]:
+        """Yield the records of a graph's jobs by name."""
+        yield from self.dispatch.views.each_record(self.jobs(graph))
 
-    # --- at its gates -------------------------------------------------------------------------
+    def names(self) -> list[str]:
+        """Return every graph that has a record, by name."""
+        return sorted(self.dispatch.views.ids(self.dispatch.lifecycle.machine("graph")))
 
-    def approve(self, job: str, *, proposal: str, reason: str = "") -> Record:
-        """Sign a job off: it has succeeded, and the jobs that depend on it go on."""
-        return self.graphs.command(job, "approve", {"reason": reason}, proposal=proposal)
+    def exported(self, graph: str) -> tuple[dict[str, Any], list[Step]]:
+        """Return a graph as its file would have it: its payload, and each job as it is now."""
+        own = self.graph(graph)
+        shared = {} if own is None else _creation_fields(NewGraph, own.data)
+        steps = [
+            Step(
+                name=job.id.partition("/")[2],
+                priority=job.priority,
+                line=0,
+                payload=_creation_fields(NewJob, job.data, "host", "hold"),
+            )
+            for job in self.records(graph)
+        ]
+        return shared, steps
 
-    def reject(self, job: str, *, proposal: str, reason: str, phase: str | None = None) -> Record:
-        """Send a job back for more work; its worker gets the reason as guidance."""
-        fields = {"reason": reason} | ({"phase": phase} if phase else {})
-        return self.graphs.command(job, "reject", fields, proposal=proposal)
+    def wait(self, job: str, condition: Callable[[Record], bool], *, timeout_s: float) -> Record:
+        """Wait until a job meets a condition or the time is up; return the job."""
+        for _ in polls(timeout_s):
+            record = self.job(job)
+            if condition(record):
+                break
+        return record
 
-    def resubmit(
+    def _bound_to_machine(self, job: str, payload: Mapping[str, Any]) -> dict[str, Any]:
+        """Bind a job that has commands or files to this machine; other jobs may run on any."""
+        phases = payload.get("phases")
+        listed = phases if isinstance(phases, list) else []
+        executors = [phase.get("worker") for phase in listed if isinstance(phase, Mapping)]
+        executors.append(payload.get("review"))
+        # The answer of a model is kept as a file, for the reviewer and the jobs that depend on it.
+        local = any(
+            "command" in executor or "model" in executor
+            for executor in executors
+            if isinstance(executor, Mapping)
+        )
+        if not local and not payload.get("dir"):
+            return dict(payload)
+        settings = self.dispatch.settings
+        bound = {"host": settings.host, "dir": str(settings.home.resolve() / "jobs" / job)}
+        return {**bound, **({"folder": str(Path.cwd())} if local else {}), **payload}
+
+    def _fire(
         self,
-        job: str,
+        record: Record,
+        verb: Verb,
+        fields: dict[str, Any],
         *,
-        to: Literal["worker", "review"] = "worker",
-        reason: str = "",
-        phase: str | None = None,
-        limits: Limits | None = None,
         proposal: str | None = None,
+        op_id: str | None = None,
     ) -> Record:
-        """Work on a job again after an intervention, or review it again; limits may be raised."""
-        fields: dict[str, Any] = {"reason": reason} | ({"limits": dict(limits)} if limits else {})
-        fields |= {"phase": phase} if phase else {}
-        verb = "resubmit --to review" if to == "review" else "resubmit"
-        return self.graphs.command(job, verb, fields, proposal=proposal)
+        machine = self.dispatch.lifecycle.machine(record.machine)
+        # The store replays a call that is repeated with its op-id, whatever its state is now.
+        if op_id is None and not machine.rows(record.state, verb.trigger):
+            problem = f"{record.id} is {record.state}: {verb.name} is not allowed; "
+            raise JobCommandError(problem + next_steps(machine, record))
+        payload = self.client.with_actor(record, verb.trigger, fields)
+        entered = self.client.proposal_version(record, proposal) if proposal else record.entered
+        warrant = Warrant.person(entered) if verb.decides else Warrant()
+        reason = str(payload.get("reason", ""))
+        call = Call(Cause(self.client.actor, reason), op_id or uuid4().hex, warrant)
+        try:
+            fired = self.dispatch.fire(record.id, verb.trigger, payload, call)
+        except IllegalTransitionError as refusal:
+            now = self.job(record.id)
+            problem = f"{now.id} is {now.state}: {verb.name} is not allowed; "
+            raise JobCommandError(problem + next_steps(machine, now)) from refusal
+        except GuardRefusedError as refusal:
+            now = self.job(record.id)
+            problem = f"{now.id} is {now.state}: {verb.name} is refused: {refusal.why}; "
+            raise JobCommandError(problem + next_steps(machine, now)) from refusal
+        return fired.record or self.job(record.id)
 
-    def terminate(self, job: str, *, reason: str = "", proposal: str | None = None) -> Record:
-        """Cancel a job that needs an intervention."""
-        return self.graphs.command(job, "terminate", {"reason": reason}, proposal=proposal)
 
-    def force_success(self, job: str, *, reason: str, proposal: str | None = None) -> Record:
-        """Make a job a success whatever its state is, as a steward."""
-        return self.graphs.command(job, "force-success", {"reason": reason}, proposal=proposal)
+def _check_not_empty(changes: Mapping[str, Any]) -> None:
+    if not changes:
+        raise CallError("nothing would change: name at least one field and its new value")
 
-    def restep(
-        self, job: str, *, phase: str, reason: str = "", proposal: str | None = None
-    ) -> Record:
-        """Go back to an earlier phase of a job that is not running."""
-        fields = {"phase": phase, "reason": reason}
-        return self.graphs.command(job, "restep", fields, proposal=proposal)
 
-    def waive(
-        self,
-        job: str,
-        *,
-        dependency: str | None = None,
-        reason: str = "",
-        proposal: str | None = None,
-    ) -> Record:
-        """Let a starved job go on without a lost dependency, or without all that it lost."""
-        fields = {"reason": reason} | ({"dependency": dependency} if dependency else {})
-        return self.graphs.command(job, "waive", fields, proposal=proposal)
-
-    # --- read ---------------------------------------------------------------------------------
-
-    def status(self, graph: str) -> dict[str, Any]:
-        """Return the condition of a graph."""
-        return self.view.status(graph)
-
-    def list(self, graph: str) -> Sequence[Mapping[str, Any]]:
-        """Return the jobs of a graph, each with the reason why it waits."""
-        return self.view.rows(graph)
-
-    def show(self, job: str) -> dict[str, Any]:
-        """Return everything about one job."""
-        return self.view.show(job)
-
-    def export(self, graph: str) -> str:
-        """Return the text of a file that would create the graph again."""
-        return graph_text(graph, *self.graphs.exported(graph))
-
-    def graph(self, graph: str, *, form: Literal["mermaid", "svg"] = "mermaid") -> str:
-        """Return a drawing of a graph with the states of its jobs."""
-        return (svg if form == "svg" else mermaid)(graph, self.view.drawn_jobs(graph))
-
-    def schema(self) -> dict[str, Any]:
-        """Return the JSON schemas of the replies of workers and reviewers, and of manifests."""
-        return schemas()
+def _creation_fields(
+    model: type[BaseModel], data: Mapping[str, Any], *left_out: str
+) -> dict[str, Any]:
+    """Return the fields of a record's data from which the record could be created again."""
+    names = model.model_fields.keys() - set(left_out)
+    return {name: data[name] for name in model.model_fields if name in names and name in data}

@@ -15,7 +15,7 @@ from tenacity import (
 
 from interlock.workers.client import Client, Submitted
 from interlock.workers.jobs.admission import UnknownDependencyError
-from interlock.workers.jobs.graphs import Graphs
+from interlock.workers.jobs.client import Graphs
 
 # Messages may overtake each other: the message of a dependency may arrive a little later.
 UNTIL_DEPENDENCIES_ARE_KNOWN = Retrying(

@@ -68,7 +68,7 @@ def read_manifest(folder: Path) -> dict[str, Any] | None:
 def manifest_lock(folder: Path) -> Iterator[None]:
     """Hold the lock under which a job is read and its manifest written, by one process at a time.
 
-    So whoever writes last has read the newest log.
+    So the process that writes last has read the newest log.
     """
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / LOCK_FILE).open("w") as lock:

@@ -17,13 +17,11 @@ from interlock.workers.config import Settings
 from interlock.workers.gateways.llm.answers import ClosedAnswer
 from interlock.workers.gateways.llm.blocks import blocks, new_marker
 from interlock.workers.gateways.llm.cost import Ledger
-from interlock.workers.gateways.llm.exchange import Exchange, ExchangeLimits
-from interlock.workers.gateways.llm.model import MODEL_VARIABLE, is_embedded, open_exchange
+from interlock.workers.gateways.llm.exchange import Exchange
+from interlock.workers.gateways.llm.model import MODEL_VARIABLE, exchange_of
 from interlock.workers.gateways.llm.outcome import Unanswered
-from interlock.workers.gateways.llm.retry import Sleep
 
 ANSWER_TOKENS_MAX = 8_192
-_LIMITS = ExchangeLimits()
 
 _BLOCKS = """\
 The message has blocks. A block begins with the line `BEGIN {marker} <name>` and ends with the line
@@ -120,35 +118,9 @@ class JobModel:
 
 
 def open_job_model(settings: Settings) -> JobModel | None:
-    """Open the model that the settings name; None for the embedded one. See `job_model_named`."""
-    return job_model_named(
-        settings.model,
-        base_url=settings.model_base_url,
-        api_key=settings.model_api_key,
-        attempts_max=settings.model_attempts_max,
-    )
-
-
-def job_model_named(
-    spec: str,
-    *,
-    base_url: str | None = None,
-    api_key: str | None = None,
-    attempts_max: int = _LIMITS.attempts_max,
-    sleep: Sleep = _LIMITS.sleep,
-) -> JobModel | None:
-    """Open a model that works on jobs; None for the embedded one, which generates no text.
-
-    For `spec` see `open_exchange`. Raises ConfigurationError.
-    """
-    if is_embedded(spec):
-        return None
-    limits = ExchangeLimits(attempts_max=attempts_max, sleep=sleep)
-    return JobModel(
-        open_exchange(
-            spec, variable=MODEL_VARIABLE, base_url=base_url, api_key=api_key, limits=limits
-        )
-    )
+    """Open the model that the settings name; None for the embedded one."""
+    exchange = exchange_of(settings, settings.model, variable=MODEL_VARIABLE)
+    return None if exchange is None else JobModel(exchange)
 
 
 def _instructions(context: RunContext[JobQuestion]) -> str:

@@ -7,7 +7,16 @@ from typing import Any
 
 from rich.text import Text
 
-from interlock.workers.terminal.screen import age, grid, out, short, state_text
+from interlock.workers.terminal.screen import (
+    REASON_LENGTH_MAX,
+    age,
+    counts_text,
+    grid,
+    out,
+    record_state,
+    short,
+    state_text,
+)
 
 CONDITION_STYLES = {
     "flows": "green",
@@ -17,7 +26,6 @@ CONDITION_STYLES = {
     "halted": "red",
     "empty": "bright_black",
 }
-TEXT_LENGTH_MAX = 160
 UNITS = {"cost": "$", "time": "s", "iterations": "runs"}
 
 
@@ -30,17 +38,12 @@ def created(value: Mapping[str, Any]) -> None:
     out.print(Text(f"  interlock job status {value['graph']}", "dim"), soft_wrap=True)
 
 
-def moved(value: Mapping[str, Any]) -> None:
-    """Print the state of a job or graph after a command."""
-    out.print(Text.assemble((value["id"], "bold"), " is ", state_text(value["state"])))
-
-
 def many(value: Mapping[str, str]) -> None:
     """Print the states of several jobs after a command."""
     if not value:
         out.print("no job takes this now", style="dim")
     for job, state in value.items():
-        moved({"id": job, "state": state})
+        record_state({"id": job, "state": state})
 
 
 def status(value: Mapping[str, Any]) -> None:
@@ -49,7 +52,7 @@ def status(value: Mapping[str, Any]) -> None:
     done = value["counts"].get("success", 0)
     head = Text.assemble((value["graph"], "bold"), "  ", condition)
     out.print(Text.assemble(head, f"  {done} of {value['jobs']} succeeded"))
-    counts = "  ".join(f"{state} {number}" for state, number in value["counts"].items())
+    counts = counts_text(value["counts"])
     out.print(Text(f"  {counts}", "dim"))
     if value["halted"]:
         out.print(Text(f"  {value['halted']}", "red"), soft_wrap=True)
@@ -57,7 +60,7 @@ def status(value: Mapping[str, Any]) -> None:
     if value["asks"]:
         table = grid("needs a person", "state", "why")
         for row in value["asks"]:
-            table.add_row(row["id"], state_text(row["state"]), short(row["why"], TEXT_LENGTH_MAX))
+            table.add_row(row["id"], state_text(row["state"]), short(row["why"], REASON_LENGTH_MAX))
         out.print(table)
         if (more := value["asks_count"] - len(value["asks"])) > 0:
             out.print(Text(f"  and {more} more", "dim"))
@@ -77,7 +80,7 @@ def rows(value: Sequence[Mapping[str, Any]], now_ms: int) -> None:
     table = grid("job", "state", "since", "runs", "why")
     for row in value:
         since = age(now_ms - row["since_ms"])
-        why = short(row["why"], TEXT_LENGTH_MAX)
+        why = short(row["why"], REASON_LENGTH_MAX)
         table.add_row(row["id"], state_text(row["state"]), since, str(row["runs"]), why)
     out.print(table)
 
@@ -101,7 +104,7 @@ def job(value: Mapping[str, Any]) -> None:
     head = Text.assemble((manifest["job_id"], "bold"), " is ", state_text(value["state"]))
     out.print(Text.assemble(head, f"  {value['why']}" if value["why"] else ""), soft_wrap=True)
     if manifest["description"]:
-        out.print(Text(f"  {short(manifest['description'], TEXT_LENGTH_MAX)}", "dim"))
+        out.print(Text(f"  {short(manifest['description'], REASON_LENGTH_MAX)}", "dim"))
     metrics = manifest["metrics"]
     cost, seconds = metrics["cumulative_cost"] / 100, metrics["cumulative_time_seconds"]
     phase = (
@@ -112,7 +115,7 @@ def job(value: Mapping[str, Any]) -> None:
     for name, state in list(value["dependencies"].items())[:20]:
         out.print(Text.assemble("  after ", name, " ", state_text(state)))
     for entry in manifest["history"]:
-        summary = f"  {short(entry['summary'], TEXT_LENGTH_MAX)}" if entry["summary"] else ""
+        summary = f"  {short(entry['summary'], REASON_LENGTH_MAX)}" if entry["summary"] else ""
         line = Text.assemble(f"  {entry['phase']} ", state_text(entry["status"].lower()), summary)
         out.print(line, soft_wrap=True)
     for file in value["evidence"]:

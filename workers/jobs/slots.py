@@ -67,7 +67,9 @@ def wake(work: Work, name: str, limit: int, jobs: Iterable[RecordId]) -> None:
     while left:
         job_id = left.popleft()
         try:
-            work.dispatch.wake(job_id, SCHEDULING, {"slot": name}, f"{work.key}:{name}:{job_id}")
+            work.dispatch.wake(
+                job_id, SCHEDULING, {"why": f"slot {name}"}, f"{work.key}:{name}:{job_id}"
+            )
             # A job that a person has paused is woken later, and gets in the queue again then.
             usable = not work.dispatch.views.record(job_id).paused
         except UnknownRecordError:

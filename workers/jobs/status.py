@@ -11,9 +11,9 @@ from interlock.kernel.machines.jobs.job import changes
 from interlock.kernel.machines.jobs.job.names import State
 from interlock.kernel.record import Record, root_of
 from interlock.workers.engine.card import card_of
+from interlock.workers.jobs.client import Graphs
 from interlock.workers.jobs.dependencies import CYCLE, unmet_dependencies
 from interlock.workers.jobs.drawing.drawing import DrawnJob
-from interlock.workers.jobs.graphs import Graphs
 from interlock.workers.jobs.limits import GRAPH, JOB, LimitUsage, usages
 from interlock.workers.jobs.manifest import manifest_now
 from interlock.workers.jobs.verbs import legal_verbs

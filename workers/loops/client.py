@@ -10,7 +10,7 @@ from typing import Any
 
 from interlock.kernel.errors import CallError, HeldError, IdTakenError
 from interlock.kernel.machines.loops.loop.names import State, Trigger
-from interlock.kernel.record import PARTITIONS, Record
+from interlock.kernel.record import Record
 from interlock.workers.client import Client
 from interlock.workers.engine.polling import Intervals, polls
 from interlock.workers.gateways.git.errors import Refusal, RefusedError
@@ -19,7 +19,6 @@ from interlock.workers.loops.mailbox import Mailbox, UnknownAgentError
 from interlock.workers.loops.paths import AgentPaths, is_name, name_of
 from interlock.workers.loops.session_prompt import PromptLostError, read_prompt
 
-PAGE = 500
 LIVES_MAX = 1_000
 OUTPUT = "output.log"
 READ_BYTES_MAX = 65_536
@@ -120,14 +119,11 @@ class Loops:
     def list(self) -> list[dict[str, Any]]:
         """Return the latest life of every agent, by name."""
         machine = self.dispatch.lifecycle.machine("loop")
-        scan = self.dispatch.views.scan_state
         latest: dict[str, str] = {}
-        for partition in range(PARTITIONS):
-            for stage in machine.stages:
-                for life in scan(machine, str(stage.state), partition, PAGE):
-                    known = latest.get(name_of(life))
-                    if known is None or _life_number(life) > _life_number(known):
-                        latest[name_of(life)] = life
+        for life in self.dispatch.views.ids(machine):
+            known = latest.get(name_of(life))
+            if known is None or _life_number(life) > _life_number(known):
+                latest[name_of(life)] = life
         records = self.dispatch.views.records(latest.values())
         return [self._row(records[life]) for _, life in sorted(latest.items()) if life in records]
 

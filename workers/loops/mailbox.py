@@ -44,7 +44,7 @@ class Mailbox:
     def lives(self, name: str) -> list[RecordId]:
         """Return every record of this name, the latest last."""
         machine = self.dispatch.lifecycle.machine("loop")
-        found = self.dispatch.views.family(machine, name, PAGE)
+        found = self.dispatch.views.ids(machine, root=name)
         return sorted(found, key=lambda life: int(life.rpartition("/")[2]))
 
     def send(

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rich.text import Text
-
-from interlock.workers.terminal.screen import age, clock, grid, out, short, state_text
+from interlock.workers.terminal.screen import age, clock, grid, one_line, out, state_text
 
 Row = Mapping[str, Any]
 
@@ -64,8 +62,3 @@ def mail(rows: Sequence[Row]) -> None:
             one_line(row["text"]),
         )
     out.print(table)
-
-
-def one_line(value: Any) -> Text:
-    """Return a value that an agent or a user wrote as one line, without reading markup in it."""
-    return Text(short(value))

@@ -26,11 +26,12 @@ from interlock.workers.terminal.answer import (
     Reason,
     answer,
     answer_flag,
+    answer_record,
     client,
     fail,
     guarded,
 )
-from interlock.workers.terminal.screen import fields, record_answer, record_state
+from interlock.workers.terminal.screen import fields, record_answer
 from interlock.workers.threads.screen import runs_of
 
 app = typer.Typer()
@@ -149,7 +150,7 @@ def cancel(
 ) -> None:
     """End a record. If an action is running, ask it to stop first."""
     record = client(actor).cancel(record_id, reason=reason)
-    answer({"id": record.id, "state": record.state}, as_json=as_json, show=record_state)
+    answer_record(record, as_json=as_json)
 
 
 @app.command()

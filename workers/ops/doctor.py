@@ -16,7 +16,6 @@ from interlock.kernel.store.scripts import read, store_error
 from interlock.kernel.table import Active, Terminal
 from interlock.workers.engine.dispatch import Dispatch
 
-PAGE = 1_000_000
 READS_MAX = 5
 REPLICAS_MIN = 2
 REPLICAS_TO_WRITE = "replicas that must hear a write"
@@ -60,9 +59,7 @@ def check_record(dispatch: Dispatch, record_id: str) -> tuple[list[str], int]:
 def every_record(dispatch: Dispatch) -> Iterator[str]:
     """Yield the id of every record."""
     for machine in dispatch.machines.values():
-        for stage in machine.stages:
-            for row in dispatch.views.list_in_state(machine, str(stage.state), PAGE):
-                yield row.id
+        yield from dispatch.views.ids(machine)
 
 
 def faults_of(dispatch: Dispatch, record: Record, lines: Sequence[Any]) -> Iterator[str]:

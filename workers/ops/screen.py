@@ -10,7 +10,16 @@ from rich.text import Text
 
 from interlock.kernel.event import Event, Note
 from interlock.workers.systems import SYSTEMS
-from interlock.workers.terminal.screen import age, cards, clock, grid, out, short, state_text
+from interlock.workers.terminal.screen import (
+    age,
+    cards,
+    clock,
+    counts_text,
+    grid,
+    out,
+    short,
+    state_text,
+)
 from interlock.workers.threads.screen import runs
 
 # The fields of a record's data that are shown if they are set, in this order.
@@ -86,7 +95,7 @@ def records(value: Mapping[str, Any], now_ms: int) -> None:
     for row in value["records"]:
         table.add_row(row["id"], state_text(row["state"]), age(now_ms - row["since_ms"]))
     out.print(table)
-    counts = "  ".join(f"{state} {n}" for state, n in value["counts"].items())
+    counts = counts_text(value["counts"])
     out.print(Text(counts or "no records", style="dim"))
 
 
@@ -144,5 +153,5 @@ def diagnosis(value: Mapping[str, Any]) -> None:
     for kind, count in value["rejected"].items():
         table.add_row(f"rejected: {kind}", str(count))
     for machine, counts in value["machines"].items():
-        table.add_row(machine, "  ".join(f"{state} {n}" for state, n in counts.items()) or "none")
+        table.add_row(machine, counts_text(counts) or "none")
     out.print(table)

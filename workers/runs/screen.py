@@ -22,7 +22,7 @@ from interlock.kernel.record import Record
 from interlock.workers.runs.history import history, record_number
 from interlock.workers.runs.plan.model import RunPlan
 from interlock.workers.runs.sequence import progress
-from interlock.workers.terminal.screen import age, clock, grid, out, short, state_text
+from interlock.workers.terminal.screen import age, clock, grid, one_line, out, short, state_text
 
 Row = Mapping[str, Any]
 MICRO = 1_000_000
@@ -39,9 +39,9 @@ def run(value: Row) -> None:
     head.add_row("since", f"{clock(value['began_ms'])}, {age(value['now_ms'] - value['began_ms'])}")
     head.add_row("cost", f"{dollars(value['cost'])} of codons, {dollars(value['spent'])} spent")
     if value["began_as"]:
-        head.add_row("began", as_text(value["began_as"]))
+        head.add_row("began", one_line(value["began_as"]))
     if value["why"]:
-        head.add_row("ended", as_text(value["why"]))
+        head.add_row("ended", one_line(value["why"]))
     out.print(head)
     if value["codons"]:
         codons(value["codons"])
@@ -59,7 +59,7 @@ def codons(rows: Sequence[Row]) -> None:
             dollars(row["cost"]),
             str(row["messages"] or "-"),
             row["sentinels"] or "-",
-            as_text(row["why"]),
+            one_line(row["why"]),
         )
     out.print(table)
 
@@ -153,11 +153,6 @@ def sentinels_text(states: Sequence[Row]) -> str:
 def dollars(micro: int) -> str:
     """Return an amount in dollars with six decimals, because a codon may cost less than a cent."""
     return f"${micro / MICRO:.6f}" if micro else "$0"
-
-
-def as_text(value: Any) -> Text:
-    """Return a text of users or agents as one line, in which brackets are no markup."""
-    return Text(short(value))
 
 
 ENDS = {"RunCompleted": "completed", "RunFailed": "failed", "RunCrashed": "crashed"}

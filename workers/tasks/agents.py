@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
 from interlock.kernel.errors import InvalidPayloadError
 from interlock.kernel.machines.tasks.trust import MINIMUM_TRUST, Trust, allowed
 from interlock.kernel.reason import AbortReason, TransitionReason
-from interlock.kernel.record import Record, partition_of, root_of
+from interlock.kernel.record import Record
 from interlock.workers.client import Client
 from interlock.workers.tasks.claims import ensure_identity
 
-LISTED_MAX = 10_000
+ALIVE = ("starting", "working", "idle")
 Scope = Literal["tool", "sibling", "session"]
 
 
@@ -33,8 +34,7 @@ class Agents:
                 "pid": record.data.get("pid"),
                 "containment": record.data.get("containment", ""),
             }
-            for record in self._records("agent", backlog)
-            if record.state != "dead"
+            for record in self._records("agent", backlog, ALIVE)
         ]
 
     def identities(self, backlog: str) -> list[dict[str, Any]]:
@@ -82,18 +82,10 @@ class Agents:
         end = {"abort": AbortReason.USER_INTERRUPT, "why": TransitionReason.ABORTED}
         return self.client.fire(agent, "ended", {**end, "reason": reason}, reason=reason)
 
-    def _records(self, machine_name: str, backlog: str) -> list[Record]:
-        machine = self.dispatch.lifecycle.machine(machine_name)
-        partition = partition_of(backlog)
-        ids = [
-            record_id
-            for stage in machine.stages
-            for record_id in self.dispatch.views.list_in_partition(
-                machine, str(stage.state), partition, LISTED_MAX
-            )
-            if root_of(record_id) == backlog
-        ]
-        return [self.client.show(record_id) for record_id in sorted(ids)]
+    def _records(self, machine: str, backlog: str, states: Sequence[str] = ()) -> Iterator[Record]:
+        views = self.dispatch.views
+        ids = views.ids(self.dispatch.machines[machine], root=backlog, states=states)
+        return views.each_record(sorted(ids))
 
 
 def allowed_triggers(level: str) -> list[str]:

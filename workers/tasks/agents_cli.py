@@ -9,7 +9,15 @@ import typer
 from interlock.workers.tasks import screen as task_screen
 from interlock.workers.tasks.agents import Agents, Scope
 from interlock.workers.terminal import screen
-from interlock.workers.terminal.answer import Actor, AsJson, Reason, answer, client, guarded
+from interlock.workers.terminal.answer import (
+    Actor,
+    AsJson,
+    Reason,
+    answer,
+    answer_record,
+    client,
+    guarded,
+)
 
 app = typer.Typer()
 
@@ -61,7 +69,7 @@ def promote(
 ) -> None:
     """Raise the trust of an identity by one level."""
     record = agents(actor).promote(identity, reason=reason)
-    answer({"id": record.id, "state": record.state}, as_json=as_json, show=screen.record_state)
+    answer_record(record, as_json=as_json)
 
 
 @app.command()
@@ -71,7 +79,7 @@ def retire(
 ) -> None:
     """Take an identity out of service: it claims no more tasks."""
     record = agents(actor).retire(identity, reason=reason)
-    answer({"id": record.id, "state": record.state}, as_json=as_json, show=screen.record_state)
+    answer_record(record, as_json=as_json)
 
 
 @app.command()
@@ -85,4 +93,4 @@ def abort(
 ) -> None:
     """Abort an agent's session with all agents below it, its siblings, or its tool call."""
     record = agents(actor).abort(agent, scope=scope, reason=reason)
-    answer({"id": record.id, "state": record.state}, as_json=as_json, show=screen.record_state)
+    answer_record(record, as_json=as_json)

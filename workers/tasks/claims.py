@@ -7,6 +7,7 @@ import json
 import logging
 from collections.abc import Iterator
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from uuid import uuid4
 
@@ -21,7 +22,7 @@ from interlock.kernel.errors import (
 )
 from interlock.kernel.event import Cause
 from interlock.kernel.machines.tasks.deadline import Complexity, Deadline, Scope, deadline
-from interlock.kernel.record import Record, partition_of, root_of
+from interlock.kernel.record import Record, root_of
 from interlock.kernel.store.commands import Call, InitialLease, Warrant
 from interlock.kernel.store.leases import Lease
 from interlock.kernel.table import Data
@@ -192,24 +193,23 @@ def ensure_identity(dispatch: Dispatch, root: str, *, name: str, role: str, comm
 
 
 def deadline_of(dispatch: Dispatch, record: Record) -> Deadline:
-    """Return how long a task may take, from its size and from closed tasks of the same role."""
-    data = record.data
+    """Return how long a task may take, from its size and from the backlog's last closed tasks.
+
+    Of these, only the tasks of the same role count.
+    """
+    data, views = record.data, dispatch.views
     machine = dispatch.lifecycle.machine("task")
-    closed = dispatch.views.list_in_partition(
-        machine, "closed", partition_of(record.id), HISTORY_MAX, newest=True
-    )
-    durations = []
-    for other_id in closed:
-        with suppress(CallError):
-            other = dispatch.views.record(other_id)
-            if root_of(other_id) == root_of(record.id) and other.data["role"] == data["role"]:
-                durations.append(float(other.data.get("took_s") or 0))
+    closed = views.ids(machine, root=root_of(record.id), states=["closed"], newest=True)
     return deadline(
         scope=Scope(data["scope"]),
         complexity=Complexity(data["complexity"]),
         model=data.get("model"),
         owned_files=len(data["owned_files"]),
-        durations_s=durations,
+        durations_s=[
+            float(other.data.get("took_s") or 0)
+            for other in views.each_record(islice(closed, HISTORY_MAX))
+            if other.data["role"] == data["role"]
+        ],
     )
 
 

@@ -18,6 +18,7 @@ from interlock.workers.terminal.answer import (
     AsJson,
     Reason,
     answer,
+    answer_record,
     client,
     confirm_proposal,
     fail,
@@ -139,7 +140,7 @@ def claim(
 
 def _report(key: str, token: str, trigger: str, *, as_json: bool, **payload: Any) -> None:
     record = tasks("agent").report(key, token, trigger, payload)
-    answer({"id": record.id, "state": record.state}, as_json=as_json, show=screen.record_state)
+    answer_record(record, as_json=as_json)
 
 
 @app.command()
@@ -226,7 +227,7 @@ def fail_stage(
 
 def _fire(trigger: str, record_id: str, reason: str, actor: str, *, as_json: bool) -> None:
     record = client(actor).fire(record_id, trigger, {"reason": reason}, reason=reason)
-    answer({"id": record.id, "state": record.state}, as_json=as_json, show=screen.record_state)
+    answer_record(record, as_json=as_json)
 
 
 @app.command()
@@ -253,7 +254,7 @@ def requeue(
 def cancel(task: Id, reason: Reason = "", as_json: AsJson = False, actor: Actor = "person") -> None:
     """Cancel a task; its agent is ended with all processes that it started."""
     record = client(actor).cancel(task, reason=reason)
-    answer({"id": record.id, "state": record.state}, as_json=as_json, show=screen.record_state)
+    answer_record(record, as_json=as_json)
 
 
 @app.command()
@@ -277,14 +278,14 @@ def split(
     except ValueError as refusal:
         fail(f"--subtasks is not JSON: {refusal}", as_json=as_json, kind="UsageError")
     record = client(actor).fire(task, "split", {"subtasks": parts})
-    answer({"id": record.id, "state": record.state}, as_json=as_json, show=screen.record_state)
+    answer_record(record, as_json=as_json)
 
 
 def _decide(task: str, choice: str, proposal: str | None, actor: str, *, as_json: bool) -> None:
     opened = client(actor)
     seen = proposal or confirm_proposal(opened, task, choice, as_json=as_json)
     record = opened.decide(task, choice, proposal=seen)
-    answer({"id": record.id, "state": record.state}, as_json=as_json, show=screen.record_state)
+    answer_record(record, as_json=as_json)
 
 
 @app.command()

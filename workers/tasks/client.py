@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +18,7 @@ from interlock.kernel.errors import (
     UnknownRecordError,
 )
 from interlock.kernel.event import Cause
-from interlock.kernel.record import Record, partition_of, root_of, split_key
+from interlock.kernel.record import Record, root_of, split_key
 from interlock.kernel.store import codec
 from interlock.kernel.store.commands import Call, InitialLease, Warrant
 from interlock.workers.client import Client, Submitted
@@ -36,7 +36,6 @@ from interlock.workers.tasks.claims import (
 )
 from interlock.workers.tasks.verification.signals import parse_signals
 
-LISTED_MAX = 10_000
 NAME_LENGTH_MAX = 40
 ANY_ROLE = "any"  # the role of a task that names none
 # `fail_stage` fails the tasks in these states: no agent works on them.
@@ -177,37 +176,42 @@ class Tasks:
         Fails only tasks that were submitted with `stage_failures`.
         """
         failed = []
-        for row in self.of(backlog):
-            data = self.client.show(row["id"]).data
+        for task in [*self.records(backlog)]:
+            data = task.data
             chosen = plan in (None, data.get("plan")) and role in (None, data["role"])
-            if not chosen or row["state"] not in STAGE_STATES:
+            if not chosen or task.state not in STAGE_STATES:
                 continue
             with suppress(CallError):
-                self.client.fire(row["id"], "stage_failed", {"reason": reason}, reason=reason)
-                failed.append(row["id"])
+                self.client.fire(task.id, "stage_failed", {"reason": reason}, reason=reason)
+                failed.append(str(task.id))
         return failed
 
     def of(self, backlog: str) -> list[dict[str, Any]]:
         """Return the tasks of a backlog with their states; `why` explains a failure or a wait."""
-        machine = self.dispatch.lifecycle.machine("task")
-        partition = partition_of(backlog)
-        rows = []
-        for stage in machine.stages:
-            state = str(stage.state)
-            for task_id in self.dispatch.views.list_in_partition(
-                machine, state, partition, LISTED_MAX
-            ):
-                if root_of(task_id) != backlog:
-                    continue
-                record = self.client.show(task_id)
-                failure = record.data.get("failure") or {}
-                why = self.why_starved(record) if state == "open" else failure.get("reason", "")
-                blocked_on = record.data.get("blocked_on") or {}
-                if state == "blocked" and blocked_on:
-                    why = f"it waits for {blocked_on['on']}"
-                row = {"id": task_id, "state": state, "title": record.data["title"], "why": why}
-                rows.append(row | {"retries": record.data["retries"]})
-        return rows
+        return [
+            {
+                "id": record.id,
+                "state": record.state,
+                "title": record.data["title"],
+                "why": self._why(record),
+                "retries": record.data["retries"],
+            }
+            for record in self.records(backlog)
+        ]
+
+    def records(self, backlog: str) -> Iterator[Record]:
+        """Yield every task of a backlog, subtasks included, the longest in its state first."""
+        views = self.dispatch.views
+        return views.each_record(views.ids(self.dispatch.lifecycle.machine("task"), root=backlog))
+
+    def _why(self, record: Record) -> str:
+        """Return why a task waits or failed, or ''."""
+        blocked_on = record.data.get("blocked_on") or {}
+        if record.state == "blocked" and blocked_on:
+            return f"it waits for {blocked_on['on']}"
+        if record.state == "open":
+            return self.why_starved(record)
+        return str((record.data.get("failure") or {}).get("reason", ""))
 
     def why_starved(self, record: Record) -> str:
         """Return why an open task will never be claimed, or ''."""

@@ -167,7 +167,7 @@ class CurrentTask:
         if not tree.folder.is_dir():
             return Outcome("orphaned", {"reason": "its worktree is gone"})
         with suppress(KernelError):
-            self.work.note("activity", {"word": "committing"})
+            self.work.note("activity", {"doing": "committing"})
         try:
             message = f"{self.data['title']}\n\nTask: {self.record_id}\n"
             commit_all(self._repository(), tree, message=message, identity=COMMITTER)

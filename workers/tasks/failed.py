@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
+from heapq import nsmallest
 from typing import Any
 from uuid import uuid4
 
 from interlock.kernel.errors import CallError, ConflictError, FencedError, HeldError
 from interlock.kernel.event import Cause, Event
 from interlock.kernel.exported_event import LifecycleEvents
-from interlock.kernel.record import PARTITIONS, Record, partition_of, record_id, root_of
+from interlock.kernel.record import Record, record_id
 from interlock.kernel.store.commands import Call, Warrant
-from interlock.kernel.store.views import StateKey
 from interlock.workers.client import Client
 from interlock.workers.tasks.claim_names import CLAIM_STATES
 
@@ -89,25 +89,11 @@ class FailedTasks:
         return self.replay([record.id for record in self._records(backlog)], reason=reason)
 
     def _records(self, backlog: str | None) -> list[Record]:
-        wanted = record_id(backlog) if backlog else None
-        partitions = (partition_of(wanted),) if wanted else range(PARTITIONS)
-        found = [record for partition in partitions for record in self._given_up(partition, wanted)]
-        return sorted(found, key=lambda record: record.since_ms)[:LISTED_MAX]
-
-    def _given_up(self, partition: int, backlog: str | None) -> Iterator[Record]:
-        listed = 0
-        for row in self.views.list_in_state_since(StateKey("task", "failed", partition)):
-            if backlog and root_of(row.id) != backlog:
-                continue
-            try:
-                record = self.client.show(row.id)
-            except CallError:
-                continue
-            if _is_given_up(record):
-                yield record
-                listed += 1
-            if listed == LISTED_MAX:
-                return
+        machine = self.client.dispatch.lifecycle.machine("task")
+        root = record_id(backlog) if backlog else None
+        failed = self.views.each_record(self.views.ids(machine, root=root, states=["failed"]))
+        given_up = (record for record in failed if _is_given_up(record))
+        return nsmallest(LISTED_MAX, given_up, key=lambda record: record.since_ms)
 
     def _failed_task(self, record: Record) -> FailedTask:
         data = record.data

@@ -8,9 +8,8 @@ from typing import Any
 
 from rich.text import Text
 
-from interlock.workers.terminal.screen import clock, grid, out, short, state_text
+from interlock.workers.terminal.screen import REASON_LENGTH_MAX, clock, grid, out, short, state_text
 
-REASON_LENGTH_MAX = 160
 PATHS_SHOWN = 5
 TRIES_SHOWN = 10
 TRUST_COLOURS = {
@@ -25,12 +24,14 @@ def tasks(rows: Sequence[Mapping[str, Any]]) -> None:
     """Print tasks with their states, retries and reasons."""
     table = grid("task", "state", "retries", "title, and why")
     for row in rows:
-        title = Text.assemble(row["title"], (f"  {row['why']}" if row["why"] else "", "red"))
-        table.add_row(row["id"], state_text(row["state"]), str(row["retries"]), title)
+        state = state_text(row["state"])
+        table.add_row(row["id"], state, str(row["retries"]), title_and_why(row))
     out.print(table)
 
 
-# --- failed tasks ------------------------------------------------------------------------------
+def title_and_why(row: Mapping[str, Any]) -> Text:
+    """Return the title of a task, and why it failed or waits."""
+    return Text.assemble(row["title"], (f"  {row['why']}" if row["why"] else "", "red"))
 
 
 def failed_tasks(rows: Sequence[Mapping[str, Any]]) -> None:
@@ -82,9 +83,6 @@ def replayed(rows: Sequence[Mapping[str, Any]]) -> None:
         result = Text("replayed" if done else "not replayed", style="green" if done else "red")
         table.add_row(row["id"], result, Text(row["reason"]))
     out.print(table)
-
-
-# --- agents ------------------------------------------------------------------------------------
 
 
 def agents(rows: Sequence[Mapping[str, Any]]) -> None:

@@ -11,6 +11,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from interlock.kernel.errors import KernelError, StoreDownError
+from interlock.kernel.record import Record
 from interlock.workers.client import Client, WaitTimeoutError
 from interlock.workers.config import SetupError, local_settings
 from interlock.workers.terminal import screen
@@ -53,6 +54,12 @@ def answer(value: Any, *, as_json: bool, show: Callable[[Any], None]) -> None:
         typer.echo(json.dumps(value, ensure_ascii=False, default=str))
     else:
         show(value)
+
+
+def answer_record(record: Record, *, as_json: bool) -> None:
+    """Print the id of a record and its state."""
+    value = {"id": record.id, "state": record.state}
+    answer(value, as_json=as_json, show=screen.record_state)
 
 
 def client(actor: str = "person") -> Client:

@@ -18,6 +18,7 @@ out = Console(width=None if sys.stdout.isatty() else PIPED_WIDTH)
 err = Console(stderr=True)
 
 LINE_LENGTH_MAX = 100
+REASON_LENGTH_MAX = 160
 COLOURS = {
     "done": "green",
     "done_cleanup_successful": "green",
@@ -119,6 +120,16 @@ def short(value: Any, length_max: int = LINE_LENGTH_MAX) -> str:
         )
     text = " ".join(str(value).split())
     return text if len(text) <= length_max else f"{text[: length_max - 1]}…"
+
+
+def one_line(value: Any) -> Text:
+    """Return a value that a user or an agent wrote as one line, in which brackets are no markup."""
+    return Text(short(value))
+
+
+def counts_text(counts: Mapping[str, int]) -> str:
+    """Return how many there are in each state."""
+    return "  ".join(f"{state} {number}" for state, number in counts.items())
 
 
 def clock(at_ms: int) -> str:

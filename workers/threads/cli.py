@@ -15,6 +15,7 @@ from interlock.workers.terminal.answer import (
     Id,
     Reason,
     answer,
+    answer_record,
     client,
     confirm_proposal,
     fail,
@@ -107,7 +108,7 @@ def decide(
         fields[name] = text
     seen = proposal or confirm_proposal(connected, record_id, choice, as_json=as_json)
     record = connected.decide(record_id, choice, fields, proposal=seen)
-    answer({"id": record.id, "state": record.state}, as_json=as_json, show=screen.record_state)
+    answer_record(record, as_json=as_json)
 
 
 @app.command()
@@ -117,7 +118,7 @@ def cleanup(
 ) -> None:
     """End a thread whose work is done elsewhere, and remove the request from its source."""
     record = client(actor).fire(record_id, "cleanup_requested", reason=reason)
-    answer({"id": record.id, "state": record.state}, as_json=as_json, show=screen.record_state)
+    answer_record(record, as_json=as_json)
 
 
 @app.command()
@@ -132,4 +133,4 @@ def handoff(
 ) -> None:
     """Hand a thread to a person or system. Interlock runs nothing on it afterwards."""
     record = Threads(client(actor)).handoff(record_id, to=to, kind=kind, reference=reference)
-    answer({"id": record.id, "state": record.state}, as_json=as_json, show=screen.record_state)
+    answer_record(record, as_json=as_json)

@@ -15,7 +15,7 @@ import pytest
 from interlock.kernel.event import Event
 from interlock.kernel.record import Record
 from interlock.workers.gateways.server import EmbeddedServer
-from interlock.workers.jobs.graphs import Graphs
+from interlock.workers.jobs.client import Graphs
 from tests.end_to_end.deployment import Deployment, Preloaded
 
 ASKS_A_PERSON = "intervention_required"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from interlock.workers.jobs.graphs import Graphs
+from interlock.workers.jobs.client import Graphs
 from tests.end_to_end.conftest import NewDeployment
 
 pytestmark = pytest.mark.timeout(180)

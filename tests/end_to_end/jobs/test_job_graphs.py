@@ -20,7 +20,7 @@ from interlock.kernel.event import Event
 from interlock.kernel.machines.jobs.job.table import DEPENDENCIES
 from interlock.kernel.record import PARTITIONS
 from interlock.kernel.store.scripts import read
-from interlock.workers.jobs.graphs import Graphs
+from interlock.workers.jobs.client import Graphs
 from interlock.workers.jobs.manifest import manifest_now, read_manifest
 from interlock.workers.ops.doctor import verify_all
 from tests.end_to_end.conftest import NewDeployment
@@ -82,9 +82,6 @@ class Plan:
 
 def shuffled(draw: random.Random, ids: Mapping[str, Any]) -> list[str]:
     return draw.sample(list(ids), len(ids))
-
-
-# --- checks at the end -----------------------------------------------------------------------
 
 
 def all_went_well(deployment: Deployment, plan: Plan, *, killed: bool = False) -> None:
@@ -215,9 +212,6 @@ def succeed(deployment: Deployment, plan: Plan, *, within_s: float) -> None:
         raise AssertionError(f"{late}\n{report}") from None
 
 
-# --- random graphs ---------------------------------------------------------------------------
-
-
 def test_graphs_at_random_run_in_order_within_their_slots_each_job_once(
     new_deployment: NewDeployment, tmp_path: Path
 ) -> None:
@@ -270,9 +264,6 @@ def test_three_hundred_jobs_end_in_order_each_once_while_workers_are_killed(
     plan = Plan.drawn(300, tmp_path, commands=0.15, work_s=0.05)
 
     assert under_fire(new_deployment(**SETTINGS), plan, kills_max=1_000, within_s=900) > 20
-
-
-# --- a blocked head --------------------------------------------------------------------------
 
 
 def test_a_job_that_waits_for_a_full_queue_does_not_block_the_jobs_behind_it(

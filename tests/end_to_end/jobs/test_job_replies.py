@@ -174,9 +174,6 @@ def read(file: Path) -> Any:
     return json.loads(file.read_text())
 
 
-# --- invalid replies -------------------------------------------------------------------------
-
-
 def test_an_invalid_reply_of_a_worker_asks_a_person_and_names_the_fault(bench: Bench) -> None:
     jobs = {name: bench.new(f"w{n}", FAULTS[name][0]) for n, name in enumerate(FAULTS)}
 
@@ -238,9 +235,6 @@ def test_a_reviewer_that_retries_runs_again_later_and_its_old_reply_does_not_cou
     assert [one.trigger for one in reviews] == ["retry", "review_completed"]
     assert reviews[1].at_ms - reviews[0].at_ms >= 2_000
     assert bench.graphs.job(job_id).data["runs"] == 1
-
-
-# --- how a command ends ----------------------------------------------------------------------
 
 
 def test_without_a_reply_the_exit_code_decides(bench: Bench) -> None:
@@ -318,9 +312,6 @@ def test_a_missing_folder_asks_a_person_and_is_named(bench: Bench) -> None:
     code, detail = bench.stops(lost)
     assert (code, gone in detail) == ("stuck", True), detail
     assert bench.graphs.job(lost).data["recoveries"] == 0
-
-
-# --- evidence and briefs ---------------------------------------------------------------------
 
 
 def test_a_suspended_worker_is_stopped_and_its_late_reply_is_noted(bench: Bench) -> None:
@@ -450,9 +441,6 @@ def test_a_brief_has_the_results_of_the_dependencies(bench: Bench, place: str) -
     assert (Path(found["dir"]) / "made").read_text() == "found\n"
 
 
-# --- pauses, signs of life -------------------------------------------------------------------
-
-
 def test_a_rate_limit_pauses_a_job_until_its_time_and_no_longer(bench: Bench) -> None:
     limited = answers(action="RETRY", rate_limited=True, retry_after_s=2, summary="429")
     job_id = bench.new("a", f"test -e paused || {{ touch paused; {limited}; }}")
@@ -499,9 +487,6 @@ def test_output_is_a_sign_of_life_and_silence_is_counted_from_the_last(bench: Be
     assert targets == ["review_required", ASKS_A_PERSON]
     # A job that only waits does not need signs of life.
     assert bench.graphs.job(waits).state == "pending"
-
-
-# --- limits ----------------------------------------------------------------------------------
 
 
 def test_nothing_starts_at_a_limit_that_is_reached(bench: Bench) -> None:

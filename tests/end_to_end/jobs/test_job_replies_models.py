@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 
 from interlock.kernel.record import Record
+from interlock.workers.config import Settings
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.jobs.manifest import manifest_now
-from interlock.workers.jobs.model import JobModel, JobQuestion, job_model_named
+from interlock.workers.jobs.model import JobModel, JobQuestion, open_job_model
 from tests.end_to_end.deployment import Deployment, Preloaded
 from tests.end_to_end.jobs.bench import ASKS_A_PERSON, Bench, answers, last, opened, triggers
 from tests.end_to_end.threads import capabilities
@@ -145,16 +146,14 @@ def desk(shared: Deployment, tmp_path: Path) -> Desk:
 
 def bound_micro(order: str) -> int:
     """Return the highest possible cost of this order without material, which is two requests."""
-    model = job_model_named(PRICED, base_url="http://127.0.0.1:9/v1", api_key="none")
+    address = "http://127.0.0.1:9/v1"
+    model = open_job_model(Settings(model=PRICED, model_base_url=address, model_api_key="none"))
     assert isinstance(model, JobModel)
     return model.ledger(JobQuestion(reviews=False, order=order, material={})).bound.micro()
 
 
 def summary(record: Record) -> str:
     return str(record.data["summary"])
-
-
-# --- models ----------------------------------------------------------------------------------
 
 
 def test_the_answer_of_a_model_is_kept_as_evidence_and_its_cost_is_booked(
@@ -281,9 +280,6 @@ def test_a_call_that_is_stopped_half_way_counts_with_its_estimate(
     # One of the two requests that an order can take was sent.
     estimate = bound_micro("hang for ever")
     assert estimate / 3 < desk.spent(job_id) < estimate
-
-
-# --- capabilities ----------------------------------------------------------------------------
 
 
 def test_the_value_of_a_capability_is_its_reply_or_its_summary(desk: Desk) -> None:

@@ -18,7 +18,7 @@ from interlock.kernel.machines import MACHINES
 from interlock.kernel.record import Record
 from interlock.kernel.store.commands import Call
 from interlock.workers.client import Client
-from interlock.workers.jobs.graphs import Graphs
+from interlock.workers.jobs.client import Graphs
 from tests.end_to_end.conftest import NewDeployment
 from tests.end_to_end.deployment import Deployment
 from tests.end_to_end.engine.test_stranding import due

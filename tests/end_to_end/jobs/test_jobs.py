@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from interlock.kernel.errors import IdTakenError
+from interlock.workers.jobs.client import Graphs
 from interlock.workers.jobs.file.file import read_graph
-from interlock.workers.jobs.graphs import Graphs
 from interlock.workers.jobs.manifest import manifest_now
 from tests.end_to_end.conftest import NewDeployment
 from tests.end_to_end.deployment import Deployment

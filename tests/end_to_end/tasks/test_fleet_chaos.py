@@ -180,9 +180,6 @@ def fleet(new_deployment: NewDeployment, repo: Path, tmp_path: Path) -> Iterator
             os.kill(pid, signal.SIGKILL)
 
 
-# --- what is killed -------------------------------------------------------------------------------
-
-
 class Killer:
     """Kills processes of a fleet, one after the other, chosen at random."""
 
@@ -245,9 +242,6 @@ def carries_mark(pid: int) -> bool:
     with suppress(OSError):
         return f"{LABEL_VARIABLE}=".encode() in (PROC / str(pid) / "environ").read_bytes()
     return False
-
-
-# --- what is true at the end ---------------------------------------------------------------------
 
 
 def nothing_is_lost_and_nothing_left(fleet: Fleet) -> Counter[str]:

@@ -53,7 +53,7 @@ def ends(deployment: Deployment, task_id: str) -> Record:
 
 
 def activities(deployment: Deployment, task_id: str) -> list[str]:
-    noted = [note.detail["word"] for note in deployment.notes(task_id, "activity")]
+    noted = [note.detail["doing"] for note in deployment.notes(task_id, "activity")]
     return [name for name in noted if name != "committing"]
 
 

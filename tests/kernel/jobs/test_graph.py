@@ -53,7 +53,7 @@ def test_a_new_graph_is_open_and_rechecked() -> None:
     assert GRAPH.bounds(case.data) == UNBOUND
 
 
-def test_a_configuration_is_merged_and_the_jobs_are_tended() -> None:
+def test_a_configuration_is_merged_and_owes_the_upkeep_of_the_jobs() -> None:
     case = PureGraph(limits=LIMITS, slots=2, description="old").fire("configure", slots=3)
     assert case.data == {**PureGraph(limits=LIMITS, slots=3, description="old").data}
     case.fire("configure", limits={"cost_micro": 9}, by="ann")

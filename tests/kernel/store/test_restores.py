@@ -13,7 +13,7 @@ from interlock.kernel.errors import (
     UnknownMachineError,
 )
 from interlock.kernel.event import Event, Note
-from interlock.kernel.record import partition_of
+from interlock.kernel.record import partition_of, root_of
 from interlock.kernel.restoration import HOLDER, Kept, Restoration, Restored, RestoreRefusedError
 from interlock.kernel.store.commands import Commit
 from interlock.kernel.store.repairs import Repairs
@@ -98,7 +98,7 @@ def test_a_family_comes_back_with_its_logs_its_sums_and_its_places(world: World)
     assert (codon.entered, codon.version) == (codon.version, len(world.events(CODON)))
     for of in IDS:
         record, machine = world.record(of), world.lifecycle.machine(world.record(of).machine)
-        assert of in world.views.list_in_partition(machine, record.state, partition_of(of), 10)
+        assert of in [*world.views.ids(machine, root=root_of(of), states=[record.state])]
     ended = world.views.ended(partition_of(DATA), world.now + 1, 10)
     assert set(ended) == {RUN, CODON}, "they are forgotten in their time, and the root is not"
     assert world.views.holds(DATA) == {}

@@ -9,12 +9,13 @@ import pytest
 from interlock.kernel.errors import StoreDownError
 from interlock.kernel.event import Event, Note
 from interlock.kernel.record import PARTITIONS, partition_of
+from interlock.kernel.store import views as views_module
 from interlock.kernel.store.connect import open_store
 from interlock.kernel.store.keys import Keys
 from interlock.kernel.store.views import StateKey, Views
 from interlock.workers.client import Client
 from interlock.workers.gateways.server import EmbeddedServer
-from tests.workers.tasks.claims import noted
+from tests.workers.tasks.claims import noted, same_partition, submitted
 from tests.workers.threads.threads import client_of, thread_payload
 
 IDS = [f"v{number}" for number in range(9)]
@@ -69,6 +70,34 @@ def test_places_are_counted_and_listed_from_either_end(here: Client) -> None:
     )
     assert [one.id for one in oldest] == [one.id for one in reversed(newest[mine])]
     assert [len(page) for page in views.list_in_states({mine: 1}).values()] == [1]
+
+
+def test_the_ids_of_a_root_are_found_behind_pages_of_another(
+    here: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(views_module, "PAGE", 2)
+    views, machine, root = here.dispatch.views, here.machines["task"], same_partition("b")
+    many = [submitted(here, f"b/{number}") for number in range(5)]
+    ours = [submitted(here, f"{root}/{number}") for number in range(3)]
+    here.cancel(ours[0])
+
+    assert list(views.ids(machine, root=root)) == [*ours[1:], ours[0]]
+    assert list(views.ids(machine, root="b", states=["open"])) == many
+    assert list(views.ids(machine, root="b", states=["open"], newest=True)) == many[::-1]
+    assert list(views.ids(machine, root=root, states=["cancelled", "open"])) == ours
+    assert sorted(views.ids(machine)) == sorted(many + ours)
+    assert [one.id for one in views.each_record([*ours, "missing"])] == ours
+
+
+def test_a_record_that_moves_to_a_state_that_was_read_already_is_found_once(here: Client) -> None:
+    first, second = submitted(here, "b/first"), submitted(here, "b/second")
+    here.cancel(first)
+    found = here.dispatch.views.ids(here.machines["task"], root="b", states=["cancelled", "open"])
+
+    assert next(found) == first
+    here.cancel(second)
+
+    assert list(found) == [second]
 
 
 def test_who_waits_for_a_person_is_counted_beyond_the_limit(here: Client) -> None:

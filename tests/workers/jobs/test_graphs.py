@@ -13,8 +13,8 @@ from interlock.kernel.record import Record
 from interlock.workers.client import Client
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.jobs.admission import CycleError, UnknownDependencyError
+from interlock.workers.jobs.client import Graphs, JobCommandError
 from interlock.workers.jobs.file.file import GraphFile, read_graph
-from interlock.workers.jobs.graphs import Graphs, JobCommandError
 from interlock.workers.jobs.status import GraphView
 from interlock.workers.jobs.verbs import VERBS, at_gate
 from tests.races.in_process_worker import InProcessWorker
@@ -168,9 +168,6 @@ def stored(worker: InProcessWorker) -> dict[bytes, Any]:
     return {key: client.dump(key) for key in client.scan_iter(f"*{worker.client.settings.prefix}*")}
 
 
-# --- commands --------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("state", LEGAL)
 def test_a_command_that_is_not_legal_names_the_state_and_the_legal_ones(
     worker: InProcessWorker, state: str
@@ -211,6 +208,11 @@ def test_exactly_the_named_commands_are_legal_and_stewards_decide(
         assert now.version > before.version
         last = worker.client.history(job_id)
         assert any(getattr(line, "version", 0) == now.version for line in last)
+
+
+def test_a_verb_that_does_not_exist_is_refused_with_those_that_do(worker: InProcessWorker) -> None:
+    with pytest.raises(CallError, match="'aprove' is no command of a job; there are: config, act"):
+        worker.graphs.command("g/j", "aprove")
 
 
 def test_the_actor_who_decides_is_recorded_and_not_the_one_in_the_payload(
@@ -323,9 +325,6 @@ def test_an_id_that_is_no_job_or_graph_is_named(worker: InProcessWorker) -> None
         graphs.create("x", {"phases": COMMAND})
 
 
-# --- cycles ----------------------------------------------------------------------------------
-
-
 def crossed(graphs: Graphs) -> None:
     """Create drafts in two graphs, and configure them as a cycle."""
     graphs.create("g/a", {"phases": COMMAND})
@@ -392,9 +391,6 @@ def test_a_job_that_depends_on_itself_or_on_an_unknown_job_is_never_activated(
         graphs.configure("g/a", {"depends_on": ["g"]})
 
     assert graphs.job("g/a").state == "draft"
-
-
-# --- view ------------------------------------------------------------------------------------
 
 
 def test_a_status_has_counts_and_the_jobs_that_need_a_person_and_why(

@@ -9,7 +9,7 @@ from uuid import uuid4
 
 from interlock.kernel.effect import Kind
 from interlock.kernel.event import Cause
-from interlock.kernel.record import Entry, Record
+from interlock.kernel.record import Entry, Record, partition_of
 from interlock.kernel.store.commands import Call, InitialLease, NoteDraft, Warrant
 from interlock.kernel.store.leases import Lease
 from interlock.workers.client import Client
@@ -72,6 +72,12 @@ def submitted(client: Client, name: str, **more: Any) -> str:
     """Submit a task for an agent's command; its repository is not checked."""
     payload = {"title": name, "repo": "/nowhere", "agent": "true", **more}
     return str(client.submit(payload, id=name, machine="task").id)
+
+
+def same_partition(root: str) -> str:
+    """Return another root in the partition of this one."""
+    names = (f"x{number}" for number in range(10_000))
+    return next(name for name in names if partition_of(name) == partition_of(root))
 
 
 def claimed(client: Client, name: str, **more: Any) -> Claimed:
@@ -148,7 +154,7 @@ def merging(client: Client, name: str) -> None:
     claimed(client, name).alive().delivered()
     fire(client, taken(client, name), "verified", {"commit": "0" * 40})
     taken(client, name)
-    noted(client, name, "activity", word="merging")
+    noted(client, name, "activity", doing="merging")
 
 
 def scene(client: Client) -> None:

@@ -13,11 +13,12 @@ from interlock.kernel.record import partition_of
 from interlock.kernel.store.leases import Lease
 from interlock.workers.client import Client
 from interlock.workers.gateways.server import EmbeddedServer
+from interlock.workers.tasks import claims
 from interlock.workers.tasks.agents import Agents
 from interlock.workers.tasks.claims import claim
 from interlock.workers.tasks.client import Tasks
 from interlock.workers.tasks.sweeps.assignments import run
-from tests.workers.tasks.claims import Claimed, claimed, fire, taken
+from tests.workers.tasks.claims import Claimed, claimed, fire, same_partition, taken
 from tests.workers.threads.threads import client_of
 
 
@@ -41,13 +42,14 @@ def deadline_s(client: Client, task_id: str) -> float:
     return (due_at - record.since_ms) / 1_000
 
 
-def closed(client: Client, name: str, took_s: float, role: str) -> None:
+def closed(client: Client, name: str, took_s: float, role: str, backlog: str = "b") -> None:
     """Close a task of a role after `took_s` seconds."""
-    work = claimed(client, f"b/{name}", role=role).alive()
+    task = f"{backlog}/{name}"
+    work = claimed(client, task, role=role).alive()
     done = {"summary": "done", "took_s": took_s}
     work.task_fires("completed", done)
     for trigger in ("verified", "merge_begun", "merged"):
-        fire(client, taken(client, f"b/{name}"), trigger)
+        fire(client, taken(client, task), trigger)
 
 
 def test_the_deadline_in_the_store_moves_with_the_history_of_the_role(
@@ -64,6 +66,17 @@ def test_the_deadline_in_the_store_moves_with_the_history_of_the_role(
     assert (first, second, small) == (1_800, 4_500, 4_500)
     reasons = " ".join(client.show("b/second").data["claim"]["deadline_reasons"])
     assert "3000" in reasons.replace(",", "")
+
+
+def test_another_backlog_does_not_hide_the_history_of_a_role(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(claims, "HISTORY_MAX", 2)
+    closed(client, "ours", 4_000, "coder")
+    for name in ("one", "two"):
+        closed(client, name, 2_000, "coder", same_partition("b"))
+
+    assert deadline_s(client, submitted(client, "next", role="coder")) == 6_000
 
 
 def merging(client: Client, name: str, target: str = "main") -> Claimed:
@@ -148,16 +161,14 @@ def test_a_backlog_that_no_agent_can_work_on_does_not_hide_another(
     subprocess.run(["/usr/bin/env", "git", *arguments], check=True)
     for number in range(5):
         client.submit({"title": "for nobody"}, id=f"b/{number}", machine="task")
+    # Many more, of which only the index knows: to create them takes ten seconds.
+    index = client.dispatch.keys.state_index("b", "task", "open")
+    client.dispatch.client.zadd(index, {f"b/{number}": 1 for number in range(5, 2_500)})
     # Of the same partition, and younger; its repository has no commit, so the claim fails.
-    other = next(f"x{n}" for n in range(10_000) if same_partition(f"x{n}", "b"))
     payload = {"title": "ours", "repo": str(tmp_path / "repo"), "agent": "true", "max_retries": 0}
-    task_id = client.submit(payload, id=f"{other}/ours", machine="task").id
+    task_id = client.submit(payload, id=f"{same_partition('b')}/ours", machine="task").id
 
     run(client.dispatch, partition_of("b"))
 
     assert client.show(task_id).state == "failed"
     assert client.show(task_id).data["claimed"] == 1
-
-
-def same_partition(one: str, other: str) -> bool:
-    return partition_of(one) == partition_of(other)

@@ -39,4 +39,4 @@ def fire_loss(work: Work, dependent: Subscriber) -> None:
     try:
         work.dispatch.fire(dependent.id, trigger, loss, call)
     except CallError as refusal:
-        work.audit("tell_refused", {"target": dependent.id, "why": str(refusal)})
+        work.audit("notification_refused", {"subscriber": dependent.id, "why": str(refusal)})

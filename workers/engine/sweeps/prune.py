@@ -20,8 +20,6 @@ from interlock.kernel.table import Terminal
 from interlock.workers.engine.dispatch import Dispatch, ms
 from interlock.workers.engine.sweeper import Sweep, act_on_each
 
-PAGE = 500
-
 
 def run(dispatch: Dispatch, partition: int) -> Counter[str]:
     """Prune the families of one partition that ended long enough ago."""
@@ -57,7 +55,7 @@ def _is_last_of_its_name(dispatch: Dispatch, record: Record) -> bool:
     machine = dispatch.lifecycle.machine(record.machine)
     if machine.mail_data is None or not machine.id_prefix:
         return machine.mail_data is not None
-    return dispatch.views.family(machine, root_of(record.id), PAGE) == {record.id}
+    return [*dispatch.views.ids(machine, root=root_of(record.id))] == [record.id]
 
 
 def _needed(dispatch: Dispatch, root: RecordId) -> bool:

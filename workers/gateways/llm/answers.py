@@ -1,4 +1,4 @@
-"""What the schemas of all answers of language models share."""
+"""The base class of the answers of language models, and their type of confidence."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from secrets import token_hex
 
 
 def new_marker() -> str:
-    """Return a marker that nobody who wrote the material could know."""
+    """Return a random marker, which the author of the material cannot have known."""
     return token_hex(16)
 
 

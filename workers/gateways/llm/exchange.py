@@ -1,7 +1,7 @@
-"""One exchange with a language model behind an API: typed, retried within limits, never trusted.
+"""Asks a language model behind an API, with retries within limits, and books what it costs.
 
-`ask` returns whatever the provider does. It raises nothing but a defect of ours, or the
-cancellation of its own task; the ledger is right in every case.
+`Exchange.ask` returns every failure of the provider as `Unanswered`. It raises only for a fault in
+our code, or when its own task is cancelled. The ledger has the costs in each of these cases.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class ExchangeLimits:
     """How long and how often a provider is asked before it counts as failed."""
 
     attempts_max: int = 4
-    # The longest pause between two attempts, whatever Retry-After says.
+    # The longest pause between two attempts, also where Retry-After asks for a longer one.
     wait_s_max: float = 30.0
     # The limit of a single request; the whole answer has its own.
     request_s_max: float = 120.0

@@ -13,6 +13,7 @@ from pydantic_ai.providers import Provider, infer_provider, infer_provider_class
 from pydantic_ai.providers.openai import OpenAIProvider
 from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
 
+from interlock.workers.config import Settings
 from interlock.workers.gateways.llm.exchange import Exchange, ExchangeLimits
 from interlock.workers.gateways.llm.outcome import ConfigurationError
 
@@ -49,8 +50,24 @@ def open_exchange(
     return Exchange(spec, client, limits)
 
 
+def exchange_of(settings: Settings, spec: str, *, variable: str) -> Exchange | None:
+    """Open a language model with the address, key and limits of the settings.
+
+    Return None for the embedded model, which generates no text. Raises ConfigurationError.
+    """
+    if is_embedded(spec):
+        return None
+    return open_exchange(
+        spec,
+        variable=variable,
+        base_url=settings.model_base_url,
+        api_key=settings.model_api_key,
+        limits=ExchangeLimits(attempts_max=settings.model_attempts_max),
+    )
+
+
 def is_embedded(spec: str) -> bool:
-    """Tell whether a name means the embedded model, which generates no text."""
+    """Whether a name means the embedded model, which generates no text."""
     provider, _ = parse_model_id(spec)
     return provider == EMBEDDED
 

@@ -33,12 +33,12 @@ Sleep = Callable[[float], Awaitable[None]]
 
 
 def is_timeout(error: BaseException | None) -> bool:
-    """Tell whether the provider was too slow, rather than wrong."""
+    """Whether the provider was too slow."""
     return isinstance(error, ModelRequestTimeout | ModelTimeoutError)
 
 
 def is_transient(error: BaseException) -> bool:
-    """Tell whether the same request may succeed later."""
+    """Whether the same request may succeed later."""
     match error:
         case ModelQuotaExceededError():
             # Often a 429 as well, but no wait adds credit to an account.

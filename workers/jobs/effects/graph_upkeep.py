@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from interlock.kernel.machines.jobs.effects import SCHEDULING
 from interlock.kernel.machines.jobs.job.changes import startable
 from interlock.kernel.machines.jobs.job.names import State
-from interlock.kernel.record import RecordId, partition_of, root_of
+from interlock.kernel.record import RecordId
 from interlock.kernel.table import Terminal
 from interlock.workers.engine.work import Outcome, Work
 
-PAGE = 1_000
 FINISHED_MS = 86_400_000
 
 
@@ -25,30 +26,26 @@ def graph_upkeep(work: Work) -> Outcome | None:
             job = work.dispatch.views.record(job_id)
             startable_now = job.state == State.PENDING and startable(job.data)
             if startable_now or job.state == State.REVIEW_REQUIRED:
-                work.dispatch.wake(job_id, SCHEDULING, {"graph": "tended"}, f"{work.key}:{job_id}")
+                work.dispatch.wake(
+                    job_id, SCHEDULING, {"why": "upkeep of its graph"}, f"{work.key}:{job_id}"
+                )
     return None if live or not is_over(work) else Outcome("finish")
 
 
 def live_jobs(work: Work) -> list[RecordId]:
     """Return the jobs of the graph that have not ended."""
-    states = _states(work, terminal=False)
-    return [job for state in states for job in _jobs_in_state(work, state)]
+    return list(_jobs(work, terminal=False))
 
 
 def is_over(work: Work) -> bool:
     """Whether the last job of the graph ended a day ago; until then jobs may be added."""
     views = work.dispatch.views
-    ids = [job for state in _states(work, terminal=True) for job in _jobs_in_state(work, state)]
-    last_ms = max((record.since_ms for record in views.records(ids).values()), default=None)
+    ended = views.each_record(_jobs(work, terminal=True))
+    last_ms = max((record.since_ms for record in ended), default=None)
     return last_ms is not None and views.now_ms() - last_ms >= FINISHED_MS
 
 
-def _states(work: Work, *, terminal: bool) -> list[str]:
+def _jobs(work: Work, *, terminal: bool) -> Iterator[RecordId]:
     machine = work.dispatch.lifecycle.machine("job")
-    return [str(stage.state) for stage in machine.stages if isinstance(stage, Terminal) is terminal]
-
-
-def _jobs_in_state(work: Work, state: str) -> list[RecordId]:
-    machine, graph = work.dispatch.lifecycle.machine("job"), work.record.id
-    found = work.dispatch.views.scan_state(machine, state, partition_of(graph), PAGE)
-    return [record_id for record_id in found if root_of(record_id) == graph]
+    states = [stage.state for stage in machine.stages if isinstance(stage, Terminal) is terminal]
+    return work.dispatch.views.ids(machine, root=work.record.id, states=states)

@@ -18,4 +18,4 @@ def slot_release(work: Work) -> None:
     release_slots(work, {name: limit for name, limit in slots.items() if name not in kept})
     if record.state == State.PENDING and startable(record.data):
         # The job may already wait for a slot again, and was just removed from that queue.
-        dispatch.wake(record.id, SCHEDULING, {"slot": "given back"}, f"{work.key}:again")
+        dispatch.wake(record.id, SCHEDULING, {"why": "it left its queues"}, f"{work.key}:again")

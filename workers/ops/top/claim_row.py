@@ -149,8 +149,8 @@ def _activity(claim: ClaimRecords) -> str | None:
     """Return the last activity that the task's log has since its last transition."""
     if not claim.present:
         return None
-    words = (note.detail.get("word") for note in _since_event(claim.task_log, "activity"))
-    return next((str(word) for word in words if word), None)
+    found = (note.detail.get("doing") for note in _since_event(claim.task_log, "activity"))
+    return next((str(activity) for activity in found if activity), None)
 
 
 def _last_message(claim: ClaimRecords) -> str:

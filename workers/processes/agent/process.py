@@ -23,7 +23,6 @@ from interlock.workers.processes.agent.cgroup import own_folder
 from interlock.workers.processes.agent.containment import LABEL_VARIABLE, Containment
 from interlock.workers.processes.agent.output import OutputLog
 from interlock.workers.processes.agent.pipes import Pipes
-from interlock.workers.processes.agent.process_table import ProcessInfo, read_process
 from interlock.workers.processes.agent.watchdog import WatchdogSpec, deadline_of
 from interlock.workers.processes.agent.watchdog_client import WatchdogClient
 
@@ -80,7 +79,6 @@ class AgentProcess:
     def __init__(self, watchdog: WatchdogClient, pipes: Pipes) -> None:
         self._watchdog, self._pipes = watchdog, pipes
         self._reports = watchdog.reports()
-        self._leader: ProcessInfo | None = None
         self._reason: str | None = None
         self._exit: Exit | None = None
         self._over = threading.Event()
@@ -139,14 +137,6 @@ class AgentProcess:
         return agent
 
     @property
-    def leader_alive(self) -> bool:
-        """Whether the leader exists: the process that was started, and not as a zombie."""
-        if self._leader is None:
-            return not self._over.is_set()
-        now = read_process(self.pid)
-        return self._leader.is_same(now) and now is not None and not now.has_ended
-
-    @property
     def progress(self) -> float:
         """The time (of time.monotonic) of the last output or complete report line."""
         return self._pipes.progress
@@ -201,9 +191,8 @@ class AgentProcess:
     def _begin(self, command: Sequence[str]) -> None:
         report: list[Any] = next(self._reports, [])
         match report:
-            case ["started", int(pid), int(started), str(kind)]:
+            case ["started", int(pid), str(kind)]:
                 self.pid, self.containment = pid, Containment(kind)
-                self._leader = ProcessInfo(pid, started, 0, "") if started else None
             case _:
                 self._watchdog.close()
                 if not report:

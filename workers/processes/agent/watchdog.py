@@ -30,7 +30,6 @@ from interlock.workers.processes.agent.containment import (
     adopt_orphans,
     kill_everything,
 )
-from interlock.workers.processes.agent.process_table import read_process
 from interlock.workers.processes.agent.reaper import Reaper
 
 LEFT_BEHIND_GRACE_S = 1.0
@@ -107,8 +106,7 @@ def main() -> None:
         return
     for descriptor in spec.descriptors:
         os.close(descriptor)
-    process = read_process(leader)
-    _report("started", leader, process.started if process else 0, kind)
+    _report("started", leader, kind)
     Watchdog(leader, processes, orders=orders, woken=woken, deadline=spec.deadline).guard()
 
 

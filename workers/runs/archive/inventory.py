@@ -90,7 +90,7 @@ def _ids(dispatch: Dispatch, workspace: str, commits: tuple[Commit, ...]) -> lis
     """Return every id that a list, a commit or a number leads to, in the order of an archive."""
     found = {workspace} | {record_id for _, record_id, _ in commits}
     for name in MACHINES[1:]:
-        found |= dispatch.views.family(dispatch.machines[name], workspace, PAGE)
+        found.update(dispatch.views.ids(dispatch.machines[name], root=workspace))
     while more := dispatch.views.births(_unlisted_ids(workspace, found)):
         found |= set(more)
     return sorted(found, key=sort_key)

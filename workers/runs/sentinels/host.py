@@ -143,11 +143,6 @@ class SentinelHost:
         return self._journal.take_remarks()
 
     @property
-    def total_cost_micro(self) -> int:
-        """The cost of all sentinels so far, also of unloaded ones."""
-        return sum(state.total_cost for state in self._states())
-
-    @property
     def merged(self) -> dict[str, int]:
         """How many events of each sentinel were merged into a later call, as too many waited."""
         return {name: runner.backlog.merged for name, runner in self._runners.items()}

@@ -8,13 +8,12 @@ from interlock.kernel.errors import CallError, UnknownRecordError
 from interlock.kernel.event import Event
 from interlock.kernel.machines.tasks.abort import AbortPolicy, AbortScope, Tree, aborts
 from interlock.kernel.reason import AbortReason, TransitionReason, why_of
-from interlock.kernel.record import Record, partition_of, root_of
+from interlock.kernel.record import Record, root_of
 from interlock.workers.engine.work import Work
+from interlock.workers.tasks.agents import ALIVE
 from interlock.workers.tasks.claims import component_call
 
 COMPONENT = "abort"
-AGENTS_MAX = 10_000
-ALIVE = ("starting", "working", "idle")
 
 
 def abort(work: Work) -> None:
@@ -51,12 +50,9 @@ def _scope(work: Work) -> AbortScope | None:
 def _tree(work: Work, origin: Record) -> Tree:
     """Return the parent of each agent: of the origin, of all that live, and of their ancestors."""
     machine, views = work.machine, work.dispatch.views
-    partition, root = partition_of(origin.id), root_of(origin.id)
+    root = root_of(origin.id)
     tree: dict[str, str | None] = {}
-    pending = [str(origin.id)]
-    for state in ALIVE:
-        alive = views.list_in_partition(machine, state, partition, AGENTS_MAX)
-        pending += [agent for agent in alive if root_of(agent) == root]
+    pending = [str(origin.id), *views.ids(machine, root=root, states=ALIVE)]
     while pending:
         agent = pending.pop()
         if agent in tree:

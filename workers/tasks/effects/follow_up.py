@@ -6,7 +6,7 @@ from contextlib import suppress
 
 from interlock.kernel.errors import CallError, UnknownRecordError
 from interlock.kernel.event import Cause
-from interlock.kernel.record import Record, parent_of, partition_of, root_of
+from interlock.kernel.record import Record, parent_of, root_of
 from interlock.kernel.store.commands import Call, Warrant
 from interlock.kernel.table import Data
 from interlock.workers.engine.work import Work
@@ -16,7 +16,6 @@ from interlock.workers.tasks.claims import component_call, why_starved
 from interlock.workers.tasks.ownership import SCOPE_VIOLATION
 
 COMPONENT = "follow_up"
-BLOCKED_MAX = 10_000
 EARLIER_MAX = 3
 # Failures for changes of files that the task does not own. A refusal by the system is no violation.
 VIOLATIONS = (SCOPE_VIOLATION, "breaker_scope")
@@ -31,13 +30,11 @@ def follow_up(work: Work) -> None:
     if record.state == "blocked":
         _unblock(work, record)
     if record.state in ("closed", "cancelled", "failed"):
-        for other_id in work.dispatch.views.list_in_partition(
-            work.machine, "blocked", partition_of(record.id), BLOCKED_MAX
-        ):
+        views = work.dispatch.views
+        for other_id in views.ids(work.machine, root=root_of(record.id), states=["blocked"]):
             work.raise_if_stopped()
-            if root_of(other_id) == root_of(record.id):
-                with suppress(CallError):
-                    _unblock(work, work.dispatch.views.record(other_id))
+            with suppress(CallError):
+                _unblock(work, views.record(other_id))
     if record.state not in CLAIM_STATES:
         assign(work.dispatch, root_of(record.id))
 

@@ -41,7 +41,7 @@ def merge(work: Work) -> Outcome:
     if parent := cancelled_parent(work.dispatch, record):
         payload = {"reason": f"{parent}, which it is a part of, was cancelled", "final": True}
         return Outcome("verification_rejected", payload)
-    work.note("activity", {"word": "merging"})
+    work.note("activity", {"doing": "merging"})
     try:
         return _merge_branch(work, record)
     except RefusedError as refusal:
@@ -86,7 +86,7 @@ def _push(work: Work, repository: Repository, target: str) -> Outcome | None:
     if not remote:
         return None
     work.raise_if_stopped()
-    work.note("activity", {"word": "pushing"})
+    work.note("activity", {"doing": "pushing"})
     try:
         done = push(repository, branch=target, remote=str(remote))
     except GitError as failure:

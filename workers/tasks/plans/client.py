@@ -16,11 +16,11 @@ from interlock.kernel.errors import (
     StaleDecisionError,
 )
 from interlock.kernel.machines.tasks.task.names import State
-from interlock.kernel.record import Record, partition_of, root_of
+from interlock.kernel.record import Record
 from interlock.workers.client import Client, Submitted
 from interlock.workers.specs.dependencies import in_order, starved_by
 from interlock.workers.specs.problems import Problems
-from interlock.workers.tasks.client import LISTED_MAX, Tasks
+from interlock.workers.tasks.client import Tasks
 from interlock.workers.tasks.plans.admission import Admission
 from interlock.workers.tasks.plans.file import PlanFile
 
@@ -256,19 +256,8 @@ class Plans:
 
     def _backlog(self, backlog: str) -> dict[str, Record]:
         """Return every task of a backlog by name, subtasks included."""
-        dispatch, partition = self.client.dispatch, partition_of(backlog)
-        machine = dispatch.lifecycle.machine("task")
-        ids = {
-            task_id
-            # Twice: the first round can miss a task that changes its state meanwhile.
-            for _ in range(2)
-            for stage in machine.stages
-            for task_id in dispatch.views.list_in_partition(
-                machine, str(stage.state), partition, LISTED_MAX
-            )
-            if root_of(task_id) == backlog
-        }
-        return {task_id.partition("/")[2]: self.client.show(task_id) for task_id in sorted(ids)}
+        records = sorted(self.tasks.records(backlog), key=lambda record: record.id)
+        return {record.id.partition("/")[2]: record for record in records}
 
 
 def _tasks_of(records: Mapping[str, Record], plan: str) -> dict[str, Record]:

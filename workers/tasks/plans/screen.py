@@ -7,7 +7,8 @@ from typing import Any
 
 from rich.text import Text
 
-from interlock.workers.terminal.screen import grid, out, state_text
+from interlock.workers.tasks.screen import title_and_why
+from interlock.workers.terminal.screen import counts_text, grid, out, state_text
 
 ANSWERS = {"approved": "green", "rejected": "yellow", "unseen": "red", "refused": "red"}
 
@@ -36,9 +37,8 @@ def plan(value: Mapping[str, Any]) -> None:
     """Print the tasks of a plan, and the commands to approve or reject it."""
     table = grid("task", "state", "role", "after", "title, and why")
     for row in value["tasks"]:
-        title = Text.assemble(row["title"], (f"  {row['why']}" if row["why"] else "", "red"))
-        after = ", ".join(row["after"])
-        table.add_row(row["name"], state_text(row["state"]), row["role"], after, title)
+        names = (row["name"], state_text(row["state"]), row["role"], ", ".join(row["after"]))
+        table.add_row(*names, title_and_why(row))
     out.print(table)
     if not any(row["proposal"] for row in value["tasks"]):
         return
@@ -56,7 +56,7 @@ def plans(rows: Sequence[Mapping[str, Any]]) -> None:
         return
     table = grid("plan", "tasks", "states")
     for row in rows:
-        states = "  ".join(f"{state} {number}" for state, number in row["states"].items())
+        states = counts_text(row["states"])
         table.add_row(row["plan"], str(row["tasks"]), states)
     out.print(table)
 

@@ -7,19 +7,17 @@ from functools import partial
 
 from interlock.kernel.machines.tasks.effects import ASSIGNMENT
 from interlock.kernel.record import root_of
+from interlock.kernel.store.views import StateKey
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.sweeper import Sweep, act_on_each
 from interlock.workers.tasks.assignment import assign
 
-OPEN_MAX = 2_000
-
 
 def run(dispatch: Dispatch, partition: int) -> Counter[str]:
     """Start agents for the backlogs of one partition."""
-    machine = dispatch.lifecycle.machine("task")
-    # More than one sweep's batch: a backlog that no agent can work on must not hide the others.
-    open_tasks = dispatch.views.list_in_partition(machine, "open", partition, OPEN_MAX)
-    roots = dict.fromkeys(root_of(task_id) for task_id in open_tasks)
+    # All open tasks are read, so that a backlog with many of them does not hide the others.
+    open_tasks = dispatch.views.list_in_state_since(StateKey("task", "open", partition))
+    roots = dict.fromkeys(root_of(task.id) for task in open_tasks)
     acts = {root: partial(_assign, dispatch, root) for root in roots}
     return act_on_each(acts)
 

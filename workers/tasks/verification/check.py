@@ -1,7 +1,7 @@
 """Checks finished work in a folder against its completion signals.
 
-The checks do not change the folder, though a test command may. They raise for nothing that they
-find: each signal has one result, and a signal that cannot be checked has failed.
+The checks do not change the folder, though a test command may. Each signal has one result; a signal
+that cannot be checked has failed, and no exception is raised for it.
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ def _diff_text(found: Diff) -> str:
         return "Nothing was changed.\n"
     texts = []
     for file in found.files:
-        # No line of a diff begins with #, and the path is made a single line: it forges no heading.
+        # No line of a diff begins with #, and a path is made one line: neither can forge a heading.
         name = sentence(file.path, length_max=PATH_LENGTH_MAX)
         missing = f" ({file.missing})" if file.missing else ""
         end = "" if not file.text or file.text.endswith("\n") else "\n"

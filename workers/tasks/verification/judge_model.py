@@ -20,16 +20,14 @@ from interlock.workers.config import Settings
 from interlock.workers.gateways.llm.answers import ClosedAnswer, Confidence
 from interlock.workers.gateways.llm.blocks import blocks, new_marker
 from interlock.workers.gateways.llm.cost import Ledger
-from interlock.workers.gateways.llm.exchange import Exchange, ExchangeLimits
-from interlock.workers.gateways.llm.model import is_embedded, open_exchange
+from interlock.workers.gateways.llm.exchange import Exchange
+from interlock.workers.gateways.llm.model import exchange_of
 from interlock.workers.gateways.llm.outcome import Unanswered
-from interlock.workers.gateways.llm.retry import Sleep
 
 VARIABLE = "INTERLOCK_JUDGE_MODEL"
 # Many models think before they answer, and the same limit counts the tokens of their thoughts.
 ANSWER_TOKENS_MAX = 4_096
 REASON_LENGTH_MAX = 2_000
-_LIMITS = ExchangeLimits()
 
 _EVERY = """\
 You look at what a coding agent did, for the person who is responsible for it.
@@ -134,33 +132,9 @@ class JudgeModel:
 
 
 def open_judge(settings: Settings) -> JudgeModel | None:
-    """Open the model that the settings name; None for the embedded one. See `judge_named`."""
-    return judge_named(
-        settings.judge_model or settings.model,
-        base_url=settings.model_base_url,
-        api_key=settings.model_api_key,
-        attempts_max=settings.model_attempts_max,
-    )
-
-
-def judge_named(
-    spec: str,
-    *,
-    base_url: str | None = None,
-    api_key: str | None = None,
-    attempts_max: int = _LIMITS.attempts_max,
-    sleep: Sleep = _LIMITS.sleep,
-) -> JudgeModel | None:
-    """Open a model that judges; None for the embedded one, which generates no text.
-
-    For `spec` see `open_exchange`. Raises ConfigurationError.
-    """
-    if is_embedded(spec):
-        return None
-    limits = ExchangeLimits(attempts_max=attempts_max, sleep=sleep)
-    return JudgeModel(
-        open_exchange(spec, variable=VARIABLE, base_url=base_url, api_key=api_key, limits=limits)
-    )
+    """Open the model that the settings name as judge; None for the embedded one."""
+    exchange = exchange_of(settings, settings.judge_model or settings.model, variable=VARIABLE)
+    return None if exchange is None else JudgeModel(exchange)
 
 
 def _instructions(context: RunContext[Inquiry]) -> str:

@@ -9,7 +9,6 @@ from interlock.kernel.scales import Tier
 from interlock.workers.config import Settings
 from interlock.workers.gateways.llm.exchange import ExchangeLimits
 from interlock.workers.gateways.llm.model import MODEL_VARIABLE, is_embedded, open_exchange
-from interlock.workers.gateways.llm.retry import Sleep
 from interlock.workers.threads.inference.embedded import EmbeddedModel
 from interlock.workers.threads.inference.outcome import InferenceOutcome
 from interlock.workers.threads.inference.provider import ProviderModel
@@ -64,8 +63,8 @@ def open_model(settings: Settings) -> InferenceModel:
         settings.model,
         base_url=settings.model_base_url,
         api_key=settings.model_api_key,
-        attempts_max=settings.model_attempts_max,
         tier_models=settings.tier_models,
+        limits=ExchangeLimits(attempts_max=settings.model_attempts_max),
     )
 
 
@@ -74,18 +73,14 @@ def model_named(
     *,
     base_url: str | None = None,
     api_key: str | None = None,
-    attempts_max: int = _LIMITS.attempts_max,
-    wait_s_max: float = _LIMITS.wait_s_max,
-    request_s_max: float = _LIMITS.request_s_max,
     tier_models: Mapping[Tier, str] | None = None,
-    sleep: Sleep = _LIMITS.sleep,
+    limits: ExchangeLimits = _LIMITS,
 ) -> InferenceModel:
     """Open a model that infers. Raises ConfigurationError.
 
     `spec` is "embedded:wordllama", or a name as in `open_exchange`. Address and key hold for all
     of `tier_models` too.
     """
-    limits = ExchangeLimits(attempts_max, wait_s_max, request_s_max, sleep)
     default = _open(spec, base_url, api_key, limits)
     if not tier_models:
         return default

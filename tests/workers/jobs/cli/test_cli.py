@@ -53,9 +53,6 @@ def state(worker: InProcessWorker, job_id: str = "g/j") -> str:
     return worker.graphs.job(job_id).state
 
 
-# --- create ----------------------------------------------------------------------------------
-
-
 def test_a_job_is_created_as_a_draft_where_it_was_typed(
     worker: InProcessWorker, ask: Ask, printed: Ask, tmp_path: Path
 ) -> None:
@@ -174,9 +171,6 @@ def test_a_required_option_that_is_missing_is_named(run: Run, words: tuple[str, 
 
     assert result.exit_code == 2
     assert "Missing option" in result.stderr
-
-
-# --- command ---------------------------------------------------------------------------------
 
 
 def test_a_draft_is_configured_and_activated(
@@ -330,9 +324,6 @@ def test_a_command_that_is_not_legal_names_the_state_and_the_legal_ones(
     assert worker.record("g/j") == before
 
 
-# --- step by step ----------------------------------------------------------------------------
-
-
 def test_a_step_does_the_one_thing_that_the_state_names_and_waits_for_it(
     worker: InProcessWorker, ask: Ask, printed: Ask, refuse: Refuse
 ) -> None:
@@ -394,9 +385,6 @@ def test_a_step_that_takes_longer_prints_the_present_state(
     settle(worker, "g/j")
 
     assert ask("step", "g/j", "--wait", 0) == {"id": "g/j", "state": "pending"}
-
-
-# --- read ------------------------------------------------------------------------------------
 
 
 def test_a_status_shows_the_condition_of_a_graph_and_which_jobs_need_a_person(

@@ -106,14 +106,14 @@ def test_the_claim_of_an_external_agent_is_shown_by_its_own_lease(client: Client
 
 def test_an_agent_that_commits_is_shown_as_merging_before_its_task_is_done(client: Client) -> None:
     claimed(client, "b/one").alive()
-    noted(client, "b/one", "activity", word="committing")
+    noted(client, "b/one", "activity", doing="committing")
 
     assert (only_row(client).look, only_row(client).doing) == (VisualState.MERGING, "committing")
 
 
 def test_verification_and_merge_are_shown_after_the_agent_has_ended(client: Client) -> None:
     claim = claimed(client, "b/one").alive()
-    noted(client, "b/one", "activity", word="committing")
+    noted(client, "b/one", "activity", doing="committing")
     claim.delivered()
     assert client.show(claim.names.agent).state == "dead"
 
@@ -122,7 +122,7 @@ def test_verification_and_merge_are_shown_after_the_agent_has_ended(client: Clie
     lease = taken(client, "b/one")
     shown = []
     for activity in ("merging", "pushing"):
-        noted(client, "b/one", "activity", word=activity)
+        noted(client, "b/one", "activity", doing=activity)
         shown.append((only_row(client).look, only_row(client).doing))
     noted(client, "b/one", "effect_failed", detail="main has changes")
     client.dispatch.leases.release(lease, delay_ms=60_000, counted=True)

@@ -62,7 +62,7 @@ def test_what_a_command_says_of_its_usage_adds_up_and_the_rest_is_its_words(
         notify(host, 2)
         host.drain(20)
 
-    assert state(host).total_cost == host.total_cost_micro == 280
+    assert state(host).total_cost == 280
     assert {one.text for one in host.take_remarks()} == {"before\nafter"}
 
 
@@ -74,7 +74,7 @@ def test_a_usage_that_cannot_be_costs_nothing_and_shows(tmp_path: Path, cost: st
         notify(host)
         host.drain(20)
 
-    assert host.total_cost_micro == 0
+    assert state(host).total_cost == 0
     assert [one.text for one in host.take_remarks()] == [line]
 
 
@@ -95,7 +95,7 @@ def test_a_last_line_without_its_end_counts(tmp_path: Path) -> None:
         notify(host)
         host.drain(20)
 
-    assert host.total_cost_micro == 7
+    assert state(host).total_cost == 7
 
 
 def test_of_endless_words_the_last_are_kept(tmp_path: Path) -> None:
@@ -131,7 +131,7 @@ def test_three_failures_in_a_row_unload_a_sentinel_and_keep_its_cost(tmp_path: P
     found = state(host)
     assert found.unload_reason == UnloadReason.CONSECUTIVE_FAILURES
     assert (found.llm_call_count, found.failed_llm_calls) == (FAILURES_MAX, FAILURES_MAX)
-    assert found.total_cost == host.total_cost_micro == 70 * FAILURES_MAX
+    assert found.total_cost == 70 * FAILURES_MAX
     assert len(calls_in(tmp_path / "calls")) == FAILURES_MAX
     assert host.left_out == {"eye": 2}
     *failed, last = host.take_remarks()

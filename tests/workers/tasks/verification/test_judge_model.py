@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
+from interlock.workers.config import Settings
 from interlock.workers.gateways.llm.cost import Ledger
-from interlock.workers.gateways.llm.exchange import PROVIDER_TEXT_MAX
+from interlock.workers.gateways.llm.exchange import PROVIDER_TEXT_MAX, ExchangeLimits
+from interlock.workers.gateways.llm.model import open_exchange
 from interlock.workers.gateways.llm.outcome import (
     ConfigurationError,
     FailureCode,
@@ -17,10 +19,11 @@ from interlock.workers.gateways.llm.outcome import (
     Unanswered,
 )
 from interlock.workers.tasks.verification.judge_model import (
+    VARIABLE,
     Inquiry,
     InquiryKind,
     JudgeModel,
-    judge_named,
+    open_judge,
 )
 from tests.fakes.openai_server import (
     Asked,
@@ -52,12 +55,18 @@ def inquiry(kind: InquiryKind = InquiryKind.REVIEW, **changes: Any) -> Inquiry:
     return Inquiry(kind, **(given | changes))
 
 
+def judge(spec: str, base_url: str | None = None) -> JudgeModel:
+    limits = ExchangeLimits(sleep=Sleeper())
+    return JudgeModel(
+        open_exchange(spec, variable=VARIABLE, base_url=base_url, api_key=None, limits=limits)
+    )
+
+
 def asked(
     *script: Script, about: Inquiry | None = None, timeout_s: float = 20.0, spec: str = MODEL
 ) -> tuple[Any, Ledger, OpenAIServer]:
     with OpenAIServer(script, otherwise=refuses(418)) as server:
-        model = judge_named(spec, base_url=server.url, sleep=Sleeper())
-        assert isinstance(model, JudgeModel)
+        model = judge(spec, server.url)
         question = about or inquiry()
         ledger = model.ledger(question)
 
@@ -209,8 +218,7 @@ def test_a_model_that_answers_too_late_has_not_answered_and_is_booked_at_its_bou
 
 def test_the_bound_grows_with_the_changes() -> None:
     with OpenAIServer() as server:
-        model = judge_named(MODEL, base_url=server.url)
-        assert model is not None
+        model = judge(MODEL, server.url)
         small, large = (inquiry(changes="x" * size) for size in (1, 200_001))
 
         more = model.ledger(large).bound.micro() - model.ledger(small).bound.micro()
@@ -220,11 +228,11 @@ def test_the_bound_grows_with_the_changes() -> None:
 
 
 def test_the_embedded_model_does_not_judge() -> None:
-    assert judge_named("embedded:wordllama") is None
+    assert open_judge(Settings(judge_model="embedded:wordllama")) is None
 
 
 @pytest.mark.parametrize("spec", ["", "nobody:x", "test"])
 def test_a_wrong_name_is_told_with_the_variable_it_stands_in(spec: str) -> None:
     with pytest.raises(ConfigurationError, match=f"^INTERLOCK_JUDGE_MODEL={spec}") as refusal:
-        judge_named(spec)
+        judge(spec)
     assert "embedded" not in str(refusal.value)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from interlock.kernel.scales import Tier
+from interlock.workers.gateways.llm.exchange import ExchangeLimits
 from interlock.workers.gateways.llm.outcome import FailureCode, Unanswered
 from interlock.workers.threads.inference.model import InferenceModel, model_named
 from interlock.workers.threads.inference.outcome import Answered, InferenceOutcome
@@ -70,10 +71,16 @@ def question(target: Target = Target.ACTION, **changes: Any) -> Question:
 
 
 def model_at(
-    server: OpenAIServer, spec: str = "openai:gpt-4o-mini", **options: Any
+    server: OpenAIServer,
+    spec: str = "openai:gpt-4o-mini",
+    *,
+    tier_models: Mapping[Tier, str] | None = None,
+    **limits: Any,
 ) -> InferenceModel:
     """Open a model whose provider is the scripted server."""
-    return model_named(spec, base_url=server.url, **options)
+    return model_named(
+        spec, base_url=server.url, tier_models=tier_models, limits=ExchangeLimits(**limits)
+    )
 
 
 def ask(model: InferenceModel, asked: Question, *, timeout_s: float = 20.0) -> InferenceOutcome:
