@@ -106,10 +106,10 @@ def one_agent(deployment: Deployment, state: str) -> Record:
 
 
 def test_a_session_goes_from_task_to_task_and_is_recycled_when_idle(
-    new_deployment: NewDeployment, repo: Path, command: str
+    new_deployment: NewDeployment, repo: Path, command: str, client: redis.Redis
 ) -> None:
     deployment = new_deployment(**AGENTS | {"INTERLOCK_AGENTS_MAX": "1"}).full()
-    first = submit(deployment, "one", steps(repo, command, {"write": "a"}, DONE, idle_limit_s=3))
+    first = submit(deployment, "one", steps(repo, command, {"write": "a"}, DONE, idle_limit_s=600))
     reaches(deployment, first, "closed")
     agent = one_agent(deployment, "idle")
 
@@ -117,6 +117,8 @@ def test_a_session_goes_from_task_to_task_and_is_recycled_when_idle(
 
     reaches(deployment, second, "closed")
     assert deployment.client.show(second).data["claim"]["agent"] == agent.id
+    one_agent(deployment, "idle")
+    due(deployment.client.dispatch, client, agent.id, "idle")
     ended = reaches(deployment, agent.id, "dead")
     assert events(deployment, agent.id) == [
         "starting",
