@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -25,7 +24,6 @@ from interlock.kernel.errors import (
     IdTakenError,
     IgnoredError,
     IllegalTransitionError,
-    InvalidIdError,
     MailRefusedError,
     NewerSchemaError,
     OpIdReusedError,
@@ -111,13 +109,10 @@ class Lifecycle:
         `initial_lease` leases its first effect at once.
         """
         machine = self.machine(machine_name)
-        if not countdown and new_id.count("/") != len(machine.id_prefix):
-            raise InvalidIdError(new_id, machine.root_id_form)
-        if machine.id_format and not re.fullmatch(machine.id_format[0], new_id):
-            raise InvalidIdError(new_id, machine.id_format[1])
+        machine.check_id(new_id, is_child=bool(countdown))
         written = codec.encode(payload, "the payload")
         data = machine.initial_data(payload)
-        own = machine.bounds(data) if machine.bounds and not countdown else UNBOUND
+        own = UNBOUND if countdown else machine.bounds(data)
         bounds = own if cap is None else replace(own, cap=cap)
         newborn = Record(
             id=record_id(new_id),
@@ -239,12 +234,13 @@ class Lifecycle:
         shows the record elsewhere is owed with each cost.
         """
         machine = self.machine(record.machine)
-        if draft.deltas and machine.mirror and machine.is_mirrored(record.data):
-            draft = replace(draft, owes=(*draft.owes, machine.mirror))
+        if draft.deltas:
+            mirrors = (owed.effect for owed in machine.mirrored(record.data))
+            draft = replace(draft, owes=(*draft.owes, *mirrors))
         if draft.deltas or draft.owes:
             nameable(op_id)
         countable(draft.deltas)
-        summed(draft.deltas, machine.counters(record.data) if machine.counters else {})
+        summed(draft.deltas, machine.counters(record.data))
         answer = self.store.note(record, draft, op_id=op_id, warrant=warrant, render=self.render)
         match answer.status:
             case "fenced":
@@ -261,12 +257,12 @@ class Lifecycle:
         nameable(op_id)
         record = self.store.load(record_id(of)).record
         machine = self._known(record)
-        if machine.mail_data is None or machine.mail_effect is None:
+        if machine.mail is None:
             raise MailRefusedError(of, f"a {machine.name} has no inbox")
         answer = self.inboxes.post(
             record,
-            machine.mail_data(mail),
-            machine.mail_effect,
+            machine.mail.data(mail),
+            machine.mail.effect,
             read_upto=str(record.data["acknowledged"]),
             op_id=op_id,
             render=self.render,
@@ -333,14 +329,13 @@ class Lifecycle:
             raise
         if why := unauthorised(machine, decision, warrant):
             raise GuardRefusedError(machine.name, record.state, trigger, why)
-        if warrant.kind == "token" and machine.gate:
+        if warrant.kind == "token":
             self._gated(machine, decision, warrant)
         return decision
 
     def _gated(self, machine: Machine, decision: Decision, warrant: Warrant) -> None:
         """Refuse a holder that may not fire this, and keep in the log that it tried."""
         record, trigger = decision.before, decision.trigger
-        assert machine.gate is not None, "asked for"
         why = machine.gate(trigger, record.data, decision.facts)
         if why:
             suffix, token = warrant.words

@@ -13,7 +13,6 @@ from enum import StrEnum, auto
 
 from interlock.kernel.errors import (
     CallError,
-    InvalidIdError,
     KernelError,
     NewerSchemaError,
     StoreError,
@@ -112,11 +111,11 @@ class Restoration:
         stage = machine.stage(record.state)
         if isinstance(stage, Active) or stage.shares(record.data) != NOTHING:
             raise RestoreRefusedError(kept.id, f"it is {record.state}; what is at work cannot be")
-        if stage.waits_for_person(record.data) or machine.bounds:
+        if stage.waits_for_person(record.data) or machine.bookkeeping.bounds:
             raise RestoreRefusedError(kept.id, f"a {machine.name} cannot be, as it is now")
         lock, counted = self._lock(kept.id), sums(kept.lines)
-        said = machine.counters(record.data) if machine.counters else {}
-        if wrong := {name: n for name, n in said.items() if counted.get(name, 0) != n}:
+        in_data = machine.counters(record.data)
+        if wrong := {name: n for name, n in in_data.items() if counted.get(name, 0) != n}:
             raise RestoreRefusedError(kept.id, f"its log does not add up to {wrong}")
         word = self._restores.restore(machine, record, kept.birth, kept.lines, lock, counted)
         if word in WHY_NOT:
@@ -142,10 +141,7 @@ class Restoration:
 def _admit(machine: Machine, kept: Kept) -> None:
     """Refuse what no create would have admitted."""
     record_id(kept.id)
-    if kept.id.count("/") != len(machine.id_prefix):
-        raise InvalidIdError(kept.id, machine.root_id_form)
-    if machine.id_format and not re.fullmatch(machine.id_format[0], kept.id):
-        raise InvalidIdError(kept.id, machine.id_format[1])
+    machine.check_id(kept.id)
     if not DIGEST.fullmatch(kept.birth):
         raise RestoreRefusedError(kept.id, f"{kept.birth!r} is no digest of a birth")
 

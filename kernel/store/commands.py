@@ -142,8 +142,7 @@ def facts_read(machine: Machine, record: Record, trigger: str) -> tuple[RecordId
     """Return the records that deciding this trigger reads: ancestors and declared ones, or none."""
     if not machine.reads(record.state, trigger):
         return ()
-    relied = machine.fact_sources(record) if machine.fact_sources else ()
-    return (*ancestors(record.id), *relied)
+    return (*ancestors(record.id), *machine.fact_sources(record))
 
 
 def entitled(record: Record, warrant: Warrant) -> bool:
@@ -182,7 +181,7 @@ def shares_plan(shares: Shares | None) -> dict[str, Any]:
     """Return what the scripts need to change what a family shares; nothing where none does."""
     if shares is None:
         return {}
-    queues = {"left": shares.left, "entered": shares.line}
+    queues = {"left": shares.left_queue, "entered": shares.entered_queue}
     return {"shares": queues | {"frees": list(shares.frees), "takes": list(shares.takes)}}
 
 
@@ -194,7 +193,7 @@ def bounds_plan(bounds: Bounds) -> dict[str, int]:
 
 def family_log_plan(machine: Machine) -> dict[str, int]:
     """Return what the scripts need to add a commit to the log of its family."""
-    return {"family_log_length": FAMILY_LOG_MIN} if machine.in_family_log else {}
+    return {"family_log_length": FAMILY_LOG_MIN} if machine.bookkeeping.in_family_log else {}
 
 
 def lease_plan(initial_lease: InitialLease | None, owes: Sequence[Owed]) -> dict[str, Any]:

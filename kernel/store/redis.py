@@ -99,7 +99,8 @@ class Store:
         plan |= {"countdown": countdown} if parent else {}
         plan |= bounds_plan(bounds)
         plan |= shares_plan(decision.shares) | lease_plan(initial_lease, decision.owes)
-        plan |= family_log_plan(machine) | ({"needs_parent": True} if machine.needs_parent else {})
+        needs_parent = machine.placement.needs_parent
+        plan |= family_log_plan(machine) | ({"needs_parent": True} if needs_parent else {})
         born = self._event(machine, decision, cause, nonce, data, {})
         owed = effect_messages(record, nonce, decision.owes)
         queues, messages = rendered_messages(owed, render)
@@ -116,8 +117,8 @@ class Store:
         if parent:
             names += [keys.record(parent), keys.members(parent, countdown), keys.children(parent)]
         names += self._shared(decision)
-        names += [keys.record(ancestors(record.id)[-1])] if machine.needs_parent else []
-        names += [keys.family_log(record.id)] if machine.in_family_log else []
+        names += [keys.record(ancestors(record.id)[-1])] if needs_parent else []
+        names += [keys.family_log(record.id)] if machine.bookkeeping.in_family_log else []
         names += queues
         args = [packed(plan), data, born, *messages]
         word, version, at_ms = call(self.client, "create", names, args)
@@ -190,7 +191,8 @@ class Store:
         plan |= family_log_plan(machine)
         event = self._event(machine, decision, cause, op_id, data, deltas)
         args = [packed(plan), data if changed else b"", event, *messages]
-        names += [*([keys.family_log(after.id)] if machine.in_family_log else []), *queues]
+        names += [keys.family_log(after.id)] if machine.bookkeeping.in_family_log else []
+        names += queues
         reply = call(self.client, "commit", names, args)
         word, version, at_ms, paused, advance = (part.decode() for part in reply)
         publish: tuple[EffectMessage, ...] = ()
@@ -300,8 +302,8 @@ class Store:
         shares, of, keys = decision.shares, decision.after.id, self.keys
         if shares is None:
             return []
-        lines = [keys.queue(of, shares.left), keys.queue(of, shares.line), keys.queues(of)]
-        return [keys.holds(of), *lines]
+        left, entered = keys.queue(of, shares.left_queue), keys.queue(of, shares.entered_queue)
+        return [keys.holds(of), left, entered, keys.queues(of)]
 
     def _named(self, machine: Machine, decision: Decision, chain: Sequence[str]) -> list[str]:
         before, after, keys = decision.before, decision.after, self.keys

@@ -44,7 +44,7 @@ def test_a_new_job_is_a_draft_that_is_activated_by_itself_unless_it_is_held() ->
     assert (free.state, free.asks, free.timers) == ("draft", False, {"kickoff": 60_000})
     assert (held.state, held.asks, held.timers) == ("draft", True, {"reminder": 86_400_000})
     assert free.fire("activate").state == "pending"
-    assert (JOB.first_trigger, JOB.id_prefix) == ("activate", ("graph",))
+    assert (JOB.first_trigger, JOB.placement.id_prefix) == ("activate", ("graph",))
 
 
 # --- a draft is configured -------------------------------------------------------------------

@@ -15,7 +15,7 @@ from interlock.kernel.errors import (
     OpIdReusedError,
     UnknownRecordError,
 )
-from interlock.kernel.machines.loops.loop.table import LOOP
+from interlock.kernel.machines.loops.effects import MAIL_CHECK
 from interlock.kernel.store import inboxes
 from interlock.kernel.store.commands import Answer
 from interlock.kernel.store.inboxes import Mail, position
@@ -244,13 +244,12 @@ def test_mail_to_nobody_to_a_record_without_an_inbox_or_of_no_shape_changes_noth
 
 def test_mail_to_what_was_forgotten_meanwhile_is_kept_nowhere(world: World) -> None:
     agent(world)
-    record, drain = world.record(OWL), LOOP.mail_effect
-    assert drain is not None
+    record = world.record(OWL)
     world.client.unlink(world.keys.record(OWL))
     before = world.dump()
 
     answer = world.lifecycle.inboxes.post(
-        record, {"text": "x"}, drain, read_upto="0-0", op_id="p", render=lambda _: None
+        record, {"text": "x"}, MAIL_CHECK, read_upto="0-0", op_id="p", render=lambda _: None
     )
 
     assert answer.status == "missing"

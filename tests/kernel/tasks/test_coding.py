@@ -14,7 +14,12 @@ import pytest
 from interlock.kernel.errors import GuardRefusedError, IllegalTransitionError, InvalidPayloadError
 from interlock.kernel.machine import Decision, Machine
 from interlock.kernel.machines.tasks.agent.table import AGENT
-from interlock.kernel.machines.tasks.task.changes import BACKOFF_S_MAX, CLAIMS_MAX, backoff_ms
+from interlock.kernel.machines.tasks.task.changes import (
+    BACKOFF_S_MAX,
+    CLAIMS_MAX,
+    backoff_ms,
+    child_payload,
+)
 from interlock.kernel.machines.tasks.task.table import TASK
 from interlock.kernel.machines.tasks.turn.table import TURN
 from interlock.kernel.record import Record, RecordId, Version
@@ -265,7 +270,7 @@ def test_only_a_block_on_a_text_asks_a_person() -> None:
     by_text = PureTask().to("claimed", "blocked")
 
     assert (by_task.last.waits, by_text.last.waits) == (False, True)
-    assert [timer.name for timer in by_task.last.timers] == ["look"]
+    assert [timer.name for timer in by_task.last.timers] == ["recheck"]
     assert [timer.name for timer in by_text.last.timers] == ["reminder"]
 
 
@@ -293,9 +298,8 @@ def test_a_task_for_an_agent_needs_a_repository() -> None:
 
 def test_a_subtask_inherits_approval_and_owned_files() -> None:
     whole = PureTask(needs_approval=True, owned_files=["src"]).record.data
-    assert TASK.child_payload is not None
-    part, _ = TASK.child_payload(whole, {"title": "half"})
-    narrower, _ = TASK.child_payload(whole, {"title": "x", "owned_files": ["src/a"]})
+    part, _ = child_payload(whole, {"title": "half"})
+    narrower, _ = child_payload(whole, {"title": "x", "owned_files": ["src/a"]})
 
     assert (part["needs_approval"], part["owned_files"]) == (True, ["src"])
     assert narrower["owned_files"] == ["src/a"]

@@ -29,7 +29,7 @@ def notification(work: Work) -> None:
 
 def fire_loss(work: Work, dependent: Subscriber) -> None:
     """Fire in a waiting record that this record ended without success; note a refusal here."""
-    record, trigger = work.record, work.machine.dependency_lost_trigger
+    record, trigger = work.record, work.machine.lost_trigger
     call = Call(
         cause=Cause(COMPONENT, f"{record.id} is {record.state}"),
         op_id=f"{work.key}:{dependent.id}",

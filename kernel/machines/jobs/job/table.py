@@ -9,7 +9,6 @@ from interlock.kernel.machines.jobs.effects import (
     MANIFEST,
     REVIEWER,
     SCHEDULING,
-    SLOT_RELEASE,
     SUBSCRIPTION,
     WORKER,
 )
@@ -27,6 +26,7 @@ from interlock.kernel.table import (
     rows,
     stay,
 )
+from interlock.kernel.traits import Bookkeeping, Dependencies, Mirror, Placement
 
 DEPENDENCIES = "dependencies"
 SUSPENDABLE = (
@@ -241,11 +241,6 @@ JOB = Machine(
     stages=STAGES,
     transitions=(*PUBLISHED, *OURS),
     initial_data=changes.initial_data,
-    bounds=changes.bounds,
-    host=changes.host,
-    mirror=MANIFEST,
-    is_mirrored=changes.has_manifest,
-    slot_release=SLOT_RELEASE,
     payloads={
         Trigger.CONFIGURE: payloads.JobConfiguration,
         Trigger.ACTIVATE: payloads.JobReason,
@@ -278,8 +273,12 @@ JOB = Machine(
     },
     first_trigger=Trigger.ACTIVATE,
     cancel_triggers=(Trigger.CANCEL,),
-    advance_trigger=Trigger.DEPENDENCIES_MET,
-    dependency_lost_trigger=Trigger.DEPENDENCY_LOST,
-    lasting_countdowns=(DEPENDENCIES,),
-    id_prefix=("graph",),
+    placement=Placement(id_prefix=("graph",), host=changes.host),
+    bookkeeping=Bookkeeping(bounds=changes.bounds),
+    waits_for=Dependencies(
+        countdown=DEPENDENCIES,
+        advance_trigger=Trigger.DEPENDENCIES_MET,
+        lost_trigger=Trigger.DEPENDENCY_LOST,
+    ),
+    mirror=Mirror(MANIFEST, is_owed=changes.has_manifest),
 )

@@ -24,6 +24,7 @@ from interlock.kernel.table import (
     rows,
     stay,
 )
+from interlock.kernel.traits import Bookkeeping, Placement
 
 RECHECK_MS = 3_600_000
 TIMERS = (Timer("recheck", lambda _: RECHECK_MS, effect=CODON_CLEANUP),)
@@ -145,8 +146,6 @@ CODON = Machine(
         Trigger.RUN_ENDED: payloads.CodonRunEnded,
     },
     cancel_triggers=(Trigger.SKIP_REQUESTED,),
-    id_prefix=("workspace", "run"),
-    needs_parent=True,
-    counters=changes.counters,
-    in_family_log=True,
+    placement=Placement(id_prefix=("workspace", "run"), needs_parent=True),
+    bookkeeping=Bookkeeping(counters=changes.counters, in_family_log=True),
 )

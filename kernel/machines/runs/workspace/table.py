@@ -26,6 +26,7 @@ from interlock.kernel.table import (
     rows,
     stay,
 )
+from interlock.kernel.traits import Mail
 
 RECHECK_MS = 3_600_000
 NOTHING_READ = "0-0"
@@ -126,6 +127,5 @@ WORKSPACE = Machine(
     initial_data=initial_data,
     payloads={Trigger.EVENT_READ: WorkspaceEventRead, Trigger.CLOSE: WorkspaceClose},
     ignores={Trigger.CLOSE: "it is closed already"},
-    mail_data=mail_data,
-    mail_effect=EVENTS,
+    mail=Mail(mail_data, EVENTS),
 )

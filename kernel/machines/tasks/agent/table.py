@@ -25,6 +25,7 @@ from interlock.kernel.table import (
     rows,
     stay,
 )
+from interlock.kernel.traits import Placement
 
 
 class State(StrEnum):
@@ -153,5 +154,5 @@ AGENT = Machine(
         Trigger.TASK_ASSIGNED: payloads.AgentTaskAssigned,
     },
     cancel_triggers=(Trigger.ENDED,),
-    id_prefix=("backlog",),
+    placement=Placement(id_prefix=("backlog",)),
 )

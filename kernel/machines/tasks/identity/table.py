@@ -26,6 +26,7 @@ from interlock.kernel.table import (
     reenter,
     rows,
 )
+from interlock.kernel.traits import Placement
 
 UNUSED_MS = 90 * 86_400_000
 Line = Annotated[str, Field(min_length=1, max_length=2_000)]
@@ -193,5 +194,5 @@ IDENTITY = Machine(
         Trigger.RETIRED: IdentityReason,
     },
     cancel_triggers=(Trigger.RETIRED,),
-    id_prefix=("backlog",),
+    placement=Placement(id_prefix=("backlog",)),
 )

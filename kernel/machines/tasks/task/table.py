@@ -28,6 +28,7 @@ from interlock.kernel.table import (
     rows,
     stay,
 )
+from interlock.kernel.traits import Bookkeeping, Children, Facts, Placement
 
 # Why a row is ours.
 APPROVAL = "pending_approval is published outside the table; here a person's act is a row like any"
@@ -188,11 +189,6 @@ TASK = Machine(
     transitions=(*PUBLISHED, *OURS),
     initial_data=changes.initial_data,
     initial_state=changes.initial_state,
-    bounds=changes.bounds,
-    child_payload=changes.child_payload,
-    fact_sources=changes.fact_sources,
-    gate=changes.gate,
-    host=changes.host,
     payloads={
         Trigger.REJECTED: payloads.TaskReason,
         Trigger.CLAIMED: payloads.TaskClaimed,
@@ -219,7 +215,12 @@ TASK = Machine(
         Trigger.STARVED: payloads.TaskReason,
     },
     cancel_triggers=(Trigger.CANCELLED, Trigger.REJECTED),
-    close_trigger=Trigger.CANCELLED,
-    advance_trigger=Trigger.SUBTASKS_ENDED,
-    id_prefix=("backlog",),
+    placement=Placement(id_prefix=("backlog",), host=changes.host),
+    bookkeeping=Bookkeeping(bounds=changes.bounds),
+    waits_for=Children(
+        payload=changes.child_payload,
+        advance_trigger=Trigger.SUBTASKS_ENDED,
+        close_trigger=Trigger.CANCELLED,
+    ),
+    facts=Facts(changes.fact_sources, gate=changes.gate),
 )
