@@ -1,4 +1,4 @@
-"""The writing store: load, create, commit, note, pause, resume, retry. It decides nothing."""
+"""Writes records: the scripts that load, create, commit, note, pause, resume and retry."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ from interlock.kernel.table import UNBOUND, Bounds, Owed
 
 
 class Store:
-    """The scripts that write, over one client. Every call may be repeated with its op-id."""
+    """The scripts that write records, over one client. A call may be repeated with its op-id."""
 
     def __init__(self, client: Client, keys: Keys, limits: Limits) -> None:
         self.client, self.keys, self.limits = client, keys, limits
 
     def load(self, record_id: str, op_id: str = "", reads: Sequence[str] = ()) -> Loaded:
-        """Read a record, what is kept for an op-id, and the records it reads."""
+        """Read a record, the outcome of an op-id, and the records that it reads as facts."""
         keys = [
             self.keys.record(record_id),
             self.keys.counters(record_id),
@@ -78,7 +78,7 @@ class Store:
         bounds: Bounds = UNBOUND,
         initial_lease: InitialLease | None = None,
     ) -> Answer:
-        """Bear a record. `countdown` names the one of its parent that it joins."""
+        """Create a record. `countdown` is the one of its parent that it joins."""
         record, keys = decision.after, self.keys
         data = codec.encode(record.data, "the data", codec.DATA_BYTES_MAX)
         parent = parent_of(record.id) if countdown else None
@@ -101,7 +101,7 @@ class Store:
         plan |= shares_plan(decision.shares) | lease_plan(initial_lease, decision.owes)
         needs_parent = machine.placement.needs_parent
         plan |= family_log_plan(machine) | ({"needs_parent": True} if needs_parent else {})
-        born = self._event(machine, decision, cause, nonce, data, {})
+        event = self._event(machine, decision, cause, nonce, data, {})
         owed = effect_messages(record, nonce, decision.owes)
         queues, messages = rendered_messages(owed, render)
         names = [
@@ -116,11 +116,11 @@ class Store:
         ]
         if parent:
             names += [keys.record(parent), keys.members(parent, countdown), keys.children(parent)]
-        names += self._shared(decision)
+        names += self._shares_keys(decision)
         names += [keys.record(ancestors(record.id)[-1])] if needs_parent else []
         names += [keys.family_log(record.id)] if machine.bookkeeping.in_family_log else []
         names += queues
-        args = [packed(plan), data, born, *messages]
+        args = [packed(plan), data, event, *messages]
         word, version, at_ms = call(self.client, "create", names, args)
         if word == b"held":
             return Answer("held", detail=version.decode())
@@ -144,7 +144,7 @@ class Store:
         render: Render,
         initial_lease: InitialLease | None = None,
     ) -> Answer:
-        """Commit a decision, or nothing. `initial_lease` leases the entered state's effect."""
+        """Commit a decision, or nothing. `initial_lease` leases the effect of the entered state."""
         before, after, keys = decision.before, decision.after, self.keys
         nonce = codec.nonce_of(op_id)
         data = codec.encode(after.data, "the data", codec.DATA_BYTES_MAX)
@@ -153,13 +153,14 @@ class Store:
         counted = self._counted(before, nonce) if leaves else None
         owed = effect_messages(after, nonce, decision.owes)
         chain = keys.chain(after.id)
-        names = self._named(machine, decision, chain)
+        names = self._commit_keys(machine, decision, chain)
         messages_due = owed
         if counted:
-            parent, begun, message = counted
-            names += [keys.record(parent), keys.members(parent, begun), keys.tally(parent, begun)]
+            parent, countdown, message = counted
+            names.append(keys.record(parent))
+            names += [keys.members(parent, countdown), keys.tally(parent, countdown)]
             messages_due = (*owed, message)
-        names += self._shared(decision)
+        names += self._shares_keys(decision)
         queues, messages = rendered_messages(messages_due, render)
         plan = {
             "id": after.id,
@@ -205,7 +206,7 @@ class Store:
     def note(
         self, record: Record, draft: NoteDraft, *, op_id: str, warrant: Warrant, render: Render
     ) -> Answer:
-        """Write a line that changes no state. Without an op-id a repeat writes it twice."""
+        """Write a note into a record's log. Without an op-id a repeat writes it twice."""
         keys, partition = self.keys, partition_of(record.id)
         nonce = codec.nonce_of(op_id)
         owes = tuple(Owed(effect, Kind.TRANSITION) for effect in draft.owes)
@@ -247,7 +248,7 @@ class Store:
         return Answer(word, int(version), owed=publish)
 
     def flag(self, name: str, record: Record, *, op_id: str, cause: Cause) -> Answer:
-        """Run pause, resume or retry: acts of a person that leave the version alone."""
+        """Pause, resume or retry a record, as a person asked. Its version stays the same."""
         keys, partition = self.keys, partition_of(record.id)
         detail = codec.encode({"actor": cause.actor, "reason": cause.reason}, "the note")
         names = [
@@ -268,7 +269,7 @@ class Store:
     def leave_countdown(
         self, parent: Subscriber, member: str, outcome: str, render: Render
     ) -> Answer:
-        """Take a member that has ended out of a countdown, whatever partition it is in itself."""
+        """Take a member that has ended out of a countdown. It may be in any partition."""
         keys, countdown = self.keys, parent.countdown
         nonce = codec.nonce_of(f"depart:{member}")
         message = advance_message(parent.id, parent.machine, countdown, nonce, parent.priority)
@@ -298,14 +299,15 @@ class Store:
         message = advance_message(parent, record.machine, record.counted, nonce, record.priority)
         return parent, record.counted, message
 
-    def _shared(self, decision: Decision) -> list[str]:
-        shares, of, keys = decision.shares, decision.after.id, self.keys
+    def _shares_keys(self, decision: Decision) -> list[str]:
+        shares, record_id, keys = decision.shares, decision.after.id, self.keys
         if shares is None:
             return []
-        left, entered = keys.queue(of, shares.left_queue), keys.queue(of, shares.entered_queue)
-        return [keys.holds(of), left, entered, keys.queues(of)]
+        left = keys.queue(record_id, shares.left_queue)
+        entered = keys.queue(record_id, shares.entered_queue)
+        return [keys.holds(record_id), left, entered, keys.queues(record_id)]
 
-    def _named(self, machine: Machine, decision: Decision, chain: Sequence[str]) -> list[str]:
+    def _commit_keys(self, machine: Machine, decision: Decision, chain: Sequence[str]) -> list[str]:
         before, after, keys = decision.before, decision.after, self.keys
         partition = partition_of(after.id)
         countdown = next((o.countdown for o in decision.owes if o.kind is Kind.SPAWN), "none")
@@ -334,13 +336,13 @@ class Store:
         data: bytes,
         deltas: Mapping[str, int],
     ) -> bytes:
-        born = decision.trigger == "created"
+        creates = decision.trigger == "created"
         return codec.event_bytes(
             Event(
                 record_id=decision.after.id,
                 version=decision.after.version,
                 trigger=decision.trigger,
-                source="" if born else decision.before.state,
+                source="" if creates else decision.before.state,
                 target=decision.after.state,
                 payload=decision.payload,
                 cause=cause,

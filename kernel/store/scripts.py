@@ -1,4 +1,4 @@
-"""The Lua scripts, put together from their files and called by name. It repeats no call."""
+"""The Lua scripts: put together from their files, and called by name."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from interlock.kernel.errors import (
 from interlock.kernel.store.connections import ConnectionCache
 
 Client = Redis | RedisCluster
-# A cluster's own trouble is no RedisError.
+# The errors of a cluster are no RedisErrors.
 FAULTS = (exceptions.RedisError, exceptions.RedisClusterException)
 _USE = "--@use"
 
@@ -52,8 +52,8 @@ def sha_of(name: str) -> str:
     return hashlib.sha1(source_of(name).encode()).hexdigest()  # noqa: S324 - the server's own name for it
 
 
-# A line goes with its client.
-_LINES: WeakKeyDictionary[Redis, ConnectionCache] = WeakKeyDictionary()
+# A cache is dropped together with its client.
+_CACHES: WeakKeyDictionary[Redis, ConnectionCache] = WeakKeyDictionary()
 
 
 def call(client: Client, name: str, keys: list[str], args: list[Any]) -> Any:
@@ -70,11 +70,11 @@ def call(client: Client, name: str, keys: list[str], args: list[Any]) -> Any:
 def _run(client: Client, *words: Any) -> Any:
     if isinstance(client, RedisCluster):
         return client.evalsha(*words)
-    line = _LINES.get(client)
-    if line is None:
-        line = _LINES.setdefault(client, ConnectionCache(client.connection_pool))
+    connections = _CACHES.get(client)
+    if connections is None:
+        connections = _CACHES.setdefault(client, ConnectionCache(client.connection_pool))
     try:
-        return line.exchange("EVALSHA", *words)
+        return connections.exchange("EVALSHA", *words)
     except (exceptions.ConnectionError, exceptions.TimeoutError):
         return client.evalsha(*words)
 

@@ -98,7 +98,7 @@ class World:
         self.leases = Leases(client, self.keys, LIMITS)
         self.indexes = Indexes(client, self.keys, LIMITS)
         self.views = Views(client, self.keys)
-        self.tells, self.slots = Subscriptions(client, self.keys), Slots(client, self.keys)
+        self.subscriptions, self.slots = Subscriptions(client, self.keys), Slots(client, self.keys)
         self._ops = 0
 
     @property
@@ -294,7 +294,7 @@ class World:
         raise AssertionError(f"{trigger} was accepted")
 
     def due(self, look: DueTimer) -> Warrant:
-        return Warrant.due(look.name, look.due_at, look.born)
+        return Warrant.due(look.name, look.due_at, look.set_at_version)
 
     def spend(self, name: str) -> None:
         """Use up an effect's attempts, and let a sweep find out."""

@@ -117,12 +117,16 @@ def test_a_sweeps_timer_fires_once_and_only_when_it_is_due(world: World) -> None
     world.at("asking")
     timer = world.timer("expiry")
     assert timer is not None
-    warrant = Warrant.due("expiry", timer.due_at, timer.born)
+    warrant = Warrant.due("expiry", timer.due_at, timer.set_at_version)
     assert world.fails("expire", warrant) == "FencedError"
     world.later(EXPIRY_MS)
 
     look = world.take_timers()["expiry"]
-    assert (look.status, look.due_at, look.born) == ("due", timer.due_at, timer.born)
+    assert (look.status, look.due_at, look.set_at_version) == (
+        "due",
+        timer.due_at,
+        timer.set_at_version,
+    )
     assert world.fire("r", "expire", warrant=warrant).version == 4
 
 
@@ -134,10 +138,13 @@ def test_a_timer_of_a_state_that_was_left_and_entered_again_is_another(world: Wo
     world.fire("r", "done")
     again = world.timer("expiry")
     assert again is not None
-    assert (again.due_at, again.born) == (timer.due_at, 5)
+    assert (again.due_at, again.set_at_version) == (timer.due_at, 5)
     world.later(EXPIRY_MS)
 
-    assert world.fails("expire", Warrant.due("expiry", timer.due_at, timer.born)) == "FencedError"
+    assert (
+        world.fails("expire", Warrant.due("expiry", timer.due_at, timer.set_at_version))
+        == "FencedError"
+    )
     assert world.record().state == "asking"
 
 
@@ -148,15 +155,15 @@ def test_a_timer_that_was_set_anew_fires_no_more_at_its_old_time(world: World) -
     world.note(kind="progress", timers=(("stall", 1_000, 0),))
     moved = world.timer("stall")
     assert moved is not None
-    assert (moved.due_at, moved.born) == (world.now + 1_000, timer.born)
+    assert (moved.due_at, moved.set_at_version) == (world.now + 1_000, timer.set_at_version)
     world.note(kind="progress", timers=(("stall", 3_000, 0),))
     world.later(3_000)
 
-    old = Warrant.due("stall", moved.due_at, moved.born)
+    old = Warrant.due("stall", moved.due_at, moved.set_at_version)
     assert world.fails("fail", old) == "FencedError"
     latest = world.timer("stall")
     assert latest is not None
-    fresh = Warrant.due("stall", latest.due_at, latest.born)
+    fresh = Warrant.due("stall", latest.due_at, latest.set_at_version)
     assert world.fire("r", "fail", warrant=fresh).version == 3
 
 

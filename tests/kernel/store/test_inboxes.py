@@ -66,10 +66,10 @@ def test_mail_is_read_in_the_order_in_which_it_came_from_any_place_on(world: Wor
 
     assert [one.id for one in found] == ids
     assert ids == sorted(ids, key=position)
-    assert [one.said["text"] for one in found] == [f"letter {n}" for n in range(5)]
+    assert [one.fields["text"] for one in found] == [f"letter {n}" for n in range(5)]
     assert [one.id for one in inbox(world, ids[2])] == ids[3:]
     assert [one.id for one in world.lifecycle.inboxes.latest(OWL, 2)] == ids[:2:-1]
-    assert found[0].said["kind"] == "message"
+    assert found[0].fields["kind"] == "message"
     assert found[0].at_ms > 0
 
 
@@ -153,7 +153,7 @@ def test_letters_are_found_by_their_ids(world: World) -> None:
 
     found = world.lifecycle.inboxes.some(OWL, [ids[2], "1-1", ids[0]])
 
-    assert [one.said["text"] for one in found] == ["2", "0"]
+    assert [one.fields["text"] for one in found] == ["2", "0"]
     assert world.lifecycle.inboxes.some(OWL, []) == []
 
 
@@ -264,7 +264,7 @@ def test_letters_that_come_side_by_side_are_all_there(world: World) -> None:
     found = world.lifecycle.inboxes.after(OWL, "0-0", 1_000)
 
     assert {one.id for one in found} == set(posted)
-    assert sorted(int(one.said["text"]) for one in found) == list(range(200))
+    assert sorted(int(one.fields["text"]) for one in found) == list(range(200))
     assert drains(world) == ["owed"]
 
 

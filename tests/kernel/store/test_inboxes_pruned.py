@@ -21,7 +21,7 @@ def pruned(world: World, of: str = OWL, *, last: bool) -> str:
 
 
 def texts(world: World) -> list[str]:
-    return [one.said["text"] for one in inbox(world)]
+    return [one.fields["text"] for one in inbox(world)]
 
 
 def left(world: World) -> list[str]:

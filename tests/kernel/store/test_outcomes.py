@@ -167,7 +167,7 @@ def test_an_external_loop_leaves_and_enters(world: World) -> None:
 
     assert after.proposal != before.proposal
     assert sorted(entry.state for entry in after.entries) == ["draining", "owed"]
-    assert after.timers[0].born == 3
+    assert after.timers[0].set_at_version == 3
     assert after.timers[0].due_at == before.timers[0].due_at + 1_000
     assert world.renew(lease) is Order.STOP
 
@@ -181,7 +181,7 @@ def test_carrying_ends_the_old_timers_and_starts_the_new(world: World) -> None:
 
     assert before is not None
     assert after is not None
-    assert (after.born, after.due_at) == (3, before.due_at + 1_000)
+    assert (after.set_at_version, after.due_at) == (3, before.due_at + 1_000)
 
 
 def test_a_transitions_effect_is_owed_whatever_happens_next(world: World) -> None:

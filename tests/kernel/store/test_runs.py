@@ -121,7 +121,7 @@ def test_an_id_says_where_it_belongs(world: World, machine: str, wrong: tuple[st
 def test_a_codon_is_held_from_its_birth_and_never_published(world: World) -> None:
     workspace(world)
     run(world)
-    with pytest.raises(HeldError, match="whoever takes it holds its step"):
+    with pytest.raises(HeldError, match="its step needs a holder from the start"):
         world.create(CODON, {"codon_id": "clean"}, machine="codon")
     codon(world)
     entry = world.entry("step", CODON)

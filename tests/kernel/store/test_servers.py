@@ -96,13 +96,13 @@ def told_life(world: World) -> None:
         world.claim("register", of="g/a"),
         Subscriber.of(world.record("g/a"), "needs:2"),
     )
-    assert world.tells.join(counting, ["h/b", "h/z"])
-    assert world.tells.register("h/z", counting) == MISSING
-    assert world.tells.register("h/b", counting) == ""
+    assert world.subscriptions.join(counting, ["h/b", "h/z"])
+    assert world.subscriptions.subscribe("h/z", counting) == MISSING
+    assert world.subscriptions.subscribe("h/b", counting) == ""
     world.settle(spawn)
     world.fire("h/b", "cancel")
-    assert world.tells.register("h/b", counting) == "canceled"
-    assert list(world.tells.dependents("h/b")) == [counting]
+    assert world.subscriptions.subscribe("h/b", counting) == "canceled"
+    assert list(world.subscriptions.subscribers("h/b")) == [counting]
     for member, outcome in (("h/z", MISSING), ("h/b", "canceled")):
         world.lifecycle.store.leave_countdown(counting, member, outcome, world.lifecycle.render)
     assert world.views.tally("g/a", "needs:2") == {MISSING: 1, "canceled": 1}
@@ -173,5 +173,5 @@ def test_a_whole_life_on_the_servers_own_clock(world: World, text: Text) -> None
     assert timer is not None
     assert 0 < timer.due_at - world.views.now_ms() <= 60_000
     assert lease.token_number >= lease.record.created_ms * 1_000
-    stale = Warrant.due("expiry", timer.due_at, timer.born)
+    stale = Warrant.due("expiry", timer.due_at, timer.set_at_version)
     assert world.fails("expire", stale) == "FencedError"

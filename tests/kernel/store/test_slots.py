@@ -187,9 +187,9 @@ def test_who_is_given_a_slot_is_rung_once_and_again_while_it_is_not_heard(world:
     assert world.slots.release(NAME, "g/a", 1) == ("g/b",)
     assert world.slots.release(NAME, "", 1) == ()
     world.later(UNHEARD_MS - 1)
-    assert world.slots.acquire(NAME, every["c"], 1).rings == ()
+    assert world.slots.acquire(NAME, every["c"], 1).to_wake == ()
     world.later(1)
-    assert world.slots.acquire(NAME, every["c"], 1).rings == ("g/b",)
+    assert world.slots.acquire(NAME, every["c"], 1).to_wake == ("g/b",)
     assert world.slots.release(NAME, "", 1) == (), "it was rung just now"
     world.later(UNHEARD_MS)
     assert world.slots.release(NAME, "", 1) == ("g/b",)
@@ -204,7 +204,7 @@ def test_who_takes_a_slot_itself_need_not_be_rung(world: World) -> None:
     every = nodes(world, "ab")
 
     for record in every.values():
-        assert world.slots.acquire(NAME, record, 2).rings == ()
+        assert world.slots.acquire(NAME, record, 2).to_wake == ()
     world.later(UNHEARD_MS)
     assert world.slots.release(NAME, "", 2) == ()
 
@@ -215,7 +215,7 @@ def test_whoever_asks_hears_of_others_that_were_given_a_slot(world: World) -> No
     occupy(world, every["b"])
 
     answer = world.slots.acquire(NAME, every["c"], 2)
-    assert (answer.held, answer.rings) == (False, ("g/b",))
+    assert (answer.held, answer.to_wake) == (False, ("g/b",))
 
 
 def test_an_unheard_slot_can_be_given_back_by_who_is_rung(world: World) -> None:
@@ -258,7 +258,7 @@ def test_sixteen_that_race_for_three_slots_are_never_more_than_three(world: Worl
         for _ in range(rounds):
             while True:
                 answer = world.slots.acquire(NAME, record, limit)
-                ring(answer.rings)
+                ring(answer.to_wake)
                 if answer.held:
                     break
                 assert bells[record.id].wait(30), "nobody ever rang"

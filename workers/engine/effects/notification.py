@@ -20,7 +20,7 @@ def notification(work: Work) -> None:
     record = work.record
     stage = work.machine.stage(record.state)
     is_loss = not (isinstance(stage, Terminal) and stage.is_success)
-    for dependent in work.dispatch.subscriptions.dependents(record.id):
+    for dependent in work.dispatch.subscriptions.subscribers(record.id):
         work.raise_if_stopped()
         if is_loss:
             fire_loss(work, dependent)
