@@ -33,13 +33,13 @@ def unauthorised(machine: Machine, decision: Decision, warrant: Warrant) -> str:
     """
     match warrant.kind:
         case "token":
-            names = {e.name for e in decision.before.entries if e.suffix == warrant.words[0]}
+            names = {e.name for e in decision.before.entries if e.suffix == warrant.proof[0]}
         case "lapsed" | "exhausted":
             names = {ORPHANS}
         case "due":
             names = {STALLS}
         case "component":
-            names = {warrant.words[0]}
+            names = {warrant.proof[0]}
         case _:
             # A cascade that closes children holds a lease of their parent, and none of theirs.
             closes = decision.trigger == machine.close_trigger

@@ -342,7 +342,7 @@ class Lifecycle:
         record, trigger = decision.before, decision.trigger
         why = machine.gate(trigger, record.data, decision.facts)
         if why:
-            suffix, token = warrant.words
+            suffix, token = warrant.proof
             draft = NoteDraft("refused", {"effect": suffix, "trigger": trigger, "why": why})
             self.note(record, draft, op_id=f"{token}:{trigger}/refused")
             raise GuardRefusedError(machine.name, record.state, trigger, why)
@@ -372,8 +372,8 @@ class Lifecycle:
         return Fired(record.version, record, answer.status == "replayed", ignored=why)
 
     def _check_proposal(self, record: Record, warrant: Warrant) -> None:
-        if warrant.kind == "person" and warrant.words[0] != str(record.entered):
-            seen = f"{record.id}:{warrant.words[0]}"
+        if warrant.kind == "person" and warrant.proof[0] != str(record.entered):
+            seen = f"{record.id}:{warrant.proof[0]}"
             waits = self._known(record).stage(record.state).waits_for_person(record.data)
             raise StaleDecisionError(seen, record.proposal if waits else None)
 

@@ -89,9 +89,9 @@ def counts(pairs: Pairs) -> dict[str, int]:
 
 
 def entry_of(suffix: str, line: str) -> Entry:
-    """Parse an effect's entry; the order of words is that of lua/part/entry.lua."""
-    words = ["" if word == "-" else word for word in line.split(" ")]
-    name, kind, state, token, holder, countdown = words[:6]
+    """Parse an effect's entry; the order of values is that of lua/part/entry.lua."""
+    values = ["" if value == "-" else value for value in line.split(" ")]
+    name, kind, state, token, holder, countdown = values[:6]
     (
         attempts,
         attempts_max,
@@ -109,7 +109,7 @@ def entry_of(suffix: str, line: str) -> Entry:
         _grace_ms,
         _fires_exhausted,
         exclusive,
-    ) = words[6:]
+    ) = values[6:]
     return Entry(
         suffix=suffix,
         name=name,
@@ -129,7 +129,7 @@ def entry_of(suffix: str, line: str) -> Entry:
 
 
 def timer_of(name: str, line: str) -> TimerEntry:
-    """Parse a timer of a record; the order of words is that of lua/part/timer.lua."""
+    """Parse a timer of a record; the order of values is that of lua/part/timer.lua."""
     due_at, version, left, fired = line.split(" ")
     left_ms = None if left == "-" else int(left)
     return TimerEntry(name, int(due_at), int(version), left_ms, int(fired))

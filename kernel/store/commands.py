@@ -52,7 +52,7 @@ class Warrant:
     """What entitles its holder to a commit; see "What a script promises" in kernel/README.md."""
 
     kind: str = "none"
-    words: tuple[str, ...] = ()
+    proof: tuple[str, ...] = ()
 
     @classmethod
     def token(cls, suffix: str, token: str) -> Warrant:
@@ -149,14 +149,14 @@ def entitled(record: Record, warrant: Warrant) -> bool:
     """Whether a warrant is good in a record as it was read. The commit script tests it again."""
     match warrant.kind:
         case "token" | "lapsed" | "exhausted":
-            entry = next((e for e in record.entries if e.suffix == warrant.words[0]), None)
+            entry = next((e for e in record.entries if e.suffix == warrant.proof[0]), None)
             return entry is not None and _holds(entry, warrant)
         case "due":
             named = {timer.name: timer for timer in record.timers}
-            timer = named.get(warrant.words[0])
-            return timer is not None and _set(timer) == warrant.words[1:]
+            timer = named.get(warrant.proof[0])
+            return timer is not None and _set(timer) == warrant.proof[1:]
         case "person":
-            return warrant.words[0] == str(record.entered)
+            return warrant.proof[0] == str(record.entered)
         case _:
             return True
 
@@ -169,11 +169,11 @@ def _holds(entry: Entry, warrant: Warrant) -> bool:
     match warrant.kind:
         case "token":
             live = entry.state in ("leased", "lapsed", "quarantined")
-            return live and entry.token == warrant.words[1]
+            return live and entry.token == warrant.proof[1]
         case "lapsed":
-            return entry.state == "lapsed" and entry.token == warrant.words[1]
+            return entry.state == "lapsed" and entry.token == warrant.proof[1]
         case _:
-            return entry.state in ("owed", "lapsed") and str(entry.attempts) == warrant.words[1]
+            return entry.state in ("owed", "lapsed") and str(entry.attempts) == warrant.proof[1]
 
 
 def packed(plan: Mapping[str, Any]) -> str:

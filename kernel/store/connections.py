@@ -24,9 +24,9 @@ class ConnectionCache:
         self.pool = pool
         self._idle: list[Any] = []
 
-    def exchange(self, *words: Any) -> Any:
+    def exchange(self, *arguments: Any) -> Any:
         """Send one command and return its reply. Raises what redis-py raises."""
-        command = hiredis.pack_command(words)
+        command = hiredis.pack_command(arguments)
         connection = self._take()
         in_step = False
         try:

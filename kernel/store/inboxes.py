@@ -93,8 +93,8 @@ class Inboxes:
         ]
         about = {name: mail[name] for name in ("sender", "kind", "urgent") if name in mail}
         args = [packed(plan), written, codec.encode(about, "the note"), *messages]
-        word, detail, owed = (part.decode() for part in call(self.client, "post", names, args))
-        return Answer(word, 0, owed=(message,) if owed and not messages else (), detail=detail)
+        status, detail, owed = (part.decode() for part in call(self.client, "post", names, args))
+        return Answer(status, 0, owed=(message,) if owed and not messages else (), detail=detail)
 
     def after(self, record_id: str, cursor: str, limit: int) -> list[Mail]:
         """Return the messages after an id, the oldest first; '0-0' is before all."""

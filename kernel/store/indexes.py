@@ -191,8 +191,8 @@ class Indexes:
             *(keys.tally(record.id, countdown) for countdown in countdowns),
         ]
         args = [record.id, age_ms, self.limits.tombstone_ms, "1" if last else ""]
-        word: bytes = call(self.client, "prune", names, args)[0]
-        return word.decode()
+        status: bytes = call(self.client, "prune", names, args)[0]
+        return status.decode()
 
     def _shared(self, record: Record) -> tuple[str, ...]:
         """Return the keys that a record shares with the others of its family."""

@@ -78,9 +78,9 @@ class Leases:
         record_id, suffix = split_key(key)
         names = [*self._lease_keys(record_id), *self.keys.chain(record_id)]
         args = [record_id, suffix, nonce, sanitized(holder), effect.lease_ms, schema, effect.name]
-        word, token, attempt, pairs, counters = call(self.client, "claim", names, args)
-        if word != b"granted":
-            return Refused(word.decode(), token.decode())
+        status, token, attempt, pairs, counters = call(self.client, "claim", names, args)
+        if status != b"granted":
+            return Refused(status.decode(), token.decode())
         record = codec.record_of(record_id, pairs, counters)
         return _lease(key, suffix, effect, token.decode(), int(attempt), record)
 
@@ -93,8 +93,8 @@ class Leases:
         record_id, suffix = split_key(key)
         names = [*self._lease_keys(record_id), self.keys.counters(record_id)]
         args = [record_id, suffix, token, nonce, sanitized(holder), effect.lease_ms]
-        word, new_token, attempt, pairs, counters = call(self.client, "adopt", names, args)
-        if word != b"adopted":
+        status, new_token, attempt, pairs, counters = call(self.client, "adopt", names, args)
+        if status != b"adopted":
             raise FencedError(record_id, "token")
         record = codec.record_of(record_id, pairs, counters)
         return _lease(key, suffix, effect, new_token.decode(), int(attempt), record)
@@ -110,10 +110,10 @@ class Leases:
         record_id = lease.record.id
         names = [self.keys.record(record_id), *self.keys.chain(record_id)]
         args = [lease.suffix, lease.token, estimate_micro]
-        word: bytes = call(self.client, "reserve", names, args)[0]
-        if word == b"lost":
+        status: bytes = call(self.client, "reserve", names, args)[0]
+        if status == b"lost":
             raise FencedError(record_id, "token")
-        return word == b"reserved"
+        return status == b"reserved"
 
     def renew(self, held: Mapping[str, tuple[str, int, int]]) -> dict[str, tuple[Order, int]]:
         """Renew leases, with one call for each partition.
@@ -192,8 +192,8 @@ class Leases:
             *([pushed[0]] if pushed else []),
         ]
         args = [json.dumps(plan), *([pushed[1]] if pushed else [])]
-        word, advance = (part.decode() for part in call(self.client, "settle", names, args))
-        return Answer(word, owed=(message,) if advance and not pushed else ())
+        status, advance = (part.decode() for part in call(self.client, "settle", names, args))
+        return Answer(status, owed=(message,) if advance and not pushed else ())
 
     def release(self, lease: Lease, *, delay_ms: int = 0, counted: bool) -> str:
         """Give an effect back. Returns the new state of its entry, gone, or lost."""
@@ -209,8 +209,8 @@ class Leases:
         flag = "1" if counted else "0"
         releases_max = self.limits.releases_max
         args = [record_id, lease.suffix, lease.token, delay_ms, flag, releases_max]
-        word: bytes = call(self.client, "release", names, args)[0]
-        return word.decode()
+        status: bytes = call(self.client, "release", names, args)[0]
+        return status.decode()
 
 
 def _lease(

@@ -55,8 +55,8 @@ class Store:
             self.keys.ops(record_id),
             *map(self.keys.record, reads),
         ]
-        word, known, record, counters, read = call(self.client, "load", keys, [op_id])
-        if word == b"missing":
+        status, known, record, counters, read = call(self.client, "load", keys, [op_id])
+        if status == b"missing":
             raise UnknownRecordError(record_id)
         facts = {
             other: {"version": int(row[0]), "state": row[1].decode(), "data": json.loads(row[2])}
@@ -121,15 +121,15 @@ class Store:
         names += [keys.family_log(record.id)] if machine.bookkeeping.in_family_log else []
         names += queues
         args = [packed(plan), data, event, *messages]
-        word, version, at_ms = call(self.client, "create", names, args)
-        if word == b"held":
+        status, version, at_ms = call(self.client, "create", names, args)
+        if status == b"held":
             return Answer("held", detail=version.decode())
         publish = (
             ()
-            if messages or word != b"created"
+            if messages or status != b"created"
             else without_leased(owed, decision.owes, initial_lease)
         )
-        return Answer(word.decode(), int(version), int(at_ms), publish)
+        return Answer(status.decode(), int(version), int(at_ms), publish)
 
     def commit(
         self,
@@ -166,7 +166,7 @@ class Store:
             "id": after.id,
             "op_id": op_id,
             "digest": digest,
-            "warrant": [warrant.kind, *warrant.words],
+            "warrant": [warrant.kind, *warrant.proof],
             "version": str(before.version),
             "mode": str(decision.mode),
             "state": after.state,
@@ -195,13 +195,13 @@ class Store:
         names += [keys.family_log(after.id)] if machine.bookkeeping.in_family_log else []
         names += queues
         reply = call(self.client, "commit", names, args)
-        word, version, at_ms, paused, advance = (part.decode() for part in reply)
+        status, version, at_ms, paused, advance = (part.decode() for part in reply)
         publish: tuple[EffectMessage, ...] = ()
-        if word == "committed" and not messages:
+        if status == "committed" and not messages:
             publish = () if paused else without_leased(owed, decision.owes, initial_lease)
             publish += (counted[2],) if counted and advance else ()
-        detail = "" if word == "committed" else advance
-        return Answer(word, int(version), int(at_ms), publish, detail)
+        detail = "" if status == "committed" else advance
+        return Answer(status, int(version), int(at_ms), publish, detail)
 
     def note(
         self, record: Record, draft: NoteDraft, *, op_id: str, warrant: Warrant, render: Render
@@ -217,7 +217,7 @@ class Store:
             "id": record.id,
             "op_id": op_id,
             "digest": codec.digest(draft.kind, written),
-            "warrant": [warrant.kind, *warrant.words],
+            "warrant": [warrant.kind, *warrant.proof],
             "kind": draft.kind,
             "nonce": nonce,
             "chain_length": len(chain),
@@ -241,11 +241,11 @@ class Store:
         owed = effect_messages(record, nonce, owes)
         queues, messages = rendered_messages(owed, render)
         reply = call(self.client, "note", names + queues, [packed(plan), written, *messages])
-        word, version, _ = (part.decode() for part in reply)
-        if word == "missing":
+        status, version, _ = (part.decode() for part in reply)
+        if status == "missing":
             raise UnknownRecordError(record.id)
-        publish = () if messages or word != "noted" else owed
-        return Answer(word, int(version), owed=publish)
+        publish = () if messages or status != "noted" else owed
+        return Answer(status, int(version), owed=publish)
 
     def flag(self, name: str, record: Record, *, op_id: str, cause: Cause) -> Answer:
         """Pause, resume or retry a record, as a person asked. Its version stays the same."""
@@ -261,10 +261,10 @@ class Store:
             keys.waits(partition),
         ]
         args = [record.id, op_id, codec.digest(name), detail, self.limits.op_window_ms]
-        word, *owed = (part.decode() for part in call(self.client, name, names, args))
+        status, *owed = (part.decode() for part in call(self.client, name, names, args))
         pairs = zip(owed[::2], owed[1::2], strict=True)
         messages = tuple(self._message(record, suffix, effect) for suffix, effect in pairs)
-        return Answer(word, owed=messages)
+        return Answer(status, owed=messages)
 
     def leave_countdown(
         self, parent: Subscriber, member: str, outcome: str, render: Render

@@ -36,11 +36,11 @@ class Repairs:
         counters = [{name: str(n) for name, n in each.items()} for each in sums.values()]
         plan = packed({"position": position, "sums": counters})
         args = [plan, codec.encode(why, "the note")]
-        word: bytes = call(self.client, "recount", names, args)[0]
-        return word.decode()
+        status: bytes = call(self.client, "recount", names, args)[0]
+        return status.decode()
 
     def free(self, root: str, name: str, holder: str) -> str:
         """Free a name whose holder does not exist, or has ended. Returns freed, moved or lives."""
         names = [self.keys.holds(root), self.keys.record(holder)]
-        word: bytes = call(self.client, "free_hold", names, [name, holder])[0]
-        return word.decode()
+        status: bytes = call(self.client, "free_hold", names, [name, holder])[0]
+        return status.decode()

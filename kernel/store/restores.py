@@ -86,20 +86,20 @@ class Restores:
         ]
         data = codec.encode(record.data, "the data", codec.DATA_BYTES_MAX)
         args = [packed(plan), data, *(part for line in lines for part in _arguments(line))]
-        word: bytes = call(self.client, "restore", names, args)[0]
-        return word.decode()
+        status: bytes = call(self.client, "restore", names, args)[0]
+        return status.decode()
 
     def restore_family_log(self, root: str, commits: Sequence[Commit], lock: Lock) -> str:
         """Write commits into a family's log, the oldest first. Returns restored or closed."""
         names = [self.keys.family_log(root), self.keys.holds(root)]
-        word = b"restored"
+        status = b"restored"
         for start in range(0, len(commits), PAGE):
             rows = [part for commit in commits[start : start + PAGE] for part in commit]
             args = [lock.name, lock.holder, *rows]
-            word = call(self.client, "restore_family_log", names, args)[0]
-            if word != b"restored":
+            status = call(self.client, "restore_family_log", names, args)[0]
+            if status != b"restored":
                 break
-        return word.decode()
+        return status.decode()
 
 
 def _read_upto(machine: Machine, record: Record) -> str:

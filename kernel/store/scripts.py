@@ -67,23 +67,23 @@ def call(client: Client, name: str, keys: list[str], args: list[Any]) -> Any:
         raise store_error(refusal) from refusal
 
 
-def _run(client: Client, *words: Any) -> Any:
+def _run(client: Client, *arguments: Any) -> Any:
     if isinstance(client, RedisCluster):
-        return client.evalsha(*words)
+        return client.evalsha(*arguments)
     connections = _CACHES.get(client)
     if connections is None:
         connections = _CACHES.setdefault(client, ConnectionCache(client.connection_pool))
     try:
-        return connections.exchange("EVALSHA", *words)
+        return connections.exchange("EVALSHA", *arguments)
     except (exceptions.ConnectionError, exceptions.TimeoutError):
-        return client.evalsha(*words)
+        return client.evalsha(*arguments)
 
 
-def read(client: Client, *words: Any) -> Any:
+def read(client: Client, *arguments: Any) -> Any:
     """Run one reading command. Raises a StoreError."""
     run: Any = client.execute_command  # redis-py leaves it untyped
     try:
-        return run(*words)
+        return run(*arguments)
     except FAULTS as refusal:
         raise store_error(refusal) from refusal
 
@@ -93,8 +93,8 @@ def read_all(client: Client, commands: Sequence[Sequence[Any]]) -> list[Any]:
     if not commands:
         return []
     pipeline: Any = client.pipeline(transaction=False)
-    for words in commands:
-        pipeline.execute_command(*words)
+    for command in commands:
+        pipeline.execute_command(*command)
     try:
         replies: list[Any] = pipeline.execute()
     except FAULTS as refusal:

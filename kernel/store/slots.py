@@ -30,8 +30,8 @@ class Slots:
         """Take a slot, or enter the queue for one. A `limit` of 0 is none."""
         score = record.priority * PRIORITY_SCALE + record.created_ms
         names = [self.keys.slots(name), self.keys.slots_queue(name)]
-        word, *given = call(self.client, "acquire_slot", names, [record.id, limit, score])
-        return Occupied(word == b"held", tuple(RecordId(one.decode()) for one in given))
+        status, *given = call(self.client, "acquire_slot", names, [record.id, limit, score])
+        return Occupied(status == b"held", tuple(RecordId(one.decode()) for one in given))
 
     def release(self, name: str, record_id: str, limit: int) -> tuple[RecordId, ...]:
         """Give back a record's slot, or its place in the queue, and give free slots to the next.

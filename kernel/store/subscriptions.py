@@ -40,10 +40,10 @@ class Subscriptions:
         Returns MISSING where the record does not exist.
         """
         names = [self.keys.record(target), self.keys.subscribers(target)]
-        word, state = call(self.client, "subscribe", names, [_line(subscriber)])
-        if word == b"missing":
+        status, state = call(self.client, "subscribe", names, [_line(subscriber)])
+        if status == b"missing":
             return MISSING
-        return str(state.decode()) if word == b"ended" else ""
+        return str(state.decode()) if status == b"ended" else ""
 
     def join(self, subscriber: Subscriber, members: Sequence[str]) -> bool:
         """Count records in the subscriber's countdown. Returns False where that is closed."""

@@ -131,8 +131,8 @@ class Views:
     ) -> list[RecordId]:
         """Return records of one partition in a state, the longest there first, or last."""
         key = self.keys.state_index_of(partition, machine.name, state)
-        word = "ZREVRANGE" if newest else "ZRANGE"
-        return [RecordId(one.decode()) for one in read(self.client, word, key, 0, limit - 1)]
+        name = "ZREVRANGE" if newest else "ZRANGE"
+        return [RecordId(one.decode()) for one in read(self.client, name, key, 0, limit - 1)]
 
     def scan_state(
         self, machine: Machine, state: str, partition: int, page: int
@@ -199,11 +199,11 @@ class Views:
         self, limits: Mapping[StateKey, int], *, newest: bool = False
     ) -> dict[StateKey, list[RecordInState]]:
         """Return records of each state up to its limit, the longest there first."""
-        word = "ZREVRANGE" if newest else "ZRANGE"
+        name = "ZREVRANGE" if newest else "ZRANGE"
         found = read_all(
             self.client,
             [
-                (word, self._state_index(key), 0, limit - 1, "WITHSCORES")
+                (name, self._state_index(key), 0, limit - 1, "WITHSCORES")
                 for key, limit in limits.items()
             ],
         )
@@ -240,8 +240,8 @@ class Views:
         """
         key, last, limit = self._state_index(state_key), (since_ms, ""), PAGE
         while True:
-            words = ("ZRANGE", key, last[0], "+inf", "BYSCORE", "LIMIT", 0, limit, "WITHSCORES")
-            rows = [(at, one) for one, at in _pairs(read(self.client, *words))]
+            command = ("ZRANGE", key, last[0], "+inf", "BYSCORE", "LIMIT", 0, limit, "WITHSCORES")
+            rows = [(at, one) for one, at in _pairs(read(self.client, *command))]
             fresh = [row for row in rows if row > last]
             for at, one in fresh:
                 yield RecordInState(RecordId(one), state_key.machine, state_key.state, at)

@@ -266,8 +266,6 @@ def test_every_active_state_can_be_left_when_its_parent_closes(name: str) -> Non
     assert stay == (by_itself.get(name, []) if machine.close_trigger else live)
 
 
-# --- the kernel's own files ------------------------------------------------------------------
-
 KERNEL = Path(__file__).parents[2] / "kernel"
 SHARED = {effect.name for effect in (RESOLUTION, SPAWN, CASCADE, NOTIFICATION)}
 FIELDS = {"abort"}  # also a field of payloads
@@ -283,9 +281,6 @@ def test_no_file_beside_the_machines_names_a_machine_or_its_effect(path: Path) -
 
     assert not names & texts
     assert not any("kernel.machines" in str(module) for module in modules)
-
-
-# --- defective tables ------------------------------------------------------------------------
 
 
 def broken(

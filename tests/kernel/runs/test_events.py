@@ -108,9 +108,6 @@ def problems(data: Any) -> tuple[str, ...]:
     return refused.value.problems
 
 
-# --- in and out ------------------------------------------------------------------------------
-
-
 def test_the_types_are_the_thirteen_of_the_page() -> None:
     names = [kind.model_fields["type"].default for kind in get_args(RunEvent)]
 
@@ -271,8 +268,6 @@ def test_the_missing_fields_of_a_transition_are_listed_in_order(state: str) -> N
     assert missing(State(state), dict.fromkeys(must, " ")) == must
     assert missing(State(state), dict.fromkeys(must, 0)) == [], "zero is a value"
 
-
-# --- who produces which ----------------------------------------------------------------------
 
 PRODUCERS: Mapping[str, set[tuple[str, str]]] = {
     "RunStarted": {("run", "created")},

@@ -193,9 +193,6 @@ def test_a_holders_name_cannot_break_the_entry(world: World) -> None:
     assert world.notes()[-1].detail["attempt"] == 1
 
 
-# --- renew ---------------------------------------------------------------------------------
-
-
 def test_renewing_prolongs_the_lease_and_says_go(world: World) -> None:
     world.at("working")
     lease = world.claim()
@@ -272,9 +269,6 @@ def test_a_new_holder_hears_what_nobody_acknowledged(world: World) -> None:
 
     assert lease.interrupts == 1
     assert world.renew(lease) is Order.INTERRUPT
-
-
-# --- release -------------------------------------------------------------------------------
 
 
 def test_an_uncounted_release_gives_the_attempt_back_but_not_for_ever(world: World) -> None:

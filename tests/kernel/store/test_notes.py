@@ -122,9 +122,6 @@ def test_a_log_that_was_tampered_with_does_not_fold(world: World) -> None:
             fold(LIFE, broken)
 
 
-# --- prune ---------------------------------------------------------------------------------
-
-
 def pruned(world: World, of: str = "r", age_ms: int = 0) -> str:
     return world.indexes.prune(world.record(of), ["children:2"], age_ms=age_ms)
 

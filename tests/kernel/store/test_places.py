@@ -15,9 +15,6 @@ def adopted(world: World, lease: Lease, nonce: str = "k") -> Lease:
     return world.leases.adopt(lease.key, BUILD, lease.token, nonce=nonce, holder="keeper")
 
 
-# --- exclusive -----------------------------------------------------------------------------
-
-
 def test_a_lost_holder_of_a_place_keeps_it_until_it_is_surely_gone(world: World) -> None:
     world.at("building")
     lease = world.claim("build")
@@ -191,9 +188,6 @@ def test_a_place_that_is_freed_under_pause_wakes_nobody(world: World) -> None:
     assert world.score(key) is None
     world.flag("resume")
     assert world.score(key) == world.now
-
-
-# --- adopt ---------------------------------------------------------------------------------
 
 
 def test_an_adopted_lease_goes_on_under_a_new_token_and_no_new_attempt(world: World) -> None:

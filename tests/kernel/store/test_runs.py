@@ -39,9 +39,6 @@ def closed(world: World, of: str = DATA) -> None:
     world.fire(of, "close", {"reason": "done with it"})
 
 
-# --- within ----------------------------------------------------------------------------------
-
-
 def test_no_codon_is_born_in_a_run_that_has_ended(world: World) -> None:
     workspace(world)
     for number, end in enumerate((complete, fail), start=1):
@@ -173,9 +170,6 @@ def test_no_codon_is_born_after_its_runs_end_whatever_the_race(world: World) -> 
             )
 
 
-# --- one at a time ---------------------------------------------------------------------------
-
-
 def test_one_run_at_a_time_is_at_work_in_a_workspace(world: World) -> None:
     workspace(world)
     run(world)
@@ -227,9 +221,6 @@ def test_of_runs_that_begin_side_by_side_one_begins(world: World) -> None:
         assert all(isinstance(one, HeldError) for one in met if one)
         (winner,) = world.views.holds(DATA).values()
         fail(world, winner)
-
-
-# --- what is left ----------------------------------------------------------------------------
 
 
 def left(world: World) -> list[str]:

@@ -42,9 +42,6 @@ def occupy(world: World, record: Record, limit: int = 1) -> bool:
     return world.slots.acquire(NAME, record, limit).held
 
 
-# --- holding and waiting ---------------------------------------------------------------------
-
-
 def test_as_many_hold_a_slot_as_there_are_and_the_others_stand_in_line(world: World) -> None:
     every = nodes(world, "abcd")
     held = {name: occupy(world, record, 2) for name, record in every.items()}
@@ -106,9 +103,6 @@ def test_slots_of_one_name_are_not_those_of_another(world: World) -> None:
     assert (holders(world), holders(world, "queue-slow")) == (["g/a"], ["g/b"])
 
 
-# --- giving back -----------------------------------------------------------------------------
-
-
 def test_who_has_nothing_gives_nothing_back(world: World) -> None:
     every = nodes(world, "abc")
     occupy(world, every["a"])
@@ -151,9 +145,6 @@ def test_names_that_nobody_uses_leave_nothing_behind(world: World) -> None:
     assert not [key for key in world.dump() if b"slots" in key]
 
 
-# --- other limits ----------------------------------------------------------------------------
-
-
 def test_a_raised_limit_is_handed_out_without_anybody_leaving(world: World) -> None:
     every = nodes(world, "abcd")
     for record in every.values():
@@ -175,9 +166,6 @@ def test_a_lowered_limit_takes_nothing_away_and_hands_out_nothing(world: World) 
     assert world.slots.release(NAME, "g/a", 1) == ()
     assert world.slots.release(NAME, "g/b", 1) == ()
     assert world.slots.release(NAME, "g/c", 1) == ("g/d",)
-
-
-# --- ringing ---------------------------------------------------------------------------------
 
 
 def test_who_is_given_a_slot_is_rung_once_and_again_while_it_is_not_heard(world: World) -> None:
@@ -237,9 +225,6 @@ def test_so_many_are_rung_at_a_time(world: World) -> None:
 
     assert (len(first), len(second)) == (RINGS_MAX, 29)
     assert len({*first, *second}) == RINGS_MAX + 29
-
-
-# --- racing ----------------------------------------------------------------------------------
 
 
 def test_sixteen_that_race_for_three_slots_are_never_more_than_three(world: World) -> None:

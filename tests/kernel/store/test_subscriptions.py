@@ -59,9 +59,6 @@ def tell(world: World, target: str = TARGET) -> list[Subscriber]:
     return told
 
 
-# --- register --------------------------------------------------------------------------------
-
-
 def test_who_registers_before_the_end_is_kept_until_after_it(world: World) -> None:
     one, _ = counting(world, "h/w")
     node(world)
@@ -123,9 +120,6 @@ def test_there_may_be_more_dependents_than_fit_on_a_page(world: World) -> None:
     assert set(world.subscriptions.subscribers(TARGET)) == many
 
 
-# --- join ------------------------------------------------------------------------------------
-
-
 def test_who_joins_is_counted_while_the_sentinel_is_in(world: World) -> None:
     one, spawn = counting(world, "h/w")
     assert world.subscriptions.join(one, ["g/a", "g/b"])
@@ -178,8 +172,6 @@ def test_a_countdown_goes_on_while_its_record_is_elsewhere(world: World) -> None
     world.fire("h/w", "met", {"tally": tally(world, one)}, warrant=token(lease))
     assert world.record("h/w").state == "aside"
 
-
-# --- both ways at once -----------------------------------------------------------------------
 
 ORDERS = [
     tuple(("asks" if n in asking else "ends") for n in range(4))
@@ -272,9 +264,6 @@ def test_five_hundred_ends_in_other_partitions_advance_once(world: World) -> Non
     assert world.record("h/w").data["met"]
 
 
-# --- depart ----------------------------------------------------------------------------------
-
-
 def test_a_repeated_departure_and_one_of_a_stranger_change_nothing(world: World) -> None:
     one, spawn = counting(world, "h/w")
     world.subscriptions.join(one, [TARGET])
@@ -364,9 +353,6 @@ def test_whoever_is_lost_while_it_registers_is_followed_by_another(world: World)
 
     assert len(world.settle(second).owed) == 1
     assert world.state_of("cascade", "h/w") == "owed"
-
-
-# --- the end ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("paused", [False, True])

@@ -85,9 +85,6 @@ SAMPLES: dict[str, dict[str, Any]] = {
 }
 
 
-# --- the published tables ----------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("machine", [TASK, AGENT], ids=["task", "agent"])
 def test_the_published_edges_are_all_there_and_ours_are_marked(machine: Machine) -> None:
     kept = golden(machine.name)
@@ -121,9 +118,6 @@ def test_the_turn_is_the_published_one_row_by_row() -> None:
     assert [row for row in TURN.transitions if not row.by] == []
 
 
-# --- ways through ------------------------------------------------------------------------------
-
-
 def test_a_task_is_claimed_worked_on_verified_merged_and_closed() -> None:
     task = PureTask().to("claimed", "started")
     assert (task.state, task.last.mode) == ("in_progress", Mode.CARRY)
@@ -146,9 +140,6 @@ def test_verified_work_waits_for_approval_where_that_was_asked_for() -> None:
     assert task.state == "pending_approval"
 
     assert (task.to("approved").state, task.owed) == ("done", ["merge", "resolution"])
-
-
-# --- claims ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -205,9 +196,6 @@ def test_a_claim_holds_the_owned_files_until_the_work_is_done() -> None:
     assert kept is None
     assert freed is not None
     assert freed.frees == ("src/a.py",)
-
-
-# --- failures ----------------------------------------------------------------------------------
 
 
 def test_a_failed_task_is_retried_after_doubling_waits_and_then_asks_a_person() -> None:

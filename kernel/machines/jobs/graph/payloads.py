@@ -1,4 +1,4 @@
-"""What a graph is created from and what each of its triggers carries."""
+"""The payloads of a graph: for its creation, and for each of its triggers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a job is created from and what each of its triggers carries. Nothing is decided here."""
+"""The payloads of a job: for its creation, and for each of its triggers."""
 
 from __future__ import annotations
 

@@ -57,15 +57,17 @@ AT_WORK = (State.RUNNING, State.REVIEWING)
 # Why a row is ours.
 CONFIG = "the page says in words that a draft is configured; its matrix has no such row"
 MET = "the page names DEPENDENCIES_MET as a way into PENDING and gives no row"
-LOST = "the page leaves open what becomes of those that depend on a canceled job"
-PLACE = "why it does not start yet is told, not guessed"
-BY_HAND = "the page runs one command at a time; a step and a run until the next gate are told"
+LOST = "the page does not say what happens to jobs that depend on a canceled job"
+PLACE = "it reports why it does not start yet"
+BY_HAND = (
+    "the page runs one command at a time; here a person asks for a step, or a run to the next gate"
+)
 PHASES = "its manifest has phases, its matrix none; they follow each other while it runs"
 STUCK = "a worker that cannot go on asks for a person; the page has only its completion"
 RETRY = "a worker or reviewer may ask to be tried again; bounded, then a person is asked"
-GIVEN_UP = "what is lost again and again is given to a person"
+GIVEN_UP = "a job that is lost again and again is given to a person"
 LIMITED = "its limits stop it before it uses more, and a person is asked"
-ASIDE = "every active state can be suspended, and the page's matrix forgets this one"
+ASIDE = "the page says that every active state can be suspended; its matrix has no row for this one"
 FORCE = "the page names FORCE_SUCCESS and no state; a steward, with a reason, from any but a draft"
 BACK = "its command line can go back to an earlier phase; nothing may be at work meanwhile"
 

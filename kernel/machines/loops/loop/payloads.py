@@ -1,4 +1,4 @@
-"""What a long-lived agent is created from, what each trigger carries, and what a mail is."""
+"""The payloads of a long-lived agent: for its creation, its triggers and its mail."""
 
 from __future__ import annotations
 

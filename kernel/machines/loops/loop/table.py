@@ -31,8 +31,8 @@ OPERATOR = by(PERSON, PRODUCER)
 
 # Why a row is ours.
 LIMITED = "the page has no time limit here; a step that hangs is tried again before it is fatal"
-MOVED = "nobody took it up, twice: its machine may be gone, and another makes a worktree"
-AWAITED = "a launch that nobody took up is no error of a session: all workers may be away"
+MOVED = "no worker took it up, twice: its computer may be gone, and another makes a worktree"
+AWAITED = "a launch that no worker took up is no error of a session: all workers may be away"
 PARKED = "a provider's limit is no error; only where the agent says so"
 
 # fmt: off

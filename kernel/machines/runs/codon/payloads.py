@@ -1,4 +1,4 @@
-"""What a codon is created from and what each of its triggers carries; money is in micro-dollars."""
+"""The payloads of a codon: for its creation, and for its triggers. Money is in micro-dollars."""
 
 from __future__ import annotations
 

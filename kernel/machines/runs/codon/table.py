@@ -66,7 +66,7 @@ HOLDER = by(STEP, EVENTS)
 
 # Why a row is ours.
 AN_EVENT = "the page's event: it changes what is known of the codon, and no state"
-ASKED = "a person asks; who is at work ends it, and takes a checkpoint before"
+ASKED = "a person asks; the supervisor takes a checkpoint and ends the codon"
 GONE = "its supervisor is lost: no other process knows how it ended"
 CLOSED = "its run has ended, and nothing of it goes on"
 

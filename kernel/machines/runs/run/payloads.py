@@ -1,4 +1,4 @@
-"""What a run is created from and what each of its triggers carries; money is in micro-dollars."""
+"""The payloads of a run: for its creation, and for its triggers. Money is in micro-dollars."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an agent is created from and what each of its triggers carries."""
+"""The payloads of an agent: for its creation, and for each of its triggers."""
 
 from __future__ import annotations
 

@@ -32,13 +32,13 @@ from interlock.kernel.traits import Bookkeeping, Children, Facts, Placement
 
 # Why a row is ours.
 APPROVAL = "pending_approval is published outside the table; here a person's act is a row like any"
-SERIAL = "one merge at a time into a target branch: whoever is at it holds its name"
-TWO_STEPS = "what was verified is merged by an effect of its own"
+SERIAL = "one merge at a time into a target branch: the task that merges holds its name"
+TWO_STEPS = "verified work is merged by an effect of its own"
 MIXED = "published as an escalation of its time limit; a mix of ends is known before the limit"
-NO_MORE_TRIES = "what would be tried again by itself can be ended, also with its parent"
+NO_MORE_TRIES = "a task that would be tried again by itself can be ended, also with its parent"
 STAGE = "a whole stage is failed at once only where that was asked for; the page has no such edge"
 OWN_CHILDREN = "an agent that has earned it may end parts of its own; the page names no such act"
-STARVED = "what waits for something that can never come is shown to a person"
+STARVED = "a task that waits for something that can never come is shown to a person"
 NO_MORE_CRASHES = "a task whose agents are lost again and again is given to a person"
 NO_MORE_CLAIMS = "a task that is claimed again and again and never started is given to a person"
 

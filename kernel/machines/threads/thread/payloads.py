@@ -1,4 +1,4 @@
-"""What a thread is created from and what each of its triggers carries. Nothing is decided here."""
+"""The payloads of a thread: for its creation, and for each of its triggers."""
 
 from __future__ import annotations
 
