@@ -261,12 +261,12 @@ class Lifecycle:
         check_op_id(op_id)
         record = self.store.load(record_id(target)).record
         machine = self._known(record)
-        if machine.mail is None:
+        if machine.inbox is None:
             raise MailRefusedError(target, f"a {machine.name} has no inbox")
         answer = self.inboxes.post(
             record,
-            machine.mail.data(mail),
-            machine.mail.effect,
+            machine.inbox.data(mail),
+            machine.inbox.effect,
             read_upto=str(record.data["acknowledged"]),
             op_id=op_id,
             render=self.render,

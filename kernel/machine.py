@@ -43,11 +43,11 @@ from interlock.kernel.table import (
 from interlock.kernel.traits import (
     Bookkeeping,
     Children,
-    Dependencies,
     Facts,
-    Mail,
+    FamilyInbox,
     Mirror,
     Placement,
+    Prerequisites,
 )
 
 Shared = tuple[str, frozenset[str]]  # the queue a record waits in ('' is none), the names it holds
@@ -109,9 +109,9 @@ class Machine:
 
     placement: Placement = field(default_factory=Placement)
     bookkeeping: Bookkeeping = field(default_factory=Bookkeeping)
-    waits_for: Children | Dependencies | None = None
+    waits_for: Children | Prerequisites | None = None
     facts: Facts | None = None
-    mail: Mail | None = None
+    inbox: FamilyInbox | None = None
     mirror: Mirror | None = None
 
     def __post_init__(self) -> None:
@@ -155,7 +155,7 @@ class Machine:
     def effects(self) -> Mapping[str, Effect]:
         """Every effect that this machine may owe, by name."""
         found = [self.mirror.effect if self.mirror else None]
-        found += [self.mail.effect if self.mail else None]
+        found += [self.inbox.effect if self.inbox else None]
         # The commit that empties a countdown owes its record a cascade, whatever the table says.
         found += [CASCADE if self.waits_for else None]
         found += [row.effect for row in self.transitions]
@@ -176,11 +176,11 @@ class Machine:
     @property
     def lost_trigger(self) -> str:
         """The trigger that is fired when a dependency has ended without success, or ''."""
-        return self.waits_for.lost_trigger if isinstance(self.waits_for, Dependencies) else ""
+        return self.waits_for.lost_trigger if isinstance(self.waits_for, Prerequisites) else ""
 
     def is_lasting(self, countdown: str) -> bool:
         """Whether a countdown goes on when its record changes its state."""
-        return isinstance(self.waits_for, Dependencies) and countdown == self.waits_for.countdown
+        return isinstance(self.waits_for, Prerequisites) and countdown == self.waits_for.countdown
 
     def bounds(self, data: Data) -> Bounds:
         """Return what the family of a root with this data may use."""

@@ -99,7 +99,7 @@ class Owed:
 
 
 @dataclass(frozen=True, slots=True)
-class Slot:
+class HeldSlot:
     """One of a limited number of slots, which a record may have in a stage."""
 
     is_held: Callable[[Data], bool]
@@ -116,7 +116,7 @@ class Stage:
     queue: Callable[[Data], str] | None = None  # where it waits to be claimed, by priority and age
     holds: Callable[[Data], tuple[str, ...]] | None = None  # names no other of its family may hold
     counts_as_ended: Callable[[Data], bool] | None = None  # for the countdown of its parent
-    slot: Slot | None = None
+    slot: HeldSlot | None = None
 
     def waits_for_person(self, data: Data) -> bool:
         """Whether a person's decision is what moves a record on from here."""

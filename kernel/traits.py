@@ -53,8 +53,8 @@ class Children:
 
 
 @dataclass(frozen=True, slots=True)
-class Dependencies:
-    """A record of the machine depends on others, and waits until they have ended."""
+class Prerequisites:
+    """A record of the machine depends on other records, and waits until they have ended."""
 
     countdown: str  # counts them; no change of the state stops it
     advance_trigger: str  # fired when the last dependency has ended
@@ -66,12 +66,12 @@ class Facts:
     """Decisions about a record read other records: its ancestors, and those that are named here."""
 
     sources: Callable[[Record], tuple[RecordId, ...]]
-    gate: Callable[[str, Data, Data], str]  # why, by the facts, a token may not fire a trigger
+    gate: Callable[[str, Data, Data], str]  # why an effect may not fire a trigger, by the facts
 
 
 @dataclass(frozen=True, slots=True)
-class Mail:
-    """The families of the machine have an inbox."""
+class FamilyInbox:
+    """The families of the machine have an inbox, to which messages are posted."""
 
     data: Callable[[Data], Data]  # checks a message
     effect: Effect  # owed by a message that was posted

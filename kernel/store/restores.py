@@ -104,7 +104,7 @@ class Restores:
 
 def _read_upto(machine: Machine, record: Record) -> str:
     """Return the position up to which a record's inbox was read, or ''."""
-    has_inbox = machine.mail and not machine.placement.id_prefix
+    has_inbox = machine.inbox and not machine.placement.id_prefix
     read = str(record.data.get("acknowledged", "")) if has_inbox else ""
     return read if POSITION.fullmatch(read) and read != "0-0" else ""
 

@@ -37,7 +37,7 @@ from interlock.kernel.table import (
     Transition,
     Waiting,
 )
-from interlock.kernel.traits import Children, Dependencies
+from interlock.kernel.traits import Children, Prerequisites
 from tests.kernel.samples import SAMPLES
 from tests.kernel.store.tables import LIFE, ROWS, STAGES, STALL, S, T
 
@@ -250,7 +250,7 @@ def test_the_fields_of_a_machine_fit_together(name: str) -> None:
 
     assert machine.bookkeeping.bounds or not any(row.bounds for row in machine.transitions)
     assert any(stage.notification for stage in ends) is bool(machine.lost_trigger)
-    if isinstance(machine.waits_for, Dependencies):
+    if isinstance(machine.waits_for, Prerequisites):
         assert machine.waits_for.countdown in {row.spawns for row in machine.transitions}
         machine.admit(machine.lost_trigger, {"dependency": "g/a", "state": "canceled"})
 
@@ -398,8 +398,8 @@ NAMES_TRIGGERS: dict[str, Any] = {
     "cancel": {"cancel_triggers": (T.CANCEL, "vanish")},
     "ignored": {"ignores": {"vanish": "it is gone"}},
     "payload": {"payloads": {"vanish": Shape}},
-    "advance": {"waits_for": Dependencies("needs", "vanish", T.FAIL)},
-    "lost": {"waits_for": Dependencies("needs", T.CHILDREN_DONE, "vanish")},
+    "advance": {"waits_for": Prerequisites("needs", "vanish", T.FAIL)},
+    "lost": {"waits_for": Prerequisites("needs", T.CHILDREN_DONE, "vanish")},
     "close": {"waits_for": Children(child_payload, T.CHILDREN_DONE, "vanish")},
 }
 

@@ -231,9 +231,9 @@ def test_a_wrong_value_is_named_by_its_place(
 
 
 def test_an_inbox_accepts_only_events_with_a_sender() -> None:
-    assert WORKSPACE.mail is not None
+    assert WORKSPACE.inbox is not None
     posted = event("CostsUpdated")
-    assert WORKSPACE.mail.data({"sender": "tool", "event": posted}) == {
+    assert WORKSPACE.inbox.data({"sender": "tool", "event": posted}) == {
         "sender": "tool",
         "event": published_form(run_event(posted)),
     }
@@ -244,7 +244,7 @@ def test_an_inbox_accepts_only_events_with_a_sender() -> None:
         ({"sender": "tool", "event": posted, "surprise": 1}, "surprise: Extra inputs"),
     ):
         with pytest.raises(InvalidPayloadError, match=why):
-            WORKSPACE.mail.data(wrong)
+            WORKSPACE.inbox.data(wrong)
 
 
 def test_an_event_is_not_read_twice() -> None:

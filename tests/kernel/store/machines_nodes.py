@@ -15,14 +15,14 @@ from interlock.kernel.table import (
     Ask,
     Bounds,
     Data,
+    HeldSlot,
     Mode,
-    Slot,
     Terminal,
     Timer,
     Transition,
     Waiting,
 )
-from interlock.kernel.traits import Bookkeeping, Dependencies, Mirror, Placement
+from interlock.kernel.traits import Bookkeeping, Mirror, Placement, Prerequisites
 from tests.kernel.store.tables import GRACE_MS, LEASE_MS
 
 REGISTER = Effect("register", lease_ms=LEASE_MS, grace_ms=GRACE_MS, attempts_max=2)
@@ -84,7 +84,7 @@ def bounds(data: Data) -> Bounds:
     return Bounds(data.get("cap"), data.get("runs"))
 
 
-SLOT = Slot(kept, release=FREE)
+SLOT = HeldSlot(kept, release=FREE)
 RECHECK = Timer("recheck", lambda _: 600_000)
 STAGES = (
     Waiting(S.OPEN, (RECHECK,), asks=lambda _: False),
@@ -127,7 +127,7 @@ NODE = Machine(
     payloads=dict.fromkeys((T.CONFIGURE, T.MET, T.SLOT, T.BEGIN, T.POKE), Given),
     placement=Placement(id_prefix=("graph",)),
     bookkeeping=Bookkeeping(bounds=bounds),
-    waits_for=Dependencies("needs", advance_trigger=T.MET, lost_trigger=T.CANCEL),
+    waits_for=Prerequisites("needs", advance_trigger=T.MET, lost_trigger=T.CANCEL),
     mirror=Mirror(SHOW, is_owed=lambda data: bool(data.get("shown"))),
 )
 # The parent of nodes: its bounds are those of its whole family.

@@ -26,7 +26,7 @@ from interlock.kernel.table import (
     rows,
     stay,
 )
-from interlock.kernel.traits import Bookkeeping, Dependencies, Mirror, Placement
+from interlock.kernel.traits import Bookkeeping, Mirror, Placement, Prerequisites
 
 DEPENDENCIES = "dependencies"
 SUSPENDABLE = (
@@ -277,7 +277,7 @@ JOB = Machine(
     cancel_triggers=(Trigger.CANCEL,),
     placement=Placement(id_prefix=("graph",), host=changes.host),
     bookkeeping=Bookkeeping(bounds=changes.bounds),
-    waits_for=Dependencies(
+    waits_for=Prerequisites(
         countdown=DEPENDENCIES,
         advance_trigger=Trigger.DEPENDENCIES_MET,
         lost_trigger=Trigger.DEPENDENCY_LOST,

@@ -23,7 +23,7 @@ from interlock.kernel.table import (
     reenter,
     rows,
 )
-from interlock.kernel.traits import IdFormat, Mail, Placement
+from interlock.kernel.traits import FamilyInbox, IdFormat, Placement
 
 SET_UP = (State.INITIALIZING, State.BUILDING_PROMPT)
 SET_UP_DONE = tuple(state for state in LIVE if state not in SET_UP)
@@ -160,5 +160,5 @@ LOOP = Machine(
         ),
         host=lambda data: str(data.get("host") or ""),
     ),
-    mail=Mail(changes.mail_data, MAIL_CHECK),
+    inbox=FamilyInbox(changes.mail_data, MAIL_CHECK),
 )

@@ -26,7 +26,7 @@ from interlock.kernel.table import (
     rows,
     stay,
 )
-from interlock.kernel.traits import Mail
+from interlock.kernel.traits import FamilyInbox
 
 RECHECK_MS = 3_600_000
 NOTHING_READ = "0-0"
@@ -127,5 +127,5 @@ WORKSPACE = Machine(
     initial_data=initial_data,
     payloads={Trigger.EVENT_READ: WorkspaceEventRead, Trigger.CLOSE: WorkspaceClose},
     ignores={Trigger.CLOSE: "it is closed already"},
-    mail=Mail(mail_data, EVENTS),
+    inbox=FamilyInbox(mail_data, EVENTS),
 )
