@@ -121,8 +121,8 @@ def test_a_sweeps_timer_fires_once_and_only_when_it_is_due(world: World) -> None
     assert world.fails("expire", warrant) == "FencedError"
     world.later(EXPIRY_MS)
 
-    look = world.take_timers()["expiry"]
-    assert (look.status, look.due_at, look.set_at_version) == (
+    polled = world.poll_timers()["expiry"]
+    assert (polled.status, polled.due_at, polled.set_at_version) == (
         "due",
         timer.due_at,
         timer.set_at_version,
@@ -179,7 +179,7 @@ def test_leaving_ends_every_timer(world: World) -> None:
     world.fire("r", "approve")
     world.later(10 * EXPIRY_MS)
 
-    assert world.take_timers() == {}
+    assert world.poll_timers() == {}
 
 
 def test_a_timer_that_is_due_and_not_answered_is_looked_at_less_and_less(world: World) -> None:
@@ -187,8 +187,8 @@ def test_a_timer_that_is_due_and_not_answered_is_looked_at_less_and_less(world: 
     world.later(5_000)
     waits = []
     for _ in range(7):
-        assert world.take_timers()["kickoff"].status == "due"
-        assert world.take_timers() == {}
+        assert world.poll_timers()["kickoff"].status == "due"
+        assert world.poll_timers() == {}
         waited = 0
         while not world.indexes.due_timers(world.partition(), 10):
             world.later(100)
@@ -236,11 +236,11 @@ def test_a_lapsed_warrant_holds_only_while_marked_and_under_that_token(world: Wo
     warrant = Warrant.lapsed(lease.suffix, lease.token)
     world.later(LEASE_MS)
     assert world.fails("fail", warrant) == "FencedError"
-    world.take()
+    world.poll()
     world.renew(lease)
     assert world.fails("fail", warrant) == "FencedError"
     world.later(LEASE_MS)
-    world.take()
+    world.poll()
     assert world.fails("fail", Warrant.lapsed(lease.suffix, "1-x")) == "FencedError"
 
     assert world.fire("r", "fail", warrant=warrant).version == 3
@@ -261,7 +261,7 @@ def test_an_exhausted_warrant_counts_the_attempts(world: World) -> None:
 
 def test_facts_are_kept_in_the_event_and_compared_at_the_commit(world: World) -> None:
     world.split()
-    world.bear("r", "a")
+    world.create_child("r", "a")
     world.fire("r/a", "begin")
     stale = world.lifecycle.facts(world.record("r/a"), ["r"])
     machine = world.lifecycle.machine("life")
@@ -276,7 +276,7 @@ def test_facts_are_kept_in_the_event_and_compared_at_the_commit(world: World) ->
 
 def test_facts_of_ancestors_decide(world: World) -> None:
     world.at("grouping", payload={"policy": "strict"})
-    world.bear("r", "a")
+    world.create_child("r", "a")
     world.fire("r/a", "begin")
 
     with pytest.raises(GuardRefusedError):

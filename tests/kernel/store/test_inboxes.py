@@ -1,4 +1,4 @@
-"""Inboxes: mail comes in order, once a call, and owes one look; nobody writes to what has ended."""
+"""Inboxes: mail is in order, once for each call, and owes one effect; ended records get none."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_a_thousand_letters_are_one_look_until_somebody_looks(world: World) -> N
     lease = world.claim("mail_check", of=OWL)
     late = post(world, "while it was looked at")
 
-    assert drains(world) == ["leased", "owed"], "who looks may have looked already"
+    assert drains(world) == ["leased", "owed"], "a sweep may have polled it already"
     assert len(late.owed) == 1
     world.settle(lease)
     assert drains(world) == ["owed"]

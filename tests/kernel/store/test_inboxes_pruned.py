@@ -25,7 +25,7 @@ def texts(world: World) -> list[str]:
 
 
 def left(world: World) -> list[str]:
-    """Return the names of all keys, without what tells one test from another."""
+    """Return the names of all keys, without the parts that differ from test to test."""
     return sorted(key.decode().rpartition("}:")[2] for key in world.dump())
 
 

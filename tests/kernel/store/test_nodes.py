@@ -1,4 +1,4 @@
-"""What a table may declare beyond its rows: bounds that a row changes, a mirror, slots, tells."""
+"""What a machine has beside its rows: bounds that a row changes, a mirror, slots, subscriptions."""
 
 from __future__ import annotations
 

@@ -70,10 +70,10 @@ def test_an_effect_owed_by_a_note_is_owed_once(world: World) -> None:
     world.at("asking")
     world.settle(world.claim("notify"))
     world.later(20_000)
-    look = world.take_timers()["reminder"]
+    polled = world.poll_timers()["reminder"]
     for _ in range(2):
-        op = f"due:{look.due_at}"
-        world.lifecycle.remind(world.record(), "reminder", world.due(look), look.fired, op)
+        op = f"due:{polled.due_at}"
+        world.lifecycle.remind(world.record(), "reminder", world.due(polled), polled.fired, op)
 
     assert world.state_of("notify") == "owed"
     timer = world.timer("reminder")

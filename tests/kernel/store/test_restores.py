@@ -116,7 +116,7 @@ def test_what_is_open_again_is_looked_after_again(world: World) -> None:
 
     assert world.timer("recheck", DATA) is not None
     world.later(3_600_001)
-    assert set(world.take_timers(DATA)) == {"recheck"}
+    assert set(world.poll_timers(DATA)) == {"recheck"}
 
 
 def test_a_repeat_changes_nothing(world: World) -> None:

@@ -1,4 +1,4 @@
-"""Runs and codons are born only where they can go on, one at a time, and leave nothing behind."""
+"""Runs and codons are created one at a time, where they can go on, and leave nothing behind."""
 
 from __future__ import annotations
 
@@ -224,7 +224,7 @@ def test_of_runs_that_begin_side_by_side_one_begins(world: World) -> None:
 
 
 def left(world: World) -> list[str]:
-    """Return the names of all keys, without what tells one test from another."""
+    """Return the names of all keys, without the parts that differ from test to test."""
     return sorted(key.decode().rpartition("}:")[2] for key in world.dump())
 
 

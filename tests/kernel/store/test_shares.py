@@ -1,4 +1,4 @@
-"""What a family shares: lines and names; leases from birth; departures before the end."""
+"""What a family shares: queues and held names; initial leases; members counted as ended early."""
 
 from __future__ import annotations
 
@@ -180,7 +180,7 @@ def test_a_taker_that_is_lost_gives_it_back(world: World) -> None:
     settled(world, of)
     world.later(LEASE_MS)
 
-    assert world.word(lease.key) == "crash"
+    assert world.poll_status(lease.key) == "crash"
 
 
 def test_nobody_takes_what_is_paused(world: World) -> None:
@@ -200,7 +200,7 @@ def test_nobody_takes_a_place_that_somebody_may_still_be_in(world: World) -> Non
     with pytest.raises(HeldError, match="may not be free before"):
         world.fire(of, "take", initial_lease=InitialLease("next", "fleet:2", LEASE_MS))
     world.later(LEASE_MS + GRACE_MS)
-    world.take(of)
+    world.poll(of)
     world.fire(of, "take", initial_lease=InitialLease("next", "fleet:2", LEASE_MS))
 
     assert world.claim("handle", "next", of).token_number > lease.token_number

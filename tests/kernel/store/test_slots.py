@@ -228,7 +228,7 @@ def test_so_many_are_rung_at_a_time(world: World) -> None:
 
 
 def test_sixteen_that_race_for_three_slots_are_never_more_than_three(world: World) -> None:
-    """Each takes a slot as often as the others; who finds none waits until it is rung."""
+    """Each takes a slot as often as the others. One that finds none waits until it is woken."""
     limit, rounds = 3, 5
     every = [node(world, f"n{number}") for number in range(RACERS)]
     bells = {record.id: Event() for record in every}

@@ -1,4 +1,4 @@
-"""Ends that are told across partitions: each who asked hears of one once, before or after it."""
+"""Subscriptions across partitions: each subscriber hears of an end once, before or after it."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def depart(world: World, one: Subscriber, member: str, outcome: str) -> bool:
 
 
 def ask(world: World, one: Subscriber, target: str = TARGET) -> str:
-    """Register as an effect does: who is told that it ended leaves at once."""
+    """Subscribe as an effect does: a record that has ended leaves the countdown at once."""
     ended = world.subscriptions.subscribe(target, one)
     if ended:
         depart(world, one, target, ended)
@@ -181,7 +181,7 @@ ORDERS = [
 
 @pytest.mark.parametrize("order", ORDERS, ids="-".join)
 def test_in_whatever_order_each_hears_once(world: World, order: Sequence[str]) -> None:
-    """A dependent joins, then registers; a record ends, then tells: all six ways to mix them."""
+    """A member joins and subscribes while a record ends and notifies, in all six orders."""
     one, spawn = counting(world, "h/w")
     node(world)
     heard: list[str] = []
@@ -345,7 +345,7 @@ def test_whoever_is_lost_while_it_registers_is_followed_by_another(world: World)
     world.fire(TARGET, "cancel")
     tell(world)
     world.later(LEASE_MS)
-    world.take("h/w")
+    world.poll("h/w")
     second = world.claim("register", "b", "h/w")
     assert world.subscriptions.join(one, [TARGET])
     assert ask(world, one) == "canceled"
