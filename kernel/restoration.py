@@ -36,7 +36,7 @@ HOLDER = "import"
 WHY_NOT = {
     "taken": "another record has its id; that record was not changed",
     "pruned": "it was pruned from this store, and its id stays taken for a while",
-    "leftovers": "the store has its log or its counters without its record; remove them by hand",
+    "leftovers": "the store has its log or its counters without its record; repair that by hand",
     "held": "a record of its family is at work in this store",
     "closed": "its family is not being restored, or its parent is not restored yet",
 }

@@ -169,7 +169,7 @@ def test_nothing_comes_back_but_under_its_root_and_its_run(world: World) -> None
     found = lost(world)
     refused(world, found[1], "is not being restored")
     restoration(world).restore(found[0])
-    refused(world, found[2], "above it is not back")
+    refused(world, found[2], "its parent is not restored yet")
     restoration(world).finish(DATA)
     refused(world, found[1], "is not being restored")
 
@@ -177,27 +177,27 @@ def test_nothing_comes_back_but_under_its_root_and_its_run(world: World) -> None
 def test_a_family_of_which_somebody_is_at_work_is_let_be(world: World) -> None:
     found = lost(world)
     read(world.client, "HSET", world.keys.holds(DATA), "codon", "data/9/9")
-    refused(world, found[0], "is at work here")
+    refused(world, found[0], "at work in this store")
 
 
 def test_what_was_forgotten_on_purpose_stays_forgotten(world: World) -> None:
     found = lost(world)
     read(world.client, "SET", world.keys.tombstone(DATA), "x")
-    refused(world, found[0], "on purpose")
+    refused(world, found[0], "was pruned from this store")
 
 
 def test_a_log_that_is_left_of_a_record_is_not_written_over(world: World) -> None:
     found = lost(world)
     restoration(world).restore(found[0])
     read(world.client, "XADD", world.keys.log(RUN), "5-0", "a", "b")
-    refused(world, found[1], "a part of it is still in the store")
+    refused(world, found[1], "without its record")
 
 
 def test_counters_that_are_left_of_a_record_are_not_counted_twice(world: World) -> None:
     found = lost(world)
     restoration(world).restore(found[0])
     read(world.client, "HSET", world.keys.counters(RUN), "tree.cost", 1)
-    refused(world, found[1], "a part of it is still in the store")
+    refused(world, found[1], "without its record")
 
 
 def test_only_what_follows_from_its_log_comes_back(world: World) -> None:
