@@ -156,9 +156,8 @@ class Store:
         names = self._commit_keys(machine, decision, chain)
         messages_due = owed
         if counted:
-            parent, countdown, message = counted
-            names.append(keys.record(parent))
-            names += [keys.members(parent, countdown), keys.tally(parent, countdown)]
+            parent, joined, message = counted
+            names += [keys.record(parent), keys.members(parent, joined), keys.tally(parent, joined)]
             messages_due = (*owed, message)
         names += self._shares_keys(decision)
         queues, messages = rendered_messages(messages_due, render)
