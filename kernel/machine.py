@@ -80,7 +80,7 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """What firing a trigger would do. `target` is the next state, or '' where it is refused."""
+    """The result of firing a trigger: `target` is the next state, or '' for a refusal."""
 
     trigger: str
     state: str

@@ -26,7 +26,7 @@ class IdFormat:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Where the records of a machine are: below which others, and on which computer."""
+    """The place of a machine's records: the records above them, and the computer they run on."""
 
     id_prefix: tuple[str, ...] = ()  # what the segments of an id before a record's own name
     id_format: IdFormat | None = None
@@ -36,7 +36,7 @@ class Placement:
 
 @dataclass(frozen=True, slots=True)
 class Bookkeeping:
-    """What is counted of a record, and what its family may use."""
+    """The counters of a record, and the bounds of its family."""
 
     bounds: Callable[[Data], Bounds] | None = None  # what the family of a root may use
     counters: Callable[[Data], Mapping[str, int]] | None = None  # of a record's data; 0 at first

@@ -49,7 +49,7 @@ Render = Callable[[EffectMessage], tuple[str, bytes] | None]
 
 @dataclass(frozen=True, slots=True)
 class Warrant:
-    """What entitles its holder to a commit; see "What a script promises" in kernel/README.md."""
+    """The right to make a commit; see "What a script promises" in kernel/README.md."""
 
     kind: str = "none"
     proof: tuple[str, ...] = ()

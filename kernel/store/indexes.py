@@ -59,7 +59,7 @@ class DueTimer:
 
 @dataclass(frozen=True, slots=True)
 class ServerCheck:
-    """What a partition knows of its server. `gate_open`: a sweep may call old holders lost."""
+    """The server that a partition is on. `gate_open`: a sweep may call old holders lost."""
 
     incarnation: str
     gate_open: bool

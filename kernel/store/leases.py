@@ -59,7 +59,7 @@ class Lease:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """Why a claim was refused. The statuses are in lua/claim.lua."""
+    """The refusal of a claim, with the status that lua/claim.lua gave it."""
 
     status: str
     detail: str

@@ -68,7 +68,7 @@ class WorkspaceMail(Shape):
 
 
 class WorkspaceClose(Shape):
-    """Why no more runs may begin in the workspace."""
+    """The reason why no more runs may begin in the workspace."""
 
     reason: Detail = ""
 

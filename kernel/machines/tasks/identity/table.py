@@ -57,7 +57,7 @@ LEVELS = (State.UNTRUSTED, State.PROBATIONARY, State.TRUSTED, State.ELEVATED)
 
 
 class NewIdentity(Shape):
-    """Who the agent is, however often it is started: name, role and command together."""
+    """The name, role and command of an agent: the same ones are the same agent, at each start."""
 
     name: Line
     role: Line
@@ -72,7 +72,7 @@ class IdentityOutcome(Shape):
 
 
 class IdentityReason(Shape):
-    """Why something happened, in words."""
+    """The reason why something happened, in words."""
 
     reason: Annotated[str, Field(max_length=2_000)] = ""
 

@@ -99,7 +99,7 @@ STAGES = (
             Trigger.RELEASED,
         ),
         crash=Trigger.RELEASED,
-        # A holder may have begun to set up a worktree: nobody sets up a second one beside it.
+        # A holder may have begun to set up a worktree: no second one is set up beside it.
         once=lambda _: True,
     ),
     Active(

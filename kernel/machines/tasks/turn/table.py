@@ -73,7 +73,7 @@ class NewTurn(Shape):
 
 
 class TurnTaskFailed(Shape):
-    """What went wrong, in words and in codes."""
+    """The failure of a turn, in words and in codes."""
 
     reason: Annotated[str, Field(max_length=2_000)] = ""
     code: Annotated[str, Field(max_length=100)] = ""
