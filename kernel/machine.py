@@ -102,10 +102,10 @@ class Machine:
     schema: int = 1
 
     initial_data: Callable[[Data], Data] = dict  # checks what a record is created from
-    initial_state: Callable[[Data], StrEnum] | None = None  # where it is not the first stage's
+    initial_state: Callable[[Data], StrEnum] | None = None  # where the data decide it
     first_trigger: str = ""  # a producer fires it right after the creation
     cancel_triggers: tuple[str, ...] = ()  # a person's cancel fires the first legal one
-    ignores: Mapping[str, str] = field(default_factory=dict)  # noted where it has no row, and why
+    ignores: Mapping[str, str] = field(default_factory=dict)  # triggers noted without a row: why
 
     placement: Placement = field(default_factory=Placement)
     bookkeeping: Bookkeeping = field(default_factory=Bookkeeping)
