@@ -1,4 +1,4 @@
-"""What is asked of a call before the store is: who may make it, and whether it can be counted."""
+"""Checks a call before it reaches the store: its warrant, its op-id and its deltas."""
 
 from __future__ import annotations
 
@@ -11,61 +11,67 @@ from interlock.kernel.store.commands import NO_WARRANT, InitialLease, Warrant
 from interlock.kernel.table import ORPHANS, PERSON, PRODUCER, STALLS
 
 OP_ID_LENGTH_MAX = 512
-DELTA_MAX = 2**53  # what a script can count exactly
+DELTA_MAX = 2**53  # the largest number that a script counts exactly
 
 
-def kept(decision: Decision, initial_lease: InitialLease | None) -> None:
-    """Refuse a decision that owes a kept effect without a lease: it has no message."""
+def check_kept_effects(decision: Decision, initial_lease: InitialLease | None) -> None:
+    """Refuse a decision that owes a kept effect to nobody.
+
+    A kept effect is never published, so the caller must hold its lease from the start.
+    """
     names = [owed.effect.name for owed in decision.owes if owed.effect.kept]
     if names and initial_lease is None:
-        why = f"whoever takes it holds its {names[0]} from then on; claim it, do not fire it"
+        why = f"its {names[0]} needs a holder from the start; claim it, do not fire it"
         raise HeldError(decision.after.id, why)
 
 
 def unauthorised(machine: Machine, decision: Decision, warrant: Warrant) -> str:
-    """Say why this warrant does not entitle to this row, or nothing.
+    """Return why this warrant does not entitle its holder to fire this row, or ''.
 
-    Who fires a row is part of the table: no producer reports an effect's outcome, no effect decides
-    for a person.
+    The table names who may fire a row: no producer reports an effect's outcome, and no effect
+    decides for a person.
     """
     match warrant.kind:
         case "token":
-            names = {e.name for e in decision.before.entries if e.suffix == warrant.words[0]}
+            names = {e.name for e in decision.before.entries if e.suffix == warrant.proof[0]}
         case "lapsed" | "exhausted":
             names = {ORPHANS}
         case "due":
             names = {STALLS}
         case "component":
-            names = {warrant.words[0]}
+            names = {warrant.proof[0]}
         case _:
-            # A parent's end closes its children: the cascade's lease is one of the parent's.
+            # A cascade that closes children holds a lease of their parent, and none of theirs.
             closes = decision.trigger == machine.close_trigger
             names = {PRODUCER, PERSON} | ({CASCADE.name} if closes else set())
     if decision.by and names and not names & set(decision.by):
-        return f"{' or '.join(decision.by)} fires it, under a warrant of its own"
+        return f"only {' or '.join(decision.by)} may fire it"
     if decision.names_proposal and warrant.kind == NO_WARRANT.kind:
-        return "a person fires it, naming the proposal that was seen"
+        return "a person fires it, and must name the proposal that was seen"
     return ""
 
 
-def countable(deltas: Mapping[str, int]) -> None:
-    """Refuse what a script cannot count exactly."""
+def check_op_id(op_id: str) -> None:
+    """Refuse an op-id that is empty or too long."""
+    if not 0 < len(op_id) <= OP_ID_LENGTH_MAX:
+        raise InvalidPayloadError(
+            "the op-id", [f"it has {len(op_id)} characters, not 1 to {OP_ID_LENGTH_MAX}"]
+        )
+
+
+def check_deltas(deltas: Mapping[str, int]) -> None:
+    """Refuse deltas that a script cannot count exactly."""
     bad = [name for name, n in deltas.items() if type(n) is not int or abs(n) > DELTA_MAX]
     if bad:
         raise InvalidPayloadError("the deltas", [f"{name} is no integer to count" for name in bad])
 
 
-def summed(said: Mapping[str, int], decided: Mapping[str, int]) -> Mapping[str, int]:
-    """Return what a commit adds to counters. Raises InvalidPayloadError where both name one."""
-    if twice := said.keys() & decided.keys():
-        problem = f"{', '.join(sorted(twice))} follows from the record's data and is not told"
+def merged_deltas(given: Mapping[str, int], decided: Mapping[str, int]) -> Mapping[str, int]:
+    """Return the deltas of a caller together with those that follow from the record's data.
+
+    Raises InvalidPayloadError where both have the same name.
+    """
+    if twice := given.keys() & decided.keys():
+        problem = f"{', '.join(sorted(twice))} follows from the record's data; leave it out"
         raise InvalidPayloadError("the deltas", [problem])
-    return {**said, **{name: n for name, n in decided.items() if n}}
-
-
-def nameable(op_id: str) -> None:
-    """Refuse what is no name for a call."""
-    if not 0 < len(op_id) <= OP_ID_LENGTH_MAX:
-        raise InvalidPayloadError(
-            "the op-id", [f"it has {len(op_id)} characters, not 1 to {OP_ID_LENGTH_MAX}"]
-        )
+    return {**given, **{name: n for name, n in decided.items() if n}}

@@ -1,17 +1,22 @@
-"""Finds what is wrong with a table before any record uses it."""
+"""Finds the defects of a table, which could strand a record, before any record uses it."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from interlock.kernel.table import Active, Loop, Stage, Terminal, Transition, Waiting
+from interlock.kernel.table import Active, Mode, Stage, Terminal, Transition, Waiting
 
 Rows = Sequence[Transition]
 
 
-def defects_of(stages: Sequence[Stage], rows: Rows) -> Iterator[str]:
-    """Name every way this table could strand a record."""
+def defects_of(stages: Sequence[Stage], rows: Rows, triggers: Sequence[str] = ()) -> Iterator[str]:
+    """Name every way in which this table could strand a record.
+
+    `triggers` are those that a machine names beside its rows; '' is none.
+    """
+    known = {"", *(str(row.trigger) for row in rows)}
+    yield from (f"no row has the trigger {name}" for name in triggers if name not in known)
     yield from _names(stages, rows)
     yield from _reach(stages, rows)
     for stage in stages:
@@ -55,9 +60,9 @@ def _reach(stages: Sequence[Stage], rows: Rows) -> Iterator[str]:
 def _promises(stage: Stage, rows: Rows, *, initial: bool) -> Iterator[str]:
     owed: list[tuple[str, str]] = []
     if isinstance(stage, Active):
-        carried = [row for row in rows if row.target == stage.state and row.carry]
+        carried = [row for row in rows if row.target == stage.state and row.mode is Mode.CARRY]
         inbound = [
-            row for row in rows if row.target == stage.state and row.loop is not Loop.INTERNAL
+            row for row in rows if row.target == stage.state and row.mode is not Mode.INTERNAL
         ]
         if stage.effect is None and (initial or not inbound or len(carried) != len(inbound)):
             yield f"{stage.state} is active, starts no effect and is not always carried into"
@@ -73,7 +78,7 @@ def _promises(stage: Stage, rows: Rows, *, initial: bool) -> Iterator[str]:
     names = Counter(timer.name for timer in stage.timers)
     yield from (f"{stage.state} has {n} timers named {name}" for name, n in names.items() if n > 1)
     if names["quarantine"]:
-        yield f"{stage.state} names a timer quarantine, which is the store's own"
+        yield f"{stage.state} names a timer quarantine, a name that the store uses itself"
     if isinstance(stage, Waiting):
         owed += [("a card's answer", name) for _, name in stage.affordances]
     owed += [(f"timer {t.name}", t.trigger) for t in stage.timers if t.trigger]
@@ -88,10 +93,11 @@ def _carries(stages: Sequence[Stage], rows: Rows) -> Iterator[str]:
     active = {str(stage.state) for stage in stages if isinstance(stage, Active)}
     counting = {str(stage.state): stage.countdown for stage in stages if isinstance(stage, Waiting)}
     for row in rows:
-        if row.carry and (row.source not in active or row.target not in active):
+        carries = row.mode is Mode.CARRY
+        if carries and (row.source not in active or row.target not in active):
             yield f"{row.source}/{row.trigger} carries an effect from or into a state without one"
         counts = counting.get(str(row.target), "")
-        if counts and row.loop is not Loop.INTERNAL and row.spawns != counts:
+        if counts and row.mode is not Mode.INTERNAL and row.spawns != counts:
             yield f"{row.source}/{row.trigger} enters {row.target} and spawns no {counts} to count"
         if row.spawns and not row.effect:
             yield f"{row.source}/{row.trigger} spawns {row.spawns} and owes no effect that does it"
@@ -107,8 +113,8 @@ def _cells(rows: Rows) -> Iterator[str]:
             open_cells.add(cell)
         elif not row.refusal and _last(rows, row):
             yield f"{row.source}/{row.trigger} may refuse and does not say why"
-        if (row.source == row.target) is (row.loop is Loop.NONE):
-            yield f"{row.source}/{row.trigger} is a loop and not declared so, or the reverse"
+        if (row.source == row.target) is (row.mode in (Mode.LEAVE, Mode.CARRY)):
+            yield f"{row.source}/{row.trigger} leads to {row.target} and cannot be {row.mode}"
 
 
 def _last(rows: Rows, row: Transition) -> bool:

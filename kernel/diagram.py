@@ -1,9 +1,9 @@
-"""Draws a machine from its table, as Mermaid and Markdown."""
+"""Draws a machine from its table, as a Mermaid diagram and as Markdown tables."""
 
 from __future__ import annotations
 
 from interlock.kernel.machine import Machine
-from interlock.kernel.table import Active, Stage, Terminal, Transition, Waiting
+from interlock.kernel.table import Active, Mode, Stage, Terminal, Transition, Waiting
 
 
 def mermaid(machine: Machine) -> str:
@@ -33,7 +33,7 @@ def states_table(machine: Machine) -> str:
 
 
 def rows_table(machine: Machine) -> str:
-    """Return the rows as a Markdown table; each row of ours with its reason."""
+    """Return the rows as a Markdown table, with the reason of each row that no page publishes."""
     lines = ["| source | trigger | target | fired by | |", "|---|---|---|---|---|"]
     lines += [_row(row) for row in machine.transitions]
     return "\n".join(lines)
@@ -43,7 +43,7 @@ def _row(row: Transition) -> str:
     notes = [f"ours: {row.ours}"] if row.ours else []
     notes += ["asks a guard"] if row.guard else []
     notes += [f"owes {row.effect.name}"] if row.effect else []
-    notes += [str(row.mode)] if row.carry or row.source == row.target else []
+    notes += [str(row.mode)] if row.mode is not Mode.LEAVE else []
     cells = (row.source, row.trigger, row.target, ", ".join(row.by), "; ".join(notes))
     return f"| {' | '.join(str(cell) for cell in cells)} |"
 
@@ -67,7 +67,7 @@ def _owes(stage: Stage) -> str:
     if isinstance(stage, Waiting) and stage.offers:
         return stage.offers.name
     if isinstance(stage, Terminal):
-        return ", ".join(effect.name for effect in (stage.tells, stage.clears) if effect)
+        return ", ".join(effect.name for effect in stage.owes() if effect)
     return ""
 
 

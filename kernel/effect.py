@@ -1,4 +1,4 @@
-"""What an effect is: work that a state or a row owes, with its limits."""
+"""Effects: work that a state or a row owes, each with its limits."""
 
 from __future__ import annotations
 
@@ -7,36 +7,27 @@ from enum import StrEnum, auto
 
 
 class Kind(StrEnum):
-    """What ends an effect's entry."""
+    """What owes an effect, and so what ends it."""
 
-    STATE = auto()  # its outcome; it is revoked when the record leaves the state
-    TRANSITION = auto()  # settling; it is owed whatever happens next
-    SPAWN = auto()  # settling; until then the countdown that it fills cannot become empty
-    ADVANCE = auto()  # at most one outcome; owed by the commit that empties a countdown
+    STATE = auto()  # ended by its outcome; revoked when the record leaves the state
+    TRANSITION = auto()  # ended by settling; owed whatever the record does next
+    SPAWN = auto()  # ended by settling; until then the countdown that it fills cannot end
+    ADVANCE = auto()  # ended by its outcome or by settling; owed by the end of a countdown
 
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """Work that is owed, by name, with its limits.
-
-    `lease_ms` is how long a holder may be silent, `grace_ms` how long a revoked holder may take to
-    stop, `attempts_max` how many claims are allowed before the stage's exhaustion or quarantine.
-    `exclusive` effects of a record run one at a time: they share something, such as a worktree.
-    A `kept` one is never published: the process that fires the row holds its lease from the start.
-    A `local` one uses files of one computer, the record's host, and runs there.
-    A `quick` one only reads and writes the store.
-    A `long` one may hold a thread of its worker for hours: deployments give it workers of its own.
-    """
+    """A kind of work that records owe, with its limits."""
 
     name: str
-    lease_ms: int = 30_000
-    grace_ms: int = 10_000
-    attempts_max: int = 3
-    exclusive: bool = False
-    kept: bool = False
-    local: bool = False
-    quick: bool = False
-    long: bool = False
+    lease_ms: int = 30_000  # how long its holder may be silent
+    grace_ms: int = 10_000  # how long a holder may take to stop once the effect is revoked
+    attempts_max: int = 3  # how often it is claimed before it is exhausted or quarantined
+    exclusive: bool = False  # a record's exclusive effects share something: they run one at a time
+    kept: bool = False  # never published: the process that fires the row holds it from the start
+    local: bool = False  # uses files of the record's host, and runs there
+    quick: bool = False  # only reads and writes the store
+    long: bool = False  # may hold a thread for hours: deployments give it workers of its own
 
     def __str__(self) -> str:
         return self.name

@@ -1,4 +1,4 @@
-"""Every error the kernel raises, by what the caller does next; it never decides anything."""
+"""Every error that the kernel raises, grouped by what the caller should do next."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class UnknownMachineError(CallError):
 
 
 class UnknownRecordError(CallError):
-    """No record has this id. It was never created, or it was archived and pruned."""
+    """No record has this id: it was never created, or it was pruned."""
 
     def __init__(self, record_id: str) -> None:
         super().__init__(f"there is no record {record_id!r}; it was never created or is pruned")
@@ -64,7 +64,7 @@ class InvalidPayloadError(CallError):
 
 
 class IllegalTransitionError(CallError):
-    """No row of the table allows this trigger in this state."""
+    """The table has no row for this trigger in this state."""
 
     def __init__(self, machine: str, state: str, trigger: str, legal: Sequence[str]) -> None:
         can = f"legal here: {', '.join(legal)}" if legal else "nothing is legal here: it has ended"
@@ -73,7 +73,7 @@ class IllegalTransitionError(CallError):
 
 
 class IgnoredError(IllegalTransitionError):
-    """A trigger has no row in this state on purpose: it is noted, and nothing changes."""
+    """The table ignores this trigger in this state: that is noted, and nothing changes."""
 
     def __init__(
         self, machine: str, state: str, trigger: str, legal: Sequence[str], why: str
@@ -84,7 +84,7 @@ class IgnoredError(IllegalTransitionError):
 
 
 class GuardRefusedError(CallError):
-    """The table has rows for this trigger here, but the guard of each said no."""
+    """The table has rows for this trigger in this state, and the guard of each refuses."""
 
     def __init__(self, machine: str, state: str, trigger: str, why: str) -> None:
         super().__init__(f"{machine}: {trigger} is refused in {state}: {why}")
@@ -92,7 +92,7 @@ class GuardRefusedError(CallError):
 
 
 class InvalidTransitionError(CallError):
-    """A defect of the caller: it reports a transition that a record in this state cannot make."""
+    """The caller reports a transition that a record in this state cannot make. Fix the caller."""
 
     def __init__(self, source: str, target: str) -> None:
         super().__init__(f"Invalid transition from {source} to {target}")
@@ -100,7 +100,7 @@ class InvalidTransitionError(CallError):
 
 
 class MetadataValidationError(CallError):
-    """A defect of the caller: it reports a transition without fields that this one requires."""
+    """The caller reports a transition without fields that it requires. Fix the caller."""
 
     def __init__(self, target: str, names: Sequence[str]) -> None:
         super().__init__(
@@ -110,7 +110,7 @@ class MetadataValidationError(CallError):
 
 
 class MailRefusedError(CallError):
-    """A record cannot take a message. Its message says why."""
+    """A record takes no mail: it has no inbox, has ended, or its inbox is full."""
 
     def __init__(self, record_id: str, why: str) -> None:
         super().__init__(f"{record_id} takes no mail: {why}")
@@ -118,15 +118,15 @@ class MailRefusedError(CallError):
 
 
 class MissedError(CallError):
-    """A follower stopped so long ago that what came then is not kept. Begin anew, or look whole."""
+    """The log no longer goes back to where a follower stopped. Follow it again from its start."""
 
     def __init__(self, root: str, after: str) -> None:
-        super().__init__(f"what came after {after} in {root} is not all kept any more")
+        super().__init__(f"what came after {after} in {root} is no longer kept completely")
         self.root, self.after = root, after
 
 
 class IdTakenError(CallError):
-    """Another payload was accepted under this id before."""
+    """A record with this id exists, and was created with another payload. Choose another id."""
 
     code = "id_taken"
 
@@ -138,7 +138,7 @@ class IdTakenError(CallError):
 
 
 class OpIdReusedError(CallError):
-    """The op-id was used before for another call on the same record."""
+    """The op-id was used for another call on the same record. Use a new one for each call."""
 
     def __init__(self, op_id: str) -> None:
         super().__init__(f"op-id {op_id!r} was used for another call; use a fresh one per call")
@@ -146,7 +146,7 @@ class OpIdReusedError(CallError):
 
 
 class StaleDecisionError(CallError):
-    """The decision names a proposal that is no longer the one in question."""
+    """The decision is about a proposal that is no longer the current one. Read the record again."""
 
     def __init__(self, seen: str, current: str | None) -> None:
         now = f"the current one is {current}" if current else "nothing waits for a person now"
@@ -155,15 +155,17 @@ class StaleDecisionError(CallError):
 
 
 class ClosedParentError(CallError):
-    """A child cannot be born: its parent has ended, or has ended its spawning."""
+    """A child cannot be created: its parent has ended, or has created all its children."""
 
     def __init__(self, parent: str) -> None:
-        super().__init__(f"{parent!r} accepts no more children: it ended or its spawning is over")
+        super().__init__(
+            f"{parent!r} accepts no more children: it has ended, or has created them all"
+        )
         self.parent = parent
 
 
 class NewerSchemaError(CallError):
-    """The record was written by a newer Interlock. Upgrade this process."""
+    """The record was written by a newer version of Interlock. Upgrade this process."""
 
     def __init__(self, record_id: str, schema: int, known: int) -> None:
         super().__init__(
@@ -173,11 +175,11 @@ class NewerSchemaError(CallError):
 
 
 class ConflictError(KernelError):
-    """Others moved the record first, more often than a bounded number of retries. Try again."""
+    """Other callers changed the record first, at each of many attempts. Try again."""
 
 
 class HeldError(KernelError):
-    """Something is in the way now: a name another record holds, a place, a pause. Try later."""
+    """The record cannot be taken now: it is paused, or another holds what it needs. Try later."""
 
     def __init__(self, record_id: str, why: str) -> None:
         super().__init__(f"{record_id!r} cannot be taken now: {why}")
@@ -185,7 +187,7 @@ class HeldError(KernelError):
 
 
 class FencedError(KernelError):
-    """The warrant of this commit is void: someone else is in charge. Stop the work."""
+    """The warrant of this commit is void: another process has the work. Stop it here."""
 
     def __init__(self, record_id: str, warrant: str) -> None:
         super().__init__(f"{record_id!r} refused a stale commit ({warrant}): its work has moved on")
@@ -193,7 +195,7 @@ class FencedError(KernelError):
 
 
 class StoreError(KernelError):
-    """The store cannot serve now. Nothing is known to be written; repeat with the same op-id."""
+    """The store cannot serve now, and may or may not have written. Repeat with the same op-id."""
 
 
 class StoreDownError(StoreError):
@@ -209,4 +211,4 @@ class StoreReadOnlyError(StoreError):
 
 
 class StoreMisconfiguredError(StoreError):
-    """The store must not be used as it is configured: it could lose or refuse what we rely on."""
+    """The store is configured so that it could lose data. Change its configuration."""

@@ -1,4 +1,4 @@
-"""What the log keeps: events, which change state, and notes, which do not; it never writes."""
+"""The lines of a log: events, each of which changed a record, and notes, which changed none."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NO_FACTS: Mapping[str, Any] = {}
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """Who fired the trigger and why, for people; `codes` is for machines."""
+    """Who fired a trigger, and why: `reason` is for people, `codes` are for programs."""
 
     actor: str
     reason: str = ""
@@ -22,7 +22,7 @@ class Cause:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One accepted transition. `facts` are what guards read of other records."""
+    """One transition of a record. `facts` are what its guards read of other records."""
 
     record_id: RecordId
     version: Version
@@ -42,7 +42,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """One line of the log that changed no state: a claim, a cost, a refusal, a lapse."""
+    """A line of the log that changed no state: of a claim, a cost, a refusal or a lapse."""
 
     record_id: RecordId
     position: str

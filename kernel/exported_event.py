@@ -16,12 +16,12 @@ from interlock.kernel.reason import AbortReason, TransitionReason, why_of
 from interlock.kernel.table import ORPHANS, PERSON, PRODUCER, STALLS
 
 NAMED = "person:"
-# A person or producer who gives no name, and the programs that act for one.
+# People and producers that give no name, and the programs that act for them.
 OUTSIDE = frozenset({PERSON, PRODUCER, "cli", "intake", "demo"})
 SWEEPS = frozenset({ORPHANS, STALLS})
 
-# A recovery reports what it was to achieve, and an agent what it likes: where the record went says
-# more than these reasons.
+# These reasons of recoveries and agents are left out where the record has failed or was cancelled:
+# a recovery reports its aim, and an agent may report anything.
 ENDS_WELL = frozenset(
     {TransitionReason.COMPLETED, TransitionReason.RETRY, TransitionReason.ORPHAN_RECOVERED}
 )
@@ -40,7 +40,7 @@ _ABORT_REASONS: Mapping[str, AbortReason] = {str(reason): reason for reason in A
 class LifecycleEvent:
     """One accepted transition. `timestamp` is in Unix seconds, `from_status` '' at the creation.
 
-    The last two are ours: the number of the event in its record's log, and what was fired.
+    The last two are ours: the number of the event in its record's log, and its trigger.
     """
 
     timestamp: float
@@ -62,7 +62,7 @@ class LifecycleEvents:
     def __init__(self, machines: Mapping[str, Machine]) -> None:
         effects = {name for machine in machines.values() for name in machine.effects}
         self._components = frozenset(effects) | SWEEPS
-        # The closed list of actors: who is not in it is a person.
+        # The closed list of actors: a name that is not in it is a person's.
         self.actors = self._components | OUTSIDE
         self._rows = {
             (machine.name, str(row.source), str(row.trigger), str(row.target)): row

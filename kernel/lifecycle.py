@@ -1,18 +1,17 @@
-"""Create and fire: the one door through which a record changes. It never runs an effect."""
+"""Creates records and fires triggers at them: the only way in which a record changes."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from interlock.kernel.checks import (
     OP_ID_LENGTH_MAX,
-    countable,
-    kept,
-    nameable,
-    summed,
+    check_deltas,
+    check_kept_effects,
+    check_op_id,
+    merged_deltas,
     unauthorised,
 )
 from interlock.kernel.effect import Effect
@@ -25,7 +24,6 @@ from interlock.kernel.errors import (
     IdTakenError,
     IgnoredError,
     IllegalTransitionError,
-    InvalidIdError,
     MailRefusedError,
     NewerSchemaError,
     OpIdReusedError,
@@ -58,17 +56,17 @@ IN_THE_WAY = {
     "held": "{} holds what it needs",
     "paused": "it is paused",
     "over": "its family has no run left",
-    "busy": "its place may not be free before {} ms of the store's clock",
+    "busy": "what its effects share may not be free before {} ms of the store's clock",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Fired:
-    """What became of a call. `replayed`: an earlier repeat of it had done it already.
+    """The result of a call. `replayed`: the same call was made before, and changed the record then.
 
-    `record` is what the call left behind, or None where an earlier one did; `owed` are the effects
-    that the caller should publish now (empty where the commit pushed them itself). `ignored` says
-    why the table let a trigger pass without a change; that is noted.
+    `record` is the record after the call; it may be None where the call was replayed. `owed` are
+    the effects that the caller should publish now, where the commit did not push their messages.
+    `ignored` is why the table ignored the trigger: that is noted, and nothing changes.
     """
 
     version: int
@@ -79,7 +77,7 @@ class Fired:
 
 
 class Lifecycle:
-    """The machines over one store."""
+    """Creates and changes the records of all machines in one store."""
 
     def __init__(self, store: Store, machines: Mapping[str, Machine], render: Render) -> None:
         self.store, self.machines, self.render = store, machines, render
@@ -104,22 +102,20 @@ class Lifecycle:
         cap: int | None = None,
         initial_lease: InitialLease | None = None,
     ) -> Fired:
-        """Bear a record. The same id and payload again changes nothing; another is IdTakenError.
+        """Create a record. A repeat with the same payload changes nothing.
 
-        `countdown` (<name>:<generation>) is the parent's that a child joins; `cap` in micro-dollars
-        bounds what the record's whole family may spend; a root's own data say it otherwise.
-        `initial_lease` leases its first effect at once.
+        Raises IdTakenError where the id exists with another payload. A child joins a `countdown`
+        of its parent (<name>:<generation>). `cap`, in micro-dollars, is what the record and all
+        below it may spend; without it the data of a root decide. `initial_lease` leases the first
+        effect of the record in the same step.
         """
         machine = self.machine(machine_name)
-        if not countdown and new_id.count("/") != len(machine.id_prefix):
-            raise InvalidIdError(new_id, machine.root_id_form)
-        if machine.id_format and not re.fullmatch(machine.id_format[0], new_id):
-            raise InvalidIdError(new_id, machine.id_format[1])
+        machine.check_id(new_id, is_child=bool(countdown))
         written = codec.encode(payload, "the payload")
         data = machine.initial_data(payload)
-        own = machine.bounds(data) if machine.bounds and not countdown else UNBOUND
+        own = UNBOUND if countdown else machine.bounds(data)
         bounds = own if cap is None else replace(own, cap=cap)
-        newborn = Record(
+        record = Record(
             id=record_id(new_id),
             machine=machine.name,
             state=str(machine.initial_stage(data).state),
@@ -129,8 +125,8 @@ class Lifecycle:
             priority=priority,
             counted=countdown,
         )
-        decision = machine.decide_creation(newborn)
-        kept(decision, initial_lease)
+        decision = machine.decide_creation(record)
+        check_kept_effects(decision, initial_lease)
         answer = self.store.create(
             machine,
             decision,
@@ -150,7 +146,7 @@ class Lifecycle:
             case "closed":
                 raise ClosedParentError(new_id.rpartition("/")[0])
         replayed = answer.status != "created"
-        return Fired(answer.version, None if replayed else newborn, replayed, answer.owed)
+        return Fired(answer.version, None if replayed else record, replayed, answer.owed)
 
     def fire(
         self,
@@ -162,18 +158,18 @@ class Lifecycle:
         *,
         initial_lease: InitialLease | None = None,
     ) -> Fired:
-        """Fire a trigger. With a record in hand (after a claim) the first try needs no load.
+        """Fire a trigger. Where `target` is a record (after a claim), it is not loaded first.
 
         Raises a CallError where the table or a guard refuses, FencedError where the warrant is
-        void, ConflictError after many lost races, HeldError where another of the family is in the
-        way, a StoreError where the store cannot serve. `initial_lease` leases the effect of the
-        entered state.
+        void, ConflictError after many lost races, HeldError where another record is in the way, a
+        StoreError where the store cannot serve. `initial_lease` leases the effect of the entered
+        state in the same step.
         """
         try:
             return self._fired(target, trigger, payload, call, facts, initial_lease)
         except IgnoredError as refusal:
             if isinstance(target, Record):
-                # It may have moved on since it was read.
+                # It may have left its state since it was read.
                 return self.fire(target.id, trigger, payload, call, initial_lease=initial_lease)
             return self._ignored(target, trigger, refusal.why, call)
 
@@ -187,17 +183,17 @@ class Lifecycle:
         initial_lease: InitialLease | None,
     ) -> Fired:
         record = target if isinstance(target, Record) else None
-        of = record.id if record else record_id(str(target))
+        target_id = record.id if record else record_id(str(target))
         digest = _digest(trigger, payload)
-        countable(call.deltas)
-        nameable(call.op_id)
+        check_deltas(call.deltas)
+        check_op_id(call.op_id)
         for _ in range(CONFLICTS_MAX):
             if record is None or facts_read(self.machine(record.machine), record, trigger):
-                record, known, facts = self._load(of, trigger, call.op_id)
+                record, known, facts = self._load(target_id, trigger, call.op_id)
                 if known:
                     return self._replayed(known, call, trigger, payload, record)
             decision = self._decided(record, trigger, payload, facts, warrant=call.warrant)
-            kept(decision, initial_lease)
+            check_kept_effects(decision, initial_lease)
             answer = self.store.commit(
                 self.machine(record.machine),
                 decision,
@@ -205,7 +201,7 @@ class Lifecycle:
                 digest=digest,
                 warrant=call.warrant,
                 cause=call.cause,
-                deltas=summed(call.deltas, decision.deltas),
+                deltas=merged_deltas(call.deltas, decision.deltas),
                 render=self.render,
                 initial_lease=initial_lease,
             )
@@ -217,13 +213,15 @@ class Lifecycle:
                 case "reused":
                     raise OpIdReusedError(call.op_id)
                 case "missing":
-                    raise UnknownRecordError(of)
+                    raise UnknownRecordError(target_id)
                 case "fenced":
-                    self._fenced(of, call.warrant)
+                    self._refuse_fenced(target_id, call.warrant)
                 case "held" | "paused" | "busy" | "over":
-                    raise HeldError(of, IN_THE_WAY[answer.status].format(answer.detail))
+                    raise HeldError(target_id, IN_THE_WAY[answer.status].format(answer.detail))
             record = None
-        raise ConflictError(f"{of}: {trigger} lost {CONFLICTS_MAX} races in a row; try again")
+        raise ConflictError(
+            f"{target_id}: {trigger} lost {CONFLICTS_MAX} races in a row; try again"
+        )
 
     def note(
         self,
@@ -233,18 +231,19 @@ class Lifecycle:
         op_id: str = "",
         warrant: Warrant = NO_WARRANT,
     ) -> Answer:
-        """Write a line that changes no state. With an op-id a repeat writes nothing.
+        """Write a note into a record's log. With an op-id a repeat writes nothing.
 
-        Deltas and effects need one: repeated without it they would count and be owed twice. What
-        shows the record elsewhere is owed with each cost.
+        Deltas and effects need an op-id: repeated without one, they would be counted and owed
+        twice. A note with deltas also owes the mirror of the record.
         """
         machine = self.machine(record.machine)
-        if draft.deltas and machine.mirror and machine.is_mirrored(record.data):
-            draft = replace(draft, owes=(*draft.owes, machine.mirror))
+        if draft.deltas:
+            mirrors = (owed.effect for owed in machine.mirrored(record.data))
+            draft = replace(draft, owes=(*draft.owes, *mirrors))
         if draft.deltas or draft.owes:
-            nameable(op_id)
-        countable(draft.deltas)
-        summed(draft.deltas, machine.counters(record.data) if machine.counters else {})
+            check_op_id(op_id)
+        check_deltas(draft.deltas)
+        merged_deltas(draft.deltas, machine.counters(record.data))
         answer = self.store.note(record, draft, op_id=op_id, warrant=warrant, render=self.render)
         match answer.status:
             case "fenced":
@@ -253,20 +252,21 @@ class Lifecycle:
                 raise OpIdReusedError(op_id)
         return answer
 
-    def post(self, of: str, mail: Data, op_id: str) -> Answer:
-        """Post a message to a record's inbox; the answer's `detail` is the mail's id.
+    def post(self, target: str, mail: Data, op_id: str) -> Answer:
+        """Post a message to a record's inbox. The answer's `detail` is the id of the message.
 
-        Raises InvalidPayloadError for what is no mail, MailRefusedError where it cannot be taken.
+        Raises InvalidPayloadError for a wrong message, MailRefusedError where the record has no
+        inbox, has ended, or has a full one.
         """
-        nameable(op_id)
-        record = self.store.load(record_id(of)).record
+        check_op_id(op_id)
+        record = self.store.load(record_id(target)).record
         machine = self._known(record)
-        if machine.mail_data is None or machine.mail_effect is None:
-            raise MailRefusedError(of, f"a {machine.name} has no inbox")
+        if machine.inbox is None:
+            raise MailRefusedError(target, f"a {machine.name} has no inbox")
         answer = self.inboxes.post(
             record,
-            machine.mail_data(mail),
-            machine.mail_effect,
+            machine.inbox.data(mail),
+            machine.inbox.effect,
             read_upto=str(record.data["acknowledged"]),
             op_id=op_id,
             render=self.render,
@@ -275,17 +275,17 @@ class Lifecycle:
             case "reused":
                 raise OpIdReusedError(op_id)
             case "missing":
-                raise UnknownRecordError(of)
+                raise UnknownRecordError(target)
             case "ended":
-                raise MailRefusedError(of, f"it is {answer.detail}")
+                raise MailRefusedError(target, f"it is {answer.detail}")
             case "full":
-                raise MailRefusedError(of, f"{answer.detail} messages wait for it already")
+                raise MailRefusedError(target, f"{answer.detail} messages wait for it already")
         return answer
 
     def remind(
         self, record: Record, timer: str, warrant: Warrant, fired: int, op_id: str
     ) -> Answer:
-        """Answer a due timer that has no trigger: note it, owe its effect, set it anew."""
+        """Answer a due timer that is a reminder: note it, owe its effect, and set it again."""
         found = self.machine(record.machine).stage(record.state).timer(timer)
         delay_ms = (found.delay(record.data) if found else None) or self.store.limits.remind_ms
         owes: tuple[Effect, ...] = (found.effect,) if found and found.effect else ()
@@ -298,17 +298,17 @@ class Lifecycle:
         )
         return self.store.note(record, draft, op_id=op_id, warrant=warrant, render=self.render)
 
-    def flag(self, name: str, of: str, *, op_id: str, cause: Cause) -> Answer:
-        """Pause, resume or retry a record: acts of a person that leave the version alone."""
-        nameable(op_id)
-        record = self.store.load(record_id(of)).record
+    def flag(self, name: str, target: str, *, op_id: str, cause: Cause) -> Answer:
+        """Pause, resume or retry a record, as a person asked. Its version stays the same."""
+        check_op_id(op_id)
+        record = self.store.load(record_id(target)).record
         answer = self.store.flag(name, record, op_id=op_id, cause=cause)
         if answer.status == "reused":
             raise OpIdReusedError(op_id)
         return answer
 
     def facts(self, record: Record, ids: Sequence[str]) -> Data:
-        """Read what guards of this record's machine may ask of other records."""
+        """Read the facts of other records that guards of this record's machine may use."""
         loaded = self.store.load(record.id, reads=ids)
         return {name: _policy_fact(fact) for name, fact in loaded.facts.items()}
 
@@ -323,36 +323,35 @@ class Lifecycle:
     ) -> Decision:
         machine = self._known(record)
         admitted = machine.admit(trigger, payload)
-        self._asked(record, warrant)
+        self._check_proposal(record, warrant)
         try:
             decision = machine.decide(record, trigger, admitted, facts)
         except (IllegalTransitionError, GuardRefusedError):
-            # Warrants come before the table: whoever is no longer in charge is told just that.
+            # The warrant goes before the table: a caller that is fenced learns only that.
             if not entitled(record, warrant):
                 raise FencedError(record.id, warrant.kind) from None
             raise
         if why := unauthorised(machine, decision, warrant):
             raise GuardRefusedError(machine.name, record.state, trigger, why)
-        if warrant.kind == "token" and machine.gate:
-            self._gated(machine, decision, warrant)
+        if warrant.kind == "token":
+            self._check_gate(machine, decision, warrant)
         return decision
 
-    def _gated(self, machine: Machine, decision: Decision, warrant: Warrant) -> None:
-        """Refuse a holder that may not fire this, and keep in the log that it tried."""
+    def _check_gate(self, machine: Machine, decision: Decision, warrant: Warrant) -> None:
+        """Refuse a holder that the machine's gate keeps out, and note in the log that it tried."""
         record, trigger = decision.before, decision.trigger
-        assert machine.gate is not None, "asked for"
         why = machine.gate(trigger, record.data, decision.facts)
         if why:
-            suffix, token = warrant.words
+            suffix, token = warrant.proof
             draft = NoteDraft("refused", {"effect": suffix, "trigger": trigger, "why": why})
             self.note(record, draft, op_id=f"{token}:{trigger}/refused")
             raise GuardRefusedError(machine.name, record.state, trigger, why)
 
-    def _load(self, of: str, trigger: str, op_id: str) -> tuple[Record, str, Data]:
-        loaded = self.store.load(of, op_id)
+    def _load(self, target: str, trigger: str, op_id: str) -> tuple[Record, str, Data]:
+        loaded = self.store.load(target, op_id)
         reads = facts_read(self.machine(loaded.record.machine), loaded.record, trigger)
         if reads:
-            loaded = self.store.load(of, op_id, reads)
+            loaded = self.store.load(target, op_id, reads)
         seen = {name: _policy_fact(fact) for name, fact in loaded.facts.items()}
         return loaded.record, loaded.op_outcome, seen
 
@@ -366,22 +365,22 @@ class Lifecycle:
             int(version), record if record.version == int(version) else None, replayed=True
         )
 
-    def _ignored(self, of: str, trigger: str, why: str, call: Call) -> Fired:
-        record = self.store.load(of).record
+    def _ignored(self, target: str, trigger: str, why: str, call: Call) -> Fired:
+        record = self.store.load(target).record
         draft = NoteDraft("ignored", {"trigger": trigger, "why": why, "actor": call.cause.actor})
         answer = self.note(record, draft, op_id=f"{call.op_id}/ignored"[-OP_ID_LENGTH_MAX:])
         return Fired(record.version, record, answer.status == "replayed", ignored=why)
 
-    def _asked(self, record: Record, warrant: Warrant) -> None:
-        if warrant.kind == "person" and warrant.words[0] != str(record.entered):
-            seen = f"{record.id}:{warrant.words[0]}"
+    def _check_proposal(self, record: Record, warrant: Warrant) -> None:
+        if warrant.kind == "person" and warrant.proof[0] != str(record.entered):
+            seen = f"{record.id}:{warrant.proof[0]}"
             waits = self._known(record).stage(record.state).waits_for_person(record.data)
             raise StaleDecisionError(seen, record.proposal if waits else None)
 
-    def _fenced(self, of: str, warrant: Warrant) -> None:
+    def _refuse_fenced(self, target: str, warrant: Warrant) -> None:
         if warrant.kind == "person":
-            self._asked(self.store.load(of).record, warrant)
-        raise FencedError(of, warrant.kind)
+            self._check_proposal(self.store.load(target).record, warrant)
+        raise FencedError(target, warrant.kind)
 
 
 def _digest(trigger: str, payload: Data) -> str:
@@ -389,6 +388,6 @@ def _digest(trigger: str, payload: Data) -> str:
 
 
 def _policy_fact(fact: Mapping[str, Any]) -> dict[str, Any]:
-    """Keep of another record what guards may read: its version, state and policy."""
+    """Return what guards may read of another record: its version, state and policy."""
     data = fact["data"]
     return {"version": fact["version"], "state": fact["state"], "policy": data.get("policy")}

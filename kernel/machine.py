@@ -1,8 +1,9 @@
-"""A machine is a table; `decide` reads it. Nothing here knows a clock, randomness or I/O."""
+"""A machine: the table of one kind of record, and how a decision follows from it. Pure."""
 
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -16,6 +17,7 @@ from interlock.kernel.errors import (
     GuardRefusedError,
     IgnoredError,
     IllegalTransitionError,
+    InvalidIdError,
     InvalidPayloadError,
     MachineDefectError,
     UnknownTriggerError,
@@ -37,16 +39,24 @@ from interlock.kernel.table import (
     TimerDue,
     Transition,
     Waiting,
-    always,
+)
+from interlock.kernel.traits import (
+    Bookkeeping,
+    Children,
+    Facts,
+    FamilyInbox,
+    Mirror,
+    Placement,
+    Prerequisites,
 )
 
-Shared = tuple[str, frozenset[str]]  # the queue that a record waits in ('' is none), names it holds
+Shared = tuple[str, frozenset[str]]  # the queue a record waits in ('' is none), the names it holds
 NOTHING: Shared = ("", frozenset())
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What must be committed together, or not at all. Delays are ms from the commit."""
+    """A transition with all that it owes: the store commits it whole, or not at all."""
 
     before: Record
     after: Record
@@ -70,7 +80,7 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """What firing a trigger would do: lead to `target`, or be refused ('' then), and why."""
+    """The result of firing a trigger: `target` is the next state, or '' for a refusal."""
 
     trigger: str
     state: str
@@ -80,7 +90,7 @@ class Explanation:
 
 @dataclass(frozen=True)
 class Machine:
-    """The table of one kind of lifecycle, checked when it is made.
+    """The table of one kind of record, checked when it is made.
 
     A family is a root record with all records whose ids begin with the root's id.
     """
@@ -91,56 +101,35 @@ class Machine:
     payloads: Mapping[str, type[BaseModel]] = field(default_factory=dict)
     schema: int = 1
 
-    # Creating a record.
     initial_data: Callable[[Data], Data] = dict  # checks what a record is created from
-    initial_state: Callable[[Data], StrEnum] | None = None  # where it is not the first stage's
+    initial_state: Callable[[Data], StrEnum] | None = None  # where the data decide it
     first_trigger: str = ""  # a producer fires it right after the creation
-    id_format: tuple[str, str] | None = None  # a pattern for ids, and the same in words
-    id_prefix: tuple[str, ...] = ()  # what the segments of an id before a record's own name
-    needs_parent: bool = False  # whether the record above must be there, and not have ended
-
-    # Parents, children and dependencies.
-    child_payload: Callable[[Data, Data], tuple[Data, int | None]] | None = None  # with its cap
-    close_trigger: str = ""  # fired at the children of a record that ends
-    advance_trigger: str = ""  # fired when the last child or dependency of a countdown has ended
-    lasting_countdowns: tuple[str, ...] = ()  # countdowns that no change of the state stops
-    dependency_lost_trigger: str = ""  # fired at the dependents of a record that did not end well
-
-    # People.
     cancel_triggers: tuple[str, ...] = ()  # a person's cancel fires the first legal one
-    handoff_trigger: str = ""
-    ignores: Mapping[str, str] = field(default_factory=dict)  # noted where it has no row, and why
+    ignores: Mapping[str, str] = field(default_factory=dict)  # triggers noted without a row: why
 
-    # Deciding.
-    fact_sources: Callable[[Record], tuple[RecordId, ...]] | None = None  # besides its ancestors
-    gate: Callable[[str, Data, Data], str] | None = None  # why an effect's holder may not fire it
-
-    # What a family shares, and what is counted.
-    bounds: Callable[[Data], Bounds] | None = None  # what the family may use
-    slot_release: Effect | None = None  # owed on leaving a state with a slot for one without
-    counters: Callable[[Data], Mapping[str, int]] | None = None  # of a record's data; 0 at first
-    in_family_log: bool = False  # whether the commits of the family are listed in their order
-
-    # Where effects run, and what each commit owes.
-    host: Callable[[Data], str] | None = None  # the computer that local effects run on, or ''
-    mirror: Effect | None = None  # owed by every commit: it shows the record somewhere else
-    is_mirrored: Callable[[Data], bool] = always  # whether the mirror is owed
-
-    # Mail.
-    mail_data: Callable[[Data], Data] | None = None  # checks a message to a record's inbox
-    mail_effect: Effect | None = None  # owed by a posted message
+    placement: Placement = field(default_factory=Placement)
+    bookkeeping: Bookkeeping = field(default_factory=Bookkeeping)
+    waits_for: Children | Prerequisites | None = None
+    facts: Facts | None = None
+    inbox: FamilyInbox | None = None
+    mirror: Mirror | None = None
 
     def __post_init__(self) -> None:
-        if found := tuple(defects_of(self.stages, self.transitions)):
+        named = (self.advance_trigger, self.close_trigger, self.lost_trigger, self.first_trigger)
+        triggers = (*named, *self.cancel_triggers, *self.ignores, *self.payloads)
+        if found := tuple(defects_of(self.stages, self.transitions, triggers)):
             raise MachineDefectError(self.name, found)
 
-    @property
-    def root_id_form(self) -> str:
-        """How to write the id of a record that no parent creates."""
-        if not self.id_prefix:
-            return "a parent creates its children by itself; leave out the /"
-        names = "/".join(f"<{name}>" for name in (*self.id_prefix, self.name))
-        return f"write it as {names}; what is below is created by its parent"
+    def check_id(self, new_id: str, *, is_child: bool = False) -> None:
+        """Refuse what is no id of this machine's records. A child has its id from its parent."""
+        prefix, wanted = self.placement.id_prefix, self.placement.id_format
+        if not is_child and new_id.count("/") != len(prefix):
+            names = "/".join(f"<{name}>" for name in (*prefix, self.name))
+            form = f"write it as {names}; what is below is created by its parent"
+            alone = "a parent creates its children by itself; leave out the /"
+            raise InvalidIdError(new_id, form if prefix else alone)
+        if wanted and not re.fullmatch(wanted.pattern, new_id):
+            raise InvalidIdError(new_id, wanted.in_words)
 
     @property
     def initial(self) -> Stage:
@@ -165,13 +154,49 @@ class Machine:
     @cached_property
     def effects(self) -> Mapping[str, Effect]:
         """Every effect that this machine may owe, by name."""
-        found = [self.mirror, self.slot_release, self.mail_effect]
+        found = [self.mirror.effect if self.mirror else None]
+        found += [self.inbox.effect if self.inbox else None]
         # The commit that empties a countdown owes its record a cascade, whatever the table says.
-        found += [CASCADE if self.advance_trigger else None]
+        found += [CASCADE if self.waits_for else None]
         found += [row.effect for row in self.transitions]
         for stage in self.stages:
             found += stage.owes()
         return {effect.name: effect for effect in found if effect}
+
+    @property
+    def advance_trigger(self) -> str:
+        """The trigger that is fired when a countdown has ended, or ''."""
+        return self.waits_for.advance_trigger if self.waits_for else ""
+
+    @property
+    def close_trigger(self) -> str:
+        """The trigger that is fired at the children of a record that ends, or ''."""
+        return self.waits_for.close_trigger if isinstance(self.waits_for, Children) else ""
+
+    @property
+    def lost_trigger(self) -> str:
+        """The trigger that is fired when a dependency has ended without success, or ''."""
+        return self.waits_for.lost_trigger if isinstance(self.waits_for, Prerequisites) else ""
+
+    def is_lasting(self, countdown: str) -> bool:
+        """Whether a countdown goes on when its record changes its state."""
+        return isinstance(self.waits_for, Prerequisites) and countdown == self.waits_for.countdown
+
+    def bounds(self, data: Data) -> Bounds:
+        """Return what the family of a root with this data may use."""
+        return self.bookkeeping.bounds(data) if self.bookkeeping.bounds else UNBOUND
+
+    def counters(self, data: Data) -> Mapping[str, int]:
+        """Return the counters that follow from a record's data."""
+        return self.bookkeeping.counters(data) if self.bookkeeping.counters else {}
+
+    def fact_sources(self, record: Record) -> tuple[RecordId, ...]:
+        """Return the records besides its ancestors that decisions about a record read."""
+        return self.facts.sources(record) if self.facts else ()
+
+    def gate(self, trigger: str, data: Data, facts: Data) -> str:
+        """Return why, by the facts, the holder of an effect may not fire a trigger, or ''."""
+        return self.facts.gate(trigger, data, facts) if self.facts else ""
 
     @cached_property
     def _stage_of(self) -> Mapping[str, Stage]:
@@ -186,11 +211,11 @@ class Machine:
         return cells
 
     def stage(self, state: str) -> Stage:
-        """Return what the kernel owes in this state."""
+        """Return the stage of this state."""
         return self._stage_of[state]
 
     def rows(self, state: str, trigger: str) -> tuple[Transition, ...]:
-        """Return the rows of one cell, in the order in which their guards are asked."""
+        """Return the rows for a trigger in a state, in the order in which guards are asked."""
         return self._cells.get((state, trigger), ())
 
     def legal(self, state: str) -> tuple[str, ...]:
@@ -198,7 +223,7 @@ class Machine:
         return tuple(trigger for trigger in self.triggers if (state, trigger) in self._cells)
 
     def reads(self, state: str, trigger: str) -> bool:
-        """Whether deciding this cell needs facts of other records."""
+        """Whether deciding a trigger in a state needs facts of other records."""
         return any(row.reads for row in self.rows(state, trigger))
 
     def admit(self, trigger: str, payload: Data) -> Data:
@@ -219,8 +244,8 @@ class Machine:
     ) -> Decision:
         """Turn the first row whose guard agrees into a decision to commit.
 
-        Raises IllegalTransitionError where the cell is empty, IgnoredError where it is empty on
-        purpose, GuardRefusedError where the guards of all its rows disagree.
+        Raises IllegalTransitionError where there is no row, IgnoredError where there is none on
+        purpose, GuardRefusedError where the guards of all rows disagree.
         """
         rows = self.rows(record.state, trigger)
         if not rows and trigger in self.ignores:
@@ -251,7 +276,7 @@ class Machine:
         return Explanation(trigger, record.state, target, sentence)
 
     def decide_creation(self, record: Record) -> Decision:
-        """Decide the creation of a record in the state that it is given in."""
+        """Return the decision that creates this record, in the state that it has."""
         stage = self.stage(record.state)
         return Decision(
             before=record,
@@ -260,7 +285,7 @@ class Machine:
             payload=record.data,
             facts=NO_FACTS,
             mode=Mode.LEAVE,
-            owes=self._entered(stage, record.data) + self._mirrored(record.data),
+            owes=self._entered(stage, record.data) + self.mirrored(record.data),
             timers=stage.due(record.data),
             waits=stage.waits_for_person(record.data),
             ends=False,
@@ -279,7 +304,7 @@ class Machine:
         if not stays:
             owes += self._entered(entered, data, carried=mode is Mode.CARRY)
             owes += self._left(left, record.data, entered, data)
-        owes += self._mirrored(data)
+        owes += self.mirrored(data)
         return Decision(
             before=record,
             after=replace(
@@ -303,15 +328,15 @@ class Machine:
             names_proposal=row.names_proposal,
             shares=None if stays else _shares(left.shares(record.data), entered.shares(data)),
             counts_as_ended=not stays and entered.is_counted_as_ended(data),
-            bounds=self.bounds(data) if row.bounds and self.bounds else UNBOUND,
+            bounds=self.bounds(data) if row.bounds else UNBOUND,
             deltas=self._deltas(record.data, data),
         )
 
     def _deltas(self, before: Data, after: Data) -> Mapping[str, int]:
-        if self.counters is None:
+        if self.bookkeeping.counters is None:
             return {}
         old, new = self.counters(before), self.counters(after)
-        # An unchanged counter is listed too: nobody else may count under its name.
+        # An unchanged counter is listed too, so that no caller may count under its name.
         return {name: new[name] - old[name] for name in new}
 
     def _entered(self, stage: Stage, data: Data, *, carried: bool = False) -> tuple[Owed, ...]:
@@ -327,16 +352,17 @@ class Machine:
             return tuple(Owed(effect, Kind.TRANSITION) for effect in stage.owes() if effect)
         return ()
 
-    def _mirrored(self, data: Data) -> tuple[Owed, ...]:
-        if self.mirror is None or not self.is_mirrored(data):
+    def mirrored(self, data: Data) -> tuple[Owed, ...]:
+        """Return the effect that shows a record with this data somewhere else, if one is owed."""
+        if self.mirror is None or not self.mirror.is_owed(data):
             return ()
-        return (Owed(self.mirror, Kind.TRANSITION),)
+        return (Owed(self.mirror.effect, Kind.TRANSITION),)
 
     def _left(self, left: Stage, before: Data, entered: Stage, data: Data) -> tuple[Owed, ...]:
         owed: tuple[Owed, ...] = ()
-        if self.slot_release and left.uses_slot(before) and not entered.uses_slot(data):
-            owed = (Owed(self.slot_release, Kind.TRANSITION),)
-        # A surface that shows a card must take it away; entering another wait does that itself.
+        if left.slot and left.slot.is_held(before) and not entered.has_slot(data):
+            owed = (Owed(left.slot.release, Kind.TRANSITION),)
+        # The card of the stage that is left must be withdrawn; the card of the next replaces it.
         if not (isinstance(left, Waiting) and left.notifies and left.asks(before)):
             return owed
         replaced = isinstance(entered, Waiting) and entered.notifies and entered.asks(data)

@@ -1,4 +1,4 @@
-"""What payloads are declared with, and the check of one payload against its model."""
+"""The base of the models of payloads, and the check of a payload against its model."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from interlock.kernel.errors import InvalidPayloadError
 
 
 class Shape(BaseModel):
-    """Base of the models of payloads: an unknown field is refused, never dropped."""
+    """Base of the models of payloads. An unknown field is refused."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -31,7 +31,7 @@ def validated(model: type[BaseModel], subject: str, payload: Mapping[str, Any]) 
 
 
 def _problem(error: ErrorDetails) -> str:
-    """Name the field that is wrong, what it should be and, where that helps, what it is."""
+    """Return the wrong field, what it should be and, where that helps, its value."""
     field = ".".join(str(part) for part in error["loc"])
     message = error["msg"].removeprefix("Value error, ")
     message = f"{field}: {message}" if field else message

@@ -1,4 +1,4 @@
-"""Reads one axis of a policy from JSON, and orders the words that an axis may have."""
+"""Reads one axis of a policy from JSON, and orders the values that an axis may have."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the questions of cards have in common."""
+"""The sentences that the questions of several machines' cards are made of."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why a transition happened, and why an agent ended abnormally, as closed lists."""
+"""The reasons of transitions, and of abnormal ends of agents, as closed lists."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import StrEnum, auto
 
 
 class TransitionReason(StrEnum):
-    """Why a task or an agent changed its state: the 13 published values."""
+    """The reasons of transitions of tasks and agents: the 13 published values."""
 
     COMPLETED = auto()
     ABORTED = auto()
@@ -25,7 +25,7 @@ class TransitionReason(StrEnum):
 
 
 class AbortReason(StrEnum):
-    """Why an agent ended abnormally: the 11 published values."""
+    """The reasons of abnormal ends of agents: the 11 published values."""
 
     USER_INTERRUPT = auto()
     SHUTDOWN_SIGNAL = auto()

@@ -1,4 +1,4 @@
-"""A record as it is stored, and what its id says; it never changes itself."""
+"""A record as it is stored, and what follows from its id."""
 
 from __future__ import annotations
 
@@ -34,32 +34,36 @@ def record_id(text: str) -> RecordId:
     return RecordId(text)
 
 
-def ancestors(of: str) -> tuple[RecordId, ...]:
-    """Return the ids above a record, its root first."""
-    segments = of.split("/")
+def ancestors(child_id: str) -> tuple[RecordId, ...]:
+    """Return the ids of a record's ancestors, the root first."""
+    segments = child_id.split("/")
     return tuple(RecordId("/".join(segments[:n])) for n in range(1, len(segments)))
 
 
-def parent_of(of: str) -> RecordId | None:
-    """Return the id right above, or None for a root."""
-    head, slash, _ = of.rpartition("/")
+def parent_of(child_id: str) -> RecordId | None:
+    """Return the id of a record's parent, or None for a root."""
+    head, slash, _ = child_id.rpartition("/")
     return RecordId(head) if slash else None
 
 
-def root_of(of: str) -> str:
+def root_of(member_id: str) -> str:
     """Return the first segment of an id, which names its family."""
-    return of.partition("/")[0]
+    return member_id.partition("/")[0]
 
 
 @lru_cache(maxsize=4_096)
-def partition_of(of: str) -> int:
+def partition_of(member_id: str) -> int:
     """Return the partition of a record's whole family, 0 to 63."""
-    return crc32(root_of(of).encode()) % PARTITIONS
+    return crc32(root_of(member_id).encode()) % PARTITIONS
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A live effect of a record, as PROTOCOL section 1 has it. Times are the store's ms."""
+    """An effect that a record owes, from its creation until it is settled. Times are ms.
+
+    Its state is owed, leased, lapsed (its holder is lost), quarantined (a person must decide) or
+    draining (revoked, and its holder has not stopped yet).
+    """
 
     suffix: str
     name: str
@@ -70,38 +74,38 @@ class Entry:
     attempts: int
     attempts_max: int
     lease_until: int
-    kill_by: int
-    carried: bool
-    posted: int = 0
+    kill_by: int  # the last holder has surely stopped by then
+    carried: bool  # it may not start again
+    posted: int = 0  # interrupts to its holder
     exclusive: bool = False
     countdown: str = ""
 
-    def key(self, of: str) -> str:
-        """Return the effect's id E, which is also its idempotency key."""
-        return f"{of}:{self.suffix}"
+    def key(self, owner_id: str) -> str:
+        """Return the effect's id, which is also its idempotency key."""
+        return f"{owner_id}:{self.suffix}"
 
 
 @dataclass(frozen=True, slots=True)
 class TimerEntry:
-    """A timer of a record: when it is due (the store's ms) and since which version it runs."""
+    """A timer that a record has set."""
 
     name: str
-    due_at: int
-    born: int
-    left_ms: int | None
-    fired: int
+    due_at: int  # in ms, by the clock of the store
+    set_at_version: int  # of the record
+    left_ms: int | None  # while the record is paused
+    fired: int  # how often
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One lifecycle: where it stands, and its data. `entered` is the version of the last entry."""
+    """A record: its state, its data, and the effects and timers that it has."""
 
     id: RecordId
     machine: str
     state: str
     version: Version
     data: Mapping[str, Any]
-    entered: Version = Version(1)
+    entered: Version = Version(1)  # at which it entered its state
     schema: int = 1
     since_ms: int = 0
     created_ms: int = 0
@@ -114,7 +118,7 @@ class Record:
 
     @property
     def parent(self) -> RecordId | None:
-        """The id right above, or None."""
+        """The id of the parent, or None for a root."""
         return parent_of(self.id)
 
     def spawning(self, suffix: str) -> str:
@@ -124,12 +128,12 @@ class Record:
 
     @property
     def proposal(self) -> str:
-        """What a decision about the present stay in this state must name."""
+        """The name of the question that the record asks in its present state."""
         return f"{self.id}:{self.entered}"
 
 
 def split_key(effect_key: str) -> tuple[RecordId, str]:
-    """Split an effect's id into its record and the rest."""
+    """Split an effect's id into the id of its record, and its suffix."""
     head, colon, suffix = effect_key.partition(":")
     if not colon or suffix.count(":") != 1:
         raise InvalidIdError(effect_key, "an effect's id is <record>:<version>.<n>:<nonce>")

@@ -1,7 +1,8 @@
-"""Brings a family of records back from their logs into a store that has it no more.
+"""Restores a family of records from their logs, into a store that no longer has it.
 
-The logs are the truth: what a record is follows from its log, by the tables, or it is refused. It
-restores what has ended, and roots that wait for nobody; it never replaces what is there.
+Each record is computed from its log by its table; a log that does not fit the table is refused.
+Only records that have ended are restored, and roots that wait for nobody. Records that the store
+has are not replaced.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ from enum import StrEnum, auto
 
 from interlock.kernel.errors import (
     CallError,
-    InvalidIdError,
     KernelError,
     NewerSchemaError,
     StoreError,
@@ -31,19 +31,19 @@ from interlock.kernel.store.scripts import Client
 from interlock.kernel.table import Active
 
 DIGEST = re.compile(r"[0-9a-f]{16}")
-# The name of no record: the last segment of a record's id below a root is a number.
+# No record has this name: the last segment of an id below a root is a number.
 HOLDER = "import"
 WHY_NOT = {
-    "taken": "another record has its id; nothing of that was changed",
-    "pruned": "it was forgotten here on purpose, and its id stays taken for a while",
-    "leftovers": "a part of it is still in the store without its record; repair that by hand",
-    "held": "something of its family is at work here",
-    "closed": "its family is not being restored, or the record above it is not back",
+    "taken": "another record has its id; that record was not changed",
+    "pruned": "it was pruned from this store, and its id stays taken for a while",
+    "leftovers": "the store has its log or its counters without its record; repair that by hand",
+    "held": "a record of its family is at work in this store",
+    "closed": "its family is not being restored, or its parent is not restored yet",
 }
 
 
 class RestoreRefusedError(CallError):
-    """A record cannot be brought back as it is given. The message says why; nothing was written."""
+    """A record cannot be restored as it is given. Nothing was written; the message says why."""
 
     def __init__(self, record: str, why: str) -> None:
         super().__init__(f"{record} cannot be restored: {why}")
@@ -51,47 +51,47 @@ class RestoreRefusedError(CallError):
 
 
 class Restored(StrEnum):
-    """What became of a record that was given."""
+    """Whether a record was written, or was in the store already."""
 
     WRITTEN = auto()
     THERE = auto()
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
-    """A record as somebody kept it: what it was born from (a digest), and its whole log."""
+class LoggedRecord:
+    """A record to restore: its whole log, and the digest of what it was created from."""
 
     id: str
     machine: str
-    birth: str
+    creation_digest: str
     lines: tuple[Event | Note, ...]
     priority: int = 5
     schema: int = 1
 
 
-def recomputed(machine: Machine, kept: Kept) -> Record:
+def recomputed(machine: Machine, logged: LoggedRecord) -> Record:
     """Return the record that a log leads to, with its times. Raises RestoreRefusedError."""
-    if kept.schema > machine.schema:
-        raise NewerSchemaError(kept.id, kept.schema, machine.schema)
+    if logged.schema > machine.schema:
+        raise NewerSchemaError(logged.id, logged.schema, machine.schema)
     try:
-        _in_order(kept)
-        record = fold(machine, kept.lines)
+        _in_order(logged)
+        record = fold(machine, logged.lines)
     except StoreError as refusal:
-        raise RestoreRefusedError(kept.id, f"its log does not fold: {refusal}") from None
+        raise RestoreRefusedError(logged.id, f"its log does not fold: {refusal}") from None
     except (KernelError, LookupError, TypeError, ValueError) as refusal:
-        raise RestoreRefusedError(kept.id, f"its log cannot be followed: {refusal!r}") from None
-    at_ms = {line.version: line.at_ms for line in kept.lines if isinstance(line, Event)}
+        raise RestoreRefusedError(logged.id, f"its log cannot be followed: {refusal!r}") from None
+    at_ms = {line.version: line.at_ms for line in logged.lines if isinstance(line, Event)}
     return replace(
         record,
-        priority=kept.priority,
-        schema=kept.schema,
+        priority=logged.priority,
+        schema=logged.schema,
         since_ms=at_ms[record.entered],
         created_ms=at_ms[min(at_ms)],
     )
 
 
 class Restoration:
-    """Restores families into one store. `name` is what is held in a family meanwhile."""
+    """Restores families into one store. A family holds `name` while it is restored."""
 
     def __init__(
         self, client: Client, keys: Keys, machines: Mapping[str, Machine], *, name: str
@@ -99,67 +99,70 @@ class Restoration:
         self.machines, self.name = machines, name
         self._restores, self._repairs = Restores(client, keys), Repairs(client, keys)
 
-    def restore(self, kept: Kept) -> Restored:
-        """Bring one record back: its root first, which keeps everybody out, then those below.
+    def restore(self, logged: LoggedRecord) -> Restored:
+        """Restore one record: the root of a family first, then the records below it.
 
-        Nothing is written where it is there already, just so. Raises RestoreRefusedError.
+        While the root holds the family's name, no other call can create records in it. A record
+        that is in the store, and is the same, is left as it is. Raises RestoreRefusedError.
         """
-        machine = self.machines.get(kept.machine)
+        machine = self.machines.get(logged.machine)
         if machine is None:
-            raise UnknownMachineError(kept.machine, sorted(self.machines))
-        _admit(machine, kept)
-        record = recomputed(machine, kept)
+            raise UnknownMachineError(logged.machine, sorted(self.machines))
+        _admit(machine, logged)
+        record = recomputed(machine, logged)
         stage = machine.stage(record.state)
         if isinstance(stage, Active) or stage.shares(record.data) != NOTHING:
-            raise RestoreRefusedError(kept.id, f"it is {record.state}; what is at work cannot be")
-        if stage.waits_for_person(record.data) or machine.bounds:
-            raise RestoreRefusedError(kept.id, f"a {machine.name} cannot be, as it is now")
-        lock, counted = self._lock(kept.id), sums(kept.lines)
-        said = machine.counters(record.data) if machine.counters else {}
-        if wrong := {name: n for name, n in said.items() if counted.get(name, 0) != n}:
-            raise RestoreRefusedError(kept.id, f"its log does not add up to {wrong}")
-        word = self._restores.restore(machine, record, kept.birth, kept.lines, lock, counted)
-        if word in WHY_NOT:
-            raise RestoreRefusedError(kept.id, WHY_NOT[word])
-        return Restored.WRITTEN if word == "restored" else Restored.THERE
+            raise RestoreRefusedError(
+                logged.id, f"it is {record.state}; a record at work cannot be"
+            )
+        if stage.waits_for_person(record.data) or machine.bookkeeping.bounds:
+            raise RestoreRefusedError(logged.id, f"a {machine.name} in this state cannot be")
+        lock, counted = self._lock(logged.id), sums(logged.lines)
+        in_data = machine.counters(record.data)
+        if wrong := {name: n for name, n in in_data.items() if counted.get(name, 0) != n}:
+            raise RestoreRefusedError(logged.id, f"its log does not add up to {wrong}")
+        status = self._restores.restore(
+            machine, record, logged.creation_digest, logged.lines, lock, counted
+        )
+        if status in WHY_NOT:
+            raise RestoreRefusedError(logged.id, WHY_NOT[status])
+        return Restored.WRITTEN if status == "restored" else Restored.THERE
 
-    def relist(self, root: str, commits: Sequence[Commit]) -> None:
-        """List the commits of a family that is restored in its family log, in their old order."""
-        for position, of, version in commits:
-            if not POSITION.fullmatch(position) or root_of(of) != root or version < 1:
-                raise RestoreRefusedError(root, f"{position} {of} {version} is no commit of it")
-        if self._restores.relist(root, commits, self._lock(root)) == "closed":
+    def restore_family_log(self, root: str, commits: Sequence[Commit]) -> None:
+        """Write the commits of a family into its family log, in their old order."""
+        for position, member_id, version in commits:
+            if not POSITION.fullmatch(position) or root_of(member_id) != root or version < 1:
+                commit = f"{position} {member_id} {version}"
+                raise RestoreRefusedError(root, f"{commit} is no commit of its family")
+        if self._restores.restore_family_log(root, commits, self._lock(root)) == "closed":
             raise RestoreRefusedError(root, WHY_NOT["closed"])
 
     def finish(self, root: str) -> None:
-        """Let others into a family: all of it is back. A repeat changes nothing."""
+        """Free the family's name, once all its records are restored. A repeat changes nothing."""
         self._repairs.free(root, self.name, self._lock(root).holder)
 
-    def _lock(self, of: str) -> Lock:
-        return Lock(self.name, f"{root_of(of)}/{HOLDER}")
+    def _lock(self, member_id: str) -> Lock:
+        return Lock(self.name, f"{root_of(member_id)}/{HOLDER}")
 
 
-def _admit(machine: Machine, kept: Kept) -> None:
-    """Refuse what no create would have admitted."""
-    record_id(kept.id)
-    if kept.id.count("/") != len(machine.id_prefix):
-        raise InvalidIdError(kept.id, machine.root_id_form)
-    if machine.id_format and not re.fullmatch(machine.id_format[0], kept.id):
-        raise InvalidIdError(kept.id, machine.id_format[1])
-    if not DIGEST.fullmatch(kept.birth):
-        raise RestoreRefusedError(kept.id, f"{kept.birth!r} is no digest of a birth")
+def _admit(machine: Machine, logged: LoggedRecord) -> None:
+    """Refuse a record that could not have been created."""
+    record_id(logged.id)
+    machine.check_id(logged.id)
+    if not DIGEST.fullmatch(logged.creation_digest):
+        raise RestoreRefusedError(logged.id, f"{logged.creation_digest!r} is no digest")
 
 
-def _in_order(kept: Kept) -> None:
-    """Refuse a log that the store could not hold, or which is another's."""
+def _in_order(logged: LoggedRecord) -> None:
+    """Refuse a log whose lines are out of order, or belong to another record."""
     last = (0, -1)
-    for line in kept.lines:
+    for line in logged.lines:
         position = f"{line.version}-0" if isinstance(line, Event) else line.position
-        if line.record_id != kept.id:
-            raise StoreError(f"{position} is of {line.record_id}")
+        if line.record_id != logged.id:
+            raise StoreError(f"{position} belongs to {line.record_id}")
         if not POSITION.fullmatch(position):
             raise StoreError(f"{position!r} is no position of a line")
         version, number = (int(part) for part in position.split("-"))
         if (version, number) <= last:
-            raise StoreError(f"{position} stands after {last[0]}-{last[1]}")
+            raise StoreError(f"{position} comes after {last[0]}-{last[1]}")
         last = (version, number)

@@ -1,4 +1,4 @@
-"""The ordered scales that policies, capabilities and models share; they decide nothing."""
+"""The ordered scales that policies, capabilities and models share."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from interlock.kernel.policy_axis import Ranked
 
 
 class Level(Ranked):
-    """How bad it can get. `Level(value)` reads an unknown or missing value as HIGH."""
+    """How severe something is. `Level(value)` reads an unknown or missing value as HIGH."""
 
     LOW = auto()
     MEDIUM = auto()
@@ -21,7 +21,7 @@ class Level(Ranked):
 
 
 class Tier(Ranked):
-    """Which sort of model, agent or person infers, from the cheapest to the dearest."""
+    """The kinds of models, agents and people that infer, from the cheapest to the dearest."""
 
     LOCAL_TOOL_CALLING = auto()
     LOCAL_FAST = auto()

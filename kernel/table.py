@@ -1,4 +1,4 @@
-"""The parts of a table: stages (a state, and what the kernel owes it) and rows. Pure values."""
+"""What a table is made of: stages, which are states with what they owe, and rows between them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Data = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """What guards, updates and explanations may look at."""
+    """What the guards, updates and explanations of rows are given to read."""
 
     data: Data
     payload: Data
@@ -24,22 +24,22 @@ class Ask:
 
 
 class Mode(StrEnum):
-    """What a commit does with the effects and timers of the state it leaves."""
+    """What following a row does with the effect at work in its source, and with its timers."""
 
-    LEAVE = auto()
-    CARRY = auto()
-    INTERNAL = auto()
-    EXTERNAL = auto()
+    LEAVE = auto()  # ends them; the row leads into another state
+    CARRY = auto()  # takes the effect along into another state, and ends the timers
+    INTERNAL = auto()  # keeps them, and the proposal: the row stays in its state
+    EXTERNAL = auto()  # ends them and begins new ones: the row leaves its state and enters it again
 
 
 @dataclass(frozen=True, slots=True)
 class Timer:
-    """A named delay in a stage: ms from entry, or None for no timer.
+    """A named delay in a stage, in ms from the entry; None sets no timer.
 
-    When due it fires `trigger` with `payload`, or with `unbegun_payload` where no worker ever
-    claimed the state's effect; then `unbegun_deltas` take back what was counted too early. Without
-    a trigger it reminds: the stall sweep owes `effect` again, writes a note and sets the timer
-    again, each time with a longer delay.
+    When it is due, the stall sweep fires `trigger` with `payload`. Where no worker ever claimed the
+    state's effect, it fires with `unbegun_payload`, and `unbegun_deltas` take back what was counted
+    too early. A timer without a trigger is a reminder: the sweep owes `effect` again, writes a note
+    and sets the timer again, each time with a longer delay.
     """
 
     name: str
@@ -61,7 +61,7 @@ class Timer:
 
 @dataclass(frozen=True, slots=True)
 class TimerDue:
-    """A timer as a decision sets it."""
+    """A timer that a decision starts."""
 
     name: str
     delay_ms: int
@@ -69,7 +69,7 @@ class TimerDue:
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What a family may use: money in micro-dollars, runs of workers. None sets no bound."""
+    """The most that a family may use: micro-dollars, and runs of workers. None sets no bound."""
 
     cap: int | None = None
     runs: int | None = None
@@ -80,22 +80,30 @@ UNBOUND = Bounds()
 
 @dataclass(frozen=True, slots=True)
 class Shares:
-    """What a decision changes of what a family shares: queues ('' is none) and held names."""
+    """The queues that a record leaves and enters ('' is none), the names it frees and takes."""
 
-    left: str
-    line: str
+    left_queue: str
+    entered_queue: str
     frees: tuple[str, ...]
     takes: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Owed:
-    """An effect as a decision owes it. `once`: not restarted from its beginning when begun."""
+    """An effect that a decision owes. Once begun, one that is to run `once` is not restarted."""
 
     effect: Effect
     kind: Kind
     once: bool = False
     countdown: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class HeldSlot:
+    """One of a limited number of slots, which a record may have in a stage."""
+
+    is_held: Callable[[Data], bool]
+    release: Effect  # owed on leaving the stage for one in which the record has no slot
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +116,7 @@ class Stage:
     queue: Callable[[Data], str] | None = None  # where it waits to be claimed, by priority and age
     holds: Callable[[Data], tuple[str, ...]] | None = None  # names no other of its family may hold
     counts_as_ended: Callable[[Data], bool] | None = None  # for the countdown of its parent
-    has_slot: Callable[[Data], bool] | None = None  # whether others may wait for its slot
+    slot: HeldSlot | None = None
 
     def waits_for_person(self, data: Data) -> bool:
         """Whether a person's decision is what moves a record on from here."""
@@ -116,7 +124,7 @@ class Stage:
         return False
 
     def due(self, data: Data) -> tuple[TimerDue, ...]:
-        """Return the timers that an entry starts."""
+        """Return the timers that entering this stage starts."""
         delays = ((timer.name, timer.delay(data)) for timer in self.timers)
         return tuple(TimerDue(name, ms) for name, ms in delays if ms is not None)
 
@@ -129,9 +137,9 @@ class Stage:
         """Whether the countdown of the parent counts the record as ended, though it may go on."""
         return self.counts_as_ended is not None and self.counts_as_ended(data)
 
-    def uses_slot(self, data: Data) -> bool:
-        """Whether a record has a slot here that it must give back when it leaves."""
-        return self.has_slot is not None and self.has_slot(data)
+    def has_slot(self, data: Data) -> bool:
+        """Whether a record has a slot here."""
+        return self.slot is not None and self.slot.is_held(data)
 
     def timer(self, name: str) -> Timer | None:
         """Return the timer of this name."""
@@ -140,6 +148,7 @@ class Stage:
     def owes(self) -> Iterator[Effect | None]:
         """Name every effect that this stage may owe."""
         yield from (timer.effect for timer in self.timers)
+        yield self.slot.release if self.slot else None
 
 
 def always(data: Data) -> bool:
@@ -156,17 +165,17 @@ def never(data: Data) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Waiting(Stage):
-    """Someone else must fire the next trigger: a person, a producer, or the last child."""
+    """A stage that is left when a person, a producer or the last child fires a trigger."""
 
-    asks: Callable[[Data], bool] = always  # whether it is a person who must
+    asks: Callable[[Data], bool] = always  # whether a person is asked
     notifies: Effect | None = None  # owed on entry and on leaving, while a person is asked
     offers: Effect | None = None  # owed on entry: it tries to move the record on
-    offered: Callable[[Data], bool] = always  # whether that is owed
+    offered: Callable[[Data], bool] = always  # whether `offers` is owed
     card: str = ""  # the kind of its card
     question: Callable[[Data], str] = shall_begin  # what the card asks
     shows: str = ""  # the proposal that the card shows, of those in the record's data
-    affordances: tuple[tuple[str, str], ...] = ()  # what a person may choose -> trigger
-    countdown: str = ""
+    affordances: tuple[tuple[str, str], ...] = ()  # each choice of a person, and its trigger
+    countdown: str = ""  # the countdown whose end the record waits for
 
     def waits_for_person(self, data: Data) -> bool:
         """Whether a person's decision is what moves a record on from here."""
@@ -174,16 +183,16 @@ class Waiting(Stage):
 
     def owes(self) -> Iterator[Effect | None]:
         """Name every effect that this stage may owe."""
-        yield from (timer.effect for timer in self.timers)
+        yield from Stage.owes(self)
         yield self.notifies
         yield self.offers
 
 
 @dataclass(frozen=True, slots=True)
 class Active(Stage):
-    """An effect is at work and fires one of `outcomes`; None where it is carried in."""
+    """A stage in which an effect is at work, until it fires one of `outcomes`."""
 
-    effect: Effect | None = None
+    effect: Effect | None = None  # None where every row into the stage carries one in
     outcomes: tuple[StrEnum, ...] = ()
     later: Effect | None = None  # instead of `effect` once `is_later` agrees
     is_later: Callable[[Data], bool] = always
@@ -197,39 +206,31 @@ class Active(Stage):
 
     def owes(self) -> Iterator[Effect | None]:
         """Name every effect that this stage may owe."""
-        yield from (timer.effect for timer in self.timers)
+        yield from Stage.owes(self)
         yield self.effect
         yield self.later
 
 
 @dataclass(frozen=True, slots=True)
 class Terminal(Stage):
-    """Nothing ever happens here again."""
+    """A stage that no row leaves: the record has ended."""
 
-    tells: Effect | None = None  # owed on entry: it tells those who wait for this end
-    clears: Effect | None = None  # owed on entry: it clears away what is left behind
+    notification: Effect | None = None  # owed on entry: it notifies the subscribers of the end
+    cleanup: Effect | None = None  # owed on entry: it removes what the record leaves behind
     is_success: bool = False  # to its subscribers; any other end is a loss to them
 
     def owes(self) -> Iterator[Effect | None]:
         """Name every effect that this stage may owe."""
-        yield self.tells
-        yield self.clears
-
-
-class Loop(StrEnum):
-    """What a row whose source is its target does."""
-
-    NONE = auto()
-    INTERNAL = auto()  # stays: effect, timers, token and proposal go on
-    EXTERNAL = auto()  # leaves and enters
+        yield self.notification
+        yield self.cleanup
 
 
 @dataclass(frozen=True, slots=True)
 class Transition:
-    """One row. The guards of a cell's rows are asked in order; the first that agrees is followed.
+    """One row. Several rows may have the same source and trigger: they are one cell.
 
-    `by` names who may fire it, `ours` why it is there where the published table lacks it. `reason`
-    is the published reason of what happened, where the payload gives none.
+    The guards of a cell are asked in the order of its rows, and the first row whose guard agrees is
+    followed.
     """
 
     source: StrEnum
@@ -238,18 +239,17 @@ class Transition:
     guard: Callable[[Ask], bool] | None = None
     update: Callable[[Ask], Data] | None = None
     explain: Callable[[Ask], Mapping[str, Any]] | None = None
-    refusal: str = ""  # the last row of a cell says why nothing happens
+    refusal: str = ""  # of the last row of a cell: why no row was followed
     effect: Effect | None = None
     spawns: str = ""  # the countdown that the effect fills
-    carry: bool = False
-    loop: Loop = Loop.NONE
+    mode: Mode = Mode.LEAVE
     interrupts: bool = False  # whether the effect at work is asked to come to its end
-    reads: bool = False  # whether it asks for facts of other records
-    by: tuple[str, ...] = ()
+    reads: bool = False  # whether the guard reads facts of other records
+    by: tuple[str, ...] = ()  # effects, people and sweeps that may fire it
     names_proposal: bool = False  # whether a person must name the proposal that was seen
     bounds: bool = False  # whether its update may change what the record's family may use
-    ours: str = ""
-    reason: TransitionReason | None = None
+    ours: str = ""  # why it is there, where the published table lacks it
+    reason: TransitionReason | None = None  # the published one, where the payload gives none
     reason_by_hand: TransitionReason | None = None  # instead, where a person or producer fired it
 
     def owes(self) -> tuple[Owed, ...]:
@@ -259,29 +259,16 @@ class Transition:
         kind = Kind.SPAWN if self.spawns else Kind.TRANSITION
         return (Owed(self.effect, kind, countdown=self.spawns),)
 
-    @property
-    def mode(self) -> Mode:
-        """How the commit treats the effects and timers of the state it leaves."""
-        if self.carry:
-            return Mode.CARRY
-        match self.loop:
-            case Loop.INTERNAL:
-                return Mode.INTERNAL
-            case Loop.EXTERNAL:
-                return Mode.EXTERNAL
-            case Loop.NONE:
-                return Mode.LEAVE
 
-
-# Who fires rows besides effects: people and programs outside, and the two sweeps.
+# Besides effects, people and programs outside fire rows, and the two sweeps.
 PERSON, PRODUCER = "person", "producer"
 ORPHANS, STALLS = "orphans", "stalls"
 
-Row = Callable[[StrEnum], Transition]  # a row that `rows` has yet to give its source
+Row = Callable[[StrEnum], Transition]  # a row without its source, which `rows` gives it
 
 
 class RowFields(TypedDict, total=False):
-    """The fields of a row that not every row has; `Transition` says what each means."""
+    """The optional fields of a row; `Transition` says what each means."""
 
     guard: Callable[[Ask], bool]
     update: Callable[[Ask], Data]
@@ -299,9 +286,9 @@ class RowFields(TypedDict, total=False):
 
 
 def rows(sources: StrEnum | Sequence[StrEnum], *each: Row) -> tuple[Transition, ...]:
-    """Return the rows of one state, or of several states: each row once for each of them.
+    """Return the rows of one state, or of several states: each row once for each state.
 
-    A table is written as the rows of one state after the other:
+    A table is written state by state:
 
     *rows(State.OPEN,
         move(Trigger.CLAIMED, State.CLAIMED, by(ASSIGNMENT, PERSON), update=claimed),
@@ -323,19 +310,19 @@ def carry(
     trigger: StrEnum, target: StrEnum, actors: tuple[str, ...], **fields: Unpack[RowFields]
 ) -> Row:
     """Return a row into another state, in which the effect at work goes on."""
-    return lambda source: Transition(source, trigger, target, by=actors, carry=True, **fields)
+    return lambda source: Transition(source, trigger, target, by=actors, mode=Mode.CARRY, **fields)
 
 
 def stay(trigger: StrEnum, actors: tuple[str, ...], **fields: Unpack[RowFields]) -> Row:
-    """Return a row that stays in its state; effect, timers and proposal go on."""
-    return lambda state: Transition(state, trigger, state, by=actors, loop=Loop.INTERNAL, **fields)
+    """Return a row that stays in its state. Effect, timers and proposal go on."""
+    return lambda state: Transition(state, trigger, state, by=actors, mode=Mode.INTERNAL, **fields)
 
 
 def reenter(trigger: StrEnum, actors: tuple[str, ...], **fields: Unpack[RowFields]) -> Row:
-    """Return a row that leaves its state and enters it again: effect and timers begin anew."""
-    return lambda state: Transition(state, trigger, state, by=actors, loop=Loop.EXTERNAL, **fields)
+    """Return a row that leaves its state and enters it again. Effect and timers begin anew."""
+    return lambda state: Transition(state, trigger, state, by=actors, mode=Mode.EXTERNAL, **fields)
 
 
 def by(*actors: Effect | str) -> tuple[str, ...]:
-    """Name who may fire a row: effects, and who acts besides them."""
+    """Name the effects, people and sweeps that may fire a row."""
     return tuple(str(actor) for actor in actors)

@@ -1,4 +1,4 @@
-"""Values to bytes and back. Bad input is refused here, before anything is written."""
+"""Turns values into the bytes of the store and back, and refuses what cannot be stored."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def digest(*parts: bytes | str) -> str:
 
 
 def nonce_of(op_id: str) -> str:
-    """Return what an op-id contributes to the ids of the effects that it makes owed."""
+    """Return a short hash of an op-id, a part of the ids of the effects that its call creates."""
     return hashlib.sha256(op_id.encode()).hexdigest()[:10]
 
 
@@ -89,9 +89,9 @@ def counts(pairs: Pairs) -> dict[str, int]:
 
 
 def entry_of(suffix: str, line: str) -> Entry:
-    """Parse an effect's entry; the order of words is that of lua/part/entry.lua."""
-    words = ["" if word == "-" else word for word in line.split(" ")]
-    name, kind, state, token, holder, countdown = words[:6]
+    """Parse an effect's entry; the order of values is that of lua/part/entry.lua."""
+    values = ["" if value == "-" else value for value in line.split(" ")]
+    name, kind, state, token, holder, countdown = values[:6]
     (
         attempts,
         attempts_max,
@@ -109,7 +109,7 @@ def entry_of(suffix: str, line: str) -> Entry:
         _grace_ms,
         _fires_exhausted,
         exclusive,
-    ) = words[6:]
+    ) = values[6:]
     return Entry(
         suffix=suffix,
         name=name,
@@ -129,10 +129,10 @@ def entry_of(suffix: str, line: str) -> Entry:
 
 
 def timer_of(name: str, line: str) -> TimerEntry:
-    """Parse a timer of a record; the order of words is that of lua/part/timer.lua."""
-    due_at, born, left, fired = line.split(" ")
+    """Parse a timer of a record; the order of values is that of lua/part/timer.lua."""
+    due_at, version, left, fired = line.split(" ")
     left_ms = None if left == "-" else int(left)
-    return TimerEntry(name, int(due_at), int(born), left_ms, int(fired))
+    return TimerEntry(name, int(due_at), int(version), left_ms, int(fired))
 
 
 def record_of(record_id: str, pairs: Pairs, counters: Pairs = ()) -> Record:
@@ -159,7 +159,7 @@ def record_of(record_id: str, pairs: Pairs, counters: Pairs = ()) -> Record:
 
 
 def event_bytes(event: Event) -> bytes:
-    """Return an event as the log keeps it; the time is the store's and stands beside it."""
+    """Return an event as the log keeps it, without its time, which the store adds."""
     kept: dict[str, Any] = {
         "trigger": event.trigger,
         "from": event.source,

@@ -1,4 +1,4 @@
-"""What the writing scripts are told and answer: values and the plans made of them; no I/O."""
+"""The values and plans that the writing scripts are given, and the answers that they return."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ from interlock.kernel.effect import CASCADE, Effect, Kind
 from interlock.kernel.errors import KernelError
 from interlock.kernel.event import Cause
 from interlock.kernel.machine import Machine
-from interlock.kernel.record import Entry, Record, RecordId, ancestors
+from interlock.kernel.record import Entry, Record, RecordId, TimerEntry, ancestors
 from interlock.kernel.table import Bounds, Owed, Shares, TimerDue
 
 DAY_MS = 86_400_000
 FAMILY_LOG_MIN = 100_000  # commits that a family log goes back, at least
-Commit = tuple[str, str, int]  # of a family log: its position, the record, the version it came to
+Commit = tuple[str, str, int]  # in a family log: its position, the record, the record's new version
 _PACKED = json.JSONEncoder(separators=(",", ":")).encode
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Windows of the store, in ms unless said otherwise."""
+    """Limits of the store, in ms unless said otherwise."""
 
-    op_window_ms: int = DAY_MS
-    poll_ms: int = 5_000  # first look at an owed effect that nobody claimed
-    remind_ms: int = DAY_MS  # first reminder of a quarantined effect
-    tombstone_ms: int = 30 * DAY_MS
-    releases_max: int = 20
+    op_window_ms: int = DAY_MS  # how long the outcome of an op-id is kept
+    poll_ms: int = 5_000  # until the first poll of an effect that nobody has claimed
+    remind_ms: int = DAY_MS  # until the first reminder of a quarantined effect
+    tombstone_ms: int = 30 * DAY_MS  # how long the id of a pruned record stays taken
+    releases_max: int = 20  # how often an effect is given back without counting the attempt
 
 
 @dataclass(frozen=True, slots=True)
 class EffectMessage:
-    """An effect that is owed and should be published."""
+    """The message that publishes an effect which a record owes."""
 
     key: str
     machine: str
@@ -43,45 +43,45 @@ class EffectMessage:
     priority: int
 
 
-# Renders the broker's message for an effect: (list, message), or None to publish after the commit.
+# Renders the message as the broker takes it: (list, text), or None to publish after the commit.
 Render = Callable[[EffectMessage], tuple[str, bytes] | None]
 
 
 @dataclass(frozen=True, slots=True)
 class Warrant:
-    """What entitles a commit; PROTOCOL section 2."""
+    """The right to make a commit; see "What a script promises" in kernel/README.md."""
 
     kind: str = "none"
-    words: tuple[str, ...] = ()
+    proof: tuple[str, ...] = ()
 
     @classmethod
     def token(cls, suffix: str, token: str) -> Warrant:
-        """An effect's outcome, by its current holder."""
+        """Return the warrant of an effect's current holder."""
         return cls("token", (suffix, token))
 
     @classmethod
     def lapsed(cls, suffix: str, token: str) -> Warrant:
-        """A sweep says that this holder is lost."""
+        """Return the warrant of the orphan sweep that found this holder lost."""
         return cls("lapsed", (suffix, token))
 
     @classmethod
     def exhausted(cls, suffix: str, attempts: int) -> Warrant:
-        """A sweep says that this effect has used up its attempts."""
+        """Return the warrant of the orphan sweep that found an effect's attempts used up."""
         return cls("exhausted", (suffix, str(attempts)))
 
     @classmethod
-    def due(cls, timer: str, due_at: int, born: int) -> Warrant:
-        """A sweep says that this timer is due."""
-        return cls("due", (timer, str(due_at), str(born)))
+    def due(cls, timer: str, due_at: int, set_at_version: int) -> Warrant:
+        """Return the warrant of the stall sweep that found this timer due."""
+        return cls("due", (timer, str(due_at), str(set_at_version)))
 
     @classmethod
     def component(cls, name: str) -> Warrant:
-        """A part of this house acts on a record whose work it does not hold; it says which part."""
+        """Return the warrant of a part of Interlock that acts without a lease, by its name."""
         return cls("component", (name,))
 
     @classmethod
     def person(cls, entered: int) -> Warrant:
-        """A decision about the present stay in a state."""
+        """Return the warrant of a person who has seen the record in its present state."""
         return cls("person", (str(entered),))
 
 
@@ -90,7 +90,7 @@ NO_WARRANT = Warrant()
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One call, however often repeated: its op-id, what entitles it, and who makes it."""
+    """One call, which may be repeated: who makes it and why, its op-id, and its warrant."""
 
     cause: Cause
     op_id: str = field(default_factory=lambda: uuid4().hex)
@@ -100,7 +100,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """A record, the outcome kept for an op-id ('' if none), and facts of other records."""
+    """A record, the outcome of an op-id ('' where it is new), and facts of other records."""
 
     record: Record
     op_outcome: str
@@ -109,7 +109,7 @@ class Loaded:
 
 @dataclass(frozen=True, slots=True)
 class InitialLease:
-    """Who is to hold the entered state's effect from its birth on, before anybody hears of it."""
+    """A lease of the entered state's effect, given in the same step that creates the effect."""
 
     nonce: str
     holder: str
@@ -118,7 +118,7 @@ class InitialLease:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a script said. `owed` should be published unless it was pushed in the script."""
+    """The answer of a script. `owed` are the messages that the caller should publish."""
 
     status: str
     version: int = 0
@@ -129,7 +129,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class NoteDraft:
-    """A note to write. `timers` are set anew if they run: name, ms, times fired."""
+    """A note to write. `timers` that run are set again: their name, ms, and times fired."""
 
     kind: str
     detail: Mapping[str, Any]
@@ -139,38 +139,41 @@ class NoteDraft:
 
 
 def facts_read(machine: Machine, record: Record, trigger: str) -> tuple[RecordId, ...]:
-    """Return the records that deciding this trigger reads: ancestors and declared ones, or none."""
+    """Return the records that deciding this trigger reads: ancestors and named ones, or none."""
     if not machine.reads(record.state, trigger):
         return ()
-    relied = machine.fact_sources(record) if machine.fact_sources else ()
-    return (*ancestors(record.id), *relied)
+    return (*ancestors(record.id), *machine.fact_sources(record))
 
 
 def entitled(record: Record, warrant: Warrant) -> bool:
-    """Tell whether a warrant holds in a record as read; the commit script has the last word."""
+    """Whether a warrant is good in a record as it was read. The commit script tests it again."""
     match warrant.kind:
         case "token" | "lapsed" | "exhausted":
-            entry = next((e for e in record.entries if e.suffix == warrant.words[0]), None)
+            entry = next((e for e in record.entries if e.suffix == warrant.proof[0]), None)
             return entry is not None and _holds(entry, warrant)
         case "due":
             named = {timer.name: timer for timer in record.timers}
-            timer = named.get(warrant.words[0])
-            return timer is not None and (str(timer.due_at), str(timer.born)) == warrant.words[1:]
+            timer = named.get(warrant.proof[0])
+            return timer is not None and _set(timer) == warrant.proof[1:]
         case "person":
-            return warrant.words[0] == str(record.entered)
+            return warrant.proof[0] == str(record.entered)
         case _:
             return True
+
+
+def _set(timer: TimerEntry) -> tuple[str, str]:
+    return str(timer.due_at), str(timer.set_at_version)
 
 
 def _holds(entry: Entry, warrant: Warrant) -> bool:
     match warrant.kind:
         case "token":
             live = entry.state in ("leased", "lapsed", "quarantined")
-            return live and entry.token == warrant.words[1]
+            return live and entry.token == warrant.proof[1]
         case "lapsed":
-            return entry.state == "lapsed" and entry.token == warrant.words[1]
+            return entry.state == "lapsed" and entry.token == warrant.proof[1]
         case _:
-            return entry.state in ("owed", "lapsed") and str(entry.attempts) == warrant.words[1]
+            return entry.state in ("owed", "lapsed") and str(entry.attempts) == warrant.proof[1]
 
 
 def packed(plan: Mapping[str, Any]) -> str:
@@ -179,29 +182,29 @@ def packed(plan: Mapping[str, Any]) -> str:
 
 
 def shares_plan(shares: Shares | None) -> dict[str, Any]:
-    """Return what the scripts need to change what a family shares; nothing where none does."""
+    """Return what the scripts need to change queues and held names, if the decision does."""
     if shares is None:
         return {}
-    queues = {"left": shares.left, "entered": shares.line}
+    queues = {"left": shares.left_queue, "entered": shares.entered_queue}
     return {"shares": queues | {"frees": list(shares.frees), "takes": list(shares.takes)}}
 
 
 def bounds_plan(bounds: Bounds) -> dict[str, int]:
-    """Return what the scripts need to limit what a tree uses; nothing where no limit is given."""
+    """Return what the scripts need to limit what a tree uses, if a limit is given."""
     limits = {"cap": bounds.cap, "runs_max": bounds.runs}
     return {name: limit for name, limit in limits.items() if limit is not None}
 
 
 def family_log_plan(machine: Machine) -> dict[str, int]:
-    """Return what the scripts need to add a commit to the log of its family."""
-    return {"family_log_length": FAMILY_LOG_MIN} if machine.in_family_log else {}
+    """Return what the scripts need to add a commit to the log of its family, if it has one."""
+    return {"family_log_length": FAMILY_LOG_MIN} if machine.bookkeeping.in_family_log else {}
 
 
 def lease_plan(initial_lease: InitialLease | None, owes: Sequence[Owed]) -> dict[str, Any]:
-    """Return what the scripts need to lease the state's effect to the caller at once."""
+    """Return what the scripts need to lease the state's effect in the step that creates it."""
     if initial_lease is None:
         return {}
-    exclusive = any(one.effect.exclusive for one in owes if one.kind is Kind.STATE)
+    exclusive = any(owed.effect.exclusive for owed in owes if owed.kind is Kind.STATE)
     holder = sanitized(initial_lease.holder)
     lease = {"nonce": initial_lease.nonce, "holder": holder, "lease_ms": initial_lease.lease_ms}
     return {"initial_lease": lease | {"exclusive": exclusive}}
@@ -210,7 +213,7 @@ def lease_plan(initial_lease: InitialLease | None, owes: Sequence[Owed]) -> dict
 def without_leased(
     messages: Sequence[EffectMessage], owes: Sequence[Owed], initial_lease: InitialLease | None
 ) -> tuple[EffectMessage, ...]:
-    """Leave out the message of an effect that is leased from its birth."""
+    """Return the messages without that of the effect which is leased at once."""
     pairs = zip(messages, owes, strict=True)
     return tuple(
         message for message, owed in pairs if initial_lease is None or owed.kind is not Kind.STATE
@@ -218,7 +221,10 @@ def without_leased(
 
 
 def sanitized(holder: str) -> str:
-    """Return a holder's name as one word: an entry is a line of words, its note JSON in Lua."""
+    """Return a holder's name as one word of safe characters.
+
+    A script writes it into an entry, whose fields are separated by blanks, and into JSON.
+    """
     return re.sub(r"[^\w.:@-]", "_", holder, flags=re.ASCII) or "_"
 
 
@@ -234,7 +240,7 @@ def owes_plan(machine: Machine, state: str, owes: Sequence[Owed]) -> list[dict[s
 
 
 def owed_plan(owed: Owed, *, fires: bool) -> dict[str, Any]:
-    """Return what a script needs to create one effect: the fields of its entry."""
+    """Return the fields of a new effect's entry."""
     return {
         "name": owed.effect.name,
         "kind": str(owed.kind),
@@ -263,14 +269,14 @@ def effect_messages(record: Record, nonce: str, owes: Sequence[Owed]) -> tuple[E
 def advance_message(
     parent: RecordId, machine: str, countdown: str, nonce: str, priority: int
 ) -> EffectMessage:
-    """Return the message of the advance that whoever empties a countdown owes."""
+    """Return the message of the advance that is owed when a countdown has ended."""
     name, _, generation = countdown.partition(":")
     key = f"{parent}:{generation}.advance.{name}:{nonce}"
     return EffectMessage(key, machine, CASCADE.name, priority)
 
 
 def parent_plan(parent: RecordId, countdown: str, *, nonce: str, limits: Limits) -> dict[str, Any]:
-    """Return what the scripts need to create that advance."""
+    """Return what the scripts need to create the advance of a parent."""
     name, _, generation = countdown.partition(":")
     return {
         "id": parent,
@@ -284,8 +290,11 @@ def parent_plan(parent: RecordId, countdown: str, *, nonce: str, limits: Limits)
 def rendered_messages(
     messages_due: Sequence[EffectMessage], render: Render
 ) -> tuple[list[str], list[bytes]]:
-    """Render every message, or none: a script pushes all of its messages or leaves all to us."""
-    rendered = [render(door) for door in messages_due]
+    """Render every message, or none: a script pushes all its messages, or the caller does.
+
+    Returns the queues and the texts of the messages.
+    """
+    rendered = [render(message) for message in messages_due]
     pushed = [pair for pair in rendered if pair is not None]
     if len(pushed) != len(messages_due):
         if pushed:

@@ -1,4 +1,4 @@
-"""Opens the store: standalone, Sentinel or Cluster, by the form of the address."""
+"""Opens the store at an address: a single server, Sentinel or a cluster."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def open_store(url: str, *, connections_max: int = 500) -> Client:
             retry=Retry(ExponentialWithJitterBackoff(base=0.05, cap=1.0), RETRIES),
             max_connections=connections_max,
         )
-        # It connects to nothing, and tells what a first command would: an option that is none.
+        # This opens no connection, but raises now for an unknown option in the address.
         client.connection_pool.make_connection()
     except (TypeError, ValueError) as refusal:
         raise StoreMisconfiguredError(f"{_shown(url)} cannot be used: {refusal}") from None
@@ -69,7 +69,7 @@ def open_store(url: str, *, connections_max: int = 500) -> Client:
 
 
 def refuse_unsafe(client: Client) -> None:
-    """Raise StoreMisconfiguredError for a store that may silently drop what we rely on."""
+    """Raise StoreMisconfiguredError for a store that may silently delete data."""
     try:
         for memory, server in _nodes(client):
             _refuse(memory.get("maxmemory_policy", "noeviction"), str(server["redis_version"]))
@@ -78,7 +78,7 @@ def refuse_unsafe(client: Client) -> None:
 
 
 def _nodes(client: Client) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any]]]:
-    """Yield what each node that takes writes says of its memory and of itself."""
+    """Yield the memory and server sections of INFO of each node that takes writes."""
     if isinstance(client, Redis):
         yield client.info("memory"), client.info("server")
         return
@@ -133,7 +133,7 @@ def _behind_sentinel(url: str, connections_max: int) -> Redis:
 
 
 def _login(parts: SplitResult) -> dict[str, str | None]:
-    """Return user and password, in which an address escapes some characters."""
+    """Return user and password, without the escapes that an address needs."""
     return {
         name: unquote(word) if word else None
         for name, word in (("username", parts.username), ("password", parts.password))
@@ -141,7 +141,7 @@ def _login(parts: SplitResult) -> dict[str, str | None]:
 
 
 def _shown(url: str) -> str:
-    """Return an address for a message that anybody may read: without its password."""
+    """Return an address without its password, for a message that anybody may read."""
     scheme, _, rest = url.rpartition("://")
     return repr(f"{scheme}://{rest.rpartition('@')[2]}" if scheme else rest.rpartition("@")[2])
 

@@ -1,4 +1,4 @@
-"""Connections of one client on which scripts alone are run. It repeats nothing by itself."""
+"""A cache of connections, on which a client runs scripts faster than through redis-py's pool."""
 
 from __future__ import annotations
 
@@ -9,23 +9,24 @@ from typing import Any
 import hiredis
 from redis import ConnectionPool, exceptions
 
-# Fewer than what a client may have beyond its threads, so that a kept connection starves nobody.
+# Fewer than the connections that a client may have beyond one for each of its threads, so that no
+# thread waits for a connection that is kept here.
 KEPT_MAX = 32
 
 
 class ConnectionCache:
-    """The way without redis-py's pool, whose lock, probe and measurements cost as much as the rest.
+    """Keeps connections out of redis-py's pool, whose lock, probe and metrics double the cost.
 
-    A connection that fails is given up; the caller then goes the long way.
+    A connection that fails is given up; the caller then runs its command through the pool.
     """
 
     def __init__(self, pool: ConnectionPool) -> None:
         self.pool = pool
         self._idle: list[Any] = []
 
-    def exchange(self, *words: Any) -> Any:
+    def exchange(self, *arguments: Any) -> Any:
         """Send one command and return its reply. Raises what redis-py raises."""
-        command = hiredis.pack_command(words)
+        command = hiredis.pack_command(arguments)
         connection = self._take()
         in_step = False
         try:

@@ -1,4 +1,4 @@
-"""Recomputes a record from its log: what proves that the two agree. It never writes."""
+"""Recomputes a record from its log, which proves that record and log agree."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def fold(machine: Machine, lines: Sequence[Event | Note]) -> Record:
     """Recompute a record from its log. Raises StoreError at the first line that does not follow."""
     record: Record | None = None
     for event in (line for line in lines if isinstance(line, Event)):
-        record = _next(machine, record, event) if record else _born(machine, event)
+        record = _next(machine, record, event) if record else _created(machine, event)
         if (
             codec.digest(codec.encode(record.data, "the data", codec.DATA_BYTES_MAX))
             != event.data_hash
@@ -26,9 +26,9 @@ def fold(machine: Machine, lines: Sequence[Event | Note]) -> Record:
     return record
 
 
-def _born(machine: Machine, event: Event) -> Record:
+def _created(machine: Machine, event: Event) -> Record:
     if event.trigger != "created" or event.version != 1:
-        raise StoreError(f"{event.record_id}: the log does not begin with its birth")
+        raise StoreError(f"{event.record_id}: the log does not begin with its creation")
     return Record(event.record_id, machine.name, event.target, event.version, event.payload)
 
 

@@ -1,4 +1,7 @@
-"""Mail to records, in the order in which it came; what of it was read is the record's own data."""
+"""The inboxes of records: messages in the order in which they came.
+
+How far a record has read its inbox is a field of its own data.
+"""
 
 from __future__ import annotations
 
@@ -23,23 +26,24 @@ from interlock.kernel.store.keys import Keys
 from interlock.kernel.store.scripts import Client, call, read, read_all
 from interlock.kernel.table import Data, Owed
 
-# Read and unread together; what is read goes first.
+# Read and unread messages of an inbox; those that were read are deleted first.
 MAILS_MAX = 20_000
 
 
 @dataclass(frozen=True, slots=True)
 class Mail:
-    """One message: its id, which orders it, when it came (ms of the store), and what it says."""
+    """One message: its id, which orders it, when it came (ms, by the store), and its fields."""
 
     id: str
     at_ms: int
-    said: Mapping[str, Any]
+    fields: Mapping[str, Any]
 
 
 class Inboxes:
-    """The inboxes of records, over one client. All records of a family share one.
+    """The inboxes of records, over one client.
 
-    It belongs to their root: who follows a record that ended reads on where that one stopped.
+    All records of a family share the inbox of their root, so a record can read on where the one
+    before it, of the same name, has ended.
     """
 
     def __init__(self, client: Client, keys: Keys, limits: Limits) -> None:
@@ -55,9 +59,10 @@ class Inboxes:
         op_id: str,
         render: Render,
     ) -> Answer:
-        """Post a message; `detail` is its id. A repeat with its op-id gets the first one's.
+        """Post a message. `detail` of the answer is its id; a repeat with its op-id gets the same.
 
-        Words: posted, replayed, reused, missing, ended (detail: its state), full (how many).
+        The answer's status is posted, replayed, reused, missing, ended (the detail is the state of
+        the record) or full (the detail is the number of unread messages).
         """
         keys, partition = self.keys, partition_of(record.id)
         written = codec.encode(mail, "the mail")
@@ -88,11 +93,11 @@ class Inboxes:
         ]
         about = {name: mail[name] for name in ("sender", "kind", "urgent") if name in mail}
         args = [packed(plan), written, codec.encode(about, "the note"), *messages]
-        word, detail, owed = (part.decode() for part in call(self.client, "post", names, args))
-        return Answer(word, 0, owed=(message,) if owed and not messages else (), detail=detail)
+        status, detail, owed = (part.decode() for part in call(self.client, "post", names, args))
+        return Answer(status, 0, owed=(message,) if owed and not messages else (), detail=detail)
 
     def after(self, record_id: str, cursor: str, limit: int) -> list[Mail]:
-        """Return what came after a mail's id, the oldest first; '0-0' is before all."""
+        """Return the messages after an id, the oldest first; '0-0' is before all."""
         rows = read(
             self.client,
             "XRANGE",
@@ -105,19 +110,19 @@ class Inboxes:
         return [_mail(mail_id, fields) for mail_id, fields in rows]
 
     def some(self, record_id: str, mail_ids: Sequence[str]) -> list[Mail]:
-        """Return messages by their ids, in one round trip; one that is gone is left out."""
+        """Return messages by their ids, in one round trip. Deleted ones are left out."""
         key = self.keys.inbox(record_id)
         pages = read_all(self.client, [("XRANGE", key, one, one) for one in mail_ids])
         return [_mail(mail_id, fields) for page in pages for mail_id, fields in page]
 
     def latest(self, record_id: str, limit: int) -> list[Mail]:
-        """Return the newest mail, read or not, the newest first."""
+        """Return the newest messages, read or not, the newest first."""
         rows = read(self.client, "XREVRANGE", self.keys.inbox(record_id), "+", "-", "COUNT", limit)
         return [_mail(mail_id, fields) for mail_id, fields in rows]
 
 
 def position(mail_id: str) -> tuple[int, int]:
-    """Return a mail's id as what orders it."""
+    """Return a message's id as numbers, which are in the order of messages."""
     ms, _, n = mail_id.partition("-")
     return int(ms), int(n)
 

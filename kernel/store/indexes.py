@@ -1,4 +1,7 @@
-"""The scripts that sweeps run on the indexes, and pruning. What is true is in the records."""
+"""The scripts of sweeps: they poll due effects and timers, compare the server, and prune.
+
+An index only says when to read a record again; the record says what is due.
+"""
 
 from __future__ import annotations
 
@@ -16,12 +19,15 @@ from interlock.kernel.store.keys import Keys
 from interlock.kernel.store.scripts import Client, call
 
 FORMAT = 2
-BUSY_MS = 600_000  # until a family that could not be forgotten is looked at again
+BUSY_MS = 600_000  # until a family that could not be pruned is tried again
 
 
 @dataclass(frozen=True, slots=True)
 class DueEffect:
-    """What a take said of one due effect: publish, crash, exhausted, quarantined, gone, later."""
+    """The answer of a poll to one effect.
+
+    Its status is publish, crash, exhausted, quarantined, gone or later.
+    """
 
     key: str
     status: str
@@ -29,31 +35,31 @@ class DueEffect:
 
     @property
     def message(self) -> EffectMessage:
-        """What to publish."""
+        """The message to publish, where the status is publish."""
         name, machine, priority, _ = self.detail.split(" ")
         return EffectMessage(self.key, machine, name, int(priority))
 
     @property
     def since_ms(self) -> int:
-        """Since when the record of what is to be published has been in its state."""
+        """The ms since which the record has been in its state, where the status is publish."""
         return int(self.detail.rpartition(" ")[2])
 
 
 @dataclass(frozen=True, slots=True)
 class DueTimer:
-    """What a take said of one due timer: due, later, gone, taken."""
+    """The answer of a poll to one timer. Its status is due, later, gone or taken."""
 
     record_id: RecordId
     name: str
     status: str
     due_at: int
-    born: int
+    set_at_version: int
     fired: int
 
 
 @dataclass(frozen=True, slots=True)
 class ServerCheck:
-    """What a partition knows of its server. `gate_open`: orphans of this life may be declared."""
+    """The server that a partition is on. `gate_open`: a sweep may call old holders lost."""
 
     incarnation: str
     gate_open: bool
@@ -68,21 +74,21 @@ class Indexes:
         self.client, self.keys, self.limits = client, keys, limits
 
     def due_effects(self, partition: int, limit: int) -> list[str]:
-        """Return effects to look at now, by id."""
+        """Return the ids of effects to poll now."""
         reply = call(self.client, "list_due", [self.keys.effects(partition)], [limit])
         return [member.decode() for member in reply]
 
     def due_timers(self, partition: int, limit: int) -> list[str]:
-        """Return timers to look at now, as <record>:<name>."""
+        """Return the timers to poll now, as <record>:<name>."""
         reply = call(self.client, "list_due", [self.keys.timers(partition)], [limit])
         return [member.decode() for member in reply]
 
     def poll_effects(
         self, partition: int, members: Sequence[str], *, gate_open: bool, server: str = ""
     ) -> list[DueEffect]:
-        """Look at due effects of one partition; each one's score moves in the same step.
+        """Poll due effects of one partition, and set the time of their next poll in the same step.
 
-        With the `server` of the meeting, an open gate counts in that life of the server alone.
+        With `server` the gate is open only as long as the server is still the one it was open for.
         """
         names = [
             self.keys.effects(partition),
@@ -110,7 +116,7 @@ class Indexes:
         return [DueEffect(*answer) for answer in answers]
 
     def poll_timers(self, partition: int, members: Sequence[str]) -> list[DueTimer]:
-        """Look at due timers of one partition; each one's score moves in the same step."""
+        """Poll due timers of one partition, and set the time of their next poll as well."""
         names = [self.keys.timers(partition)]
         polls: list[dict[str, Any]] = []
         for member in members:
@@ -126,7 +132,7 @@ class Indexes:
                 name=poll["name"],
                 status=row[0].decode(),
                 due_at=int(row[1]),
-                born=int(row[2]),
+                set_at_version=int(row[2]),
                 fired=int(row[3]),
             )
             for poll, row in zip(polls, rows, strict=True)
@@ -135,9 +141,10 @@ class Indexes:
     def identify_server(
         self, partition: int, *, passing: bool, period_ms: int, lease_ms: int, run_id: str = ""
     ) -> ServerCheck:
-        """Meet the server of a partition, and note a changed one once.
+        """Compare the server of a partition with the one before, and note a changed one once.
 
-        Asked in the script, its run id cannot be that of an earlier life or of another node.
+        The script itself reads the run id of the server, so that it cannot be that of an earlier
+        run or of another node.
         """
         flag = "1" if passing else ""
         args = [run_id, FORMAT, PARTITIONS, uuid4().hex[:8], flag, period_ms, lease_ms]
@@ -151,7 +158,7 @@ class Indexes:
         return ServerCheck(incarnation, gate == "open", changed == "1", server)
 
     def postpone(self, root: RecordId, age_ms: int) -> None:
-        """Look at an ended family again when it would be `age_ms` older."""
+        """Try to prune an ended family again later, as if it were `age_ms` older then."""
         call(
             self.client,
             "postpone",
@@ -162,9 +169,10 @@ class Indexes:
     def prune(
         self, record: Record, countdowns: Sequence[str], *, age_ms: int, last: bool = False
     ) -> str:
-        """Forget one ended record: pruned, early, busy or missing.
+        """Prune one record that has ended. Returns pruned, early, busy or missing.
 
-        With the `last` of those that share an inbox that goes, too, unless another is born by now.
+        The `last` record of those that share an inbox takes it along, unless another was created
+        meanwhile.
         """
         keys = self.keys
         names = [
@@ -183,21 +191,21 @@ class Indexes:
             *(keys.tally(record.id, countdown) for countdown in countdowns),
         ]
         args = [record.id, age_ms, self.limits.tombstone_ms, "1" if last else ""]
-        word: bytes = call(self.client, "prune", names, args)[0]
-        return word.decode()
+        status: bytes = call(self.client, "prune", names, args)[0]
+        return status.decode()
 
     def _shared(self, record: Record) -> tuple[str, ...]:
-        """Return the keys of those that share an inbox with this record."""
-        keys, of = self.keys, record.id
+        """Return the keys that a record shares with the others of its family."""
+        keys, member_id = self.keys, record.id
         return (
-            keys.holds(of),
-            keys.inbox(of),
-            keys.posts(of),
-            keys.post_times(of),
-            keys.family_log(of),
+            keys.holds(member_id),
+            keys.inbox(member_id),
+            keys.posts(member_id),
+            keys.post_times(member_id),
+            keys.family_log(member_id),
         )
 
 
 def _jitter() -> float:
-    """Return by what to multiply the time to a next poll, so that polls spread."""
+    """Return a factor for the time until the next poll, which spreads the polls."""
     return random.uniform(0.8, 1.2)  # noqa: S311 - no secret

@@ -1,4 +1,4 @@
-"""Every key of the store, built in one place and tagged by partition; it never reads one."""
+"""The names of all keys of the store, tagged by partition."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ class Keys:
     prefix: str = "il"
 
     def tag(self, partition: int) -> str:
-        """Return what every key of a partition begins with."""
+        """Return the text with which every key of a partition begins."""
         return _tag(self.prefix, partition)
 
     def _of(self, record_id: str) -> str:
         return self.tag(partition_of(record_id))
 
     def record(self, record_id: str) -> str:
-        """Hash: where a record stands, its live effects, its timers, its data."""
+        """Hash: a record's state, its live effects, its timers, its data."""
         return f"{self._of(record_id)}r:{record_id}"
 
     def counters(self, record_id: str) -> str:
-        """Hash: integers kept outside the data, so that a cost makes no decision stale."""
+        """Hash: integers that are not in the data, so that a cost makes no decision stale."""
         return f"{self._of(record_id)}n:{record_id}"
 
     def chain(self, record_id: str) -> list[str]:
@@ -51,93 +51,93 @@ class Keys:
         return f"{self._of(record_id)}op-times:{record_id}"
 
     def tombstone(self, record_id: str) -> str:
-        """String: what remains of a pruned record, so that its id stays taken."""
+        """String: the creation digest of a pruned record, so that its id stays taken."""
         return f"{self._of(record_id)}x:{record_id}"
 
     def children(self, record_id: str) -> str:
-        """Set: every child ever born."""
+        """Set: every child that was ever created."""
         return f"{self._of(record_id)}children:{record_id}"
 
     def members(self, record_id: str, countdown: str) -> str:
-        """Set: who is still counted; `countdown` is <name>:<generation>."""
+        """Set: the members of a countdown (<name>:<generation>) that have not ended."""
         return f"{self._of(record_id)}count:{record_id}:{countdown}"
 
     def tally(self, record_id: str, countdown: str) -> str:
-        """Hash: how many left a countdown, by outcome."""
+        """Hash: how many members have left a countdown, by the state in which they ended."""
         return f"{self._of(record_id)}tally:{record_id}:{countdown}"
 
     def subscribers(self, record_id: str) -> str:
-        """Set: who is to be told of a record's end."""
+        """Set: the records that wait for a record's end."""
         return f"{self._of(record_id)}subscribers:{record_id}"
 
     def inbox(self, record_id: str) -> str:
-        """Stream: mail to the records of this one's family."""
+        """Stream: the messages to the records of a family."""
         return f"{self._of(record_id)}inbox:{root_of(record_id)}"
 
     def posts(self, record_id: str) -> str:
-        """Hash: op-id of a message to this one's family to the message's id."""
+        """Hash: the op-id of each message to a family, and the id of the message."""
         return f"{self._of(record_id)}posts:{root_of(record_id)}"
 
     def post_times(self, record_id: str) -> str:
-        """Sorted set: these op-ids by ms, to trim them."""
+        """Sorted set: the op-ids of these messages by ms, to trim them."""
         return f"{self._of(record_id)}post-times:{root_of(record_id)}"
 
     def family_log(self, record_id: str) -> str:
-        """Stream: which record of this one's family came to which version, in order."""
+        """Stream: the commits of a family in order, each as a record and its new version."""
         return f"{self._of(record_id)}family-log:{root_of(record_id)}"
 
     def slots(self, name: str) -> str:
-        """Sorted set: who has a slot of this name, by since when."""
+        """Sorted set: the records that have a slot of this name; part/slots.lua has the scores."""
         return f"{self._of(name)}slots:{name}"
 
     def slots_queue(self, name: str) -> str:
-        """Sorted set: who waits for a slot of this name, first come first."""
+        """Sorted set: the records that wait for a slot of this name, by priority and age."""
         return f"{self._of(name)}slots-queue:{name}"
 
     def holds(self, record_id: str) -> str:
-        """Hash: names that a record of this one's family holds, and which."""
+        """Hash: the names that are held in a family, and the record that holds each."""
         return f"{self._of(record_id)}holds:{root_of(record_id)}"
 
     def queue(self, record_id: str, name: str) -> str:
-        """Sorted set: records of this one's family that wait to be taken, first come first."""
+        """Sorted set: the records of a family that wait to be claimed, by priority and age."""
         return f"{self._of(record_id)}queue:{root_of(record_id)}:{name}"
 
     def queues(self, record_id: str) -> str:
-        """Set: the lines of this one's family in which somebody stands."""
+        """Set: the names of a family's queues that are not empty."""
         return f"{self._of(record_id)}queues:{root_of(record_id)}"
 
     def state_index(self, record_id: str, machine: str, state: str) -> str:
-        """Sorted set: records in a state by since when, in the partition of this one."""
+        """Sorted set: the records in a state by ms of entry, in the partition of a record."""
         return f"{self._of(record_id)}in:{machine}:{state}"
 
     def state_index_of(self, partition: int, machine: str, state: str) -> str:
-        """Sorted set: records in a state by since when."""
+        """Sorted set: the records in a state by ms of entry."""
         return f"{self.tag(partition)}in:{machine}:{state}"
 
     def effects(self, partition: int) -> str:
-        """Sorted set: effects by when to look at them again."""
+        """Sorted set: effects by the ms of their next poll."""
         return f"{self.tag(partition)}effects"
 
     def timers(self, partition: int) -> str:
-        """Sorted set: timers by when to look at them again."""
+        """Sorted set: timers by the ms of their next poll."""
         return f"{self.tag(partition)}timers"
 
     def waits(self, partition: int) -> str:
-        """Sorted set: records that wait for a person, by since when."""
+        """Sorted set: the records that wait for a person, by ms of entry."""
         return f"{self.tag(partition)}waits"
 
     def ended(self, partition: int) -> str:
-        """Sorted set: roots that ended, by when."""
+        """Sorted set: the roots that have ended, by ms."""
         return f"{self.tag(partition)}ended"
 
     def meta(self, partition: int) -> str:
-        """Hash: the partition's own record."""
+        """Hash: the format of the partition, and the server that it is on."""
         return f"{self.tag(partition)}meta"
 
     def rejected(self) -> str:
-        """List: messages that nobody can act on."""
+        """List: messages that no worker can act on."""
         return f"{self.prefix}:{{rejected}}:messages"
 
     def rejected_counts(self) -> str:
-        """Hash: how many of them, by kind."""
+        """Hash: how many messages were rejected, by kind."""
         return f"{self.prefix}:{{rejected}}:counts"

@@ -1,4 +1,4 @@
-"""Claims, renewals, settling and releasing of effects. A lease entitles; it decides nothing."""
+"""Leases of effects: the scripts that claim, adopt, renew, settle and release them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from interlock.kernel.store.scripts import Client, call
 
 
 class Order(StrEnum):
-    """What a holder is told at each renewal: a level, so that nothing can be missed."""
+    """The answer to each renewal. It is repeated until it changes, so no holder can miss it."""
 
     GO = auto()
     INTERRUPT = auto()
@@ -36,7 +36,11 @@ class Order(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """The right to run one effect, until it lapses. `token` fences, `key` is for idempotency."""
+    """The right to run one effect, until it lapses.
+
+    `token` proves it, and is void once another has the effect. `key` is the id of the effect, and
+    the same at each attempt: use it as an idempotency key.
+    """
 
     key: str
     suffix: str
@@ -49,20 +53,20 @@ class Lease:
 
     @property
     def token_number(self) -> int:
-        """The number by which an outside resource orders holders."""
+        """A number that grows from holder to holder, for outside resources that fence by it."""
         return int(self.token.partition("-")[0])
 
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """Why an effect was not given: gone, held, paused, quarantined, carried, early ..."""
+    """The refusal of a claim, with the status that lua/claim.lua gave it."""
 
     status: str
     detail: str
 
 
 class Leases:
-    """The scripts of holders, over one client."""
+    """The scripts of leases, over one client."""
 
     def __init__(self, client: Client, keys: Keys, limits: Limits) -> None:
         self.client, self.keys, self.limits = client, keys, limits
@@ -72,49 +76,50 @@ class Leases:
     ) -> Lease | Refused:
         """Claim an effect. A repeat with the same nonce gets its own lease back, renewed."""
         record_id, suffix = split_key(key)
-        names = [*self._held(record_id), *self.keys.chain(record_id)]
+        names = [*self._lease_keys(record_id), *self.keys.chain(record_id)]
         args = [record_id, suffix, nonce, sanitized(holder), effect.lease_ms, schema, effect.name]
-        word, token, attempt, pairs, counters = call(self.client, "claim", names, args)
-        if word != b"granted":
-            return Refused(word.decode(), token.decode())
+        status, token, attempt, pairs, counters = call(self.client, "claim", names, args)
+        if status != b"granted":
+            return Refused(status.decode(), token.decode())
         record = codec.record_of(record_id, pairs, counters)
         return _lease(key, suffix, effect, token.decode(), int(attempt), record)
 
     def adopt(self, key: str, effect: Effect, token: str, *, nonce: str, holder: str) -> Lease:
-        """Take a lease over from another process, which is fenced from then on: no new attempt.
+        """Take a lease over from another process, which is fenced from then on.
 
-        A repeat with the same nonce gets the same token. Raises FencedError where `token` is not
-        good any more, or the work was revoked.
+        It counts as the same attempt. A repeat with the same nonce gets the same token. Raises
+        FencedError where `token` is no longer good, or the work was revoked.
         """
         record_id, suffix = split_key(key)
-        names = [*self._held(record_id), self.keys.counters(record_id)]
+        names = [*self._lease_keys(record_id), self.keys.counters(record_id)]
         args = [record_id, suffix, token, nonce, sanitized(holder), effect.lease_ms]
-        word, new_token, attempt, pairs, counters = call(self.client, "adopt", names, args)
-        if word != b"adopted":
+        status, new_token, attempt, pairs, counters = call(self.client, "adopt", names, args)
+        if status != b"adopted":
             raise FencedError(record_id, "token")
         record = codec.record_of(record_id, pairs, counters)
         return _lease(key, suffix, effect, new_token.decode(), int(attempt), record)
 
-    def _held(self, record_id: str) -> list[str]:
-        """Name what every script touches that gives a lease to somebody."""
+    def _lease_keys(self, record_id: str) -> list[str]:
+        """Return the keys of every script that gives a lease."""
         keys, partition = self.keys, partition_of(record_id)
         own = [keys.record(record_id), keys.log(record_id)]
         return [*own, keys.effects(partition), keys.waits(partition), keys.timers(partition)]
 
     def reserve(self, lease: Lease, estimate_micro: int) -> bool:
-        """Reserve money in every capped record above; False where a cap does not allow it."""
+        """Reserve money in the record and all above it. Returns False where a cap forbids it."""
         record_id = lease.record.id
         names = [self.keys.record(record_id), *self.keys.chain(record_id)]
         args = [lease.suffix, lease.token, estimate_micro]
-        word: bytes = call(self.client, "reserve", names, args)[0]
-        if word == b"lost":
+        status: bytes = call(self.client, "reserve", names, args)[0]
+        if status == b"lost":
             raise FencedError(record_id, "token")
-        return word == b"reserved"
+        return status == b"reserved"
 
     def renew(self, held: Mapping[str, tuple[str, int, int]]) -> dict[str, tuple[Order, int]]:
-        """Renew leases: key -> (token, lease ms, interrupts acknowledged) -> (order, interrupts).
+        """Renew leases, with one call for each partition.
 
-        One call a partition.
+        `held` has for each key its token, its ms, and the interrupts that were acknowledged. The
+        answer has for each key an order, and how many interrupts were posted.
         """
         families: dict[int, list[str]] = {}
         for key in held:
@@ -154,7 +159,7 @@ class Leases:
         }
 
     def settle(self, lease: Lease, render: Render) -> Answer:
-        """End a transition's effect, or confirm that revoked work is gone."""
+        """End an effect of a transition, or confirm that revoked work has stopped."""
         record_id, keys = lease.record.id, self.keys
         partition, nonce = partition_of(record_id), codec.nonce_of(lease.token)
         generation = lease.suffix.partition(".")[0]
@@ -187,11 +192,11 @@ class Leases:
             *([pushed[0]] if pushed else []),
         ]
         args = [json.dumps(plan), *([pushed[1]] if pushed else [])]
-        word, advance = (part.decode() for part in call(self.client, "settle", names, args))
-        return Answer(word, owed=(message,) if advance and not pushed else ())
+        status, advance = (part.decode() for part in call(self.client, "settle", names, args))
+        return Answer(status, owed=(message,) if advance and not pushed else ())
 
     def release(self, lease: Lease, *, delay_ms: int = 0, counted: bool) -> str:
-        """Give an effect back. The answer is the entry's new state, gone, or lost."""
+        """Give an effect back. Returns the new state of its entry, gone, or lost."""
         record_id = lease.record.id
         partition = partition_of(record_id)
         names = [
@@ -204,8 +209,8 @@ class Leases:
         flag = "1" if counted else "0"
         releases_max = self.limits.releases_max
         args = [record_id, lease.suffix, lease.token, delay_ms, flag, releases_max]
-        word: bytes = call(self.client, "release", names, args)[0]
-        return word.decode()
+        status: bytes = call(self.client, "release", names, args)[0]
+        return status.decode()
 
 
 def _lease(

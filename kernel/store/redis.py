@@ -1,4 +1,4 @@
-"""The writing store: load, create, commit, note, pause, resume, retry. It decides nothing."""
+"""Writes records: the scripts that load, create, commit, note, pause, resume and retry."""
 
 from __future__ import annotations
 
@@ -42,21 +42,21 @@ from interlock.kernel.table import UNBOUND, Bounds, Owed
 
 
 class Store:
-    """The scripts that write, over one client. Every call may be repeated with its op-id."""
+    """The scripts that write records, over one client. A call may be repeated with its op-id."""
 
     def __init__(self, client: Client, keys: Keys, limits: Limits) -> None:
         self.client, self.keys, self.limits = client, keys, limits
 
     def load(self, record_id: str, op_id: str = "", reads: Sequence[str] = ()) -> Loaded:
-        """Read a record, what is kept for an op-id, and the records it reads."""
+        """Read a record, the outcome of an op-id, and the records that it reads as facts."""
         keys = [
             self.keys.record(record_id),
             self.keys.counters(record_id),
             self.keys.ops(record_id),
             *map(self.keys.record, reads),
         ]
-        word, known, record, counters, read = call(self.client, "load", keys, [op_id])
-        if word == b"missing":
+        status, known, record, counters, read = call(self.client, "load", keys, [op_id])
+        if status == b"missing":
             raise UnknownRecordError(record_id)
         facts = {
             other: {"version": int(row[0]), "state": row[1].decode(), "data": json.loads(row[2])}
@@ -78,7 +78,7 @@ class Store:
         bounds: Bounds = UNBOUND,
         initial_lease: InitialLease | None = None,
     ) -> Answer:
-        """Bear a record. `countdown` names the one of its parent that it joins."""
+        """Create a record. `countdown` is the one of its parent that it joins."""
         record, keys = decision.after, self.keys
         data = codec.encode(record.data, "the data", codec.DATA_BYTES_MAX)
         parent = parent_of(record.id) if countdown else None
@@ -99,8 +99,9 @@ class Store:
         plan |= {"countdown": countdown} if parent else {}
         plan |= bounds_plan(bounds)
         plan |= shares_plan(decision.shares) | lease_plan(initial_lease, decision.owes)
-        plan |= family_log_plan(machine) | ({"needs_parent": True} if machine.needs_parent else {})
-        born = self._event(machine, decision, cause, nonce, data, {})
+        needs_parent = machine.placement.needs_parent
+        plan |= family_log_plan(machine) | ({"needs_parent": True} if needs_parent else {})
+        event = self._event(machine, decision, cause, nonce, data, {})
         owed = effect_messages(record, nonce, decision.owes)
         queues, messages = rendered_messages(owed, render)
         names = [
@@ -115,20 +116,20 @@ class Store:
         ]
         if parent:
             names += [keys.record(parent), keys.members(parent, countdown), keys.children(parent)]
-        names += self._shared(decision)
-        names += [keys.record(ancestors(record.id)[-1])] if machine.needs_parent else []
-        names += [keys.family_log(record.id)] if machine.in_family_log else []
+        names += self._shares_keys(decision)
+        names += [keys.record(ancestors(record.id)[-1])] if needs_parent else []
+        names += [keys.family_log(record.id)] if machine.bookkeeping.in_family_log else []
         names += queues
-        args = [packed(plan), data, born, *messages]
-        word, version, at_ms = call(self.client, "create", names, args)
-        if word == b"held":
+        args = [packed(plan), data, event, *messages]
+        status, version, at_ms = call(self.client, "create", names, args)
+        if status == b"held":
             return Answer("held", detail=version.decode())
         publish = (
             ()
-            if messages or word != b"created"
+            if messages or status != b"created"
             else without_leased(owed, decision.owes, initial_lease)
         )
-        return Answer(word.decode(), int(version), int(at_ms), publish)
+        return Answer(status.decode(), int(version), int(at_ms), publish)
 
     def commit(
         self,
@@ -143,7 +144,7 @@ class Store:
         render: Render,
         initial_lease: InitialLease | None = None,
     ) -> Answer:
-        """Commit a decision, or nothing. `initial_lease` leases the entered state's effect."""
+        """Commit a decision, or nothing. `initial_lease` leases the effect of the entered state."""
         before, after, keys = decision.before, decision.after, self.keys
         nonce = codec.nonce_of(op_id)
         data = codec.encode(after.data, "the data", codec.DATA_BYTES_MAX)
@@ -152,19 +153,19 @@ class Store:
         counted = self._counted(before, nonce) if leaves else None
         owed = effect_messages(after, nonce, decision.owes)
         chain = keys.chain(after.id)
-        names = self._named(machine, decision, chain)
+        names = self._commit_keys(machine, decision, chain)
         messages_due = owed
         if counted:
-            parent, begun, message = counted
-            names += [keys.record(parent), keys.members(parent, begun), keys.tally(parent, begun)]
+            parent, joined, message = counted
+            names += [keys.record(parent), keys.members(parent, joined), keys.tally(parent, joined)]
             messages_due = (*owed, message)
-        names += self._shared(decision)
+        names += self._shares_keys(decision)
         queues, messages = rendered_messages(messages_due, render)
         plan = {
             "id": after.id,
             "op_id": op_id,
             "digest": digest,
-            "warrant": [warrant.kind, *warrant.words],
+            "warrant": [warrant.kind, *warrant.proof],
             "version": str(before.version),
             "mode": str(decision.mode),
             "state": after.state,
@@ -190,20 +191,21 @@ class Store:
         plan |= family_log_plan(machine)
         event = self._event(machine, decision, cause, op_id, data, deltas)
         args = [packed(plan), data if changed else b"", event, *messages]
-        names += [*([keys.family_log(after.id)] if machine.in_family_log else []), *queues]
+        names += [keys.family_log(after.id)] if machine.bookkeeping.in_family_log else []
+        names += queues
         reply = call(self.client, "commit", names, args)
-        word, version, at_ms, paused, advance = (part.decode() for part in reply)
+        status, version, at_ms, paused, advance = (part.decode() for part in reply)
         publish: tuple[EffectMessage, ...] = ()
-        if word == "committed" and not messages:
+        if status == "committed" and not messages:
             publish = () if paused else without_leased(owed, decision.owes, initial_lease)
             publish += (counted[2],) if counted and advance else ()
-        detail = "" if word == "committed" else advance
-        return Answer(word, int(version), int(at_ms), publish, detail)
+        detail = "" if status == "committed" else advance
+        return Answer(status, int(version), int(at_ms), publish, detail)
 
     def note(
         self, record: Record, draft: NoteDraft, *, op_id: str, warrant: Warrant, render: Render
     ) -> Answer:
-        """Write a line that changes no state. Without an op-id a repeat writes it twice."""
+        """Write a note into a record's log. Without an op-id a repeat writes it twice."""
         keys, partition = self.keys, partition_of(record.id)
         nonce = codec.nonce_of(op_id)
         owes = tuple(Owed(effect, Kind.TRANSITION) for effect in draft.owes)
@@ -214,7 +216,7 @@ class Store:
             "id": record.id,
             "op_id": op_id,
             "digest": codec.digest(draft.kind, written),
-            "warrant": [warrant.kind, *warrant.words],
+            "warrant": [warrant.kind, *warrant.proof],
             "kind": draft.kind,
             "nonce": nonce,
             "chain_length": len(chain),
@@ -238,14 +240,14 @@ class Store:
         owed = effect_messages(record, nonce, owes)
         queues, messages = rendered_messages(owed, render)
         reply = call(self.client, "note", names + queues, [packed(plan), written, *messages])
-        word, version, _ = (part.decode() for part in reply)
-        if word == "missing":
+        status, version, _ = (part.decode() for part in reply)
+        if status == "missing":
             raise UnknownRecordError(record.id)
-        publish = () if messages or word != "noted" else owed
-        return Answer(word, int(version), owed=publish)
+        publish = () if messages or status != "noted" else owed
+        return Answer(status, int(version), owed=publish)
 
     def flag(self, name: str, record: Record, *, op_id: str, cause: Cause) -> Answer:
-        """Run pause, resume or retry: acts of a person that leave the version alone."""
+        """Pause, resume or retry a record, as a person asked. Its version stays the same."""
         keys, partition = self.keys, partition_of(record.id)
         detail = codec.encode({"actor": cause.actor, "reason": cause.reason}, "the note")
         names = [
@@ -258,15 +260,15 @@ class Store:
             keys.waits(partition),
         ]
         args = [record.id, op_id, codec.digest(name), detail, self.limits.op_window_ms]
-        word, *owed = (part.decode() for part in call(self.client, name, names, args))
+        status, *owed = (part.decode() for part in call(self.client, name, names, args))
         pairs = zip(owed[::2], owed[1::2], strict=True)
         messages = tuple(self._message(record, suffix, effect) for suffix, effect in pairs)
-        return Answer(word, owed=messages)
+        return Answer(status, owed=messages)
 
     def leave_countdown(
         self, parent: Subscriber, member: str, outcome: str, render: Render
     ) -> Answer:
-        """Take a member that has ended out of a countdown, whatever partition it is in itself."""
+        """Take a member that has ended out of a countdown. It may be in any partition."""
         keys, countdown = self.keys, parent.countdown
         nonce = codec.nonce_of(f"depart:{member}")
         message = advance_message(parent.id, parent.machine, countdown, nonce, parent.priority)
@@ -296,14 +298,15 @@ class Store:
         message = advance_message(parent, record.machine, record.counted, nonce, record.priority)
         return parent, record.counted, message
 
-    def _shared(self, decision: Decision) -> list[str]:
-        shares, of, keys = decision.shares, decision.after.id, self.keys
+    def _shares_keys(self, decision: Decision) -> list[str]:
+        shares, record_id, keys = decision.shares, decision.after.id, self.keys
         if shares is None:
             return []
-        lines = [keys.queue(of, shares.left), keys.queue(of, shares.line), keys.queues(of)]
-        return [keys.holds(of), *lines]
+        left = keys.queue(record_id, shares.left_queue)
+        entered = keys.queue(record_id, shares.entered_queue)
+        return [keys.holds(record_id), left, entered, keys.queues(record_id)]
 
-    def _named(self, machine: Machine, decision: Decision, chain: Sequence[str]) -> list[str]:
+    def _commit_keys(self, machine: Machine, decision: Decision, chain: Sequence[str]) -> list[str]:
         before, after, keys = decision.before, decision.after, self.keys
         partition = partition_of(after.id)
         countdown = next((o.countdown for o in decision.owes if o.kind is Kind.SPAWN), "none")
@@ -332,13 +335,13 @@ class Store:
         data: bytes,
         deltas: Mapping[str, int],
     ) -> bytes:
-        born = decision.trigger == "created"
+        creates = decision.trigger == "created"
         return codec.event_bytes(
             Event(
                 record_id=decision.after.id,
                 version=decision.after.version,
                 trigger=decision.trigger,
-                source="" if born else decision.before.state,
+                source="" if creates else decision.before.state,
                 target=decision.after.state,
                 payload=decision.payload,
                 cause=cause,

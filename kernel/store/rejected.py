@@ -1,4 +1,4 @@
-"""Messages that nobody can ever act on: kept for people, counted, never tried again."""
+"""Rejected messages: no worker can act on them, so they are kept and counted for people."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ BODY_MAX = 4_000
 
 @dataclass(frozen=True, slots=True)
 class RejectedMessage:
-    """One message: what kind of fault, the sentence for people, and the beginning of its body."""
+    """One message: the kind of its fault, a sentence for people, and the beginning of its body."""
 
     kind: str
     reason: str
@@ -28,7 +28,7 @@ class RejectedMessages:
         self.client, self.keys = client, keys
 
     def put(self, kind: str, reason: str, body: object) -> int:
-        """Set a message aside; the answer is how many of its kind there were."""
+        """Keep a rejected message. Returns how many of its kind there have been."""
         shown = body if isinstance(body, str) else repr(body)
         entry = {"kind": kind, "reason": reason, "body": shown[:BODY_MAX]}
         written = json.dumps(entry, ensure_ascii=True)
@@ -37,11 +37,11 @@ class RejectedMessages:
         return count
 
     def counts(self) -> dict[str, int]:
-        """Return how many there were, by kind."""
+        """Return how many messages were rejected, by kind."""
         pairs = read(self.client, "HGETALL", self.keys.rejected_counts())
         return {name.decode(): int(count) for name, count in dict(pairs).items()}
 
     def newest(self, limit: int) -> list[RejectedMessage]:
-        """Return what is kept, the newest first."""
+        """Return the messages that are kept, the newest first."""
         rows = read(self.client, "LRANGE", self.keys.rejected(), 0, limit - 1)
         return [RejectedMessage(**json.loads(row)) for row in rows]

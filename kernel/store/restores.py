@@ -1,4 +1,4 @@
-"""The scripts that bring a family back, record by record; what may come back they do not decide."""
+"""The scripts that restore a family, record by record. kernel/restoration.py says what may be."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ Line = Event | Note
 
 @dataclass(frozen=True, slots=True)
 class Lock:
-    """The name of a family that is held while its records come back, and by whom."""
+    """A name that a family holds while its records are restored, and its holder."""
 
     name: str
     holder: str
 
 
 class Restores:
-    """Restores over one client. Every call may be repeated."""
+    """Writes restored records, over one client. Every call may be repeated."""
 
     def __init__(self, client: Client, keys: Keys) -> None:
         self.client, self.keys = client, keys
@@ -40,14 +40,14 @@ class Restores:
         self,
         machine: Machine,
         record: Record,
-        birth: str,
+        creation_digest: str,
         lines: Sequence[Line],
         lock: Lock,
         sums: Mapping[str, int],
     ) -> str:
-        """Write a record as it is given, with its log and its sums.
+        """Write a record with its log and its sums.
 
-        The answer is restored, present, taken, pruned, leftovers, held or closed.
+        Returns restored, present, taken, pruned, leftovers, held or closed.
         """
         keys, partition = self.keys, partition_of(record.id)
         above = ancestors(record.id)
@@ -63,7 +63,7 @@ class Restores:
             "since": str(record.since_ms),
             "created": str(record.created_ms),
             "priority": str(record.priority),
-            "digest": birth,
+            "digest": creation_digest,
             "ends": isinstance(stage, Terminal),
             "timers": timers_plan(stage.due(record.data)),
             "sums": {name: n for name, n in sums.items() if n},
@@ -85,31 +85,31 @@ class Restores:
             *chain,
         ]
         data = codec.encode(record.data, "the data", codec.DATA_BYTES_MAX)
-        args = [packed(plan), data, *(part for line in lines for part in _told(line))]
-        word: bytes = call(self.client, "restore", names, args)[0]
-        return word.decode()
+        args = [packed(plan), data, *(part for line in lines for part in _arguments(line))]
+        status: bytes = call(self.client, "restore", names, args)[0]
+        return status.decode()
 
-    def relist(self, root: str, commits: Sequence[Commit], lock: Lock) -> str:
-        """Write commits into a family's log again, the oldest first: restored or closed."""
+    def restore_family_log(self, root: str, commits: Sequence[Commit], lock: Lock) -> str:
+        """Write commits into a family's log, the oldest first. Returns restored or closed."""
         names = [self.keys.family_log(root), self.keys.holds(root)]
-        word = b"restored"
+        status = b"restored"
         for start in range(0, len(commits), PAGE):
             rows = [part for commit in commits[start : start + PAGE] for part in commit]
             args = [lock.name, lock.holder, *rows]
-            word = call(self.client, "restore_family_log", names, args)[0]
-            if word != b"restored":
+            status = call(self.client, "restore_family_log", names, args)[0]
+            if status != b"restored":
                 break
-        return word.decode()
+        return status.decode()
 
 
 def _read_upto(machine: Machine, record: Record) -> str:
-    """Return how far a record's inbox was read, '' where that is nowhere."""
-    has_inbox = machine.mail_data and not machine.id_prefix
+    """Return the position up to which a record's inbox was read, or ''."""
+    has_inbox = machine.inbox and not machine.placement.id_prefix
     read = str(record.data.get("acknowledged", "")) if has_inbox else ""
     return read if POSITION.fullmatch(read) and read != "0-0" else ""
 
 
-def _told(line: Line) -> Iterator[Any]:
+def _arguments(line: Line) -> Iterator[Any]:
     if isinstance(line, Event):
         yield from (f"{line.version}-0", "event", codec.event_bytes(line), line.at_ms)
     else:

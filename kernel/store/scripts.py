@@ -1,4 +1,4 @@
-"""The Lua scripts, put together from their files and called by name. It repeats no call."""
+"""The Lua scripts: put together from their files, and called by name."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from interlock.kernel.errors import (
 from interlock.kernel.store.connections import ConnectionCache
 
 Client = Redis | RedisCluster
-# A cluster's own trouble is no RedisError.
+# The errors of a cluster are no RedisErrors.
 FAULTS = (exceptions.RedisError, exceptions.RedisClusterException)
 _USE = "--@use"
 
@@ -52,8 +52,8 @@ def sha_of(name: str) -> str:
     return hashlib.sha1(source_of(name).encode()).hexdigest()  # noqa: S324 - the server's own name for it
 
 
-# A line goes with its client.
-_LINES: WeakKeyDictionary[Redis, ConnectionCache] = WeakKeyDictionary()
+# A cache is dropped together with its client.
+_CACHES: WeakKeyDictionary[Redis, ConnectionCache] = WeakKeyDictionary()
 
 
 def call(client: Client, name: str, keys: list[str], args: list[Any]) -> Any:
@@ -67,23 +67,23 @@ def call(client: Client, name: str, keys: list[str], args: list[Any]) -> Any:
         raise store_error(refusal) from refusal
 
 
-def _run(client: Client, *words: Any) -> Any:
+def _run(client: Client, *arguments: Any) -> Any:
     if isinstance(client, RedisCluster):
-        return client.evalsha(*words)
-    line = _LINES.get(client)
-    if line is None:
-        line = _LINES.setdefault(client, ConnectionCache(client.connection_pool))
+        return client.evalsha(*arguments)
+    connections = _CACHES.get(client)
+    if connections is None:
+        connections = _CACHES.setdefault(client, ConnectionCache(client.connection_pool))
     try:
-        return line.exchange("EVALSHA", *words)
+        return connections.exchange("EVALSHA", *arguments)
     except (exceptions.ConnectionError, exceptions.TimeoutError):
-        return client.evalsha(*words)
+        return client.evalsha(*arguments)
 
 
-def read(client: Client, *words: Any) -> Any:
+def read(client: Client, *arguments: Any) -> Any:
     """Run one reading command. Raises a StoreError."""
     run: Any = client.execute_command  # redis-py leaves it untyped
     try:
-        return run(*words)
+        return run(*arguments)
     except FAULTS as refusal:
         raise store_error(refusal) from refusal
 
@@ -93,8 +93,8 @@ def read_all(client: Client, commands: Sequence[Sequence[Any]]) -> list[Any]:
     if not commands:
         return []
     pipeline: Any = client.pipeline(transaction=False)
-    for words in commands:
-        pipeline.execute_command(*words)
+    for command in commands:
+        pipeline.execute_command(*command)
     try:
         replies: list[Any] = pipeline.execute()
     except FAULTS as refusal:

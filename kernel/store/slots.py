@@ -1,4 +1,4 @@
-"""A limited number of slots by name, and the line for each; who gets one is told, never decided."""
+"""Slots: a name has a limited number of them, and a queue of the records that wait for one."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from interlock.kernel.record import Record, RecordId
 from interlock.kernel.store.keys import Keys
 from interlock.kernel.store.scripts import Client, call
 
-# By priority, then age, as lines of a family are; both fit into a double.
+# The queue is in order of priority, then age, as the queues of families are. Both fit a double.
 PRIORITY_SCALE = 10**13
 
 
 @dataclass(frozen=True, slots=True)
 class Occupied:
-    """Whether a record has its slot, and who else was given one and should be rung."""
+    """Whether a record has its slot, and the other records that were given one: wake them."""
 
     held: bool
-    rings: tuple[RecordId, ...]
+    to_wake: tuple[RecordId, ...]
 
 
 class Slots:
@@ -27,14 +27,17 @@ class Slots:
         self.client, self.keys = client, keys
 
     def acquire(self, name: str, record: Record, limit: int) -> Occupied:
-        """Take a slot, or stand in the line for one. `limit` 0 sets none."""
+        """Take a slot, or enter the queue for one. A `limit` of 0 is none."""
         score = record.priority * PRIORITY_SCALE + record.created_ms
         names = [self.keys.slots(name), self.keys.slots_queue(name)]
-        word, *given = call(self.client, "acquire_slot", names, [record.id, limit, score])
-        return Occupied(word == b"held", tuple(RecordId(one.decode()) for one in given))
+        status, *given = call(self.client, "acquire_slot", names, [record.id, limit, score])
+        return Occupied(status == b"held", tuple(RecordId(one.decode()) for one in given))
 
     def release(self, name: str, record_id: str, limit: int) -> tuple[RecordId, ...]:
-        """Give a slot back, with '' only hand out what is free; return whom to ring."""
+        """Give back a record's slot, or its place in the queue, and give free slots to the next.
+
+        With an empty id only the free slots are given. Returns the records to wake.
+        """
         names = [self.keys.slots(name), self.keys.slots_queue(name)]
         _, *given = call(self.client, "release_slot", names, [record_id, limit])
         return tuple(RecordId(one.decode()) for one in given)

@@ -1,4 +1,4 @@
-"""Who is told of a record's end, in whatever partition; it tells nobody itself."""
+"""Subscriptions of records to the end of other records, in any partition."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MISSING = "missing"
 
 @dataclass(frozen=True, slots=True)
 class Subscriber:
-    """A record that counts another in one of its countdowns (<name>:<generation>)."""
+    """A record that waits for the end of another, and its countdown (<name>:<generation>)."""
 
     id: RecordId
     countdown: str
@@ -24,53 +24,53 @@ class Subscriber:
 
     @classmethod
     def of(cls, record: Record, countdown: str) -> Subscriber:
-        """Return a record as one that waits for others."""
+        """Return a record as a subscriber that counts others in this countdown."""
         return cls(record.id, countdown, record.machine, record.priority)
 
 
 class Subscriptions:
-    """The scripts of those who wait for ends, over one client. Every call may be repeated."""
+    """The scripts of subscriptions, over one client. Every call may be repeated."""
 
     def __init__(self, client: Client, keys: Keys) -> None:
         self.client, self.keys = client, keys
 
-    def register(self, target: str, dependent: Subscriber) -> str:
-        """Ask to be told of a target's end; return '' or, where it has ended, its state.
+    def subscribe(self, target: str, subscriber: Subscriber) -> str:
+        """Subscribe to the end of a record. Returns its state where it has ended already, else ''.
 
-        MISSING where there is no such record.
+        Returns MISSING where the record does not exist.
         """
         names = [self.keys.record(target), self.keys.subscribers(target)]
-        word, state = call(self.client, "subscribe", names, [_line(dependent)])
-        if word == b"missing":
+        status, state = call(self.client, "subscribe", names, [_line(subscriber)])
+        if status == b"missing":
             return MISSING
-        return str(state.decode()) if word == b"ended" else ""
+        return str(state.decode()) if status == b"ended" else ""
 
-    def join(self, dependent: Subscriber, members: Sequence[str]) -> bool:
-        """Count records in a countdown whose sentinel is in; False where it is not."""
+    def join(self, subscriber: Subscriber, members: Sequence[str]) -> bool:
+        """Count records in the subscriber's countdown. Returns False where that is closed."""
         names = [
-            self.keys.record(dependent.id),
-            self.keys.members(dependent.id, dependent.countdown),
+            self.keys.record(subscriber.id),
+            self.keys.members(subscriber.id, subscriber.countdown),
         ]
         pages = [members[at : at + PAGE] for at in range(0, len(members), PAGE)]
         return all(
             call(self.client, "join_countdown", names, list(page))[0] == b"joined" for page in pages
         )
 
-    def dependents(self, record_id: str) -> Iterator[Subscriber]:
-        """Yield who is to be told of a record's end; nobody is added once it has ended."""
+    def subscribers(self, record_id: str) -> Iterator[Subscriber]:
+        """Yield the subscribers of a record. Once it has ended, no more are added."""
         cursor = b"0"
         while True:
             key = self.keys.subscribers(record_id)
             cursor, page = read(self.client, "SSCAN", key, cursor, "COUNT", PAGE)
-            yield from map(_dependent, page)
+            yield from map(_subscriber, page)
             if int(cursor) == 0:
                 return
 
 
-def _line(one: Subscriber) -> str:
-    return f"{one.id} {one.countdown} {one.machine} {one.priority}"
+def _line(subscriber: Subscriber) -> str:
+    return f"{subscriber.id} {subscriber.countdown} {subscriber.machine} {subscriber.priority}"
 
 
-def _dependent(line: bytes) -> Subscriber:
+def _subscriber(line: bytes) -> Subscriber:
     record_id, countdown, machine, priority = line.decode().split(" ")
     return Subscriber(RecordId(record_id), countdown, machine, int(priority))

@@ -1,4 +1,4 @@
-"""What people and pages read: records, logs, counts, waits. It never writes."""
+"""Reads records, logs and indexes, for people, pages and effects. No decision needs these reads."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PAGE = 500
 
 @dataclass(frozen=True, slots=True)
 class StateKey:
-    """Where records of one partition stand in one state."""
+    """The records of one machine and one partition that are in one state."""
 
     machine: str
     state: str
@@ -30,7 +30,7 @@ class StateKey:
 
 @dataclass(frozen=True, slots=True)
 class RecordInState:
-    """One record in a list: where it stands and since when (the store's ms)."""
+    """A record, its state, and since when it is in it (ms, by the store)."""
 
     id: RecordId
     machine: str
@@ -39,7 +39,7 @@ class RecordInState:
 
 
 class Views:
-    """Reads over one client. None of them is needed to decide anything."""
+    """The reads, over one client."""
 
     def __init__(self, client: Client, keys: Keys) -> None:
         self.client, self.keys = client, keys
@@ -57,7 +57,7 @@ class Views:
         return list(self.log(record_id))
 
     def log(self, record_id: str, *, after: int = 0) -> Iterator[Event | Note]:
-        """Yield a record's log from the event after this version on, page by page."""
+        """Yield a record's log after the event of this version, page by page."""
         key, start = self.keys.log(record_id), f"{after + 1}-0" if after else "-"
         while True:
             page = read(self.client, "XRANGE", key, start, "+", "COUNT", PAGE)
@@ -80,22 +80,22 @@ class Views:
             end = f"({page[-1][0].decode()}"
 
     def children(self, record_id: str) -> list[RecordId]:
-        """Return every child ever born to a record, by name."""
+        """Return every child that a record ever had, by name."""
         found = read(self.client, "SMEMBERS", self.keys.children(record_id))
         return sorted(RecordId(member.decode()) for member in found)
 
     def counted(self, record_id: str, countdown: str) -> set[str]:
-        """Return who is still counted; `*` stands for a spawning that has not ended."""
+        """Return the members of a countdown that have not ended. `*`: more may still join."""
         found = read(self.client, "SMEMBERS", self.keys.members(record_id, countdown))
         return {member.decode() for member in found}
 
     def tally(self, record_id: str, countdown: str) -> dict[str, int]:
-        """Return how many left a countdown, by the state that they ended in."""
+        """Return how many members have left a countdown, by the state in which they ended."""
         pairs = read(self.client, "HGETALL", self.keys.tally(record_id, countdown))
         return codec.counts(_flat(pairs))
 
     def counts(self, machine: Machine) -> dict[str, int]:
-        """Return exactly how many records stand in each state."""
+        """Return exactly how many records are in each state."""
         states = [str(stage.state) for stage in machine.stages]
         totals = dict.fromkeys(states, 0)
         for state in states:
@@ -119,7 +119,7 @@ class Views:
         return sorted(found, key=lambda row: row.since_ms)[:limit]
 
     def waiting(self, limit: int) -> list[tuple[RecordId, int]]:
-        """Return records that wait for a person, the longest first, with since when."""
+        """Return records that wait for a person, each with since when, the longest first."""
         found: list[tuple[RecordId, int]] = []
         for partition in range(PARTITIONS):
             rows = read(
@@ -161,7 +161,7 @@ class Views:
             yield from self.records(page).values()
 
     def records(self, record_ids: Iterable[str]) -> dict[str, Record]:
-        """Return records in one round trip; one that does not exist is left out."""
+        """Return records in one round trip. Those that do not exist are left out."""
         asked = list(dict.fromkeys(record_ids))
         names = [key for one in asked for key in (self.keys.record(one), self.keys.counters(one))]
         found = [_flat(pairs) for pairs in read_all(self.client, [("HGETALL", n) for n in names])]
@@ -170,12 +170,12 @@ class Views:
             one: codec.record_of(one, pairs, counters) for one, pairs, counters in rows if pairs
         }
 
-    def births(self, record_ids: Iterable[str]) -> dict[str, str]:
-        """Return the digest of what each record was born from; who does not exist is left out."""
+    def creation_digests(self, record_ids: Iterable[str]) -> dict[str, str]:
+        """Return the digest of what each record was created from, where the record exists."""
         asked = list(dict.fromkeys(record_ids))
         found = read_all(self.client, [("HGET", self.keys.record(one), "digest") for one in asked])
         rows = zip(asked, found, strict=True)
-        return {one: born.decode() for one, born in rows if born is not None}
+        return {one: digest.decode() for one, digest in rows if digest is not None}
 
     def latest(self, record_ids: Iterable[str], limit: int) -> dict[str, list[Event | Note]]:
         """Return the end of each record's log, newest first, in one round trip."""
@@ -189,36 +189,34 @@ class Views:
             for one, page in zip(asked, pages, strict=True)
         }
 
-    def count_in_states(self, places: Collection[StateKey]) -> dict[StateKey, int]:
-        """Return exactly how many records stand in each place where any does, in one round trip."""
-        found = read_all(self.client, [("ZCARD", self._standing(place)) for place in places])
-        return {place: int(n) for place, n in zip(places, found, strict=True) if n}
+    def count_in_states(self, state_keys: Collection[StateKey]) -> dict[StateKey, int]:
+        """Return how many records are in each state that has any, in one round trip."""
+        found = read_all(self.client, [("ZCARD", self._state_index(key)) for key in state_keys])
+        return {key: int(n) for key, n in zip(state_keys, found, strict=True) if n}
 
     def list_in_states(
         self, limits: Mapping[StateKey, int], *, newest: bool = False
     ) -> dict[StateKey, list[RecordInState]]:
-        """Return so many records of each place, the longest there first, in one round trip."""
-        word = "ZREVRANGE" if newest else "ZRANGE"
+        """Return records of each state up to its limit, the longest there first."""
+        name = "ZREVRANGE" if newest else "ZRANGE"
         found = read_all(
             self.client,
             [
-                (word, self._standing(place), 0, limit - 1, "WITHSCORES")
-                for place, limit in limits.items()
+                (name, self._state_index(key), 0, limit - 1, "WITHSCORES")
+                for key, limit in limits.items()
             ],
         )
         return {
-            place: [
-                RecordInState(RecordId(i), place.machine, place.state, at) for i, at in _pairs(rows)
-            ]
-            for place, rows in zip(limits, found, strict=True)
+            key: [RecordInState(RecordId(i), key.machine, key.state, at) for i, at in _pairs(rows)]
+            for key, rows in zip(limits, found, strict=True)
         }
 
     def waits(
         self, partitions: Collection[int], limit: int
     ) -> tuple[int, list[tuple[RecordId, int]]]:
-        """Return how many records wait for a person, and some of each partition with since when.
+        """Return how many records wait for a person, and up to `limit` of each partition.
 
-        `limit` is how many of each, the longest waiting first.
+        Each comes with since when it waits, the longest first.
         """
         keys = [self.keys.waits(partition) for partition in partitions]
         counts = read_all(self.client, [("ZCARD", key) for key in keys])
@@ -227,19 +225,20 @@ class Views:
         return sum(map(int, counts)), sorted(found, key=lambda row: row[1])
 
     def states_in_use(self, since: Mapping[StateKey, int]) -> list[StateKey]:
-        """Return the places where a record came from a time on, in one round trip."""
-        commands = [("ZCOUNT", self._standing(place), at, "+inf") for place, at in since.items()]
+        """Return the states that a record has entered since the ms of each, in one round trip."""
+        commands = [("ZCOUNT", self._state_index(key), at, "+inf") for key, at in since.items()]
         found = read_all(self.client, commands)
-        return [place for place, n in zip(since, found, strict=True) if n]
+        return [key for key, n in zip(since, found, strict=True) if n]
 
     def list_in_state_since(
-        self, place: StateKey, since_ms: int = 0, *, newest: bool = False
+        self, state_key: StateKey, since_ms: int = 0, *, newest: bool = False
     ) -> Iterator[RecordInState]:
-        """Yield records that came to a place from a time on, the oldest first, page by page.
+        """Yield the records that have entered a state since a time, the oldest first.
 
-        With `newest`, the newest first. Who leaves it meanwhile may be left out, nobody else is.
+        With `newest`, the newest first. Only a record that leaves the state meanwhile may be left
+        out.
         """
-        key, limit = self._standing(place), PAGE
+        key, limit = self._state_index(state_key), PAGE
         last: tuple[float, str] = (inf, "") if newest else (since_ms, "")
         end, order = (since_ms, ("REV",)) if newest else ("+inf", ())
         while True:
@@ -248,32 +247,32 @@ class Views:
             rows = [(at, one) for one, at in found]
             fresh = [row for row in rows if (row < last if newest else row > last)]
             for at, one in fresh:
-                yield RecordInState(RecordId(one), place.machine, place.state, at)
+                yield RecordInState(RecordId(one), state_key.machine, state_key.state, at)
             if len(rows) < limit:
                 return
-            # More came in one millisecond than a page holds: only a longer one goes beyond them.
+            # More records came in one millisecond than a page holds: read a longer page.
             last, limit = (fresh[-1], PAGE) if fresh else (last, 2 * limit)
 
     def queue(self, root: str, name: str, start: int, limit: int) -> list[RecordId]:
-        """Return a page of a family's line: who is to be taken next comes first."""
+        """Return a page of a family's queue, the record to be claimed next first."""
         found = read(self.client, "ZRANGE", self.keys.queue(root, name), start, start + limit - 1)
         return [RecordId(member.decode()) for member in found]
 
     def queues(self, root: str) -> list[str]:
-        """Return the lines of a family in which somebody stands."""
+        """Return the names of a family's queues that are not empty."""
         found = read(self.client, "SMEMBERS", self.keys.queues(root))
         return sorted(member.decode() for member in found)
 
     def holds(self, root: str) -> dict[str, str]:
-        """Return every name that is held in a family, and by which record."""
+        """Return every name that is held in a family, with the record that holds it."""
         pairs = _flat(read(self.client, "HGETALL", self.keys.holds(root)))
         return {name: value.decode() for name, value in codec.fields(pairs).items()}
 
     def family_log(self, root: str, after: str, limit: int) -> list[tuple[str, RecordId, int]]:
-        """Return what was committed in a family after a position, in order.
+        """Return the commits of a family after a position, in order.
 
-        Each is its position, the record and its version; '0-0' is before all that is kept. Raises
-        MissedError where another position is not kept any more: something may be missing.
+        Each is its position, the record and its version. '0-0' is before all that are kept. Raises
+        MissedError where another position is no longer kept, so that commits may be missing.
         """
         key, begins = self.keys.family_log(root), after == "0-0"
         rows = read(self.client, "XRANGE", key, after, "+", "COUNT", limit + 1)
@@ -285,11 +284,11 @@ class Views:
         return [(at, RecordId(row[b"record"].decode()), int(row[b"version"])) for at, row in found]
 
     def events(self, wanted: Iterable[tuple[str, int]]) -> list[Event]:
-        """Return events by record and version, in one round trip; what is gone is left out."""
+        """Return events by record and version, in one round trip. Pruned ones are left out."""
         asked = list(wanted)
-        commands = [("XRANGE", self.keys.log(of), f"{n}-0", f"{n}-0") for of, n in asked]
+        commands = [("XRANGE", self.keys.log(one), f"{n}-0", f"{n}-0") for one, n in asked]
         pages = zip(asked, read_all(self.client, commands), strict=True)
-        lines = [codec.line_of(of, at, dict(row)) for (of, _), page in pages for at, row in page]
+        lines = [codec.line_of(one, at, dict(row)) for (one, _), page in pages for at, row in page]
         return [line for line in lines if isinstance(line, Event)]
 
     def ended(self, partition: int, before_ms: int, limit: int) -> list[RecordId]:
@@ -311,11 +310,8 @@ class Views:
             for name, key in names.items()
         }
 
-    def _read(self, *words: Any) -> Any:
-        return read(self.client, *words)
-
-    def _standing(self, place: StateKey) -> str:
-        return self.keys.state_index_of(place.partition, place.machine, place.state)
+    def _state_index(self, state_key: StateKey) -> str:
+        return self.keys.state_index_of(state_key.partition, state_key.machine, state_key.state)
 
 
 def _pairs(rows: Any) -> Iterator[tuple[str, int]]:
@@ -324,7 +320,7 @@ def _pairs(rows: Any) -> Iterator[tuple[str, int]]:
 
 
 def _flat(pairs: Any) -> list[bytes]:
-    """Both protocols' replies as one flat list."""
+    """Return fields and values as one list: RESP 3 replies with a dict, RESP 2 with a list."""
     if isinstance(pairs, dict):
         return [part for pair in pairs.items() for part in pair]
     return list(pairs)

@@ -58,7 +58,7 @@ def test_an_outcome_without_a_token_is_refused(lifecycle: Lifecycle, trigger: st
     before = thread(lifecycle)
 
     for warrant in (Warrant(), Warrant.person(before.entered)):
-        with pytest.raises(GuardRefusedError, match="fires it"):
+        with pytest.raises(GuardRefusedError, match="may fire it"):
             lifecycle.fire("one", trigger, {}, Call(Cause("forger"), warrant=warrant))
 
     assert lifecycle.store.load("one").record.version == before.version
@@ -68,7 +68,7 @@ def test_a_forged_end_of_the_last_child_is_refused(lifecycle: Lifecycle) -> None
     record = Record(RecordId("p"), "thread", "monitoring", Version(3), {"relationship": "group"})
 
     # The effect that carries it is the cascade; a producer has no such token.
-    with pytest.raises(GuardRefusedError, match="cascade fires it"):
+    with pytest.raises(GuardRefusedError, match="cascade may fire it"):
         lifecycle.fire(record, "children_done", {"tally": {}}, Call(Cause("forger")))
 
 
@@ -79,7 +79,7 @@ def test_an_approval_names_the_proposal_that_was_seen(lifecycle: Lifecycle) -> N
     }
     record = Record(RecordId("one"), "thread", "awaiting_confirmation", Version(2), data)
 
-    with pytest.raises(GuardRefusedError, match="naming the proposal"):
+    with pytest.raises(GuardRefusedError, match="must name the proposal"):
         lifecycle.fire(record, "execute", {}, Call(Cause("careless")))
 
 
@@ -115,10 +115,10 @@ def test_auto_approval_is_fired_by_its_effect_and_by_no_other(
     assert tokens, "it is owed other effects, too"
 
     for warrant in (*tokens.values(), Warrant.component("scheduling"), Warrant.component("worker")):
-        with pytest.raises(GuardRefusedError, match="approval or person fires it"):
+        with pytest.raises(GuardRefusedError, match="approval or person may fire it"):
             lifecycle.fire("g/j", "approve", {}, Call(Cause("x"), warrant=warrant))
     for actor in ("producer", "person"):
-        with pytest.raises(GuardRefusedError, match="naming the proposal"):
+        with pytest.raises(GuardRefusedError, match="must name the proposal"):
             lifecycle.fire("g/j", "approve", {}, Call(Cause(actor)))
     approved = lifecycle.fire("g/j", "approve", {"by": "approval"}, Call(Cause("x"), "1", mine))
     assert approved.record is not None
@@ -146,11 +146,11 @@ def test_a_component_fires_without_a_lease_where_a_row_names_it(
         return lifecycle.fire("b/t~1", trigger, {}, call)
 
     for stranger in (Warrant(), Warrant.component("supervision")):
-        with pytest.raises(GuardRefusedError, match="assignment or turn_cleanup fires it"):
+        with pytest.raises(GuardRefusedError, match="assignment or turn_cleanup may fire it"):
             lifecycle.fire("b/t~1", "task_claimed", {}, Call(Cause("x"), warrant=stranger))
     as_party("assignment", "task_claimed")
     as_party("assignment", "agent_spawned")
-    with pytest.raises(GuardRefusedError, match="supervision fires it"):
+    with pytest.raises(GuardRefusedError, match="supervision may fire it"):
         as_party("assignment", "agent_spawned")
 
     assert as_party("supervision", "agent_spawned").version == 4

@@ -24,11 +24,12 @@ from interlock.kernel.errors import (
 )
 from interlock.kernel.machine import Machine
 from interlock.kernel.machines import MACHINES
+from interlock.kernel.machines.threads.thread.changes import child_payload
+from interlock.kernel.payload import Shape
 from interlock.kernel.record import Record, RecordId, Version
 from interlock.kernel.table import (
     Active,
     Ask,
-    Loop,
     Mode,
     Stage,
     Terminal,
@@ -36,8 +37,9 @@ from interlock.kernel.table import (
     Transition,
     Waiting,
 )
+from interlock.kernel.traits import Children, Prerequisites
 from tests.kernel.samples import SAMPLES
-from tests.kernel.store.tables import ROWS, STAGES, STALL, S, T
+from tests.kernel.store.tables import LIFE, ROWS, STAGES, STALL, S, T
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 EVERY = sorted(MACHINES)
@@ -242,34 +244,15 @@ def test_the_payload_of_a_timer_depends_on_whether_a_worker_began() -> None:
 
 
 @pytest.mark.parametrize("name", EVERY)
-def test_a_machines_own_triggers_exist(name: str) -> None:
-    machine = MACHINES[name]
-    named = (
-        *machine.cancel_triggers,
-        machine.first_trigger,
-        machine.handoff_trigger,
-        machine.close_trigger,
-        machine.advance_trigger,
-        machine.dependency_lost_trigger,
-    )
-
-    assert [trigger for trigger in named if trigger and trigger not in machine.triggers] == []
-    assert set(machine.payloads) <= set(machine.triggers)
-
-
-@pytest.mark.parametrize("name", EVERY)
 def test_the_fields_of_a_machine_fit_together(name: str) -> None:
     machine = MACHINES[name]
-    has_slots = any(stage.has_slot for stage in machine.stages)
-    tells = any(isinstance(stage, Terminal) and stage.tells for stage in machine.stages)
+    ends = [stage for stage in machine.stages if isinstance(stage, Terminal)]
 
-    assert has_slots is bool(machine.slot_release), "a slot that is left must be released"
-    assert machine.bounds or not any(row.bounds for row in machine.transitions)
-    assert set(machine.lasting_countdowns) <= {row.spawns for row in machine.transitions}
-    assert machine.advance_trigger or not machine.lasting_countdowns
-    assert tells is bool(machine.dependency_lost_trigger)
-    if machine.dependency_lost_trigger:
-        machine.admit(machine.dependency_lost_trigger, {"dependency": "g/a", "state": "canceled"})
+    assert machine.bookkeeping.bounds or not any(row.bounds for row in machine.transitions)
+    assert any(stage.notification for stage in ends) is bool(machine.lost_trigger)
+    if isinstance(machine.waits_for, Prerequisites):
+        assert machine.waits_for.countdown in {row.spawns for row in machine.transitions}
+        machine.admit(machine.lost_trigger, {"dependency": "g/a", "state": "canceled"})
 
 
 @pytest.mark.parametrize("name", EVERY)
@@ -282,8 +265,6 @@ def test_every_active_state_can_be_left_when_its_parent_closes(name: str) -> Non
     by_itself = {"task": ["planned", "done"]}
     assert stay == (by_itself.get(name, []) if machine.close_trigger else live)
 
-
-# --- the kernel's own files ------------------------------------------------------------------
 
 KERNEL = Path(__file__).parents[2] / "kernel"
 SHARED = {effect.name for effect in (RESOLUTION, SPAWN, CASCADE, NOTIFICATION)}
@@ -302,11 +283,13 @@ def test_no_file_beside_the_machines_names_a_machine_or_its_effect(path: Path) -
     assert not any("kernel.machines" in str(module) for module in modules)
 
 
-# --- defective tables ------------------------------------------------------------------------
-
-
-def broken(*, rows: tuple[Transition, ...] = ROWS, stages: tuple[Stage, ...] = STAGES) -> str:
-    return "; ".join(defects_of(stages, rows))
+def broken(
+    *,
+    rows: tuple[Transition, ...] = ROWS,
+    stages: tuple[Stage, ...] = STAGES,
+    triggers: tuple[str, ...] = (),
+) -> str:
+    return "; ".join(defects_of(stages, rows, triggers))
 
 
 def staged(state: S, **changes: Any) -> tuple[Stage, ...]:
@@ -330,6 +313,7 @@ CYCLE = (
     Transition(S.WORKING, T.FAIL, S.IDLE),
 )
 DEFECTS: dict[str, str] = {
+    "no row has the trigger vanish": broken(triggers=("", "begin", "vanish")),
     "idle is declared 2 times": broken(stages=(*STAGES, STAGES[0])),
     "names failed, which has no stage": broken(stages=STAGES[:-1]),
     "grouping is never entered": broken(rows=without((S.IDLE, T.SPLIT))),
@@ -341,7 +325,7 @@ DEFECTS: dict[str, str] = {
     "no terminal state can be reached from idle": broken(stages=STAGES[:2], rows=CYCLE),
     "working is active, starts no effect": broken(stages=staged(S.WORKING, effect=None)),
     "carried is active, starts no effect": broken(
-        rows=(*ROWS, Transition(S.CARRIED, T.AGAIN, S.CARRIED, loop=Loop.EXTERNAL))
+        rows=(*ROWS, Transition(S.CARRIED, T.AGAIN, S.CARRIED, mode=Mode.EXTERNAL))
     ),
     "carried cannot restart its effect and declares no crash": broken(
         stages=staged(S.CARRIED, crash=None)
@@ -370,14 +354,14 @@ DEFECTS: dict[str, str] = {
     "working/rely may refuse and does not say why": broken(
         rows=rowed(S.WORKING, T.RELY, refusal="")
     ),
-    "working/again is a loop and not declared so": broken(
-        rows=rowed(S.WORKING, T.AGAIN, loop=Loop.NONE)
+    "working/again leads to working and cannot be leave": broken(
+        rows=rowed(S.WORKING, T.AGAIN, mode=Mode.LEAVE)
     ),
-    "asking/approve is a loop and not declared so": broken(
-        rows=rowed(S.ASKING, T.APPROVE, loop=Loop.EXTERNAL)
+    "asking/approve leads to done and cannot be external": broken(
+        rows=rowed(S.ASKING, T.APPROVE, mode=Mode.EXTERNAL)
     ),
     "asking/polish carries an effect from or into a state without one": broken(
-        rows=rowed(S.ASKING, T.POLISH, carry=True)
+        rows=rowed(S.ASKING, T.POLISH, mode=Mode.CARRY)
     ),
     "idle/split enters grouping and spawns no children to count": broken(
         rows=rowed(S.IDLE, T.SPLIT, spawns="", effect=None)
@@ -407,6 +391,23 @@ def test_a_state_that_no_row_enters_may_be_declared_external() -> None:
 def test_a_defective_machine_cannot_be_made() -> None:
     with pytest.raises(MachineDefectError, match="has no timer"):
         Machine("bad", staged(S.POLISHING, timers=()), ROWS)
+
+
+NAMES_TRIGGERS: dict[str, Any] = {
+    "first": {"first_trigger": "vanish"},
+    "cancel": {"cancel_triggers": (T.CANCEL, "vanish")},
+    "ignored": {"ignores": {"vanish": "it is gone"}},
+    "payload": {"payloads": {"vanish": Shape}},
+    "advance": {"waits_for": Prerequisites("needs", "vanish", T.FAIL)},
+    "lost": {"waits_for": Prerequisites("needs", T.CHILDREN_DONE, "vanish")},
+    "close": {"waits_for": Children(child_payload, T.CHILDREN_DONE, "vanish")},
+}
+
+
+@pytest.mark.parametrize("name", NAMES_TRIGGERS)
+def test_a_machine_cannot_name_a_trigger_that_no_row_has(name: str) -> None:
+    with pytest.raises(MachineDefectError, match="no row has the trigger vanish"):
+        replace(LIFE, **NAMES_TRIGGERS[name])
 
 
 def test_a_record_cannot_begin_in_a_state_that_is_carried_into() -> None:

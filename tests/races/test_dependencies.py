@@ -76,7 +76,7 @@ def test_a_dependency_that_ends_while_its_dependent_is_activated_counts_once(
             worker.perform(waits, "subscription")
 
         race(ends, begins)
-        heard_late = bool(list(worker.dispatch.subscriptions.dependents(needed)))
+        heard_late = bool(list(worker.dispatch.subscriptions.subscribers(needed)))
         counted["notification" if heard_late else "subscription"] += 1
         meets(worker, needed, waits, lost=end == "cancel")
     assert min(counted.values()) > PAIRS // 20, f"one order was hardly tried: {counted}"

@@ -111,12 +111,12 @@ def test_a_renewal_that_races_the_orphan_sweep_keeps_its_lease(world: World, tex
     lease = world.claim()
     world.fire(lease.record, "go_on", warrant=token(lease))
     world.later(LEASE_MS)
-    look = world.take()[lease.key]
-    assert look.status == "crash"
+    polled = world.poll()[lease.key]
+    assert polled.status == "crash"
     assert world.renew(lease) is Order.GO
 
     with pytest.raises(FencedError):
-        world.fire("r", "fail", warrant=Warrant.lapsed(lease.suffix, look.detail))
+        world.fire("r", "fail", warrant=Warrant.lapsed(lease.suffix, polled.detail))
     assert world.fire("r", "done", warrant=token(lease)).version == 4
 
 
@@ -126,8 +126,8 @@ def test_a_crash_that_was_faster_than_the_renewal_fences_it(world: World, text: 
     lease = world.claim()
     world.fire(lease.record, "go_on", warrant=token(lease))
     world.later(LEASE_MS)
-    look = world.take()[lease.key]
-    world.fire("r", "fail", warrant=Warrant.lapsed(lease.suffix, look.detail))
+    polled = world.poll()[lease.key]
+    world.fire("r", "fail", warrant=Warrant.lapsed(lease.suffix, polled.detail))
 
     assert world.renew(lease) is Order.STOP
     with pytest.raises(FencedError):
@@ -140,12 +140,12 @@ def test_a_record_that_left_a_timed_state_and_came_back_is_not_ended_by_the_old_
     text.now_us = START_US
     world.at("asking")
     world.later(EXPIRY_MS)
-    look = world.take_timers()["expiry"]
+    polled = world.poll_timers()["expiry"]
     world.fire("r", "revise")
     world.fire("r", "done")
 
     with pytest.raises(FencedError):
-        world.fire("r", "expire", warrant=world.due(look))
+        world.fire("r", "expire", warrant=world.due(polled))
     assert world.record().state == "asking"
 
 

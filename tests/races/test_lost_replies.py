@@ -73,7 +73,7 @@ def test_a_settling_whose_reply_was_lost_ends_the_countdown_once(
     world: World, remote: World, proxy: FaultProxy, text: Text
 ) -> None:
     spawn = world.split()
-    world.bear("r", "a")
+    world.create_child("r", "a")
     world.fire("r/a", "cancel")
     world.at("asking", "other")
     world.settle(world.claim("notify", of="other"))

@@ -22,6 +22,7 @@ from interlock.kernel.machine import Machine
 from interlock.kernel.record import split_key
 from interlock.kernel.store.commands import EffectMessage, NoteDraft
 from interlock.kernel.store.leases import Refused
+from interlock.kernel.table import Mode
 from interlock.workers.engine.affinity import Affinity
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.heartbeat import Heartbeat
@@ -112,7 +113,7 @@ class Runner:
         """
         try:
             record = self.dispatch.views.record(split_key(key)[0])
-            host = machine.host(record.data) if machine.host else ""
+            host = machine.placement.host(record.data)
             if host in ("", self.dispatch.settings.host):
                 return ""
             name = next(each.name for each in record.entries if each.key(record.id) == key)
@@ -193,7 +194,8 @@ class Runner:
         except KernelError as refusal:
             return self._retry_later(work, refusal)
         line = f"{outcome.trigger} -> {record.state}"
-        carries = any(r.carry for r in work.machine.transitions if r.trigger == outcome.trigger)
+        rows = (row for row in work.machine.transitions if row.trigger == outcome.trigger)
+        carries = any(row.mode is Mode.CARRY for row in rows)
         if work.lease.kind is not Kind.STATE and (carries or record.entered == entered):
             # A transition within its state, or one that carries running effects, ends none.
             return self._settle(work, line)

@@ -43,7 +43,7 @@ class GraphAdmission:
                 f"two jobs would share the directory {shared}: give each one of its own"
             )
         for page in in_pages(list(payloads)):
-            for job, known in self.dispatch.views.births(page).items():
+            for job, known in self.dispatch.views.creation_digests(page).items():
                 if known != digest("job", encode(payloads[job], "the job")):
                     raise IdTakenError(job)
         self.check_dependencies(
@@ -55,7 +55,7 @@ class GraphAdmission:
         if graph is None or graph.state != "finished":
             return
         for page in in_pages(jobs):
-            known = self.dispatch.views.births(page)
+            known = self.dispatch.views.creation_digests(page)
             new = next((job for job in page if job not in known), None)
             if new is not None:
                 raise CallError(f"{graph.id} is finished and takes no {new}; open another graph")

@@ -63,8 +63,8 @@ class Graphs:
             raise CallError(f"{graph!r} is a {found.machine}, not a graph; choose another name")
         if found is not None and payload is None:
             return Submitted(graph, replayed=True)
-        births = self.dispatch.views.births([graph])
-        opened_empty = births.get(graph) == digest("graph", encode({}, "it"))
+        digests = self.dispatch.views.creation_digests([graph])
+        opened_empty = digests.get(graph) == digest("graph", encode({}, "it"))
         if found is not None and payload and opened_empty:
             self.client.fire(graph, "configure", {**payload, "by": self.client.actor})
             return Submitted(graph, replayed=False)

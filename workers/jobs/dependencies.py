@@ -56,12 +56,10 @@ def dependencies_to_count(work: Work, countdown: str) -> list[str]:
 def report_lost(work: Work, dependency: str, ended: str) -> None:
     """Fire that a dependency is lost, unless an earlier attempt or a notification did so."""
     payload: Mapping[str, Any] = {"dependency": dependency, "state": ended}
-    if not work.machine.explain(work.record, work.machine.dependency_lost_trigger, payload).target:
+    if not work.machine.explain(work.record, work.machine.lost_trigger, payload).target:
         return
     try:
-        work.fire(
-            Outcome(work.machine.dependency_lost_trigger, payload, reason=f"{dependency}: {ended}")
-        )
+        work.fire(Outcome(work.machine.lost_trigger, payload, reason=f"{dependency}: {ended}"))
     except CallError:
         # The notification was faster, or the job has moved on.
         work.record = work.dispatch.views.record(work.record.id)

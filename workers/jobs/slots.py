@@ -41,7 +41,7 @@ def acquire_slots(work: Work, slots: Mapping[str, int]) -> list[str]:
     """
     for name, limit in slots.items():
         answer = work.dispatch.slots.acquire(name, work.record, limit)
-        wake(work, name, limit, answer.rings)
+        wake(work, name, limit, answer.to_wake)
         if not answer.held:
             release_slots(work, {other: n for other, n in slots.items() if other != name})
             return [name]

@@ -211,7 +211,7 @@ class Loops:
 
     def _row(self, record: Record) -> dict[str, Any]:
         data = record.data
-        urgent = [bool(message.said["urgent"]) for message in self.mailbox.unread(record)]
+        urgent = [bool(message.fields["urgent"]) for message in self.mailbox.unread(record)]
         return {
             "name": name_of(record.id),
             "id": record.id,

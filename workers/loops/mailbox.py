@@ -85,7 +85,7 @@ class Mailbox:
             {
                 "id": message.id,
                 "at_ms": message.at_ms,
-                **message.said,
+                **message.fields,
                 "delivered": message.id not in waiting,
                 "delivered_at_ms": delivered_at_ms.get(message.id),
             }

@@ -94,11 +94,11 @@ def compose_prompt(
 
 def _urgent_first(mail: Sequence[Mail], urgent: Sequence[Mail], room: int) -> list[Mail]:
     """Return the messages that fit, in their order. Urgent ones get the room first."""
-    pressing = [message for message in (*mail, *urgent) if message.said["urgent"]]
+    pressing = [message for message in (*mail, *urgent) if message.fields["urgent"]]
     # The first one always goes in: a message that is too long would otherwise never be read.
     first = _fitting(pressing, room, minimum=1)
     room -= sum(len(rendered(message)) + 2 for message in first)
-    rest = [message for message in mail if not message.said["urgent"]]
+    rest = [message for message in mail if not message.fields["urgent"]]
     found = [*first, *_fitting(rest, room, minimum=0 if first else 1)]
     return sorted(found, key=lambda message: position(message.id))
 
@@ -116,7 +116,7 @@ def _fitting(mail: Sequence[Mail], room: int, *, minimum: int) -> list[Mail]:
 
 def rendered(message: Mail) -> str:
     """Return one message as it stands in a prompt."""
-    fields = message.said
+    fields = message.fields
     when = datetime.fromtimestamp(message.at_ms / 1_000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     kind = f"{'urgent ' if fields['urgent'] else ''}{fields['kind']}"
     head = [f"## {kind} {message.id} from {fields['sender']}, {when}"]

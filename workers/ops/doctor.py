@@ -76,7 +76,7 @@ def faults_of(dispatch: Dispatch, record: Record, lines: Sequence[Any]) -> Itera
     }
     if {k: v for k, v in sums(lines).items() if v} != {k: v for k, v in counters.items() if v}:
         yield f"the counters are {counters}, the log adds up to {dict(sums(lines))}"
-    due = dict(machine.counters(record.data)) if machine.counters else {}
+    due = dict(machine.counters(record.data))
     if {name: counters.get(name, 0) for name in due} != due:
         yield f"cost mismatch: the counters are {counters}, its data come to {due}"
     stage = machine.stage(record.state)

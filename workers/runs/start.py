@@ -97,7 +97,7 @@ def newest_run_number(dispatch: Dispatch, workspace: str) -> int:
 
 def _existing(dispatch: Dispatch, workspace: str, numbers: Iterable[int]) -> list[int]:
     names = {f"{workspace}/{number}": number for number in numbers}
-    return [names[name] for name in dispatch.views.births(names)]
+    return [names[name] for name in dispatch.views.creation_digests(names)]
 
 
 def runs_of(dispatch: Dispatch, workspace: str) -> list[Record]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from interlock.kernel.event import Cause
+from interlock.kernel.machines.threads.thread.names import Trigger
 from interlock.kernel.machines.threads.thread.table import THREAD
 from interlock.kernel.record import Record
 from interlock.kernel.store.commands import Call, Warrant
@@ -52,6 +53,4 @@ class Threads:
     def handoff(self, record_id: str, *, to: str, kind: str, reference: str) -> Record:
         """Hand a thread to a person or system. Interlock runs nothing on it afterwards."""
         payload = {"to": to, "kind": kind, "reference": reference}
-        return self.client.fire(
-            record_id, THREAD.handoff_trigger, payload, reason=f"handed to {to}"
-        )
+        return self.client.fire(record_id, Trigger.HANDED_OFF, payload, reason=f"handed to {to}")

@@ -120,19 +120,19 @@ class CodonTransitionedData(CodonEventData):
 
 
 class CostsUpdatedData(CodonCosts, CodonEventData):
-    """What a codon has cost so far."""
+    """The cost of a codon so far."""
 
 
 class CostsIncrementedData(CodonCostsIncrement, CodonEventData):
-    """What a codon has cost since the last report."""
+    """The cost of a codon since the last report."""
 
 
 class AssistantMessageCountUpdatedData(CodonMessageCount, CodonEventData):
-    """How many messages the agent has written."""
+    """The number of messages that the agent has written."""
 
 
 class CodonFinalCostSetData(CodonFinalCost, CodonEventData):
-    """What a codon has cost, as its provider says in the end."""
+    """The final cost of a codon, as its provider reports it."""
 
 
 class SentinelStatesUpdatedData(CodonSentinelStates, CodonEventData):

@@ -34,7 +34,7 @@ Sha = Annotated[str, Field(max_length=100), AfterValidator(not_blank)]
 
 
 class FailureType(StrEnum):
-    """Why a codon failed: the published values."""
+    """The reasons for the failure of a codon: the published values."""
 
     TIMEOUT = "timeout"
     RATE_LIMIT = "rate-limit"
@@ -44,7 +44,7 @@ class FailureType(StrEnum):
 
 
 class CheckpointType(StrEnum):
-    """When a checkpoint was taken."""
+    """The times at which checkpoints are taken."""
 
     RIG_SETUP = "rig-setup"
     COMPLETED = "completed"
@@ -53,7 +53,7 @@ class CheckpointType(StrEnum):
 
 
 class UnloadReason(StrEnum):
-    """Why a sentinel was unloaded: the published values, and `shutdown`, which is ours."""
+    """The reasons for unloading a sentinel: the published ones, and `shutdown`, which is ours."""
 
     CODON_COMPLETE = "codon-complete"
     FATAL_ERROR = "fatal-error"
@@ -71,7 +71,7 @@ class TokenCounts(Shape):
 
 
 class LoopContext(Shape):
-    """Where in a loop a codon is executed: iteration and index count from 0."""
+    """The place of a codon in a loop: iteration and index count from 0."""
 
     loop_id: Name
     iteration: Count
@@ -95,7 +95,7 @@ class SentinelState(Shape):
 
 
 class FailureReason(Shape):
-    """Why a codon failed, whether another try can help, and how long to wait before it."""
+    """The failure of a codon, whether another try can help, and how long to wait before it."""
 
     type: FailureType
     retriable: bool
@@ -113,7 +113,7 @@ class BudgetExceeded(Shape):
 
 
 class ContinuationSource(Shape):
-    """What a run continues: an earlier run, a codon of it ('': before its first), a checkpoint."""
+    """The start of a run in an earlier one: that run, its codon ('': before all), a checkpoint."""
 
     run_id: Name
     after_codon: Annotated[str, Field(max_length=200)] = ""

@@ -12,7 +12,7 @@ SHOWN_MAX = 5
 
 
 class TripCause(StrEnum):
-    """Why the breaker tripped."""
+    """The reasons for which the breaker trips."""
 
     SCOPE = auto()
     BUDGET = auto()
@@ -21,7 +21,7 @@ class TripCause(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class BreakerLimits:
-    """What one try may cost, in micro-dollars (None: anything), and its failures in a row."""
+    """The limits of one try: its cost in micro-dollars (None: no limit), its failures in a row."""
 
     budget_micro: int | None = None
     failures_max: int = 5
@@ -29,7 +29,7 @@ class BreakerLimits:
 
 @dataclass(frozen=True, slots=True)
 class Trip:
-    """Why an agent is cut off, in words and in codes. `final`: another try cannot help."""
+    """The reason for cutting an agent off, in words and in codes. `final`: no try can help."""
 
     cause: TripCause
     reason: str

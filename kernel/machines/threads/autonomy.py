@@ -25,7 +25,7 @@ class Gate(StrEnum):
 
 
 class ProposalKind(StrEnum):
-    """What an inference proposes."""
+    """The things that an inference may propose."""
 
     INTENT_INFERRED = auto()
     CONTEXT_INFERRED = auto()
@@ -33,7 +33,7 @@ class ProposalKind(StrEnum):
 
 
 class ActionKind(StrEnum):
-    """What sort of action is proposed. Only a standard one may run without a person."""
+    """The sorts of actions. Only a standard one may run without a person."""
 
     STANDARD = auto()
     IMPROVISED = auto()
@@ -42,7 +42,7 @@ class ActionKind(StrEnum):
 
 
 class InvocationContext(StrEnum):
-    """Where the proposal to act comes from."""
+    """The origins of a proposal to act."""
 
     ACTION_PROPOSAL = auto()
     AGENT_AUTONOMOUS = auto()
@@ -110,7 +110,7 @@ DEFAULT_COMPOSITION = "plan_then_review"
 
 @dataclass(frozen=True, slots=True)
 class Risk:
-    """What an action could cost."""
+    """The harm that an action could do."""
 
     irreversibility: Level
     regret_potential: Level

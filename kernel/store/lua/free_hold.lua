@@ -1,7 +1,7 @@
 -- Frees a name that a family holds, where its holder does not exist or has ended.
 -- KEYS     holds, record of the holder
 -- ARGV     name, holder
--- Returns  {status}: freed | moved, where another holds the name or nobody | lives
+-- Returns  {status}: freed | moved, where the holder does not hold the name | lives
 local holds = KEYS[1]
 local record = KEYS[2]
 local name = ARGV[1]

@@ -40,8 +40,8 @@ elseif known_run_id ~= run_id then
   )
 end
 if sweep_passes then
-  -- After a stall of the sweeps, holders get one lease to show that they live. Only one: sweeps
-  -- that are always late must find orphans, too.
+  -- After a stall of the sweeps, holders have the time of one lease to renew theirs. It is given
+  -- once: sweeps that are always late must find orphans, too.
   local stalled = last_pass and now_ms - tonumber(last_pass) > 2 * period_ms
   if stalled and changed == '' and tonumber(open_at) <= tonumber(last_pass) then
     open_at = tostring(now_ms + lease_ms)

@@ -1,6 +1,6 @@
 --@use clock entry ops new_effect record_note
--- Posts mail to the inbox of a record, and creates the effect that looks into it, unless one is
--- owed that nobody has claimed yet. A record that has ended gets no mail.
+-- Posts mail to the inbox of a record, and creates the effect that reads it, unless such an effect
+-- is owed and not claimed yet. A record that has ended gets no mail.
 -- KEYS     record, log, posts, times of posts, effects, inbox, [queue of the message]
 -- ARGV     plan, mail, detail of the note, [message of the effect]
 -- Returns  {status, id of the mail or a detail, '1' if an effect was created}; status: posted |

@@ -1,6 +1,6 @@
 --@use record_note
--- Sets what records of a family sum to what their data say, and notes it. Nothing is set where the
--- family has moved on since their data were read.
+-- Sets the sums of records of a family to the values that follow from their data, and notes it.
+-- Nothing is set where the family was changed since the data were read.
 -- KEYS     family log, record of the root, log of the root, then the counters of each record
 -- ARGV     plan: {position: of the newest commit when the data were read, sums: [{name: amount}],
 --          one for each counters}, detail of the note

@@ -1,6 +1,6 @@
 --@use clock entry ops record_note quarantine
 -- Lets every quarantined effect of a record try again with fresh attempts, as a person has decided.
--- An old token stays good until somebody claims the effect.
+-- An old token stays good until the effect is claimed.
 -- KEYS     record, log, ops, times of ops, effects, timers, waits
 -- ARGV     id, op-id, digest, detail of the note, window of op-ids in ms
 -- Returns  {status, suffix, name, ...}, two values for each effect that should be published;

@@ -217,7 +217,7 @@ def delivery_faults(soak: MailSoak, name: str) -> Iterator[str]:
         yield f"{name}: given, but not in the inbox or still unread: {wrong}"
     # Only urgent mail may overtake other mail.
     for urgent in (True, False):
-        kind = {message.id for message in messages if message.said["urgent"] is urgent}
+        kind = {message.id for message in messages if message.fields["urgent"] is urgent}
         order = [mail for mail in [*given, *waiting] if mail in kind]
         if order != sorted(order, key=position):
             yield f"{name}: not in order: {order}"
@@ -271,12 +271,12 @@ def post_faults(soak: MailSoak, writers: Iterable[Producer]) -> Iterator[str]:
         latest = dict.fromkeys(soak.names, (0, 0))
         for to, mail, text in writer.accepted:
             found = inboxes[to].get(mail)
-            if found is None or found.said["text"] != text:
+            if found is None or found.fields["text"] != text:
                 yield f"{to}: {mail} was accepted and is not in the inbox"
             if position(mail) <= latest[to]:
                 yield f"{to}: {mail} was accepted after {latest[to]}"
             latest[to] = position(mail)
-    texts = Counter(one.said["text"] for mails in inboxes.values() for one in mails.values())
+    texts = Counter(one.fields["text"] for mails in inboxes.values() for one in mails.values())
     yield from (f"sent {number} times: {text}" for text, number in texts.items() if number > 1)
     for life in (life for name in soak.names for life in soak.lives(name)):
         for note in soak.deployment.notes(life, "mail_sent"):

@@ -116,7 +116,9 @@ class TimedAgents(Agents):
         life = self.record(name).id
 
         def fired() -> int:
-            events = [line for line in self.deployment.events(life) if line.version > timer.born]
+            events = [
+                line for line in self.deployment.events(life) if line.version > timer.set_at_version
+            ]
             fired_by = [one for one in events if one.cause.reason == f"{timer.name} is due"]
             assert [one.trigger for one in fired_by[:1]] in ([], [FIRES[name]])
             return fired_by[0].at_ms if fired_by else 0

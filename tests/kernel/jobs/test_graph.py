@@ -48,7 +48,6 @@ def test_a_new_graph_is_open_and_rechecked() -> None:
 
     assert (case.state, case.last.waits, case.owed) == ("open", False, [])
     assert [timer.name for timer in case.last.timers] == ["recheck"]
-    assert GRAPH.bounds is not None
     assert GRAPH.bounds(PureGraph(limits=LIMITS).data) == Bounds(5_000_000, 9)
     assert GRAPH.bounds(case.data) == UNBOUND
 

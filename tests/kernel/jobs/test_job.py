@@ -25,9 +25,6 @@ PASSED = {"verdict": "approval_required", "summary": "good"}
 FAILED = {"verdict": "intervention_required", "reasons": ["it does not compile", "no test"]}
 
 
-# --- the page --------------------------------------------------------------------------------
-
-
 def test_there_are_thirty_two_published_rows_and_one_state_that_no_row_enters() -> None:
     path = Path(__file__).parents[2] / "golden" / "job.json"
     kept = json.loads(path.read_text("utf-8"))
@@ -44,10 +41,7 @@ def test_a_new_job_is_a_draft_that_is_activated_by_itself_unless_it_is_held() ->
     assert (free.state, free.asks, free.timers) == ("draft", False, {"kickoff": 60_000})
     assert (held.state, held.asks, held.timers) == ("draft", True, {"reminder": 86_400_000})
     assert free.fire("activate").state == "pending"
-    assert (JOB.first_trigger, JOB.id_prefix) == ("activate", ("graph",))
-
-
-# --- a draft is configured -------------------------------------------------------------------
+    assert (JOB.first_trigger, JOB.placement.id_prefix) == ("activate", ("graph",))
 
 
 def test_only_a_draft_is_configured() -> None:
@@ -88,9 +82,6 @@ def test_the_place_of_its_files_cannot_be_configured() -> None:
     for name in ("dir", "host"):
         with pytest.raises(InvalidPayloadError, match=f"{name}: Extra inputs"):
             PureJob(dir="/d", host="here").fire("configure", **{name: "elsewhere"})
-
-
-# --- pending: dependencies -------------------------------------------------------------------
 
 
 def test_a_job_starts_when_all_its_dependencies_succeeded() -> None:
@@ -198,9 +189,6 @@ def test_only_a_steward_waives_and_only_a_lost_dependency() -> None:
     refused(waiting, "dependency_waived", "only a lost one", by="ann", dependency="g/b")
 
 
-# --- pending: manual jobs, slots -------------------------------------------------------------
-
-
 def test_a_manual_job_waits_for_a_person_before_each_step() -> None:
     assert not PureJob(manual=True).fire("activate").asks, "it waits for its dependencies"
     case = PureJob.at("pending", manual=True)
@@ -255,9 +243,6 @@ def test_slots_are_released_when_a_job_leaves_them_and_not_before() -> None:
         payload = {key: value[0] for key, value in SAMPLES["job"][1].items()}.get(trigger, {})
         assert "slot_release" in waiting.fire(trigger, **payload).owed, trigger
     assert "slot_release" not in PureJob.at("pending").fire("suspend").owed, "it had no slot"
-
-
-# --- running ---------------------------------------------------------------------------------
 
 
 def test_a_start_counts_one_run_and_forgets_the_failure_before() -> None:

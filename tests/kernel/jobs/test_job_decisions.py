@@ -21,8 +21,6 @@ from tests.kernel.samples import PHASES, SAMPLES
 
 Data = Mapping[str, Any]
 
-# --- who decides -----------------------------------------------------------------------------
-
 STEWARDED = {
     "approve": ("approval_required", {}),
     "reject": ("approval_required", {"reason": "x"}),
@@ -111,9 +109,6 @@ def test_a_review_is_begun_by_scheduling_alone() -> None:
     stage = JOB.stage("review_required")
     assert isinstance(stage, Waiting)
     assert [trigger for _, trigger in stage.affordances] == ["run", "cancel"]
-
-
-# --- cards, timers, rest ---------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("stage", JOB.stages, ids=lambda stage: str(stage.state))

@@ -116,9 +116,6 @@ def test_any_json_is_an_admitted_payload_or_is_refused(machine: Machine, trigger
     check()
 
 
-# --- shapes ----------------------------------------------------------------------------------
-
-
 NO_JOBS = ("", "a", "g/", "/a", "g//a", "g/a/", "g/.a", "../g/a", "g/a b", "g/a:1", "g/a\n", "g/*")
 
 

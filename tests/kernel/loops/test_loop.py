@@ -81,9 +81,6 @@ class PureLoop:
         return [owed.effect.name for owed in self.last.owes]
 
 
-# --- the page --------------------------------------------------------------------------------
-
-
 def test_every_pair_of_state_and_event_is_a_row_or_ignored_or_refused_as_the_table_says() -> None:
     rows: dict[tuple[str, str], set[str]] = {}
     for source, trigger, target in GOLDEN["published"]:
@@ -147,9 +144,6 @@ def test_the_thresholds_are_those_of_the_page_and_each_alone_ends_the_agent() ->
     crashes.run("session_started", "session_error")
     assert crashes.record.state == "stopped"
     assert crashes.data["stopped"]["reason"] == "20 errors; the last one: it broke"
-
-
-# --- the side effects ------------------------------------------------------------------------
 
 
 def test_a_prompt_is_stored_with_the_mail_that_it_claims_and_each_is_an_attempt() -> None:
@@ -252,9 +246,6 @@ def test_a_stop_and_a_fatal_error_end_an_agent_in_every_state(state: str) -> Non
     assert fatal.last.mode is Mode.LEAVE, "a live session is revoked"
 
 
-# --- ours ------------------------------------------------------------------------------------
-
-
 def test_a_rate_limit_parks_only_an_agent_with_parks_and_counts_no_error() -> None:
     plain = PureLoop("running").fire("session_error", retry_after_s=90)
     assert (plain.errors, plain.data["cooling_ms"]) == ((1, 1), 2_000)
@@ -320,9 +311,6 @@ def test_a_step_that_began_in_between_does_not_move() -> None:
     assert (agent.record.state, agent.data["host"]) == ("building_prompt", "here")
 
 
-# --- payloads and mail -----------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("changes", "problem"),
     [
@@ -357,9 +345,9 @@ def test_an_invalid_agent_is_refused_by_its_field(changes: dict[str, Any], probl
     ],
 )
 def test_an_invalid_mail_is_refused_by_its_field(mail: dict[str, Any], problem: str) -> None:
-    assert LOOP.mail_data is not None
+    assert LOOP.inbox is not None
     with pytest.raises(InvalidPayloadError, match=r"^the mail is invalid: ") as refused:
-        LOOP.mail_data({**MAIL, **mail})
+        LOOP.inbox.data({**MAIL, **mail})
     assert problem in str(refused.value)
 
 
@@ -367,9 +355,6 @@ def test_a_record_keeps_the_name_of_a_prompt_and_not_its_text() -> None:
     for prompt in ("../p.md", "do this\nand that", ""):
         with pytest.raises(InvalidPayloadError):
             PureLoop("building_prompt").fire("prompt_ready", prompt=prompt)
-
-
-# --- an independent reading of the page ------------------------------------------------------
 
 
 FAILURES = ("session_error", "session_timeout")

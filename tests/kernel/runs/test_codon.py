@@ -69,9 +69,6 @@ TYPES: dict[str, type[Codon]] = {
 }
 
 
-# --- which transitions there are -------------------------------------------------------------
-
-
 def test_the_sixteen_published_edges_are_followed_and_every_other_pair_is_refused() -> None:
     followed = set()
     for source, target in product(STATES, STATES):
@@ -115,9 +112,6 @@ def test_a_codon_that_has_ended_refuses_every_event(end: str) -> None:
     with pytest.raises(IllegalTransitionError, match="it has ended"):
         codon.post("SentinelStatesUpdated", sentinel_states=[])
     assert codon.record == before
-
-
-# --- required metadata -----------------------------------------------------------------------
 
 
 def test_the_required_metadata_are_the_published_ones() -> None:
@@ -192,8 +186,6 @@ def test_a_field_of_another_transition_is_refused() -> None:
     with pytest.raises(InvalidPayloadError, match=r"metadata\.failure_reason\.type"):
         at("running").to("failed", failure_reason={"type": "boredom", "retriable": True})
 
-
-# --- the fields of each state ----------------------------------------------------------------
 
 # The fields that only the table reads.
 OF_TABLE = {
@@ -290,9 +282,6 @@ def with_data(codon: PureCodon, data: dict[str, Any]) -> Any:
     )
 
 
-# --- checkpoints, sentinels, messages --------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("kind", "field"),
     [("error", "error_checkpoint"), ("skipped", "skip_checkpoint")],
@@ -374,9 +363,6 @@ def test_sentinels_are_accepted_from_starting_on() -> None:
             assert "not allowed in preparing" in at(state).refused(
                 "SentinelStatesUpdated", sentinel_states=[]
             )
-
-
-# --- ours ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -32,8 +32,6 @@ from tests.kernel.runs.codons import (
 )
 from tests.kernel.samples import TOKENS
 
-# --- what it costs ---------------------------------------------------------------------------
-
 
 def test_costs_are_set_and_added_to_until_the_final_cost_is_set() -> None:
     codon = at("running")
@@ -139,9 +137,6 @@ def test_a_skipped_codon_costs_nothing_and_keeps_what_was_spent() -> None:
 
 def test_a_new_codon_counts_nothing() -> None:
     assert counters(PureCodon().data) == {"cost": 0, "spent": 0}
-
-
-# --- an independent reading of the page ------------------------------------------------------
 
 
 class CodonOracle:

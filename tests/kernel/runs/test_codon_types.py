@@ -70,7 +70,7 @@ def matched(*states: str) -> str:
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> Found:
-    """Return what one call of the type checker says of all snippets, by file and line."""
+    """Return the findings of one call of the type checker for all snippets, by file and line."""
     folder = tmp_path_factory.mktemp("snippets")
     snippets = {
         "every": every_read()[0],

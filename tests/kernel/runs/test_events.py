@@ -108,9 +108,6 @@ def problems(data: Any) -> tuple[str, ...]:
     return refused.value.problems
 
 
-# --- in and out ------------------------------------------------------------------------------
-
-
 def test_the_types_are_the_thirteen_of_the_page() -> None:
     names = [kind.model_fields["type"].default for kind in get_args(RunEvent)]
 
@@ -234,9 +231,9 @@ def test_a_wrong_value_is_named_by_its_place(
 
 
 def test_an_inbox_accepts_only_events_with_a_sender() -> None:
-    assert WORKSPACE.mail_data is not None
+    assert WORKSPACE.inbox is not None
     posted = event("CostsUpdated")
-    assert WORKSPACE.mail_data({"sender": "tool", "event": posted}) == {
+    assert WORKSPACE.inbox.data({"sender": "tool", "event": posted}) == {
         "sender": "tool",
         "event": published_form(run_event(posted)),
     }
@@ -247,7 +244,7 @@ def test_an_inbox_accepts_only_events_with_a_sender() -> None:
         ({"sender": "tool", "event": posted, "surprise": 1}, "surprise: Extra inputs"),
     ):
         with pytest.raises(InvalidPayloadError, match=why):
-            WORKSPACE.mail_data(wrong)
+            WORKSPACE.inbox.data(wrong)
 
 
 def test_an_event_is_not_read_twice() -> None:
@@ -271,8 +268,6 @@ def test_the_missing_fields_of_a_transition_are_listed_in_order(state: str) -> N
     assert missing(State(state), dict.fromkeys(must, " ")) == must
     assert missing(State(state), dict.fromkeys(must, 0)) == [], "zero is a value"
 
-
-# --- who produces which ----------------------------------------------------------------------
 
 PRODUCERS: Mapping[str, set[tuple[str, str]]] = {
     "RunStarted": {("run", "created")},

@@ -20,5 +20,5 @@ def text(monkeypatch: pytest.MonkeyPatch) -> Text:
 
 @pytest.fixture
 def world(client: redis.Redis, prefix: str, text: Text) -> World:
-    """Return the kernel on the shared server, under a clock that stands still."""
+    """Return the kernel on the shared server, with a clock that only the test moves."""
     return World(client, prefix, text)

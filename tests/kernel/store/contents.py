@@ -1,4 +1,4 @@
-"""What is in every key of a test, whatever order a server keeps it in."""
+"""The contents of every key of a test, in an order that no server changes."""
 
 from __future__ import annotations
 

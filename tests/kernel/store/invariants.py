@@ -1,4 +1,4 @@
-"""What must hold of every record after every step, whatever happened before."""
+"""The invariants of every record, which must hold after every step."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def indexed(world: World, record: Record, entry: Entry) -> None:
     elif entry.state == "owed" and record.paused:
         assert score is None
     else:
-        assert score is not None, f"nobody will ever look at {entry}"
+        assert score is not None, f"no sweep will ever poll {entry}"
 
 
 def ended(record: Record) -> None:
@@ -101,7 +101,7 @@ def counts_down(world: World, record: Record) -> None:
 
 
 def ticks(world: World, record: Record, name: str) -> bool:
-    """Tell whether a timer is there, and in the index unless its record is paused."""
+    """Whether a timer exists, and is in the index unless its record is paused."""
     timer = next((timer for timer in record.timers if timer.name == name), None)
     if timer is None:
         return False

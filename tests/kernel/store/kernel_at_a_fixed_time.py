@@ -1,4 +1,4 @@
-"""The kernel on a real server, under a clock that stands still until a test moves it."""
+"""The kernel on a real server, with a clock that only the test moves."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _sha(text: str) -> str:
 
 @dataclass
 class Text:
-    """The scripts' text as this test has it: with a fixed time, and perhaps a guard less."""
+    """The text of the scripts in a test: with a fixed time, and perhaps without a guard."""
 
     now_us: int | None = START_US
     changes: list[tuple[str, str, str]] = field(default_factory=list)
@@ -84,7 +84,7 @@ class Text:
 
 
 class World:
-    """What a test does to records, and what it sees of them."""
+    """The calls that tests make, and what they read of the records."""
 
     def __init__(
         self, client: Client, prefix: str, text: Text, *, render: Render | None = None
@@ -98,7 +98,7 @@ class World:
         self.leases = Leases(client, self.keys, LIMITS)
         self.indexes = Indexes(client, self.keys, LIMITS)
         self.views = Views(client, self.keys)
-        self.tells, self.slots = Subscriptions(client, self.keys), Slots(client, self.keys)
+        self.subscriptions, self.slots = Subscriptions(client, self.keys), Slots(client, self.keys)
         self._ops = 0
 
     @property
@@ -151,7 +151,7 @@ class World:
         return self.lifecycle.fire(of, trigger, payload or {}, call, initial_lease=initial_lease)
 
     def at(self, state: str, of: str = "r", payload: Mapping[str, Any] | None = None) -> Record:
-        """Bear a record and lead it to a state by the shortest way."""
+        """Create a record and bring it to a state by the shortest way."""
         self.create(of, payload)
         ways = {
             "idle": (),
@@ -187,7 +187,7 @@ class World:
     def ask(
         self, key: str, nonce: str = "a", *, schema: int = 1, lease_ms: int | None = None
     ) -> Lease | Refused:
-        """Claim by key; the effect's name is looked up, as a message would carry it."""
+        """Claim an effect by its key, with the name that its message would carry."""
         of, _, suffix = key.partition(":")
         named = {entry.suffix: entry.name for entry in self.record(of).entries}
         effect = EFFECTS[named.get(suffix, "work")]
@@ -201,7 +201,7 @@ class World:
         return lease
 
     def claim_key(self, key: str) -> Lease:
-        """Claim by key, for sure."""
+        """Claim an effect by its key. The claim must be granted."""
         lease = self.ask(key)
         assert isinstance(lease, Lease), lease
         return lease
@@ -217,28 +217,28 @@ class World:
     def settle(self, lease: Lease) -> Answer:
         return self.leases.settle(lease, self.lifecycle.render)
 
-    def take(self, of: str = "r", *, gate_open: bool = True) -> dict[str, DueEffect]:
-        """Look at everything that is due in the record's partition."""
+    def poll(self, of: str = "r", *, gate_open: bool = True) -> dict[str, DueEffect]:
+        """Poll every effect that is due in the record's partition."""
         partition = partition_of(of)
         due = self.indexes.due_effects(partition, 100)
         if not due:
             return {}
-        looks = self.indexes.poll_effects(partition, due, gate_open=gate_open)
-        return {look.key: look for look in looks}
+        polls = self.indexes.poll_effects(partition, due, gate_open=gate_open)
+        return {polled.key: polled for polled in polls}
 
-    def word(self, key: str, *, gate_open: bool = True) -> str:
-        looks = self.take(key.partition(":")[0], gate_open=gate_open)
-        return looks[key].status if key in looks else "not due"
+    def poll_status(self, key: str, *, gate_open: bool = True) -> str:
+        polls = self.poll(key.partition(":")[0], gate_open=gate_open)
+        return polls[key].status if key in polls else "not due"
 
-    def take_timers(self, of: str = "r") -> dict[str, DueTimer]:
+    def poll_timers(self, of: str = "r") -> dict[str, DueTimer]:
         partition = partition_of(of)
         due = self.indexes.due_timers(partition, 100)
         if not due:
             return {}
-        return {look.name: look for look in self.indexes.poll_timers(partition, due)}
+        return {polled.name: polled for polled in self.indexes.poll_timers(partition, due)}
 
     def score(self, key: str) -> int | None:
-        """Say when the index looks at an effect again; None where it is not in there."""
+        """Return when an effect is polled next, or None where it is not in the index."""
         index = self.keys.effects(partition_of(key.partition(":")[0]))
         found: Any = scripts.read(self.client, "ZSCORE", index, key)
         return None if found is None else int(float(found))
@@ -259,8 +259,8 @@ class World:
         warrant: Warrant = NO_WARRANT,
         timers: tuple[tuple[str, int, int], ...] = (),
     ) -> Answer:
-        jot = NoteDraft(kind, {}, deltas or {}, timers)
-        return self.lifecycle.note(self.record(of), jot, op_id=op, warrant=warrant)
+        draft = NoteDraft(kind, {}, deltas or {}, timers)
+        return self.lifecycle.note(self.record(of), draft, op_id=op, warrant=warrant)
 
     def counter(self, name: str, of: str = "r") -> int:
         return int(self.record(of).counters.get(name, 0))
@@ -278,8 +278,8 @@ class World:
         found: list[bytes] = sorted(client.scan_iter(f"{self.keys.prefix}:*", count=1_000))
         return {key: client.dump(key) or b"" for key in found}
 
-    def hurry(self, key: str) -> None:
-        """Make the index look at an effect now."""
+    def make_due(self, key: str) -> None:
+        """Make an effect due now."""
         index = self.keys.effects(partition_of(key.partition(":")[0]))
         scripts.read(self.client, "ZADD", index, self.now, key)
 
@@ -293,18 +293,18 @@ class World:
             return type(refusal).__name__
         raise AssertionError(f"{trigger} was accepted")
 
-    def due(self, look: DueTimer) -> Warrant:
-        return Warrant.due(look.name, look.due_at, look.born)
+    def due(self, polled: DueTimer) -> Warrant:
+        return Warrant.due(polled.name, polled.due_at, polled.set_at_version)
 
     def spend(self, name: str) -> None:
-        """Use up an effect's attempts, and let a sweep find out."""
+        """Use up an effect's attempts, and poll it."""
         for nonce in ("s1", "s2"):
             self.leases.release(self.claim(name, nonce), counted=True)
         self.later(LIMITS.poll_ms)
-        self.take()
+        self.poll()
 
     def commit(self, decision: Decision, warrant: Warrant = NO_WARRANT) -> Answer:
-        """Commit a decision as it stands, without deciding again."""
+        """Commit a decision, without deciding again."""
         return self.lifecycle.store.commit(
             self.lifecycle.machine(decision.after.machine),
             decision,
@@ -330,11 +330,11 @@ class World:
         return found
 
     def split(self, of: str = "r") -> Lease:
-        """Bring a record to where it counts its children, and claim the spawning."""
+        """Bring a record into the state in which it counts its children, and claim the spawn."""
         self.at("grouping", of)
         return self.claim("spawn", of=of)
 
-    def bear(self, parent: str, name: str, *, generation: int = 2) -> Fired:
+    def create_child(self, parent: str, name: str, *, generation: int = 2) -> Fired:
         return self.create(f"{parent}/{name}", countdown=f"children:{generation}")
 
     def counted(self, of: str = "r", generation: int = 2) -> set[str]:

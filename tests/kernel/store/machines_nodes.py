@@ -1,4 +1,4 @@
-"""A small machine of what crosses families: ends that are told, slots, a mirror, bounds by row."""
+"""A small machine with dependencies in other families, slots, a mirror, and bounds set by rows."""
 
 from __future__ import annotations
 
@@ -15,12 +15,14 @@ from interlock.kernel.table import (
     Ask,
     Bounds,
     Data,
-    Loop,
+    HeldSlot,
+    Mode,
     Terminal,
     Timer,
     Transition,
     Waiting,
 )
+from interlock.kernel.traits import Bookkeeping, Mirror, Placement, Prerequisites
 from tests.kernel.store.tables import GRACE_MS, LEASE_MS
 
 REGISTER = Effect("register", lease_ms=LEASE_MS, grace_ms=GRACE_MS, attempts_max=2)
@@ -82,31 +84,32 @@ def bounds(data: Data) -> Bounds:
     return Bounds(data.get("cap"), data.get("runs"))
 
 
-LOOK = Timer("look", lambda _: 600_000)
+SLOT = HeldSlot(kept, release=FREE)
+RECHECK = Timer("recheck", lambda _: 600_000)
 STAGES = (
-    Waiting(S.OPEN, (LOOK,), asks=lambda _: False),
+    Waiting(S.OPEN, (RECHECK,), asks=lambda _: False),
     Waiting(
         S.READY,
-        (LOOK,),
+        (RECHECK,),
         asks=lambda _: False,
         offers=START,
         offered=lambda data: bool(data.get("met")),
-        has_slot=kept,
+        slot=SLOT,
     ),
-    Waiting(S.ASIDE, (LOOK,), asks=lambda _: False),
-    Active(S.RUNNING, (LOOK,), effect=RUN, outcomes=(T.FINISH,), has_slot=kept),
-    Terminal(S.DONE, tells=NOTIFICATION),
-    Terminal(S.CANCELED, tells=NOTIFICATION),
+    Waiting(S.ASIDE, (RECHECK,), asks=lambda _: False),
+    Active(S.RUNNING, (RECHECK,), effect=RUN, outcomes=(T.FINISH,), slot=SLOT),
+    Terminal(S.DONE, notification=NOTIFICATION),
+    Terminal(S.CANCELED, notification=NOTIFICATION),
 )
 # fmt: off
 ROWS = (
-    Transition(S.OPEN,    T.CONFIGURE, S.OPEN,    update=keep, loop=Loop.EXTERNAL, bounds=True),
+    Transition(S.OPEN,    T.CONFIGURE, S.OPEN,    update=keep, mode=Mode.EXTERNAL, bounds=True),
     Transition(S.OPEN,    T.ACTIVATE,  S.READY,   effect=REGISTER, spawns="needs"),
-    Transition(S.READY,   T.MET,       S.READY,   update=met, loop=Loop.EXTERNAL),
-    Transition(S.ASIDE,   T.MET,       S.ASIDE,   update=met, loop=Loop.INTERNAL),
-    Transition(S.READY,   T.SLOT,      S.READY,   update=keep, loop=Loop.INTERNAL),
+    Transition(S.READY,   T.MET,       S.READY,   update=met, mode=Mode.EXTERNAL),
+    Transition(S.ASIDE,   T.MET,       S.ASIDE,   update=met, mode=Mode.INTERNAL),
+    Transition(S.READY,   T.SLOT,      S.READY,   update=keep, mode=Mode.INTERNAL),
     Transition(S.READY,   T.BEGIN,     S.RUNNING, update=keep),
-    Transition(S.RUNNING, T.POKE,      S.RUNNING, update=keep, loop=Loop.INTERNAL),
+    Transition(S.RUNNING, T.POKE,      S.RUNNING, update=keep, mode=Mode.INTERNAL),
     Transition(S.RUNNING, T.LOSE,      S.READY,   update=left),
     Transition(S.READY,   T.SUSPEND,   S.ASIDE),
     Transition(S.ASIDE,   T.RESUME,    S.READY,   effect=REGISTER, spawns="needs"),
@@ -122,13 +125,10 @@ NODE = Machine(
     stages=STAGES,
     transitions=ROWS,
     payloads=dict.fromkeys((T.CONFIGURE, T.MET, T.SLOT, T.BEGIN, T.POKE), Given),
-    advance_trigger=T.MET,
-    bounds=bounds,
-    mirror=SHOW,
-    is_mirrored=lambda data: bool(data.get("shown")),
-    slot_release=FREE,
-    lasting_countdowns=("needs",),
-    id_prefix=("graph",),
+    placement=Placement(id_prefix=("graph",)),
+    bookkeeping=Bookkeeping(bounds=bounds),
+    waits_for=Prerequisites("needs", advance_trigger=T.MET, lost_trigger=T.CANCEL),
+    mirror=Mirror(SHOW, is_owed=lambda data: bool(data.get("shown"))),
 )
-# What nodes are under: its bounds are those of its whole family.
-ROOT = replace(NODE, name="root", id_prefix=())
+# The parent of nodes: its bounds are those of its whole family.
+ROOT = replace(NODE, name="root", placement=Placement())

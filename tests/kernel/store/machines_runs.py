@@ -1,4 +1,4 @@
-"""A workspace, its runs and their codons in a store, as a test bears and moves them."""
+"""A workspace, its runs and their codons in a store, for tests that create and move them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def run(world: World, of: str = RUN) -> str:
 
 
 def codon(world: World, of: str = CODON, state: str = "preparing") -> str:
-    """Bear a codon, and lead it along the chain."""
+    """Create a codon, and bring it to a state along the chain."""
     world.create(of, {"codon_id": "clean"}, machine="codon", initial_lease=HOLDER)
     for following in CHAIN[1 : CHAIN.index(state) + 1]:
         move(world, following, of)
@@ -41,7 +41,7 @@ def codon(world: World, of: str = CODON, state: str = "preparing") -> str:
 
 
 def begun(world: World, state: str = "running") -> str:
-    """Bear a workspace, a run and a codon that stands in a state."""
+    """Create a workspace, a run and a codon that is in a state."""
     workspace(world)
     run(world)
     return codon(world, state=state)
@@ -57,7 +57,7 @@ def tell(world: World, name: str, of: str = CODON, *, op: str = "", **said: Any)
 
 
 def move(world: World, to: str, of: str = CODON) -> Fired:
-    """Lead a codon to a state, with all that this must say."""
+    """Bring a codon to a state, with all fields that this requires."""
     source = world.record(of).state
     said: dict[str, Any] = {"from": source, "to": to, "metadata": metadata(source, to)}
     return tell(world, "CodonTransitioned", of, **said)
@@ -74,7 +74,7 @@ def complete(world: World, of: str = RUN) -> Fired:
 
 
 def settle(world: World, of: str) -> None:
-    """Do all that a record is still owed; who held its work is out."""
+    """Settle all effects of a record; its holders are gone."""
     record = world.record(of)
     for entry in record.entries:
         key = entry.key(of)

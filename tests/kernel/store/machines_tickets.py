@@ -1,4 +1,4 @@
-"""A small machine of what a family shares: lines, names, leases from birth, early departures."""
+"""A small machine with queues, held names, initial leases, and ends that are counted early."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from pydantic import BaseModel
 
 from interlock.kernel.effect import Effect
 from interlock.kernel.machine import Machine
-from interlock.kernel.table import Active, Ask, Data, Terminal, Timer, Transition, Waiting
+from interlock.kernel.table import Active, Ask, Data, Mode, Terminal, Timer, Transition, Waiting
+from interlock.kernel.traits import Placement
 from tests.kernel.store.tables import GRACE_MS, LEASE_MS
 
 HANDLE = Effect("handle", lease_ms=LEASE_MS, grace_ms=GRACE_MS, attempts_max=2, exclusive=True)
@@ -58,7 +59,7 @@ STALL = Timer("stall", lambda _: 600_000, T.FAIL)
 STAGES = (
     Waiting(
         S.OPEN,
-        (Timer("look", lambda _: 60_000, effect=OFFER),),
+        (Timer("recheck", lambda _: 60_000, effect=OFFER),),
         queue=role,
         asks=lambda _: False,
         offers=OFFER,
@@ -92,7 +93,7 @@ STAGES = (
 # fmt: off
 ROWS = (
     Transition(S.OPEN,     T.TAKE,    S.TAKEN),
-    Transition(S.TAKEN,    T.START,   S.AT_WORK, carry=True),
+    Transition(S.TAKEN,    T.START,   S.AT_WORK, mode=Mode.CARRY),
     Transition(S.TAKEN,    T.FINISH,  S.CHECKING),
     Transition(S.TAKEN,    T.DROP,    S.OPEN),
     Transition(S.TAKEN,    T.FAIL,    S.LOST),
@@ -122,6 +123,6 @@ SESSION = Machine(
         Transition(S.AT_WORK, T.FINISH, S.DONE),
         Transition(S.AT_WORK, T.FAIL, S.DONE),
     ),
-    id_prefix=("backlog",),
+    placement=Placement(id_prefix=("backlog",)),
 )
-TICKET = Machine(name="ticket", stages=STAGES, transitions=ROWS, id_prefix=("backlog",))
+TICKET = Machine("ticket", STAGES, ROWS, placement=Placement(id_prefix=("backlog",)))

@@ -1,4 +1,4 @@
-"""A small machine that has one of everything the store must get right; tests drive it by hand."""
+"""A small machine with one of each thing that the store must get right."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from pydantic import BaseModel
 
 from interlock.kernel.effect import CASCADE, SPAWN, Effect
 from interlock.kernel.machine import Machine
-from interlock.kernel.table import Active, Ask, Data, Loop, Terminal, Timer, Transition, Waiting
+from interlock.kernel.table import Active, Ask, Data, Mode, Terminal, Timer, Transition, Waiting
+from interlock.kernel.traits import Children
 
 LEASE_MS = 10_000
 GRACE_MS = 4_000
@@ -112,22 +113,22 @@ ROWS = (
     Transition(S.IDLE, T.SPLIT, S.GROUPING, effect=SPAWN, spawns="children"),
     Transition(S.WORKING, T.DONE, S.ASKING, update=keep),
     Transition(S.WORKING, T.FAIL, S.FAILED, update=keep),
-    Transition(S.WORKING, T.GO_ON, S.CARRIED, carry=True),
-    Transition(S.WORKING, T.POKE, S.WORKING, update=keep, loop=Loop.INTERNAL, interrupts=True),
-    Transition(S.WORKING, T.AGAIN, S.WORKING, loop=Loop.EXTERNAL),
+    Transition(S.WORKING, T.GO_ON, S.CARRIED, mode=Mode.CARRY),
+    Transition(S.WORKING, T.POKE, S.WORKING, update=keep, mode=Mode.INTERNAL, interrupts=True),
+    Transition(S.WORKING, T.AGAIN, S.WORKING, mode=Mode.EXTERNAL),
     Transition(S.WORKING, T.RELY, S.DONE, guard=relies, refusal="strict above", reads=True),
     Transition(S.CARRIED, T.DONE, S.ASKING, update=keep),
     Transition(S.CARRIED, T.FAIL, S.FAILED, update=keep),
     Transition(S.POLISHING, T.DONE, S.DONE, update=keep),
     Transition(S.POLISHING, T.FAIL, S.FAILED),
-    Transition(S.POLISHING, T.GO_ON, S.CARRIED, carry=True),
-    Transition(S.POLISHING, T.POKE, S.POLISHING, update=keep, loop=Loop.INTERNAL, interrupts=True),
+    Transition(S.POLISHING, T.GO_ON, S.CARRIED, mode=Mode.CARRY),
+    Transition(S.POLISHING, T.POKE, S.POLISHING, update=keep, mode=Mode.INTERNAL, interrupts=True),
     Transition(S.IDLE, T.BUILD, S.BUILDING),
     Transition(S.BUILDING, T.DONE, S.DONE, update=keep, effect=CLEAR),
     Transition(S.BUILDING, T.FAIL, S.FAILED, effect=CLEAR),
-    Transition(S.BUILDING, T.AGAIN, S.BUILDING, loop=Loop.EXTERNAL, effect=CLEAR),
+    Transition(S.BUILDING, T.AGAIN, S.BUILDING, mode=Mode.EXTERNAL, effect=CLEAR),
     Transition(S.BUILDING, T.REVISE, S.WORKING),
-    Transition(S.BUILDING, T.GO_ON, S.CARRIED, carry=True),
+    Transition(S.BUILDING, T.GO_ON, S.CARRIED, mode=Mode.CARRY),
     Transition(S.BUILDING, T.CANCEL, S.FAILED, effect=CLEAR),
     Transition(S.ASKING, T.POLISH, S.POLISHING),
     Transition(S.ASKING, T.APPROVE, S.DONE),
@@ -146,6 +147,10 @@ LIFE = Machine(
     transitions=ROWS,
     payloads={T.DONE: Given, T.FAIL: Given, T.POKE: Given, T.CHILDREN_DONE: Given},
     cancel_triggers=(T.CANCEL,),
-    advance_trigger=T.CHILDREN_DONE,
     first_trigger=T.BEGIN,
+    waits_for=Children(
+        payload=lambda _parent, child: (child, None),
+        advance_trigger=T.CHILDREN_DONE,
+        close_trigger=T.CANCEL,
+    ),
 )

@@ -62,7 +62,7 @@ def test_what_a_lost_holder_may_have_spent_is_residue(world: World) -> None:
     lease = world.claim(nonce="a")
     world.leases.reserve(lease, 70)
     world.later(LEASE_MS)
-    world.take()
+    world.poll()
     assert sums(world) == (0, 70, 0)
     second = world.claim(nonce="b")
 
@@ -80,7 +80,7 @@ def test_what_a_revoked_holder_may_have_spent_is_residue_when_it_never_answers(
     world.fire("r", "cancel")
     assert sums(world) == (0, 70, 0)
     world.later(LEASE_MS + GRACE_MS)
-    world.take()
+    world.poll()
 
     assert sums(world) == (0, 0, 70)
 

@@ -54,7 +54,7 @@ def test_a_repeated_claim_of_a_lapsed_lease_takes_it_up_again(world: World) -> N
     world.at("working")
     first = world.claim(nonce="a")
     world.later(LEASE_MS)
-    assert world.word(first.key) == "publish"
+    assert world.poll_status(first.key) == "publish"
     again = world.ask(first.key, "a")
 
     assert isinstance(again, Lease)
@@ -66,7 +66,7 @@ def test_a_lapsed_effect_goes_to_the_next_who_asks_and_fences_the_first(world: W
     world.at("working")
     first = world.claim(nonce="a")
     world.later(LEASE_MS)
-    world.take()
+    world.poll()
     second = world.claim(nonce="b")
 
     assert second.attempt == 2
@@ -81,7 +81,7 @@ def test_a_token_is_higher_than_the_last_one_even_when_the_clock_goes_back(world
     world.at("working")
     first = world.claim(nonce="a")
     world.later(LEASE_MS)
-    world.take()
+    world.poll()
     world.later(-3_600_000)
 
     assert world.claim(nonce="b").token_number == first.token_number + 1
@@ -136,7 +136,7 @@ def test_a_carried_effect_never_starts_again(world: World) -> None:
     world.fire(lease.record, "go_on", warrant=token(lease))
     world.later(LEASE_MS)
 
-    assert world.word(lease.key) == "crash"
+    assert world.poll_status(lease.key) == "crash"
     assert world.refused(lease.key, "b") == "carried"
 
 
@@ -145,7 +145,7 @@ def test_an_effect_that_may_run_once_is_carried_from_its_claim_on(world: World) 
     lease = world.claim(nonce="a")
     world.later(LEASE_MS)
 
-    assert world.word(lease.key) == "crash"
+    assert world.poll_status(lease.key) == "crash"
     assert world.refused(lease.key, "b") == "carried"
 
 
@@ -154,7 +154,7 @@ def test_attempts_are_bounded(world: World) -> None:
     for nonce in ("a", "b"):
         world.claim(nonce=nonce)
         world.later(LEASE_MS * 2)
-        world.take()
+        world.poll()
     key = world.key()
 
     assert world.state_of() == "lapsed"
@@ -193,9 +193,6 @@ def test_a_holders_name_cannot_break_the_entry(world: World) -> None:
     assert world.notes()[-1].detail["attempt"] == 1
 
 
-# --- renew ---------------------------------------------------------------------------------
-
-
 def test_renewing_prolongs_the_lease_and_says_go(world: World) -> None:
     world.at("working")
     lease = world.claim()
@@ -210,7 +207,7 @@ def test_a_renewal_with_the_current_token_makes_a_lapsed_lease_live(world: World
     world.at("working")
     lease = world.claim()
     world.later(LEASE_MS)
-    world.take()
+    world.poll()
     assert world.state_of() == "lapsed"
 
     assert world.renew(lease) is Order.GO
@@ -274,9 +271,6 @@ def test_a_new_holder_hears_what_nobody_acknowledged(world: World) -> None:
     assert world.renew(lease) is Order.INTERRUPT
 
 
-# --- release -------------------------------------------------------------------------------
-
-
 def test_an_uncounted_release_gives_the_attempt_back_but_not_for_ever(world: World) -> None:
     world.at("working")
     for turn in range(20):
@@ -304,7 +298,7 @@ def test_a_carried_effect_that_is_released_is_lapsed_at_once(world: World) -> No
     world.fire(lease.record, "go_on", warrant=token(lease))
 
     assert world.leases.release(lease, counted=False) == "lapsed"
-    assert world.word(lease.key) == "crash"
+    assert world.poll_status(lease.key) == "crash"
 
 
 def test_releasing_a_draining_effect_says_that_the_work_is_gone(world: World) -> None:

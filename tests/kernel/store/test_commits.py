@@ -117,12 +117,16 @@ def test_a_sweeps_timer_fires_once_and_only_when_it_is_due(world: World) -> None
     world.at("asking")
     timer = world.timer("expiry")
     assert timer is not None
-    warrant = Warrant.due("expiry", timer.due_at, timer.born)
+    warrant = Warrant.due("expiry", timer.due_at, timer.set_at_version)
     assert world.fails("expire", warrant) == "FencedError"
     world.later(EXPIRY_MS)
 
-    look = world.take_timers()["expiry"]
-    assert (look.status, look.due_at, look.born) == ("due", timer.due_at, timer.born)
+    polled = world.poll_timers()["expiry"]
+    assert (polled.status, polled.due_at, polled.set_at_version) == (
+        "due",
+        timer.due_at,
+        timer.set_at_version,
+    )
     assert world.fire("r", "expire", warrant=warrant).version == 4
 
 
@@ -134,10 +138,13 @@ def test_a_timer_of_a_state_that_was_left_and_entered_again_is_another(world: Wo
     world.fire("r", "done")
     again = world.timer("expiry")
     assert again is not None
-    assert (again.due_at, again.born) == (timer.due_at, 5)
+    assert (again.due_at, again.set_at_version) == (timer.due_at, 5)
     world.later(EXPIRY_MS)
 
-    assert world.fails("expire", Warrant.due("expiry", timer.due_at, timer.born)) == "FencedError"
+    assert (
+        world.fails("expire", Warrant.due("expiry", timer.due_at, timer.set_at_version))
+        == "FencedError"
+    )
     assert world.record().state == "asking"
 
 
@@ -148,15 +155,15 @@ def test_a_timer_that_was_set_anew_fires_no_more_at_its_old_time(world: World) -
     world.note(kind="progress", timers=(("stall", 1_000, 0),))
     moved = world.timer("stall")
     assert moved is not None
-    assert (moved.due_at, moved.born) == (world.now + 1_000, timer.born)
+    assert (moved.due_at, moved.set_at_version) == (world.now + 1_000, timer.set_at_version)
     world.note(kind="progress", timers=(("stall", 3_000, 0),))
     world.later(3_000)
 
-    old = Warrant.due("stall", moved.due_at, moved.born)
+    old = Warrant.due("stall", moved.due_at, moved.set_at_version)
     assert world.fails("fail", old) == "FencedError"
     latest = world.timer("stall")
     assert latest is not None
-    fresh = Warrant.due("stall", latest.due_at, latest.born)
+    fresh = Warrant.due("stall", latest.due_at, latest.set_at_version)
     assert world.fire("r", "fail", warrant=fresh).version == 3
 
 
@@ -172,7 +179,7 @@ def test_leaving_ends_every_timer(world: World) -> None:
     world.fire("r", "approve")
     world.later(10 * EXPIRY_MS)
 
-    assert world.take_timers() == {}
+    assert world.poll_timers() == {}
 
 
 def test_a_timer_that_is_due_and_not_answered_is_looked_at_less_and_less(world: World) -> None:
@@ -180,8 +187,8 @@ def test_a_timer_that_is_due_and_not_answered_is_looked_at_less_and_less(world: 
     world.later(5_000)
     waits = []
     for _ in range(7):
-        assert world.take_timers()["kickoff"].status == "due"
-        assert world.take_timers() == {}
+        assert world.poll_timers()["kickoff"].status == "due"
+        assert world.poll_timers() == {}
         waited = 0
         while not world.indexes.due_timers(world.partition(), 10):
             world.later(100)
@@ -229,11 +236,11 @@ def test_a_lapsed_warrant_holds_only_while_marked_and_under_that_token(world: Wo
     warrant = Warrant.lapsed(lease.suffix, lease.token)
     world.later(LEASE_MS)
     assert world.fails("fail", warrant) == "FencedError"
-    world.take()
+    world.poll()
     world.renew(lease)
     assert world.fails("fail", warrant) == "FencedError"
     world.later(LEASE_MS)
-    world.take()
+    world.poll()
     assert world.fails("fail", Warrant.lapsed(lease.suffix, "1-x")) == "FencedError"
 
     assert world.fire("r", "fail", warrant=warrant).version == 3
@@ -254,7 +261,7 @@ def test_an_exhausted_warrant_counts_the_attempts(world: World) -> None:
 
 def test_facts_are_kept_in_the_event_and_compared_at_the_commit(world: World) -> None:
     world.split()
-    world.bear("r", "a")
+    world.create_child("r", "a")
     world.fire("r/a", "begin")
     stale = world.lifecycle.facts(world.record("r/a"), ["r"])
     machine = world.lifecycle.machine("life")
@@ -269,7 +276,7 @@ def test_facts_are_kept_in_the_event_and_compared_at_the_commit(world: World) ->
 
 def test_facts_of_ancestors_decide(world: World) -> None:
     world.at("grouping", payload={"policy": "strict"})
-    world.bear("r", "a")
+    world.create_child("r", "a")
     world.fire("r/a", "begin")
 
     with pytest.raises(GuardRefusedError):

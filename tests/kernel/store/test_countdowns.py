@@ -26,7 +26,7 @@ def advance(world: World, of: str = "r") -> Lease:
 def test_the_last_child_owes_the_advance_and_the_tally_says_how_they_ended(world: World) -> None:
     spawn = world.split()
     for name in "ab":
-        world.bear("r", name)
+        world.create_child("r", name)
     assert world.counted() == {"*", "r/a", "r/b"}
     assert not world.settle(spawn).owed
     assert not end(world, "a")
@@ -42,9 +42,9 @@ def test_the_last_child_owes_the_advance_and_the_tally_says_how_they_ended(world
 
 def test_a_first_child_that_ends_before_the_second_exists_ends_nothing(world: World) -> None:
     spawn = world.split()
-    world.bear("r", "a")
+    world.create_child("r", "a")
     assert not end(world, "a")
-    world.bear("r", "b")
+    world.create_child("r", "b")
     assert not world.settle(spawn).owed
     assert world.state_of("cascade") == "gone"
 
@@ -56,7 +56,7 @@ def test_when_all_ended_before_the_spawning_did_its_settling_owes_the_advance(
     world: World,
 ) -> None:
     spawn = world.split()
-    world.bear("r", "a")
+    world.create_child("r", "a")
     end(world, "a")
     answer = world.settle(spawn)
 
@@ -68,10 +68,10 @@ def test_when_all_ended_before_the_spawning_did_its_settling_owes_the_advance(
 
 def test_a_lapsed_or_quarantined_spawning_keeps_the_sentinel(world: World) -> None:
     spawn = world.split()
-    world.bear("r", "a")
+    world.create_child("r", "a")
     end(world, "a")
     world.later(LEASE_MS * 10)
-    world.take()
+    world.poll()
     assert world.state_of("spawn") == "lapsed"
     assert world.counted() == {"*"}
     world.fire("r", "cancel")
@@ -92,36 +92,36 @@ def test_an_outcome_under_a_spawns_token_leaves_the_sentinel_to_its_settling(
 
 def test_a_repeated_birth_never_joins_twice(world: World) -> None:
     spawn = world.split()
-    world.bear("r", "a")
-    world.bear("r", "b")
+    world.create_child("r", "a")
+    world.create_child("r", "b")
     end(world, "a")
 
-    assert world.bear("r", "a").replayed
+    assert world.create_child("r", "a").replayed
     assert world.counted() == {"*", "r/b"}
     end(world, "b")
     world.settle(spawn)
     assert world.state_of("cascade") == "owed"
-    assert world.bear("r", "a").replayed
+    assert world.create_child("r", "a").replayed
 
 
 def test_nobody_joins_after_the_spawning_ended(world: World) -> None:
     spawn = world.split()
-    world.bear("r", "a")
+    world.create_child("r", "a")
     world.settle(spawn)
 
     with pytest.raises(ClosedParentError):
-        world.bear("r", "late")
+        world.create_child("r", "late")
     assert world.views.children("r") == ["r/a"]
 
 
 def test_nobody_is_born_under_a_parent_that_ended(world: World) -> None:
     world.split()
-    world.bear("r", "a")
+    world.create_child("r", "a")
     world.fire("r", "cancel")
     before = world.dump()
 
     with pytest.raises(ClosedParentError):
-        world.bear("r", "late")
+        world.create_child("r", "late")
     assert world.dump() == before
 
 
@@ -132,7 +132,7 @@ def test_nobody_is_born_under_a_parent_that_does_not_exist(world: World) -> None
 
 def test_a_child_that_ends_under_an_ended_parent_owes_nothing(world: World) -> None:
     spawn = world.split()
-    world.bear("r", "a")
+    world.create_child("r", "a")
     world.settle(spawn)
     world.fire("r", "cancel")
 
@@ -142,8 +142,8 @@ def test_a_child_that_ends_under_an_ended_parent_owes_nothing(world: World) -> N
 
 def test_a_childs_end_leaves_the_parents_version_alone(world: World) -> None:
     spawn = world.split()
-    world.bear("r", "a")
-    world.bear("r", "b")
+    world.create_child("r", "a")
+    world.create_child("r", "b")
     world.settle(spawn)
     version = world.record().version
     end(world, "a")
@@ -153,7 +153,7 @@ def test_a_childs_end_leaves_the_parents_version_alone(world: World) -> None:
 
 def test_an_advance_is_owed_off_the_index_while_the_parent_is_paused(world: World) -> None:
     spawn = world.split()
-    world.bear("r", "a")
+    world.create_child("r", "a")
     world.settle(spawn)
     world.flag("pause")
     end(world, "a")
@@ -176,7 +176,7 @@ def test_sixty_four_children_that_end_at_once_advance_the_parent_once(world: Wor
     spawn = world.split()
     names = [f"c{number}" for number in range(64)]
     for name in names:
-        world.bear("r", name)
+        world.create_child("r", name)
     world.settle(spawn)
     with ThreadPoolExecutor(16) as pool:
         owed = list(pool.map(lambda name: end(world, name), names))
@@ -189,7 +189,7 @@ def test_sixty_four_children_that_end_at_once_advance_the_parent_once(world: Wor
 
 def test_a_member_that_should_have_left_departs_once(world: World) -> None:
     spawn = world.split()
-    world.bear("r", "a")
+    world.create_child("r", "a")
     world.settle(spawn)
     parent = Subscriber.of(world.record(), "children:2")
     store, render = world.lifecycle.store, world.lifecycle.render

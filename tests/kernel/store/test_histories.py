@@ -1,4 +1,4 @@
-"""Any history whatever: every promise holds after every step, and a refusal changes nothing."""
+"""Random histories: every invariant holds after every step, and a refusal changes nothing."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ MATTERS = ("working", "asking", "polishing", "building")
 
 
 def onward(state: str, *, ends: bool) -> list[str]:
-    """Name the triggers that lead on from a state, or those that end it."""
+    """Return the triggers that lead on from a state, or those that end the record."""
     rows = [row for row in LIFE.transitions if row.source == state]
     return sorted({str(row.trigger) for row in rows if (str(row.target) in ENDS) is ends})
 
 
 class History(RuleBasedStateMachine):
-    """Some records, one of them with children, and everybody who may touch them."""
+    """Some records, one of them with children, and all calls that may change them."""
 
     def __init__(self, client: redis.Redis, text: Text) -> None:
         super().__init__()
@@ -70,11 +70,11 @@ class History(RuleBasedStateMachine):
         return ("p", "p/a", "p/b", *(f"r{number}" for number in range(self.matters)))
 
     def named(self, number: int) -> str:
-        """Mostly the record that everybody looks at: what is deep takes several steps on one."""
+        """Return a record, mostly the same one: a deep state takes several steps of one record."""
         return self.records[number % len(self.records)] if number > 900 else self.focus
 
     def seen(self) -> list[bytes | None]:
-        """Return what a refusal may not change."""
+        """Return the keys that a refusal may not change."""
         return [dump for of in self.records for dump in self.dumps(of)]
 
     def dumps(self, of: str) -> list[bytes | None]:
@@ -226,7 +226,7 @@ class History(RuleBasedStateMachine):
             self.leaves(lease)
 
     def place(self, lease: Lease) -> dict[str, int]:
-        """Return who is in the place that a record's exclusive effects share, and until when."""
+        """Return the holders of a record's exclusive effects, and until when."""
         return self.places.setdefault(lease.record.id, {})
 
     def enters(self, lease: Lease) -> None:
@@ -276,34 +276,34 @@ class History(RuleBasedStateMachine):
     @rule(gate_open=st.booleans())
     def the_orphan_sweep_passes(self, gate_open: bool) -> None:  # noqa: FBT001 - drawn
         for of in {self.world.partition(of): of for of in self.records}.values():
-            for look in self.world.take(of, gate_open=gate_open).values():
-                found, _, suffix = look.key.partition(":")
+            for polled in self.world.poll(of, gate_open=gate_open).values():
+                found, _, suffix = polled.key.partition(":")
                 stage = LIFE.stage(self.world.record(found).state)
                 if not isinstance(stage, Active):
                     continue
-                if look.status == "crash":
+                if polled.status == "crash":
                     assert stage.crash is not None
-                    self.fire(found, str(stage.crash), Warrant.lapsed(suffix, look.detail))
-                elif look.status == "exhausted":
+                    self.fire(found, str(stage.crash), Warrant.lapsed(suffix, polled.detail))
+                elif polled.status == "exhausted":
                     assert stage.exhausted is not None
-                    warrant = Warrant.exhausted(suffix, int(look.detail))
+                    warrant = Warrant.exhausted(suffix, int(polled.detail))
                     self.fire(found, str(stage.exhausted), warrant)
 
     @rule()
     def the_stall_sweep_passes(self) -> None:
         for partition in {self.world.partition(of) for of in self.records}:
             due = self.world.indexes.due_timers(partition, 100)
-            for look in self.world.indexes.poll_timers(partition, due) if due else ():
-                if look.status != "due":
+            for polled in self.world.indexes.poll_timers(partition, due) if due else ():
+                if polled.status != "due":
                     continue
-                record = self.world.record(look.record_id)
-                timer = LIFE.stage(record.state).timer(look.name)
-                warrant = self.world.due(look)
+                record = self.world.record(polled.record_id)
+                timer = LIFE.stage(record.state).timer(polled.name)
+                warrant = self.world.due(polled)
                 if timer is not None and timer.trigger is not None:
-                    self.fire(look.record_id, str(timer.trigger), warrant)
+                    self.fire(polled.record_id, str(timer.trigger), warrant)
                 else:
-                    op = f"due:{look.name}:{look.due_at}"
-                    self.world.lifecycle.remind(record, look.name, warrant, look.fired, op)
+                    op = f"due:{polled.name}:{polled.due_at}"
+                    self.world.lifecycle.remind(record, polled.name, warrant, polled.fired, op)
 
     @invariant()
     def every_promise_holds(self) -> None:

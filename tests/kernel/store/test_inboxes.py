@@ -1,4 +1,4 @@
-"""Inboxes: mail comes in order, once a call, and owes one look; nobody writes to what has ended."""
+"""Inboxes: mail is in order, once for each call, and owes one effect; ended records get none."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from interlock.kernel.errors import (
     OpIdReusedError,
     UnknownRecordError,
 )
-from interlock.kernel.machines.loops.loop.table import LOOP
+from interlock.kernel.machines.loops.effects import MAIL_CHECK
 from interlock.kernel.store import inboxes
 from interlock.kernel.store.commands import Answer
 from interlock.kernel.store.inboxes import Mail, position
@@ -66,10 +66,10 @@ def test_mail_is_read_in_the_order_in_which_it_came_from_any_place_on(world: Wor
 
     assert [one.id for one in found] == ids
     assert ids == sorted(ids, key=position)
-    assert [one.said["text"] for one in found] == [f"letter {n}" for n in range(5)]
+    assert [one.fields["text"] for one in found] == [f"letter {n}" for n in range(5)]
     assert [one.id for one in inbox(world, ids[2])] == ids[3:]
     assert [one.id for one in world.lifecycle.inboxes.latest(OWL, 2)] == ids[:2:-1]
-    assert found[0].said["kind"] == "message"
+    assert found[0].fields["kind"] == "message"
     assert found[0].at_ms > 0
 
 
@@ -97,7 +97,7 @@ def test_a_thousand_letters_are_one_look_until_somebody_looks(world: World) -> N
     lease = world.claim("mail_check", of=OWL)
     late = post(world, "while it was looked at")
 
-    assert drains(world) == ["leased", "owed"], "who looks may have looked already"
+    assert drains(world) == ["leased", "owed"], "a sweep may have polled it already"
     assert len(late.owed) == 1
     world.settle(lease)
     assert drains(world) == ["owed"]
@@ -153,7 +153,7 @@ def test_letters_are_found_by_their_ids(world: World) -> None:
 
     found = world.lifecycle.inboxes.some(OWL, [ids[2], "1-1", ids[0]])
 
-    assert [one.said["text"] for one in found] == ["2", "0"]
+    assert [one.fields["text"] for one in found] == ["2", "0"]
     assert world.lifecycle.inboxes.some(OWL, []) == []
 
 
@@ -244,13 +244,12 @@ def test_mail_to_nobody_to_a_record_without_an_inbox_or_of_no_shape_changes_noth
 
 def test_mail_to_what_was_forgotten_meanwhile_is_kept_nowhere(world: World) -> None:
     agent(world)
-    record, drain = world.record(OWL), LOOP.mail_effect
-    assert drain is not None
+    record = world.record(OWL)
     world.client.unlink(world.keys.record(OWL))
     before = world.dump()
 
     answer = world.lifecycle.inboxes.post(
-        record, {"text": "x"}, drain, read_upto="0-0", op_id="p", render=lambda _: None
+        record, {"text": "x"}, MAIL_CHECK, read_upto="0-0", op_id="p", render=lambda _: None
     )
 
     assert answer.status == "missing"
@@ -265,7 +264,7 @@ def test_letters_that_come_side_by_side_are_all_there(world: World) -> None:
     found = world.lifecycle.inboxes.after(OWL, "0-0", 1_000)
 
     assert {one.id for one in found} == set(posted)
-    assert sorted(int(one.said["text"]) for one in found) == list(range(200))
+    assert sorted(int(one.fields["text"]) for one in found) == list(range(200))
     assert drains(world) == ["owed"]
 
 

@@ -21,11 +21,11 @@ def pruned(world: World, of: str = OWL, *, last: bool) -> str:
 
 
 def texts(world: World) -> list[str]:
-    return [one.said["text"] for one in inbox(world)]
+    return [one.fields["text"] for one in inbox(world)]
 
 
 def left(world: World) -> list[str]:
-    """Return the names of all keys, without what tells one test from another."""
+    """Return the names of all keys, without the parts that differ from test to test."""
     return sorted(key.decode().rpartition("}:")[2] for key in world.dump())
 
 

@@ -58,13 +58,13 @@ PYTHON_MUTANTS: tuple[tuple[str, str, object, Scenario], ...] = (
     ),
     (
         "op-ids-have-a-bounded-length",
-        "nameable",
+        "check_op_id",
         lambda _: None,
         notes.test_deltas_without_an_op_id_are_refused,
     ),
     (
         "deltas-are-countable",
-        "countable",
+        "check_deltas",
         lambda _: None,
         commits.test_deltas_that_a_script_cannot_count_are_refused_before_anything_is_written,
     ),

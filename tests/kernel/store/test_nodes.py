@@ -1,4 +1,4 @@
-"""What a table may declare beyond its rows: bounds that a row changes, a mirror, slots, tells."""
+"""What a machine has beside its rows: bounds that a row changes, a mirror, slots, subscriptions."""
 
 from __future__ import annotations
 
@@ -54,9 +54,6 @@ def ready(world: World, names: str, **given: Any) -> list[str]:
 def owed(world: World, name: str, of: str = OF) -> int:
     """Say how many effects of this name are owed."""
     return sum(entry.name == name for entry in world.record(of).entries)
-
-
-# --- caps ------------------------------------------------------------------------------------
 
 
 def test_a_root_is_born_with_its_own_cap_and_another_may_be_said(world: World) -> None:
@@ -130,9 +127,6 @@ def test_what_a_family_sums_is_counted_at_every_ancestor(world: World) -> None:
     for of in (OF, "g"):
         assert {name: world.counter(f"tree.{name}", of) for name in deltas} == summed
     assert {name: world.counter(name, "g") for name in deltas} == dict.fromkeys(deltas, 0)
-
-
-# --- runs ------------------------------------------------------------------------------------
 
 
 def test_sixteen_that_race_for_five_runs_never_begin_more_than_five(world: World) -> None:
@@ -227,9 +221,6 @@ def test_the_repeat_of_the_last_run_is_no_other_run(world: World) -> None:
     assert world.counter("tree.runs", "g") == 1
 
 
-# --- the mirror ------------------------------------------------------------------------------
-
-
 def test_whatever_changes_a_record_that_is_shown_elsewhere_is_shown(world: World) -> None:
     node(world, shown=True)
     assert owed(world, "show") == 1
@@ -276,8 +267,6 @@ def test_a_refusal_and_a_repeat_show_nothing(world: World) -> None:
     assert owed(world, "show") == 2
 
 
-# --- slots that are left ---------------------------------------------------------------------
-
 LEFT = {
     "a wait that is left": ("activate", "slot", "suspend"),
     "a wait that ends": ("activate", "slot", "cancel"),
@@ -310,9 +299,6 @@ def test_a_slot_is_freed_exactly_when_it_is_left(
     assert owed(world, "free") == frees
     if frees:
         assert world.entry("free", OF).kind is Kind.TRANSITION
-
-
-# --- offers and tells ------------------------------------------------------------------------
 
 
 def test_who_brings_a_waiting_record_further_is_owed_once_that_can_be_done(world: World) -> None:

@@ -70,10 +70,10 @@ def test_an_effect_owed_by_a_note_is_owed_once(world: World) -> None:
     world.at("asking")
     world.settle(world.claim("notify"))
     world.later(20_000)
-    look = world.take_timers()["reminder"]
+    polled = world.poll_timers()["reminder"]
     for _ in range(2):
-        op = f"due:{look.due_at}"
-        world.lifecycle.remind(world.record(), "reminder", world.due(look), look.fired, op)
+        op = f"due:{polled.due_at}"
+        world.lifecycle.remind(world.record(), "reminder", world.due(polled), polled.fired, op)
 
     assert world.state_of("notify") == "owed"
     timer = world.timer("reminder")
@@ -120,9 +120,6 @@ def test_a_log_that_was_tampered_with_does_not_fold(world: World) -> None:
     for broken in (events[1:], events[:1] + events[2:], []):
         with pytest.raises(StoreError):
             fold(LIFE, broken)
-
-
-# --- prune ---------------------------------------------------------------------------------
 
 
 def pruned(world: World, of: str = "r", age_ms: int = 0) -> str:

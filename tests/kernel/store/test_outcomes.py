@@ -35,7 +35,7 @@ def test_an_outcome_of_a_lapsed_effect_counts_until_somebody_else_claims(world: 
     world.at("working")
     lease = world.claim()
     world.later(LEASE_MS)
-    world.take()
+    world.poll()
 
     assert world.fire(lease.record, "done", warrant=token(lease)).version == 3
 
@@ -80,7 +80,7 @@ def test_leaving_drains_what_lapsed(world: World) -> None:
     world.at("working")
     lease = world.claim()
     world.later(LEASE_MS)
-    world.take()
+    world.poll()
     world.fire("r", "cancel")
 
     assert world.state_of() == "draining"
@@ -126,9 +126,9 @@ def test_carrying_what_was_given_back_makes_it_a_crash(world: World) -> None:
     world.fire("r", "go_on")
 
     assert world.state_of() == "lapsed"
-    look = world.take()[lease.key]
-    assert look.status == "crash"
-    warrant = Warrant.lapsed(lease.suffix, look.detail)
+    polled = world.poll()[lease.key]
+    assert polled.status == "crash"
+    warrant = Warrant.lapsed(lease.suffix, polled.detail)
     assert world.fire("r", "fail", warrant=warrant).version == 4
 
 
@@ -136,7 +136,7 @@ def test_carrying_a_lapsed_effect_leaves_it_lapsed(world: World) -> None:
     world.at("working")
     world.claim()
     world.later(LEASE_MS)
-    world.take()
+    world.poll()
     world.fire("r", "go_on")
 
     assert (world.state_of(), world.entry().carried) == ("lapsed", True)
@@ -167,7 +167,7 @@ def test_an_external_loop_leaves_and_enters(world: World) -> None:
 
     assert after.proposal != before.proposal
     assert sorted(entry.state for entry in after.entries) == ["draining", "owed"]
-    assert after.timers[0].born == 3
+    assert after.timers[0].set_at_version == 3
     assert after.timers[0].due_at == before.timers[0].due_at + 1_000
     assert world.renew(lease) is Order.STOP
 
@@ -181,7 +181,7 @@ def test_carrying_ends_the_old_timers_and_starts_the_new(world: World) -> None:
 
     assert before is not None
     assert after is not None
-    assert (after.born, after.due_at) == (3, before.due_at + 1_000)
+    assert (after.set_at_version, after.due_at) == (3, before.due_at + 1_000)
 
 
 def test_a_transitions_effect_is_owed_whatever_happens_next(world: World) -> None:
@@ -209,7 +209,7 @@ def test_settling_twice_or_with_an_old_token_changes_nothing(world: World) -> No
     world.at("asking")
     first = world.claim("notify", "a")
     world.later(LEASE_MS)
-    world.take()
+    world.poll()
     second = world.claim("notify", "b")
 
     assert world.settle(first).status == "lost"

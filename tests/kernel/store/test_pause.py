@@ -44,23 +44,23 @@ def test_timers_keep_their_remainder(world: World) -> None:
     world.later(15_000)
     world.flag("pause")
     world.later(10 * EXPIRY_MS)
-    assert world.take_timers() == {}
+    assert world.poll_timers() == {}
     world.flag("resume")
     timer = world.timer("expiry")
 
     assert timer is not None
     assert timer.due_at == world.now + EXPIRY_MS - 15_000
     world.later(REMIND_MS - 15_000)
-    assert world.take_timers()["reminder"].status == "due"
+    assert world.poll_timers()["reminder"].status == "due"
 
 
 def test_a_paused_timer_fires_nothing(world: World) -> None:
     world.at("asking")
     world.later(EXPIRY_MS)
-    look = world.take_timers()["expiry"]
+    polled = world.poll_timers()["expiry"]
     world.flag("pause")
 
-    assert world.fails("expire", world.due(look)) == "FencedError"
+    assert world.fails("expire", world.due(polled)) == "FencedError"
 
 
 def test_timers_of_a_state_entered_under_pause_start_with_their_whole_time(world: World) -> None:
@@ -68,7 +68,7 @@ def test_timers_of_a_state_entered_under_pause_start_with_their_whole_time(world
     world.flag("pause")
     world.fire("r", "done")
     world.later(EXPIRY_MS * 2)
-    assert world.take_timers() == {}
+    assert world.poll_timers() == {}
     world.flag("resume")
     timer = world.timer("expiry")
 
@@ -87,7 +87,7 @@ def test_a_terminal_commit_lifts_the_pause_and_what_is_still_owed_is_seen(world:
     assert not world.record().paused
     assert world.score(lease.key) == world.now
     assert all(world.score(entry.key("r")) is not None for entry in world.record().entries)
-    assert world.word(lease.key) == "publish"
+    assert world.poll_status(lease.key) == "publish"
 
 
 def test_pausing_twice_or_an_ended_record_says_so(world: World) -> None:
@@ -111,4 +111,4 @@ def test_an_effect_carried_under_pause_may_still_crash(world: World) -> None:
     world.flag("pause")
     world.fire("r", "go_on")
 
-    assert world.word(lease.key) == "crash"
+    assert world.poll_status(lease.key) == "crash"

@@ -15,20 +15,17 @@ def adopted(world: World, lease: Lease, nonce: str = "k") -> Lease:
     return world.leases.adopt(lease.key, BUILD, lease.token, nonce=nonce, holder="keeper")
 
 
-# --- exclusive -----------------------------------------------------------------------------
-
-
 def test_a_lost_holder_of_a_place_keeps_it_until_it_is_surely_gone(world: World) -> None:
     world.at("building")
     lease = world.claim("build")
     world.later(LEASE_MS)
 
-    assert world.word(lease.key) == "later"
+    assert world.poll_status(lease.key) == "later"
     assert world.state_of("build") == "lapsed"
     assert world.refused(lease.key, "b") == "busy"
     assert world.score(lease.key) == world.now + GRACE_MS
     world.later(GRACE_MS)
-    assert world.word(lease.key) == "publish"
+    assert world.poll_status(lease.key) == "publish"
     assert world.claim("build", "b").attempt == 2
 
 
@@ -46,7 +43,7 @@ def test_work_that_shares_no_place_starts_again_as_soon_as_it_lapsed(world: Worl
     lease = world.claim()
     world.later(LEASE_MS)
 
-    assert world.word(lease.key) == "publish"
+    assert world.poll_status(lease.key) == "publish"
     assert world.claim(nonce="b").attempt == 2
 
 
@@ -60,7 +57,7 @@ def test_who_is_owed_a_place_waits_for_the_one_that_was_revoked(world: World) ->
     assert (world.state_of("build"), world.refused(key)) == ("draining", "busy")
     assert world.ask(key, "b") == Refused("busy", str(kill_by))
     world.later(LIMITS.poll_ms)
-    assert world.word(key) == "later"
+    assert world.poll_status(key) == "later"
     assert world.score(key) == kill_by
     world.settle(lease)
     assert world.score(key) == world.now
@@ -86,7 +83,7 @@ def test_a_place_whose_holder_never_confirms_is_free_at_its_fixed_end(world: Wor
     world.later(LEASE_MS + GRACE_MS - 1)
     assert world.refused(key) == "busy"
     world.later(1)
-    assert world.word(lease.key) == "gone"
+    assert world.poll_status(lease.key) == "gone"
 
     assert world.score(key) == world.now
     assert isinstance(world.ask(key, "b"), Lease)
@@ -114,8 +111,8 @@ def test_a_live_holder_keeps_its_siblings_out_however_old_its_lease(world: World
     world.later(LEASE_MS * 10)
 
     assert world.refused(key, "b") == "busy"
-    world.hurry(key)
-    assert world.word(key, gate_open=False) == "later"
+    world.make_due(key)
+    assert world.poll_status(key, gate_open=False) == "later"
     assert world.score(key) == world.now + LIMITS.poll_ms
     world.settle(clear)
     assert isinstance(world.ask(key, "b"), Lease)
@@ -143,10 +140,10 @@ def test_used_up_attempts_in_a_place_are_set_aside_only_when_it_is_free(world: W
     for nonce in ("a", "b"):
         key = world.claim("build", nonce).key
         world.later(LEASE_MS)
-        assert world.word(key) == "later"
+        assert world.poll_status(key) == "later"
         assert world.state_of("build") == "lapsed"
         world.later(GRACE_MS)
-        world.take()
+        world.poll()
 
     assert world.state_of("build") == "quarantined"
     holds(world, "r")
@@ -160,7 +157,7 @@ def test_a_crash_of_what_was_carried_is_reported_at_once_and_the_place_still_kep
     world.fire(lease.record, "go_on", warrant=token(lease))
     world.later(LEASE_MS)
 
-    assert world.word(lease.key) == "crash"
+    assert world.poll_status(lease.key) == "crash"
     assert world.state_of("build") == "lapsed"
 
 
@@ -170,10 +167,10 @@ def test_waiting_for_a_place_does_not_wear_out_the_looks(world: World) -> None:
     world.fire("r", "cancel")
     key = world.key("clear")
     for _ in range(12):
-        world.hurry(key)
-        assert world.word(key) == "later"
+        world.make_due(key)
+        assert world.poll_status(key) == "later"
     world.settle(lease)
-    assert world.word(key) == "publish"
+    assert world.poll_status(key) == "publish"
     score = world.score(key)
 
     assert score is not None
@@ -191,9 +188,6 @@ def test_a_place_that_is_freed_under_pause_wakes_nobody(world: World) -> None:
     assert world.score(key) is None
     world.flag("resume")
     assert world.score(key) == world.now
-
-
-# --- adopt ---------------------------------------------------------------------------------
 
 
 def test_an_adopted_lease_goes_on_under_a_new_token_and_no_new_attempt(world: World) -> None:
@@ -272,7 +266,7 @@ def test_a_lapsed_lease_that_is_adopted_lives_again(world: World) -> None:
     world.at("working")
     given = world.claim()
     world.later(LEASE_MS)
-    world.take()
+    world.poll()
     world.leases.adopt(given.key, WORK, given.token, nonce="k", holder="keeper")
 
     assert world.state_of() == "leased"
@@ -284,10 +278,10 @@ def test_adopting_ends_a_quarantine(world: World) -> None:
     for nonce in ("a", "b"):
         given = world.claim("polish", nonce)
         world.later(LEASE_MS * 2)
-        world.take()
+        world.poll()
     world.later(LEASE_MS)
-    world.hurry(given.key)
-    world.take()
+    world.make_due(given.key)
+    world.poll()
     assert world.state_of("polish") == "quarantined"
     effect = world.lifecycle.machines["life"].effects["polish"]
     world.leases.adopt(given.key, effect, given.token, nonce="k", holder="keeper")
@@ -303,5 +297,5 @@ def test_what_is_carried_may_still_change_hands(world: World) -> None:
     taken = adopted(world, given)
     world.later(LEASE_MS)
 
-    assert world.word(taken.key) == "crash"
+    assert world.poll_status(taken.key) == "crash"
     assert world.entry("build").carried

@@ -1,4 +1,4 @@
-"""What the orphan sweep finds: each state of an entry when its look is due."""
+"""What the orphan sweep finds: each state of an entry when its poll is due."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from interlock.kernel.store.leases import Lease, Order
 from tests.kernel.store.kernel_at_a_fixed_time import World, token
 from tests.kernel.store.tables import GRACE_MS, LEASE_MS
 
-LOOK_MS = 1_000
+POLL_MS = 1_000
 
 
 def test_an_effect_that_nobody_claims_is_published_at_doubling_distances(world: World) -> None:
@@ -21,9 +21,9 @@ def test_an_effect_that_nobody_claims_is_published_at_doubling_distances(world: 
         assert score is not None
         distances.append(score - world.now)
         world.later(score - world.now)
-        assert world.word(key) == "publish"
+        assert world.poll_status(key) == "publish"
 
-    assert distances[0] == LOOK_MS
+    assert distances[0] == POLL_MS
     for before, after in pairwise(distances[1:]):
         assert 1.3 * before < after < 3.1 * before
 
@@ -31,7 +31,7 @@ def test_an_effect_that_nobody_claims_is_published_at_doubling_distances(world: 
 def test_a_look_that_another_sweep_took_is_not_taken_twice(world: World) -> None:
     world.at("working")
     key = world.key()
-    world.later(LOOK_MS)
+    world.later(POLL_MS)
     partition = 0
     for partition in range(64):
         if world.indexes.due_effects(partition, 10):
@@ -45,9 +45,9 @@ def test_a_look_that_another_sweep_took_is_not_taken_twice(world: World) -> None
 def test_a_live_lease_is_looked_at_again_when_it_ends(world: World) -> None:
     world.at("working")
     lease = world.claim()
-    world.hurry(lease.key)
+    world.make_due(lease.key)
 
-    assert world.word(lease.key) == "later"
+    assert world.poll_status(lease.key) == "later"
     assert world.score(lease.key) == world.now + LEASE_MS
     assert world.state_of() == "leased"
 
@@ -57,7 +57,7 @@ def test_a_lease_that_is_over_is_marked_lapsed_noted_and_published(world: World)
     lease = world.claim()
     world.later(LEASE_MS)
 
-    assert world.word(lease.key) == "publish"
+    assert world.poll_status(lease.key) == "publish"
     assert world.state_of() == "lapsed"
     assert world.notes()[-1].kind == "lapse"
     assert world.notes()[-1].detail["token"] == lease.token
@@ -68,7 +68,7 @@ def test_nothing_is_marked_lapsed_while_the_gate_is_closed(world: World) -> None
     lease = world.claim()
     world.later(LEASE_MS)
 
-    assert world.word(lease.key, gate_open=False) == "later"
+    assert world.poll_status(lease.key, gate_open=False) == "later"
     assert world.state_of() == "leased"
     assert world.renew(lease) is Order.GO
 
@@ -78,10 +78,10 @@ def test_used_up_attempts_of_a_state_with_a_way_out_are_reported(world: World) -
     for nonce in ("a", "b"):
         lease = world.claim(nonce=nonce)
         world.leases.release(lease, counted=True)
-    world.later(LOOK_MS)
-    look = world.take()[lease.key]
+    world.later(POLL_MS)
+    polled = world.poll()[lease.key]
 
-    assert (look.status, look.detail) == ("exhausted", "2")
+    assert (polled.status, polled.detail) == ("exhausted", "2")
     assert world.state_of() == "owed"
     warrant = Warrant.exhausted(lease.suffix, 2)
     assert world.fire("r", "fail", warrant=warrant).version == 3
@@ -106,13 +106,13 @@ def test_a_draining_entry_stays_until_its_fixed_end(world: World) -> None:
     world.later(1_000)
     world.fire("r", "cancel")
     world.later(LEASE_MS + GRACE_MS - 1_001)
-    assert world.word(lease.key) == "not due"
-    world.hurry(lease.key)
-    assert world.word(lease.key) == "later"
+    assert world.poll_status(lease.key) == "not due"
+    world.make_due(lease.key)
+    assert world.poll_status(lease.key) == "later"
     assert world.state_of() == "draining"
     world.later(1)
 
-    assert world.word(lease.key) == "gone"
+    assert world.poll_status(lease.key) == "gone"
     assert world.state_of() == "gone"
     assert world.score(lease.key) is None
     end = world.notes()[-1]
@@ -132,17 +132,17 @@ def test_the_grace_of_a_carried_effect_is_its_own(world: World) -> None:
 def test_a_member_without_an_entry_leaves_the_index(world: World) -> None:
     world.at("working")
     ghost = "r:9.0:ghost"
-    world.hurry(ghost)
+    world.make_due(ghost)
 
-    assert world.word(ghost) == "gone"
+    assert world.poll_status(ghost) == "gone"
     assert world.score(ghost) is None
 
 
 def test_the_score_decides_nothing(world: World) -> None:
     world.at("working")
     lease = world.claim()
-    world.hurry(lease.key)
-    world.take()
+    world.make_due(lease.key)
+    world.poll()
 
     assert world.refused(lease.key, "b") == "held"
     world.later(1)
@@ -157,10 +157,10 @@ def test_a_carried_effect_that_lapsed_is_reported_as_a_crash_even_when_paused(
     world.fire(lease.record, "go_on", warrant=token(lease))
     world.flag("pause")
     world.later(LEASE_MS)
-    look = world.take()[lease.key]
+    polled = world.poll()[lease.key]
 
-    assert (look.status, look.detail) == ("crash", lease.token)
-    world.fire("r", "fail", warrant=Warrant.lapsed(lease.suffix, look.detail))
+    assert (polled.status, polled.detail) == ("crash", lease.token)
+    world.fire("r", "fail", warrant=Warrant.lapsed(lease.suffix, polled.detail))
     assert world.record().state == "failed"
 
 
@@ -169,7 +169,7 @@ def test_a_carried_effect_that_comes_back_is_not_taken_for_lost(world: World) ->
     lease = world.claim()
     world.fire(lease.record, "go_on", warrant=token(lease))
     world.later(LEASE_MS)
-    world.take()
+    world.poll()
     world.renew(lease)
 
     assert world.fails("fail", Warrant.lapsed(lease.suffix, lease.token)) == "FencedError"
@@ -184,11 +184,11 @@ def test_a_lapsed_effect_of_a_paused_record_is_given_up_only_after_its_grace(
     world.flag("pause")
     world.later(LEASE_MS)
 
-    assert world.word(lease.key) == "later"
+    assert world.poll_status(lease.key) == "later"
     assert world.state_of() == "lapsed"
     assert world.score(lease.key) == world.now + GRACE_MS
     world.later(GRACE_MS)
-    world.take()
+    world.poll()
     assert world.state_of() == "owed"
     assert world.score(lease.key) is None
     assert world.renew(lease) is Order.LOST

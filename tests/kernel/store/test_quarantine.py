@@ -17,9 +17,9 @@ def quarantined(world: World) -> Lease:
     for nonce in ("a", "b"):
         lease = world.claim("polish", nonce)
         world.later(LEASE_MS)
-        world.take()
+        world.poll()
         world.later(LIMITS.poll_ms * 8)
-        world.take()
+        world.poll()
     assert world.state_of("polish") == "quarantined"
     return lease
 
@@ -28,7 +28,7 @@ def released(world: World) -> None:
     """Assert that nobody is asked about the record any more."""
     assert not world.waits()
     assert world.timer("quarantine") is None
-    assert "quarantine" not in world.take_timers()
+    assert "quarantine" not in world.poll_timers()
 
 
 def test_nobody_gets_a_quarantined_effect(world: World) -> None:
@@ -72,7 +72,7 @@ def test_a_late_release_ends_the_quarantine(world: World) -> None:
     assert world.leases.release(lease, counted=False) == "owed"
     released(world)
     world.later(LIMITS.poll_ms)
-    assert world.word(lease.key) == "publish"
+    assert world.poll_status(lease.key) == "publish"
 
 
 def test_a_late_carry_by_its_own_holder_makes_it_live(world: World) -> None:
@@ -82,7 +82,7 @@ def test_a_late_carry_by_its_own_holder_makes_it_live(world: World) -> None:
     assert (world.state_of("polish"), world.entry("polish").carried) == ("leased", True)
     assert world.score(lease.key) is not None
     released(world)
-    assert world.word(lease.key) == "crash"
+    assert world.poll_status(lease.key) == "crash"
 
 
 def test_a_carry_by_somebody_else_leaves_it_waiting_for_a_person(world: World) -> None:
@@ -163,11 +163,11 @@ def test_a_person_is_reminded_of_a_quarantine_even_after_the_end(world: World) -
         timer = world.timer("quarantine")
         assert timer is not None
         world.later(timer.due_at - world.now)
-        look = world.take_timers()["quarantine"]
-        assert look.status == "due"
-        seen.append(look.fired)
-        op = f"due:{look.due_at}"
-        world.lifecycle.remind(world.record(), "quarantine", world.due(look), look.fired, op)
+        polled = world.poll_timers()["quarantine"]
+        assert polled.status == "due"
+        seen.append(polled.fired)
+        op = f"due:{polled.due_at}"
+        world.lifecycle.remind(world.record(), "quarantine", world.due(polled), polled.fired, op)
 
     assert seen == [0, 1, 2]
     assert [note.kind for note in world.notes()].count("reminder") == 3
@@ -180,7 +180,7 @@ def test_the_reminder_of_a_quarantine_goes_on_when_the_end_lifts_a_pause(world: 
     world.fire("r", "approve")
     world.later(LIMITS.remind_ms)
 
-    assert world.take_timers()["quarantine"].status == "due"
+    assert world.poll_timers()["quarantine"].status == "due"
 
 
 def test_a_record_that_waits_for_a_person_anyway_still_does_after_a_retry(world: World) -> None:

@@ -82,7 +82,7 @@ WRITES: dict[str, Callable[[World, Lease], object]] = {
 def test_a_full_store_refuses_whole_scripts(private: World, write: str) -> None:
     private.at("working")
     lease = private.claim()
-    private.hurry(lease.key)
+    private.make_due(lease.key)
     before = private.dump()
     with full(private):
         with pytest.raises(StoreFullError):
@@ -109,7 +109,7 @@ def test_an_outcome_is_written_whole_by_a_full_store_because_it_frees_first(
 def test_a_read_only_store_refuses_whole_scripts(private: World, write: str) -> None:
     private.at("working")
     lease = private.claim()
-    private.hurry(lease.key)
+    private.make_due(lease.key)
     before = private.dump()
     with read_only(private):
         with pytest.raises(StoreReadOnlyError):

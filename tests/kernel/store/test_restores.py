@@ -14,7 +14,13 @@ from interlock.kernel.errors import (
 )
 from interlock.kernel.event import Event, Note
 from interlock.kernel.record import partition_of, root_of
-from interlock.kernel.restoration import HOLDER, Kept, Restoration, Restored, RestoreRefusedError
+from interlock.kernel.restoration import (
+    HOLDER,
+    LoggedRecord,
+    Restoration,
+    Restored,
+    RestoreRefusedError,
+)
 from interlock.kernel.store.commands import Commit
 from interlock.kernel.store.repairs import Repairs
 from interlock.kernel.store.scripts import read
@@ -44,17 +50,17 @@ def repairs(world: World) -> Repairs:
     return Repairs(world.client, world.keys)
 
 
-def kept(world: World, of: str) -> Kept:
+def kept(world: World, of: str) -> LoggedRecord:
     record = world.record(of)
-    birth = world.views.births([of])[of]
-    return Kept(of, record.machine, birth, tuple(world.views.history(of)))
+    birth = world.views.creation_digests([of])[of]
+    return LoggedRecord(of, record.machine, birth, tuple(world.views.history(of)))
 
 
 def commits(world: World) -> list[Commit]:
     return [(at, str(of), version) for at, of, version in world.views.family_log(DATA, "0-0", 100)]
 
 
-def lost(world: World) -> list[Kept]:
+def lost(world: World) -> list[LoggedRecord]:
     """Lead a run to its end, and lose all of it; return what somebody kept."""
     begun(world)
     tell(world, "CostsUpdated", cost=COST)
@@ -74,7 +80,7 @@ def wipe(world: World) -> None:
         read(world.client, "DEL", key)
 
 
-def refused(world: World, one: Kept, why: str) -> None:
+def refused(world: World, one: LoggedRecord, why: str) -> None:
     """See that a record does not come back, and that nothing changed."""
     before = contents(world)
     with pytest.raises(KernelError, match=why):
@@ -110,7 +116,7 @@ def test_what_is_open_again_is_looked_after_again(world: World) -> None:
 
     assert world.timer("recheck", DATA) is not None
     world.later(3_600_001)
-    assert set(world.take_timers(DATA)) == {"recheck"}
+    assert set(world.poll_timers(DATA)) == {"recheck"}
 
 
 def test_a_repeat_changes_nothing(world: World) -> None:
@@ -129,8 +135,8 @@ def test_another_record_of_the_same_id_is_never_replaced(world: World) -> None:
         restoration(world).restore(one)
 
     refused(world, replace(found[2], lines=found[2].lines[:1]), "at work")
-    refused(world, replace(found[0], birth="0" * 16), "another record has its id")
-    refused(world, replace(found[1], birth="0" * 16), "another record has its id")
+    refused(world, replace(found[0], creation_digest="0" * 16), "another record has its id")
+    refused(world, replace(found[1], creation_digest="0" * 16), "another record has its id")
     read(world.client, "HSET", world.keys.record(RUN), "data", "{}")
     refused(world, found[1], "another record has its id")
 
@@ -163,7 +169,7 @@ def test_nothing_comes_back_but_under_its_root_and_its_run(world: World) -> None
     found = lost(world)
     refused(world, found[1], "is not being restored")
     restoration(world).restore(found[0])
-    refused(world, found[2], "above it is not back")
+    refused(world, found[2], "its parent is not restored yet")
     restoration(world).finish(DATA)
     refused(world, found[1], "is not being restored")
 
@@ -171,27 +177,27 @@ def test_nothing_comes_back_but_under_its_root_and_its_run(world: World) -> None
 def test_a_family_of_which_somebody_is_at_work_is_let_be(world: World) -> None:
     found = lost(world)
     read(world.client, "HSET", world.keys.holds(DATA), "codon", "data/9/9")
-    refused(world, found[0], "is at work here")
+    refused(world, found[0], "at work in this store")
 
 
 def test_what_was_forgotten_on_purpose_stays_forgotten(world: World) -> None:
     found = lost(world)
     read(world.client, "SET", world.keys.tombstone(DATA), "x")
-    refused(world, found[0], "on purpose")
+    refused(world, found[0], "was pruned from this store")
 
 
 def test_a_log_that_is_left_of_a_record_is_not_written_over(world: World) -> None:
     found = lost(world)
     restoration(world).restore(found[0])
     read(world.client, "XADD", world.keys.log(RUN), "5-0", "a", "b")
-    refused(world, found[1], "a part of it is still in the store")
+    refused(world, found[1], "without its record")
 
 
 def test_counters_that_are_left_of_a_record_are_not_counted_twice(world: World) -> None:
     found = lost(world)
     restoration(world).restore(found[0])
     read(world.client, "HSET", world.keys.counters(RUN), "tree.cost", 1)
-    refused(world, found[1], "a part of it is still in the store")
+    refused(world, found[1], "without its record")
 
 
 def test_only_what_follows_from_its_log_comes_back(world: World) -> None:
@@ -202,17 +208,17 @@ def test_only_what_follows_from_its_log_comes_back(world: World) -> None:
     lines = codon.lines
     for bad, why in (
         ((), "does not fold"),
-        (lines[1:], "does not begin with its birth"),
+        (lines[1:], "does not begin with its creation"),
         (without(lines, "initialize"), "does not follow"),
-        ((*lines, lines[-1]), "stands after"),
+        ((*lines, lines[-1]), "comes after"),
         ((*lines, Note(lines[0].record_id, "x", "k", {}, 1)), "no position|cannot be followed"),
-        ((replace(lines[0], record_id=world.record(RUN).id), *lines[1:]), f"is of {RUN}"),
+        ((replace(lines[0], record_id=world.record(RUN).id), *lines[1:]), f"belongs to {RUN}"),
     ):
         refused(world, replace(codon, lines=bad), why)
     first = next(line for line in lines if line.deltas)
     wrong = tuple(replace(one, deltas={"cost": 1}) if one is first else one for one in lines)
     refused(world, replace(codon, lines=wrong), "does not add up")
-    refused(world, replace(codon, birth="?"), "no digest")
+    refused(world, replace(codon, creation_digest="?"), "no digest")
     with pytest.raises(NewerSchemaError):
         restoration(world).restore(replace(codon, schema=99))
     with pytest.raises(UnknownMachineError):
@@ -227,7 +233,7 @@ def test_what_is_at_work_does_not_come_back(world: World) -> None:
     found = [kept(world, of) for of in IDS]
     wipe(world)
     restoration(world).restore(found[0])
-    refused(world, found[1], "what is at work cannot be")
+    refused(world, found[1], "a record at work cannot be")
 
 
 def test_what_is_posted_afterwards_comes_after_what_was_read(world: World) -> None:
@@ -256,16 +262,16 @@ def test_the_order_of_commits_comes_back_once(world: World) -> None:
     wipe(world)
     store = restoration(world)
     with pytest.raises(RestoreRefusedError, match="is not being restored"):
-        store.relist(DATA, listed)
+        store.restore_family_log(DATA, listed)
     store.restore(one)
 
-    store.relist(DATA, listed[:3])
-    store.relist(DATA, listed)
-    store.relist(DATA, listed)
+    store.restore_family_log(DATA, listed[:3])
+    store.restore_family_log(DATA, listed)
+    store.restore_family_log(DATA, listed)
 
     assert commits(world) == listed
-    with pytest.raises(RestoreRefusedError, match="no commit of it"):
-        store.relist(DATA, [("9-9", "other/1", 1)])
+    with pytest.raises(RestoreRefusedError, match="no commit of its family"):
+        store.restore_family_log(DATA, [("9-9", "other/1", 1)])
 
 
 def test_sums_are_set_only_where_nothing_moved(world: World) -> None:

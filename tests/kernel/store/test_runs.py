@@ -1,4 +1,4 @@
-"""Runs and codons are born only where they can go on, one at a time, and leave nothing behind."""
+"""Runs and codons are created one at a time, where they can go on, and leave nothing behind."""
 
 from __future__ import annotations
 
@@ -37,9 +37,6 @@ RACERS, ROUNDS = 5, 12
 
 def closed(world: World, of: str = DATA) -> None:
     world.fire(of, "close", {"reason": "done with it"})
-
-
-# --- within ----------------------------------------------------------------------------------
 
 
 def test_no_codon_is_born_in_a_run_that_has_ended(world: World) -> None:
@@ -121,7 +118,7 @@ def test_an_id_says_where_it_belongs(world: World, machine: str, wrong: tuple[st
 def test_a_codon_is_held_from_its_birth_and_never_published(world: World) -> None:
     workspace(world)
     run(world)
-    with pytest.raises(HeldError, match="whoever takes it holds its step"):
+    with pytest.raises(HeldError, match="its step needs a holder from the start"):
         world.create(CODON, {"codon_id": "clean"}, machine="codon")
     codon(world)
     entry = world.entry("step", CODON)
@@ -171,9 +168,6 @@ def test_no_codon_is_born_after_its_runs_end_whatever_the_race(world: World) -> 
             world.fire(
                 one, "run_ended", {"reason": "over"}, warrant=Warrant.component("codon_cleanup")
             )
-
-
-# --- one at a time ---------------------------------------------------------------------------
 
 
 def test_one_run_at_a_time_is_at_work_in_a_workspace(world: World) -> None:
@@ -229,11 +223,8 @@ def test_of_runs_that_begin_side_by_side_one_begins(world: World) -> None:
         fail(world, winner)
 
 
-# --- what is left ----------------------------------------------------------------------------
-
-
 def left(world: World) -> list[str]:
-    """Return the names of all keys, without what tells one test from another."""
+    """Return the names of all keys, without the parts that differ from test to test."""
     return sorted(key.decode().rpartition("}:")[2] for key in world.dump())
 
 

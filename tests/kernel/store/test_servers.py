@@ -22,7 +22,7 @@ def whole_life(world: World) -> None:
     world.create("r", {"value": 1}, cap=1_000)
     world.fire("r", "split")
     spawn = world.claim("spawn")
-    world.bear("r", "a")
+    world.create_child("r", "a")
     world.create("r/b", countdown="children:2", cap=100)
     world.settle(spawn)
 
@@ -32,7 +32,7 @@ def whole_life(world: World) -> None:
     world.renew(lease)
     world.fire("r/a", "poke", warrant=token(lease), deltas={"spent": 1})
     world.later(LEASE_MS)
-    assert world.word(lease.key) == "publish"
+    assert world.poll_status(lease.key) == "publish"
     world.renew(lease)
     world.leases.release(lease, counted=True)
     lease = world.claim(nonce="b", of="r/a")
@@ -41,14 +41,14 @@ def whole_life(world: World) -> None:
     world.flag("pause", "r/a")
     world.flag("resume", "r/a")
     world.later(20_000)
-    look = world.take_timers("r/a")["reminder"]
-    world.lifecycle.remind(world.record("r/a"), "reminder", world.due(look), 0, "due:1")
+    polled = world.poll_timers("r/a")["reminder"]
+    world.lifecycle.remind(world.record("r/a"), "reminder", world.due(polled), 0, "due:1")
     world.note("r/a", deltas={"spent": 2}, op="bill")
     world.fire("r/a", "polish")
     for nonce in ("a", "b"):
         world.leases.release(world.claim("polish", nonce, "r/a"), counted=True)
     world.later(LIMITS.poll_ms)
-    world.take("r/a")
+    world.poll("r/a")
     assert world.state_of("polish", "r/a") == "quarantined"
     assert world.waits("r/a")
     world.flag("retry", "r/a")
@@ -72,7 +72,7 @@ def whole_life(world: World) -> None:
 
 
 def shared_life(world: World) -> None:
-    """Stand in a family's line, hold names, and hand a lease over."""
+    """Enter a family's queue, hold names, and hand a lease over."""
     world.create("b/one", {"files": ["x"]}, machine="ticket")
     world.create("b/two", {"files": ["x/y"]}, machine="ticket")
     assert world.views.queue("b", "any", 0, 10) == ["b/one", "b/two"]
@@ -96,13 +96,13 @@ def told_life(world: World) -> None:
         world.claim("register", of="g/a"),
         Subscriber.of(world.record("g/a"), "needs:2"),
     )
-    assert world.tells.join(counting, ["h/b", "h/z"])
-    assert world.tells.register("h/z", counting) == MISSING
-    assert world.tells.register("h/b", counting) == ""
+    assert world.subscriptions.join(counting, ["h/b", "h/z"])
+    assert world.subscriptions.subscribe("h/z", counting) == MISSING
+    assert world.subscriptions.subscribe("h/b", counting) == ""
     world.settle(spawn)
     world.fire("h/b", "cancel")
-    assert world.tells.register("h/b", counting) == "canceled"
-    assert list(world.tells.dependents("h/b")) == [counting]
+    assert world.subscriptions.subscribe("h/b", counting) == "canceled"
+    assert list(world.subscriptions.subscribers("h/b")) == [counting]
     for member, outcome in (("h/z", MISSING), ("h/b", "canceled")):
         world.lifecycle.store.leave_countdown(counting, member, outcome, world.lifecycle.render)
     assert world.views.tally("g/a", "needs:2") == {MISSING: 1, "canceled": 1}
@@ -173,5 +173,5 @@ def test_a_whole_life_on_the_servers_own_clock(world: World, text: Text) -> None
     assert timer is not None
     assert 0 < timer.due_at - world.views.now_ms() <= 60_000
     assert lease.token_number >= lease.record.created_ms * 1_000
-    stale = Warrant.due("expiry", timer.due_at, timer.born)
+    stale = Warrant.due("expiry", timer.due_at, timer.set_at_version)
     assert world.fails("expire", stale) == "FencedError"

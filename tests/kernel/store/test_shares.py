@@ -1,4 +1,4 @@
-"""What a family shares: lines and names; leases from birth; departures before the end."""
+"""What a family shares: queues and held names; initial leases; members counted as ended early."""
 
 from __future__ import annotations
 
@@ -35,9 +35,6 @@ def settled(world: World, of: str) -> None:
             world.settle(world.claim("offer", of=of))
 
 
-# --- ids -----------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("bad", ["a", "b/a/c"])
 def test_an_id_has_the_shape_that_its_machine_declares(world: World, bad: str) -> None:
     with pytest.raises(InvalidIdError, match="<backlog>/<ticket>"):
@@ -53,9 +50,6 @@ def test_a_family_without_a_record_at_its_root_is_pruned_record_by_record(world:
         world.fire(of, trigger)
 
     assert world.views.ended(world.partition(of), world.now, 10) == [of]
-
-
-# --- lines ---------------------------------------------------------------------------------
 
 
 def test_records_stand_in_line_by_priority_then_age(world: World) -> None:
@@ -99,9 +93,6 @@ def test_an_offer_is_owed_whenever_a_line_is_entered(world: World) -> None:
     world.fire(of, "drop")
 
     assert world.state_of("offer", of) == "owed"
-
-
-# --- names ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -153,9 +144,6 @@ def test_names_of_other_families_are_strangers(world: World) -> None:
     assert (world.views.holds("b"), world.views.holds("c")) == ({"x": of}, {"x": "c/a"})
 
 
-# --- leases from birth ---------------------------------------------------------------------
-
-
 def test_who_takes_holds_the_work_before_anybody_hears_of_it(world: World) -> None:
     rung: list[str] = []
     world.lifecycle.render = lambda message: (world.keys.prefix + "q", message.key.encode())
@@ -192,7 +180,7 @@ def test_a_taker_that_is_lost_gives_it_back(world: World) -> None:
     settled(world, of)
     world.later(LEASE_MS)
 
-    assert world.word(lease.key) == "crash"
+    assert world.poll_status(lease.key) == "crash"
 
 
 def test_nobody_takes_what_is_paused(world: World) -> None:
@@ -212,7 +200,7 @@ def test_nobody_takes_a_place_that_somebody_may_still_be_in(world: World) -> Non
     with pytest.raises(HeldError, match="may not be free before"):
         world.fire(of, "take", initial_lease=InitialLease("next", "fleet:2", LEASE_MS))
     world.later(LEASE_MS + GRACE_MS)
-    world.take(of)
+    world.poll(of)
     world.fire(of, "take", initial_lease=InitialLease("next", "fleet:2", LEASE_MS))
 
     assert world.claim("handle", "next", of).token_number > lease.token_number
@@ -237,9 +225,6 @@ def test_a_record_that_needs_a_held_name_is_not_born(world: World) -> None:
     world.fire("b/s", "finish")
 
     assert not world.create("b/t", {"files": ["x"]}, machine="session").replayed
-
-
-# --- which effect, and when a parent stops counting ------------------------------------------
 
 
 def test_what_a_state_owes_may_depend_on_the_data(world: World) -> None:

@@ -42,9 +42,6 @@ def occupy(world: World, record: Record, limit: int = 1) -> bool:
     return world.slots.acquire(NAME, record, limit).held
 
 
-# --- holding and waiting ---------------------------------------------------------------------
-
-
 def test_as_many_hold_a_slot_as_there_are_and_the_others_stand_in_line(world: World) -> None:
     every = nodes(world, "abcd")
     held = {name: occupy(world, record, 2) for name, record in every.items()}
@@ -106,9 +103,6 @@ def test_slots_of_one_name_are_not_those_of_another(world: World) -> None:
     assert (holders(world), holders(world, "queue-slow")) == (["g/a"], ["g/b"])
 
 
-# --- giving back -----------------------------------------------------------------------------
-
-
 def test_who_has_nothing_gives_nothing_back(world: World) -> None:
     every = nodes(world, "abc")
     occupy(world, every["a"])
@@ -151,9 +145,6 @@ def test_names_that_nobody_uses_leave_nothing_behind(world: World) -> None:
     assert not [key for key in world.dump() if b"slots" in key]
 
 
-# --- other limits ----------------------------------------------------------------------------
-
-
 def test_a_raised_limit_is_handed_out_without_anybody_leaving(world: World) -> None:
     every = nodes(world, "abcd")
     for record in every.values():
@@ -177,9 +168,6 @@ def test_a_lowered_limit_takes_nothing_away_and_hands_out_nothing(world: World) 
     assert world.slots.release(NAME, "g/c", 1) == ("g/d",)
 
 
-# --- ringing ---------------------------------------------------------------------------------
-
-
 def test_who_is_given_a_slot_is_rung_once_and_again_while_it_is_not_heard(world: World) -> None:
     every = nodes(world, "abc")
     for record in every.values():
@@ -187,9 +175,9 @@ def test_who_is_given_a_slot_is_rung_once_and_again_while_it_is_not_heard(world:
     assert world.slots.release(NAME, "g/a", 1) == ("g/b",)
     assert world.slots.release(NAME, "", 1) == ()
     world.later(UNHEARD_MS - 1)
-    assert world.slots.acquire(NAME, every["c"], 1).rings == ()
+    assert world.slots.acquire(NAME, every["c"], 1).to_wake == ()
     world.later(1)
-    assert world.slots.acquire(NAME, every["c"], 1).rings == ("g/b",)
+    assert world.slots.acquire(NAME, every["c"], 1).to_wake == ("g/b",)
     assert world.slots.release(NAME, "", 1) == (), "it was rung just now"
     world.later(UNHEARD_MS)
     assert world.slots.release(NAME, "", 1) == ("g/b",)
@@ -204,7 +192,7 @@ def test_who_takes_a_slot_itself_need_not_be_rung(world: World) -> None:
     every = nodes(world, "ab")
 
     for record in every.values():
-        assert world.slots.acquire(NAME, record, 2).rings == ()
+        assert world.slots.acquire(NAME, record, 2).to_wake == ()
     world.later(UNHEARD_MS)
     assert world.slots.release(NAME, "", 2) == ()
 
@@ -215,7 +203,7 @@ def test_whoever_asks_hears_of_others_that_were_given_a_slot(world: World) -> No
     occupy(world, every["b"])
 
     answer = world.slots.acquire(NAME, every["c"], 2)
-    assert (answer.held, answer.rings) == (False, ("g/b",))
+    assert (answer.held, answer.to_wake) == (False, ("g/b",))
 
 
 def test_an_unheard_slot_can_be_given_back_by_who_is_rung(world: World) -> None:
@@ -239,11 +227,8 @@ def test_so_many_are_rung_at_a_time(world: World) -> None:
     assert len({*first, *second}) == RINGS_MAX + 29
 
 
-# --- racing ----------------------------------------------------------------------------------
-
-
 def test_sixteen_that_race_for_three_slots_are_never_more_than_three(world: World) -> None:
-    """Each takes a slot as often as the others; who finds none waits until it is rung."""
+    """Each takes a slot as often as the others. One that finds none waits until it is woken."""
     limit, rounds = 3, 5
     every = [node(world, f"n{number}") for number in range(RACERS)]
     bells = {record.id: Event() for record in every}
@@ -258,7 +243,7 @@ def test_sixteen_that_race_for_three_slots_are_never_more_than_three(world: Worl
         for _ in range(rounds):
             while True:
                 answer = world.slots.acquire(NAME, record, limit)
-                ring(answer.rings)
+                ring(answer.to_wake)
                 if answer.held:
                     break
                 assert bells[record.id].wait(60), "nobody ever rang"

@@ -1,4 +1,4 @@
-"""Ends that are told across partitions: each who asked hears of one once, before or after it."""
+"""Subscriptions across partitions: each subscriber hears of an end once, before or after it."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def depart(world: World, one: Subscriber, member: str, outcome: str) -> bool:
 
 
 def ask(world: World, one: Subscriber, target: str = TARGET) -> str:
-    """Register as an effect does: who is told that it ended leaves at once."""
-    ended = world.tells.register(target, one)
+    """Subscribe as an effect does: a record that has ended leaves the countdown at once."""
+    ended = world.subscriptions.subscribe(target, one)
     if ended:
         depart(world, one, target, ended)
     return ended
@@ -52,23 +52,20 @@ def ask(world: World, one: Subscriber, target: str = TARGET) -> str:
 
 def tell(world: World, target: str = TARGET) -> list[Subscriber]:
     """Tell everybody of an end, as an effect does."""
-    told = list(world.tells.dependents(target))
+    told = list(world.subscriptions.subscribers(target))
     state = world.record(target).state
     for one in told:
         depart(world, one, target, state)
     return told
 
 
-# --- register --------------------------------------------------------------------------------
-
-
 def test_who_registers_before_the_end_is_kept_until_after_it(world: World) -> None:
     one, _ = counting(world, "h/w")
     node(world)
-    assert world.tells.register(TARGET, one) == ""
+    assert world.subscriptions.subscribe(TARGET, one) == ""
     world.fire(TARGET, "cancel")
 
-    assert list(world.tells.dependents(TARGET)) == [one]
+    assert list(world.subscriptions.subscribers(TARGET)) == [one]
     assert world.state_of("notification", TARGET) == "owed"
 
 
@@ -78,16 +75,16 @@ def test_who_registers_after_the_end_is_told_at_once_and_kept_nowhere(world: Wor
     world.fire(TARGET, "cancel")
     before = world.dump()
 
-    assert [world.tells.register(TARGET, one) for _ in range(2)] == ["canceled"] * 2
+    assert [world.subscriptions.subscribe(TARGET, one) for _ in range(2)] == ["canceled"] * 2
     assert world.dump() == before
-    assert list(world.tells.dependents(TARGET)) == []
+    assert list(world.subscriptions.subscribers(TARGET)) == []
 
 
 def test_who_registers_with_nobody_is_told_so_and_leaves_no_trace(world: World) -> None:
     one, _ = counting(world, "h/w")
     before = world.dump()
 
-    assert world.tells.register("nobody/there", one) == MISSING
+    assert world.subscriptions.subscribe("nobody/there", one) == MISSING
     assert world.dump() == before
 
 
@@ -95,12 +92,12 @@ def test_a_repeated_registration_is_one_and_another_countdown_is_another(world: 
     one, _ = counting(world, "h/w")
     node(world)
     for _ in range(3):
-        world.tells.register(TARGET, one)
+        world.subscriptions.subscribe(TARGET, one)
     world.fire("h/w", "suspend")
     again = Subscriber.of(world.record("h/w"), f"needs:{world.fire('h/w', 'resume').version}")
-    world.tells.register(TARGET, again)
+    world.subscriptions.subscribe(TARGET, again)
 
-    found = sorted(world.tells.dependents(TARGET), key=lambda found: found.countdown)
+    found = sorted(world.subscriptions.subscribers(TARGET), key=lambda found: found.countdown)
     assert found == [one, again]
 
 
@@ -108,9 +105,9 @@ def test_a_dependent_comes_back_as_it_was(world: World) -> None:
     node(world)
     world.create("h/w", machine="node", priority=0)
     one = Subscriber.of(world.record("h/w"), "needs:12")
-    world.tells.register(TARGET, one)
+    world.subscriptions.subscribe(TARGET, one)
 
-    assert list(world.tells.dependents(TARGET)) == [one]
+    assert list(world.subscriptions.subscribers(TARGET)) == [one]
     assert (one.machine, one.priority) == ("node", 0)
 
 
@@ -118,22 +115,19 @@ def test_there_may_be_more_dependents_than_fit_on_a_page(world: World) -> None:
     node(world)
     many = {Subscriber(world.record(TARGET).id, f"needs:{n}", "node", 5) for n in range(3 * PAGE)}
     for one in many:
-        world.tells.register(TARGET, one)
+        world.subscriptions.subscribe(TARGET, one)
 
-    assert set(world.tells.dependents(TARGET)) == many
-
-
-# --- join ------------------------------------------------------------------------------------
+    assert set(world.subscriptions.subscribers(TARGET)) == many
 
 
 def test_who_joins_is_counted_while_the_sentinel_is_in(world: World) -> None:
     one, spawn = counting(world, "h/w")
-    assert world.tells.join(one, ["g/a", "g/b"])
-    assert world.tells.join(one, ["g/b"]), "a repeat adds nobody twice"
+    assert world.subscriptions.join(one, ["g/a", "g/b"])
+    assert world.subscriptions.join(one, ["g/b"]), "a repeat adds nobody twice"
     assert world.views.counted(one.id, one.countdown) == {"*", "g/a", "g/b"}
     world.settle(spawn)
 
-    assert not world.tells.join(one, ["g/c"])
+    assert not world.subscriptions.join(one, ["g/c"])
     assert world.views.counted(one.id, one.countdown) == {"g/a", "g/b"}
 
 
@@ -142,7 +136,7 @@ def test_nobody_joins_before_a_countdown_or_a_later_one(world: World) -> None:
 
     for countdown in ("needs:3", "others:2"):
         stranger = Subscriber(one.id, countdown, one.machine, one.priority)
-        assert not world.tells.join(stranger, ["g/a"])
+        assert not world.subscriptions.join(stranger, ["g/a"])
         assert world.views.counted(one.id, countdown) == set()
 
 
@@ -151,7 +145,7 @@ def test_nobody_joins_a_record_that_ended_although_the_sentinel_is_in(world: Wor
     world.fire("h/w", "cancel")
     assert world.views.counted(one.id, one.countdown) == {"*"}
 
-    assert not world.tells.join(one, ["g/a"])
+    assert not world.subscriptions.join(one, ["g/a"])
     assert world.views.counted(one.id, one.countdown) == {"*"}
     assert world.settle(spawn).owed == ()
     assert world.state_of("cascade", "h/w") == "gone"
@@ -161,15 +155,15 @@ def test_more_join_than_fit_on_a_page(world: World) -> None:
     one, _ = counting(world, "h/w")
     members = [f"g/{number}" for number in range(2 * PAGE + 1)]
 
-    assert world.tells.join(one, members)
+    assert world.subscriptions.join(one, members)
     assert world.views.counted(one.id, one.countdown) == {"*", *members}
 
 
 def test_a_countdown_goes_on_while_its_record_is_elsewhere(world: World) -> None:
     one, spawn = counting(world, "h/w")
-    world.tells.join(one, [TARGET])
+    world.subscriptions.join(one, [TARGET])
     world.fire("h/w", "suspend")
-    assert world.tells.join(one, ["g/b"])
+    assert world.subscriptions.join(one, ["g/b"])
     world.settle(spawn)
     depart(world, one, TARGET, "done")
 
@@ -179,8 +173,6 @@ def test_a_countdown_goes_on_while_its_record_is_elsewhere(world: World) -> None
     assert world.record("h/w").state == "aside"
 
 
-# --- both ways at once -----------------------------------------------------------------------
-
 ORDERS = [
     tuple(("asks" if n in asking else "ends") for n in range(4))
     for asking in combinations(range(4), 2)
@@ -189,12 +181,12 @@ ORDERS = [
 
 @pytest.mark.parametrize("order", ORDERS, ids="-".join)
 def test_in_whatever_order_each_hears_once(world: World, order: Sequence[str]) -> None:
-    """A dependent joins, then registers; a record ends, then tells: all six ways to mix them."""
+    """A member joins and subscribes while a record ends and notifies, in all six orders."""
     one, spawn = counting(world, "h/w")
     node(world)
     heard: list[str] = []
     asks: Iterator[Callable[[], object]] = iter(
-        (lambda: world.tells.join(one, [TARGET]), lambda: heard.append(ask(world, one)))
+        (lambda: world.subscriptions.join(one, [TARGET]), lambda: heard.append(ask(world, one)))
     )
     ends: Iterator[Callable[[], object]] = iter(
         (lambda: world.fire(TARGET, "cancel"), lambda: heard.extend(map(str, tell(world))))
@@ -215,14 +207,14 @@ def test_sixty_four_that_ask_while_it_ends_hear_once_each(world: World, done: in
     node(world)
     waiting = [counting(world, f"d{number}/w") for number in range(RACERS)]
     for one, _ in waiting[:done]:
-        world.tells.join(one, [TARGET])
-        assert world.tells.register(TARGET, one) == ""
+        world.subscriptions.join(one, [TARGET])
+        assert world.subscriptions.subscribe(TARGET, one) == ""
     racing = waiting[done:]
     start = Barrier(len(racing) + 1)
 
     def asks(one: Subscriber) -> str:
         start.wait()
-        world.tells.join(one, [TARGET])
+        world.subscriptions.join(one, [TARGET])
         return ask(world, one)
 
     def ends() -> list[Subscriber]:
@@ -250,13 +242,15 @@ def test_five_hundred_ends_in_other_partitions_advance_once(world: World) -> Non
     assert {partition_of(member) for member in members} == set(range(PARTITIONS))
     with ThreadPoolExecutor(16) as pool:
         list(pool.map(lambda member: node(world, member), members))
-        assert world.tells.join(one, members)
-        assert set(pool.map(lambda member: world.tells.register(member, one), members)) == {""}
+        assert world.subscriptions.join(one, members)
+        assert set(
+            pool.map(lambda member: world.subscriptions.subscribe(member, one), members)
+        ) == {""}
         world.settle(spawn)
 
         def end(member: str) -> bool:
             world.fire(member, "cancel")
-            (found,) = world.tells.dependents(member)
+            (found,) = world.subscriptions.subscribers(member)
             return depart(world, found, member, "canceled")
 
         owed = list(pool.map(end, members))
@@ -270,12 +264,9 @@ def test_five_hundred_ends_in_other_partitions_advance_once(world: World) -> Non
     assert world.record("h/w").data["met"]
 
 
-# --- depart ----------------------------------------------------------------------------------
-
-
 def test_a_repeated_departure_and_one_of_a_stranger_change_nothing(world: World) -> None:
     one, spawn = counting(world, "h/w")
-    world.tells.join(one, [TARGET])
+    world.subscriptions.join(one, [TARGET])
     world.settle(spawn)
     assert depart(world, one, TARGET, "done")
     advance = world.claim("cascade", of="h/w")
@@ -289,7 +280,7 @@ def test_a_repeated_departure_and_one_of_a_stranger_change_nothing(world: World)
 
 def test_whoever_leaves_before_the_sentinel_owes_nothing(world: World) -> None:
     one, spawn = counting(world, "h/w")
-    world.tells.join(one, [TARGET])
+    world.subscriptions.join(one, [TARGET])
 
     assert not depart(world, one, TARGET, "done")
     assert world.state_of("cascade", "h/w") == "gone"
@@ -298,7 +289,7 @@ def test_whoever_leaves_before_the_sentinel_owes_nothing(world: World) -> None:
 
 def test_nobody_waits_any_more_who_has_ended(world: World) -> None:
     one, spawn = counting(world, "h/w")
-    world.tells.join(one, [TARGET])
+    world.subscriptions.join(one, [TARGET])
     world.settle(spawn)
     world.fire("h/w", "cancel")
 
@@ -308,7 +299,7 @@ def test_nobody_waits_any_more_who_has_ended(world: World) -> None:
 
 def test_a_departure_from_a_record_that_is_forgotten_writes_nothing(world: World) -> None:
     one, spawn = counting(world, "h/w")
-    world.tells.join(one, [TARGET])
+    world.subscriptions.join(one, [TARGET])
     world.settle(spawn)
     for entry in world.record("h/w").entries:
         world.settle(world.claim_key(entry.key("h/w")))
@@ -318,13 +309,13 @@ def test_a_departure_from_a_record_that_is_forgotten_writes_nothing(world: World
     before = world.dump()
 
     assert not depart(world, one, TARGET, "done")
-    assert not world.tells.join(one, [TARGET])
+    assert not world.subscriptions.join(one, [TARGET])
     assert world.dump() == before
 
 
 def test_an_advance_that_is_pushed_by_the_script_is_not_published_again(world: World) -> None:
     one, spawn = counting(world, "h/w")
-    world.tells.join(one, [TARGET])
+    world.subscriptions.join(one, [TARGET])
     world.settle(spawn)
     queue = f"{world.keys.tag(partition_of('h/w'))}q"
     world.lifecycle.render = lambda message: (queue, message.key.encode())
@@ -335,7 +326,7 @@ def test_an_advance_that_is_pushed_by_the_script_is_not_published_again(world: W
 
 def test_a_paused_record_is_advanced_when_it_goes_on(world: World) -> None:
     one, spawn = counting(world, "h/w")
-    world.tells.join(one, [TARGET])
+    world.subscriptions.join(one, [TARGET])
     world.settle(spawn)
     world.flag("pause", "h/w")
     depart(world, one, TARGET, "done")
@@ -349,22 +340,19 @@ def test_whoever_is_lost_while_it_registers_is_followed_by_another(world: World)
     """The second counts all again; who had left comes in again and leaves again. One advance."""
     one, spawn = counting(world, "h/w")
     node(world)
-    world.tells.join(one, [TARGET])
+    world.subscriptions.join(one, [TARGET])
     assert ask(world, one) == ""
     world.fire(TARGET, "cancel")
     tell(world)
     world.later(LEASE_MS)
-    world.take("h/w")
+    world.poll("h/w")
     second = world.claim("register", "b", "h/w")
-    assert world.tells.join(one, [TARGET])
+    assert world.subscriptions.join(one, [TARGET])
     assert ask(world, one) == "canceled"
     assert world.settle(spawn).status == "lost"
 
     assert len(world.settle(second).owed) == 1
     assert world.state_of("cascade", "h/w") == "owed"
-
-
-# --- the end ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("paused", [False, True])
@@ -387,7 +375,7 @@ def settle_all(world: World, of: str) -> None:
 def test_who_is_still_to_be_told_keeps_an_ended_record_and_goes_with_it(world: World) -> None:
     one, _ = counting(world, "h/w")
     node(world)
-    world.tells.register(TARGET, one)
+    world.subscriptions.subscribe(TARGET, one)
     world.fire(TARGET, "cancel")
     assert world.indexes.prune(world.record(TARGET), [], age_ms=0) == "busy"
     settle_all(world, TARGET)
@@ -395,4 +383,4 @@ def test_who_is_still_to_be_told_keeps_an_ended_record_and_goes_with_it(world: W
 
     left = [key.decode().rpartition("}:")[2] for key in world.dump()]
     assert [name for name in left if TARGET in name] == [f"x:{TARGET}"]
-    assert world.tells.register(TARGET, one) == MISSING
+    assert world.subscriptions.subscribe(TARGET, one) == MISSING

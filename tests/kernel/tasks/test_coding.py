@@ -14,7 +14,12 @@ import pytest
 from interlock.kernel.errors import GuardRefusedError, IllegalTransitionError, InvalidPayloadError
 from interlock.kernel.machine import Decision, Machine
 from interlock.kernel.machines.tasks.agent.table import AGENT
-from interlock.kernel.machines.tasks.task.changes import BACKOFF_S_MAX, CLAIMS_MAX, backoff_ms
+from interlock.kernel.machines.tasks.task.changes import (
+    BACKOFF_S_MAX,
+    CLAIMS_MAX,
+    backoff_ms,
+    child_payload,
+)
 from interlock.kernel.machines.tasks.task.table import TASK
 from interlock.kernel.machines.tasks.turn.table import TURN
 from interlock.kernel.record import Record, RecordId, Version
@@ -80,9 +85,6 @@ SAMPLES: dict[str, dict[str, Any]] = {
 }
 
 
-# --- the published tables ----------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("machine", [TASK, AGENT], ids=["task", "agent"])
 def test_the_published_edges_are_all_there_and_ours_are_marked(machine: Machine) -> None:
     kept = golden(machine.name)
@@ -116,9 +118,6 @@ def test_the_turn_is_the_published_one_row_by_row() -> None:
     assert [row for row in TURN.transitions if not row.by] == []
 
 
-# --- ways through ------------------------------------------------------------------------------
-
-
 def test_a_task_is_claimed_worked_on_verified_merged_and_closed() -> None:
     task = PureTask().to("claimed", "started")
     assert (task.state, task.last.mode) == ("in_progress", Mode.CARRY)
@@ -141,9 +140,6 @@ def test_verified_work_waits_for_approval_where_that_was_asked_for() -> None:
     assert task.state == "pending_approval"
 
     assert (task.to("approved").state, task.owed) == ("done", ["merge", "resolution"])
-
-
-# --- claims ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -200,9 +196,6 @@ def test_a_claim_holds_the_owned_files_until_the_work_is_done() -> None:
     assert kept is None
     assert freed is not None
     assert freed.frees == ("src/a.py",)
-
-
-# --- failures ----------------------------------------------------------------------------------
 
 
 def test_a_failed_task_is_retried_after_doubling_waits_and_then_asks_a_person() -> None:
@@ -265,7 +258,7 @@ def test_only_a_block_on_a_text_asks_a_person() -> None:
     by_text = PureTask().to("claimed", "blocked")
 
     assert (by_task.last.waits, by_text.last.waits) == (False, True)
-    assert [timer.name for timer in by_task.last.timers] == ["look"]
+    assert [timer.name for timer in by_task.last.timers] == ["recheck"]
     assert [timer.name for timer in by_text.last.timers] == ["reminder"]
 
 
@@ -293,9 +286,8 @@ def test_a_task_for_an_agent_needs_a_repository() -> None:
 
 def test_a_subtask_inherits_approval_and_owned_files() -> None:
     whole = PureTask(needs_approval=True, owned_files=["src"]).record.data
-    assert TASK.child_payload is not None
-    part, _ = TASK.child_payload(whole, {"title": "half"})
-    narrower, _ = TASK.child_payload(whole, {"title": "x", "owned_files": ["src/a"]})
+    part, _ = child_payload(whole, {"title": "half"})
+    narrower, _ = child_payload(whole, {"title": "x", "owned_files": ["src/a"]})
 
     assert (part["needs_approval"], part["owned_files"]) == (True, ["src"])
     assert narrower["owned_files"] == ["src/a"]

@@ -1,4 +1,4 @@
-"""How an agent looks: the published mapping, exactly at its limits, and what it leaves open."""
+"""How an agent is shown: the published mapping, exactly at its limits, and what it leaves open."""
 
 from __future__ import annotations
 

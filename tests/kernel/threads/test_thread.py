@@ -21,9 +21,6 @@ from tests.kernel.threads.pure_threads import CONTEXT, INTENT, PureThread, asked
 Data = Mapping[str, Any]
 
 
-# --- policies --------------------------------------------------------------------------------
-
-
 def test_end_to_end_asks_no_person_and_plan_then_review_asks_before_it_acts() -> None:
     free = at_action("end_to_end").infer(action(), declared=DECLARED)
 
@@ -104,9 +101,6 @@ def test_an_action_without_its_fields_is_refused(payload: Data) -> None:
         at_action().infer(payload)
 
 
-# --- tombstones ------------------------------------------------------------------------------
-
-
 def test_after_a_cleared_proposal_no_older_one_may_run() -> None:
     case = asked().fire("edited", {"clear": True})
     kept = case.data["proposals"]["action"]
@@ -128,9 +122,6 @@ def test_parameters_alone_do_not_bring_a_cleared_capability_back() -> None:
     case.fire("edited", {"capability": "tasks.add"})
     assert case.data["proposals"]["action"]["payload"]["parameters"] == {}
     assert case.fire("execute").state == "executing"
-
-
-# --- a person's edits ------------------------------------------------------------------------
 
 
 def test_an_edit_of_the_parameters_keeps_the_capability_and_its_declaration() -> None:
@@ -204,9 +195,6 @@ def test_prefetched_proposals_survive_a_confirmation_and_are_dropped_by_an_edit(
     assert "prefetched" not in waiting().fire("redirected").data
 
 
-# --- redirects and answers -------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("state", "target"),
     [
@@ -270,9 +258,6 @@ def test_an_inference_that_fails_asks_about_its_own_phase(target: str) -> None:
         case = PureThread(data, "awaiting_inference").fire(trigger, {"detail": "no money"})
         assert case.state == f"awaiting_{target}_clarification"
         assert case.data["failure"]["detail"] == "no money"
-
-
-# --- review, children, ends ------------------------------------------------------------------
 
 
 def reviewed(declared: Data, policy: str = "plan_then_review") -> PureThread:

@@ -38,7 +38,7 @@ def pruned(agents: InProcessAgents, *lives: str) -> Counter[str]:
 
 def texts(agents: InProcessAgents) -> list[str]:
     return [
-        str(one.said["text"]) for one in agents.worker.dispatch.inboxes.after("owl/1", "0-0", 10)
+        str(one.fields["text"]) for one in agents.worker.dispatch.inboxes.after("owl/1", "0-0", 10)
     ]
 
 

@@ -68,7 +68,7 @@ def prompts_until_read(
     """Return prompts, each with the mail that the one before left, until all mail is read."""
     row, claimed, ahead = list[ComposedPrompt](), "0-0", list[str]()
     while left := unread(messages, claimed, ahead):
-        urgent = [item for item in left[page:] if item.said["urgent"]][:page]
+        urgent = [item for item in left[page:] if item.fields["urgent"]][:page]
         row.append(composed(left[:page], urgent=urgent, acknowledged=claimed, ahead=ahead, **more))
         assert row[-1].letters, "each prompt takes some mail"
         claimed, ahead = row[-1].claimed, list(row[-1].ahead)
@@ -310,7 +310,7 @@ def test_every_message_is_whole_in_exactly_one_of_consecutive_prompts(
         assert [f"{item.id} from" in prompt.text for prompt in row] == whole
     assert messages[-1].id in (row[-1].claimed, *row[-1].ahead)
     assert all(len(prompt.text) <= PROMPT_LENGTH_MAX for prompt in row)
-    urgent = [item.id for item in messages if item.said["urgent"]]
+    urgent = [item.id for item in messages if item.fields["urgent"]]
     assert set(urgent[:1]) <= set(row[0].letters), "urgent mail waits behind nothing else"
 
 

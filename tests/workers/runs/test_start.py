@@ -84,13 +84,13 @@ def test_the_newest_run_is_found_in_a_few_looks_however_many_there_are(
     workspace: StoredWorkspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     views, keys = workspace.dispatch.views, workspace.world.keys
-    births, reads = views.births, list[int]()
+    births, reads = views.creation_digests, list[int]()
 
     def counted(names: Any) -> dict[str, str]:
         reads.append(1)
         return births(names)
 
-    monkeypatch.setattr(views, "births", counted)
+    monkeypatch.setattr(views, "creation_digests", counted)
     last = 0
     for number in (0, 1, 2, 3, 199, 200, 201, 4_115, 5_000):
         new = [keys.record(f"{workspace.id}/{n}") for n in range(last + 1, number + 1)]

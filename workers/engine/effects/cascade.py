@@ -30,7 +30,7 @@ def advance(work: Work) -> Outcome | None:
     machine, record = work.machine, work.record
     payload = {"tally": work.dispatch.views.tally(record.id, f"{name}:{generation}")}
     stage = machine.stage(record.state)
-    if name in machine.lasting_countdowns:
+    if machine.is_lasting(name):
         # A lasting countdown counts in any state in which its end has a transition.
         waits = bool(machine.explain(record, machine.advance_trigger, payload).target)
     else:

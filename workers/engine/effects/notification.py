@@ -20,7 +20,7 @@ def notification(work: Work) -> None:
     record = work.record
     stage = work.machine.stage(record.state)
     is_loss = not (isinstance(stage, Terminal) and stage.is_success)
-    for dependent in work.dispatch.subscriptions.dependents(record.id):
+    for dependent in work.dispatch.subscriptions.subscribers(record.id):
         work.raise_if_stopped()
         if is_loss:
             fire_loss(work, dependent)
@@ -29,7 +29,7 @@ def notification(work: Work) -> None:
 
 def fire_loss(work: Work, dependent: Subscriber) -> None:
     """Fire in a waiting record that this record ended without success; note a refusal here."""
-    record, trigger = work.record, work.machine.dependency_lost_trigger
+    record, trigger = work.record, work.machine.lost_trigger
     call = Call(
         cause=Cause(COMPONENT, f"{record.id} is {record.state}"),
         op_id=f"{work.key}:{dependent.id}",

@@ -7,6 +7,7 @@ from contextlib import suppress
 from interlock.kernel.errors import CallError, ClosedParentError, IdTakenError
 from interlock.kernel.event import Cause
 from interlock.kernel.store.commands import Call
+from interlock.kernel.traits import Children
 from interlock.workers.engine.work import Work
 
 
@@ -16,12 +17,12 @@ def spawn(work: Work) -> None:
     generation = work.lease.suffix.partition(".")[0]
     countdown = f"{record.spawning(work.lease.suffix)}:{generation}"
     cause = Cause("spawn", f"part of {record.id}")
-    begins, part = work.machine.first_trigger, work.machine.child_payload
-    assert part is not None, "a machine that spawns has a function for its children's initial data"
+    begins, children = work.machine.first_trigger, work.machine.waits_for
+    assert isinstance(children, Children), "a machine that spawns creates children"
     for number, child in enumerate(record.data["children"], start=1):
         work.raise_if_stopped()
         child_id = f"{record.id}/{generation}.{number}"
-        payload, cap = part(record.data, child)
+        payload, cap = children.payload(record.data, child)
         # An earlier attempt, perhaps of another version of this program, may have created it.
         with suppress(IdTakenError):
             try:

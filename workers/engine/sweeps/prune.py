@@ -53,8 +53,8 @@ def _prune(dispatch: Dispatch, root: RecordId) -> str:
 def _is_last_of_its_name(dispatch: Dispatch, record: Record) -> bool:
     """Whether no other record reads the inbox that a record shares with those of its name."""
     machine = dispatch.lifecycle.machine(record.machine)
-    if machine.mail_data is None or not machine.id_prefix:
-        return machine.mail_data is not None
+    if machine.inbox is None or not machine.placement.id_prefix:
+        return machine.inbox is not None
     return [*dispatch.views.ids(machine, root=root_of(record.id))] == [record.id]
 
 

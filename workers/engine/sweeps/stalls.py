@@ -41,8 +41,8 @@ def _act(dispatch: Dispatch, due: DueTimer) -> str:
         return "gone"
     stage = dispatch.lifecycle.machine(record.machine).stage(record.state)
     timer = stage.timer(due.name)
-    warrant = Warrant.due(due.name, due.due_at, due.born)
-    op_id = f"due:{due.name}:{due.born}:{due.due_at}"
+    warrant = Warrant.due(due.name, due.due_at, due.set_at_version)
+    op_id = f"due:{due.name}:{due.set_at_version}:{due.due_at}"
     try:
         if timer is None or timer.trigger is None:
             dispatch.remind(record, due.name, warrant, due.fired, op_id)

@@ -25,7 +25,7 @@ def subscription(work: Work) -> None:
         return  # this countdown has ended since
     for dependency in dependencies:
         work.raise_if_stopped()
-        ended = work.dispatch.subscriptions.register(dependency, dependent)
+        ended = work.dispatch.subscriptions.subscribe(dependency, dependent)
         if not ended:
             continue
         if ended != State.SUCCESS:

@@ -21,7 +21,7 @@ def mail_check(work: Work) -> Outcome | None:
 
 def _has_urgent_mail(work: Work, record: Record) -> bool:
     """Return whether there is urgent mail that no session was given."""
-    return any(message.said["urgent"] for message in Mailbox(work.dispatch).unread(record))
+    return any(message.fields["urgent"] for message in Mailbox(work.dispatch).unread(record))
 
 
 def _is_due(work: Work, record: Record) -> bool:

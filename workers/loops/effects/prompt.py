@@ -28,7 +28,7 @@ def prompt(work: Work) -> Outcome:
         return Outcome("fatal_error", {"code": "worktree", "detail": str(refusal)})
     unread = Mailbox(work.dispatch).unread(record)
     mail = list(islice(unread, MAILS_MAX))
-    urgent = (message for message in unread if message.said["urgent"])
+    urgent = (message for message in unread if message.fields["urgent"])
     composed = compose_prompt(
         paths.name,
         data,

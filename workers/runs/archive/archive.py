@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 from interlock.kernel.errors import CallError, KernelError
 from interlock.kernel.event import Event, Note
 from interlock.kernel.record import Record, Version, record_id
-from interlock.kernel.restoration import Kept
+from interlock.kernel.restoration import LoggedRecord
 from interlock.kernel.store import codec
 from interlock.kernel.store.commands import Commit
 
@@ -39,7 +39,7 @@ class ArchivedRecord:
     """A record as it was stored, and the log from which it can be restored."""
 
     record: Record
-    kept: Kept
+    kept: LoggedRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +180,7 @@ def _stored(archived: ArchivedRecord) -> dict[str, Any]:
         "since_ms": record.since_ms,
         "created_ms": record.created_ms,
         "priority": record.priority,
-        "birth": kept.birth,
+        "birth": kept.creation_digest,
         "data": record.data,
         "counters": dict(record.counters),
         "log": [_stored_line(line) for line in kept.lines],
@@ -213,7 +213,9 @@ def _archived(stored: _StoredRecord) -> ArchivedRecord:
         )
     except (KernelError, LookupError, TypeError, ValueError, AttributeError) as refusal:
         raise BrokenArchiveError(f"{stored.id} cannot be read: {refusal!r}") from None
-    kept = Kept(stored.id, stored.machine, stored.birth, lines, stored.priority, stored.schema_)
+    kept = LoggedRecord(
+        stored.id, stored.machine, stored.birth, lines, stored.priority, stored.schema_
+    )
     return ArchivedRecord(record, kept)
 
 

@@ -103,8 +103,7 @@ def expected_sums(archive: Archive, machines: Mapping[str, Machine]) -> dict[str
     # Children come after their parents, so in reverse each tree is complete when it is added.
     for archived in reversed(archive.records):
         record, from_data = archived.record, dict.fromkeys(SUMS, 0)
-        if sums_of := machines[record.machine].counters:
-            from_data |= sums_of(record.data)
+        from_data |= machines[record.machine].counters(record.data)
         counters = sums.setdefault(record.id, {})
         for name in SUMS:
             total = from_data[name] + counters.get(f"tree.{name}", 0)

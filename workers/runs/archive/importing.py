@@ -45,7 +45,7 @@ def import_export(dispatch: Dispatch, file: Path, folder: Path, *, actor: str) -
     root = found.archive.workspace
     restoration = Restoration(dispatch.client, dispatch.keys, dispatch.machines, name=RUN)
     results = Counter(restoration.restore(archived.kept) for archived in found.archive.records)
-    restoration.relist(root, found.archive.commits)
+    restoration.restore_family_log(root, found.archive.commits)
     draft = NoteDraft(
         "imported", {"actor": actor, "file": str(found.source), "records": results.total()}
     )

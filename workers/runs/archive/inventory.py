@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from interlock.kernel.errors import KernelError, UnknownRecordError
-from interlock.kernel.restoration import Kept
+from interlock.kernel.restoration import LoggedRecord
 from interlock.kernel.store.commands import Commit
 from interlock.kernel.store.repairs import NOTHING_YET, Repairs
 from interlock.workers.engine.dispatch import Dispatch
@@ -56,7 +56,7 @@ def inventory(dispatch: Dispatch, workspace: str) -> Inventory:
 def is_known(dispatch: Dispatch, workspace: str) -> bool:
     """Return whether the store has anything of a workspace, even if its own record is lost."""
     commits = tuple(_commits(dispatch, workspace))
-    return bool(commits or dispatch.views.births(_ids(dispatch, workspace, commits)))
+    return bool(commits or dispatch.views.creation_digests(_ids(dispatch, workspace, commits)))
 
 
 def _read_once(dispatch: Dispatch, workspace: str, position: str, *, changed: bool) -> Inventory:
@@ -64,7 +64,7 @@ def _read_once(dispatch: Dispatch, workspace: str, position: str, *, changed: bo
     records: list[ArchivedRecord] = []
     unreadable: list[Finding] = []
     ids = _ids(dispatch, workspace, commits)
-    births = dispatch.views.births(ids)
+    births = dispatch.views.creation_digests(ids)
     for name in ids:
         try:
             records.append(_read(dispatch, name, births.get(name, "")))
@@ -82,7 +82,7 @@ def _read_once(dispatch: Dispatch, workspace: str, position: str, *, changed: bo
 def _read(dispatch: Dispatch, record_id: str, birth: str) -> ArchivedRecord:
     record = dispatch.views.record(record_id)
     lines = tuple(dispatch.views.history(record_id))
-    kept = Kept(record_id, record.machine, birth, lines, record.priority, record.schema)
+    kept = LoggedRecord(record_id, record.machine, birth, lines, record.priority, record.schema)
     return ArchivedRecord(record, kept)
 
 
@@ -91,7 +91,7 @@ def _ids(dispatch: Dispatch, workspace: str, commits: tuple[Commit, ...]) -> lis
     found = {workspace} | {record_id for _, record_id, _ in commits}
     for name in MACHINES[1:]:
         found.update(dispatch.views.ids(dispatch.machines[name], root=workspace))
-    while more := dispatch.views.births(_unlisted_ids(workspace, found)):
+    while more := dispatch.views.creation_digests(_unlisted_ids(workspace, found)):
         found |= set(more)
     return sorted(found, key=sort_key)
 

@@ -89,7 +89,7 @@ def _move_orphaned_folders(dispatch: Dispatch, found: Inventory) -> Iterator[str
     home = dispatch.settings.home.absolute() / FOLDER
     unreadable = [one.where for one in found.unreadable]
     for folder, record_id in list(orphaned_folders(dispatch, found.archive, unreadable)):
-        if dispatch.views.births([record_id]):
+        if dispatch.views.creation_digests([record_id]):
             continue  # The record was created since: a folder is made after its record.
         target = _free_name(home / ORPHANED / folder.relative_to(home))
         target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -87,7 +87,7 @@ def _refuse_second_reader(work: Work, workspace: Record) -> None:
 def _read(work: Work, workspace: Record, mail: Mail) -> bool:
     """Apply one event, answer it, and mark it as read; return False where another worker did."""
     result = apply_event(work.dispatch, workspace, mail)
-    about = {"mail": mail.id, "sender": mail.said["sender"], "type": mail.said["event"]["type"]}
+    about = {"mail": mail.id, "sender": mail.fields["sender"], "type": mail.fields["event"]["type"]}
     kind = "event_applied" if result.applied else "event_refused"
     draft = NoteDraft(kind, {**about, **result.stored()})
     work.retried(lambda: work.dispatch.note(workspace, draft, op_id=f"answer:{mail.id}"))
@@ -107,9 +107,9 @@ def apply_event(dispatch: Dispatch, workspace: Record, mail: Mail) -> EventResul
 
     Raises StoreError and ConflictError. Then the event may be applied again: it counts once.
     """
-    sender = str(mail.said["sender"])
+    sender = str(mail.fields["sender"])
     try:
-        record = _applied(dispatch, workspace, run_event(mail.said["event"]), sender, mail.id)
+        record = _applied(dispatch, workspace, run_event(mail.fields["event"]), sender, mail.id)
     except CallError as refusal:
         error, defect = type(refusal).__name__, isinstance(refusal, DEFECTS)
         return EventResult(applied=False, error=error, why=str(refusal), defect=defect)

@@ -1,4 +1,4 @@
-"""What a graph is created from and what each of its triggers carries."""
+"""The payloads of a graph: for its creation, and for each of its triggers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Detail = Annotated[str, Field(max_length=8_000)]
 
 
 class GraphLimits(Shape):
-    """What all its jobs together may use: micro-dollars, s at work, runs of workers."""
+    """The limits of all its jobs together: micro-dollars, s at work, runs of workers."""
 
     cost_micro: Annotated[int, Field(ge=0, le=10**15)] | None = None
     time_s: Annotated[int, Field(ge=1, le=31_536_000)] | None = None
@@ -21,7 +21,7 @@ class GraphLimits(Shape):
 
 
 class NewGraph(Shape):
-    """What its jobs share. `slots` is how many of them run at once; 0 sets no limit.
+    """The fields that its jobs share. `slots` is how many of them run at once; 0 sets no limit.
 
     `stewards` and `on_cancel` are for the jobs that name none of their own.
     """

@@ -25,6 +25,7 @@ from interlock.kernel.table import (
     rows,
     stay,
 )
+from interlock.kernel.traits import Bookkeeping
 
 RECHECK_MS = 3_600_000
 UNITS = {"cost_micro": "cost", "time_s": "time", "iterations": "iterations"}
@@ -143,7 +144,7 @@ GRAPH = Machine(
     stages=STAGES,
     transitions=TRANSITIONS,
     initial_data=initial_data,
-    bounds=bounds,
+    bookkeeping=Bookkeeping(bounds=bounds),
     payloads={
         Trigger.CONFIGURE: payloads.GraphConfiguration,
         Trigger.RAISE_LIMITS: payloads.GraphLimitsRaised,

@@ -36,9 +36,6 @@ def host(data: Data) -> str:
     return str(data.get("host") or "")
 
 
-# --- what stages ask -------------------------------------------------------------------------
-
-
 def held(data: Data) -> bool:
     """Whether a draft stays one until a person activates it."""
     return bool(data["hold"])
@@ -88,9 +85,6 @@ def phase_of(data: Data) -> str:
     """Return the name of the phase that the job is in; of the last one when all are done."""
     index = min(int(data["phase"]), len(data["phases"]) - 1)
     return str(data["phases"][index]["name"])
-
-
-# --- guards ----------------------------------------------------------------------------------
 
 
 def steward(ask: Ask) -> bool:
@@ -164,9 +158,6 @@ def knows_phase(ask: Ask) -> bool:
     named = ask.payload.get("phase")
     reached = [phase["name"] for phase in ask.data["phases"][: ask.data["phase"] + 1]]
     return steward(ask) and (named is None or named in reached)
-
-
-# --- updates ---------------------------------------------------------------------------------
 
 
 def configured(ask: Ask) -> Data:

@@ -57,7 +57,7 @@ class Trigger(StrEnum):
 
 
 class ReviewVerdict(StrEnum):
-    """What a reviewer may decide: the state that the job goes to."""
+    """The decisions that a reviewer may take: the state that the job goes to."""
 
     APPROVAL_REQUIRED = State.APPROVAL_REQUIRED.value
     INTERVENTION_REQUIRED = State.INTERVENTION_REQUIRED.value

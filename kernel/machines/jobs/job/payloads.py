@@ -1,4 +1,4 @@
-"""What a job is created from and what each of its triggers carries. Nothing is decided here."""
+"""The payloads of a job: for its creation, and for each of its triggers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Micro = Annotated[int, Field(ge=0, le=10**15)]
 
 
 class JobExecutor(Shape):
-    """What works on a job or reviews it: a shell command, a capability, or a model with a prompt.
+    """The executor of work or of a review: a shell command, a capability, or a model with a prompt.
 
     `cost_micro` is the highest cost of one call, in micro-dollars, where that is known before.
     """
@@ -58,7 +58,7 @@ class JobPhase(Shape):
 
 
 class JobLimits(Shape):
-    """What a job may use: money in micro-dollars, time at work in s, runs of workers."""
+    """The limits of a job: money in micro-dollars, time at work in s, runs of workers."""
 
     cost_micro: Micro | None = None
     time_s: Seconds | None = None
@@ -66,7 +66,7 @@ class JobLimits(Shape):
 
 
 class NewJob(Shape):
-    """What a producer hands in. A `hold` job stays a draft until a person activates it.
+    """A job as a producer submits it. A `hold` job stays a draft until a person activates it.
 
     `depends_on` names jobs by their whole ids. A `manual` job does a step when a person says so.
     `stewards` may decide; where none is named, everybody may. When a dependency is lost, the job
@@ -147,7 +147,7 @@ JobConfiguration: type[BaseModel] = create_model(
 
 
 class JobReason(Shape):
-    """Why something happens, in words, and who decided it."""
+    """The reason why something happens, in words, and who decided it."""
 
     reason: Detail = ""
     by: Line = "person"
@@ -187,7 +187,7 @@ class JobRun(JobReason):
 
 
 class JobDependenciesMet(Shape):
-    """How many dependencies ended, by the state that they ended in."""
+    """The number of dependencies that ended, by the state in which they ended."""
 
     tally: dict[str, Count] = {}
 
@@ -227,14 +227,14 @@ class JobEvidence(Shape):
 
 
 class JobWorkDone(Shape):
-    """What a worker or reviewer reports about its work."""
+    """The report of a worker or reviewer about its work."""
 
     summary: Summary = ""
     evidence: Annotated[list[JobEvidence], Field(max_length=EVIDENCE_MAX)] = []
 
 
 class JobStuck(JobWorkDone):
-    """Why the worker cannot go on without a person."""
+    """The reason why the worker cannot go on without a person."""
 
     code: Annotated[str, Field(max_length=100)] = ""
     detail: Detail = ""
@@ -247,7 +247,7 @@ class JobRetry(JobWorkDone):
 
 
 class JobPause(JobReason):
-    """How long the pause lasts; without `for_s`, until a person ends it."""
+    """The length of a pause; without `for_s`, until a person ends it."""
 
     for_s: Seconds | None = None
 

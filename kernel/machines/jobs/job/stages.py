@@ -5,11 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from interlock.kernel.effect import NOTIFICATION, RESOLUTION
-from interlock.kernel.machines.jobs.effects import APPROVAL, REVIEWER, SCHEDULING, WORKER
+from interlock.kernel.machines.jobs.effects import (
+    APPROVAL,
+    REVIEWER,
+    SCHEDULING,
+    SLOT_RELEASE,
+    WORKER,
+)
 from interlock.kernel.machines.jobs.job import changes, questions
 from interlock.kernel.machines.jobs.job.names import State, Trigger
-from interlock.kernel.table import Active, Data, Terminal, Timer, Waiting, always
+from interlock.kernel.table import Active, Data, HeldSlot, Terminal, Timer, Waiting, always
 
+SLOT = HeldSlot(changes.has_slot, release=SLOT_RELEASE)
 KICKOFF_MS = 60_000
 RECHECK_MS = 900_000
 
@@ -126,7 +133,7 @@ STAGES = (
         notifies=RESOLUTION,
         offers=SCHEDULING,
         offered=changes.startable,
-        has_slot=changes.has_slot,
+        slot=SLOT,
         card="pending",
         question=questions.run_it,
         affordances=PENDING,
@@ -142,7 +149,7 @@ STAGES = (
         State.RUNNING,
         (silence("running_s"), LIMIT),
         effect=WORKER,
-        has_slot=changes.has_slot,
+        slot=SLOT,
         outcomes=(
             Trigger.AGENT_COMPLETED,
             Trigger.STUCK,
@@ -160,7 +167,7 @@ STAGES = (
         State.PAUSED,
         (Timer("until", paused_for, Trigger.UNPAUSE), reminder(until_ended)),
         asks=until_ended,
-        has_slot=changes.has_slot,
+        slot=SLOT,
         notifies=RESOLUTION,
         card="paused",
         question=questions.always_asks("It is paused. Shall it go on?"),
@@ -216,11 +223,11 @@ STAGES = (
         question=questions.approve,
         affordances=SIGN_OFF,
     ),
-    Terminal(State.SUCCESS, tells=NOTIFICATION, is_success=True),
-    Terminal(State.CANCELED, tells=NOTIFICATION),
+    Terminal(State.SUCCESS, notification=NOTIFICATION, is_success=True),
+    Terminal(State.CANCELED, notification=NOTIFICATION),
     Terminal(
         State.FAILED,
         external="deprecated: imported records may be in it, and no row enters it",
-        tells=NOTIFICATION,
+        notification=NOTIFICATION,
     ),
 )

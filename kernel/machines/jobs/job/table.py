@@ -9,7 +9,6 @@ from interlock.kernel.machines.jobs.effects import (
     MANIFEST,
     REVIEWER,
     SCHEDULING,
-    SLOT_RELEASE,
     SUBSCRIPTION,
     WORKER,
 )
@@ -27,6 +26,7 @@ from interlock.kernel.table import (
     rows,
     stay,
 )
+from interlock.kernel.traits import Bookkeeping, Mirror, Placement, Prerequisites
 
 DEPENDENCIES = "dependencies"
 SUSPENDABLE = (
@@ -57,15 +57,17 @@ AT_WORK = (State.RUNNING, State.REVIEWING)
 # Why a row is ours.
 CONFIG = "the page says in words that a draft is configured; its matrix has no such row"
 MET = "the page names DEPENDENCIES_MET as a way into PENDING and gives no row"
-LOST = "the page leaves open what becomes of those that depend on a canceled job"
-PLACE = "why it does not start yet is told, not guessed"
-BY_HAND = "the page runs one command at a time; a step and a run until the next gate are told"
+LOST = "the page does not say what happens to jobs that depend on a canceled job"
+PLACE = "it reports why it does not start yet"
+BY_HAND = (
+    "the page runs one command at a time; here a person asks for a step, or a run to the next gate"
+)
 PHASES = "its manifest has phases, its matrix none; they follow each other while it runs"
 STUCK = "a worker that cannot go on asks for a person; the page has only its completion"
 RETRY = "a worker or reviewer may ask to be tried again; bounded, then a person is asked"
-GIVEN_UP = "what is lost again and again is given to a person"
+GIVEN_UP = "a job that is lost again and again is given to a person"
 LIMITED = "its limits stop it before it uses more, and a person is asked"
-ASIDE = "every active state can be suspended, and the page's matrix forgets this one"
+ASIDE = "the page says that every active state can be suspended; its matrix has no row for this one"
 FORCE = "the page names FORCE_SUCCESS and no state; a steward, with a reason, from any but a draft"
 BACK = "its command line can go back to an earlier phase; nothing may be at work meanwhile"
 
@@ -241,11 +243,6 @@ JOB = Machine(
     stages=STAGES,
     transitions=(*PUBLISHED, *OURS),
     initial_data=changes.initial_data,
-    bounds=changes.bounds,
-    host=changes.host,
-    mirror=MANIFEST,
-    is_mirrored=changes.has_manifest,
-    slot_release=SLOT_RELEASE,
     payloads={
         Trigger.CONFIGURE: payloads.JobConfiguration,
         Trigger.ACTIVATE: payloads.JobReason,
@@ -278,8 +275,12 @@ JOB = Machine(
     },
     first_trigger=Trigger.ACTIVATE,
     cancel_triggers=(Trigger.CANCEL,),
-    advance_trigger=Trigger.DEPENDENCIES_MET,
-    dependency_lost_trigger=Trigger.DEPENDENCY_LOST,
-    lasting_countdowns=(DEPENDENCIES,),
-    id_prefix=("graph",),
+    placement=Placement(id_prefix=("graph",), host=changes.host),
+    bookkeeping=Bookkeeping(bounds=changes.bounds),
+    waits_for=Prerequisites(
+        countdown=DEPENDENCIES,
+        advance_trigger=Trigger.DEPENDENCIES_MET,
+        lost_trigger=Trigger.DEPENDENCY_LOST,
+    ),
+    mirror=Mirror(MANIFEST, is_owed=changes.has_manifest),
 )

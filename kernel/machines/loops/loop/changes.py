@@ -37,9 +37,6 @@ def backoff_ms(consecutive_errors: int) -> int:
     return min(BACKOFF_MS_FIRST << min(consecutive_errors, 10) - 1, BACKOFF_MS_MAX)
 
 
-# --- worktree and prompt -------------------------------------------------------------------------
-
-
 def worktree_ready(ask: Ask) -> Data:
     """Keep where the worktree is, and which mail an earlier life was given already."""
     data = {**ask.data, **ask.payload, "overdue": 0, "unbegun": 0}
@@ -83,9 +80,6 @@ def host_is_gone(ask: Ask) -> bool:
     """Whether no worker of the agent's host began the step for the second time in a row."""
     again = ask.data["unbegun"] + 1 >= UNBEGUN_MAX
     return bool(ask.payload["unbegun"] and again and ask.data["host"])
-
-
-# --- a session -----------------------------------------------------------------------------------
 
 
 def started(ask: Ask) -> Data:
@@ -185,9 +179,6 @@ def _ended(ask: Ask, outcome: str) -> dict[str, Any]:
 def _interrupted(data: dict[str, Any]) -> Data:
     """Note that we stopped the session, whatever its exit code."""
     return {**data, "last": {**data["last"], "interrupted": True}}
-
-
-# --- the end -------------------------------------------------------------------------------------
 
 
 def stopped(ask: Ask) -> Data:

@@ -42,7 +42,7 @@ class Trigger(StrEnum):
 
 
 class ResetOn(StrEnum):
-    """What sets the number of errors in a row back to 0."""
+    """The events that set the number of errors in a row back to 0."""
 
     SESSION_STARTED = auto()  # as published: only launches can fail in a row
     SUCCESS = auto()
@@ -50,7 +50,7 @@ class ResetOn(StrEnum):
 
 
 class Next(StrEnum):
-    """When the next session begins after one that succeeded."""
+    """The time at which the next session begins after one that succeeded."""
 
     AT_ONCE = auto()  # as published
     ON_MAIL = auto()

@@ -1,4 +1,4 @@
-"""What a long-lived agent is created from, what each trigger carries, and what a mail is."""
+"""The payloads of a long-lived agent: for its creation, its triggers and its mail."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ LETTERS_MAX = 500
 
 
 class NewLoop(Shape):
-    """What a long-lived agent is started with.
+    """The fields that a long-lived agent is started with.
 
     Its worktree is one of `repo`, on the computer `host`; `command` runs one session. `identity`
     and `instructions` begin every prompt. A session may take `session_timeout_s`, and `grace_s` to
@@ -84,7 +84,7 @@ class NewLoop(Shape):
 
 
 class LoopWorktreeReady(Shape):
-    """Where the worktree is, and which mail an earlier life of the agent was given.
+    """The place of the worktree, and the mail that an earlier life of the agent was given.
 
     It is empty after a session: worktree and mail are as they were.
     """
@@ -119,7 +119,7 @@ class LoopSessionStarted(Shape):
 
 
 class LoopSessionEnd(Shape):
-    """How a session ended: an exit code (-n: by signal n), why, and how many seconds it ran.
+    """The end of a session: its exit code (-n: by signal n), why, and how many seconds it ran.
 
     `retry_after_s`: a provider that limited the rate asked to wait so long. `unbegun`: no worker
     ever began the session.
@@ -134,14 +134,14 @@ class LoopSessionEnd(Shape):
 
 
 class LoopFatalError(Shape):
-    """Why it does not help to try again: in a code, and in words."""
+    """The reason why another try does not help, as a code and in words."""
 
     code: Annotated[str, Field(max_length=100)] = ""
     detail: Annotated[str, Field(min_length=1, max_length=8_000)]
 
 
 class LoopOperatorStop(Shape):
-    """Why an operator stops the agent."""
+    """The reason why an operator stops the agent."""
 
     reason: Detail = ""
 

@@ -14,7 +14,7 @@ from interlock.kernel.machines.loops.effects import (
 from interlock.kernel.machines.loops.loop.names import SELF, Next, State, Trigger
 from interlock.kernel.table import Active, Data, Terminal, Timer, Waiting, never
 
-LOOK_MS = 3_600_000
+RECHECK_MS = 3_600_000
 UNBEGUN = {"unbegun": True}
 
 
@@ -29,7 +29,7 @@ def seconds(name: str) -> Callable[[Data], int | None]:
 
 def next_ms(data: Data) -> int:
     """Return when an effect looks whether the next session is due."""
-    return int(data["every_s"]) * 1_000 if data["next"] == Next.LATER else LOOK_MS
+    return int(data["every_s"]) * 1_000 if data["next"] == Next.LATER else RECHECK_MS
 
 
 def its_name(data: Data) -> tuple[str, ...]:
@@ -67,7 +67,7 @@ STAGES = (
         State.RUNNING,
         (
             Timer("session", seconds("session_timeout_s"), Trigger.SESSION_TIMEOUT),
-            Timer("look", lambda _: LOOK_MS, effect=MAIL_CHECK),
+            Timer("recheck", lambda _: RECHECK_MS, effect=MAIL_CHECK),
         ),
         outcomes=(Trigger.SESSION_SUCCEEDED, Trigger.SESSION_ERROR),
         crash=Trigger.SESSION_ERROR,
@@ -97,6 +97,6 @@ STAGES = (
         asks=never,
         holds=its_name,
     ),
-    Terminal(State.STOPPED, clears=AGENT_CLEANUP),
+    Terminal(State.STOPPED, cleanup=AGENT_CLEANUP),
 )
 LIVE = tuple(stage.state for stage in STAGES[:-1])

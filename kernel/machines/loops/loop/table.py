@@ -23,6 +23,7 @@ from interlock.kernel.table import (
     reenter,
     rows,
 )
+from interlock.kernel.traits import FamilyInbox, IdFormat, Placement
 
 SET_UP = (State.INITIALIZING, State.BUILDING_PROMPT)
 SET_UP_DONE = tuple(state for state in LIVE if state not in SET_UP)
@@ -30,8 +31,8 @@ OPERATOR = by(PERSON, PRODUCER)
 
 # Why a row is ours.
 LIMITED = "the page has no time limit here; a step that hangs is tried again before it is fatal"
-MOVED = "nobody took it up, twice: its machine may be gone, and another makes a worktree"
-AWAITED = "a launch that nobody took up is no error of a session: all workers may be away"
+MOVED = "no worker took it up, twice: its computer may be gone, and another makes a worktree"
+AWAITED = "a launch that no worker took up is no error of a session: all workers may be away"
 PARKED = "a provider's limit is no error; only where the agent says so"
 
 # fmt: off
@@ -150,13 +151,14 @@ LOOP = Machine(
         Trigger.OPERATOR_STOP: "it has stopped already",
         Trigger.FATAL_ERROR: "it has stopped already",
     },
-    mail_data=changes.mail_data,
-    mail_effect=MAIL_CHECK,
     cancel_triggers=(Trigger.OPERATOR_STOP,),
-    host=lambda data: str(data.get("host") or ""),
-    id_prefix=("agent",),
-    id_format=(
-        rf"{payloads.NAME.strip('^$')}/[1-9][0-9]{{0,8}}",
-        "write it as <agent>/<number of its life>",
+    placement=Placement(
+        id_prefix=("agent",),
+        id_format=IdFormat(
+            rf"{payloads.NAME.strip('^$')}/[1-9][0-9]{{0,8}}",
+            "write it as <agent>/<number of its life>",
+        ),
+        host=lambda data: str(data.get("host") or ""),
     ),
+    inbox=FamilyInbox(changes.mail_data, MAIL_CHECK),
 )

@@ -1,4 +1,4 @@
-"""What a codon is created from and what each of its triggers carries; money is in micro-dollars."""
+"""The payloads of a codon: for its creation, and for its triggers. Money is in micro-dollars."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from interlock.kernel.payload import Shape
 
 
 class NewCodon(Shape):
-    """Which codon of the plan is executed, and in which iteration of a loop."""
+    """The codon of the plan that is executed, and the iteration of its loop."""
 
     codon_id: Name
     loop_context: LoopContext | None = None
@@ -66,7 +66,7 @@ class CodonComplete(Shape):
 
 
 class CodonFail(Shape):
-    """Why the codon failed; the record knows in which state. An exit code of -1: no process."""
+    """The failure of a codon; the record knows its state. An exit code of -1: no process."""
 
     exit_code: ExitCode
     failure_reason: FailureReason
@@ -81,20 +81,20 @@ class CodonSkip(Shape):
 
 
 class CodonSkipRequested(Shape):
-    """Why the codon is to be skipped."""
+    """The reason why the codon is to be skipped."""
 
     reason: Detail = ""
 
 
 class CodonLost(Shape):
-    """How the supervisor was lost, by a code and in words."""
+    """The way in which the supervisor was lost, as a code and in words."""
 
     code: Annotated[str, Field(max_length=100)] = ""
     detail: Detail = ""
 
 
 class CodonRunEnded(Shape):
-    """Why the run of the codon has ended."""
+    """The reason why the run of the codon has ended."""
 
     reason: Detail = ""
 
@@ -103,28 +103,28 @@ class CodonRunEnded(Shape):
 
 
 class CodonCosts(Shape):
-    """What a codon has cost so far."""
+    """The cost of a codon so far."""
 
     cost: Micro
     tokens: TokenCounts = TokenCounts()
 
 
 class CodonCostsIncrement(Shape):
-    """What a codon has cost since the last report."""
+    """The cost of a codon since the last report."""
 
     cost_delta: Micro
     tokens_delta: TokenCounts = TokenCounts()
 
 
 class CodonFinalCost(Shape):
-    """What a codon has cost, as its provider says in the end."""
+    """The final cost of a codon, as its provider reports it."""
 
     final_cost: Micro
     final_tokens: TokenCounts = TokenCounts()
 
 
 class CodonMessageCount(Shape):
-    """How many messages the agent has written."""
+    """The number of messages that the agent has written."""
 
     new_count: Count
 

@@ -24,6 +24,7 @@ from interlock.kernel.table import (
     rows,
     stay,
 )
+from interlock.kernel.traits import Bookkeeping, Placement
 
 RECHECK_MS = 3_600_000
 TIMERS = (Timer("recheck", lambda _: RECHECK_MS, effect=CODON_CLEANUP),)
@@ -65,7 +66,7 @@ HOLDER = by(STEP, EVENTS)
 
 # Why a row is ours.
 AN_EVENT = "the page's event: it changes what is known of the codon, and no state"
-ASKED = "a person asks; who is at work ends it, and takes a checkpoint before"
+ASKED = "a person asks; the supervisor takes a checkpoint and ends the codon"
 GONE = "its supervisor is lost: no other process knows how it ended"
 CLOSED = "its run has ended, and nothing of it goes on"
 
@@ -145,8 +146,6 @@ CODON = Machine(
         Trigger.RUN_ENDED: payloads.CodonRunEnded,
     },
     cancel_triggers=(Trigger.SKIP_REQUESTED,),
-    id_prefix=("workspace", "run"),
-    needs_parent=True,
-    counters=changes.counters,
-    in_family_log=True,
+    placement=Placement(id_prefix=("workspace", "run"), needs_parent=True),
+    bookkeeping=Bookkeeping(counters=changes.counters, in_family_log=True),
 )

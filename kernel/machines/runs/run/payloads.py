@@ -1,4 +1,4 @@
-"""What a run is created from and what each of its triggers carries; money is in micro-dollars."""
+"""The payloads of a run: for its creation, and for its triggers. Money is in micro-dollars."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ EXECUTIONS_MAX = 10_000
 
 
 class CostsBefore(Shape):
-    """What a workspace had cost, and what was spent there, before the run."""
+    """The cost of a workspace before the run, and the money that was spent there."""
 
     cost: Micro = 0
     spent: Micro = 0
@@ -42,14 +42,14 @@ class NewRun(Shape):
 
 
 class RunEnd(Shape):
-    """Why the run ends, and in which codon."""
+    """The reason why the run ends, and in which codon."""
 
     reason: Detail = ""
     codon: Annotated[str, Field(max_length=200)] = ""
 
 
 class RunCrash(Shape):
-    """How the supervisor was lost, by a code and in words."""
+    """The way in which the supervisor was lost, as a code and in words."""
 
     code: Annotated[str, Field(max_length=100)] = ""
     detail: Detail = ""
@@ -67,6 +67,6 @@ class RunInitialCheckpoint(Shape):
 
 
 class RunStopRequested(Shape):
-    """Why a person stops the run."""
+    """The reason why a person stops the run."""
 
     reason: Detail = ""

@@ -23,6 +23,7 @@ from interlock.kernel.table import (
     rows,
     stay,
 )
+from interlock.kernel.traits import Bookkeeping, IdFormat, Placement
 
 # What a run holds while it is running: no other run of its workspace is.
 SELF = "run"
@@ -86,9 +87,9 @@ STAGES = (
         once=always,
         holds=its_workspace,
     ),
-    Terminal(State.COMPLETED, clears=CODON_CLEANUP),
-    Terminal(State.FAILED, clears=CODON_CLEANUP),
-    Terminal(State.CRASHED, clears=CODON_CLEANUP),
+    Terminal(State.COMPLETED, cleanup=CODON_CLEANUP),
+    Terminal(State.FAILED, cleanup=CODON_CLEANUP),
+    Terminal(State.CRASHED, cleanup=CODON_CLEANUP),
 )
 
 # Why a row is ours.
@@ -122,12 +123,14 @@ RUN = Machine(
         Trigger.STOP_REQUESTED: payloads.RunStopRequested,
     },
     cancel_triggers=(Trigger.STOP_REQUESTED,),
-    host=lambda data: str(data["host"]),
-    id_prefix=("workspace",),
-    id_format=(
-        r"[A-Za-z0-9][A-Za-z0-9._~-]*/[1-9][0-9]{0,8}",
-        "write it as <workspace>/<its number>",
+    placement=Placement(
+        id_prefix=("workspace",),
+        id_format=IdFormat(
+            r"[A-Za-z0-9][A-Za-z0-9._~-]*/[1-9][0-9]{0,8}",
+            "write it as <workspace>/<its number>",
+        ),
+        needs_parent=True,
+        host=lambda data: str(data["host"]),
     ),
-    needs_parent=True,
-    in_family_log=True,
+    bookkeeping=Bookkeeping(in_family_log=True),
 )

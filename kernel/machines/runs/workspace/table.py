@@ -26,6 +26,7 @@ from interlock.kernel.table import (
     rows,
     stay,
 )
+from interlock.kernel.traits import FamilyInbox
 
 RECHECK_MS = 3_600_000
 NOTHING_READ = "0-0"
@@ -67,7 +68,7 @@ class WorkspaceMail(Shape):
 
 
 class WorkspaceClose(Shape):
-    """Why no more runs may begin in the workspace."""
+    """The reason why no more runs may begin in the workspace."""
 
     reason: Detail = ""
 
@@ -126,6 +127,5 @@ WORKSPACE = Machine(
     initial_data=initial_data,
     payloads={Trigger.EVENT_READ: WorkspaceEventRead, Trigger.CLOSE: WorkspaceClose},
     ignores={Trigger.CLOSE: "it is closed already"},
-    mail_data=mail_data,
-    mail_effect=EVENTS,
+    inbox=FamilyInbox(mail_data, EVENTS),
 )

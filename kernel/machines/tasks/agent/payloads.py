@@ -1,4 +1,4 @@
-"""What an agent is created from and what each of its triggers carries."""
+"""The payloads of an agent: for its creation, and for each of its triggers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Seconds = Annotated[int, Field(ge=1, le=86_400)]
 
 
 class NewAgent(Shape):
-    """Who the agent is (name, role and command decide on trust), its task and its time limits.
+    """The agent (name, role and command decide on trust), its task and its time limits.
 
     A process that is silent loses its lease; `progress_limit_s` is for a process that lives and
     makes no progress. A `session` agent that is idle takes another task within `idle_limit_s`. Its
@@ -45,7 +45,7 @@ class AgentTaskAssigned(Shape):
 
 
 class AgentConfirmedAlive(Shape):
-    """Where the process is, and by what the processes that it starts are held together."""
+    """The host and pid of the process, and how the processes that it starts are contained."""
 
     pid: Annotated[int, Field(ge=1)] | None = None
     containment: Annotated[str, Field(max_length=100)] = ""
@@ -60,7 +60,7 @@ class AgentAbortRaised(Shape):
 
 
 class AgentEnd(Shape):
-    """How the process ended: an exit code (-n: killed by signal n), and why."""
+    """The end of the process: its exit code (-n: killed by signal n), and why."""
 
     exit_code: int | None = None
     why: TransitionReason | None = None

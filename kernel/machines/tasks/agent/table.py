@@ -25,6 +25,7 @@ from interlock.kernel.table import (
     rows,
     stay,
 )
+from interlock.kernel.traits import Placement
 
 
 class State(StrEnum):
@@ -102,7 +103,7 @@ STAGES = (
 # Why a row is ours.
 KILLED = "a person may end an agent before it works"
 IDLE_DEATH = "a process may also die while it is idle"
-CHAIN = "the page has an abort chain beside the table; who must hear of it is told by an effect"
+CHAIN = "the page has an abort chain beside the table; an effect carries an abort along it"
 
 # fmt: off
 PUBLISHED = (
@@ -153,5 +154,5 @@ AGENT = Machine(
         Trigger.TASK_ASSIGNED: payloads.AgentTaskAssigned,
     },
     cancel_triggers=(Trigger.ENDED,),
-    id_prefix=("backlog",),
+    placement=Placement(id_prefix=("backlog",)),
 )

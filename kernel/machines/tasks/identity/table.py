@@ -26,6 +26,7 @@ from interlock.kernel.table import (
     reenter,
     rows,
 )
+from interlock.kernel.traits import Placement
 
 UNUSED_MS = 90 * 86_400_000
 Line = Annotated[str, Field(min_length=1, max_length=2_000)]
@@ -56,7 +57,7 @@ LEVELS = (State.UNTRUSTED, State.PROBATIONARY, State.TRUSTED, State.ELEVATED)
 
 
 class NewIdentity(Shape):
-    """Who the agent is, however often it is started: name, role and command together."""
+    """The name, role and command of an agent: the same ones are the same agent, at each start."""
 
     name: Line
     role: Line
@@ -71,7 +72,7 @@ class IdentityOutcome(Shape):
 
 
 class IdentityReason(Shape):
-    """Why something happened, in words."""
+    """The reason why something happened, in words."""
 
     reason: Annotated[str, Field(max_length=2_000)] = ""
 
@@ -193,5 +194,5 @@ IDENTITY = Machine(
         Trigger.RETIRED: IdentityReason,
     },
     cancel_triggers=(Trigger.RETIRED,),
-    id_prefix=("backlog",),
+    placement=Placement(id_prefix=("backlog",)),
 )

@@ -78,9 +78,6 @@ def bounds(data: Data) -> Bounds:
     return Bounds(None if one_try is None else one_try * (int(data["max_retries"]) + 1))
 
 
-# --- claims ----------------------------------------------------------------------------------
-
-
 def claimable(ask: Ask) -> bool:
     """Whether the task may be claimed now by this owner."""
     return not unmet(ask.data, ask.facts) and not _mismatch(ask)
@@ -142,9 +139,6 @@ def claims_left(ask: Ask) -> bool:
 def unclaimed(ask: Ask) -> Data:
     """Forget the claim and what it left behind."""
     return {name: value for name, value in ask.data.items() if name not in CLEARED_FIELDS}
-
-
-# --- work ------------------------------------------------------------------------------------
 
 
 def completed(ask: Ask) -> Data:
@@ -218,9 +212,6 @@ def recovered(ask: Ask) -> Data:
     return {**ask.data, "summary": summary, **saved}
 
 
-# --- verification ----------------------------------------------------------------------------
-
-
 def verified(ask: Ask) -> Data:
     """Keep what the judges found."""
     found = {"verified": True, "checked": ask.payload["results"]}
@@ -261,9 +252,6 @@ def approved(ask: Ask) -> Data:
 def merged(ask: Ask) -> Data:
     """Keep the commit that the target branch now has."""
     return {**ask.data, "merged": ask.payload.get("commit")}
-
-
-# --- blocks and subtasks -----------------------------------------------------------------------
 
 
 def blocked(ask: Ask) -> Data:

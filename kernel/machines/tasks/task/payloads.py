@@ -1,4 +1,4 @@
-"""What a task is created from and what each of its triggers carries. Nothing is decided here."""
+"""The payloads of a task: for its creation, and for each of its triggers."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class TaskAbortPolicy(Shape):
 
 
 class TaskWork(Shape):
-    """What is to be done, and the signals that show that it is done."""
+    """The work to do, and the signals that show that it is done."""
 
     title: Line
     text: Text = ""
@@ -59,7 +59,7 @@ class TaskWork(Shape):
 
 
 class NewTask(TaskWork):
-    """What a producer hands in. `agent` is a command template; without it a program must claim it.
+    """A task as a producer submits it. Without an `agent`, a command template, a program claims it.
 
     `depends_on` names tasks of the same backlog by the last segment of their ids. `not_before` is
     a time in ms since the epoch. `push` names a remote of the repository. A `session` agent waits
@@ -101,7 +101,7 @@ class NewTask(TaskWork):
 
 
 class TaskClaimed(Shape):
-    """Who claims the task: an owner for people, the records of its identity and of its agent.
+    """The claimant of a task: an owner for people, the records of its identity and of its agent.
 
     `at_ms` is the store's time; `host` is the computer that the work is done on. An owner without
     an identity is not trusted.
@@ -119,7 +119,7 @@ class TaskClaimed(Shape):
 
 
 class TaskCompleted(Shape):
-    """What was done, in words, and the branch and commit that hold it. The words are required."""
+    """The work that was done, in required words, and the branch and commit that hold it."""
 
     summary: Annotated[str, Field(min_length=1, max_length=8_000, pattern=r"\S")]
     branch: Line | None = None
@@ -129,7 +129,7 @@ class TaskCompleted(Shape):
 
 
 class TaskReason(Shape):
-    """Why something happened, in words and in codes.
+    """The reason why something happened, in words and in codes.
 
     `final`: another try cannot help. `retry_after_s`: a provider asked to wait at least so long
     before the next try. `paths` are the files that show it, `results` those of the verification.
@@ -147,7 +147,7 @@ class TaskReason(Shape):
 
 
 class TaskBlocked(Shape):
-    """What the task waits for: another task of the backlog, or something that a person settles."""
+    """The cause of a block: another task of the backlog, or something that a person settles."""
 
     on: Line
     kind: Literal["task", "text"] = "text"
@@ -167,13 +167,13 @@ class TaskSplit(Shape):
 
 
 class TaskSubtasksEnded(Shape):
-    """How many subtasks ended, by the state that they ended in."""
+    """The number of subtasks that ended, by the state in which they ended."""
 
     tally: dict[str, Annotated[int, Field(ge=0)]]
 
 
 class TaskVerified(Shape):
-    """What the judges of the completion signals found, and the commit that they looked at."""
+    """The findings of the judges of the completion signals, and the commit that they judged."""
 
     commit: Line | None = None
     results: Annotated[list[dict[str, Any]], Field(max_length=200)] = []

@@ -17,7 +17,7 @@ from interlock.kernel.machines.tasks.task import changes, questions
 from interlock.kernel.machines.tasks.task.names import State, Trigger
 from interlock.kernel.table import Active, Data, Terminal, Timer, Waiting, never
 
-LOOK_MS = 60_000
+RECHECK_MS = 60_000
 START_MS = 900_000
 VERIFICATION_MS = 3_600_000
 MERGE_MS = 86_400_000
@@ -72,7 +72,7 @@ REMIND = Timer("reminder", reminder, effect=RESOLUTION)
 STAGES = (
     Waiting(
         State.OPEN,
-        (Timer("look", after(LOOK_MS), effect=ASSIGNMENT),),
+        (Timer("recheck", after(RECHECK_MS), effect=ASSIGNMENT),),
         queue=queue,
         asks=never,
         offers=ASSIGNMENT,
@@ -99,7 +99,7 @@ STAGES = (
             Trigger.RELEASED,
         ),
         crash=Trigger.RELEASED,
-        # A holder may have begun to set up a worktree: nobody sets up a second one beside it.
+        # A holder may have begun to set up a worktree: no second one is set up beside it.
         once=lambda _: True,
     ),
     Active(
@@ -143,8 +143,8 @@ STAGES = (
         (
             only_when(changes.waits_for_person, reminder),
             Timer(
-                "look",
-                lambda data: None if changes.waits_for_person(data) else LOOK_MS,
+                "recheck",
+                lambda data: None if changes.waits_for_person(data) else RECHECK_MS,
                 effect=FOLLOW_UP,
             ),
         ),
@@ -158,7 +158,7 @@ STAGES = (
         State.WAITING_FOR_SUBTASKS,
         (
             Timer("wait", after(SUBTASKS_MS), Trigger.TIMEOUT),
-            Timer("recheck", after(LOOK_MS), effect=CASCADE),
+            Timer("recheck", after(RECHECK_MS), effect=CASCADE),
         ),
         asks=never,
         countdown="subtasks",

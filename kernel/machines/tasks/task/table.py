@@ -28,16 +28,17 @@ from interlock.kernel.table import (
     rows,
     stay,
 )
+from interlock.kernel.traits import Bookkeeping, Children, Facts, Placement
 
 # Why a row is ours.
 APPROVAL = "pending_approval is published outside the table; here a person's act is a row like any"
-SERIAL = "one merge at a time into a target branch: whoever is at it holds its name"
-TWO_STEPS = "what was verified is merged by an effect of its own"
+SERIAL = "one merge at a time into a target branch: the task that merges holds its name"
+TWO_STEPS = "verified work is merged by an effect of its own"
 MIXED = "published as an escalation of its time limit; a mix of ends is known before the limit"
-NO_MORE_TRIES = "what would be tried again by itself can be ended, also with its parent"
+NO_MORE_TRIES = "a task that would be tried again by itself can be ended, also with its parent"
 STAGE = "a whole stage is failed at once only where that was asked for; the page has no such edge"
 OWN_CHILDREN = "an agent that has earned it may end parts of its own; the page names no such act"
-STARVED = "what waits for something that can never come is shown to a person"
+STARVED = "a task that waits for something that can never come is shown to a person"
 NO_MORE_CRASHES = "a task whose agents are lost again and again is given to a person"
 NO_MORE_CLAIMS = "a task that is claimed again and again and never started is given to a person"
 
@@ -188,11 +189,6 @@ TASK = Machine(
     transitions=(*PUBLISHED, *OURS),
     initial_data=changes.initial_data,
     initial_state=changes.initial_state,
-    bounds=changes.bounds,
-    child_payload=changes.child_payload,
-    fact_sources=changes.fact_sources,
-    gate=changes.gate,
-    host=changes.host,
     payloads={
         Trigger.REJECTED: payloads.TaskReason,
         Trigger.CLAIMED: payloads.TaskClaimed,
@@ -219,7 +215,12 @@ TASK = Machine(
         Trigger.STARVED: payloads.TaskReason,
     },
     cancel_triggers=(Trigger.CANCELLED, Trigger.REJECTED),
-    close_trigger=Trigger.CANCELLED,
-    advance_trigger=Trigger.SUBTASKS_ENDED,
-    id_prefix=("backlog",),
+    placement=Placement(id_prefix=("backlog",), host=changes.host),
+    bookkeeping=Bookkeeping(bounds=changes.bounds),
+    waits_for=Children(
+        payload=changes.child_payload,
+        advance_trigger=Trigger.SUBTASKS_ENDED,
+        close_trigger=Trigger.CANCELLED,
+    ),
+    facts=Facts(changes.fact_sources, gate=changes.gate),
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from enum import StrEnum, auto
 from typing import Annotated
 
@@ -24,6 +23,7 @@ from interlock.kernel.table import (
     never,
     rows,
 )
+from interlock.kernel.traits import Placement
 
 BEGIN_MS = 60_000
 SET_UP_MS = 900_000
@@ -73,7 +73,7 @@ class NewTurn(Shape):
 
 
 class TurnTaskFailed(Shape):
-    """What went wrong, in words and in codes."""
+    """The failure of a turn, in words and in codes."""
 
     reason: Annotated[str, Field(max_length=2_000)] = ""
     code: Annotated[str, Field(max_length=100)] = ""
@@ -98,24 +98,24 @@ def failed(ask: Ask) -> Data:
     return {**ask.data, "failure": {name: value for name, value in ask.payload.items() if value}}
 
 
-def after(ms: int) -> Callable[[Data], int | None]:
-    """Return a delay that is the same for every turn."""
-    return lambda _: ms
+def recheck(delay_ms: int) -> Timer:
+    """Return the timer after which an effect checks whether the turn was abandoned."""
+    return Timer("recheck", lambda _: delay_ms, effect=TURN_CLEANUP)
 
 
-def driven(state: State, look_ms: int) -> Waiting:
-    """Return a state that the agent's supervisor or a judge leads on from.
+def at_work(state: State, recheck_ms: int) -> Waiting:
+    """Return a state that ends when the agent's supervisor, or a judge, fires a trigger.
 
-    The task limits how long that may take; from time to time an effect looks whether it is over.
+    It has no time limit of its own: that of the task limits it.
     """
-    return Waiting(state, (Timer("look", after(look_ms), effect=TURN_CLEANUP),), asks=never)
+    return Waiting(state, (recheck(recheck_ms),), asks=never)
 
 
-def reaped(state: State) -> Active:
-    """Return a state in which worktree and process are cleared away."""
+def ended(state: State) -> Active:
+    """Return a state in which the agent's process is ended and its worktree is removed."""
     return Active(
         state,
-        (Timer("look", after(SET_UP_MS), effect=TURN_CLEANUP),),
+        (recheck(SET_UP_MS),),
         effect=TURN_CLEANUP,
         outcomes=(Trigger.AGENT_REAPED,),
     )
@@ -124,15 +124,15 @@ def reaped(state: State) -> Active:
 STAGES = (
     # The published table has no failure here: the effect that finds an abandoned turn claims it
     # first, and then fails it.
-    driven(State.IDLE, BEGIN_MS),
-    driven(State.CLAIMING, SET_UP_MS),
-    driven(State.SPAWNING, SET_UP_MS),
-    driven(State.RUNNING, WORK_MS),
-    driven(State.TOOL_USE, WORK_MS),
-    driven(State.COMPACTING, WORK_MS),
-    driven(State.VERIFYING, WORK_MS),
-    reaped(State.COMPLETING),
-    reaped(State.FAILED),
+    at_work(State.IDLE, BEGIN_MS),
+    at_work(State.CLAIMING, SET_UP_MS),
+    at_work(State.SPAWNING, SET_UP_MS),
+    at_work(State.RUNNING, WORK_MS),
+    at_work(State.TOOL_USE, WORK_MS),
+    at_work(State.COMPACTING, WORK_MS),
+    at_work(State.VERIFYING, WORK_MS),
+    ended(State.COMPLETING),
+    ended(State.FAILED),
     Terminal(State.REAPED),
 )
 FAILERS = by(ASSIGNMENT, SUPERVISION, FOLLOW_UP, TURN_CLEANUP)
@@ -184,11 +184,10 @@ TURN = Machine(
     stages=STAGES,
     transitions=PUBLISHED,
     initial_data=initial_data,
-    host=lambda data: str(data.get("host") or ""),
     payloads={
         Trigger.TASK_FAILED: TurnTaskFailed,
         Trigger.TOOL_STARTED: TurnTool,
         Trigger.TOOL_COMPLETED: TurnTool,
     },
-    id_prefix=("backlog",),
+    placement=Placement(id_prefix=("backlog",), host=lambda data: str(data.get("host") or "")),
 )

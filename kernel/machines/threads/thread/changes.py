@@ -91,9 +91,6 @@ def _without_empty(child: Data) -> Data:
     return {name: value for name, value in child.items() if value or name in ("title", "text")}
 
 
-# --- proposals -------------------------------------------------------------------------------
-
-
 def propose(target: str, following: str) -> Update:
     """Return the update that keeps a proposal and turns to the target that follows."""
 
@@ -222,9 +219,6 @@ def _restarted(ask: Ask, target: str) -> dict[str, Any]:
     rest = {name: value for name, value in ask.data.items() if name not in ("prefetched", "given")}
     proposals = {name: kept for name, kept in ask.data["proposals"].items() if name not in later}
     return {**rest, "proposals": proposals, "target": target}
-
-
-# --- execution, children, ends ---------------------------------------------------------------
 
 
 def failed(ask: Ask) -> Data:

@@ -51,9 +51,6 @@ def checked_proposal(ask: Ask, target: str) -> dict[str, Any]:
     return proposal
 
 
-# --- inference -------------------------------------------------------------------------------
-
-
 def at_intent(ask: Ask) -> bool:
     """Whether the next inference is about the intent."""
     return bool(ask.data["target"] == "intent")
@@ -129,9 +126,6 @@ def _verdict(ask: Ask, gate: Gate, kind: ProposalKind) -> AdvanceVerdict:
     )
 
 
-# --- answers of people -----------------------------------------------------------------------
-
-
 def gives_action(ask: Ask) -> bool:
     """Whether a person's answer is a whole action."""
     return bool(ask.payload.get("capability"))
@@ -162,9 +156,6 @@ def edits_action(ask: Ask) -> bool:
     known = bool(ask.data["proposals"].get("action"))
     fits = fields <= {"capability", "parameters", "declared", "clear"}
     return fits and bool(ask.payload.get("clear") or ask.payload.get("capability") or known)
-
-
-# --- execution and children ------------------------------------------------------------------
 
 
 def review_demanded(ask: Ask) -> bool:

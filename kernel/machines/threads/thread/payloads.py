@@ -1,4 +1,4 @@
-"""What a thread is created from and what each of its triggers carries. Nothing is decided here."""
+"""The payloads of a thread: for its creation, and for each of its triggers."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class ContextItem(Shape):
 
 
 class DeclaredRisk(Shape):
-    """What a capability declares of itself: every call has at least this risk."""
+    """The properties that a capability declares: every call has at least this risk."""
 
     idempotent: bool = False
     irreversibility: Line = "high"
@@ -102,7 +102,7 @@ Relationship = Literal["decompose", "group", "singular"]
 
 
 class NewThread(Shape):
-    """What a producer hands in. With `hold` it stays proposed until a person begins it."""
+    """A thread as a producer submits it. With `hold` it stays proposed until a person begins it."""
 
     inciting: IncitingEvent
     items: Annotated[list[ContextItem], Field(max_length=500)] = []
@@ -116,7 +116,7 @@ class NewThread(Shape):
 
 
 class InferredProposal(Shape):
-    """What an inference proposes for one target."""
+    """The proposal of an inference for one target."""
 
     payload: dict[str, Any]
     confidence: Confidence
@@ -172,7 +172,7 @@ class ThreadInferenceDone(Shape):
 
 
 class ThreadFailure(Shape):
-    """Why something did not succeed: a code for programs, a sentence for people."""
+    """The reason why something did not succeed: a code for programs, a sentence for people."""
 
     code: Line = "unknown"
     detail: Text = ""
@@ -189,7 +189,7 @@ class ThreadBudgetExceeded(Shape):
 
 
 class ThreadEdited(Shape):
-    """What a person changed. `clear`: neither this proposal nor an older one may run."""
+    """The changes of a person. `clear`: neither this proposal nor an older one may run."""
 
     intent: Line | None = None
     item_ids: list[Line] | None = None
@@ -229,13 +229,13 @@ class ThreadProvided(Shape):
 
 
 class ThreadReason(Shape):
-    """Why a person ends, rejects or cancels."""
+    """The reason why a person ends, rejects or cancels."""
 
     reason: Text = ""
 
 
 class ThreadHandedOff(Shape):
-    """Who goes on with the matter, and where it is found there. Nothing runs here afterwards."""
+    """The person or system that goes on with the matter, and a reference to it there."""
 
     to: Annotated[str, Field(min_length=1, max_length=500)]
     kind: Literal["person", "system"]
@@ -243,7 +243,7 @@ class ThreadHandedOff(Shape):
 
 
 class ThreadExecutionDone(Shape):
-    """What a capability returned; `run` names the effect whose notes have the steps."""
+    """The result of a capability; `run` names the effect whose notes have the steps."""
 
     result: Any = None
     run: Line = ""
@@ -259,13 +259,13 @@ class ThreadDecomposed(Shape):
 
 
 class ThreadCleanupSucceeded(Shape):
-    """How the source of the matter was tidied up."""
+    """The result of tidying up the source of the matter."""
 
     detail: Text = ""
     already_gone: bool = False
 
 
 class ThreadChildrenDone(Shape):
-    """How many children ended, by the state that they ended in."""
+    """The number of children that ended, by the state in which they ended."""
 
     tally: dict[str, int]

@@ -20,6 +20,7 @@ from interlock.kernel.table import (
     rows,
     stay,
 )
+from interlock.kernel.traits import Bookkeeping, Children
 
 WAITS = (
     State.AWAITING_INTENT_CONFIRMATION,
@@ -254,8 +255,6 @@ THREAD = Machine(
     stages=STAGES,
     transitions=(*PUBLISHED, *OURS),
     initial_data=changes.initial_data,
-    bounds=changes.bounds,
-    child_payload=changes.child_payload,
     payloads={
         Trigger.INFERENCE_STARTED: payloads.ThreadInferenceStarted,
         Trigger.INFERENCE_DONE: payloads.ThreadInferenceDone,
@@ -280,8 +279,11 @@ THREAD = Machine(
         Trigger.PARENT_FORCE_CLOSE: payloads.ThreadReason,
     },
     cancel_triggers=(Trigger.DISMISSED_BY_USER, Trigger.CANCEL_REQUESTED),
-    close_trigger=Trigger.PARENT_FORCE_CLOSE,
-    advance_trigger=Trigger.CHILDREN_DONE,
-    handoff_trigger=Trigger.HANDED_OFF,
     first_trigger=Trigger.BEGIN_INFERENCE,
+    bookkeeping=Bookkeeping(bounds=changes.bounds),
+    waits_for=Children(
+        payload=changes.child_payload,
+        advance_trigger=Trigger.CHILDREN_DONE,
+        close_trigger=Trigger.PARENT_FORCE_CLOSE,
+    ),
 )

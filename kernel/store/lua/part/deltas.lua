@@ -1,5 +1,6 @@
 --@use budget
--- Sums of a tree: money, what of it counts as cost, what was reported too late, ms at work, runs.
+-- The sums of a tree: money, the part of it that counts as cost, the part that was reported too
+-- late, ms at work, and runs.
 local SUMMED_IN_TREES = {spent = true, cost = true, late = true, time_ms = true, runs = true}
 
 -- Adds to the sums of a record, and to those of the trees that it is in.

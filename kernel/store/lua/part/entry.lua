@@ -1,5 +1,5 @@
--- An effect's entry is a line of words in field 'e:<suffix>' of its record: first texts, where '-'
--- stands for none, then numbers. Their order is that of the names in read_entry; Python reads
+-- An effect's entry is a line of values in field 'e:<suffix>' of its record: first texts, where '-'
+-- is none, then numbers. Their order is that of the names in read_entry; Python reads
 -- them in the same order (entry_of in codec.py). One pattern and one format for the whole line:
 -- a table of names with a loop over it made the scripts 9 % slower, a renewal 22 %.
 local ENTRY_PATTERN = '^(%S+) (%S+) (%S+) (%S+) (%S+) (%S+)'

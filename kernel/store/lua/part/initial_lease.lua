@@ -1,5 +1,5 @@
 --@use entry grant lease
--- Leases an effect that this script created, before anybody else can claim it.
+-- Leases an effect that this script created, before another process can claim it.
 -- initial = {nonce, holder, lease_ms}
 local function lease_at_once(record, log, effects, id, suffix, initial)
   local entry = read_entry(record, suffix)

@@ -1,6 +1,6 @@
 --@use new_effect
 -- Creates the effects of a plan at a version of the record. Returns the suffix of the effect that
--- the caller is to lease at once, or nil. That one needs no message: nobody else may claim it.
+-- the caller is to lease at once, or nil. That one needs no message: no other process may claim it.
 local function create_effects(owner, plan, version, queues, messages)
   local leased_suffix = nil
   for n, new in ipairs(plan.effects) do

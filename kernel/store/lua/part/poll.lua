@@ -18,7 +18,7 @@ local function poll_draining(_, poll, entry)
   if now_ms < entry.kill_by then
     return poll_again(poll, entry.kill_by)
   end
-  -- Its holder has not confirmed in time that the work has ended; the log says just that.
+  -- The holder has not confirmed in time that its work has ended. The note says no more.
   local version = redis.call('HGET', poll.record, 'version')
   local fields = '"effect":"%s","success":false,"error":"unconfirmed"'
   write_effect_note(poll.log, version, entry.name .. '_finished', fields, poll.suffix)

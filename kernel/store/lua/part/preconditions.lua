@@ -11,7 +11,7 @@ local function lacks_runs(chain, runs)
   return false
 end
 
--- Tests what can stand against a commit whose warrant and version are good: a fact that the
+-- Tests for what can prevent a commit whose warrant and version are good: a fact that the
 -- decision read has changed, another record holds a name, no runs are left, or, where the effect of
 -- the entered state is leased in the commit itself, the record is paused or its place is occupied.
 -- Returns a status with its detail, or nil.

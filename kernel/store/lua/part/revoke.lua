@@ -2,7 +2,7 @@
 -- What becomes of one effect when its record makes a transition.
 -- owner = {id, record, effects, chain, ...}: the record whose effect it is
 
--- Ends an effect of a state that is left. One that somebody works on drains first: its holder is
+-- Ends an effect of a state that is left. One that has a holder drains first: that holder is
 -- ordered to stop, and has until kill_by.
 local function revoke(owner, suffix, entry)
   if entry.state == 'leased' or entry.state == 'lapsed' then

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from interlock.kernel.machines import MACHINES
 from interlock.kernel.record import partition_of
-from interlock.kernel.restoration import HOLDER, Kept, Restoration, RestoreRefusedError
+from interlock.kernel.restoration import HOLDER, LoggedRecord, Restoration, RestoreRefusedError
 from interlock.kernel.store import repairs, restores, scripts
 from interlock.kernel.store.scripts import read
 from interlock.workers.cli import app
@@ -52,7 +52,7 @@ def everything(workspace: StoredWorkspace) -> dict[str, Any]:
         "counters": {of: {k: v for k, v in r.counters.items() if v} for of, r in records.items()},
         "logs": logs,
         "timers": timers,
-        "births": views.births(records),
+        "births": views.creation_digests(records),
         "family_log": views.family_log(root, "0-0", 1_000),
         "events": workspace.runs.events_after(workspace.runs.workspace(workspace.folder)),
         "holds": views.holds(root),
@@ -130,7 +130,7 @@ def test_mail_after_an_import_comes_after_what_was_read_before_it(
     workspace.dispatch.post(workspace.id, {"sender": "s", "event": event}, "op")
 
     unread = workspace.dispatch.inboxes.after(workspace.id, ahead, 10)
-    assert [one.said["event"]["type"] for one in unread] == ["RunCompleted"]
+    assert [one.fields["event"]["type"] for one in unread] == ["RunCompleted"]
     assert len(workspace.dispatch.inboxes.after(workspace.id, "0-0", 10)) == 1
 
 
@@ -228,7 +228,7 @@ def test_what_was_forgotten_on_purpose_does_not_come_back(workspace: StoredWorks
     workspace.delete_store()
     read(workspace.world.client, "SET", workspace.world.keys.tombstone(workspace.id), "gone")
 
-    with pytest.raises(RestoreRefusedError, match="on purpose"):
+    with pytest.raises(RestoreRefusedError, match="was pruned from this store"):
         workspace.runs.import_(file, workspace.folder)
 
 
@@ -239,17 +239,17 @@ def test_the_kernel_takes_no_log_that_does_not_fold_and_nothing_that_is_at_work(
     root = workspace.id
     running = workspace.start_run()
     lines = tuple(workspace.world.views.history(running))
-    births = workspace.world.views.births([running, root])
+    births = workspace.world.views.creation_digests([running, root])
     root_lines = tuple(workspace.world.views.history(root))
     workspace.delete_store()
     store = Restoration(workspace.world.client, workspace.world.keys, MACHINES, name="run")
     with pytest.raises(RestoreRefusedError, match="at work"):
-        store.restore(Kept(running, "run", births[running], lines))
-    for bad, why in (((), "does not fold"), ((*root_lines, *root_lines), "stands after")):
+        store.restore(LoggedRecord(running, "run", births[running], lines))
+    for bad, why in (((), "does not fold"), ((*root_lines, *root_lines), "comes after")):
         with pytest.raises(RestoreRefusedError, match=why):
-            store.restore(Kept(root, "workspace", births[root], bad))
+            store.restore(LoggedRecord(root, "workspace", births[root], bad))
     with pytest.raises(RestoreRefusedError, match="no digest"):
-        store.restore(Kept(root, "workspace", "?", root_lines))
+        store.restore(LoggedRecord(root, "workspace", "?", root_lines))
     assert workspace.world.dump() == {}
 
 

@@ -92,7 +92,7 @@ def test_a_log_that_lost_its_beginning_is_corrupt(workspace: StoredWorkspace) ->
     finding = only(workspace)
 
     assert (finding.type, finding.where) == (Fault.CORRUPTED_DATA, run)
-    assert "does not begin with its birth" in finding.message
+    assert "does not begin with its creation" in finding.message
 
 
 def test_a_corrupt_workspace_is_said_to_be_so_and_not_taken_for_a_new_one(
@@ -329,7 +329,7 @@ def test_what_is_committed_during_a_recount_is_not_lost(
 
     def commit_after(*arguments: Any) -> inventory_module.Inventory:
         found = read_inventory(*arguments)
-        if not workspace.world.views.births([f"{run}/1"]):
+        if not workspace.world.views.creation_digests([f"{run}/1"]):
             workspace.codon(run)
         return found
 

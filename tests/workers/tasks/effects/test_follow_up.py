@@ -142,7 +142,7 @@ def test_a_task_blocked_on_one_that_is_at_work_waits(scene: Scene) -> None:
     record = blocked(scene, "other")
 
     assert record.data["blocked_on"] == {"on": "other", "kind": "task"}
-    assert [timer.name for timer in record.timers] == ["look"]
+    assert [timer.name for timer in record.timers] == ["recheck"]
 
 
 def test_an_elevated_owner_cancels_subtasks_of_its_own_task_only(

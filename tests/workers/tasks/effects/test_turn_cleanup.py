@@ -26,7 +26,7 @@ def interlock_client(server: EmbeddedServer, prefix: str) -> Client:
 def state_after_an_hour(interlock_client: Client, client: redis.Redis, claim: Claimed) -> str:
     """Let an hour pass, perform the cleanup, and return the state of the turn."""
     turn = claim.names.turn
-    due(interlock_client.dispatch, client, turn, "look")
+    due(interlock_client.dispatch, client, turn, "recheck")
     run(interlock_client.dispatch, partition_of(turn))
     (entry,) = [
         entry for entry in interlock_client.show(turn).entries if entry.name == "turn_cleanup"

@@ -1,0 +1,85 @@
+"""The values that make a machine special: each machine has one of a kind, or has it not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from interlock.kernel.effect import Effect
+from interlock.kernel.record import Record, RecordId
+from interlock.kernel.table import Bounds, Data
+
+
+def nowhere(data: Data) -> str:
+    """Name no computer: any may run the effects of the record."""
+    del data
+    return ""
+
+
+@dataclass(frozen=True, slots=True)
+class IdFormat:
+    """A regular expression for the ids of a machine's records, and the same in words."""
+
+    pattern: str
+    in_words: str
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """The place of a machine's records: the records above them, and the computer they run on."""
+
+    id_prefix: tuple[str, ...] = ()  # what the segments of an id before a record's own name
+    id_format: IdFormat | None = None
+    needs_parent: bool = False  # whether the parent must exist, and not have ended
+    host: Callable[[Data], str] = nowhere  # the computer that local effects run on, or ''
+
+
+@dataclass(frozen=True, slots=True)
+class Bookkeeping:
+    """The counters of a record, and the bounds of its family."""
+
+    bounds: Callable[[Data], Bounds] | None = None  # what the family of a root may use
+    counters: Callable[[Data], Mapping[str, int]] | None = None  # of a record's data; 0 at first
+    in_family_log: bool = False  # whether the commits of the family are listed in their order
+
+
+@dataclass(frozen=True, slots=True)
+class Children:
+    """A record of the machine may create children, and waits until they have ended."""
+
+    payload: Callable[[Data, Data], tuple[Data, int | None]]  # a child's, and the cap of its costs
+    advance_trigger: str  # fired when the last child of a countdown has ended
+    close_trigger: str  # fired at the children of a record that ends
+
+
+@dataclass(frozen=True, slots=True)
+class Prerequisites:
+    """A record of the machine depends on other records, and waits until they have ended."""
+
+    countdown: str  # counts them; no change of the state stops it
+    advance_trigger: str  # fired when the last dependency has ended
+    lost_trigger: str  # fired when a dependency has ended without success
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """Decisions about a record read other records: its ancestors, and those that are named here."""
+
+    sources: Callable[[Record], tuple[RecordId, ...]]
+    gate: Callable[[str, Data, Data], str]  # why an effect may not fire a trigger, by the facts
+
+
+@dataclass(frozen=True, slots=True)
+class FamilyInbox:
+    """The families of the machine have an inbox, to which messages are posted."""
+
+    data: Callable[[Data], Data]  # checks a message
+    effect: Effect  # owed by a message that was posted
+
+
+@dataclass(frozen=True, slots=True)
+class Mirror:
+    """Each commit of a record owes an effect that shows the record somewhere else."""
+
+    effect: Effect
+    is_owed: Callable[[Data], bool]
