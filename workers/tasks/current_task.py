@@ -67,8 +67,6 @@ class CurrentTask:
         """Return the task's data, as of the claim."""
         return self.work.record.data
 
-    # --- what the agent is given -----------------------------------------------------------------
-
     @property
     def prompt(self) -> str:
         """Return the text that a plain command reads from stdin."""
@@ -95,8 +93,6 @@ class CurrentTask:
             name.lower().removeprefix("task_"): value for name, value in self.variables.items()
         }
         return as_line({"type": "task", **fields})
-
-    # --- while the agent works -------------------------------------------------------------------
 
     def start(self) -> None:
         """Report that the agent has started to work on the task."""
@@ -158,8 +154,6 @@ class CurrentTask:
         except KernelError as refusal:
             return str(refusal)
         return ""
-
-    # --- how the work ends -----------------------------------------------------------------------
 
     def finish(self, output: str, took_s: float | None) -> Outcome:
         """Commit the work, run the stop hooks, and return the outcome to report."""
@@ -224,11 +218,7 @@ def report_outcome(work: Work, outcome: Outcome, *, fallback: str) -> None:
     payload = {name: value for name, value in outcome.payload.items() if value is not None}
     reason = str(payload.get("reason", ""))
     try:
-        work.fire(Outcome(outcome.trigger, payload, reason=reason))
-    except FencedError:
-        # The work was taken away meanwhile: only its lease is left to settle.
-        with suppress(KernelError):
-            work.dispatch.leases.settle(work.lease, work.dispatch.render)
+        work.fire_or_settle(Outcome(outcome.trigger, payload, reason=reason))
     except CallError as refusal:
         refused = {"reason": f"its report is refused: {refusal}"[:REASON_LENGTH_MAX]}
         with suppress(KernelError):

@@ -27,12 +27,13 @@ from interlock.workers.gateways.git.errors import GitError
 from interlock.workers.processes.agent.containment import LABEL_VARIABLE
 from interlock.workers.processes.agent.process import AgentProcess, Exit, SpawnError
 from interlock.workers.runs.codon.commands import CodonCommands
-from interlock.workers.runs.codon.leased_process import (
+from interlock.workers.runs.codon.limits import (
+    GRACE_S,
     LEASE_LOST_ERRORS,
-    Command,
-    LeasedProcess,
+    TIME_LIMITS,
+    BudgetUsage,
+    CodonLimits,
 )
-from interlock.workers.runs.codon.limits import TIME_LIMITS, BudgetUsage, CodonLimits
 from interlock.workers.runs.codon.rig import Rig, RigError
 from interlock.workers.runs.codon.transcript import Transcript
 from interlock.workers.runs.context import RunContext
@@ -49,6 +50,7 @@ from interlock.workers.runs.paths import CodonPaths, process_labels
 from interlock.workers.runs.plan.model import FailurePolicy, OutputFormat, SentinelEventName
 from interlock.workers.runs.sentinels.trigger import SentinelEvent
 from interlock.workers.runs.sequence import Execution, NextCodon
+from interlock.workers.supervision.leased_process import Command, LeasedProcess
 from interlock.workers.supervision.session_streams import SESSION_STREAMS
 from interlock.workers.text import sentence
 
@@ -102,26 +104,23 @@ class CodonExecution:
 
     def run(self) -> None:
         """Execute it to its end. Where others ended its record, only end its processes."""
-        self.context.heartbeat.hold(self.work.held)
-        try:
-            with self.host:
-                try:
+        with self.context.heartbeat.holding(self.work.held):
+            try:
+                with self.host:
                     self._run_steps()
-                except (GitError, OSError) as error:
-                    self._end(
-                        self._failure(sentence(str(error)), retriable=True),
-                        EXIT_CODE_FAILED if self.limits.started_at else NO_PROCESS,
-                    )
-        except FencedError:
-            self._note_late_costs()
-            dispatch = self.context.dispatch
-            with suppress(KernelError):
-                answer = dispatch.leases.settle(self.work.lease, dispatch.render)
-                dispatch.publish(answer.owed)
-        finally:
-            self.context.heartbeat.drop(self.work.held)
+            except FencedError:
+                self._note_late_costs()
+                with suppress(KernelError):
+                    self.work.settle()
 
     def _run_steps(self) -> None:
+        try:
+            self._run_to_end()
+        except (GitError, OSError) as error:
+            exit_code = EXIT_CODE_FAILED if self.limits.started_at else NO_PROCESS
+            self._end(self._failure(sentence(str(error)), retriable=True), exit_code)
+
+    def _run_to_end(self) -> None:
         self._observe(SentinelEventName.CODON_STARTED, {"codon_id": self.start.runtime_id})
         try:
             sha = self._set_up_rig()
@@ -147,8 +146,6 @@ class CodonExecution:
         self._drain_sentinels()
         exit_code = exit_code_of(ended.code)
         self._end(self._outcome(ended, exit_code), exit_code)
-
-    # --- preparing and starting ------------------------------------------------------------------
 
     def _set_up_rig(self) -> str | None:
         """Set up the rig, and return the checkpoint after it; None where there is none."""
@@ -182,8 +179,6 @@ class CodonExecution:
         why = "; ".join(failure.problem for failure in missing)
         return sentinel_load_failure(tuple(failure.sentinel for failure in missing), why=why)
 
-    # --- the agent's process ---------------------------------------------------------------------
-
     def _run_agent(self) -> Exit:
         """Run the agent's process to its end. Raises SpawnError or OSError where none started."""
         process = self._process(self.commands.agent())
@@ -196,10 +191,10 @@ class CodonExecution:
             if not self.output_stream.reports_result:
                 # A command that reports nothing names no session, so its execution is the session.
                 self.transcript.session_id = self.start.previous_session_id or self.paths.id
-            return process.run_until(agent, self._poll)
+            return process.follow(agent, read=self._record_reports, act=self._end_if_due)
 
-    def _poll(self, agent: AgentProcess) -> str | None:
-        """Read the agent's reports, record what they change; return why it must end, if it must."""
+    def _record_reports(self, agent: AgentProcess) -> None:
+        """Read the agent's reports, and write their changes to the record."""
         for _ in range(100):
             if not self._read_reports(agent):
                 break
@@ -210,7 +205,6 @@ class CodonExecution:
             self._note("report_refused", {"reason": reason})
         self.rejected_lines += len(rejected)
         rejected.clear()
-        return self._reason_to_end(agent)
 
     def _read_reports(self, agent: AgentProcess) -> bool:
         """Read the next lines of the process; return whether there may be more."""
@@ -237,9 +231,11 @@ class CodonExecution:
                     self._fire(trigger, payload)
             self.transcript.mark_recorded()
 
-    def _reason_to_end(self, agent: AgentProcess) -> str | None:
-        """Return why the agent's process must end now, if it must: an order or a limit."""
-        return self._order_to_end() or self.limits.reason_to_end(self.transcript, agent.progress)
+    def _end_if_due(self, agent: AgentProcess) -> None:
+        """End the agent's process if an order or a limit asks for it."""
+        order = self._order_to_end()
+        if reason := order or self.limits.reason_to_end(self.transcript, agent.progress):
+            agent.end(reason, grace_s=GRACE_S)
 
     def _order_to_end(self) -> str | None:
         """Return STOPPED or SKIPPED where a person ordered it, or a lease is lost."""
@@ -247,8 +243,6 @@ class CodonExecution:
         if run.stopped.is_set() or codon.stopped.is_set() or run.interrupted.is_set():
             return STOPPED
         return SKIPPED if codon.interrupted.is_set() else None
-
-    # --- the end ---------------------------------------------------------------------------------
 
     def _drain_sentinels(self) -> None:
         """Let the sentinels finish their calls, unless an order ends the codon first."""
@@ -354,8 +348,6 @@ class CodonExecution:
             with suppress(KernelError):
                 self.context.dispatch.note(self.work.record, draft, op_id=f"{token}/late_costs")
 
-    # --- firing and observing --------------------------------------------------------------------
-
     def _fire(self, trigger: Trigger, payload: Mapping[str, Any]) -> None:
         before = self.work.record.state
         try:
@@ -395,6 +387,4 @@ class CodonExecution:
             self.work.audit(kind, detail)
 
     def _process(self, command: Command) -> LeasedProcess:
-        leases = (self.context.work, self.work)
-        settings = self.context.dispatch.settings
-        return LeasedProcess(command, leases, log_bytes_max=settings.agent_log_bytes_max)
+        return LeasedProcess(command, lambda: (self.context.work, self.work))
