@@ -123,7 +123,7 @@ class Runner:
             self.dispatch.rejected.put("wrong arguments", reason, f"{args!r} {kwargs!r}")
         except StoreError as refusal:
             log.warning("a message for %s is lost: %s", task, refusal)
-        return f"set aside: {reason}"
+        return f"rejected: {reason}"
 
     def shut_down(self) -> None:
         """Give back the effects that another worker may start again; the others end here."""

@@ -143,7 +143,8 @@ class SessionSupervisor(Supervisor):
                     case AgentFailed():
                         self.failed = self.failed or report
                     case Progress():
-                        self._note("said", {"message": report.message, "percent": report.percent})
+                        fields = {"message": report.message, "percent": report.percent}
+                        self._note("progress", fields)
                     case TokensUsed():
                         self._count_usage(report)
                     case RejectedLine():

@@ -219,7 +219,7 @@ class TaskSupervisor(Supervisor):
             return
         self.progressed_at, self.progress_noted_at = progressed_at, now
         limit_ms = int(self.agent.record.data["progress_limit_s"]) * 1_000
-        draft = NoteDraft("progress", {}, timers=(("progress", limit_ms, 0),))
+        draft = NoteDraft("output_seen", {}, timers=(("progress", limit_ms, 0),))
         with suppress(KernelError):
             self.dispatch.note(self.agent.record, draft, warrant=self.agent.warrant)
 

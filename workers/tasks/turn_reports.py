@@ -95,7 +95,7 @@ class TurnReports:
             case AbortRaised() | CancelRequested():
                 self.requests.append(report)
             case Progress():
-                self._note("said", {"message": report.message, "percent": report.percent})
+                self._note("progress", {"message": report.message, "percent": report.percent})
             case RejectedLine():
                 self._note("report_refused", {"reason": report.reason})
             case AgentReady():

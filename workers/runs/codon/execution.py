@@ -379,8 +379,8 @@ class CodonExecution:
         if states and self.work.record.state in STATES_WITH_SENTINELS:
             self._fire(Trigger.SENTINEL_STATES_UPDATED, {"sentinel_states": states})
         for remark in self.host.take_remarks():
-            detail = {"sentinel": remark.sentinel, "said": remark.text, "problem": remark.problem}
-            self._note("sentinel_said", {name: value for name, value in detail.items() if value})
+            detail = {"sentinel": remark.sentinel, "text": remark.text, "problem": remark.problem}
+            self._note("sentinel_remark", {name: value for name, value in detail.items() if value})
 
     def _note(self, kind: str, detail: Mapping[str, Any]) -> None:
         with suppress(KernelError):
