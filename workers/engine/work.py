@@ -107,7 +107,7 @@ class Work:
 
     @property
     def restartable(self) -> bool:
-        """Whether another worker may start it again; if not, giving it back crashes its state."""
+        """Whether another worker may start it again. If not, giving it back fires its crash."""
         if self.lease.kind is not Kind.STATE:
             return True
         stage = self.machine.stage(self.record.state)
@@ -116,9 +116,9 @@ class Work:
 
     @property
     def kill_by(self) -> float:
-        """When a process of this work must be dead if the lease is not renewed, on this clock.
+        """The time of time.monotonic at which its processes are killed unless the lease is renewed.
 
-        Killing may take until the end of the grace, after which another attempt may start.
+        That is in the middle of the grace: after its end, another attempt may start.
         """
         return self.held.valid_until + self.effect.grace_ms / 2_000
 

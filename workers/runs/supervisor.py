@@ -40,14 +40,14 @@ from interlock.workers.supervision.leftovers import kill_leftovers
 from interlock.workers.supervision.supervisor import Supervisor, supervise
 
 POLL_S = 0.1
-# By then every lease that an earlier run held has lapsed, and so has the grace after it.
+# After this time every lease of an earlier run has lapsed, and the grace after it is over.
 CLEANUP_WAIT_S_MAX = 120.0
 LEFT_OUT_MAX = 100
 NAME_LENGTH_MAX = 500
 
 
 class RunSupervisor(Supervisor):
-    """The supervisor of one run, from the state that its records have."""
+    """Supervises one run, which may have executed codons under an earlier supervisor."""
 
     def __init__(self, spec: LaunchSpec, dispatch: Dispatch) -> None:
         super().__init__(dispatch, "run", LAUNCH)
@@ -105,7 +105,7 @@ class RunSupervisor(Supervisor):
             paths=self.paths,
             checkpoint_store=checkpoint_store,
         )
-        # A branch of this name is of another store, or of a folder of which this one is a copy.
+        # A branch that has this name already was made with another store, or this folder is a copy.
         checkpoint_store.rename_former_branch(context.branch)
         starting, rescued = self.work.record.data["starting"], {}
         if starting["kind"] == "continuation":
@@ -146,7 +146,7 @@ class RunSupervisor(Supervisor):
             if codons and not active:
                 self._kill_leftovers(codons[-1].id)
             if "initial_checkpoint" in run.data:
-                # It got past this wait itself, so the runs before it have no process any more.
+                # This run has waited for those before it, so they have no process any more.
                 break
         return active
 

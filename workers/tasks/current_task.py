@@ -1,4 +1,4 @@
-"""The task that a supervised agent works on: what the agent is given, and how its work ends."""
+"""The task that a supervised agent works on: its prompt, its variables and its outcome."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ class CurrentTask:
     def report_end(self, end_report: AgentBlocked | SplitRequested) -> str:
         """Report that the task is blocked or split; return why the machine refuses it, or ''.
 
-        This happens before the agent is ended, as an agent that may not do it works on.
+        The agent is still running then: after a refusal it continues to work on the task.
         """
         try:
             self.work.fire(_end_outcome(end_report))
@@ -174,7 +174,7 @@ class CurrentTask:
             why = TransitionReason.STOP_HOOK_BLOCKED
             return Outcome("failed", {"reason": refused[:REASON_LENGTH_MAX], "why": why})
         text = ((self.reports.summary or "").strip() or output.strip())[-SUMMARY_LENGTH_MAX:]
-        summary = text or "the agent ended well and said nothing"
+        summary = text or "the agent succeeded and reported no summary"
         where = {"branch": self.claim.branch, "worktree": self.claim.worktree, "took_s": took_s}
         return Outcome("completed", {"summary": summary, **where})
 

@@ -49,7 +49,7 @@ PROGRESS_NOTE_S = 5.0
 GRACE_S = 10.0
 REFUSALS_MAX = 3
 FAILURES_MAX = 3
-# Why the process was ended, if its work was over and nothing was wrong.
+# The reason for ending a process whose work is over, where nothing went wrong.
 WORK_OVER = "over"
 
 
@@ -149,7 +149,7 @@ class TaskSupervisor(Supervisor):
         self._fulfil_requests(process, self.task)
 
     def _fulfil_requests(self, process: AgentProcess, task: CurrentTask) -> None:
-        """Fire what the agent asks for. A session learns what was refused, and works on."""
+        """Fire the agent's requests. A session gets the reason of a refusal, and continues."""
         requests, task.reports.requests = task.reports.requests, []
         for request in requests:
             match request:

@@ -1,4 +1,4 @@
-"""Applies an agent's reports to the record of its turn, and keeps what its supervisor needs."""
+"""Applies an agent's reports to the record of its turn, and keeps some for its supervisor."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Executes one codon from its creation to its end, and fires each step on its record.
 
-It runs in the run's supervisor, which holds the leases of the run and of the codon. It decides when
-an agent's process must end (`_reason_to_end`), and `leased_process` ends it; how the codon ended is
-then decided in interlock.workers.runs.outcome. A checkpoint is taken before each end.
+It runs in the run's supervisor, which holds the leases of the run and of the codon. It ends the
+agent's process for an order or a limit (`_end_if_due`); interlock.workers.runs.outcome then decides
+how the codon ended. A checkpoint is taken before each end.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ from interlock.workers.supervision.session_streams import SESSION_STREAMS
 from interlock.workers.text import sentence
 
 SENTINELS_S = 120.0
-# So many rejected lines are noted one by one; the others are counted.
+# At most this many rejected lines get a note each; the others are only counted.
 REJECTED_NOTES_MAX = 20
 SKIPPED, STOPPED = "skipped", "stopped"
 EXIT_CODE_FAILED = 1
@@ -103,7 +103,7 @@ class CodonExecution:
         self.rejected_lines = 0
 
     def run(self) -> None:
-        """Execute it to its end. Where others ended its record, only end its processes."""
+        """Execute the codon to its end. If its record was ended meanwhile, settle its effect."""
         with self.context.heartbeat.holding(self.work.held):
             try:
                 with self.host:

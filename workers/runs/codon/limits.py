@@ -17,7 +17,7 @@ TIMED_OUT, IDLE, OVER_BUDGET = "timeout", "idle", "budget"
 TIME_LIMITS = {TIMED_OUT: TimeLimit.WHOLE, IDLE: TimeLimit.IDLE}
 # The reasons for which a process is killed although this program did not end it.
 LEASE_LOST_ERRORS = {
-    KILL_BY_PASSED: "its lease could not be renewed in time: the store was away, or this machine",
+    KILL_BY_PASSED: "its lease could not be renewed in time: the store or this machine was away",
     WATCHDOG_LOST: "its watchdog was lost",
 }
 
@@ -55,7 +55,7 @@ class CodonLimits:
         self.started_at = 0.0
 
     def start(self) -> None:
-        """Start to count."""
+        """Start counting the time."""
         self.started_at = time.monotonic()
 
     def reason_to_end(self, transcript: Transcript, last_activity: float) -> str | None:
