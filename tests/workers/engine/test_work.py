@@ -126,14 +126,15 @@ def test_an_outcome_in_time_is_fired_and_not_settled(running: Running) -> None:
 def test_settling_publishes_the_effect_that_it_makes_due(
     server: EmbeddedServer, prefix: str
 ) -> None:
-    plain = Running(settings_for(server.url, prefix, INTERLOCK_ENQUEUE="plain"))
-    family = {"inciting": {"title": "all"}, "children": [{"title": "part", "text": ""}]}
-    plain.client.submit(family, machine="thread", id="one")
+    running = Running(settings_for(server.url, prefix, INTERLOCK_ENQUEUE="plain"))
+    parent = claimed(running)
+    parent.held.valid_until = 1e12
+    parent.fire(Outcome("decomposed", {"children": [{"title": "part"}]}))
 
-    # No child was created, so the end of the spawn ends the countdown of the children.
-    assert claimed(plain, name="spawn").settle() == "settled"
+    # No child was created, so the end of the spawn is the end of the countdown of children.
+    assert claimed(running, name="spawn").settle() == "settled"
 
-    assert plain.dispatch.queue_length("cascade") == 1
+    assert running.dispatch.queue_length("cascade") == 1
 
 
 def test_a_process_must_be_dead_before_the_grace_of_its_lease_is_over(running: Running) -> None:

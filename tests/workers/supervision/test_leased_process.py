@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 from interlock.workers.processes.agent.process import KILL_BY_PASSED, AgentProcess, Exit, LogFiles
 from interlock.workers.supervision.leased_process import Command, LeasedProcess
@@ -37,13 +37,35 @@ def dead_in(seconds: float) -> Any:
     return SimpleNamespace(kill_by=time.monotonic() + seconds)
 
 
-def test_a_process_goes_on_while_its_lease_is_renewed(tmp_path: Path) -> None:
-    work = dead_in(0.5)
+class Scripted:
+    """A process that is still running at so many polls, and notes how its deadline is moved."""
+
+    def __init__(self, polls: int) -> None:
+        self.polls, self.armed = polls, list[float]()
+
+    def wait(self, _: float) -> str | None:
+        self.polls -= 1
+        return None if self.polls >= 0 else "ended"
+
+    def arm(self, kill_by: float) -> None:
+        self.armed.append(kill_by)
+
+
+def test_the_kill_deadline_follows_the_lease_that_ends_first() -> None:
+    process: Any = Scripted(polls=4)
+    first, second = SimpleNamespace(kill_by=10.0), SimpleNamespace(kill_by=20.0)
+    leases: Any = [first, second]
+    renewed = iter([20.5, 30.0, 40.0, 40.0])
+    leased = LeasedProcess(cast("Command", None), lambda: leases)
 
     def renew(_: AgentProcess) -> None:
-        work.kill_by = time.monotonic() + 60
+        first.kill_by = next(renewed)
 
-    assert ended(tmp_path, "sleep 1", work, act=renew).code == 0
+    end: Any = leased.follow(process, read=lambda _: None, act=renew)
+
+    assert end == "ended"
+    # The second lease is not renewed, so the deadline moves to its end and no further.
+    assert process.armed == [10.0, 20.0]
 
 
 def test_the_lease_that_is_not_renewed_ends_the_process(tmp_path: Path) -> None:
