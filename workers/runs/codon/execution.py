@@ -191,7 +191,10 @@ class CodonExecution:
             if not self.output_stream.reports_result:
                 # A command that reports nothing names no session, so its execution is the session.
                 self.transcript.session_id = self.start.previous_session_id or self.paths.id
-            return process.follow(agent, read=self._record_reports, act=self._end_if_due)
+            ended = process.follow(agent, read=self._record_reports, act=self._end_if_due)
+            # The last reports may have used a budget up: then the limits must know it.
+            self._reason_to_end(agent)
+            return ended
 
     def _record_reports(self, agent: AgentProcess) -> None:
         """Read the agent's reports, and write their changes to the record."""
@@ -233,9 +236,12 @@ class CodonExecution:
 
     def _end_if_due(self, agent: AgentProcess) -> None:
         """End the agent's process if an order or a limit asks for it."""
-        order = self._order_to_end()
-        if reason := order or self.limits.reason_to_end(self.transcript, agent.progress):
+        if reason := self._reason_to_end(agent):
             agent.end(reason, grace_s=GRACE_S)
+
+    def _reason_to_end(self, agent: AgentProcess) -> str | None:
+        """Return the order or the limit for which the agent's process must end now, or None."""
+        return self._order_to_end() or self.limits.reason_to_end(self.transcript, agent.progress)
 
     def _order_to_end(self) -> str | None:
         """Return STOPPED or SKIPPED where a person ordered it, or a lease is lost."""
