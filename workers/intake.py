@@ -87,8 +87,8 @@ def receive(client: Client, args: Sequence[Any], kwargs: Mapping[str, Any]) -> s
     except CallError as refusal:
         request = args[0] if len(args) == 1 and not kwargs else (args, kwargs)
         client.dispatch.rejected.put("refused at intake", str(refusal), request)
-        log.warning("a message is set aside: %s", refusal)
-        return f"set aside: {refusal}"
+        log.warning("a message is rejected: %s", refusal)
+        return f"rejected: {refusal}"
 
 
 def accept(client: Client, request: Any) -> str:

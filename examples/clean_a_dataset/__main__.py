@@ -81,7 +81,7 @@ class Demonstration:
         about = f"  {shown['codon']:<14}{shown['state']:<11}{dollars(shown['cost']):<11}"
         print_line(f"{about}{self._last_line(shown)}")
         for remark in self._remarks(applied.record):
-            text = remark.get("said", remark.get("problem"))
+            text = remark.get("text", remark.get("problem"))
             print_line(f"  {'':<14}{remark['sentinel']}: {text}", style="cyan")
 
     def _last_line(self, shown: Mapping[str, Any]) -> str:
@@ -96,7 +96,7 @@ class Demonstration:
         return [
             dict(line.detail)
             for line in log
-            if isinstance(line, Note) and line.kind == "sentinel_said"
+            if isinstance(line, Note) and line.kind == "sentinel_remark"
         ]
 
 

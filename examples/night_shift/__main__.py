@@ -115,7 +115,7 @@ class Night:
                     self.manual_asked = True
                     self.loops.send("smith", "Write the manual.", sender="operator")
                     self.say("you ask the smith for a manual, which takes all night")
-            case Note(kind="said"):
+            case Note(kind="progress"):
                 self.say(f"{name} says: {line.detail['message']}")
                 self.tests_pass = self.tests_pass or line.detail["percent"] == DONE_PERCENT
 

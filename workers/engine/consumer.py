@@ -73,4 +73,4 @@ class Consumer(CeleryConsumer):
         try:
             reject(kind, reason, body)
         except (KernelError, KombuError) as refusal:
-            log.warning("a message of kind %r could not be set aside: %s", kind, refusal)
+            log.warning("a message of kind %r could not be kept: %s", kind, refusal)

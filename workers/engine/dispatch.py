@@ -228,7 +228,7 @@ class Dispatch:
         return self.indexes.identify_server(
             partition,
             passing=passing,
-            # A sweep that is late by less than half a lease mistakes no live holder for a lost one.
+            # A sweep that is late by less than half a lease still takes no live holder for lost.
             period_ms=ms(max(self.settings.sweep_period_s, lease_s / 4)),
             lease_ms=ms(lease_s),
         )

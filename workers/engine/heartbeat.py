@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from interlock.kernel.errors import StoreError
 from interlock.kernel.store.leases import Lease, Leases, Order
@@ -44,6 +45,15 @@ class Heartbeat:
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._wake = threading.Event()
+
+    @contextmanager
+    def holding(self, held: HeldLease) -> Iterator[None]:
+        """Renew a lease while the block runs."""
+        self.hold(held)
+        try:
+            yield
+        finally:
+            self.drop(held)
 
     def hold(self, held: HeldLease) -> None:
         """Renew a lease from now on. An older lease of the same effect in this process is lost."""

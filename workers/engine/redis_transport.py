@@ -21,7 +21,7 @@ from kombu.utils.encoding import bytes_to_str
 
 log = logging.getLogger(__name__)
 
-# The most messages of one answer: a worker should not take a whole short list from the others.
+# How many messages one call takes at most, so that no worker takes all of a short list.
 BATCH_MAX = 8
 # The errors that kombu and Celery raise on a message of the wrong shape.
 SHAPE_ERRORS = (TypeError, ValueError, LookupError, AttributeError, RecursionError)
@@ -140,7 +140,7 @@ class Transport(kombu_redis.Transport):
 
     def _deliver(self, message: Any, queue: str) -> None:
         if not is_message(message):
-            self.reject_item("no message", f"{queue} held something else", repr(message))
+            self.reject_item("no message", f"an item of {queue} is no message", repr(message))
             return
         try:
             super()._deliver(message, queue)

@@ -81,22 +81,14 @@ class Runner:
             return self.reject(f"{machine.name}.{name}", (key,), {"it is": lease.detail})
         if isinstance(lease, Refused):
             return f"not claimed: {lease.status} {lease.detail}".rstrip()
-        work = Work(
-            self.dispatch,
-            self.resources,
-            machine,
-            lease,
-            lease_ms=effect.lease_ms,
-            asked_at=asked_at,
-        )
+        work = Work(self.dispatch, self.resources, lease, asked_at=asked_at)
         self._working.add(work)
-        self.heartbeat.hold(work.held)
         try:
-            if self._ending.is_set() and work.restartable:
-                work.give_back()
-            return self._act(work, handler)
+            with self.heartbeat.holding(work.held):
+                if self._ending.is_set() and work.restartable:
+                    work.give_back()
+                return self._act(work, handler)
         finally:
-            self.heartbeat.drop(work.held)
             self._working.discard(work)
 
     def _reason_not_to_claim(self, machine: Machine, effect: Effect, key: str) -> str:
@@ -132,7 +124,7 @@ class Runner:
             self.dispatch.rejected.put("wrong arguments", reason, f"{args!r} {kwargs!r}")
         except StoreError as refusal:
             log.warning("a message for %s is lost: %s", task, refusal)
-        return f"set aside: {reason}"
+        return f"rejected: {reason}"
 
     def shut_down(self) -> None:
         """Give back the effects that another worker may start again; the others end here."""
@@ -185,14 +177,14 @@ class Runner:
     def _fire(self, work: Work, outcome: Outcome) -> str:
         entered = work.record.entered
         try:
-            record = work.fire(outcome)
-        except FencedError as refusal:
-            return self._note_late(work, outcome, refusal)
+            record = work.fire_or_settle(outcome)
         except StoreError as refusal:
-            log.warning("%s could not tell its outcome, the store was away: %s", work.key, refusal)
+            log.warning("%s could not fire its outcome, the store was away: %s", work.key, refusal)
             return f"given up: {refusal}"
         except KernelError as refusal:
             return self._retry_later(work, refusal)
+        if record is None:
+            return f"stale: {outcome.trigger} came after the lease was lost"
         line = f"{outcome.trigger} -> {record.state}"
         rows = (row for row in work.machine.transitions if row.trigger == outcome.trigger)
         carries = any(row.mode is Mode.CARRY for row in rows)
@@ -201,22 +193,13 @@ class Runner:
             return self._settle(work, line)
         return line
 
-    def _note_late(self, work: Work, outcome: Outcome, refusal: FencedError) -> str:
-        try:
-            work.note_late(outcome)
-        except KernelError as error:
-            log.warning("%s: a late %s is not kept: %s", work.key, outcome.trigger, error)
-        return self._settle(work, f"stale: {refusal}")
-
     def _settle(self, work: Work, line: str) -> str:
-        lease, kind = work.lease, work.lease.kind
         try:
-            answer = self.dispatch.leases.settle(lease, self.dispatch.render)
+            status = work.settle()
         except StoreError as refusal:
             return f"not settled: {refusal}"
-        self.dispatch.publish(answer.owed)
-        if answer.status == "refused":
-            assert kind is Kind.STATE, "only the effect of the current state is refused"
+        if status == "refused":
+            assert work.lease.kind is Kind.STATE, "only the effect of the current state is refused"
             return self._retry_later(work, RuntimeError("the handler ended without an outcome"))
         return line
 

@@ -18,7 +18,7 @@ from interlock.workers.engine.dispatch import Dispatch
 
 log = logging.getLogger(__name__)
 
-# Sweeps one partition, at most one batch of items, and counts what it did by status.
+# Acts on at most one batch of a partition's items, and returns how many had each status.
 Pass = Callable[[Dispatch, int], Counter[str]]
 # The status of items that stay in the index; sweeping them again at once would not help.
 UNCHANGED = ("busy", "failed", "refused")
@@ -66,11 +66,11 @@ def act_on_each(items: Mapping[str, Callable[[], str]]) -> Counter[str]:
         except StoreError:
             raise
         except KernelError as refusal:
-            # Another process was faster, or no call can help: the item is due later again.
+            # Another process has acted on it, or the call is refused: it is due again later.
             log.info("%s: %s", name, refusal)
             seen["refused"] += 1
         except Exception:
-            log.exception("%s cannot be swept; its next look is further off", name)
+            log.exception("%s cannot be swept; it is tried again later", name)
             seen["failed"] += 1
     return seen
 
@@ -84,7 +84,7 @@ def register_sweeps(app: Celery, dispatch: Dispatch, sweeps: tuple[Sweep, ...]) 
         schedule[f"sweep.{sweep.name}"] = {
             "task": f"sweep.{sweep.name}",
             "schedule": period_s,
-            # Several waiting messages of one sweep are worth one, so each expires.
+            # One run does the work of all waiting messages of a sweep, so each message expires.
             "options": {
                 "expires": max(2 * period_s, 5.0),
                 "queue": queue_of(dispatch.settings, sweep.queue),
@@ -98,8 +98,8 @@ def _register(app: Celery, dispatch: Dispatch, sweep: Sweep) -> None:
         try:
             seen = sweep_all(dispatch, sweep)
         except StoreError as refusal:
-            log.warning("sweep %s is silent: %s", sweep.name, refusal)
-            return f"silent: {refusal}"
+            log.warning("sweep %s was given up: %s", sweep.name, refusal)
+            return f"given up: {refusal}"
         return (
             ", ".join(f"{count} {status}" for status, count in sorted(seen.items()))
             or "nothing due"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import CancelledError
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 from uuid import uuid4
@@ -11,9 +13,8 @@ from uuid import uuid4
 from tenacity import RetryCallState, Retrying, retry_if_exception_type, wait_exponential_jitter
 
 from interlock.kernel.effect import Kind
-from interlock.kernel.errors import ConflictError, StoreError
+from interlock.kernel.errors import ConflictError, FencedError, KernelError, StoreError
 from interlock.kernel.event import Cause
-from interlock.kernel.machine import Machine
 from interlock.kernel.record import Entry, Record
 from interlock.kernel.store.commands import Call, NoteDraft, Warrant
 from interlock.kernel.store.leases import Lease, Order
@@ -21,6 +22,8 @@ from interlock.kernel.table import Active
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.heartbeat import HeldLease
 from interlock.workers.engine.resources import Resources
+
+log = logging.getLogger(__name__)
 
 # A finished effect retries for so long after its lease ran out while the store is away. Its token
 # stays valid until another process claims the effect, and after an outage the sweeps give every
@@ -69,16 +72,15 @@ class Work:
         self,
         dispatch: Dispatch,
         resources: Resources,
-        machine: Machine,
         lease: Lease,
         *,
-        lease_ms: int,
         asked_at: float,
     ) -> None:
-        self.dispatch, self.resources = dispatch, resources
-        self.machine, self.lease = machine, lease
+        self.dispatch, self.resources, self.lease = dispatch, resources, lease
         self.record: Record = lease.record
-        self.held = HeldLease(lease, lease_ms, self._receive_order, asked_at=asked_at)
+        self.machine = dispatch.lifecycle.machine(self.record.machine)
+        self.effect = dispatch.effect(self.machine.name, lease.name)
+        self.held = HeldLease(lease, self.effect.lease_ms, self._receive_order, asked_at=asked_at)
         self.stopped = Flag()
         self.lost = Flag()
         self.interrupted = Flag()
@@ -105,12 +107,20 @@ class Work:
 
     @property
     def restartable(self) -> bool:
-        """Whether another worker may start it again; if not, giving it back crashes its state."""
+        """Whether another worker may start it again. If not, giving it back fires its crash."""
         if self.lease.kind is not Kind.STATE:
             return True
         stage = self.machine.stage(self.record.state)
         carried_in = isinstance(stage, Active) and stage.effect is None
         return not (carried_in or self.entry.carried)
+
+    @property
+    def kill_by(self) -> float:
+        """The time of time.monotonic at which its processes are killed unless the lease is renewed.
+
+        That is in the middle of the grace: after its end, another attempt may start.
+        """
+        return self.held.valid_until + self.effect.grace_ms / 2_000
 
     def raise_if_stopped(self) -> None:
         """Raise CancelledError if this work was ordered to stop. Call it in every loop."""
@@ -134,6 +144,29 @@ class Work:
 
         self.record = self.retried(fire)
         return self.record
+
+    def fire_or_settle(self, outcome: Outcome) -> Record | None:
+        """Fire an outcome; if the lease is lost, note it as late, settle, and return None."""
+        try:
+            return self.fire(outcome)
+        except FencedError:
+            try:
+                self.note_late(outcome)
+            except KernelError as error:
+                log.warning("%s: a late %s is not noted: %s", self.key, outcome.trigger, error)
+            with suppress(KernelError):
+                self.settle()
+            return None
+
+    def settle(self) -> str:
+        """End this effect without an outcome, and publish the effects that its end makes due.
+
+        Return `settled`, `lost` if the lease is not valid any more, or `refused` if it is the
+        effect of the record's present state, which only an outcome ends.
+        """
+        answer = self.dispatch.leases.settle(self.lease, self.dispatch.render)
+        self.dispatch.publish(answer.owed)
+        return answer.status
 
     def note(self, kind: str, detail: Mapping[str, Any], *, stall_ms: int | None = None) -> None:
         """Write a note to the record's log. `stall_ms` restarts the record's stall timer."""

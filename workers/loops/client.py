@@ -58,8 +58,6 @@ class Loops:
         self.client, self.dispatch = client, client.dispatch
         self.mailbox = Mailbox(self.dispatch)
 
-    # --- start, stop, send -----------------------------------------------------------------------
-
     def start(self, name: str, *, repo: Path, command: str, **options: Any) -> Record:
         """Start an agent in a worktree of a repository on this machine.
 
@@ -114,8 +112,6 @@ class Loops:
         """Send a message and return its id. See Mailbox.send."""
         return self.mailbox.send(to, text, sender=sender, **fields)
 
-    # --- list, show, logs, tail ------------------------------------------------------------------
-
     def list(self) -> list[dict[str, Any]]:
         """Return the latest life of every agent, by name."""
         machine = self.dispatch.lifecycle.machine("loop")
@@ -151,7 +147,7 @@ class Loops:
         record = self.client.show(self.latest_life(name))
         host, local = record.data.get("host"), self.client.settings.host
         if host and host != local:
-            raise UnknownAgentError(f"{name} lives on {host}, and so does what it printed")
+            raise UnknownAgentError(f"{name} lives on {host}, and its output is there too")
         paths = AgentPaths(record.id, self.client.settings)
         return record, paths.session(int(record.data["attempt"])) / OUTPUT
 
@@ -172,8 +168,6 @@ class Loops:
                 # The session that ended meanwhile may have printed more before its end.
                 yield from iter(output.read, "")
                 output = following
-
-    # --- helpers ---------------------------------------------------------------------------------
 
     def latest_life(self, name: str) -> str:
         """Return the record of the latest life of a name. Raises UnknownAgentError."""

@@ -115,7 +115,7 @@ def _fitting(mail: Sequence[Mail], room: int, *, minimum: int) -> list[Mail]:
 
 
 def rendered(message: Mail) -> str:
-    """Return one message as it stands in a prompt."""
+    """Return the text of one message in a prompt."""
     fields = message.fields
     when = datetime.fromtimestamp(message.at_ms / 1_000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     kind = f"{'urgent ' if fields['urgent'] else ''}{fields['kind']}"

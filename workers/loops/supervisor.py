@@ -1,4 +1,4 @@
-"""Runs one session of a long-lived agent: renews its lease, sends its mail, reports its end.
+"""Supervises one session of a long-lived agent: sends its mail, and fires how it ended.
 
 The fork server starts it with the path of its launch spec as sys.argv[1]; it outlives the worker
 that asked for it. The agent's command waits behind a gate until the transition session_started is
@@ -7,31 +7,26 @@ committed: that commit delivers the mail, and only then does the command read it
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
-import sys
 import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from interlock.kernel.errors import CallError, FencedError, KernelError
-from interlock.kernel.machines import MACHINES
+from interlock.kernel.errors import CallError, KernelError
 from interlock.kernel.machines.loops.effects import SESSION
 from interlock.kernel.store.commands import NoteDraft
-from interlock.workers.config import PREFIX, environment_of_work, read_settings
-from interlock.workers.engine.dispatch import Dispatch, open_dispatch
-from interlock.workers.engine.heartbeat import Heartbeat
-from interlock.workers.engine.resources import Resources
-from interlock.workers.engine.work import Outcome, Work
+from interlock.workers.config import PREFIX, environment_of_work
+from interlock.workers.engine.dispatch import Dispatch
+from interlock.workers.engine.work import Outcome
 from interlock.workers.loops.launch_spec import SessionLaunchSpec
 from interlock.workers.loops.mailbox import Mailbox
 from interlock.workers.loops.paths import name_of
 from interlock.workers.loops.session_prompt import read_prompt
 from interlock.workers.processes.agent.process import AgentProcess, Exit, LogFiles, SpawnError
-from interlock.workers.supervision.launch import hand_over
+from interlock.workers.supervision.leased_process import Command, LeasedProcess
 from interlock.workers.supervision.reports import (
     AgentFailed,
     AgentReady,
@@ -42,8 +37,8 @@ from interlock.workers.supervision.reports import (
 )
 from interlock.workers.supervision.streams import STREAMS
 from interlock.workers.supervision.streams.interlock import ReportKinds
+from interlock.workers.supervision.supervisor import Supervisor, supervise
 
-POLL_S = 0.1
 STOP_GRACE_S = 3.0
 # The table's timer `grace` ends an interrupted session, so the process itself has no limit here.
 INTERRUPT_GRACE_S = 86_400.0
@@ -63,96 +58,67 @@ exec bash -c "$1"
 """
 
 
-class SessionSupervisor:
-    """One attempt to run a session."""
+class SessionSupervisor(Supervisor):
+    """Supervises one attempt to run a session."""
 
     def __init__(self, spec: SessionLaunchSpec, dispatch: Dispatch) -> None:
-        self.spec, self.dispatch = spec, dispatch
+        super().__init__(dispatch, "loop", SESSION)
+        self.spec = spec
         self.work_folder = Path(spec.work_folder)
         self.stream = STREAMS["interlock"](ReportKinds.AGENT)
-        asked_at = time.monotonic()
-        effect = dispatch.effect("loop", SESSION.name)
-        holder = f"{dispatch.holder}:{os.getpid()}"
-        lease = dispatch.leases.adopt(
-            spec.key, effect, spec.token, nonce=uuid4().hex[:8], holder=holder
-        )
-        self.work = Work(
-            dispatch,
-            Resources(dispatch.settings),
-            MACHINES["loop"],
-            lease,
-            lease_ms=effect.lease_ms,
-            asked_at=asked_at,
-        )
+        self.work = self.adopt("loop", SESSION, spec.key, spec.token)
         self.name = name_of(self.work.record.id)
         self.mailbox = Mailbox(dispatch)
-        lease_s = effect.lease_ms / 1_000
-        self.heartbeat = Heartbeat(lambda: dispatch.leases, lease_s=lease_s, begin=lambda: None)
         self.prompt = ""
         self.ready = self.started = False
         self.failed: AgentFailed | None = None
         self.mails_sent = 0
-        self.began_at = self.armed_until = 0.0
+        self.began_at = 0.0
 
     def run(self) -> None:
-        """Run the session to its end and report its outcome."""
-        self.heartbeat.hold(self.work.held)
+        """Run the session to its end and fire its outcome."""
+        with self.heartbeat.holding(self.work.held):
+            self.work.fire_or_settle(self._run_session())
+
+    def _run_session(self) -> Outcome:
+        process = LeasedProcess(self._command(), lambda: (self.work,))
         try:
             self.prompt = read_prompt(self.work_folder, self.spec.prompt, self.spec.digest)
-            process = self._start_process()
+            self.began_at = time.monotonic()
+            agent = process.start()
         except (SpawnError, OSError) as refusal:
-            self._report(Outcome("session_error", {"code": "spawn_error", "detail": str(refusal)}))
-            return
-        with process:
-            ended = self._follow(process)
-        self._report(self._outcome(ended))
+            return Outcome("session_error", {"code": "spawn_error", "detail": str(refusal)})
+        with agent:
+            return self._outcome(process.follow(agent, read=self._read_reports, act=self._act))
 
-    def _start_process(self) -> AgentProcess:
+    def _command(self) -> Command:
         spec = self.spec
         variables = {
             f"{PREFIX}AGENT": self.name,
             f"{PREFIX}SESSION": str(spec.session_seq),
             f"{PREFIX}PROMPT_FILE": str(self.work_folder / spec.prompt),
         }
-        self.began_at = time.monotonic()
-        return AgentProcess.start(
-            ["bash", "-c", GATE, "session", spec.command, _program(spec.command)],
+        return Command(
+            arguments=("bash", "-c", GATE, "session", spec.command, _program(spec.command)),
             folder=Path(spec.worktree),
             environment=environment_of_work(variables),
-            prompt="",
-            more_follows=True,
-            reads_output=False,
             logs=LogFiles(
                 self.work_folder / "output.log",
                 self.work_folder / "errors.log",
                 self.dispatch.settings.agent_log_bytes_max,
             ),
-            label=spec.key,
-            kill_by=self._kill_by(),
+            process_label=spec.key,
+            more_follows=True,
         )
 
-    def _kill_by(self) -> float:
-        """Return when the watchdog must kill the session if its lease is not renewed again."""
-        return self.work.held.valid_until + SESSION.grace_ms / 2_000
-
-    # --- while the session runs ------------------------------------------------------------------
-
-    def _follow(self, process: AgentProcess) -> Exit:
-        """Poll the process, its reports and its lease until it has ended."""
-        while True:
-            ended = process.wait(POLL_S)
-            self._read_reports(process)
-            if ended is not None:
-                return ended
-            if self._kill_by() > self.armed_until + 1:
-                self.armed_until = self._kill_by()
-                process.arm(self.armed_until)
-            if self.work.stopped.is_set():
-                process.end(STOPPED, grace_s=STOP_GRACE_S)
-            elif self.ready and not self.started:
-                self._start_session(process)
-            elif self.work.interrupted.is_set():
-                process.end(INTERRUPTED, grace_s=INTERRUPT_GRACE_S)
+    def _act(self, process: AgentProcess) -> None:
+        """Obey an order to stop or to interrupt, and start the session when it is ready."""
+        if self.work.stopped.is_set():
+            process.end(STOPPED, grace_s=STOP_GRACE_S)
+        elif self.ready and not self.started:
+            self._start_session(process)
+        elif self.work.interrupted.is_set():
+            process.end(INTERRUPTED, grace_s=INTERRUPT_GRACE_S)
 
     def _start_session(self, process: AgentProcess) -> None:
         """Commit that the session has started, and only then send its command the prompt."""
@@ -178,7 +144,8 @@ class SessionSupervisor:
                     case AgentFailed():
                         self.failed = self.failed or report
                     case Progress():
-                        self._note("said", {"message": report.message, "percent": report.percent})
+                        fields = {"message": report.message, "percent": report.percent}
+                        self._note("progress", fields)
                     case UsageAdded():
                         self._count_usage(report)
                     case RejectedLine():
@@ -218,8 +185,6 @@ class SessionSupervisor:
         with suppress(KernelError):
             self.work.audit(kind, detail)
 
-    # --- the end of the session ------------------------------------------------------------------
-
     def _outcome(self, ended: Exit) -> Outcome:
         fields: dict[str, Any] = {
             "exit_code": ended.code,
@@ -241,17 +206,6 @@ class SessionSupervisor:
         code = ended.reason_by_us or "exit"
         return Outcome("session_error", fields | {"code": code, "detail": _end(detail)})
 
-    def _report(self, outcome: Outcome) -> None:
-        """Fire how the session ended. If the lease was lost, settle the effect instead."""
-        try:
-            self.work.fire(outcome)
-        except FencedError:
-            with suppress(KernelError):
-                self.work.note_late(outcome)
-                answer = self.dispatch.leases.settle(self.work.lease, self.dispatch.render)
-                self.dispatch.publish(answer.owed)
-        self.heartbeat.drop(self.work.held)
-
 
 def _end(text: str) -> str:
     """Return the end of a long text, where programs print what went wrong."""
@@ -272,7 +226,4 @@ def _program(command: str) -> str:
 
 def main() -> None:
     """Take over the session that the launch spec names, and run it."""
-    spec = SessionLaunchSpec.read(Path(sys.argv[1]))
-    hand_over(
-        Path(spec.work_folder), lambda: SessionSupervisor(spec, open_dispatch(read_settings()))
-    )
+    supervise(SessionLaunchSpec, SessionSupervisor)

@@ -11,7 +11,6 @@ from typing import Any
 from uuid import uuid4
 
 from interlock.kernel.event import Cause
-from interlock.kernel.machines import MACHINES
 from interlock.kernel.machines.runs.effects import STEP
 from interlock.kernel.machines.runs.translation import branch_of
 from interlock.kernel.store.commands import Call, InitialLease
@@ -75,14 +74,7 @@ class RunContext:
         )
         paths.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         write_private(paths.process_label, lease.key)
-        return Work(
-            self.dispatch,
-            self.work.resources,
-            MACHINES["codon"],
-            lease,
-            lease_ms=lease_ms,
-            asked_at=asked_at,
-        )
+        return Work(self.dispatch, self.work.resources, lease, asked_at=asked_at)
 
     def planned_sentinels(self, names: Iterable[str]) -> list[PlannedSentinel]:
         """Return sentinels of the plan by their ids."""

@@ -7,13 +7,10 @@ before, so its own memory holds nothing that a crash could lose.
 
 from __future__ import annotations
 
-import os
-import sys
 import time
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from uuid import uuid4
 
 from interlock.kernel.errors import (
     CallError,
@@ -22,16 +19,12 @@ from interlock.kernel.errors import (
     HeldError,
     KernelError,
 )
-from interlock.kernel.machines import MACHINES
 from interlock.kernel.machines.runs.codon_types import codon_of, codon_tokens
 from interlock.kernel.machines.runs.effects import LAUNCH
 from interlock.kernel.record import Record, root_of
-from interlock.workers.config import read_settings
-from interlock.workers.engine.dispatch import Dispatch, open_dispatch
-from interlock.workers.engine.heartbeat import Heartbeat
+from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.polling import polls
-from interlock.workers.engine.resources import Resources
-from interlock.workers.engine.work import Outcome, Work
+from interlock.workers.engine.work import Outcome
 from interlock.workers.gateways.git.checkpoint_store import CheckpointStore
 from interlock.workers.gateways.git.errors import GitError
 from interlock.workers.runs.codon.execution import CodonExecution
@@ -42,59 +35,41 @@ from interlock.workers.runs.outcome import CodonEnd
 from interlock.workers.runs.paths import RunPaths, codon_paths, process_labels
 from interlock.workers.runs.plan.model import RunPlan
 from interlock.workers.runs.sequence import Execution, Halted, NextCodon, PlanFinished, next_step
-from interlock.workers.supervision.launch import LaunchSpec, hand_over
+from interlock.workers.supervision.launch import LaunchSpec
 from interlock.workers.supervision.leftovers import kill_leftovers
+from interlock.workers.supervision.supervisor import Supervisor, supervise
 
 POLL_S = 0.1
-# By then every lease that an earlier run held has lapsed, and so has the grace after it.
+# After this time every lease of an earlier run has lapsed, and the grace after it is over.
 CLEANUP_WAIT_S_MAX = 120.0
 LEFT_OUT_MAX = 100
 NAME_LENGTH_MAX = 500
 
 
-class RunSupervisor:
-    """The supervisor of one run, from the state that its records have."""
+class RunSupervisor(Supervisor):
+    """Supervises one run, which may have executed codons under an earlier supervisor."""
 
     def __init__(self, spec: LaunchSpec, dispatch: Dispatch) -> None:
-        self.dispatch, settings = dispatch, dispatch.settings
-        effect = dispatch.effect("run", LAUNCH.name)
-        asked_at = time.monotonic()
-        holder = f"{dispatch.holder}:{os.getpid()}"
-        lease = dispatch.leases.adopt(
-            spec.key, effect, spec.token, nonce=uuid4().hex[:8], holder=holder
-        )
-        self.work = Work(
-            dispatch,
-            Resources(settings),
-            MACHINES["run"],
-            lease,
-            lease_ms=effect.lease_ms,
-            asked_at=asked_at,
-        )
-        self.paths = RunPaths(lease.record.id, settings)
-        self.workspace = Path(str(lease.record.data["folder"]))
-        self.plan = RunPlan.of(lease.record.data["plan"])
-        self.heartbeat = Heartbeat(
-            lambda: dispatch.leases, lease_s=effect.lease_ms / 1_000, begin=lambda: None
-        )
+        super().__init__(dispatch, "run", LAUNCH)
+        self.work = self.adopt("run", LAUNCH, spec.key, spec.token)
+        run = self.work.record
+        self.paths = RunPaths(run.id, dispatch.settings)
+        self.workspace = Path(str(run.data["folder"]))
+        self.plan = RunPlan.of(run.data["plan"])
 
     def run(self) -> None:
         """Execute the run to its end, and fire how it ended."""
-        self.heartbeat.hold(self.work.held)
-        try:
+        with self.heartbeat.holding(self.work.held):
             try:
                 outcome = self._run_codons()
-            except ClosedParentError:
-                raise
+            except (ClosedParentError, FencedError):
+                # The run was ended by a person or a sweep: only the lease is left to settle.
+                with suppress(KernelError):
+                    self.work.settle()
+                return
             except (CallError, GitError, OSError) as error:
                 outcome = Outcome("fail", {"reason": str(error)[:4_000]})
-            self.work.fire(outcome)
-        except (ClosedParentError, FencedError):
-            # The run was ended by a person or a sweep: only the lease is left to settle.
-            with suppress(KernelError):
-                answer = self.dispatch.leases.settle(self.work.lease, self.dispatch.render)
-                self.dispatch.publish(answer.owed)
-        self.heartbeat.drop(self.work.held)
+            self.work.fire_or_settle(outcome)
 
     def _run_codons(self) -> Outcome:
         if problem := self._wait_for_earlier_runs():
@@ -118,8 +93,6 @@ class RunSupervisor:
                         return Outcome("fail", {"reason": reason, "codon": start.runtime_id})
                     self._execute(context, start, len(codons) + 1, done, usage)
 
-    # --- before the first codon ------------------------------------------------------------------
-
     def _open_context(self) -> RunContext:
         """Open the checkpoints, restore the one from which the run starts, take the initial one."""
         checkpoint_store = CheckpointStore.open(self.workspace)
@@ -132,7 +105,7 @@ class RunSupervisor:
             paths=self.paths,
             checkpoint_store=checkpoint_store,
         )
-        # A branch of this name is of another store, or of a folder of which this one is a copy.
+        # A branch that has this name already was made with another store, or this folder is a copy.
         checkpoint_store.rename_former_branch(context.branch)
         starting, rescued = self.work.record.data["starting"], {}
         if starting["kind"] == "continuation":
@@ -173,7 +146,7 @@ class RunSupervisor:
             if codons and not active:
                 self._kill_leftovers(codons[-1].id)
             if "initial_checkpoint" in run.data:
-                # It got past this wait itself, so the runs before it have no process any more.
+                # This run has waited for those before it, so they have no process any more.
                 break
         return active
 
@@ -183,8 +156,6 @@ class RunSupervisor:
         if file.is_file():
             for label in process_labels(file.read_text("utf-8")):
                 kill_leftovers(label, owner=codon_id)
-
-    # --- the codons ------------------------------------------------------------------------------
 
     def _execute(
         self,
@@ -249,5 +220,4 @@ def _may_be_active(record: Record) -> bool:
 
 def main() -> None:
     """Take the run of the launch spec over from the worker, and execute it."""
-    spec = LaunchSpec.read(Path(sys.argv[1]))
-    hand_over(Path(spec.work_folder), lambda: RunSupervisor(spec, open_dispatch(read_settings())))
+    supervise(LaunchSpec, RunSupervisor)

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Protocol, Self
+from typing import Self
 
 from pydantic import TypeAdapter
 
@@ -74,13 +74,6 @@ def process_label(work_folder: Path) -> str | None:
     except (FileNotFoundError, json.JSONDecodeError):
         # A supervisor starts only after its file is complete.
         return None
-
-
-class Supervisor(Protocol):
-    """Runs a process to its end. Making a supervisor takes its leases over."""
-
-    def run(self) -> None:
-        """Supervise the process to its end."""
 
 
 class ForkServer:
@@ -206,13 +199,16 @@ def _read_until_ready(reading: int, renew: Callable[[], object], *, every_s: flo
     return output
 
 
-def hand_over(work_folder: Path, make: Callable[[], Supervisor]) -> None:
-    """Make the supervisor, report to the launching process that it has taken over, and run it."""
+def hand_over(work_folder: Path, take_over: Callable[[], Callable[[], object]]) -> None:
+    """Take the leases over, report that to the launching process, and supervise.
+
+    `take_over` takes the leases over, and returns the function that supervises.
+    """
     log = os.open(work_folder / "supervisor.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     # The launching process waits no longer than this.
     signal.alarm(LAUNCH_S_MAX)
     try:
-        supervisor = make()
+        run = take_over()
     except (KernelError, ValueError) as refusal:
         raise SystemExit(f"{type(refusal).__name__}: {refusal}") from None
     signal.alarm(0)
@@ -224,4 +220,4 @@ def hand_over(work_folder: Path, make: Callable[[], Supervisor]) -> None:
     with suppress(BrokenPipeError):
         os.write(launching, READY)
     os.close(launching)
-    supervisor.run()
+    run()

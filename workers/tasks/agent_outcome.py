@@ -46,7 +46,10 @@ def _spawn_failure(end_report: EndReport | None) -> dict[str, str]:
 
 
 def abort_by_us(reason: str | None) -> AbortReason | None:
-    """Return why Interlock ended a process, or None if it did not. Its watchdog means a timeout."""
+    """Return why Interlock ended a process, or None if it did not.
+
+    The reasons of its watchdog count as a timeout.
+    """
     if reason is None:
         return None
     return AbortReason(reason) if reason in set(AbortReason) else AbortReason.TIMEOUT

@@ -47,9 +47,6 @@ SESSION_FIELDS = (
 )
 
 
-# --- a new agent -------------------------------------------------------------------------------
-
-
 def assign(dispatch: Dispatch, root: str) -> int:
     """Start agents for open tasks of a backlog while this machine has slots; return how many."""
     started = 0
@@ -141,9 +138,6 @@ def _create_agent(dispatch: Dispatch, task: Lease, names: ClaimNames) -> Lease:
 
 def _agent_lease_ms(dispatch: Dispatch) -> int:
     return dispatch.effect("agent", "supervision").lease_ms
-
-
-# --- the next task of a session ------------------------------------------------------------------
 
 
 def next_task(dispatch: Dispatch, agent: Record, first: Data) -> tuple[Lease, PreparedClaim] | None:

@@ -60,9 +60,6 @@ def holder_call(lease: Lease, trigger: str, reason: str) -> Call:
     return Call(Cause(lease.name, reason), f"{lease.token}:{trigger}", warrant)
 
 
-# --- which task --------------------------------------------------------------------------------
-
-
 def queued_tasks(dispatch: Dispatch, root: str, queue: str) -> Iterator[Record]:
     """Yield the open tasks of a queue in their order, at most QUEUE_READ_MAX of them."""
     for start in range(0, QUEUE_READ_MAX, PAGE):
@@ -129,9 +126,6 @@ def cancelled_parent(dispatch: Dispatch, task: Record) -> str:
     if parent is None or "/" not in parent:
         return ""
     return parent if dispatch.views.record(parent).state == "cancelled" else ""
-
-
-# --- the claim ---------------------------------------------------------------------------------
 
 
 def claim(dispatch: Dispatch, record: Record, *, agent: str) -> Lease | None:
@@ -211,9 +205,6 @@ def deadline_of(dispatch: Dispatch, record: Record) -> Deadline:
             if other.data["role"] == data["role"]
         ],
     )
-
-
-# --- what a claim needs before its agent starts --------------------------------------------------
 
 
 def prepare_claim(dispatch: Dispatch, task: Lease, *, agent: str) -> PreparedClaim:

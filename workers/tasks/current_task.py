@@ -1,4 +1,4 @@
-"""The task that a supervised agent works on: what the agent is given, and how its work ends."""
+"""The task that a supervised agent works on: its prompt, its variables and its outcome."""
 
 from __future__ import annotations
 
@@ -67,8 +67,6 @@ class CurrentTask:
         """Return the task's data, as of the claim."""
         return self.work.record.data
 
-    # --- what the agent is given -----------------------------------------------------------------
-
     @property
     def prompt(self) -> str:
         """Return the text that a plain command reads from stdin."""
@@ -95,8 +93,6 @@ class CurrentTask:
             name.lower().removeprefix("task_"): value for name, value in self.variables.items()
         }
         return as_line({"type": "task", **fields})
-
-    # --- while the agent works -------------------------------------------------------------------
 
     def start(self) -> None:
         """Report that the agent has started to work on the task."""
@@ -131,7 +127,7 @@ class CurrentTask:
     def report_end(self, end_report: AgentBlocked | SplitRequested) -> str:
         """Report that the task is blocked or split; return why the machine refuses it, or ''.
 
-        This happens before the agent is ended, as an agent that may not do it works on.
+        The agent is still running then: after a refusal it continues to work on the task.
         """
         try:
             self.work.fire(_end_outcome(end_report))
@@ -159,8 +155,6 @@ class CurrentTask:
             return str(refusal)
         return ""
 
-    # --- how the work ends -----------------------------------------------------------------------
-
     def finish(self, output: str, took_s: float | None) -> Outcome:
         """Commit the work, run the stop hooks, and return the outcome to report."""
         tree = self._tree()
@@ -180,7 +174,7 @@ class CurrentTask:
             why = TransitionReason.STOP_HOOK_BLOCKED
             return Outcome("failed", {"reason": refused[:REASON_LENGTH_MAX], "why": why})
         text = ((self.reports.summary or "").strip() or output.strip())[-SUMMARY_LENGTH_MAX:]
-        summary = text or "the agent ended well and said nothing"
+        summary = text or "the agent succeeded and reported no summary"
         where = {"branch": self.claim.branch, "worktree": self.claim.worktree, "took_s": took_s}
         return Outcome("completed", {"summary": summary, **where})
 
@@ -224,11 +218,7 @@ def report_outcome(work: Work, outcome: Outcome, *, fallback: str) -> None:
     payload = {name: value for name, value in outcome.payload.items() if value is not None}
     reason = str(payload.get("reason", ""))
     try:
-        work.fire(Outcome(outcome.trigger, payload, reason=reason))
-    except FencedError:
-        # The work was taken away meanwhile: only its lease is left to settle.
-        with suppress(KernelError):
-            work.dispatch.leases.settle(work.lease, work.dispatch.render)
+        work.fire_or_settle(Outcome(outcome.trigger, payload, reason=reason))
     except CallError as refusal:
         refused = {"reason": f"its report is refused: {refusal}"[:REASON_LENGTH_MAX]}
         with suppress(KernelError):

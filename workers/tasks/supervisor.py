@@ -5,30 +5,22 @@ The fork server starts it with the file of its launch spec as sys.argv[1]; it ou
 
 from __future__ import annotations
 
-import os
-import sys
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
-from uuid import uuid4
 
-from interlock.kernel.effect import Effect
 from interlock.kernel.errors import KernelError
-from interlock.kernel.machines import MACHINES
 from interlock.kernel.machines.tasks.breaker import Trip, TripCause
 from interlock.kernel.machines.tasks.effects import AGENT, SUPERVISION
 from interlock.kernel.reason import AbortReason, TransitionReason, abort_reason
 from interlock.kernel.store.commands import NoteDraft
-from interlock.kernel.store.leases import Lease
-from interlock.workers.config import PREFIX, environment_of_work, read_settings
-from interlock.workers.engine.dispatch import Dispatch, open_dispatch
-from interlock.workers.engine.heartbeat import Heartbeat
-from interlock.workers.engine.resources import Resources
+from interlock.workers.config import PREFIX, environment_of_work
+from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.work import Outcome, Work
 from interlock.workers.processes.agent.process import AgentProcess, Exit, LogFiles, SpawnError
 from interlock.workers.specs.json_line import as_line
-from interlock.workers.supervision.launch import hand_over
+from interlock.workers.supervision.leased_process import Command, LeasedProcess
 from interlock.workers.supervision.reports import (
     AbortRaised,
     AgentBlocked,
@@ -38,6 +30,7 @@ from interlock.workers.supervision.reports import (
 )
 from interlock.workers.supervision.streams import STREAMS
 from interlock.workers.supervision.streams.interlock import ReportKinds
+from interlock.workers.supervision.supervisor import Supervisor, supervise
 from interlock.workers.tasks.agent_outcome import abort_by_us, agent_outcome
 from interlock.workers.tasks.assignment import next_task
 from interlock.workers.tasks.claims import cancelled_parent
@@ -49,7 +42,6 @@ from interlock.workers.tasks.current_task import (
 )
 from interlock.workers.tasks.launch_spec import TaskLaunchSpec
 
-POLL_S = 0.1
 ALIVE_AFTER_S = 1.0
 NEXT_TASK_S = 1.0
 FILE_CHECK_S = 5.0
@@ -57,25 +49,24 @@ PROGRESS_NOTE_S = 5.0
 GRACE_S = 10.0
 REFUSALS_MAX = 3
 FAILURES_MAX = 3
-# Why the process was ended, if its work was over and nothing was wrong.
+# The reason for ending a process whose work is over, where nothing went wrong.
 WORK_OVER = "over"
 
 
-class TaskSupervisor:
-    """One agent and its current task. A session has no task while it is idle."""
+class TaskSupervisor(Supervisor):
+    """Supervises one agent and its current task. A session has no task while it is idle."""
 
     def __init__(self, spec: TaskLaunchSpec, dispatch: Dispatch) -> None:
-        self.spec, self.dispatch = spec, dispatch
+        super().__init__(dispatch, "agent", SUPERVISION)
+        self.spec = spec
         self.report_stream = STREAMS["interlock"](ReportKinds.AGENT)
         self.output_stream = STREAMS[spec.stream](ReportKinds.AGENT)
-        self.resources = Resources(dispatch.settings)
         claim = spec.claim
-        task = self._adopt("task", AGENT, claim.task_key, claim.task_token)
-        self.agent = self._adopt("agent", SUPERVISION, spec.key, spec.token)
+        task = self.adopt("task", AGENT, claim.task_key, claim.task_token)
+        self.agent = self.adopt("agent", SUPERVISION, spec.key, spec.token)
         self.task: CurrentTask | None = CurrentTask(task, claim, self.agent.record)
         self.first_task = self.task
-        self.heartbeat = self._heartbeat()
-        self.alive = False
+        self.alive, self.started_at = False, 0.0
         self.trip: Trip | None = None
         self.refusals = self.failures_in_row = 0
         self.progress_noted_at = self.progressed_at = self.checked_at = 0.0
@@ -84,38 +75,28 @@ class TaskSupervisor:
         self.finishing: Future[Outcome] | None = None
         self.claiming: Future[CurrentTask | None] | None = None
 
-    def _adopt(self, machine: str, effect: Effect, key: str, token: str) -> Work:
-        asked_at = time.monotonic()
-        effect = self.dispatch.effect(machine, effect.name)
-        adopt, holder = self.dispatch.leases.adopt, f"{self.dispatch.holder}:{os.getpid()}"
-        lease = adopt(key, effect, token, nonce=uuid4().hex[:8], holder=holder)
-        return self._work(lease, asked_at)
-
-    def _work(self, lease: Lease, asked_at: float) -> Work:
-        machine = MACHINES[lease.record.machine]
-        lease_ms = self.dispatch.effect(machine.name, lease.name).lease_ms
-        return Work(
-            self.dispatch, self.resources, machine, lease, lease_ms=lease_ms, asked_at=asked_at
-        )
-
-    def _heartbeat(self) -> Heartbeat:
-        lease_s = self.agent.held.lease_ms / 1_000
-        return Heartbeat(lambda: self.dispatch.leases, lease_s=lease_s, begin=lambda: None)
-
     def run(self) -> None:
-        """Run the agent to its end and report the outcome."""
-        for work in (self.first_task.work, self.agent):
+        """Run the agent to its end, and fire the outcomes of its task and of the agent."""
+        for work in self._leases():
             self.heartbeat.hold(work.held)
         try:
-            process = self._start_process()
+            process = LeasedProcess(self._command(), self._leases)
+            agent = process.start()
         except (SpawnError, OSError) as refusal:
             self._report_spawn_failure(str(refusal))
             return
-        with process:
-            ended = self._follow(process)
+        with agent:
+            self.started_at = time.monotonic()
+            ended = process.follow(agent, read=self._read_reports, act=self._act)
         self._report_end(ended)
 
-    def _start_process(self) -> AgentProcess:
+    def _leases(self) -> list[Work]:
+        """Return the work whose leases the agent's process needs."""
+        if self.task is None or self.task.settled:
+            return [self.agent]
+        return [self.agent, self.task.work]
+
+    def _command(self) -> Command:
         spec, task = self.spec, self.first_task
         work_folder = Path(spec.work_folder)
         (work_folder / "task.md").write_text(task.prompt, "utf-8")
@@ -123,53 +104,35 @@ class TaskSupervisor:
         if not spec.session:
             variables = {**task.variables, "TASK_FILE": str(work_folder / "task.md")}
         prefixed = {f"{PREFIX}{name}": value for name, value in variables.items()}
-        return AgentProcess.start(
-            ["bash", "-c", spec.command],
+        return Command(
+            arguments=("bash", "-c", spec.command),
             # A session outlives the worktree of its first task, so it starts in its work folder.
             folder=work_folder if spec.session else Path(spec.claim.worktree),
             environment=environment_of_work(prefixed),
-            prompt=task.line if spec.session else task.prompt,
-            more_follows=spec.session,
-            reads_output=spec.stream != "plain",
             logs=LogFiles(
                 work_folder / "output.log",
                 work_folder / "errors.log",
                 self.dispatch.settings.agent_log_bytes_max,
             ),
-            label=self.agent.key,
-            kill_by=self._kill_by(),
+            process_label=self.agent.key,
+            prompt=task.line if spec.session else task.prompt,
+            more_follows=spec.session,
+            reads_output=spec.stream != "plain",
         )
 
-    def _kill_by(self) -> float:
-        """Return when the watchdog kills the process if no lease is renewed, on the local clock."""
-        graces = [(self.agent.held, SUPERVISION.grace_ms)]
-        if self.task is not None and not self.task.settled:
-            graces.append((self.task.work.held, AGENT.grace_ms))
-        return min(held.valid_until + grace / 2_000 for held, grace in graces)
-
-    # --- while the process runs ----------------------------------------------------------------
-
-    def _follow(self, process: AgentProcess) -> Exit:
-        started, kill_by = time.monotonic(), 0.0
-        while True:
-            ended = process.wait(POLL_S)
-            self._read_reports(process)
-            if ended is not None:
-                return ended
-            now = time.monotonic()
-            if self._kill_by() > kill_by + 1:
-                kill_by = self._kill_by()
-                process.arm(kill_by)
-            alive = process.progress > started or now > started + ALIVE_AFTER_S
-            has_failed = isinstance(self.first_task.reports.end_report, AgentFailed)
-            if alive and not self.alive and not has_failed:
-                self._confirm_alive(process)
-            self._note_progress(process.progress, now)
-            self._check_files(now)
-            if reason := self._why_end():
-                process.end(reason, grace_s=GRACE_S)
-            elif self.spec.session:
-                self._advance_session(process, now)
+    def _act(self, process: AgentProcess) -> None:
+        """Confirm that the agent is alive, end it for a reason, or lead a session to its task."""
+        now = time.monotonic()
+        alive = process.progress > self.started_at or now > self.started_at + ALIVE_AFTER_S
+        has_failed = isinstance(self.first_task.reports.end_report, AgentFailed)
+        if alive and not self.alive and not has_failed:
+            self._confirm_alive(process)
+        self._note_progress(process.progress, now)
+        self._check_files(now)
+        if reason := self._why_end():
+            process.end(reason, grace_s=GRACE_S)
+        elif self.spec.session:
+            self._advance_session(process, now)
 
     def _read_reports(self, process: AgentProcess) -> None:
         by_line = [self.report_stream.feed(line) for line in process.reports()]
@@ -186,7 +149,7 @@ class TaskSupervisor:
         self._fulfil_requests(process, self.task)
 
     def _fulfil_requests(self, process: AgentProcess, task: CurrentTask) -> None:
-        """Fire what the agent asks for. A session learns what was refused, and works on."""
+        """Fire the agent's requests. A session gets the reason of a refusal, and continues."""
         requests, task.reports.requests = task.reports.requests, []
         for request in requests:
             match request:
@@ -256,7 +219,7 @@ class TaskSupervisor:
             return
         self.progressed_at, self.progress_noted_at = progressed_at, now
         limit_ms = int(self.agent.record.data["progress_limit_s"]) * 1_000
-        draft = NoteDraft("progress", {}, timers=(("progress", limit_ms, 0),))
+        draft = NoteDraft("output_seen", {}, timers=(("progress", limit_ms, 0),))
         with suppress(KernelError):
             self.dispatch.note(self.agent.record, draft, warrant=self.agent.warrant)
 
@@ -268,8 +231,6 @@ class TaskSupervisor:
         if task.file_check_is_due():
             self.checked_at = now
             self.background.submit(task.check_files)
-
-    # --- a session, from task to task ------------------------------------------------------------
 
     def _advance_session(self, process: AgentProcess, now: float) -> None:
         task = self.task
@@ -337,10 +298,9 @@ class TaskSupervisor:
         with suppress(KernelError):
             if found := next_task(self.dispatch, self.agent.record, self.first_task.data):
                 lease, claim = found
-                return CurrentTask(self._work(lease, asked_at), claim, self.agent.record)
+                work = Work(self.dispatch, self.resources, lease, asked_at=asked_at)
+                return CurrentTask(work, claim, self.agent.record)
         return None
-
-    # --- the end -------------------------------------------------------------------------------
 
     def _report_spawn_failure(self, reason: str) -> None:
         payload = {"reason": reason, "code": "spawn_error", "why": TransitionReason.ABORTED}
@@ -383,5 +343,4 @@ class TaskSupervisor:
 
 def main() -> None:
     """Take over the leases of a launch spec and supervise its agent in a process of its own."""
-    spec = TaskLaunchSpec.read(Path(sys.argv[1]))
-    hand_over(Path(spec.work_folder), lambda: TaskSupervisor(spec, open_dispatch(read_settings())))
+    supervise(TaskLaunchSpec, TaskSupervisor)

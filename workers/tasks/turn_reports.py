@@ -1,4 +1,4 @@
-"""Applies an agent's reports to the record of its turn, and keeps what its supervisor needs."""
+"""Applies an agent's reports to the record of its turn, and keeps some for its supervisor."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ class TurnReports:
             case AbortRaised() | CancelRequested():
                 self.requests.append(report)
             case Progress() | MessageWritten():
-                self._note_said(report)
+                self._note_progress(report)
             case RejectedLine():
                 self._note("report_refused", {"reason": report.reason})
             case AgentReady() | SessionOpened() | MailSent():
@@ -152,12 +152,12 @@ class TurnReports:
         if usage.context_size and (usage.context_used or 0) > COMPACT_AT * usage.context_size:
             self._compact()
 
-    def _note_said(self, report: Progress | MessageWritten) -> None:
+    def _note_progress(self, report: Progress | MessageWritten) -> None:
         match report:
             case Progress(message, percent):
-                self._note("said", {"message": message, "percent": percent})
+                self._note("progress", {"message": message, "percent": percent})
             case MessageWritten(text) if message := sentence(text):
-                self._note("said", {"message": message, "percent": None})
+                self._note("progress", {"message": message, "percent": None})
 
     def _note(
         self, kind: str, detail: dict[str, Any], deltas: dict[str, int] | None = None

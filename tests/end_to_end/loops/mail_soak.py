@@ -141,8 +141,6 @@ class MailSoak:
         """Return the records of a name, the latest last."""
         return self.loops.mailbox.lives(name)
 
-    # --- reading what became of the mail -------------------------------------------------------
-
     def inbox(self, name: str) -> list[Mail]:
         """Return all mail that was ever sent to a name, in order."""
         return self.deployment.client.dispatch.inboxes.after(f"{name}/1", "0-0", MAILS_MAX)
@@ -197,9 +195,6 @@ def mail_in(prompt: str) -> tuple[str, ...]:
     """Return the ids of the new mail in a prompt, in order."""
     _, heading, new = prompt.rpartition("\n\n# Your mail (")
     return tuple(MESSAGE_HEAD.findall(new)) if heading else ()
-
-
-# --- checks at the end ---------------------------------------------------------------------------
 
 
 def delivery_faults(soak: MailSoak, name: str) -> Iterator[str]:
@@ -322,9 +317,6 @@ def session_processes(soak: MailSoak) -> dict[int, str]:
         for pid, words in mine.items()
         if is_of_session(pid) or any(program in words for program in supervising)
     }
-
-
-# --- sending and killing -------------------------------------------------------------------------
 
 
 class Producer(threading.Thread):

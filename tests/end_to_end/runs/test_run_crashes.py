@@ -361,7 +361,7 @@ def test_a_supervisor_that_was_frozen_for_longer_than_its_lease_changes_nothing_
 
     kill(*frozen, number=signal.SIGSTOP)
     until(lambda: not is_alive(agent), what="the watchdog has ended it")
-    (waiting.cues / "mended").touch()
+    (waiting.cues / "repaired").touch()
     for run, workspace in zip(old, (busy, waiting), strict=True):
         workspace.wait_for_end(run, "crashed")
         workspace.runs.resume(workspace.folder)

@@ -114,9 +114,6 @@ def test_an_old_store_is_refused(server: EmbeddedServer, monkeypatch: pytest.Mon
         refuse_unsafe(client)
 
 
-# --- Sentinel -----------------------------------------------------------------------------------
-
-
 @pytest.mark.slow
 def test_a_client_follows_the_master_through_a_failover(
     watched: Watched, server: EmbeddedServer, prefix: str

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, cast
 
 from interlock.kernel.effect import Kind
@@ -114,6 +115,16 @@ def test_a_second_claim_of_an_effect_in_one_process_ends_the_first() -> None:
 
     assert orders == [Order.LOST]
     assert heartbeat.count() == 1, "the first drops its own lease alone"
+
+
+def test_a_lease_is_renewed_only_while_its_block_runs() -> None:
+    heartbeat = beating(Scripted(), lease_s=60)
+
+    with suppress(OSError), heartbeat.holding(held()):
+        assert heartbeat.count() == 1
+        raise OSError
+
+    assert heartbeat.count() == 0
 
 
 def test_one_thread_renews_all_held_leases() -> None:

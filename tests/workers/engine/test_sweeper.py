@@ -93,7 +93,7 @@ def test_the_orphan_sweep_publishes_an_unclaimed_effect_when_it_is_due(running: 
     hurry(running, "one")
 
     assert orphans.run(running.dispatch, partition) == Counter(published=1)
-    assert not orphans.run(running.dispatch, partition), "its next look is further off"
+    assert not orphans.run(running.dispatch, partition), "it is not due again at once"
 
 
 def test_a_message_in_a_long_queue_is_not_published_again_for_a_while(

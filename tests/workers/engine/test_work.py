@@ -15,7 +15,7 @@ from interlock.workers.engine.work import Outcome, Work
 from interlock.workers.gateways.server import EmbeddedServer
 from tests.conftest import NewProxy
 from tests.fakes.proxy import FaultProxy
-from tests.workers.engine.running import THREAD, Running, settings_for
+from tests.workers.engine.running import Running, settings_for
 
 DONE = Outcome("execution_done", {"result": "well"}, {"spent": 5})
 
@@ -43,8 +43,7 @@ def claimed(
         running.entry(record_id, name).key(record_id), effect, nonce="n", holder="test", schema=1
     )
     assert isinstance(lease, Lease), lease
-    resources = running.runner.resources
-    return Work(running.dispatch, resources, THREAD, lease, lease_ms=effect.lease_ms, asked_at=0)
+    return Work(running.dispatch, running.runner.resources, lease, asked_at=0)
 
 
 def lines(running: Running, kind: str) -> int:
@@ -97,6 +96,52 @@ def test_a_holder_that_lost_its_effect_may_audit_but_neither_note_nor_fire(
     assert lines(running, "execution_finished") == 1
     assert lines(running, "stale_result") == 1
     assert running.client.show("one").counters["spent"] == 5
+
+
+def test_an_outcome_that_comes_too_late_is_noted_and_its_effect_is_settled(
+    running: Running,
+) -> None:
+    work = claimed(running)
+    running.client.fire("one", "parent_force_close")
+    assert running.client.show("one").entries
+
+    assert work.fire_or_settle(DONE) is None
+
+    record = running.client.show("one")
+    assert (record.state, record.entries, record.counters["spent"]) == ("dismissed", (), 5)
+    assert lines(running, "stale_result") == 1
+
+
+def test_an_outcome_in_time_is_fired_and_not_settled(running: Running) -> None:
+    work = claimed(running)
+    work.held.valid_until = 1e12
+
+    fired = work.fire_or_settle(DONE)
+
+    assert fired is not None
+    assert fired.state == "done"
+    assert lines(running, "stale_result") == 0
+
+
+def test_settling_publishes_the_effect_that_it_makes_due(
+    server: EmbeddedServer, prefix: str
+) -> None:
+    running = Running(settings_for(server.url, prefix, INTERLOCK_ENQUEUE="plain"))
+    parent = claimed(running)
+    parent.held.valid_until = 1e12
+    parent.fire(Outcome("decomposed", {"children": [{"title": "part"}]}))
+
+    # No child was created, so the end of the spawn is the end of the countdown of children.
+    assert claimed(running, name="spawn").settle() == "settled"
+
+    assert running.dispatch.queue_length("cascade") == 1
+
+
+def test_a_process_must_be_dead_before_the_grace_of_its_lease_is_over(running: Running) -> None:
+    work = claimed(running)
+    grace_s = work.effect.grace_ms / 1_000
+
+    assert work.held.valid_until < work.kill_by < work.held.valid_until + grace_s
 
 
 def test_a_repeated_order_calls_back_once(running: Running) -> None:

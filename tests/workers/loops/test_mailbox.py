@@ -25,9 +25,6 @@ def refused(agents: InProcessAgents, to: str, text: str = "hello", **fields: Any
     return refusal.value
 
 
-# --- the current life of a name --------------------------------------------------------------
-
-
 def test_the_current_life_of_a_name_is_its_latest_until_that_is_stopped(
     agents: InProcessAgents,
 ) -> None:
@@ -77,9 +74,6 @@ def test_the_longest_possible_name_is_accepted(agents: InProcessAgents) -> None:
     agents.create(f"{longest}/1")
 
     assert agents.mailbox.send(longest, "hello")
-
-
-# --- sending ---------------------------------------------------------------------------------
 
 
 def test_mail_is_sent_by_name_with_all_its_fields(agents: InProcessAgents) -> None:
@@ -172,9 +166,6 @@ def test_mail_to_an_agent_that_stops_before_the_message_is_stored_is_refused(
 
     with pytest.raises(MailRefusedError, match="owl/1 takes no mail: it is stopped"):
         agents.mailbox.send("owl", "hello")
-
-
-# --- listing ---------------------------------------------------------------------------------
 
 
 def test_a_list_shows_over_several_lives_when_each_message_was_delivered(

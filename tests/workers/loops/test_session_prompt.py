@@ -314,9 +314,6 @@ def test_every_message_is_whole_in_exactly_one_of_consecutive_prompts(
     assert set(urgent[:1]) <= set(row[0].letters), "urgent mail waits behind nothing else"
 
 
-# --- stored prompts ------------------------------------------------------------------------------
-
-
 def test_a_prompt_is_read_as_it_was_stored_and_by_its_owner_alone(tmp_path: Path) -> None:
     text = "# You are owl\n\nGrüß Gott\n"
     name, digest = store_prompt(tmp_path / "owl", text)

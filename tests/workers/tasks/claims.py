@@ -161,7 +161,7 @@ def scene(client: Client) -> None:
     """Make an agent of each visual state, and one of each kind of task that waits."""
     claimed(client, "b/starts")
     busy = claimed(client, "b/works").alive(pid=4711, host="anvil")
-    noted(client, busy.names.agent, "said", message="reading the tests")
+    noted(client, busy.names.agent, "progress", message="reading the tests")
     claimed(client, "b/hangs").alive().silent()
     unsupervised(client, "b/ghost")
     merging(client, "b/merges")

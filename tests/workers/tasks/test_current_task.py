@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from interlock.kernel.machines import MACHINES
 from interlock.kernel.reason import AbortReason, TransitionReason
 from interlock.kernel.store.leases import Lease
 from interlock.workers.client import Client
@@ -35,9 +34,7 @@ def client(server: EmbeddedServer, prefix: str) -> Client:
 
 
 def held(client: Client, lease: Lease) -> Work:
-    dispatch, machine = client.dispatch, MACHINES[lease.record.machine]
-    resources = Resources(client.settings)
-    return Work(dispatch, resources, machine, lease, lease_ms=60_000, asked_at=time.monotonic())
+    return Work(client.dispatch, Resources(client.settings), lease, asked_at=time.monotonic())
 
 
 def test_an_invalid_outcome_fails_the_task_with_the_reason(client: Client) -> None:

@@ -33,7 +33,7 @@ def test_the_messages_of_an_agent_are_noted_and_its_usage_is_counted(client: Cli
     reports.apply([MessageWritten(" "), UsageAdded(), MessageWritten("of a subagent", own=False)])
 
     notes = [line for line in client.history(claim.names.agent) if isinstance(line, Note)]
-    assert [note.detail["message"] for note in notes if note.kind == "said"] == [
+    assert [note.detail["message"] for note in notes if note.kind == "progress"] == [
         "I run the tests first, then read the code.",
         LAST_MESSAGE,
         "of a subagent",

@@ -51,7 +51,7 @@ def _prune(dispatch: Dispatch, root: RecordId) -> str:
 
 
 def _is_last_of_its_name(dispatch: Dispatch, record: Record) -> bool:
-    """Whether no other record reads the inbox that a record shares with those of its name."""
+    """Whether a record is the only one of its name, so that no other record reads its inbox."""
     machine = dispatch.lifecycle.machine(record.machine)
     if machine.inbox is None or not machine.placement.id_prefix:
         return machine.inbox is not None
@@ -87,7 +87,7 @@ def _family(dispatch: Dispatch, root: RecordId) -> list[Record]:
         try:
             found.append(dispatch.views.record(current))
         except UnknownRecordError:
-            continue  # an earlier, interrupted prune
+            continue  # an earlier prune, which was interrupted, has deleted it
     return found[::-1]
 
 

@@ -57,4 +57,4 @@ def _output_of(repository: Repository, tree: Worktree, *arguments: str) -> str:
     try:
         return git_in(repository, tree).run(*arguments).output.decode(errors="replace")
     except GitError as failure:
-        return f"git cannot tell: {failure}"
+        return f"git failed: {failure}"

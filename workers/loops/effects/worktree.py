@@ -1,4 +1,4 @@
-"""Prepares the worktree of a long-lived agent on this machine, also where the old one is gone."""
+"""Finds the worktree of a long-lived agent on this machine, or creates it."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ def worktree(work: Work) -> Outcome:
 def _inherited(work: Work, paths: AgentPaths) -> dict[str, Any]:
     """Return which mail the earlier lives of this name were given.
 
-    Raises NotYetError while something of them may still be running.
+    Raises NotYetError while a process of an earlier life may still be running.
     """
     lives = Mailbox(work.dispatch).lives(paths.name)
     earlier = work.dispatch.views.records(lives[: lives.index(work.record.id)])
     for life in earlier.values():
         if any(entry.name in USES_WORKTREE or entry.state == "leased" for entry in life.entries):
-            raise NotYetError(f"{life.id} is still being cleared away")
+            raise NotYetError(f"{life.id} is still being cleaned up")
     # A life that stopped before it had a worktree never inherited the read position itself.
     prepared = [life.data for life in earlier.values() if life.data.get("worktree")]
     if not prepared:

@@ -162,7 +162,7 @@ def _last_message(claim: ClaimRecords) -> str:
     if agent is not None and agent.state == "dead":
         return _end_of(agent.data.get("end") or {})
     for note in claim.agent_log:
-        if isinstance(note, Note) and note.kind == "said":
+        if isinstance(note, Note) and note.kind == "progress":
             percent = note.detail.get("percent")
             message = _one_line(note.detail.get("message"))
             return message if percent is None else f"{percent} % {message}"

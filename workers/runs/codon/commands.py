@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 
 from interlock.workers.config import PREFIX, environment_of_work
 from interlock.workers.files.atomic import write_private
-from interlock.workers.runs.codon.leased_process import Command
+from interlock.workers.processes.agent.process import LogFiles
 from interlock.workers.runs.context import RunContext
 from interlock.workers.runs.paths import (
     CONVERSATION_VARIABLE,
@@ -17,6 +18,7 @@ from interlock.workers.runs.paths import (
 )
 from interlock.workers.runs.plan.model import OutputFormat, SentinelEventName
 from interlock.workers.runs.sequence import Execution, NextCodon
+from interlock.workers.supervision.leased_process import Command
 
 
 class CodonCommands:
@@ -36,12 +38,12 @@ class CodonCommands:
 
     def shell(self, script: str, **more: str) -> Command:
         """Return the command that runs a shell script in the workspace."""
+        log_bytes_max = self.context.dispatch.settings.agent_log_bytes_max
         return Command(
             arguments=("bash", "-c", script),
             folder=self.context.workspace,
             environment=self.environment(more),
-            output=self.paths.output,
-            errors=self.paths.errors,
+            logs=LogFiles(self.paths.output, self.paths.errors, log_bytes_max),
             process_label=self.process_label,
         )
 
@@ -54,7 +56,7 @@ class CodonCommands:
         )
         reads_output = is_watched or codon.speaks is OutputFormat.CLAUDE
         if codon.command is not None:
-            return self.shell(codon.command).reading_output(reads_output)
+            return replace(self.shell(codon.command), reads_output=reads_output)
         assert codon.prompt is not None, "a codon has a command, or a model with a prompt"
         self._copy_conversation()
         arguments = (sys.executable, "-m", "interlock.workers.runs.codon.model_agent")
@@ -62,8 +64,12 @@ class CodonCommands:
             MODEL_VARIABLE: str(codon.model),
             CONVERSATION_VARIABLE: str(self.paths.conversation),
         }
-        command = self.shell("true", **self.context.model_settings(), **variables)
-        return command.with_arguments(arguments, codon.prompt).reading_output(reads_output)
+        return replace(
+            self.shell("true", **self.context.model_settings(), **variables),
+            arguments=arguments,
+            prompt=codon.prompt,
+            reads_output=reads_output,
+        )
 
     def environment(self, more: Mapping[str, str] | None = None) -> dict[str, str]:
         """Return the variables of its processes; those of the plan overrule this machine's."""

@@ -1,8 +1,8 @@
 """Executes one codon from its creation to its end, and fires each step on its record.
 
-It runs in the run's supervisor, which holds the leases of the run and of the codon. It decides when
-an agent's process must end (`_reason_to_end`), and `leased_process` ends it; how the codon ended is
-then decided in interlock.workers.runs.outcome. A checkpoint is taken before each end.
+It runs in the run's supervisor, which holds the leases of the run and of the codon. It ends the
+agent's process for an order or a limit (`_end_if_due`); interlock.workers.runs.outcome then decides
+how the codon ended. A checkpoint is taken before each end.
 """
 
 from __future__ import annotations
@@ -27,12 +27,13 @@ from interlock.workers.gateways.git.errors import GitError
 from interlock.workers.processes.agent.containment import LABEL_VARIABLE
 from interlock.workers.processes.agent.process import AgentProcess, Exit, SpawnError
 from interlock.workers.runs.codon.commands import CodonCommands
-from interlock.workers.runs.codon.leased_process import (
+from interlock.workers.runs.codon.limits import (
+    GRACE_S,
     LEASE_LOST_ERRORS,
-    Command,
-    LeasedProcess,
+    TIME_LIMITS,
+    BudgetUsage,
+    CodonLimits,
 )
-from interlock.workers.runs.codon.limits import TIME_LIMITS, BudgetUsage, CodonLimits
 from interlock.workers.runs.codon.rig import Rig, RigError
 from interlock.workers.runs.codon.transcript import Transcript
 from interlock.workers.runs.context import RunContext
@@ -49,12 +50,13 @@ from interlock.workers.runs.paths import CodonPaths, process_labels
 from interlock.workers.runs.plan.model import FailurePolicy, OutputFormat, SentinelEventName
 from interlock.workers.runs.sentinels.trigger import SentinelEvent
 from interlock.workers.runs.sequence import Execution, NextCodon
+from interlock.workers.supervision.leased_process import Command, LeasedProcess
 from interlock.workers.supervision.streams import STREAMS
 from interlock.workers.supervision.streams.interlock import ReportKinds
 from interlock.workers.text import sentence
 
 SENTINELS_S = 120.0
-# So many rejected lines are noted one by one; the others are counted.
+# At most this many rejected lines get a note each; the others are only counted.
 REJECTED_NOTES_MAX = 20
 SKIPPED, STOPPED = "skipped", "stopped"
 EXIT_CODE_FAILED = 1
@@ -102,27 +104,24 @@ class CodonExecution:
         self.rejected_lines = 0
 
     def run(self) -> None:
-        """Execute it to its end. Where others ended its record, only end its processes."""
-        self.context.heartbeat.hold(self.work.held)
-        try:
-            with self.host:
-                try:
+        """Execute the codon to its end. If its record was ended meanwhile, settle its effect."""
+        with self.context.heartbeat.holding(self.work.held):
+            try:
+                with self.host:
                     self._run_steps()
-                except (GitError, OSError) as error:
-                    self._end(
-                        self._failure(sentence(str(error)), retriable=True),
-                        EXIT_CODE_FAILED if self.limits.started_at else NO_PROCESS,
-                    )
-        except FencedError:
-            self._note_late_costs()
-            dispatch = self.context.dispatch
-            with suppress(KernelError):
-                answer = dispatch.leases.settle(self.work.lease, dispatch.render)
-                dispatch.publish(answer.owed)
-        finally:
-            self.context.heartbeat.drop(self.work.held)
+            except FencedError:
+                self._note_late_costs()
+                with suppress(KernelError):
+                    self.work.settle()
 
     def _run_steps(self) -> None:
+        try:
+            self._run_to_end()
+        except (GitError, OSError) as error:
+            exit_code = EXIT_CODE_FAILED if self.limits.started_at else NO_PROCESS
+            self._end(self._failure(sentence(str(error)), retriable=True), exit_code)
+
+    def _run_to_end(self) -> None:
         self._observe(SentinelEventName.CODON_STARTED, {"codon_id": self.start.runtime_id})
         try:
             sha = self._set_up_rig()
@@ -148,8 +147,6 @@ class CodonExecution:
         self._drain_sentinels()
         exit_code = exit_code_of(ended.code)
         self._end(self._outcome(ended, exit_code), exit_code)
-
-    # --- preparing and starting ------------------------------------------------------------------
 
     def _set_up_rig(self) -> str | None:
         """Set up the rig, and return the checkpoint after it; None where there is none."""
@@ -183,8 +180,6 @@ class CodonExecution:
         why = "; ".join(failure.problem for failure in missing)
         return sentinel_load_failure(tuple(failure.sentinel for failure in missing), why=why)
 
-    # --- the agent's process ---------------------------------------------------------------------
-
     def _run_agent(self) -> Exit:
         """Run the agent's process to its end. Raises SpawnError or OSError where none started."""
         process = self._process(self.commands.agent())
@@ -197,10 +192,13 @@ class CodonExecution:
             if not self.output_stream.reports_result:
                 # A command that reports nothing names no session, so its execution is the session.
                 self.transcript.session_id = self.start.previous_session_id or self.paths.id
-            return process.run_until(agent, self._poll)
+            ended = process.follow(agent, read=self._record_reports, act=self._end_if_due)
+            # The last reports may have used a budget up: then the limits must know it.
+            self._reason_to_end(agent)
+            return ended
 
-    def _poll(self, agent: AgentProcess) -> str | None:
-        """Read the agent's reports, record what they change; return why it must end, if it must."""
+    def _record_reports(self, agent: AgentProcess) -> None:
+        """Read the agent's reports, and write their changes to the record."""
         for _ in range(100):
             if not self._read_reports(agent):
                 break
@@ -211,7 +209,6 @@ class CodonExecution:
             self._note("report_refused", {"reason": reason})
         self.rejected_lines += len(rejected)
         rejected.clear()
-        return self._reason_to_end(agent)
 
     def _read_reports(self, agent: AgentProcess) -> bool:
         """Read the next lines of the process; return whether there may be more."""
@@ -238,8 +235,13 @@ class CodonExecution:
                     self._fire(trigger, payload)
             self.transcript.mark_recorded()
 
+    def _end_if_due(self, agent: AgentProcess) -> None:
+        """End the agent's process if an order or a limit asks for it."""
+        if reason := self._reason_to_end(agent):
+            agent.end(reason, grace_s=GRACE_S)
+
     def _reason_to_end(self, agent: AgentProcess) -> str | None:
-        """Return why the agent's process must end now, if it must: an order or a limit."""
+        """Return the order or the limit for which the agent's process must end now, or None."""
         return self._order_to_end() or self.limits.reason_to_end(self.transcript, agent.progress)
 
     def _order_to_end(self) -> str | None:
@@ -353,8 +355,6 @@ class CodonExecution:
             with suppress(KernelError):
                 self.context.dispatch.note(self.work.record, draft, op_id=f"{token}/late_costs")
 
-    # --- firing and observing --------------------------------------------------------------------
-
     def _fire(self, trigger: Trigger, payload: Mapping[str, Any]) -> None:
         before = self.work.record.state
         try:
@@ -386,14 +386,12 @@ class CodonExecution:
         if states and self.work.record.state in STATES_WITH_SENTINELS:
             self._fire(Trigger.SENTINEL_STATES_UPDATED, {"sentinel_states": states})
         for remark in self.host.take_remarks():
-            detail = {"sentinel": remark.sentinel, "said": remark.text, "problem": remark.problem}
-            self._note("sentinel_said", {name: value for name, value in detail.items() if value})
+            detail = {"sentinel": remark.sentinel, "text": remark.text, "problem": remark.problem}
+            self._note("sentinel_remark", {name: value for name, value in detail.items() if value})
 
     def _note(self, kind: str, detail: Mapping[str, Any]) -> None:
         with suppress(KernelError):
             self.work.audit(kind, detail)
 
     def _process(self, command: Command) -> LeasedProcess:
-        leases = (self.context.work, self.work)
-        settings = self.context.dispatch.settings
-        return LeasedProcess(command, leases, log_bytes_max=settings.agent_log_bytes_max)
+        return LeasedProcess(command, lambda: (self.context.work, self.work))

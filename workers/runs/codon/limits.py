@@ -6,12 +6,20 @@ import time
 from dataclasses import dataclass
 
 from interlock.kernel.machines.runs.values import MICRO_MAX, BudgetExceeded
+from interlock.workers.processes.agent.process import KILL_BY_PASSED, WATCHDOG_LOST
 from interlock.workers.runs.codon.transcript import Transcript
 from interlock.workers.runs.outcome import TimeLimit
 from interlock.workers.runs.plan.model import Budget, BudgetPolicy, PlannedCodon
 
+# The time between SIGTERM and SIGKILL for the processes of a codon.
+GRACE_S = 5.0
 TIMED_OUT, IDLE, OVER_BUDGET = "timeout", "idle", "budget"
 TIME_LIMITS = {TIMED_OUT: TimeLimit.WHOLE, IDLE: TimeLimit.IDLE}
+# The reasons for which a process is killed although this program did not end it.
+LEASE_LOST_ERRORS = {
+    KILL_BY_PASSED: "its lease could not be renewed in time: the store or this machine was away",
+    WATCHDOG_LOST: "its watchdog was lost",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +55,7 @@ class CodonLimits:
         self.started_at = 0.0
 
     def start(self) -> None:
-        """Start to count."""
+        """Start counting the time."""
         self.started_at = time.monotonic()
 
     def reason_to_end(self, transcript: Transcript, last_activity: float) -> str | None:

@@ -10,10 +10,11 @@ from pathlib import Path
 
 from interlock.workers.processes.agent.process import AgentProcess, SpawnError
 from interlock.workers.runs.codon import rig_copy
-from interlock.workers.runs.codon.leased_process import Command, LeasedProcess
+from interlock.workers.runs.codon.limits import GRACE_S
 from interlock.workers.runs.outcome import NO_PROCESS, exit_code_of
 from interlock.workers.runs.plan.model import RigCommand, RigCopy, RigFolder
 from interlock.workers.runs.plan.path import path_within
+from interlock.workers.supervision.leased_process import Command, LeasedProcess
 from interlock.workers.text import sentence
 
 TIMED_OUT = "rig_timeout"
@@ -90,23 +91,23 @@ class Rig:
         return self.workspace / path
 
     def _run(self, number: int, arguments: tuple[str, ...], folder: Path, timeout_s: int) -> None:
-        command = replace(
-            self.base,
-            arguments=arguments,
-            folder=folder,
-            output=self.base.output.with_name(f"rig-{number}.log"),
-            errors=self.base.errors.with_name(f"rig-{number}.errors.log"),
+        logs = replace(
+            self.base.logs,
+            output=self.base.logs.output.with_name(f"rig-{number}.log"),
+            errors=self.base.logs.errors.with_name(f"rig-{number}.errors.log"),
         )
         until = time.monotonic() + timeout_s
-        process = self.new_process(command)
+        process = self.new_process(
+            replace(self.base, arguments=arguments, folder=folder, logs=logs)
+        )
 
-        def poll(running: AgentProcess) -> str | None:
-            running.reports()
-            return self.reason_to_end() or (TIMED_OUT if time.monotonic() > until else None)
+        def act(running: AgentProcess) -> None:
+            if reason := self.reason_to_end() or (TIMED_OUT if time.monotonic() > until else None):
+                running.end(reason, grace_s=GRACE_S)
 
         try:
             with process.start() as running:
-                ended = process.run_until(running, poll)
+                ended = process.follow(running, read=AgentProcess.reports, act=act)
         except (SpawnError, OSError) as error:
             raise RigError(number, sentence(str(error))) from error
         if ended.reason_by_us == TIMED_OUT:

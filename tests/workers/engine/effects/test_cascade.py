@@ -93,9 +93,6 @@ def records(server: EmbeddedServer, prefix: str) -> Records:
     return Records(client_of(server.url, prefix))
 
 
-# --- a countdown that lasts ------------------------------------------------------------------
-
-
 def test_the_last_end_in_another_family_advances_a_job(records: Records) -> None:
     first, second = records.create_job("a/one"), records.create_job("b/two")
     record_id = records.create_job("c/waits", first, second)
@@ -157,9 +154,6 @@ def test_a_countdown_with_a_loss_advances_no_job(records: Records) -> None:
     assert records.show(record_id).data["lost"] == {first: "canceled"}
     assert records.perform(record_id, "cascade") == "settled"
     assert not records.show(record_id).data["met"]
-
-
-# --- children --------------------------------------------------------------------------------
 
 
 def test_the_last_child_advances_its_parent(records: Records) -> None:

@@ -167,7 +167,7 @@ def test_logs_and_tail_name_the_machine_that_has_the_output(
 
     for verb in ("logs", "tail"):
         message = run_refused(verb, "owl", json_too=False)
-        assert message == "owl lives on barn, and so does what it printed"
+        assert message == "owl lives on barn, and its output is there too"
 
 
 @pytest.mark.parametrize(

@@ -27,9 +27,6 @@ def output(agents: InProcessAgents, life: str) -> Path:
     return folder / "output.log"
 
 
-# --- start -----------------------------------------------------------------------------------
-
-
 def test_an_agent_is_started_in_a_repository_of_this_machine(
     agents: InProcessAgents, run_json: RunJson, repo: Path
 ) -> None:
@@ -123,9 +120,6 @@ def test_a_name_that_was_stopped_is_started_anew_with_the_mail_that_was_left(
     assert (row["id"], row["state"], row["mail_waiting"]) == ("owl/2", "spawning", 1)
 
 
-# --- stop ------------------------------------------------------------------------------------
-
-
 def test_an_agent_is_stopped_for_a_reason_and_to_stop_it_again_changes_nothing(
     agents: InProcessAgents, run_json: RunJson, run_text: RunText
 ) -> None:
@@ -172,9 +166,6 @@ def test_a_fatal_stop_keeps_its_reason(
     assert agents.events("owl/1", "fatal_error")[0].cause.actor == "ann"
     assert "stopped fatal: no key" in run_text("show", "owl")
     assert run_json("show", "owl")["due"] == {}
-
-
-# --- mail ------------------------------------------------------------------------------------
 
 
 def test_mail_is_sent_with_all_its_options(
@@ -233,9 +224,6 @@ def test_an_empty_mailbox_is_shown(
 
     assert run_json("mail", "owl") == []
     assert run_text("mail", "owl") == "mail from kind delivered text"
-
-
-# --- list and show ---------------------------------------------------------------------------
 
 
 def test_all_agents_are_listed_by_name_with_their_waiting_mail(
@@ -309,9 +297,6 @@ def test_show_prints_everything_about_an_agent(
         "look at the fuse box",
     ):
         assert arguments in shown
-
-
-# --- logs and tail ---------------------------------------------------------------------------
 
 
 def test_logs_print_the_output_of_the_last_session(

@@ -65,8 +65,8 @@ def test_a_running_agent_shows_its_activity_usage_and_last_message(client: Clien
     claim = claimed(client, "b/one").alive(pid=4711, host="anvil", containment="cgroup")
     claim.turn("tool_started", tool="grep")
     used(client, claim.names.agent, tokens_in=1_200, tokens_out=34, spent=31_000)
-    noted(client, claim.names.agent, "said", message="reading\n\x1b[2Jthe tests", percent=40)
-    noted(client, claim.names.agent, "progress")
+    noted(client, claim.names.agent, "progress", message="reading\n\x1b[2Jthe tests", percent=40)
+    noted(client, claim.names.agent, "output_seen")
 
     row = only_row(client)
 

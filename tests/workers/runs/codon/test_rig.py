@@ -11,23 +11,24 @@ from typing import Any
 
 import pytest
 
-from interlock.workers.runs.codon.leased_process import Command, LeasedProcess
+from interlock.workers.processes.agent.process import LogFiles
 from interlock.workers.runs.codon.rig import Rig, RigError
 from interlock.workers.runs.codon.rig_copy import main
 from interlock.workers.runs.plan.model import RigCommand, RigCopy, RigFolder
+from interlock.workers.supervision.leased_process import Command, LeasedProcess
 
 LOG_BYTES_MAX = 100_000
 GOOD_S = 60.0
 
 
 class Site:
-    """A workspace with a rig, whose processes live as long as the lease `held`."""
+    """A workspace with a rig, whose processes live until `work.kill_by`."""
 
     def __init__(self, folder: Path) -> None:
         self.workspace, self.logs = folder / "work", folder / "logs"
         self.workspace.mkdir()
         self.logs.mkdir()
-        self.held = SimpleNamespace(valid_until=time.monotonic() + GOOD_S)
+        self.work: Any = SimpleNamespace(kill_by=time.monotonic() + GOOD_S)
         self.ran: list[tuple[str, ...]] = []
         self.order: str | None = None
 
@@ -46,14 +47,15 @@ class Site:
 
     def process(self, command: Command) -> LeasedProcess:
         self.ran.append(command.arguments)
-        leases: Any = (SimpleNamespace(held=self.held),)
-        return LeasedProcess(command, leases, log_bytes_max=LOG_BYTES_MAX)
+        return LeasedProcess(command, lambda: (self.work,))
 
     def set_up(self, *items: RigCopy | RigCommand) -> list[str]:
-        environment = {"PATH": os.environ["PATH"]}
-        logs = (self.logs / "output.log", self.logs / "errors.log")
         base = Command(
-            ("true",), self.workspace, environment, *logs, process_label=str(self.workspace)
+            arguments=("true",),
+            folder=self.workspace,
+            environment={"PATH": os.environ["PATH"]},
+            logs=LogFiles(self.logs / "output.log", self.logs / "errors.log", LOG_BYTES_MAX),
+            process_label=str(self.workspace),
         )
         rig = Rig(items, self.workspace, base, self.process, lambda: self.order)
         return rig.set_up()
@@ -70,9 +72,6 @@ class Site:
 @pytest.fixture
 def site(tmp_path: Path) -> Site:
     return Site(tmp_path)
-
-
-# --- real processes -------------------------------------------------------------------------
 
 
 def test_files_and_folders_are_copied_by_processes_of_their_own(site: Site) -> None:
@@ -110,16 +109,12 @@ def test_a_target_with_a_repository_in_it_is_refused_and_untouched(site: Site) -
 
 def test_a_copy_whose_lease_runs_out_is_ended(site: Site) -> None:
     site.write(raw__a="1")
-    # It was not renewed for so long that the grace after it is over too.
-    site.held.valid_until = time.monotonic() - GOOD_S
+    site.work.kill_by = time.monotonic() - GOOD_S
 
     with pytest.raises(RigError):
         site.set_up(RigCopy(source="raw", target="new"))
 
     assert not (site.workspace / "new").exists()
-
-
-# --- refusals --------------------------------------------------------------------
 
 
 def test_what_is_not_there_cannot_be_copied(site: Site) -> None:
@@ -165,9 +160,6 @@ def test_a_rig_stops_where_somebody_wants_the_run_to_end(site: Site) -> None:
     assert site.set_up(RigCopy(source="raw", target="new"), RigCommand(run="touch new")) == []
 
     assert site.ran == []
-
-
-# --- copies ----------------------------------------------------------------------------
 
 
 def test_links_in_a_folder_stay_links_and_a_link_that_is_named_is_followed(site: Site) -> None:

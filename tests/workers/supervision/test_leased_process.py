@@ -1,0 +1,81 @@
+"""A process lives as long as its leases are renewed, and is polled until it has ended."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+from interlock.workers.processes.agent.process import KILL_BY_PASSED, AgentProcess, Exit, LogFiles
+from interlock.workers.supervision.leased_process import Command, LeasedProcess
+
+
+def ended(
+    folder: Path,
+    script: str,
+    *works: Any,
+    act: Callable[[AgentProcess], object] = lambda _: None,
+) -> Exit:
+    """Run a shell script under leases, and return how its process ended."""
+    command = Command(
+        arguments=("bash", "-c", script),
+        folder=folder,
+        environment={"PATH": os.environ["PATH"]},
+        logs=LogFiles(folder / "output.log", folder / "errors.log", 100_000),
+        process_label=str(folder),
+    )
+    process = LeasedProcess(command, lambda: works)
+    with process.start() as running:
+        return process.follow(running, read=AgentProcess.reports, act=act)
+
+
+def dead_in(seconds: float) -> Any:
+    """Return work whose process must be dead in so many seconds."""
+    return SimpleNamespace(kill_by=time.monotonic() + seconds)
+
+
+class Scripted:
+    """A process that is still running at so many polls, and notes how its deadline is moved."""
+
+    def __init__(self, polls: int) -> None:
+        self.polls, self.armed = polls, list[float]()
+
+    def wait(self, _: float) -> str | None:
+        self.polls -= 1
+        return None if self.polls >= 0 else "ended"
+
+    def arm(self, kill_by: float) -> None:
+        self.armed.append(kill_by)
+
+
+def test_the_kill_deadline_follows_the_lease_that_ends_first() -> None:
+    process: Any = Scripted(polls=4)
+    first, second = SimpleNamespace(kill_by=10.0), SimpleNamespace(kill_by=20.0)
+    leases: Any = [first, second]
+    renewed = iter([20.5, 30.0, 40.0, 40.0])
+    leased = LeasedProcess(cast("Command", None), lambda: leases)
+
+    def renew(_: AgentProcess) -> None:
+        first.kill_by = next(renewed)
+
+    end: Any = leased.follow(process, read=lambda _: None, act=renew)
+
+    assert end == "ended"
+    # The second lease is not renewed, so the deadline moves to its end and no further.
+    assert process.armed == [10.0, 20.0]
+
+
+def test_the_lease_that_is_not_renewed_ends_the_process(tmp_path: Path) -> None:
+    end = ended(tmp_path, "sleep 60", dead_in(60), dead_in(0.5))
+
+    assert end.reason_by_us == KILL_BY_PASSED
+
+
+def test_a_process_is_ended_for_the_reason_of_its_supervisor(tmp_path: Path) -> None:
+    def end(process: AgentProcess) -> None:
+        process.end("enough", grace_s=5)
+
+    assert ended(tmp_path, "sleep 60", dead_in(60), act=end).reason_by_us == "enough"

@@ -1,0 +1,82 @@
+"""Runs a command while leases hold: its watchdog kills it when they can no longer be renewed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from interlock.workers.engine.work import Work
+from interlock.workers.processes.agent.process import AgentProcess, Exit, LogFiles
+
+POLL_S = 0.1
+# The watchdog's kill deadline is moved only if it moves by more than this.
+ARM_AFTER_S = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    """A command, and everything that its process is started with.
+
+    The prompt is its standard input, which is closed after it unless `more_follows`. Its output is
+    logged; with `reads_output` it is also read line by line.
+    """
+
+    arguments: tuple[str, ...]
+    folder: Path
+    environment: Mapping[str, str]
+    logs: LogFiles
+    process_label: str
+    prompt: str = ""
+    more_follows: bool = False
+    reads_output: bool = False
+
+
+class LeasedProcess:
+    """A command whose process lives no longer than leases do. `leases` returns the present ones."""
+
+    def __init__(self, command: Command, leases: Callable[[], Iterable[Work]]) -> None:
+        self.command, self._leases = command, leases
+        self._kill_by = 0.0
+
+    def start(self) -> AgentProcess:
+        """Start the process. Raises SpawnError, or OSError if a log cannot be made."""
+        command, self._kill_by = self.command, self._kill_deadline()
+        return AgentProcess.start(
+            command.arguments,
+            folder=command.folder,
+            environment=command.environment,
+            prompt=command.prompt,
+            more_follows=command.more_follows,
+            reads_output=command.reads_output,
+            logs=command.logs,
+            label=command.process_label,
+            kill_by=self._kill_by,
+        )
+
+    def follow(
+        self,
+        process: AgentProcess,
+        *,
+        read: Callable[[AgentProcess], object],
+        act: Callable[[AgentProcess], object],
+    ) -> Exit:
+        """Wait for the process to end, and return how it ended.
+
+        At every poll `read` takes what the process has written, and while the process runs, `act`
+        may end it. If this program dies, the watchdog kills the process at its kill deadline.
+        """
+        while True:
+            ended = process.wait(POLL_S)
+            read(process)
+            if ended is not None:
+                return ended
+            kill_by = self._kill_deadline()
+            if kill_by > self._kill_by + ARM_AFTER_S:
+                self._kill_by = kill_by
+                process.arm(kill_by)
+            act(process)
+
+    def _kill_deadline(self) -> float:
+        """Return when the process must be dead unless the leases are renewed."""
+        return min(work.kill_by for work in self._leases())

@@ -1,0 +1,61 @@
+"""The base of every supervisor: it takes leases over from a worker, and renews them.
+
+The fork server imports this module once for all supervisors. It imports only modules that every
+kind of supervisor needs, because each further one costs memory in all of them.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+from uuid import uuid4
+
+from interlock.kernel.effect import Effect
+from interlock.workers.config import read_settings
+from interlock.workers.engine.dispatch import Dispatch, open_dispatch
+from interlock.workers.engine.heartbeat import Heartbeat
+from interlock.workers.engine.resources import Resources
+from interlock.workers.engine.work import Work
+from interlock.workers.supervision.launch import LaunchSpec, hand_over
+
+Spec = TypeVar("Spec", bound=LaunchSpec)
+
+
+class Supervisor(ABC):
+    """A process that holds leases and outlives the worker that launched it.
+
+    `effect` is the effect of a machine whose lease is in the launch spec. A subclass adopts its
+    leases when it is made.
+    """
+
+    def __init__(self, dispatch: Dispatch, machine: str, effect: Effect) -> None:
+        self.dispatch, self.resources = dispatch, Resources(dispatch.settings)
+        lease_s = dispatch.effect(machine, effect.name).lease_ms / 1_000
+        self.heartbeat = Heartbeat(lambda: dispatch.leases, lease_s=lease_s, begin=lambda: None)
+
+    @abstractmethod
+    def run(self) -> None:
+        """Supervise to the end, and fire the outcome."""
+
+    def adopt(self, machine: str, effect: Effect, key: str, token: str) -> Work:
+        """Take a lease over. Raises FencedError if its token is not valid any more."""
+        asked_at = time.monotonic()
+        lease = self.dispatch.leases.adopt(
+            key,
+            self.dispatch.effect(machine, effect.name),
+            token,
+            nonce=uuid4().hex[:8],
+            holder=f"{self.dispatch.holder}:{os.getpid()}",
+        )
+        return Work(self.dispatch, self.resources, lease, asked_at=asked_at)
+
+
+def supervise(spec_type: type[Spec], supervisor: Callable[[Spec, Dispatch], Supervisor]) -> None:
+    """Make the supervisor of the launch spec whose file is sys.argv[1], and run it."""
+    spec = spec_type.read(Path(sys.argv[1]))
+    hand_over(Path(spec.work_folder), lambda: supervisor(spec, open_dispatch(read_settings())).run)
