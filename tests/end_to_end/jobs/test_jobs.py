@@ -60,7 +60,9 @@ def test_a_fan_out_and_a_fan_in_run_in_order_within_their_slots(
     graphs.open("g", {"slots": 2})
     note = 'echo "$INTERLOCK_JOB_ID" >> order.txt'
     fan = [f"g/b{n}" for n in range(6)]
-    busy = "mkdir at$$; ls -d at* | wc -l >> most.txt; sleep 0.2; rmdir at$$"
+    # The first waits until a second one runs beside it.
+    meet = "until [ -e met ] || [ $(ls -d at* | wc -l) -ge 2 ]; do sleep 0.02; done; touch met"
+    busy = f"mkdir at$$; {meet}; ls -d at* | wc -l >> most.txt; sleep 0.2; rmdir at$$"
     graphs.create("g/a", {**job(tmp_path, note, name="a")})
     for one in fan:
         graphs.create(one, job(tmp_path, f"{busy}; {note}", name=one[2:], depends_on=["g/a"]))
