@@ -29,7 +29,8 @@ def unauthorised(machine: Machine, decision: Decision, warrant: Warrant) -> str:
     """Return why this warrant does not entitle its holder to fire this row, or ''.
 
     The table names who may fire a row: no producer reports an effect's outcome, and no effect
-    decides for a person.
+    decides for a person. A call without a lease may come from a person or from a producer: only a
+    row that requires the proposal tells them apart.
     """
     match warrant.kind:
         case "token":

@@ -158,7 +158,9 @@ class Lifecycle:
         *,
         initial_lease: InitialLease | None = None,
     ) -> Fired:
-        """Fire a trigger. Where `target` is a record (after a claim), it is not loaded first.
+        """Fire a trigger at a record, given as it was last read or by its id.
+
+        A record that was given is loaded anew only where its row reads facts of other records.
 
         Raises a CallError where the table or a guard refuses, FencedError where the warrant is
         void, ConflictError after many lost races, HeldError where another record is in the way, a

@@ -165,7 +165,7 @@ def never(data: Data) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Waiting(Stage):
-    """A stage that is left when a person, a producer or the last child fires a trigger."""
+    """A stage in which no effect is at work: a call or a timer fires the trigger that leaves it."""
 
     asks: Callable[[Data], bool] = always  # whether a person is asked
     notifies: Effect | None = None  # owed on entry and on leaving, while a person is asked
@@ -244,8 +244,8 @@ class Transition:
     spawns: str = ""  # the countdown that the effect fills
     mode: Mode = Mode.LEAVE
     interrupts: bool = False  # whether the effect at work is asked to come to its end
-    reads: bool = False  # whether the guard reads facts of other records
-    by: tuple[str, ...] = ()  # effects, people and sweeps that may fire it
+    reads: bool = False  # whether its guard, or the machine's gate, reads facts of other records
+    by: tuple[str, ...] = ()  # effects, by their holders; components, people, sweeps: may fire it
     names_proposal: bool = False  # whether a person must name the proposal that was seen
     bounds: bool = False  # whether its update may change what the record's family may use
     ours: str = ""  # why it is there, where the published table lacks it

@@ -1,4 +1,8 @@
-"""Renews every lease of this process from a thread of its own, and passes each order on at once."""
+"""Renews the leases that this process works under, from a thread of its own.
+
+Each order that a renewal returns is passed on at once. A lease that is only kept until a supervisor
+takes it over is renewed by its launcher.
+"""
 
 from __future__ import annotations
 

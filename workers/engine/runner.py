@@ -94,11 +94,11 @@ class Runner:
     def _reason_not_to_claim(self, machine: Machine, effect: Effect, key: str) -> str:
         if self._ending.is_set():
             return "not claimed: this process ends; a sweep will publish it again"
-        if effect.local and (host := self._elsewhere(machine, key)):
+        if effect.local and (host := self._send_to_its_host(machine, key)):
             return f"sent on to {host}, where its files are"
         return ""
 
-    def _elsewhere(self, machine: Machine, key: str) -> str:
+    def _send_to_its_host(self, machine: Machine, key: str) -> str:
         """Send a local effect on to the host that has its files; '' if it is to be done here.
 
         No other host can do it. If that host is gone, the time limit of the record's stage ends it.
@@ -189,7 +189,7 @@ class Runner:
         rows = (row for row in work.machine.transitions if row.trigger == outcome.trigger)
         carries = any(row.mode is Mode.CARRY for row in rows)
         if work.lease.kind is not Kind.STATE and (carries or record.entered == entered):
-            # A transition within its state, or one that carries running effects, ends none.
+            # The commit has only ended the effect of a state that was left: this one is still open.
             return self._settle(work, line)
         return line
 

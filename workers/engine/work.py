@@ -25,7 +25,8 @@ from interlock.workers.engine.resources import Resources
 
 log = logging.getLogger(__name__)
 
-# A finished effect retries for so long after its lease ran out while the store is away. Its token
+# While the store is away, the holder of a finished effect tries to fire its outcome for so long
+# after the end of its lease. Its token
 # stays valid until another process claims the effect, and after an outage the sweeps give every
 # holder the time of one lease to return.
 OUTAGE_S_MAX = 300.0
@@ -35,7 +36,10 @@ Result = TypeVar("Result")
 
 
 class NotYetError(RuntimeError):
-    """The effect cannot be done now, or not on this host; it is tried again a little later."""
+    """The effect cannot be done now, or not on this host.
+
+    The attempt counts as failed, and the effect is tried again after the usual delay.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +136,7 @@ class Work:
         actor = self.lease.name
         call = Call(
             cause=Cause(actor, outcome.reason),
-            # A holder may fire one trigger from two versions, but a retry has the same version.
+            # A holder may fire one trigger twice, at two versions; a retry has the same version.
             op_id=f"{self.lease.token}:{outcome.trigger}:{self.record.version}",
             warrant=self.warrant,
             deltas=outcome.deltas,
@@ -159,7 +163,9 @@ class Work:
             return None
 
     def settle(self) -> str:
-        """End this effect without an outcome, and publish the effects that its end makes due.
+        """End this effect without an outcome, or after one that came too late.
+
+        Publishes the effects that its end makes due.
 
         Return `settled`, `lost` if the lease is not valid any more, or `refused` if it is the
         effect of the record's present state, which only an outcome ends.

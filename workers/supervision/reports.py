@@ -177,7 +177,7 @@ class MailSent:
 
 @dataclass(frozen=True, slots=True)
 class AgentBlocked:
-    """The work waits for another record, or for the thing that the text describes."""
+    """The work waits for another task, named as in its backlog, or for the thing in the text."""
 
     task: str | None = None
     text: str | None = None

@@ -10,7 +10,10 @@ from interlock.workers.config import Settings
 
 
 class Slot:
-    """The right to run one agent. A child that inherits its descriptor holds it as well."""
+    """The right to run one agent.
+
+    The supervisor receives the descriptor and keeps it open until it ends, which holds the slot.
+    """
 
     def __init__(self, descriptor: int) -> None:
         self.descriptor = descriptor

@@ -48,7 +48,7 @@ SESSION_FIELDS = (
 
 
 def assign(dispatch: Dispatch, root: str) -> int:
-    """Start agents for open tasks of a backlog while this machine has slots; return how many."""
+    """Start agents for a backlog while this machine has slots; return how many tasks it claimed."""
     started = 0
     # A folder that cannot be deleted now is tried again at the next assignment.
     with suppress(OSError):

@@ -233,7 +233,7 @@ def prepare_claim(dispatch: Dispatch, task: Lease, *, agent: str) -> PreparedCla
 def fail_claim(dispatch: Dispatch, task: Lease, failure: Exception) -> None:
     """Fail the turn and the task of a claim whose agent could not be started.
 
-    If the store refuses, the lease lapses and the task is recovered as an orphan.
+    If the store refuses, the lease lapses, and the orphan sweep releases the task.
     """
     reason, turn = str(failure)[:ERROR_LENGTH_MAX], claim_names(task.record).turn
     payload = {"reason": reason, "code": "spawn_error"}

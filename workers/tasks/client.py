@@ -108,7 +108,9 @@ class Tasks:
     def claim_next(
         self, backlog: str, *, role: str = "any", owner: str, tenant: str = "default"
     ) -> TaskClaim | None:
-        """Claim the next queued task of a role that names no agent command; None if there is none.
+        """Claim the next task of a role's queue that has no agent command; None if there is none.
+
+        The role `any` is the queue of the tasks that name no role, and no wildcard.
 
         Tasks are taken by priority, then by age. A task that cannot be claimed now is skipped.
         """
@@ -171,7 +173,7 @@ class Tasks:
     def fail_stage(
         self, backlog: str, *, plan: str | None = None, role: str | None = None, reason: str = ""
     ) -> list[str]:
-        """Fail the tasks of a backlog that no agent works on yet; return their ids.
+        """Fail the tasks of a plan or role that no agent works on yet; return their ids.
 
         Fails only tasks that were submitted with `stage_failures`.
         """

@@ -140,8 +140,8 @@ class CurrentTask:
         except (FencedError, StoreError):
             log.exception("the end of the work of %s could not be reported", self.work.key)
         self.settled = True
-        verb = type(end_report).__name__.lower()
-        self.reports.fire("task_failed", reason=f"it {verb} its task")
+        verb = "split" if isinstance(end_report, SplitRequested) else "blocked"
+        self.reports.fire("task_failed", reason=f"the agent {verb} its task")
         return ""
 
     def cancel_child(self, request: CancelRequested) -> str:
@@ -214,7 +214,7 @@ class CurrentTask:
 
 
 def report_outcome(work: Work, outcome: Outcome, *, fallback: str) -> None:
-    """Fire an outcome. If its payload is refused, fire the trigger `fallback` with the reason."""
+    """Fire an outcome. If the call is refused, fire the trigger `fallback` with the reason."""
     payload = {name: value for name, value in outcome.payload.items() if value is not None}
     reason = str(payload.get("reason", ""))
     try:

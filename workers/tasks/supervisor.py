@@ -334,6 +334,7 @@ class TaskSupervisor(Supervisor):
         if self.spec.session and task.reports.summary is None:
             return Outcome("failed", {"reason": "its agent ended before its task did"})
         if not self.alive:
+            # A command that ended well within a second has given its sign of life by that.
             self.alive = True
             with suppress(KernelError):
                 self.agent.fire(Outcome("confirmed_alive", {"host": self.dispatch.settings.host}))

@@ -1,6 +1,8 @@
 """The effects that coding tasks and their agents and turns owe.
 
-A new effect also needs its line in HANDLERS of workers/tasks/effects/__init__.py.
+A new effect also needs its line in HANDLERS of workers/tasks/effects/__init__.py, unless it is
+`kept`: then no message is sent for it, and the process that created it holds it from the start.
+The supervisor of an agent holds two: AGENT of the task, which is the claim, and SUPERVISION.
 """
 
 from __future__ import annotations

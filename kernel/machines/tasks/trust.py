@@ -17,7 +17,8 @@ class Trust(Ranked):
     ELEVATED = auto()
 
 
-# The lowest level that may fire each trigger of a task. The table is ours: none is published.
+# The triggers of a task that need trust, and the lowest level of each. The table is ours: none is
+# published.
 # fmt: off
 MINIMUM_TRUST: Mapping[str, Trust] = {
     "claimed":         Trust.UNTRUSTED,

@@ -37,6 +37,8 @@ def merge(work: Work) -> Outcome:
         # The work was done outside of Interlock, or its subtasks are merged already.
         return Outcome("merged", {})
     if not record.data.get("merging"):
+        # This only takes the hold on the target. The state is entered again, so this effect is owed
+        # once more; while another task has the hold, the outcome is refused and tried again.
         return Outcome("merge_begun")
     if parent := cancelled_parent(work.dispatch, record):
         payload = {"reason": f"{parent}, which it is a part of, was cancelled", "final": True}

@@ -56,7 +56,7 @@ def _check_agent_has_ended(work: Work, data: Data) -> None:
 
 
 def _check_verification_has_ended(work: Work, data: Data) -> None:
-    """Raise NotYetError while this is the task's current claim: verification uses the worktree."""
+    """Raise NotYetError while the task has this claim, whose verification needs the worktree."""
     if _is_current_claim(work, data):
         raise NotYetError(f"{data['task']} still needs the worktree for its verification")
 
@@ -105,7 +105,7 @@ def _remove_worktree_of_claim(repository: Repository, data: Data, *, accepted: b
     if found.present:
         remove_worktree(repository, folder, force=True)
     with suppress(RefusedError):
-        # Git refuses to delete a branch with commits that the target lacks: that one is kept.
+        # A branch with commits that the target lacks is refused, and kept.
         delete_branch(repository, found.branch, target=str(data["target"]), force=False)
 
 

@@ -27,9 +27,12 @@ AGENT_POLLS_MAX = 900
 
 
 async def verification(work: Work) -> Outcome:
-    """Verify the work of a claim in its worktree. If the worktree is gone, the work is rejected."""
+    """Verify the branch of a claim in a review checkout.
+
+    Without the worktree the base of the work is unknown: the work is rejected then.
+    """
     if not work.record.data.get("repo"):
-        # A parent of subtasks, or a task done outside of Interlock: there is nothing to check.
+        # A task without a repository: there is nothing to check.
         return Outcome("verified", {})
     await _wait_for_agent(work)
     verify_record = _verify_claim if "claim" in work.record.data else _verify_subtasks

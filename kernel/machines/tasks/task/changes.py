@@ -18,7 +18,7 @@ BACKOFF_S_MAX = 300
 CRASHES_MAX = 2
 CLAIMS_MAX = 20
 CHILDREN_MAX = 100
-# The states of a dependency or of a subtask that came to a good end.
+# The states that satisfy a dependency: a task that depends on another also starts before its merge.
 SATISFIED = (State.DONE, State.CLOSED)
 # The fields of a task that its subtasks have as well.
 INHERITED = (

@@ -59,9 +59,10 @@ class TaskWork(Shape):
 
 
 class NewTask(TaskWork):
-    """A task as a producer submits it. Without an `agent`, a command template, a program claims it.
+    """A task as a producer submits it.
 
-    `depends_on` names tasks of the same backlog by the last segment of their ids. `not_before` is
+    `agent` is a shell command; a task without one is claimed by a program.
+    `depends_on` names tasks of the same backlog by their ids without the backlog. `not_before` is
     a time in ms since the epoch. `push` names a remote of the repository. A `session` agent waits
     `idle_limit_s` for its next task. An agent is cut off when one try costs more than
     `budget_micro` (in micro-dollars), or when `tool_failures_max` calls fail in a row. `stop_hooks`

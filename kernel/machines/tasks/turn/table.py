@@ -104,7 +104,7 @@ def recheck(delay_ms: int) -> Timer:
 
 
 def at_work(state: State, recheck_ms: int) -> Waiting:
-    """Return a state that ends when the agent's supervisor, or a judge, fires a trigger.
+    """Return a state that ends when the agent's supervisor, or `follow_up`, fires a trigger.
 
     It has no time limit of its own: that of the task limits it.
     """
