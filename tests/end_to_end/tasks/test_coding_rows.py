@@ -344,6 +344,8 @@ def test_every_row_and_every_reason_has_its_producer(new_scenes: Callable[[], Sc
     assert unfired == {}, {row: fired.get(row) for row in unfired}
     reasons = {event.transition_reason for event in reported}
     assert set(TransitionReason) - reasons == set()
+    said = {event.reason for event in reported if event.entity_type == "turn"}
+    assert {"the agent blocked its task", "the agent split its task"} <= said
     aborts = {event.abort_reason for event in reported}
     assert set(AbortReason) - aborts == set()
     for number, abort in enumerate(ENDS.values()):
