@@ -1,4 +1,4 @@
-"""The surfaces that show cards to people: a folder, a webhook. The store stays the source."""
+"""Shows cards to people: in a folder, or by a webhook. The original stays in the store."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ class Admitted:
 def admit(
     repository: Repository, *, target: str | None, branch: str, paths: Iterable[str]
 ) -> Admitted:
-    """Check a repository for a task; without a target it is the branch that the user is on.
+    """Check a repository for a task; the default target is the branch that the user is on.
 
     Untracked files are allowed: nearly every tree has some, the task does not see them, and no
     merge overwrites them. Raises RefusedError.

@@ -123,7 +123,7 @@ def test_a_sentence_is_one_bounded_line_that_every_log_takes() -> None:
 
 @pytest.mark.parametrize("many", [0, CHILDREN_MAX + 1])
 def test_a_split_has_1_to_100_children(many: int) -> None:
-    with pytest.raises(InvalidResultError, match="must be 1 to 100"):
+    with pytest.raises(InvalidResultError, match="must have 1 to 100 members"):
         check_split(SplitWork(({"title": "a"},) * many, "group"))
 
 
