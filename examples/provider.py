@@ -76,7 +76,7 @@ class Charge:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One answer, and the faults it is given with."""
+    """One answer, with the faults that the server adds to it."""
 
     says: str = ""
     tokens: Counted | None = None

@@ -23,7 +23,7 @@ class Fault:
     repaired: Callable[[str], str]
 
     def repair(self, rows: list[Row]) -> int:
-        """Repair every cell that has it, and return how many had it."""
+        """Repair every cell that has this fault, and return how many had it."""
         count = 0
         for row in rows:
             for column in self.columns:

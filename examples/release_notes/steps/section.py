@@ -61,8 +61,8 @@ class Section:
         blocks += ["\n".join(f"  - {self._text(item)}" for item in items)] if items else []
         return "\n\n".join(blocks)
 
-    def _text(self, words: str) -> str:
-        return markdown(words, paths=self.paths, is_commit=self.is_commit)
+    def _text(self, text: str) -> str:
+        return markdown(text, paths=self.paths, is_commit=self.is_commit)
 
 
 def heading(kind: Kind, entries: list[Entry]) -> str:

@@ -18,7 +18,7 @@ CONTENTS = "## Contents\n"
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """The data from which wishes are met."""
+    """The data that meeting a wish needs."""
 
     history: History
     groups: Groups
