@@ -1,6 +1,6 @@
 #!/bin/sh
 # Writes the users' file with the digests of their passwords, then runs the server in its place.
-# It fails if a password is missing or empty. All arguments go to the server: `--maxmemory 4gb`.
+# It fails if a password is missing or empty. Its arguments go to the server, as in `--maxmemory 4gb`.
 set -eu
 
 folder=$(dirname "$0")

@@ -124,7 +124,7 @@ class Settings(BaseModel):
 
     @property
     def fused(self) -> bool:
-        """Whether a commit pushes the messages itself: one server and database, no cluster."""
+        """Whether a commit pushes the messages itself; broker and store must be one database."""
         same = self.broker_url in (None, self.store_url)
         possible = same and self.store_url.startswith(SINGLE_SERVER_SCHEMES)
         return possible and self.enqueue != "plain"
@@ -151,7 +151,7 @@ def read_settings(environment: Mapping[str, str] | None = None) -> Settings:
         raise SettingsError(f"settings: {problems}") from None
     if settings.broker.startswith(UNSUPPORTED_BROKERS):
         raise SettingsError(
-            f"settings: {_shown(settings.broker)} cannot be the broker: it is not reached "
+            f"settings: {_shown(settings.broker)} cannot be the broker: messages cannot go "
             "through Sentinel or Cluster; set INTERLOCK_BROKER_URL to one server or RabbitMQ"
         )
     if settings.enqueue == "fused" and not settings.fused:

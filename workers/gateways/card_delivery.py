@@ -31,7 +31,7 @@ class Surface(Protocol):
 
 
 class CardFolder:
-    """A folder with one JSON file a record; a new card replaces the one before."""
+    """A folder with one JSON file for each record; a new card replaces the old one."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

@@ -218,7 +218,7 @@ class EmbeddedServer:
         raise ServerFailedError(f"did not answer within {self._start_s:g} s", self.log)
 
     def _lock_folder(self) -> int:
-        """Return a descriptor that locks the folder; wait for a server that is about to end."""
+        """Return a descriptor that locks the folder; wait while another server ends."""
         lock = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         deadline = time.monotonic() + STOP_S
         while True:

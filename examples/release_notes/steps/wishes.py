@@ -45,7 +45,7 @@ def with_summary(whole: str, facts: Facts) -> str:
 
 
 def with_authors(whole: str, facts: Facts) -> str:
-    """Return the document with its authors at the end; names are code, so nobody corrects them."""
+    """Return the document with its authors at the end, as code, which is not spell-checked."""
     authors = Counter(commit.author.replace("`", "'") for commit in facts.history.commits)
     lines = [f"- `{name}` ({count})" for name, count in authors.most_common()]
     return f"{whole}\n## Authors\n\n" + "\n".join(lines) + "\n"

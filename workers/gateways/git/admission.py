@@ -37,7 +37,7 @@ def admit(
         base = head(held, chosen)
         if base is None:
             problem = f"{held.root} has no branch {chosen!r} to merge into"
-            raise RefusedError(Refusal.TARGET_MISSING, problem, "name one that is there")
+            raise RefusedError(Refusal.TARGET_MISSING, problem, "name an existing branch")
         remedy = "commit or stash them: the task would not see them"
         refuse_changed(held.git, changed_paths(held.git), remedy=remedy)
         refuse_taken(held, branch)

@@ -74,7 +74,7 @@ def _tip(repository: Repository, branch: str, refusal: Refusal = Refusal.BRANCH_
     found = head(repository, branch)
     if found is None:
         problem = f"{repository.root} has no branch {branch!r}"
-        raise RefusedError(refusal, problem, "name one that is there")
+        raise RefusedError(refusal, problem, "name an existing branch")
     return found
 
 

@@ -42,7 +42,7 @@ def _pushed(repository: Repository, branch: str, remote: str) -> Pushed:
     commit = head(repository, branch)
     if commit is None:
         problem = f"{repository.root} has no branch {branch!r}"
-        raise RefusedError(Refusal.BRANCH_MISSING, problem, "name one that is there")
+        raise RefusedError(Refusal.BRANCH_MISSING, problem, "name an existing branch")
     refspec = f"{commit}:refs/heads/{branch}"
     command = ("push", "--porcelain", "--no-verify", "--no-signed", "--", remote, refspec)
     finished = repository.git.run(*command, allowed=range(-64, 256))

@@ -44,7 +44,7 @@ class ProcessTree:
 
     The root must be a subreaper, so that a process that loses its parent stays in the tree.
     `excluded` are children of the root that do not belong to the agent. Processes with the label
-    are found wherever they are.
+    are found even outside the tree.
     """
 
     def __init__(

@@ -302,5 +302,5 @@ def _open(logs: LogFiles) -> tuple[OutputLog, OutputLog]:
 
 
 def _cgroup_path() -> str | None:
-    own = own_folder()
-    return None if own is None else str(own / f"interlock-{uuid4().hex}")
+    folder = own_folder()
+    return None if folder is None else str(folder / f"interlock-{uuid4().hex}")
