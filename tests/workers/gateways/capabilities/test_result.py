@@ -109,7 +109,7 @@ def test_a_shared_part_that_unfolds_without_bound_is_refused() -> None:
     for _ in range(30):
         value = [value, value]
 
-    with pytest.raises(InvalidResultError, match="more than 100000 values"):
+    with pytest.raises(InvalidResultError, match="comes after 100000 other values"):
         fit(value)
 
 
