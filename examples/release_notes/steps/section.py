@@ -28,7 +28,7 @@ class Section:
     is_commit: Callable[[str], bool]
 
     def write(self, kind: Kind, entries: list[Entry]) -> str:
-        """Return the section; nothing where there are no entries."""
+        """Return the section, or an empty text if there are no entries."""
         if not entries:
             return ""
         blocks = [f"## {heading(kind, entries)}"]

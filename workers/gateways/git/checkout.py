@@ -46,8 +46,8 @@ def checkouts(repository: Repository) -> tuple[Checkout, ...]:
 def checkout_of(repository: Repository, branch: str) -> Checkout | None:
     """Return the working tree where a branch is checked out, if any.
 
-    Raises RefusedError where the branch cannot be moved: it is checked out twice, the folder is
-    not there at the moment, or a rebase or bisect of it is under way.
+    Raises RefusedError if the branch cannot be moved: it is checked out twice, its folder does not
+    exist at the moment, or a rebase or bisect of it is under way.
     """
     present = [tree for tree in checkouts(repository) if not tree.is_gone]
     holders = [tree for tree in present if tree.branch == branch]

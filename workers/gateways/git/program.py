@@ -125,8 +125,8 @@ class Git:
         """Hold a lock that excludes Interlock's other processes; git inherits it and keeps it too.
 
         The empty file is not deleted: another process may be waiting for the lock on it.
-        Raises LockedError when the holder keeps it longer than one command may last, and
-        RefusedError where the file cannot be written.
+        Raises LockedError if the lock is held for longer than one command may last, and
+        RefusedError if the file cannot be written.
         """
         with _opened(file) as lock:
             until = time.monotonic() + self.command_s

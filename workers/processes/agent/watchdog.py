@@ -94,7 +94,7 @@ def deadline_of(kill_by: float) -> float:
 
 
 def main() -> None:
-    """Start the agent that the first line on stdin describes, and stay until none of it is left."""
+    """Start the agent of the first line on stdin, and stay until none of its processes is left."""
     woken = _ignore_signals()
     orders = OrderReader(0)
     spec = WatchdogSpec(*json.loads(orders.first()))
