@@ -1,4 +1,4 @@
-"""200 model calls of one second each, at the same time in one worker: whole threads."""
+"""Measures 200 threads at once in one worker, each with a model call of one second."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def measure(server: BenchServer) -> dict[str, Any]:
     calls, answered = len(provider.asked), sum(end > 0 for end in ends)
     if (calls, answered) != (CALLS + 1, CALLS):
         raise RuntimeError(
-            f"{calls} calls, {answered} answers of {CALLS}: some failed or came again"
+            f"{calls} calls, {answered} answers of {CALLS}: some failed or were repeated"
         )
     return {
         "model_calls": CALLS,

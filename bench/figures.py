@@ -1,4 +1,4 @@
-"""The figures: a file for programs, a table for people, the lines of docs/benchmarks.md."""
+"""Stores the figures as JSON, shows them as a table, and writes them to docs/benchmarks.md."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Graphs of 1,000 and 10,000 jobs, in layers and as one chain: what a job costs, and its growth.
+"""Measures the cost of a job in graphs of 1,000 and 10,000 jobs, in layers and as one chain.
 
 They are compared with plain Celery: chains of as many empty tasks as a job has effects. One long
-chain of Celery's cannot replace a graph: each message carries all later steps, so steps get dearer.
+Celery chain cannot replace a graph: each message carries all later steps, so a step costs more the
+more steps follow.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ class Cost:
 
 
 def measure(server: BenchServer) -> dict[str, Any]:
-    """Measure both shapes at both sizes, and jobs that depend on nothing beside plain Celery."""
+    """Measure both shapes at both sizes, and compare independent jobs with plain Celery."""
     found: dict[str, Any] = {}
     for shape, needs in SHAPES.items():
         # Few before and after many, so that other load on the machine affects both sizes.
@@ -113,9 +114,6 @@ def alone(number: int) -> list[int]:
 
 
 SHAPES: Mapping[str, Needs] = {"layers": layers, "chain": one_chain}
-
-
-# --- Interlock -------------------------------------------------------------------------------
 
 
 def _graph(server: BenchServer, number: int, needs: Needs, *, processes: int = 1) -> Cost:
@@ -199,11 +197,8 @@ def _effects(client: Client, number: int) -> float:
     return sum(line.kind == "claim" for line in claims) / SAMPLES
 
 
-# --- plain Celery ----------------------------------------------------------------------------
-
-
 def _compared_with_celery(server: BenchServer) -> dict[str, Any]:
-    """Measure jobs without dependencies and chains of as many empty tasks, in turns."""
+    """Measure jobs without dependencies and chains of as many empty tasks alternately."""
     ours, other = [], []
     for _ in range(ROUNDS):
         cost = _graph(server, ALONE, alone)
@@ -218,7 +213,7 @@ def _compared_with_celery(server: BenchServer) -> dict[str, Any]:
 
 
 def _links(server: BenchServer) -> dict[str, Any]:
-    """Measure the steps a second of a short and of a long chain of Celery's."""
+    """Measure the steps a second of a short and of a long Celery chain."""
     few, many = (_chains(server, 1, links) * links for links in (LINKS_FEW, LINKS_MANY))
     return {
         "celery_links_per_s": round(many, 1),
@@ -228,7 +223,7 @@ def _links(server: BenchServer) -> dict[str, Any]:
 
 
 def _chains(server: BenchServer, number: int, links: int) -> float:
-    """Return Celery's chains a second, with so many tasks each."""
+    """Return how many chains of `links` tasks plain Celery runs a second."""
     server.client.flushall()
     app = plain.make(server.url)
     _submit(app, number, links)
@@ -257,7 +252,7 @@ def _submit(app: Celery, number: int, links: int) -> None:
 
 
 def _until_quiet(server: BenchServer) -> None:
-    """Wait until no message is left, which is seen three times: one on its way is in no list."""
+    """Wait until three checks find no message: one on its way to a worker is in no list."""
     quiet = 0
 
     def is_quiet() -> bool:
@@ -267,9 +262,6 @@ def _until_quiet(server: BenchServer) -> None:
         return quiet >= 3
 
     _until(is_quiet)
-
-
-# --- both sides ------------------------------------------------------------------------------
 
 
 def _lists(server: BenchServer) -> list[bytes]:

@@ -1,8 +1,8 @@
-"""Measures how often the embedded model chooses rightly, on 60 judged requests. It tunes nothing.
+"""Measures how often the embedded model chooses the expected capability, on 60 requests.
 
-Run it from the project: `python -m bench.judge_embedded`. A request of the domain is right if its
+Run it from the project: `python -m bench.judge_embedded`. A request in the domain is right if its
 capability is proposed, ready to run; one out of the domain is right if the model asks instead. The
-baseline always gives the most common expected answer. Parameters are counted apart.
+baseline always gives the most common expected answer. Parameters are counted separately.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ BARE_SCRIPT = "return {'committed', '2', '0', '', ''}"
 
 
 def transitions(server: BenchServer) -> dict[str, Any]:
-    """Fire transitions on one connection, in turns with an empty script of the same keys."""
+    """Fire transitions on one connection, alternating with an empty script with the same keys."""
     server.client.flushall()
     dispatch = server.dispatch()
     keys, args = _commit_of(server)
@@ -38,7 +38,7 @@ def transitions(server: BenchServer) -> dict[str, Any]:
     assert isinstance(dispatch.client, Redis), "the server is not a cluster"
     connections = ConnectionCache(dispatch.client.connection_pool)
     fired_s, bare_s = [], []
-    # In turns and with medians, so that a busy moment of the machine affects both or neither.
+    # Alternately and with medians, so that a busy moment of the machine affects both or neither.
     for record in create_records(dispatch, TRANSITIONS):
         fire = partial(dispatch.lifecycle.fire, record, Trigger.STEPPED, {}, Call(CAUSE))
         fired_s.append(_timed(fire))
@@ -102,7 +102,7 @@ def memory(server: BenchServer) -> dict[str, Any]:
 
 
 def _line_bytes(server: BenchServer, logs: Sequence[str], kind: bytes) -> float:
-    """Return the bytes of a line of one kind in a log that is long enough."""
+    """Return the bytes that a line of one kind adds to a long log."""
     client: Any = server.client
     lines = [pairs for log in logs for _, pairs in client.xrange(log) if kind in pairs]
     for number in range(LONG_LOG_LINES):
@@ -113,7 +113,7 @@ def _line_bytes(server: BenchServer, logs: Sequence[str], kind: bytes) -> float:
 
 
 def _op_bytes(server: BenchServer) -> float:
-    """Return the bytes of one of five op-ids, in the hash and in the set that trims it."""
+    """Return the bytes of an op-id: in its hash, and in the set of times by which it is trimmed."""
     client: Any = server.client
     for number in range(OPS):
         op = uuid4().hex

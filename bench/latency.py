@@ -1,4 +1,4 @@
-"""How long after its commit an effect starts, at half the load that one process can do."""
+"""Measures how long after its commit an effect starts, at half of one process's maximum load."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lifecycles of five empty effects against plain Celery's chains of five empty tasks, in turns."""
+"""Compares lifecycles of five empty effects with plain Celery's chains of five empty tasks."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def plain_side(server: BenchServer, *, tuned: bool = False) -> Side:
     def done(chains: int) -> bool:
         nonlocal quiet
         del chains
-        # While a worker receives a message, it is in neither list: check three times.
+        # While a worker receives a message, the message is in neither list, so check three times.
         quiet = quiet + 1 if not (client.llen("celery") or client.hlen("unacked")) else 0
         return quiet >= 3
 
@@ -129,7 +129,7 @@ def drain(
 
 
 def measure(server: BenchServer, *, rounds: int = ROUNDS) -> dict[str, Any]:
-    """Measure the sides in turns, with one worker process and with two."""
+    """Measure the sides alternately, with one worker process and with two."""
     ours, other, tuned = our_side(server), plain_side(server), plain_side(server, tuned=True)
     rates = {str(processes): Rates() for processes in PROCESSES}
     for _ in range(rounds):

@@ -1,4 +1,4 @@
-"""Files that a measured worker writes: that it is ready, and how many bodies it ran until when."""
+"""Files that a measured worker writes: one when it is ready, one at its end with its counts."""
 
 from __future__ import annotations
 

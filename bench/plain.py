@@ -1,4 +1,4 @@
-"""The other side: plain Celery, with the settings that its manual names for reliable delivery."""
+"""The app to compare with: plain Celery, with its manual's settings for reliable delivery."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from interlock.workers.config import Settings
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.gateways.server import EmbeddedServer
 
-# Without this a rewrite of the append only file could slow down one side and not the other.
+# Without this a rewrite of the append-only file could slow down one side and not the other.
 SERVER_SETTINGS = {"auto-aof-rewrite-percentage": "0"}
 CAUSE = Cause("bench")
 

@@ -1,4 +1,4 @@
-"""The orphan sweep over many records of which few are due. Only due ones may cost time."""
+"""Measures the orphan sweep over many records, few of them due. Only these should cost time."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _swept(server: BenchServer, records: int) -> dict[str, float]:
     counts = sweep_all(dispatch, orphans.SWEEP)
     due_s = time.perf_counter() - started
     if counts["published"] != DUE:
-        raise RuntimeError(f"{dict(counts)} of {DUE} due")
+        raise RuntimeError(f"the sweep published other than {DUE} due effects: {dict(counts)}")
     started = time.perf_counter()
     sweep_all(dispatch, orphans.SWEEP)
     idle_s = time.perf_counter() - started

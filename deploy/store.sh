@@ -1,9 +1,9 @@
 #!/bin/sh
-# Writes the users' file with the digests of their passwords, then becomes the server.
-# A password that is missing or empty ends it. Further words go to the server: `--maxmemory 4gb`.
+# Writes the users' file with the digests of their passwords, then runs the server in its place.
+# It fails if a password is missing or empty. Its arguments go to the server, as in `--maxmemory 4gb`.
 set -eu
 
-here=$(dirname "$0")
+folder=$(dirname "$0")
 users=${STORE_USERS:-/tmp/users.acl}
 
 digest() {
@@ -16,6 +16,6 @@ sed -e "s/@WORKER@/$(digest "${WORKER_PASSWORD:?give the worker user a password}
     -e "s/@OPERATOR@/$(digest "${OPERATOR_PASSWORD:?give the operator user a password}")/" \
     -e "s/@SENDER@/$(digest "${SENDER_PASSWORD:?give the sender user a password}")/" \
     -e "s/@FLOWER@/$(digest "${FLOWER_PASSWORD:?give the flower user a password}")/" \
-    "$here/users.acl" >"$users"
+    "$folder/users.acl" >"$users"
 
-exec valkey-server "$here/store.conf" --dir "${STORE_DATA:-/data}" --aclfile "$users" "$@"
+exec valkey-server "$folder/store.conf" --dir "${STORE_DATA:-/data}" --aclfile "$users" "$@"

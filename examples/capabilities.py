@@ -1,4 +1,4 @@
-"""A desk for first experiments: capabilities that really write files, in one folder.
+"""Capabilities for first experiments; they write real files, in one folder, the desk.
 
 EXAMPLE_DESK names the folder (default: ./desk). Each capability shows one thing that you need for
 your own: how a repeated call changes nothing, which action a person has to approve, how to fail.

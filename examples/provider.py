@@ -4,8 +4,8 @@
 
 It uses the OpenAI chat protocol on a free port of this machine, prints its address as the first
 line, and serves until it is ended. The script is a list of steps. A request takes the first
-remaining step whose `when` its last message contains, or that has no `when`; if none remains, the
-answer repeats the message, with one token a word. A step may be:
+remaining step that has no `when`, or whose `when` is part of the request's last message. If there
+is none, the answer repeats that message, with one token for each word. A step may be:
 
     {"says": "text", "tokens": {"input": 200, "cache_read": 80, "cache_creation": 0, "output": 50}}
     {"status": 429, "retry_after": "2", "message": "slow down"}
@@ -76,7 +76,7 @@ class Charge:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One answer, and the faults it is given with."""
+    """One answer, with the faults that the server adds to it."""
 
     says: str = ""
     tokens: Counted | None = None

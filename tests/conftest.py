@@ -1,4 +1,4 @@
-"""The servers that tests run on, and the proof that no test leaves a process behind."""
+"""Fixtures: servers for tests, and a check that no test leaves a process behind."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def client(server: EmbeddedServer) -> Iterator[redis.Redis]:
 
 @pytest.fixture
 def new_server(tmp_path: Path) -> Iterator[NewServer]:
-    """Return what starts private servers: `new_server(settings={...}, port=..., binary=...)`.
+    """Return a function that starts private servers: `new_server(settings={...}, port=...)`.
 
     Each has a folder of its own unless `folder` names one.
     """
@@ -175,7 +175,7 @@ def cluster(
 
 @pytest.fixture
 def watched(new_server: NewServer, tmp_path: Path) -> Iterator[Watched]:
-    """Return a master and a replica in step with it, watched by a Sentinel."""
+    """Return a master and its synchronised replica, watched by a Sentinel."""
     master = new_server()
     replica = new_server(settings={"replicaof": f"127.0.0.1 {master.port}"})
     with sentinel(tmp_path, master, replica) as pair:
@@ -208,7 +208,7 @@ def rabbitmq(no_process_left: None, tmp_path_factory: pytest.TempPathFactory) ->
 
 @pytest.fixture
 def new_proxy() -> Iterator[NewProxy]:
-    """Return what starts a proxy with faults in front of a local port: `new_proxy(port)`."""
+    """Return a function that starts a faulty proxy in front of a local port: `new_proxy(port)`."""
     with ExitStack() as stack:
         yield lambda port: stack.enter_context(FaultProxy(port))
 

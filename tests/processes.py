@@ -1,4 +1,4 @@
-"""Finds processes by a variable in their environment, which a new parent does not change."""
+"""Finds processes by a variable in their environment, even if their parent has ended."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PROC = Path("/proc")
 
 
 def marked(name: str, value: str) -> dict[int, str]:
-    """Return the live processes with name=value in their first environment, and their commands."""
+    """Return the live processes that were started with name=value, and their commands."""
     mark = f"{name}={value}".encode()
     found = {}
     for folder in PROC.glob("[0-9]*"):

@@ -1,4 +1,4 @@
-"""Real servers for tests: a cluster of one, a watched pair, Debian's Redis, a RabbitMQ node."""
+"""Real servers for tests: a cluster of one node, a Sentinel with master and replica, RabbitMQ."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Watched:
 
     @property
     def url(self) -> str:
-        """Return the address of the present master."""
+        """Return the address at which the Sentinel names the current master."""
         return f"redis+sentinel://{LOOPBACK}:{self.port}/interlock/0"
 
     def ask(self, *arguments: str) -> Any:
@@ -63,13 +63,13 @@ class Watched:
             return execute("SENTINEL", *arguments)
 
     def kill_master(self) -> None:
-        """Kill the master as soon as its replica has all that was written before."""
+        """Kill the master as soon as its replica has all writes up to now."""
         with redis.Redis.from_url(self.master.url) as master:
             assert master.wait(1, 5_000) == 1
         self.master.stop()
 
     def is_in_step(self) -> bool:
-        """Whether the Sentinel sees the replica in step with its master."""
+        """Whether the Sentinel reports that the replica is synchronised with its master."""
         try:
             replicas = self.ask("REPLICAS", "interlock")
         except redis.RedisError:
@@ -79,7 +79,7 @@ class Watched:
 
 @contextmanager
 def sentinel(folder: Path, master: EmbeddedServer, replica: EmbeddedServer) -> Iterator[Watched]:
-    """Run a Sentinel over a pair whose replica is in step."""
+    """Run a Sentinel that watches both, and wait until it reports them synchronised."""
     watched = Watched(master, replica, free_port())
     config = folder / "sentinel.conf"
     config.write_text(
@@ -96,7 +96,7 @@ def sentinel(folder: Path, master: EmbeddedServer, replica: EmbeddedServer) -> I
             grace_s=5,
         )
         stack.callback(end_bound, bound, patience_s=60)
-        until(watched.is_in_step, what="the Sentinel knows both")
+        until(watched.is_in_step, what="the Sentinel reports the replica synchronised")
         yield watched
 
 

@@ -16,8 +16,8 @@ from interlock.kernel.machines.tasks.task.payloads import Word
 from interlock.kernel.scales import Tier
 
 PREFIX = "INTERLOCK_"
-# Lists the variables that describe a command's work. The command may call `interlock`, which must
-# not read them as settings.
+# This variable lists those that describe a command's work. The command may call `interlock`, which
+# must not read them as settings.
 WORK_VARIABLES = f"{PREFIX}WORK_VARIABLES"
 # Every agent's process gets these from the module that starts it.
 PROCESS_VARIABLES = (f"{PREFIX}AGENT_MARK", f"{PREFIX}REPORT_FD", WORK_VARIABLES)
@@ -81,7 +81,7 @@ class Settings(BaseModel):
     alive: Path | None = None  # a worker or beat touches this file while it works, for probes
     stage_failures: bool = False  # whether `interlock task fail-stage` may fail unclaimed tasks
     agents_max: Annotated[int, Field(ge=0, le=1_000)] = 4  # agents that run at once on this machine
-    disk_free_min_mb: Annotated[int, Field(ge=0)] = 200  # else no job's worker starts
+    disk_free_min_mb: Annotated[int, Field(ge=0)] = 200  # with less, no job's worker starts
     queue_slots: dict[Word, int] = Field(default_factory=dict)  # jobs that run at once, by queue
     agent_log_bytes_max: Annotated[int, Field(ge=4_096)] = 8 * 1024 * 1024
     stall_s: Seconds = 300.0
@@ -124,7 +124,7 @@ class Settings(BaseModel):
 
     @property
     def fused(self) -> bool:
-        """Whether a commit pushes the messages itself: one server and database, no cluster."""
+        """Whether a commit pushes the messages itself; broker and store must be one database."""
         same = self.broker_url in (None, self.store_url)
         possible = same and self.store_url.startswith(SINGLE_SERVER_SCHEMES)
         return possible and self.enqueue != "plain"
@@ -143,7 +143,7 @@ def read_settings(environment: Mapping[str, str] | None = None) -> Settings:
         settings = Settings.model_validate(values)
     except ValidationError as refusal:
         problems = "; ".join(
-            f"{PREFIX}{str(error['loc'][0]).upper()} is no setting; docs/configuration.md has them"
+            f"{PREFIX}{str(error['loc'][0]).upper()} is no setting; see docs/configuration.md"
             if error["type"] == "extra_forbidden"
             else f"{PREFIX}{str(error['loc'][0]).upper()}={_shown(error['input'])}: {error['msg']}"
             for error in refusal.errors(include_url=False)
@@ -151,7 +151,7 @@ def read_settings(environment: Mapping[str, str] | None = None) -> Settings:
         raise SettingsError(f"settings: {problems}") from None
     if settings.broker.startswith(UNSUPPORTED_BROKERS):
         raise SettingsError(
-            f"settings: {_shown(settings.broker)} cannot be the broker: it is not looked up "
+            f"settings: {_shown(settings.broker)} cannot be the broker: messages cannot go "
             "through Sentinel or Cluster; set INTERLOCK_BROKER_URL to one server or RabbitMQ"
         )
     if settings.enqueue == "fused" and not settings.fused:

@@ -101,7 +101,7 @@ class Demonstration:
 
 
 def prepare(home: Path) -> None:
-    """Lay out the workspace: the spoilt table, and the scripts that the codons run."""
+    """Make the workspace with the spoilt table and the scripts that the codons run."""
     workspace = home / WORKSPACE
     (workspace / "incoming").mkdir(parents=True)
     true = (HERE / "states.csv").read_text("utf-8")
@@ -119,8 +119,8 @@ def clean(demonstration: Demonstration) -> None:
     demonstration.run_command("start", "plan.yaml")
     run = demonstration.watch()
     if run.state != "failed":
-        raise SystemExit("the validator let a table pass that has a gap")
-    screen.out.rule("it stopped where a person has to answer")
+        raise SystemExit("the validator accepted a table with a gap")
+    screen.out.rule("the run failed, because a person has to add a value")
     demonstration.run_command("status")
     answer(demonstration.workspace)
     demonstration.run_command("redo", "complete", "--as-is")
@@ -146,8 +146,8 @@ def answer(workspace: Path) -> None:
 
 
 def describe(demonstration: Demonstration, ledger: Path) -> None:
-    """Run the plan of a model, and compare its costs with the ledger of the provider."""
-    screen.out.rule("the same workspace, and a plan whose codons are a model's")
+    """Run the plan that uses a model, and compare its costs with the provider's ledger."""
+    screen.out.rule("the same workspace, and a plan whose codons call a model")
     demonstration.run_command("start", "describe.yaml")
     run = demonstration.watch()
     if run.state != "completed":
@@ -162,7 +162,7 @@ def describe(demonstration: Demonstration, ledger: Path) -> None:
     charged = sum(charge["picodollars"] for charge in charges) / PICO_IN_MICRO
     print_line(f"Interlock counted {spent:,} micro-dollars, its provider charged {charged:,.0f}")
     if spent != charged:
-        raise SystemExit("the costs are not those of the provider's ledger")
+        raise SystemExit("the costs differ from the provider's ledger")
 
 
 def main() -> None:
@@ -171,7 +171,7 @@ def main() -> None:
     home = Path(os.environ.get(f"{PREFIX}HOME", ".interlock")).absolute() / "clean_a_dataset"
     shutil.rmtree(home, ignore_errors=True)
     prepare(home)
-    # The codons are run by the interpreter that runs this, wherever it is installed.
+    # The codons run with the same Python interpreter as this example.
     os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
     script = read_script(json.loads((HERE / "answers.json").read_text("utf-8")))
     ledger = home / "charges.jsonl"

@@ -7,7 +7,7 @@ The result has these faults, and no others:
 - 9 codes are in small letters;
 - 20 areas are in km2 and others have commas, though the column says square miles;
 - dates are written in four ways (a numeric one has the month first);
-- 3 capitals are missing, but their row's copy has them; South Dakota's capital is nowhere.
+- 3 capitals are missing, but their row's copy has them; South Dakota's is missing in every row.
 """
 
 from __future__ import annotations

@@ -31,9 +31,9 @@ RIGHT = {"add": 5, "subtract": -1, "multiply": 6}
 SENTENCES = {
     "worktree_ready": "gets ready for a session",
     "session_started": "is in session {session_seq}",
-    "session_succeeded": "has ended its session well",
-    "session_error": "lost its session: {detail}",
-    "backoff_elapsed": "has cooled down",
+    "session_succeeded": "has ended its session successfully",
+    "session_error": "failed in its session: {detail}",
+    "backoff_elapsed": "has waited, and may start again",
     "urgent_message": "is interrupted: urgent mail has come",
     "grace_exceeded": "did not end in time, and is killed",
     "operator_stop": "is stopped",
@@ -74,7 +74,7 @@ class Night:
         self.tests_pass = self.manual_asked = False
 
     def begin(self) -> None:
-        """Start both. Each waits until mail comes."""
+        """Start both agents. Each waits until mail comes."""
         for name, identity in (
             ("smith", "You repair what the scout asks for."),
             ("scout", "You run the tests, and ask the smith for repairs."),
@@ -94,7 +94,7 @@ class Night:
             time.sleep(POLL_S)
 
     def print_news(self) -> None:
-        """Print the new lines of both logs as sentences."""
+        """Print the new lines of both logs, each as a sentence."""
         for life, known in self.seen.items():
             log = self.loops.client.history(life)
             for line in log[known:]:
@@ -104,7 +104,7 @@ class Night:
     def _print(self, name: str, line: Event | Note) -> None:
         match line:
             case Event(source="interrupting", target="building_prompt"):
-                self.say(f"{name} has put its work down, and gets ready to read its mail")
+                self.say(f"{name} has stopped its work, and gets ready to read its mail")
             case Event(trigger=trigger) if trigger in SENTENCES:
                 fields = {"session_seq": "", "detail": "", **line.payload}
                 fields["detail"] = fields["detail"].rpartition("\n")[2]
@@ -125,7 +125,7 @@ class Night:
         screen.out.print(f"{at_s:6.1f} s  {sentence}", highlight=False, soft_wrap=True)
 
     def end(self) -> None:
-        """Stop both and check that no effect of them is left."""
+        """Stop both agents, and check that neither has an effect left."""
         for name in ("scout", "smith"):
             record = self.loops.stop(name, reason="the night is over", wait_s=PATIENCE_S)
             if record.entries:

@@ -57,7 +57,7 @@ def main() -> None:
 
 
 def steer(graphs: Graphs, jobs: list[str]) -> str:
-    """Print the states of the jobs, and decide as a steward would, until all have ended.
+    """Print the states of the jobs, and decide in place of the steward, until all have ended.
 
     Returns why a job cannot go on, or ''.
     """
@@ -65,7 +65,7 @@ def steer(graphs: Graphs, jobs: list[str]) -> str:
     decided: set[str] = set()
     until = time.monotonic() + PATIENCE_S
     while time.monotonic() < until:
-        records = [graphs.job(one) for one in jobs]
+        records = [graphs.job(job_id) for job_id in jobs]
         for record in records:
             if seen.get(record.id) != record.entered:
                 seen[record.id] = record.entered
@@ -100,7 +100,7 @@ def decide(graphs: Graphs, record: Record, decided: set[str]) -> str:
 
 
 def report(graphs: Graphs, graph: str, home: Path, *, stuck: str) -> None:
-    """Print the condition of the graph, and where its files are."""
+    """Print the status of the graph, and where its files are."""
     view = GraphView(graphs)
     screen.out.rule("the condition of the graph")
     job_screen.status(view.status(graph))

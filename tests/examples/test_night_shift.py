@@ -20,19 +20,19 @@ STORY = {
     "scout": (
         "scout is in session 1",
         "scout writes to smith",
-        "scout has ended its session well",
+        "scout has ended its session successfully",
         "scout is in session 2",
         "scout says: every test passes",
         "scout is stopped",
     ),
     "smith": (
         "smith is in session 1",
-        "smith lost its session: the forge exploded in the middle of a repair",
-        "smith has cooled down",
+        "smith failed in its session: it crashed in the middle of a repair",
+        "smith has waited, and may start again",
         "smith writes to scout",
         "you ask the smith for a manual, which takes all night",
         "smith is interrupted: urgent mail has come",
-        "smith has put its work down, and gets ready to read its mail",
+        "smith has stopped its work, and gets ready to read its mail",
         "smith writes to scout",
         "smith is stopped",
     ),
@@ -68,7 +68,7 @@ def test_two_agents_repair_three_functions_by_mail_and_leave_nothing(tmp_path: P
         for sentence in story:
             index = output.find(sentence, index) + 1
             assert index > 0, f"{sentence!r} is missing or out of order:\n{done.stdout}"
-    assert output.count("lost its session") == 1, "the smith crashes on purpose, once"
+    assert output.count("failed in its session") == 1, "the smith crashes on purpose, once"
     assert "did not end in time" not in output
     mail = output.partition("mail of the smith")[2]
     assert " waits " not in mail, "all mail was delivered"

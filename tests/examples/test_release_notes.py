@@ -196,7 +196,7 @@ def test_a_reviewer_finds_what_a_step_forgot_or_made_up(finished: Chain) -> None
         f"{tests} is not named",
         "line 3: the link gone.md leads to nothing in the repository",
     ]
-    assert group["reasons"] == [f"{tests} is told 0 times instead of once"]
+    assert group["reasons"] == [f"{tests} is listed 0 times instead of once"]
     assert collect["reasons"] == [f"there is no commit {'0' * 40}"]
 
 
@@ -296,7 +296,7 @@ def test_a_file_is_as_it_was_until_all_of_it_is_written(
 @pytest.mark.parametrize(
     ("make", "sentence"),
     [
-        (lambda _: None, "RELEASE_NOTES_REPO names {}, and there is no such folder"),
+        (lambda _: None, "RELEASE_NOTES_REPO names {}, which does not exist"),
         (lambda path: path.mkdir(), "there is no git history at {}"),
         (new_repository, "the repository at {} has no commit yet"),
     ],

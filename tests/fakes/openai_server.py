@@ -1,9 +1,9 @@
 """A local server with the OpenAI chat protocol that answers, or misbehaves, by a script.
 
 `OpenAIServer` listens on a free loopback port in a thread of its own. Every request takes the next
-reply of the script; when the script is used up, `otherwise` answers, which by default thinks just
-enough to run whole threads: the intent is the title, no item belongs to it, and the capability is
-the one that the front matter of the request names.
+reply of the script; when the script is used up, `otherwise` replies. By default it gives simple
+answers with which threads run to their end: the intent is the title, no item belongs to it, and the
+capability is the one that the front matter of the request names.
 """
 
 from __future__ import annotations
@@ -63,9 +63,9 @@ class Reply:
     body: bytes = b""
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
-    # Promised but never sent, so that the body ends too early.
+    # Counted in Content-Length but not sent, so that the body ends too early.
     missing_bytes: int = 0
-    # The pause after each single byte; a client's timeout per read never notices.
+    # The pause after each byte; shorter than a client's timeout for one read.
     drip_s: float = 0.0
     delay_s: float = 0.0
     hangs: bool = False
@@ -124,7 +124,7 @@ def completion(
 
 
 def refuses(status: int, *, retry_after: str | None = None, **headers: str) -> Reply:
-    """Answer with an error status, in the words of the protocol."""
+    """Answer with an error status and the protocol's error document."""
     error = {"error": {"message": f"scripted {status}", "type": "scripted", "code": None}}
     if retry_after is not None:
         headers["Retry-After"] = retry_after
@@ -137,7 +137,7 @@ def hangs() -> Reply:
 
 
 def breaks_off() -> Script:
-    """Promise a whole answer and hang up in the middle of it."""
+    """Announce a whole answer, and close the connection in the middle of it."""
 
     def reply(asked: Asked) -> Reply:
         whole = completion(asked, {"role": "assistant", "content": "x" * 200})
@@ -157,7 +157,7 @@ def truncated_json() -> Script:
 
 
 def empty() -> Reply:
-    """Send a success without a single byte in it."""
+    """Send a success with an empty body."""
     return Reply()
 
 

@@ -60,11 +60,11 @@ class FaultProxy:
         self._call(self._set(refusing=False, delay_s=0.0, holding=False))
 
     def drop(self) -> None:
-        """Reset the connections there are; new ones are passed."""
+        """Reset the existing connections; new ones are passed."""
         self._call(self._reset())
 
     def refuse(self) -> None:
-        """Reset the connections there are and every new one, until `heal`."""
+        """Reset the existing connections and every new one, until `heal`."""
         self._call(self._set(refusing=True, delay_s=0.0, holding=False))
         self._call(self._reset())
 
@@ -73,18 +73,18 @@ class FaultProxy:
         self._call(self._set(refusing=False, delay_s=0.0, holding=True))
 
     def half_open(self) -> None:
-        """Leave the connections there are open and dead for ever; new ones are passed."""
+        """Leave the existing connections open but forward nothing on them; new ones are passed."""
         self._call(self._silence())
 
     def delay(self, seconds: float) -> None:
-        """Hold every chunk back for so long, in both directions, until `heal`."""
+        """Delay every chunk by `seconds`, in both directions, until `heal`."""
         self._call(self._set(refusing=False, delay_s=seconds, holding=False))
 
     def lose_reply(self, to: bytes = b"") -> None:
         """Forward the next request that contains `to`, swallow its reply, and reset.
 
-        The swallowing waits for the reply: when the client sees the reset, the server is done.
-        Calling it again loses one more.
+        The reset comes only after the reply, when the server has done its work. A further call
+        loses one more reply.
         """
         self._call(self._lose(to))
 

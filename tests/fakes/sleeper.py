@@ -6,12 +6,12 @@ import asyncio
 
 
 class Sleeper:
-    """Sleeps no time, and remembers how long it was asked to."""
+    """Returns at once, and keeps the durations that it was asked to sleep."""
 
     def __init__(self) -> None:
         self.asked: list[float] = []
 
     async def __call__(self, seconds: float) -> None:
-        """Remember; let others run."""
+        """Keep the duration, and let other tasks run."""
         self.asked.append(seconds)
         await asyncio.sleep(0)

@@ -1,4 +1,4 @@
-"""The proxy does what it says, seen by a real client of a real server."""
+"""The proxy causes the faults that its methods name, between a real client and a real server."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Files that others change as well, or that have to survive a crash."""
+"""Files that other processes change as well, or that must survive a crash."""

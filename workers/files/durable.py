@@ -23,8 +23,8 @@ def backup_of(file: Path) -> Path:
 def write_with_backup(file: Path, content: bytes, *, is_complete: IsComplete) -> bool:
     """Replace a file's content and keep the old content as its backup. Raises OSError.
 
-    Returns whether the old content was kept. Where it is not complete, it is dropped, so that it
-    does not replace a good backup.
+    Returns whether the old content was kept. If it is incomplete, it is dropped, so that it does
+    not replace a good backup.
     """
     target = file.resolve()
     with locked(target):

@@ -1,4 +1,4 @@
-"""Answers questions about a folder that an agent filled, and reads nothing outside of it.
+"""Answers questions about a folder that an agent filled; it reads nothing outside the folder.
 
 A path that leads out of the folder, by its text or by a link, is refused before a file is opened.
 The agent may have prepared a trap, so only plain files are read, and only up to a limit.

@@ -1,1 +1,1 @@
-"""Gateways: one outside thing each; they never decide what happens next."""
+"""Gateways to outside programs and services. They carry out calls; their callers decide."""

@@ -1,4 +1,4 @@
-"""The surfaces that show cards to people: a folder, a webhook. The store stays the source."""
+"""Shows cards to people: in a folder, or by a webhook. The original stays in the store."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Surface(Protocol):
 
 
 class CardFolder:
-    """A folder with one JSON file a record; a new card replaces the one before."""
+    """A folder with one JSON file for each record; a new card replaces the old one."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

@@ -34,8 +34,8 @@ _LOG_LINES_SHOWN = 5
 
 # Interlock relies on these: nothing is evicted, every write is in the append-only file, and the
 # file is on disk at most a second later. The data folder is the working directory. A stream's
-# blocks are a quarter of the default: logs are short, and the first block was most of a record's
-# memory.
+# blocks are a quarter of the default: logs are short, and with the default their first block would
+# be most of a record's memory.
 SETTINGS: Mapping[str, str] = {
     "bind": LOOPBACK,
     "protected-mode": "yes",
@@ -154,7 +154,7 @@ class EmbeddedServer:
         return self
 
     def stop(self) -> None:
-        """End the server in order; do nothing if it does not run."""
+        """Shut the server down; do nothing if it does not run."""
         process, self._process = self._process, None
         if process is not None:
             end_bound(process, patience_s=STOP_S + 2)
@@ -209,7 +209,7 @@ class EmbeddedServer:
                     raise ServerFailedError(f"ended with exit code {process.returncode}", self.log)
                 try:
                     # PING answers LOADING until the data is loaded. The path of the configuration
-                    # tells this server from another one on the port.
+                    # shows that this server answers, not another one on the port.
                     if client.ping() and client.info("server")["config_file"] == str(config):
                         return
                 except redis.RedisError:
@@ -218,7 +218,7 @@ class EmbeddedServer:
         raise ServerFailedError(f"did not answer within {self._start_s:g} s", self.log)
 
     def _lock_folder(self) -> int:
-        """Return a descriptor that locks the folder; wait for a server that is just ending."""
+        """Return a descriptor that locks the folder; wait while another server ends."""
         lock = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         deadline = time.monotonic() + STOP_S
         while True:

@@ -1,7 +1,7 @@
 """The sources of inciting events, and how each cleans an event up.
 
-Cleaning up removes a request whose work is done from its source, so that nobody proposes it again.
-Where the request is already gone, that is a success; where nobody can look, it is a failure.
+Cleaning up removes a request whose work is done from its source, so that it is not proposed again.
+It succeeds if the request is already gone, and fails if the source cannot be read.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class CleanedUp:
 
 @dataclass(frozen=True, slots=True)
 class CleanUpFailed:
-    """The request is still in its source, or nobody knows."""
+    """The request is still in its source, or may be."""
 
     detail: str
 
@@ -65,7 +65,7 @@ class Sources:
         self._by_name = MappingProxyType({source.name: source for source in sources})
 
     def can_clean_up(self, inciting: Mapping[str, Any]) -> bool:
-        """Tell whether some source can clean this event up; one that fails cannot."""
+        """Tell whether some source can clean this event up; a source that raises cannot."""
         source = self._by_name.get(str(inciting.get("source")))
         try:
             return source is not None and source.can_clean_up(inciting)
@@ -90,7 +90,7 @@ class Sources:
         if isinstance(outcome, CleanedUp | CleanUpFailed):
             return outcome
         return CleanUpFailed(
-            f"the source {name} returned a {type(outcome).__name__}, not its outcome"
+            f"the source {name} returned a {type(outcome).__name__}, not a CleanUpOutcome"
         )
 
 
@@ -173,7 +173,7 @@ def _note_of(fields: Mapping[str, Any]) -> Path:
 
 def _move_to_done(path: Path, digest: str) -> CleanUpOutcome:
     try:
-        # First: in a folder that cannot be listed, nobody can say which file is gone.
+        # First, because a file is known to be gone only if its folder can be listed.
         if path.name not in {other.name for other in path.parent.iterdir()}:
             return CleanedUp(f"{path.name} is no longer in {path.parent.name}", already_gone=True)
         if hashlib.sha256(path.read_bytes()).hexdigest() != digest:

@@ -145,7 +145,7 @@ def _check_text(value: str) -> None:
 
 
 def _no_constant(constant: str) -> float:
-    raise LineError(f"the line has {constant}, which is no number of JSON")
+    raise LineError(f"the line has {constant}, which is not a JSON number")
 
 
 def _finite(digits: str) -> float:

@@ -23,7 +23,7 @@ class Fault:
     repaired: Callable[[str], str]
 
     def repair(self, rows: list[Row]) -> int:
-        """Repair every cell that has it, and return how many had it."""
+        """Repair every cell that has this fault, and return how many had it."""
         count = 0
         for row in rows:
             for column in self.columns:
@@ -34,13 +34,13 @@ class Fault:
 
 
 def trimmed(cell: str) -> str:
-    """Return a cell with single spaces, or an empty one where its value is marked as missing."""
+    """Return a cell with single spaces, or an empty one if its value is marked as missing."""
     text = " ".join(cell.split())
     return "" if text in MISSING else text
 
 
 def in_square_miles(cell: str) -> str:
-    """Return an area in whole square miles. Raises ValueError where the cell is no area."""
+    """Return an area in whole square miles. Raises ValueError if the cell is no area."""
     found = re.fullmatch(r"([\d,]+)(?: (km2))?", cell)
     if found is None:
         raise ValueError(f"{cell!r} is no area in a known form")
@@ -50,7 +50,7 @@ def in_square_miles(cell: str) -> str:
 
 
 def iso_date(cell: str) -> str:
-    """Return a date in the form of ISO 8601. Raises ValueError where its form is unknown."""
+    """Return a date in the form of ISO 8601. Raises ValueError if its form is unknown."""
     for form in DATES:
         try:
             return datetime.strptime(cell.strip(), form).replace(tzinfo=UTC).date().isoformat()

@@ -31,7 +31,7 @@ def main() -> None:
     rows = read_table()
     found = [problem for row in rows for problem in problems_of(row)]
     if len(rows) != STATES:
-        found.append(f"these are {len(rows)} rows, not {STATES}")
+        found.append(f"there are {len(rows)} rows, not {STATES}")
     for column in ("state", "code", "capital"):
         values = [row[column] for row in rows if row[column]]
         if len(set(values)) != len(values):

@@ -22,7 +22,7 @@ class Message:
 
 
 def messages(prompt: str) -> list[Message]:
-    """Return the mail in a prompt, with the mail of a failed session that is shown again."""
+    """Return the mail in a prompt, also that of a failed session, which is shown again."""
     heads = list(HEAD.finditer(prompt))
     begins = [*(head.start() for head in heads), len(prompt)]
     found = []
@@ -33,7 +33,7 @@ def messages(prompt: str) -> list[Message]:
 
 
 def report(**fields: object) -> None:
-    """Send a report to the supervisor: one line of JSON on the descriptor of reports."""
+    """Send a report to the supervisor: one line of JSON on the report descriptor."""
     channel = int(os.environ["INTERLOCK_REPORT_FD"])
     os.write(channel, json.dumps(fields).encode() + b"\n")
 

@@ -10,7 +10,7 @@ from mail import git, messages, report
 
 
 def first_failure() -> str:
-    """Return the name of the first test that fails, or nothing."""
+    """Return the function whose test fails first, or an empty text."""
     done = subprocess.run(
         [sys.executable, "-m", "unittest", "-v"], capture_output=True, text=True, check=False
     )

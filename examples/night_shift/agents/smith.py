@@ -10,8 +10,8 @@ from pathlib import Path
 from mail import git, messages, report
 
 OPERATORS = {"add": "+", "subtract": "-", "multiply": "*"}
-# Not committed, so that only this worktree has it.
-BURNT = Path(".burnt")
+# Marks that the crash has happened. It is not committed, so that only this worktree has it.
+CRASHED = Path(".burnt")
 SOURCE = Path("calculator.py")
 
 
@@ -26,7 +26,7 @@ def repair(name: str) -> None:
 
 
 def write_the_manual() -> None:
-    """Write one line after the other, for a minute."""
+    """Write lines for a minute, so that an urgent message can interrupt the work."""
     print("writing the manual", flush=True)
     with Path("MANUAL.md").open("a", encoding="utf-8") as manual:
         for _ in range(600):
@@ -40,10 +40,10 @@ def main() -> None:
     mail = messages(sys.stdin.read())
     for message in mail:
         if message.kind == "task":
-            if not BURNT.exists():
-                BURNT.touch()
+            if not CRASHED.exists():
+                CRASHED.touch()
                 SOURCE.write_text("def add(a, b):\n    ret", "utf-8")
-                sys.exit("the forge exploded in the middle of a repair")
+                sys.exit("it crashed in the middle of a repair")
             git("checkout", "--quiet", "--", "calculator.py")
             repair(message.text)
             print(f"repaired {message.text}")

@@ -1,7 +1,7 @@
 """Step: put the four sections below one title, with a table of contents, as `notes.md`.
 
-The first draft guesses the anchors of the contents, which is wrong for a heading with brackets. The
-reviewer finds that, and the next run corrects the anchors that the reviewer named.
+The first draft guesses the anchors of the contents, and guesses wrong for a heading with brackets.
+The reviewer finds that, and the next run corrects the anchors that the reviewer named.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def guessed_anchor(title: str) -> str:
 
 
 def span(history: History) -> str:
-    """Return a sentence with the span of commits, and with those that are left out."""
+    """Return sentences about the span of commits, and about those that are left out."""
     newest, oldest = history.commits[0], history.commits[-1]
     count = counted(len(history.commits), "commit")
     days = f"of {newest.date}"
@@ -52,9 +52,9 @@ def span(history: History) -> str:
     text += f"{reference(newest.short, history.forge)}. "
     text += "Behind each line is the commit that it is from: `git show` shows it in full."
     if history.left_out:
-        text += f" What is before these is left out: {counted(history.left_out, 'commit')}."
+        text += f" Older commits are left out: {history.left_out}."
     elif history.shallow:
-        text += " This clone is shallow: what is older is not known here."
+        text += " This clone is shallow: it does not have older commits."
     return text
 
 

@@ -13,7 +13,7 @@ def check_spelling(brief: Brief) -> Reply:
     document = parse(brief.given("assemble", "notes.md"))
     found = misspellings(document)
     file = brief.hand_in("spelling.json", dump_misspellings(found))
-    certain = sum(one.certain for one in found)
+    certain = sum(misspelling.certain for misspelling in found)
     words = counted(sum(len(line.text.split()) for line in document.prose), "word")
     summary = f"{words}: {certain} misspelt, {len(found) - certain} that may be"
     return Reply(summary, evidence_files=(file,))

@@ -1,7 +1,7 @@
 """Step: read a repository's history, since its last tag if it has one, into `history.json`.
 
-RELEASE_NOTES_REPO names the repository, otherwise it is the one that this file lies in;
-RELEASE_NOTES_SINCE names where to begin instead of the last tag.
+RELEASE_NOTES_REPO names the repository; by default it is the one that contains this file.
+RELEASE_NOTES_SINCE names a commit to begin after, instead of the last tag.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def open_repository() -> Repository:
     if not shutil.which("git"):
         raise StuckError("git is not installed here, or not in PATH")
     if not folder.is_dir():
-        raise StuckError(f"RELEASE_NOTES_REPO names {folder}, and there is no such folder")
+        raise StuckError(f"RELEASE_NOTES_REPO names {folder}, which does not exist")
     repository = Repository.at(folder)
     try:
         repository.ask("rev-parse", "--git-dir")

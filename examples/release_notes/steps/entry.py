@@ -10,7 +10,7 @@ ROOT_AREA = "."
 
 
 class Kind(StrEnum):
-    """What a change is to somebody who reads release notes; in the order of the notes."""
+    """The kinds of changes, in the order in which the release notes list them."""
 
     FEATURES = "features"
     FIXES = "fixes"
@@ -41,6 +41,6 @@ def dump_groups(groups: Groups) -> str:
 def load_groups(text: str) -> Groups:
     """Return the groups that `dump_groups` wrote."""
     return {
-        Kind(kind): [Entry(**{**one, "commits": tuple(one["commits"])}) for one in entries]
+        Kind(kind): [Entry(**{**fields, "commits": tuple(fields["commits"])}) for fields in entries]
         for kind, entries in json.loads(text).items()
     }

@@ -1,6 +1,6 @@
-"""Step: sort the commits by kind and area into `groups.json`, each of them once.
+"""Step: sort the commits by kind and area into `groups.json`, each commit once.
 
-A conventional prefix ("fix: ...") decides; otherwise what the files are; otherwise the words.
+A conventional prefix ("fix: ...") decides the kind, else the names of the files, else the subject.
 """
 
 from __future__ import annotations
@@ -59,17 +59,19 @@ def group(brief: Brief) -> Reply:
 def sort(commits: Iterable[Commit]) -> Groups:
     """Return the entries of each kind; those with one subject are one entry."""
     found: dict[tuple[Kind, str], Entry] = {}
-    for commit, kind, subject, also in with_reverts(tuple(commits)):
+    for commit, kind, subject, reverted in with_reverts(tuple(commits)):
         key = (kind, subject.casefold())
         entry = Entry(
             subject=subject,
-            body=commit.body if also is None else "",
+            body=commit.body if reverted is None else "",
             area=area(commit.files, kind),
-            commits=(commit.short, *([also.short] if also else [])),
+            commits=(commit.short, *([reverted.short] if reverted else [])),
             files=len(commit.files),
         )
         found[key] = joined(found[key], entry) if key in found else entry
-    return {kind: [entry for (of, _), entry in found.items() if of is kind] for kind in Kind}
+    return {
+        kind: [entry for (its_kind, _), entry in found.items() if its_kind is kind] for kind in Kind
+    }
 
 
 def with_reverts(
@@ -93,7 +95,7 @@ def reverted_commit(commit: Commit, commits: tuple[Commit, ...]) -> Commit | Non
     named = REVERTS.search(commit.body)
     if not named:
         return None
-    return next((one for one in commits if one.hash.startswith(named[1])), None)
+    return next((other for other in commits if other.hash.startswith(named[1])), None)
 
 
 def joined(newer: Entry, older: Entry) -> Entry:
@@ -138,7 +140,7 @@ def area(files: Iterable[str], kind: Kind) -> str:
     for name in files:
         beside = bool(DOCUMENT.match(name) or BUILT.match(name))
         weights[folder(name)] += 1 if beside or kind is Kind.INTERNALS else 1000
-    return min(weights, key=lambda one: (-weights[one], one), default=ROOT_AREA)
+    return min(weights, key=lambda path: (-weights[path], path), default=ROOT_AREA)
 
 
 def folder(name: str) -> str:

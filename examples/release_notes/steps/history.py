@@ -39,5 +39,5 @@ class History:
 def load_history(text: str) -> History:
     """Return the history that `dump` wrote."""
     fields = json.loads(text)
-    commits = (Commit(**{**one, "files": tuple(one["files"])}) for one in fields.pop("commits"))
+    commits = (Commit(**{**item, "files": tuple(item["files"])}) for item in fields.pop("commits"))
     return History(**fields, commits=tuple(commits))

@@ -49,7 +49,7 @@ class Reply:
     reasons: tuple[str, ...] = ()
 
     def write(self, file: Path) -> None:
-        """Write the reply without its empty fields."""
+        """Write the reply to a file, without its empty fields."""
         fields = {name: value for name, value in asdict(self).items() if value}
         fields["summary"] = self.summary[:SUMMARY_CHARACTERS_MAX]
         write_whole(file, json.dumps(fields))

@@ -22,13 +22,13 @@ def publish(brief: Brief) -> Reply:
     groups = load_groups(brief.given("group", "groups.json"))
     facts = Facts(history, groups, Repository.at(Path(history.repository)).has)
     found = load_misspellings(brief.given("check_spelling", "spelling.json"))
-    words = {one.word: one.meant[0] for one in found if one.certain}
+    words = {each.word: each.meant[0] for each in found if each.certain}
     met, unknown = understood(brief.guidance("steward"))
     whole = brief.given("assemble", "notes.md")
     for name in met:
         whole = WISHES[name](whole, facts)
     file = brief.hand_in("RELEASE_NOTES.md", corrected(whole, words))
-    summary = f"{counted(len(history.commits), 'commit')} told"
+    summary = f"{counted(len(history.commits), 'commit')} described"
     summary += f", {counted(len(words), 'word')} corrected"
     summary += f"; as wished, with {' and '.join(met)}" if met else ""
     summary += f'; not understood: "{unknown[-1]}"' if unknown else ""

@@ -41,26 +41,26 @@ class Repository:
         kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
         return cls(folder, {**kept, "LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0"})
 
-    def ask(self, *words: str) -> str:
+    def ask(self, *arguments: str) -> str:
         """Return the output of git. Raises GitError with its last line if it refuses."""
-        settings = [word for setting in SETTINGS for word in ("-c", setting)]
-        command = ["/usr/bin/env", "git", "-C", str(self.folder), *settings, *words]
+        settings = [part for setting in SETTINGS for part in ("-c", setting)]
+        command = ["/usr/bin/env", "git", "-C", str(self.folder), *settings, *arguments]
         try:
             done = subprocess.run(
                 command, env=self.environment, capture_output=True, check=False, timeout=PATIENCE_S
             )
         except subprocess.TimeoutExpired:
-            raise LaterError(f"git {words[0]} took longer than {PATIENCE_S} s") from None
+            raise LaterError(f"git {arguments[0]} took longer than {PATIENCE_S} s") from None
         if done.returncode == os.EX_OK:
             return done.stdout.decode("utf-8", "replace")
         last = done.stderr.decode("utf-8", "replace").strip().splitlines()[-1:]
-        raise GitError("".join(last) or f"git {words[0]} ended with {done.returncode}")
+        raise GitError("".join(last) or f"git {arguments[0]} ended with {done.returncode}")
 
     def commit(self, name: str) -> str | None:
         """Return the full hash of the commit that a name stands for; None if there is none."""
-        words = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
+        command = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
         try:
-            return self.ask(*words).strip()
+            return self.ask(*command).strip()
         except GitError:
             return None
 

@@ -36,8 +36,8 @@ def of_history(brief: Brief) -> list[str]:
     history = load_history(brief.own("history.json"))
     repository = Repository.at(Path(history.repository))
     hashes = [commit.hash for commit in history.commits]
-    reasons = [f"{one} is there twice" for one in sorted({*hashes}) if hashes.count(one) > 1]
-    return reasons + [f"there is no commit {one}" for one in hashes if not repository.has(one)]
+    reasons = [f"{each} is there twice" for each in sorted({*hashes}) if hashes.count(each) > 1]
+    return reasons + [f"there is no commit {each}" for each in hashes if not repository.has(each)]
 
 
 def of_groups(brief: Brief) -> list[str]:
@@ -46,7 +46,7 @@ def of_groups(brief: Brief) -> list[str]:
     groups = load_groups(brief.own("groups.json"))
     named = [short for entries in groups.values() for entry in entries for short in entry.commits]
     return [
-        f"{commit.short} is told {named.count(commit.short)} times instead of once"
+        f"{commit.short} is listed {named.count(commit.short)} times instead of once"
         for commit in history.commits
         if named.count(commit.short) != 1
     ]
@@ -80,24 +80,26 @@ def of_link_check(brief: Brief) -> list[str]:
     """Check that all links of the notes were checked."""
     report = json.loads(brief.own("links.json"))
     links = len(parse(brief.given("assemble", "notes.md")).links)
-    counted = [f"{report['links']} of {links} links checked"] if report["links"] != links else []
-    return counted + list(report["faults"])
+    reasons = [f"{report['links']} of {links} links checked"] if report["links"] != links else []
+    return reasons + list(report["faults"])
 
 
 def of_spelling_check(brief: Brief) -> list[str]:
     """Check that the misspelt words are in the notes."""
     notes = brief.given("assemble", "notes.md")
     found = load_misspellings(brief.own("spelling.json"))
-    return [f'"{one.word}" is not in the notes' for one in found if one.word not in notes]
+    return [f'"{each.word}" is not in the notes' for each in found if each.word not in notes]
 
 
 def of_publication(brief: Brief) -> list[str]:
     """Check links and spelling of the final document, and that no commit is lost."""
     document = parse(text := brief.own("RELEASE_NOTES.md"))
     commits = load_history(brief.given("collect", "history.json")).commits
-    reasons = [f"{one.short} is lost" for one in commits if f"`{one.short}`" not in text]
+    reasons = [
+        f"{commit.short} is missing" for commit in commits if f"`{commit.short}`" not in text
+    ]
     reasons += faults(document, _link_root(brief))
-    return reasons + [str(one) for one in misspellings(document) if one.certain]
+    return reasons + [str(each) for each in misspellings(document) if each.certain]
 
 
 def _link_root(brief: Brief) -> LinkRoot:

@@ -28,7 +28,7 @@ class Section:
     is_commit: Callable[[str], bool]
 
     def write(self, kind: Kind, entries: list[Entry]) -> str:
-        """Return the section; nothing where there are no entries."""
+        """Return the section, or an empty text if there are no entries."""
         if not entries:
             return ""
         blocks = [f"## {heading(kind, entries)}"]
@@ -61,8 +61,8 @@ class Section:
         blocks += ["\n".join(f"  - {self._text(item)}" for item in items)] if items else []
         return "\n\n".join(blocks)
 
-    def _text(self, words: str) -> str:
-        return markdown(words, paths=self.paths, is_commit=self.is_commit)
+    def _text(self, text: str) -> str:
+        return markdown(text, paths=self.paths, is_commit=self.is_commit)
 
 
 def heading(kind: Kind, entries: list[Entry]) -> str:

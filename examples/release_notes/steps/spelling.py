@@ -35,15 +35,15 @@ class Misspelling:
         return len(self.meant) == 1
 
     def __str__(self) -> str:
-        meant = " or ".join(f'"{one}"' for one in self.meant)
+        meant = " or ".join(f'"{word}"' for word in self.meant)
         return f'line {self.line}: "{self.word}" is misspelt; write {meant}'
 
 
 def misspellings(document: Document) -> list[Misspelling]:
     """Return the misspelt words. Raises StuckError if `typos` is not installed."""
-    asked = "\n".join(line.text.replace("\n", " ") for line in document.prose)
+    text = "\n".join(line.text.replace("\n", " ") for line in document.prose)
     found = []
-    for line in _typos(asked).split("\n"):
+    for line in _typos(text).split("\n"):
         finding = json.loads(line or "{}")
         if finding.get("type") != "typo":
             continue
@@ -68,12 +68,12 @@ def corrected(text: str, words: dict[str, str]) -> str:
 
 def dump_misspellings(found: list[Misspelling]) -> str:
     """Return the misspelt words as JSON."""
-    return json.dumps([asdict(one) for one in found], indent=1)
+    return json.dumps([asdict(misspelling) for misspelling in found], indent=1)
 
 
 def load_misspellings(text: str) -> list[Misspelling]:
     """Return the misspelt words that `dump_misspellings` wrote."""
-    return [Misspelling(**{**one, "meant": tuple(one["meant"])}) for one in json.loads(text)]
+    return [Misspelling(**{**item, "meant": tuple(item["meant"])}) for item in json.loads(text)]
 
 
 def _typos(text: str) -> str:

@@ -18,7 +18,7 @@ CONTENTS = "## Contents\n"
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """The data from which wishes are met."""
+    """The data that meeting a wish needs."""
 
     history: History
     groups: Groups
@@ -45,7 +45,7 @@ def with_summary(whole: str, facts: Facts) -> str:
 
 
 def with_authors(whole: str, facts: Facts) -> str:
-    """Return the document with its authors at the end; names are code, so nobody corrects them."""
+    """Return the document with its authors at the end, as code, which is not spell-checked."""
     authors = Counter(commit.author.replace("`", "'") for commit in facts.history.commits)
     lines = [f"- `{name}` ({count})" for name, count in authors.most_common()]
     return f"{whole}\n## Authors\n\n" + "\n".join(lines) + "\n"

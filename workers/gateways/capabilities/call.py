@@ -1,4 +1,4 @@
-"""One call of a capability, to its end or its deadline: it returns a typed result in every case."""
+"""Calls a capability and waits for its end or its deadline; every outcome is a typed result."""
 
 from __future__ import annotations
 
@@ -38,9 +38,10 @@ async def call_capability(
 ) -> Result:
     """Call a capability with the arguments from `bind`, and wait for its end or its deadline.
 
-    `on_step` is called with each step as it is taken, in the thread that takes it. Cancelling
-    cancels an async capability and waits until it is over, at most until its deadline and ten
-    seconds more: where it succeeded after all, or goes on, that is the result.
+    `on_step` is called with each step as it is taken, in the thread that takes it. If this call is
+    cancelled, it cancels an async capability and waits for its end, at most until ten seconds
+    after the deadline. If the capability succeeded nevertheless, or still runs, this call returns
+    that result instead of being cancelled.
     """
     steps = Steps(on_step)
     arguments = {**bound, "steps": steps} if "steps" in capability.runtime else dict(bound)
@@ -65,11 +66,11 @@ async def _call_async(
         done, _ = await asyncio.wait({task}, timeout=deadline_s)
         if not done:
             task.cancel()
-            # Awaited, so that what the call started is gone before the failure is reported.
+            # Awaited, so that the call can clean up before the failure is reported.
             await asyncio.wait({task}, timeout=CLEAN_UP_S_MAX)
     except asyncio.CancelledError:
         task.cancel()
-        # A call that is reported as over while it goes on would let two run at once.
+        # If a call were reported as ended while it runs, a second one could run beside it.
         left_s = max(0.0, until - loop.time()) + CLEAN_UP_S_MAX
         await asyncio.wait({task}, timeout=left_s)
         if not task.done():
@@ -109,7 +110,7 @@ async def _call_in_thread(
 
     def settle() -> None:
         result = _result_of_sync(capability, arguments)
-        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+        with suppress(RuntimeError):  # the loop is closed, so the caller no longer waits
             loop.call_soon_threadsafe(_deliver, settled, result)
 
     context = contextvars.copy_context()
@@ -119,7 +120,7 @@ async def _call_in_thread(
     try:
         done, _ = await asyncio.wait({settled}, timeout=deadline_s)
     finally:
-        # A thread that still runs when nobody waits any more counts as a stray, by its name.
+        # From here on the caller waits no longer. If the thread still runs, its name marks a stray.
         thread.name = _STRAY + capability.name
     if done:
         return settled.result()
@@ -128,7 +129,7 @@ async def _call_in_thread(
 
 
 def _result_of_sync(capability: Capability, arguments: dict[str, Any]) -> Result:
-    # As in _result_of_async; here everything must become a result, or the waiting side would hang.
+    # As in _result_of_async. An exception that escaped here would leave the caller waiting.
     try:
         return _result(capability, capability.call(**arguments))
     except (Exception, SystemExit) as error:  # noqa: BLE001

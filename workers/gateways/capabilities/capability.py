@@ -41,7 +41,7 @@ _FIELD = "parameter_"
 
 
 class CapabilityError(Exception):
-    """Raise it in a capability that cannot do its work, with one sentence for people."""
+    """A capability raises it if it cannot do its work, with one sentence for people."""
 
 
 class CapabilityDefectError(ValueError):
@@ -54,12 +54,12 @@ class CapabilityDefectError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Capability:
-    """A function that may be executed, with what is declared of it.
+    """A function that may be executed, with its declaration.
 
     `parameters` is the JSON schema of the parameters that a model or a person may set; `runtime`
     names those that the worker adds. `call` takes both as keyword arguments, sync or async, and
-    returns JSON data or a Result. After a lost worker an `idempotent` one is called again; for
-    another a person is asked.
+    returns JSON data or a Result. If a worker is lost during a call, an `idempotent` capability is
+    called again; for any other, a person is asked.
     """
 
     name: str
@@ -76,7 +76,7 @@ class Capability:
     examples: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        """Refuse a declaration by which it could not be called or checked."""
+        """Refuse a declaration with which the capability could not be called or checked."""
         if not _NAME.fullmatch(self.name):
             why = "a name is at most 64 small letters, digits and _, and starts with a letter"
             raise CapabilityDefectError(self.name, why)
@@ -94,7 +94,7 @@ class Capability:
             raise CapabilityDefectError(self.name, reason)
 
     def declared(self) -> dict[str, Any]:
-        """Return its declared risk, as a record keeps it: the lower bound of every claim."""
+        """Return the declared risk for a record. A model can claim a higher risk, but no lower."""
         return {
             "idempotent": self.idempotent,
             "irreversibility": str(self.irreversibility),
@@ -113,7 +113,7 @@ class Steps:
         self._on_step = on_step
 
     def add(self, name: str, detail: str = "") -> None:
-        """Add a step; after the hundredth they are dropped."""
+        """Add a step; those after the hundredth are dropped."""
         if len(self._taken) >= STEPS_MAX:
             return
         name = sentence(name, length_max=_STEP_NAME_LENGTH_MAX)
@@ -145,7 +145,7 @@ def capability(
 ) -> Callable[[Callable[..., Any]], Capability]:
     """Make a capability of a function; its signature gives the parameters, its docstring the text.
 
-    Left out, the regret potential equals the irreversibility. Parameters are converted to their
+    Without `regret_potential` it equals the irreversibility. Parameters are converted to their
     types before the call. Raises CapabilityDefectError.
     """
 

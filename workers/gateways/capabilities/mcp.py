@@ -1,8 +1,8 @@
 """Tools of MCP servers as capabilities: the operator lists them and declares their risk.
 
-Each call starts the server, asks for its tools, calls one and ends the server with all its
-children: slower than a lasting session, but a server that hangs, crashes or leaks spoils one call
-only. How safe a tool is comes from the operator's list alone, and no other tool is offered.
+Each call starts the server, asks for its tools, calls one, and ends the server with all its
+children. That is slower than a lasting session, but a server that hangs, crashes or leaks spoils
+only one call. A tool is offered only if it is in the operator's list, with the risk given there.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ DESCRIPTION_LENGTH_MAX = 1000
 _JOIN_S = 10.0
 _ANYTHING: Mapping[str, Any] = {
     "type": "object",
-    # Closed, as the schema of every capability has to be, but with a pattern that fits any name.
+    # Every capability's schema must forbid additional properties, so a pattern allows every name.
     "patternProperties": {"^": {}},
     "additionalProperties": False,
 }
@@ -62,11 +62,12 @@ _log = logging.getLogger(__name__)
 
 
 class ToolTable(BaseModel):
-    """One [[mcp.tool]]: what the operator declares of a tool; the server's own hints do not count.
+    """One [[mcp.tool]]: the operator's declaration of a tool. The server's own hints are ignored.
 
-    With `description` and `parameters` the server is not asked for them. `sha256` is a fingerprint
-    of the tool as it was reviewed; a tool that differs is refused. `runtime` gives parameters of
-    the tool a run-time value, as in {request_id = "key"}; they are hidden from model and person.
+    If `description` and `parameters` are given, the server is not asked for them. `sha256` is a
+    fingerprint of the tool as it was reviewed; a tool that differs is refused. `runtime` sets
+    parameters of the tool to run-time values, as in {request_id = "key"}; neither the model nor a
+    person sees these parameters.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -87,7 +88,7 @@ class ToolTable(BaseModel):
 
     @property
     def capability_name(self) -> str:
-        """The name of the capability: the tool's, if the table gives no other."""
+        """The name of the capability: `name`, or without it the name of the tool."""
         return self.name or self.tool
 
     @property
@@ -99,8 +100,8 @@ class ToolTable(BaseModel):
 class McpTable(BaseModel):
     """One [[mcp]]: how to start a server, in the file's folder or in `cwd` below it.
 
-    `{python}` as the command is the interpreter of this process. Of the environment a server gets
-    HOME, PATH and the like, and what `env` adds; never the worker's own settings and keys.
+    The command `{python}` is the interpreter of this process. A server gets HOME, PATH and similar
+    variables and those in `env`, but not the worker's own settings and keys.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -119,7 +120,7 @@ class UnavailableError(Exception):
 
 
 class McpServer:
-    """The tools of a server as capabilities. Its listing is asked for until it answers once."""
+    """The tools of a server as capabilities. The server is asked for them until it answers once."""
 
     def __init__(self, table: McpTable, folder: Path) -> None:
         self.names = tuple(tool.capability_name for tool in table.tool)
@@ -131,7 +132,7 @@ class McpServer:
         self._placeholders = {tool.capability_name: self._placeholder(tool) for tool in table.tool}
 
     def offered(self) -> tuple[Capability, ...]:
-        """Return the tools that can be called now, by the last listing. Raises nothing."""
+        """Return the tools that can be called now, by the server's list. Raises nothing."""
         tools = self._table.tool
         with self._lock:
             if self._offered is None and all(tool.is_complete for tool in tools):
@@ -146,7 +147,7 @@ class McpServer:
             return self._built({}) if self._offered is None else self._offered
 
     def capability(self, name: str) -> Capability:
-        """Return a tool; for a server that is down, one that takes any parameters and will fail."""
+        """Return a tool; if the server is down, a tool that takes any parameters and fails."""
         for tool in self.offered():
             if tool.name == name:
                 return tool
@@ -230,7 +231,7 @@ class McpServer:
             return self._failed("unavailable", f"has no tool {table.tool!r}")
         if refusal := _refusal(table, tool):
             return self._failed("unavailable", refusal)
-        # Checked again: the parameters were checked by a listing that may be a day old.
+        # Checked again: the first check used a list of tools that may be a day old.
         if problems := problems_of(tool.input_schema, arguments):
             return self._failed("error", f"refuses the parameters: {'; '.join(problems)}")
         try:
@@ -257,7 +258,7 @@ class McpServer:
                     else f"cannot be used: {transport.explain(error)}"
                 )
                 raise UnavailableError(f"the MCP server {self._table.name} {why}") from error
-            # The server has answered, so an error in its end changes nothing.
+            # The server has answered, so an error while it ends changes nothing.
             _log.warning("%s: %s", self._table.name, transport.explain(error))
         return answers[0]
 
@@ -271,7 +272,7 @@ class McpServer:
 
 
 def servers(tables: Sequence[ServerTable]) -> tuple[McpServer, ...]:
-    """Return the servers that [[mcp]] tables describe, without a start. Raises ExtensionError."""
+    """Return the servers that [[mcp]] tables describe. Starts none. Raises ExtensionError."""
     found = []
     for written in tables:
         try:
@@ -335,12 +336,12 @@ def _result(answer: CallToolResult) -> Result:
 
 
 def _text_of_block(block: object) -> str:
-    # A log keeps no pictures and sounds, but notes that there was one.
+    # A log keeps no picture or sound; the text says that there was one.
     return block.text if isinstance(block, TextContent) else f"[{type(block).__name__} left out]"
 
 
 def _wait_for(asking: Coroutine[Any, Any, _T], wait_s: float) -> _T:
-    """Run a coroutine in a thread, because the caller may run in an event loop. Blocks so long."""
+    """Run a coroutine in a thread and wait for it; the caller may itself run in an event loop."""
     answers: list[_T | Exception] = []
 
     def ask() -> None:
@@ -353,7 +354,7 @@ def _wait_for(asking: Coroutine[Any, Any, _T], wait_s: float) -> _T:
     thread.start()
     thread.join(wait_s)
     if not answers:
-        raise UnavailableError("an MCP server's listing does not end")
+        raise UnavailableError("an MCP server did not list its tools in time")
     answer = answers[0]
     if isinstance(answer, Exception):
         raise answer

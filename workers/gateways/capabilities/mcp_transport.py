@@ -1,7 +1,7 @@
-"""MCP's stdio transport over a process group, with a limit for each line and a reason for each end.
+"""MCP's stdio transport over a process group; it limits each line and explains each failure.
 
-The server ends with the block that uses it. The transport takes at most a few MiB, however much a
-server sends; that of the client library collects a line without limit.
+The server ends when the block that uses it is left. The transport keeps at most a few MiB, however
+much a server sends; the transport of the client library collects a line without limit.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _Streams = tuple[
 
 
 class McpTransport:
-    """One connection to one server, which gets PATH and the like of the worker's environment."""
+    """One connection to one server, which gets PATH and similar variables of the worker."""
 
     def __init__(
         self, command: Sequence[str], folder: Path, environment: Mapping[str, str]
@@ -46,7 +46,7 @@ class McpTransport:
             error = error.exceptions[0]
         why = self._problem or f"{type(error).__name__}: {error}"
         errors = self._errors.text() if self._errors else ""
-        # Some servers print their reason where messages belong, so both outputs are looked at.
+        # Some servers print errors to stdout, where messages belong, so both outputs are used.
         last = errors.strip().rpartition("\n")[2] or self._stray_line
         return f"{why}; it wrote: {last}" if last else why
 
@@ -98,7 +98,7 @@ class McpTransport:
         try:
             return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
         except ValueError:
-            # Some servers print to stdout what belongs on stderr. It is not a message.
+            # Some servers print log lines to stdout. Such a line is not a message.
             self._stray_line = self._stray_line or sentence(text_of(line), length_max=80)
             return None
 

@@ -32,7 +32,7 @@ class UnknownCapabilityError(CallError):
     """No capability has this name. Choose one of the similar names, or add its module."""
 
     def __init__(self, name: str, near: Sequence[str]) -> None:
-        hint = f"did you mean {' or '.join(near)}?" if near else "see the catalog for those we have"
+        hint = f"did you mean {' or '.join(near)}?" if near else "the catalog has all names"
         super().__init__(f"there is no capability {sentence(name, length_max=80)!r}; {hint}")
         self.name, self.near = name, tuple(near)
 
@@ -65,16 +65,16 @@ class CapabilityServer(Protocol):
 
 
 class Registry:
-    """All capabilities of this process, by name. They do not change after it was made."""
+    """All capabilities of this process, by name. They do not change after it is made."""
 
     __slots__ = ("_local", "_servers")
 
     def __init__(
         self, local: Iterable[Capability], servers: Iterable[CapabilityServer] = ()
     ) -> None:
-        """Take capabilities of this process, and servers. Raises CapabilityDefectError.
+        """Take the capabilities of this process and those of servers.
 
-        That is for two different ones with the same name.
+        Raises CapabilityDefectError if two different capabilities have the same name.
         """
         by_name: dict[str, Capability] = {}
         by_server: dict[str, CapabilityServer] = {}
@@ -98,7 +98,7 @@ class Registry:
         raise UnknownCapabilityError(name, difflib.get_close_matches(name, names, NEAR_NAMES_MAX))
 
     def __contains__(self, name: object) -> bool:
-        """Tell whether there is a capability of this name, be its server up or down."""
+        """Tell whether there is a capability of this name, whether its server is up or down."""
         return name in self._local or name in self._servers
 
     def catalog(self) -> tuple[Capability, ...]:
@@ -153,7 +153,7 @@ def open_registry(settings: Settings) -> Registry:
 def load_registry(specification: str | None) -> Registry:
     """Build the registry that INTERLOCK_CAPABILITIES describes; `decompose` is always in it.
 
-    Of each module it takes CAPABILITIES or, without that list, every capability of the module.
+    From each module it takes CAPABILITIES or, without that list, every capability in it.
     Starts no server. Raises ExtensionError or CapabilityDefectError.
     """
     extensions = read_extensions(specification)

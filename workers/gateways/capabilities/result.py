@@ -49,7 +49,7 @@ class SplitWork:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The capability failed, or nobody knows; with the code `deadline` it may still be running."""
+    """The capability failed, or may have; with the code `deadline` it may still be running."""
 
     code: Code
     detail: str
@@ -75,11 +75,11 @@ def fit(value: object, *, name: str = "result") -> tuple[Any, bool]:
 
 
 def check_split(split: SplitWork) -> None:
-    """Refuse no children, too many, or one without a title. Raises InvalidResultError."""
+    """Check the number of children, and that each has a title. Raises InvalidResultError."""
     if not 1 <= len(split.children) <= CHILDREN_MAX:
         number = len(split.children)
         raise InvalidResultError(
-            path="children", problem=f"must be 1 to {CHILDREN_MAX}, these are {number}"
+            path="children", problem=f"must have 1 to {CHILDREN_MAX} members, it has {number}"
         )
     for index, child in enumerate(split.children):
         if not isinstance(child, Mapping) or not isinstance(child.get("title"), str):
@@ -88,12 +88,12 @@ def check_split(split: SplitWork) -> None:
 
 
 def _inspect(value: object, path: str, *, depth: int, seen: int) -> int:
-    """Return how many values were seen so far; both limits end a cycle."""
+    """Check a value; return how many were seen so far. Both limits end a cycle."""
     seen += 1
     if depth > VALUE_DEPTH_MAX:
         raise InvalidResultError(path, f"is nested deeper than {VALUE_DEPTH_MAX} levels")
     if seen > _NODES_MAX:
-        raise InvalidResultError(path, f"is the last of more than {_NODES_MAX} values")
+        raise InvalidResultError(path, f"comes after {_NODES_MAX} other values, the maximum")
     if isinstance(value, dict):
         for key, inner in value.items():
             _inspect_key(key, path)
@@ -140,7 +140,7 @@ def _encoded(value: object) -> bytes:
 
 
 def _cut(value: object, room: int) -> tuple[Any, int]:
-    """Return the front part of a value whose JSON fits into the room, and its size."""
+    """Return the beginning of a value whose JSON has at most `room` bytes, and its size."""
     if isinstance(value, str):
         text = _cut_text(value, room)
         return text, len(_encoded(text))
@@ -167,7 +167,7 @@ def _cut_mapping(value: Mapping[str, object], room: int) -> tuple[dict[str, Any]
     used = 2
     for key, inner in value.items():
         overhead = len(_encoded(key)) + 4
-        # A number or a truth value is kept whole or left out, so it needs all of its room.
+        # A number or a boolean cannot be cut: it is kept only if all of it fits.
         if used + overhead + _size_min(inner) > room:
             break
         kept[key], size = _cut(inner, room - used - overhead)

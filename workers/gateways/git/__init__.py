@@ -1,5 +1,5 @@
 """Git: worktrees, commits, merges and pushes. Only this package runs the `git` program.
 
 It keeps three rules. It does not touch the user's uncommitted work. Every step may be repeated
-after a crash. Every call ends: it has a time limit, no prompt, no editor and no hook.
+after a crash. Every call ends: git has a time limit, and runs without prompts, editors and hooks.
 """

@@ -22,7 +22,7 @@ class Admitted:
 def admit(
     repository: Repository, *, target: str | None, branch: str, paths: Iterable[str]
 ) -> Admitted:
-    """Check a repository for a task; without a target it is the branch that the user is on.
+    """Check a repository for a task; the default target is the branch that the user is on.
 
     Untracked files are allowed: nearly every tree has some, the task does not see them, and no
     merge overwrites them. Raises RefusedError.
@@ -37,7 +37,7 @@ def admit(
         base = head(held, chosen)
         if base is None:
             problem = f"{held.root} has no branch {chosen!r} to merge into"
-            raise RefusedError(Refusal.TARGET_MISSING, problem, "name one that is there")
+            raise RefusedError(Refusal.TARGET_MISSING, problem, "name an existing branch")
         remedy = "commit or stash them: the task would not see them"
         refuse_changed(held.git, changed_paths(held.git), remedy=remedy)
         refuse_taken(held, branch)

@@ -2,8 +2,8 @@
 
 If only the branch moved, that tree would look as if its user had undone the merge. So git's own
 fast-forward moves both: first the tree, which git refuses if a file of the user is in the way, then
-the branch. A move that a killed git left half-way is undone: a ref names its commit, and only files
-with exactly the content of that commit are put back.
+the branch. A move that a killed git left incomplete is undone: a ref names the new commit, and only
+files with exactly the content of that commit are put back.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ _FAST_FORWARD = (
 def advance(repository: Repository, checkout: Checkout, *, target: str, old: str, new: str) -> bool:
     """Move the target and its clean checkout to a later commit; return whether they moved.
 
-    They did not if somebody else moved the target. Raises RefusedError, with nothing changed, if a
-    file of the user is in the way.
+    They do not move if somebody else moved the target. Raises RefusedError, with nothing changed,
+    if a file of the user is in the way.
     """
     git = repository.git.in_folder(checkout.folder, GIT_REFLOG_ACTION="interlock merge")
     refuse_changed(git, changed_paths(git), remedy=_CLEAR)
@@ -72,7 +72,7 @@ def advance(repository: Repository, checkout: Checkout, *, target: str, old: str
 
 
 def put_back(repository: Repository, target: str) -> None:
-    """Undo the part of a killed merge in the target's checkout. A repetition changes nothing.
+    """Undo what a killed merge did to the target's checkout. A repetition changes nothing.
 
     Raises RefusedError, with nothing changed, if the user has worked on top of it.
     """
@@ -104,7 +104,7 @@ def _restore(git: Git, *, old: str, new: str) -> None:
     if merged:
         stdin = b"".join(os.fsencode(path) + b"\0" for path in sorted(merged))
         git.run("update-index", "--add", "--remove", "--replace", "-z", "--stdin", stdin=stdin)
-        # The first tree is what these files contain now, the second what they get.
+        # These files have the content of `new` now, and get the content of `old`.
         git.run("read-tree", "-m", "-u", new, old)
 
 

@@ -55,7 +55,7 @@ def commit_of(repository: Repository, name: str) -> str:
         found = name if kind == "commit" else None
     if found is None:
         problem = f"{repository.root} has neither a branch nor a commit {name!r}"
-        raise RefusedError(Refusal.BRANCH_MISSING, problem, "name one that is there")
+        raise RefusedError(Refusal.BRANCH_MISSING, problem, "name an existing one")
     return found
 
 

@@ -1,4 +1,4 @@
-"""The changes of a task in its worktree, and the commit of them."""
+"""Lists the changes of a task in its worktree, and commits them."""
 
 from __future__ import annotations
 
@@ -31,9 +31,10 @@ def commit_all(
     """Commit everything in a worktree to its branch, also untracked files.
 
     Returns the commit, or None if nothing was left to commit. Call it when the agent has ended or
-    has reported that it is done: a lock on the worktree or the branch then comes from a killed git
-    and is removed, because calls of Interlock exclude each other. Raises RefusedError, with nothing
-    changed, for another branch, unresolved conflicts, or a repository inside.
+    has reported that it is done: calls of Interlock exclude each other, so a git lock on the
+    worktree or the branch then comes from a killed git, and is removed. Raises RefusedError, with
+    nothing changed, if the worktree is on another branch, has unresolved conflicts, or contains a
+    repository.
     """
     git, admin = git_in(repository, worktree), admin_of(repository, worktree.folder)
     with git.locked(lock_of(admin)) as held:

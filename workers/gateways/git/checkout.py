@@ -46,8 +46,8 @@ def checkouts(repository: Repository) -> tuple[Checkout, ...]:
 def checkout_of(repository: Repository, branch: str) -> Checkout | None:
     """Return the working tree where a branch is checked out, if any.
 
-    Raises RefusedError where the branch cannot be moved: it is checked out twice, the folder is
-    not there at the moment, or a rebase or bisect of it is under way.
+    Raises RefusedError if the branch cannot be moved: it is checked out twice, its folder does not
+    exist at the moment, or a rebase or bisect of it is under way.
     """
     present = [tree for tree in checkouts(repository) if not tree.is_gone]
     holders = [tree for tree in present if tree.branch == branch]
@@ -60,14 +60,15 @@ def checkout_of(repository: Repository, branch: str) -> Checkout | None:
     if holders and not holders[0].folder.is_dir():
         problem = f"{branch!r} is checked out in {holders[0].folder}, which is not there now"
     if problem:
-        raise RefusedError(Refusal.CHECKOUT_BUSY, problem, "end that, then it can be merged into")
+        raise RefusedError(Refusal.CHECKOUT_BUSY, problem, "end that, then the merge can go on")
     return holders[0] if holders else None
 
 
 def changed_paths(git: Git) -> tuple[str, ...]:
     """Return the tracked files of a working tree that differ from its last commit.
 
-    Untracked files do not count: nothing here overwrites them. Nor does the content of submodules.
+    Untracked files do not count, because no function here overwrites them; nor does the content of
+    submodules.
     """
     listing = git.run(
         *("status", "--porcelain", "-z", "--no-renames"),

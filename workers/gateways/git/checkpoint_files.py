@@ -47,7 +47,7 @@ class EntryKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Stamp:
-    """The facts of a file that change with its content; times in nanoseconds."""
+    """The metadata of a file that shows whether its content changed; times in nanoseconds."""
 
     modified_ns: int
     changed_ns: int
@@ -66,7 +66,7 @@ class TreeEntry:
 
 @dataclass(slots=True)
 class Listing:
-    """The paths in a workspace, without its own; a folder comes before the folders inside it."""
+    """The paths below a workspace; a folder comes before the folders inside it."""
 
     files: list[bytes] = field(default_factory=list)
     folders: list[bytes] = field(default_factory=list)
@@ -131,7 +131,7 @@ class HashCache:
         return sha if then == stamp else None
 
     def keep(self, entries: Mapping[bytes, TreeEntry], *, seen_ns: int) -> None:
-        """Keep the hashes of all files whose next change must change their stamp.
+        """Write the hashes of all files whose next change is certain to change their stamp.
 
         `seen_ns` is a time, by the clock of the file system, before the first file was read.
         """
@@ -190,7 +190,7 @@ def read_entry(
 ) -> TreeEntry | None:
     """Return a file or link with its hash, and copy its content; None if it is gone.
 
-    Without a copy, a file that may not be read has an empty hash. Raises CheckpointStoreError.
+    If no copy is made, a file that may not be read has an empty hash. Raises CheckpointStoreError.
     """
     outer, _, name = path.rpartition(b"/")
     gone = False
@@ -253,7 +253,7 @@ def hash_bytes(content: bytes) -> str:
 
 
 def hash_content(source: IO[bytes], size: int, into: IO[bytes] | None = None) -> str | None:
-    """Return the hash of a file of this size, and copy it; None if its size is another."""
+    """Return the hash of a file of this size, and copy it; None if its size differs."""
     digest = hashlib.sha1(b"blob %d\0" % size, usedforsecurity=False)
     left = size
     while chunk := source.read(_CHUNK_BYTES):

@@ -48,7 +48,7 @@ class RestorePlan:
 
 
 def entries_of(git: Git, sha: str) -> dict[bytes, TreeEntry]:
-    """Return all entries of a checkpoint. CheckpointStoreError: we never write such an entry."""
+    """Return all entries of a checkpoint. Raises CheckpointStoreError for one we never write."""
     entries = {}
     try:
         listing = git.run("ls-tree", "-r", "-t", "-z", "--full-tree", sha).output
@@ -127,7 +127,7 @@ def write_contents(
             if hash_content(source, file.stat().st_size) != written[path].sha:
                 name = repr(os.fsdecode(path))
                 raise CheckpointStoreError(
-                    f"the store returns another content of {name}; it is damaged"
+                    f"the store is damaged: it returns other content for {name}"
                 )
     return files
 
@@ -159,7 +159,7 @@ def _put(folder: int, name: bytes, kind: EntryKind, file: Path) -> None:
 
 
 def _mode(folder: int, name: bytes, kind: EntryKind, file: Path) -> int:
-    """Return the mode for a file: rights to read stay, and for a program readers may execute it."""
+    """Return the mode for a file: read rights stay, and readers of a program may execute it."""
     try:
         state = os.lstat(name, dir_fd=folder)
     except FileNotFoundError:
@@ -176,7 +176,7 @@ def _parent(opened: OpenedRoot, path: bytes) -> Iterator[tuple[int, bytes]]:
     try:
         folder = opened.folder(outer)
         mode = stat.S_IMODE(os.fstat(folder).st_mode)
-        # Package managers write-protect the folders of what they have unpacked.
+        # Some package managers write-protect the folders that they unpack.
         if mode & stat.S_IRWXU != stat.S_IRWXU:
             os.fchmod(folder, mode | stat.S_IRWXU)
         yield folder, name

@@ -1,9 +1,9 @@
 """Checkpoints of a workspace, in a git repository beside the user's own.
 
 This store is `.interlock/checkpoints` in the workspace, with one branch a run. A checkpoint has
-every file, link and folder byte for byte, also those that git elsewhere ignores, filters or
-converts; it has no owner, no times, and of the mode only whether the owner may execute a file. No
-checkpoint has a `.git`, at any depth, nor the workspace's `.interlock`.
+every file, link and folder byte for byte, also those that git would usually ignore, filter or
+convert. It does not keep owners and times, and keeps of a file's mode only whether the owner may
+execute it. It contains no `.git`, at any depth, and not the workspace's `.interlock`.
 One call runs at a time. Each has a scratch folder; if it dies, the next call deletes the folder.
 """
 
@@ -68,7 +68,7 @@ _ISOLATED: Mapping[str, str] = {
 
 
 class UnreadableStoreError(CheckpointStoreError):
-    """The store exists but cannot be read, so it must not pass for empty. Repair it by hand."""
+    """The store exists but cannot be read, so it must not be treated as empty. Repair it."""
 
     def __init__(self, store: Path, why: str) -> None:
         super().__init__(
@@ -98,7 +98,7 @@ class UnknownCheckpointError(CheckpointStoreError, CallError):
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """A commit of a workspace. `left_out` names its fifos, sockets and devices."""
+    """A commit of a workspace. `left_out` names the fifos, sockets and devices that it lacks."""
 
     sha: str
     branch: str
@@ -132,7 +132,7 @@ class CheckpointStore:
     def open(cls, root: Path, *, command_s: float = COMMAND_S) -> CheckpointStore:
         """Open the store of a workspace; make it if it is missing. Raises GitError.
 
-        Each git command may last `command_s`, and a call waits as long for another call.
+        Each git command may last `command_s`; a call waits that long for another call to end.
         """
         if not root.is_dir():
             problem = f"the workspace {root} is not a folder"
@@ -207,7 +207,7 @@ class CheckpointStore:
         return self._branches().get(branch)
 
     def branch_from(self, branch: str, sha: str) -> None:
-        """Begin a branch at a checkpoint. Raises HistoryConflictError if it is at another one."""
+        """Start a branch at a checkpoint. Raises HistoryConflictError if it is at another one."""
         with self._session() as session:
             self._check(sha)
             if self.tip(branch) != sha:
@@ -215,7 +215,7 @@ class CheckpointStore:
                 self._move(session.git, branch, sha, None)
 
     def rename_former_branch(self, branch: str) -> None:
-        """Rename a branch, if it exists, to `former/...`; its checkpoints stay known."""
+        """Rename a branch, if it exists, to `former/...`; its checkpoints can still be restored."""
         with self._session() as session:
             if (sha := self.tip(branch)) is not None:
                 self._move(session.git, f"former/{branch}-{secrets.token_hex(4)}", sha, None)
@@ -300,7 +300,7 @@ class CheckpointStore:
         with self._locked() as git:
             try:
                 shutil.rmtree(scratch, ignore_errors=True)
-                # Every git of Interlock holds the lock, so the processes that made these are dead.
+                # Interlock runs git only under the lock, so the processes that made these are dead.
                 for lock in (*self.store.glob("*.lock"), *(self.store / "refs").rglob("*.lock")):
                     lock.unlink(missing_ok=True)
                 scratch.mkdir()
@@ -317,7 +317,7 @@ class CheckpointStore:
         return self.git.locked(self.store.with_name(f"{_STORE}.lock"))
 
     def _make(self) -> None:
-        """Make the store under another name, then move it, so that no half of it can be found."""
+        """Make the store under another name and rename it, so that no incomplete one is found."""
         folder = self.store.parent
         for path in (folder, self.store):
             if path.is_symlink() or (path.exists() and not path.is_dir()):

@@ -19,9 +19,9 @@ from interlock.workers.gateways.git.repository import Repository
 DIFF_S = 60.0
 FILES_MAX = 500
 MERGES_MAX = 10_000
-# Of a file that is larger, before or after, only the name is shown.
+# A file that is larger, before or after the change, is only named.
 BLOB_BYTES_MAX = 1024 * 1024
-# One long file gets at most this part of the room, so that the others get some too.
+# One file gets at most a quarter of all bytes, so that other files get some too.
 _SHARE = 4
 _LINK = "160000"
 _KINDS: Mapping[str, str] = {"A": "added", "D": "deleted", "M": "changed", "T": "changed"}
@@ -119,7 +119,7 @@ class _DiffReader:
         )
 
     def sizes(self, entries: Collection[_DiffEntry]) -> Mapping[str, int]:
-        """Return the sizes of their blobs in bytes."""
+        """Return the size in bytes of each blob of the entries."""
         blobs = sorted({blob for entry in entries for blob in entry.blobs})
         names = "".join(f"{blob}\n" for blob in blobs).encode()
         check = "--batch-check=%(objectname) %(objectsize)"
@@ -132,7 +132,7 @@ class _DiffReader:
         return self._now().run(*_COMPARE, *_PATCH, *between, "--", path).output
 
     def _now(self) -> Git:
-        """Return git with the rest of the time. Raises TimedOutError if none is left."""
+        """Return git limited to the time that is left. Raises TimedOutError if none is left."""
         left_s = self.until - time.monotonic()
         if left_s <= 0:
             raise TimedOutError("git diff-tree", self.within_s)
@@ -142,14 +142,14 @@ class _DiffReader:
 def _entry(facts: str, path: str) -> _DiffEntry:
     before, after, old, new, kind = facts.removeprefix(":").split(" ")
     sides = ((before, old), (after, new))
-    # A submodule's commit is not a blob, and a missing side has none.
+    # A submodule's commit is not a blob, and an added or deleted file has only one.
     blobs = tuple(blob for mode, blob in sides if mode != _LINK and int(mode))
     return _DiffEntry(path, _KINDS[kind], blobs)
 
 
 def _unfit(entry: _DiffEntry, sizes: Mapping[str, int], folders: Collection[str], left: int) -> str:
     if entry.path in folders:
-        # As a path, its name would also mean everything in the folder.
+        # Given this path, git would also compare everything in the folder.
         return "only named: it is a folder on one side"
     size = max((sizes[blob] for blob in entry.blobs), default=0)
     if size > BLOB_BYTES_MAX:

@@ -49,9 +49,9 @@ def merge(
 ) -> MergeOutcome:
     """Merge a branch into the target with a merge commit; a repetition returns AlreadyMerged.
 
-    Where the target is checked out, that tree moves along; it has to be clean. A person who checks
-    the target out in the milliseconds between the last check and the move sees the merge undone in
-    the files; `git reset --hard` repairs that. Raises GitError.
+    If the target is checked out, its working tree is updated too; it has to be clean. If a person
+    checks the target out in the milliseconds between the last check and the merge, the files stay
+    as they were before it; `git reset --hard` repairs that. Raises GitError.
     """
     with repository.locked() as held:
         put_back(held, target)
@@ -74,7 +74,7 @@ def _tip(repository: Repository, branch: str, refusal: Refusal = Refusal.BRANCH_
     found = head(repository, branch)
     if found is None:
         problem = f"{repository.root} has no branch {branch!r}"
-        raise RefusedError(refusal, problem, "name one that is there")
+        raise RefusedError(refusal, problem, "name an existing branch")
     return found
 
 

@@ -1,10 +1,10 @@
 """Runs the git program: one call with a time limit, without a prompt, with its whole output.
 
 The user's configuration is used, because filters, ignored files, credentials and safe folders are
-set there. Settings that could make git hang or surprise are overridden for each call. Hooks are
-off: they are written for a person at a terminal, may prompt, rewrite files or run for minutes, and
-would check a task a second time, in another way than its verification does. The hooks of a remote
-still run there.
+set there. Settings that could make git hang or act differently are overridden for each call. Hooks
+are off: they are written for a person at a terminal, may prompt, rewrite files or run for minutes,
+and would check a task a second time, in another way than its verification does. The hooks of a
+remote still run there.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ SETTINGS: Mapping[str, str] = {
     "core.fsmonitor": "false",  # it would leave a daemon behind
     "core.hooksPath": os.devnull,
     "core.packedRefsTimeout": "10000",
-    "core.safecrlf": "false",  # mixed line ends in an agent's file must not lose its work
+    "core.safecrlf": "false",  # else git refuses an agent's file with mixed line ends
     "gc.auto": "0",
     "http.lowSpeedLimit": "1",
     "http.lowSpeedTime": "30",
@@ -72,7 +72,7 @@ _LOCK = re.compile(r"Unable to create '(.+?\.lock)': File exists")
 
 @dataclass(frozen=True, slots=True)
 class GitResult:
-    """How one call ended. `stderr` has git's messages for people."""
+    """The result of one call. `stderr` has git's messages for people."""
 
     exit_code: int
     output: bytes
@@ -89,7 +89,7 @@ class GitResult:
 
 @dataclass(frozen=True, slots=True)
 class Git:
-    """The git program in one folder. Its processes inherit `keep_open`, and with it a lock."""
+    """The git program in one folder. Its processes inherit the descriptors `keep_open`."""
 
     folder: Path
     command_s: float = COMMAND_S
@@ -122,11 +122,11 @@ class Git:
 
     @contextmanager
     def locked(self, file: Path) -> Iterator[Git]:
-        """Hold a lock among all processes of Interlock; a git whose caller was killed holds it too.
+        """Hold a lock that excludes Interlock's other processes; git inherits it and keeps it too.
 
-        The file stays, empty: deleting it could take away a lock that another process waits for.
-        Raises LockedError when the holder keeps it longer than one command may last, and
-        RefusedError where the file cannot be written.
+        The empty file is not deleted: another process may be waiting for the lock on it.
+        Raises LockedError if the lock is held for longer than one command may last, and
+        RefusedError if the file cannot be written.
         """
         with _opened(file) as lock:
             until = time.monotonic() + self.command_s

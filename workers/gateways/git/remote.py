@@ -14,7 +14,7 @@ _LOCK_NAME = "interlock-push"
 
 @dataclass(frozen=True, slots=True)
 class Pushed:
-    """The remote's branch is at this commit, since now or since before."""
+    """The remote's branch is at this commit, by this push or an earlier one."""
 
     remote: str
     branch: str
@@ -35,13 +35,14 @@ def push(repository: Repository, *, branch: str, remote: str) -> Pushed:
 def _pushed(repository: Repository, branch: str, remote: str) -> Pushed:
     known = repository.git.run("remote").line().split("\n")
     if remote not in known or not remote:
-        choice = f"there are: {', '.join(known)}" if known != [""] else "there is none"
+        add = "add it with git remote add"
+        remedy = f"name one of these: {', '.join(known)}" if known != [""] else add
         problem = f"{repository.root} has no remote {remote!r}"
-        raise RefusedError(Refusal.REMOTE_MISSING, problem, f"name one that is there; {choice}")
+        raise RefusedError(Refusal.REMOTE_MISSING, problem, remedy)
     commit = head(repository, branch)
     if commit is None:
         problem = f"{repository.root} has no branch {branch!r}"
-        raise RefusedError(Refusal.BRANCH_MISSING, problem, "name one that is there")
+        raise RefusedError(Refusal.BRANCH_MISSING, problem, "name an existing branch")
     refspec = f"{commit}:refs/heads/{branch}"
     command = ("push", "--porcelain", "--no-verify", "--no-signed", "--", remote, refspec)
     finished = repository.git.run(*command, allowed=range(-64, 256))
@@ -51,5 +52,5 @@ def _pushed(repository: Repository, branch: str, remote: str) -> Pushed:
         if not rejected:
             raise repository.git.failure("push", finished)
         problem = f"{remote!r} rejects {branch!r}: {sentence(f'{rejected[0]} {finished.stderr}')}"
-        raise RefusedError(Refusal.PUSH_REJECTED, problem, "settle that there, then push again")
+        raise RefusedError(Refusal.PUSH_REJECTED, problem, "correct that there, then push again")
     return Pushed(remote, branch, commit)

@@ -72,7 +72,8 @@ class Repository:
     def inside(self, path: str) -> str:
         """Return a path relative to the root, as git writes it. Raises RefusedError if outside.
 
-        A path is outside by `..`, as an absolute one, through a link, or in git's own folder.
+        A path may lead outside by `..`, as an absolute path or through a link. Git's own folder
+        counts as outside.
         """
         whole = Path(os.path.normpath(self.root / path))
         if path and "\0" not in path and all(map(self._contains, (whole, whole.resolve()))):

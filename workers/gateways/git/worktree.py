@@ -30,7 +30,7 @@ _INITIALIZING = "initializing"
 
 @dataclass(frozen=True, slots=True)
 class Worktree:
-    """A task's worktree; `base` is the commit its branch began at. Not `present`: removed."""
+    """A task's worktree. Its branch began at `base`; `present` is false once it is removed."""
 
     branch: str
     folder: Path
@@ -104,14 +104,14 @@ def remove_worktree(repository: Repository, folder: Path, *, force: bool) -> boo
             raise RefusedError(Refusal.FOLDER_FOREIGN, problem, "only its owner may remove it")
         was_there = folder.is_dir()
         if was_there:
-            # An incomplete worktree has only files from git, because nobody works in it yet.
+            # An incomplete worktree has only files from git, because no agent works in it yet.
             _allow_removal(held, folder, force=force or tree.locked == _INITIALIZING)
         _unregister(held, folder)
         return was_there
 
 
 def git_in(repository: Repository, worktree: Worktree) -> Git:
-    """Return git in a task's worktree; no file in the worktree can lead it elsewhere.
+    """Return git for a task's worktree; no file there can point it to another repository.
 
     Raises RefusedError if the worktree is gone.
     """
@@ -119,7 +119,7 @@ def git_in(repository: Repository, worktree: Worktree) -> Git:
 
 
 def admin_of(repository: Repository, folder: Path) -> Path:
-    """Return the folder where git keeps its data of a worktree. Raises RefusedError."""
+    """Return the folder where git keeps its data about a worktree. Raises RefusedError."""
     for pointer in sorted((repository.common / "worktrees").glob("*/gitdir")):
         # Git writes the path absolute, or relative to the file that has it.
         with suppress(FileNotFoundError):  # another worktree is being removed at this moment
@@ -158,7 +158,7 @@ def _is_incomplete(repository: Repository, tree: Checkout) -> bool:
 
 def _refuse_unfit(repository: Repository, folder: Path) -> None:
     around = [repository.common, *(tree.folder for tree in checkouts(repository))]
-    # Inside another working tree, that one would show this worktree as untracked files.
+    # Git in another working tree would show a worktree inside it as untracked files.
     if any(folder.is_relative_to(other) for other in around):
         problem = f"{folder} is inside the repository or one of its worktrees"
         raise RefusedError(Refusal.FOLDER_TAKEN, problem, "choose a folder elsewhere")
@@ -180,7 +180,7 @@ def _is_empty(folder: Path) -> bool:
 
 def _allow_removal(repository: Repository, folder: Path, *, force: bool) -> None:
     removing = admin_of(repository, folder) / _REMOVING
-    # A removal that was interrupted was allowed before, and has deleted files since.
+    # An interrupted removal was allowed at its first try, and may have deleted files already.
     if not force and not removing.exists():
         git = _git_at(repository, folder, removing.parent)
         command = ("status", "--porcelain", "-z", "--no-renames", "--untracked-files=all")
@@ -217,7 +217,7 @@ def _make_deletable(folder: Path) -> None:
 
 
 def _point_to(admin: Path, folder: Path) -> None:
-    """Write the files that git checks before it removes a worktree; a killed git left some out.
+    """Write the files that git needs to remove a worktree; a killed git may have left some out.
 
     A repository that an agent made at `.git` is moved aside, and is deleted with the folder.
     """

@@ -1,1 +1,1 @@
-"""One agent's process and all it starts: contained, watched, and ended to the last of it."""
+"""Runs one agent's process, and makes sure that every process it starts ends too."""

@@ -47,7 +47,7 @@ class Cgroup:
         return found
 
     def kill(self) -> None:
-        """Kill all processes in one step, in which none can fork."""
+        """Kill all processes in one step, during which none can fork."""
         with suppress(OSError):
             self._write("cgroup.kill", b"1")
 
@@ -94,12 +94,12 @@ def own_folder() -> Path | None:
         mounts = Path("/proc/self/mountinfo").read_text().splitlines()
     except OSError:
         return None
-    own = next((line[3:] for line in lines if line.startswith("0::/")), None)
+    cgroup = next((line[3:] for line in lines if line.startswith("0::/")), None)
     for mount in mounts:
         before, _, after = mount.partition(" - ")
-        if own is not None and after.startswith("cgroup2 "):
+        if cgroup is not None and after.startswith("cgroup2 "):
             root, mounted_at = before.split()[3:5]
             # A container may see only its own part of the cgroup filesystem.
-            if PurePosixPath(own).is_relative_to(root):
-                return Path(mounted_at, PurePosixPath(own).relative_to(root))
+            if PurePosixPath(cgroup).is_relative_to(root):
+                return Path(mounted_at, PurePosixPath(cgroup).relative_to(root))
     return None

@@ -1,6 +1,6 @@
 """Finds all processes of an agent, and signals and kills them.
 
-There are three kinds of containment, and the best that works is used: a cgroup of its own and all
+There are three kinds of containment; the first that works is used: a cgroup of its own and all
 descendants; a subreaper, so that a process which loses its parent stays a descendant of ours; or
 the process group alone. Only the first two contain processes that called setsid or forked twice.
 """
@@ -44,7 +44,7 @@ class ProcessTree:
 
     The root must be a subreaper, so that a process that loses its parent stays in the tree.
     `excluded` are children of the root that do not belong to the agent. Processes with the label
-    are found wherever they are.
+    are found even outside the tree.
     """
 
     def __init__(
@@ -142,7 +142,7 @@ class AgentGroup:
         self.signal(signal.SIGTERM, signal.SIGCONT)
 
     def freeze(self, until: float) -> None:
-        """Do nothing: a group is signalled in one step, in which none can fork."""
+        """Do nothing: a group is signalled in one step, during which none can fork."""
 
     def kill(self) -> None:
         """Kill all processes of the group."""
@@ -161,7 +161,7 @@ class AgentGroup:
 def kill_everything(
     processes: ProcessTree | AgentGroup, *, nothing_left: Callable[[], bool], within_s: float
 ) -> bool:
-    """Kill until no process is left; False if the time is up before."""
+    """Kill until no process is left; False if some are left after `within_s`."""
     began = time.monotonic()
     processes.freeze(began + min(FREEZE_S, within_s))
     while True:
@@ -177,8 +177,8 @@ def kill_labelled(label: str, *, within_s: float) -> bool:
     """Kill processes with this label and their descendants, when supervisor and watchdog are gone.
 
     This is the last resort: a process that was started with another environment and has lost its
-    parent is not found. Returns False if a process is left, or if the system is not Linux, which
-    alone shows environments.
+    parent is not found. Returns False if a process is left, or if the system is not Linux: only
+    Linux shows the environment of other processes.
     """
     if sys.platform != "linux":
         return False
@@ -193,7 +193,7 @@ def kill_labelled(label: str, *, within_s: float) -> bool:
 
 
 def adopt_orphans(*, enabled: bool) -> bool:
-    """Make this process a subreaper of its descendants, or stop that; False if it cannot be."""
+    """Make this process a subreaper of its descendants, or undo that; False if it cannot."""
     if sys.platform != "linux":
         return False
     result: int = ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, int(enabled), 0, 0, 0)

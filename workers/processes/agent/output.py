@@ -56,9 +56,9 @@ class OutputLog:
         half = self._bytes_max // 2
         room = max(0, half - self._size)
         self._put(self._size, chunk[:room])
-        processes = os.pread(self._file.fileno(), self._bytes_max, half) + chunk[room:]
+        after_half = os.pread(self._file.fileno(), self._bytes_max, half) + chunk[room:]
         # A quarter stays, so that the next cut is a quarter later and not at every chunk.
-        last = processes[-(self._bytes_max // 4) :]
+        last = after_half[-(self._bytes_max // 4) :]
         self.cut = True
         note = f"\n[... {self._seen - half - len(last)} bytes were cut here ...]\n"
         self._put(half, note.encode() + last)

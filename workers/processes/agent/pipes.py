@@ -69,7 +69,7 @@ class Pipes:
             os.close(self.agent_ends.pop())
 
     def send(self, data: bytes, *, last: bool) -> bool:
-        """Add to the agent's input; False if that is closed, by us or by the agent."""
+        """Add to the agent's input; False if the input is closed, by us or by the agent."""
         with self._lock:
             if not self._input_open or self._last:
                 return False

@@ -1,7 +1,7 @@
 """Runs an agent's command and all processes that it starts, until none of them is left.
 
 All of them are killed at a deadline unless the caller moves it. A process that uses this module
-runs one agent, and starts no other process meanwhile.
+must run only one agent, and start no other process meanwhile.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ class SpawnError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Exit:
-    """How an agent ended, known after none of its processes is left.
+    """How an agent ended. It is known once none of its processes is left.
 
     A negative `code` is a signal's number. `reason_by_us` is None if the leader ended by itself,
-    with whatever code. `left_behind` counts the processes that outlived it. `output` and `errors`
+    with any code. `left_behind` counts the processes that outlived it. `output` and `errors`
     are the last 16 KiB; `cut` means that a log is incomplete. `max_rss_bytes` is that of the
     largest single process.
     """
@@ -104,9 +104,10 @@ class AgentProcess:
     ) -> Self:
         """Start a command. All is killed by `kill_by` (of time.monotonic) unless `arm` moves that.
 
-        The environment is complete; the label and the report descriptor are added to it. The prompt
-        goes to stdin, which is closed after it unless more follows. With `reads_output` the caller
-        has to take the output's lines. Raises SpawnError, or OSError if a log cannot be made.
+        The command gets this environment, the label and the report descriptor, but no variable of
+        this process. The prompt goes to stdin, which is then closed unless `more_follows`. With
+        `reads_output` the caller has to take the output's lines. Raises SpawnError, or OSError if a
+        log cannot be made.
         """
         problem = _problem(command, folder, {**environment, LABEL_VARIABLE: label}, prompt)
         if problem is not None:
@@ -259,7 +260,7 @@ class AgentProcess:
 def _problem(
     command: Sequence[str], folder: Path, environment: Mapping[str, str], prompt: str
 ) -> str | None:
-    """Return the reason why this cannot be started, of those that show without a start."""
+    """Return a reason why this command cannot start, if one shows without starting it."""
     texts = [*command, *environment, *environment.values()]
     if not command or not command[0]:
         return "the command is empty"
@@ -301,5 +302,5 @@ def _open(logs: LogFiles) -> tuple[OutputLog, OutputLog]:
 
 
 def _cgroup_path() -> str | None:
-    own = own_folder()
-    return None if own is None else str(own / f"interlock-{uuid4().hex}")
+    folder = own_folder()
+    return None if folder is None else str(folder / f"interlock-{uuid4().hex}")

@@ -1,7 +1,7 @@
 """The watchdog: starts one agent for its supervisor, reaps it and kills it in time.
 
-It is a small program in a session of its own, child of the supervisor and parent of the agent. It
-kills all that the agent started when the supervisor dies, because then its pipe closes. It also
+It is a small program in a session of its own, child of the supervisor and parent of the agent. When
+the supervisor dies, its pipe closes, and the watchdog kills all that the agent started. It also
 kills at a deadline which the supervisor must keep moving, so that the agent of a frozen supervisor
 ends too. It is a subreaper, so processes of the agent that lose their parent stay below it. The
 supervisor is a subreaper as well, for the case that the watchdog is killed.
@@ -88,13 +88,13 @@ def clock() -> float:
 
 
 def deadline_of(kill_by: float) -> float:
-    """Return a time of `time.monotonic` on the watchdog's clock."""
-    # In this order, a supervisor frozen between the readings gets an earlier deadline.
+    """Convert a time of `time.monotonic` to the watchdog's clock."""
+    # Read in this order: if this process freezes in between, the deadline is earlier.
     return clock() + (kill_by - time.monotonic())
 
 
 def main() -> None:
-    """Start the agent that the first line on stdin describes, and stay until none of it is left."""
+    """Start the agent of the first line on stdin, and stay until none of its processes is left."""
     woken = _ignore_signals()
     orders = OrderReader(0)
     spec = WatchdogSpec(*json.loads(orders.first()))
@@ -201,7 +201,7 @@ class OrderReader:
         self._pending = b""
 
     def first(self) -> bytes:
-        """Return the first line; exit if the supervisor is gone before it came."""
+        """Return the first line; exit if the supervisor is gone before it sent one."""
         while b"\n" not in self._pending:
             chunk = os.read(self._descriptor, _READ_BYTES)
             if not chunk:
@@ -248,7 +248,7 @@ def _launch(spec: WatchdogSpec) -> tuple[int, ProcessTree | AgentGroup, str]:
         if kind is Containment.GROUP:
             return leader, AgentGroup(leader), kind
         return leader, ProcessTree(os.getpid(), cgroup=cgroup), kind
-    raise ValueError("no containment that was asked for works on this system")
+    raise ValueError("none of the requested kinds of containment works on this system")
 
 
 def _start(spec: WatchdogSpec, cgroup: Cgroup | None) -> int:

@@ -33,10 +33,10 @@ _READ_BYTES = 64 * 1024
 
 
 class WatchdogClient:
-    """A watchdog, the agent that it starts, and the processes that belong to neither."""
+    """The supervisor's side of a watchdog: it starts the watchdog and can take over its work."""
 
     def __init__(self, spec: WatchdogSpec) -> None:
-        # Children that exist already do not belong to the agent, if this process has to kill it.
+        # Children that exist already do not belong to the agent: `take_over` must spare them.
         self._excluded = _children()
         if any(kind != Containment.GROUP for kind in spec.kinds):
             adopt_orphans(enabled=True)
@@ -61,7 +61,7 @@ class WatchdogClient:
         return written
 
     def expect_report_within(self, silence_s: float) -> None:
-        """Kill the watchdog if it reports nothing for so long and SILENCE_S_MAX more."""
+        """Kill the watchdog if it reports nothing for `silence_s` plus SILENCE_S_MAX."""
         self._silent_until = time.monotonic() + silence_s + SILENCE_S_MAX
 
     def reports(self) -> Iterator[list[Any]]:

@@ -389,7 +389,7 @@ def test_attributes_put_into_the_store_change_no_content(place: Path) -> None:
 
     remove(place / "file")
     remove(place / "other")
-    with pytest.raises(CheckpointStoreError, match="another content of 'other'"):
+    with pytest.raises(CheckpointStoreError, match="other content for 'other'"):
         checkpoint_store.restore(sha)
     assert contents(place) == {}
 

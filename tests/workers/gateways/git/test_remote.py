@@ -57,12 +57,12 @@ def test_a_remote_that_is_not_set_up_is_refused(
 ) -> None:
     error = refused(repository, remote=name)
 
-    assert_refused(Refusal.REMOTE_MISSING, error, repr(name), "there are: origin")
+    assert_refused(Refusal.REMOTE_MISSING, error, repr(name), "name one of these: origin")
     assert git(remote, "for-each-ref") == ""
 
 
 def test_a_repository_without_remotes_says_so(repository: Repository) -> None:
-    assert_refused(Refusal.REMOTE_MISSING, refused(repository, remote="origin"), "there is none")
+    assert_refused(Refusal.REMOTE_MISSING, refused(repository, remote="origin"), "git remote add")
 
 
 @pytest.mark.usefixtures("remote")

@@ -109,7 +109,7 @@ def test_blank_lines_and_unknown_kinds_are_skipped() -> None:
         (tool_result(""), "a tool_result block needs the field 'tool_use_id'"),
         (line("result"), "the result line has no subtype, it is None"),
         (json.dumps({"type": 7}).encode(), "the line has no type, it is 7"),
-        (b'{"type": "assistant", "x": NaN}', "the line has NaN, which is no number of JSON"),
+        (b'{"type": "assistant", "x": NaN}', "the line has NaN, which is not a JSON number"),
         (b'{"type": ' + b"[" * 100_000, "the line is nested too deep"),
     ],
 )
