@@ -222,7 +222,7 @@ def costs(
     now_ms, run = runs.dispatch.views.now_ms(), runs.run(workspace, None)
     value: dict[str, Any] = {**runs.costs(workspace, since=since)}
     value |= {"since_run": since} if since is not None else {}
-    value["codons"] = [codon_value(one, now_ms) for one in runs.codons(run.id)]
+    value["codons"] = [codon_value(codon, now_ms) for codon in runs.codons(run.id)]
     answer(value, as_json=as_json, show=run_screen.costs)
 
 

@@ -128,7 +128,7 @@ class Runs:
         checkpoint = resume_checkpoint(self.dispatch, run)
         if checkpoint is None:
             # It ended before its initial checkpoint: the new run starts where it was to start.
-            done = tuple(execution_from_stored(one) for one in run.data["done"])
+            done = tuple(execution_from_stored(stored) for stored in run.data["done"])
             new = RunSetup(run.data["plan"], run.data["starting"], done)
             return start_run(self.dispatch, opened, new, self._cause("continue"))
         return self._continue_from(opened, checkpoint, "continue", as_is=as_is)

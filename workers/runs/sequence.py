@@ -178,12 +178,12 @@ class _CodonHistory:
         }
         of_this_run: dict[str, list[Execution]] = defaultdict(list)
         last: dict[str, Execution] = {}
-        for index, one in enumerate(history):
-            if is_in_loop.get(one.codon_id) is not (one.iteration is not None):
-                raise StrangeHistoryError(one.runtime_id)
-            last[one.runtime_id] = one
+        for index, execution in enumerate(history):
+            if is_in_loop.get(execution.codon_id) is not (execution.iteration is not None):
+                raise StrangeHistoryError(execution.runtime_id)
+            last[execution.runtime_id] = execution
             if index >= start_index:
-                of_this_run[one.runtime_id].append(one)
+                of_this_run[execution.runtime_id].append(execution)
         self._last, self._of_this_run = last, of_this_run
 
     def positions(self) -> Iterator[PlanPosition]:
@@ -218,8 +218,8 @@ class _CodonHistory:
     def failures(self, position: PlanPosition) -> int:
         """Return how many of this run's last executions at a position failed in a row."""
         failures = 0
-        for one in reversed(self._of_this_run[position.runtime_id]):
-            if one.status is not CodonEnd.FAILED:
+        for execution in reversed(self._of_this_run[position.runtime_id]):
+            if execution.status is not CodonEnd.FAILED:
                 break
             failures += 1
         return failures

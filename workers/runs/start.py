@@ -126,7 +126,7 @@ def start_run(dispatch: Dispatch, workspace: Record, new: RunSetup, cause: Cause
         "folder": workspace.data["folder"],
         "host": workspace.data["host"],
         "starting": dict(new.starting),
-        "done": [stored_execution(one) for one in new.done],
+        "done": [stored_execution(execution) for execution in new.done],
         "before": costs_before,
     }
     name = f"{workspace.id}/{number}"
@@ -195,7 +195,7 @@ def executions_up_to(dispatch: Dispatch, run: Record, codon_id: str) -> tuple[Ex
     if not codon_id:
         return ()
     done, _ = history(run, codons_of(dispatch.views, run.id))
-    found = [index for index, one in enumerate(done) if one.runtime_id == codon_id]
+    found = [index for index, execution in enumerate(done) if execution.runtime_id == codon_id]
     if not found:
         raise RunRefusedError(f"run {run.id} has not executed {codon_id}")
     return tuple(done[: found[-1] + 1])

@@ -197,8 +197,12 @@ def continued_execution(start: NextCodon, done: list[Execution]) -> Execution | 
     """Return the execution whose session a codon continues."""
     if not start.previous_session_id:
         return None
-    same = (one for one in reversed(done) if one.session_id == start.previous_session_id)
-    return next((one for one in same if one.status is not CodonEnd.FAILED), None)
+    same = (
+        execution
+        for execution in reversed(done)
+        if execution.session_id == start.previous_session_id
+    )
+    return next((execution for execution in same if execution.status is not CodonEnd.FAILED), None)
 
 
 def usage_of(codons: list[Record], now_ms: int) -> BudgetUsage:

@@ -66,11 +66,11 @@ class Archive:
 
     def codons(self, run_id: str) -> list[ArchivedRecord]:
         """Return the codons of a run, the oldest first."""
-        return [one for one in self.at_depth(2) if one.record.parent == run_id]
+        return [codon for codon in self.at_depth(2) if codon.record.parent == run_id]
 
     def at_depth(self, depth: int) -> list[ArchivedRecord]:
         """Return the records of one depth in their order: 0 the workspace, 1 runs, 2 codons."""
-        return [one for one in self.records if one.record.id.count("/") == depth]
+        return [archived for archived in self.records if archived.record.id.count("/") == depth]
 
 
 def sort_key(record_id: str) -> tuple[int, tuple[int, ...]]:
@@ -121,8 +121,8 @@ def archive_bytes(archive: Archive) -> bytes:
         "version": FORMAT,
         "workspace": archive.workspace,
         "exported_ms": archive.exported_ms,
-        "records": [_stored(one) for one in archive.records],
-        "family_log": [list(one) for one in archive.commits],
+        "records": [_stored(archived) for archived in archive.records],
+        "family_log": [list(commit) for commit in archive.commits],
     }
     return _canonical({**body, DIGEST: _digest(body)}) + b"\n"
 

@@ -34,9 +34,13 @@ IMPORT_ADVICE = "the log is the truth: `interlock run import` restores it from a
 
 def export_findings(archive: Archive, machines: Mapping[str, Machine]) -> list[Finding]:
     """Return the findings that make an export unusable, the worst first."""
-    found = [one for archived in archive.records for one in corruption_of(archived, machines)]
+    found = [
+        finding for archived in archive.records for finding in corruption_of(archived, machines)
+    ]
     found += missing_numbers(archive)
-    found += [one for archived in archive.at_depth(2) for one in invalidity_of(archived.record)]
+    found += [
+        finding for archived in archive.at_depth(2) for finding in invalidity_of(archived.record)
+    ]
     return found or list(wrong_counters(archive, machines))
 
 
@@ -76,11 +80,11 @@ def invalidity_of(record: Record) -> Iterator[Finding]:
 
 def missing_numbers(archive: Archive) -> Iterator[Finding]:
     """Yield the runs and codons whose numbers are missing, and codons whose run is missing."""
-    runs = [one.record.id for one in archive.runs]
+    runs = [archived.record.id for archived in archive.runs]
     yield from _gaps(archive.workspace, runs, Fault.MISSING_RUN)
-    codons = [one.record for one in archive.at_depth(2)]
-    for run_id in dict.fromkeys(str(one.parent) for one in codons):
-        names = [one.id for one in codons if one.parent == run_id]
+    codons = [archived.record for archived in archive.at_depth(2)]
+    for run_id in dict.fromkeys(str(codon.parent) for codon in codons):
+        names = [codon.id for codon in codons if codon.parent == run_id]
         if run_id not in runs:
             message = f"it is missing, but its codons {', '.join(names)} exist; {IMPORT_ADVICE}"
             yield Finding(Fault.MISSING_RUN, run_id, message)
@@ -109,8 +113,8 @@ def expected_sums(archive: Archive, machines: Mapping[str, Machine]) -> dict[str
             total = from_data[name] + counters.get(f"tree.{name}", 0)
             counters |= {name: from_data[name], f"tree.{name}": total}
             if parent := record.parent:
-                of_parent = sums.setdefault(parent, {})
-                of_parent[f"tree.{name}"] = of_parent.get(f"tree.{name}", 0) + total
+                parent_counters = sums.setdefault(parent, {})
+                parent_counters[f"tree.{name}"] = parent_counters.get(f"tree.{name}", 0) + total
     return sums
 
 
@@ -162,7 +166,7 @@ def checkpoint_shas(record: Record) -> Iterator[str]:
 
 
 def _gaps(parent: str, existing: Sequence[str], fault: Fault) -> Iterator[Finding]:
-    numbers = {sort_key(one)[1][-1] for one in existing}
+    numbers = {sort_key(record_id)[1][-1] for record_id in existing}
     for number in range(1, max(numbers, default=0)):
         if number not in numbers:
             later = f"{parent}/{max(numbers)}"

@@ -51,8 +51,8 @@ class Validation:
         """Return it as JSON."""
         return {
             "valid": self.valid,
-            "errors": [one.as_data() for one in self.errors],
-            "warnings": [one.as_data() for one in self.warnings],
+            "errors": [finding.as_data() for finding in self.errors],
+            "warnings": [finding.as_data() for finding in self.warnings],
             "repairs": list(self.repairs),
         }
 
@@ -60,6 +60,6 @@ class Validation:
 def validation(found: Iterable[Finding], repairs: Iterable[str] = ()) -> Validation:
     """Sort findings into errors and warnings."""
     distinct = tuple(dict.fromkeys(found))
-    errors = tuple(one for one in distinct if one.type not in WARNINGS)
-    warnings = tuple(one for one in distinct if one.type in WARNINGS)
+    errors = tuple(finding for finding in distinct if finding.type not in WARNINGS)
+    warnings = tuple(finding for finding in distinct if finding.type in WARNINGS)
     return Validation(errors, warnings, tuple(repairs))

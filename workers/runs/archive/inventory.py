@@ -64,10 +64,10 @@ def _read_once(dispatch: Dispatch, workspace: str, position: str, *, changed: bo
     records: list[ArchivedRecord] = []
     unreadable: list[Finding] = []
     ids = _ids(dispatch, workspace, commits)
-    births = dispatch.views.creation_digests(ids)
+    digests = dispatch.views.creation_digests(ids)
     for name in ids:
         try:
-            records.append(_read(dispatch, name, births.get(name, "")))
+            records.append(_read(dispatch, name, digests.get(name, "")))
         except UnknownRecordError:
             fault = (Fault.CORRUPTED_DATA, Fault.MISSING_RUN, Fault.INVALID_CODON)[name.count("/")]
             message = f"its {MACHINES[name.count('/')]} was committed here and is gone"
@@ -79,10 +79,12 @@ def _read_once(dispatch: Dispatch, workspace: str, position: str, *, changed: bo
     return Inventory(archive, tuple(unreadable), dispatch.views.holds(workspace), position, changed)
 
 
-def _read(dispatch: Dispatch, record_id: str, birth: str) -> ArchivedRecord:
+def _read(dispatch: Dispatch, record_id: str, creation_digest: str) -> ArchivedRecord:
     record = dispatch.views.record(record_id)
     lines = tuple(dispatch.views.history(record_id))
-    kept = LoggedRecord(record_id, record.machine, birth, lines, record.priority, record.schema)
+    kept = LoggedRecord(
+        record_id, record.machine, creation_digest, lines, record.priority, record.schema
+    )
     return ArchivedRecord(record, kept)
 
 
@@ -98,15 +100,15 @@ def _ids(dispatch: Dispatch, workspace: str, commits: tuple[Commit, ...]) -> lis
 
 def _unlisted_ids(workspace: str, found: set[str]) -> list[str]:
     """Return the ids of numbers that no list names: those left out, and some after the last."""
-    highest = {workspace: 0} | {one: 0 for one in found if one.count("/") == 1}
-    for one in found - {workspace}:
-        parent, _, number = one.rpartition("/")
+    highest = {workspace: 0} | {record_id: 0 for record_id in found if record_id.count("/") == 1}
+    for record_id in found - {workspace}:
+        parent, _, number = record_id.rpartition("/")
         if number.isdecimal():
             highest[parent] = max(highest.get(parent, 0), int(number))
     numbered = (
         f"{parent}/{n}" for parent, last in highest.items() for n in range(1, last + NUMBERS_AHEAD)
     )
-    return [one for one in numbered if one not in found]
+    return [record_id for record_id in numbered if record_id not in found]
 
 
 def _commits(dispatch: Dispatch, workspace: str) -> Iterator[Commit]:

@@ -59,7 +59,7 @@ def _recount(dispatch: Dispatch, found: Inventory, actor: str) -> Iterator[str]:
     damaged = any(True for archived in archive.records for _ in corruption_of(archived, machines))
     if not found.is_complete or damaged or any(True for _ in missing_numbers(archive)):
         return
-    wrong = [one.where for one in wrong_counters(archive, machines)]
+    wrong = [finding.where for finding in wrong_counters(archive, machines)]
     if not wrong:
         return
     expected, stored = expected_sums(archive, machines), {}
@@ -87,7 +87,7 @@ def _correction(
 def _move_orphaned_folders(dispatch: Dispatch, found: Inventory) -> Iterator[str]:
     """Move the folders of no record to a folder of their own; nothing is deleted."""
     home = dispatch.settings.home.absolute() / FOLDER
-    unreadable = [one.where for one in found.unreadable]
+    unreadable = [finding.where for finding in found.unreadable]
     for folder, record_id in list(orphaned_folders(dispatch, found.archive, unreadable)):
         if dispatch.views.creation_digests([record_id]):
             continue  # The record was created since: a folder is made after its record.
