@@ -154,7 +154,7 @@ def test_children_are_parts_of_the_work_unless_the_request_differs(file: Path) -
         ("children: []", 2, "the list is empty"),
         ("children: [a]", 2, "child 1 needs a title"),
         ("children: [{title: a, capability: run_command}]", 2, "has 'capability'"),
-        ("children: [{title: a, text: 1}]", 2, "text is text"),
+        ("children: [{title: a, text: 1}]", 2, "text must be a text"),
         ("relationship: group", 2, "it needs children"),
         ("children: [{title: a}]\nrelationship: twins", 3, "is not one of decompose, group"),
         ("a: &a [1]\nb: *a", 3, "aliases (*name) are not allowed"),
