@@ -52,9 +52,6 @@ def race(*acts: Callable[[], object]) -> None:
         list(pool.map(run, acts))
 
 
-# --- at the same moment ----------------------------------------------------------------------
-
-
 @pytest.mark.proof
 @pytest.mark.parametrize("end", ["force-success", "cancel"])
 def test_a_dependency_that_ends_while_its_dependent_is_activated_counts_once(
@@ -140,9 +137,6 @@ def meets(worker: InProcessWorker, *ids: str, lost: bool = False) -> None:
     assert worker.record(waits).data["met"], f"{waits} is stranded"
     assert worker.count_events(waits, "dependencies_met") == 1
     assert worker.countdowns(waits) == set()
-
-
-# --- lost workers ----------------------------------------------------------------------------
 
 
 def lost(worker: InProcessWorker, calls: Calls, after: int, job_id: str, name: str) -> bool:

@@ -99,8 +99,6 @@ class Runs:
     def __init__(self, client: Client) -> None:
         self.client, self.dispatch = client, client.dispatch
 
-    # --- starting and stopping ----------------------------------------------------------------
-
     def start(self, plan: Path, workspace: Path) -> Record:
         """Start a run of a plan, with the workspace as it is. Returns the run.
 
@@ -193,8 +191,6 @@ class Runs:
         if self.dispatch.inboxes.after(opened.id, str(opened.data["acknowledged"]), 1):
             raise RunRefusedError("an event that was delivered is not answered yet; try again")
         return self.client.fire(opened.id, "close", {"reason": reason}, reason=reason)
-
-    # --- reading ------------------------------------------------------------------------------
 
     def workspace(self, folder: Path) -> Record:
         """Return the workspace of a folder. Raises UnknownWorkspaceError."""
@@ -295,8 +291,6 @@ class Runs:
                 break
         return record
 
-    # --- events from outside ------------------------------------------------------------------
-
     def transition(
         self, workspace: Record, event: RunEvent, *, sender: str = "", op_id: str = ""
     ) -> Receipt:
@@ -326,8 +320,6 @@ class Runs:
                 return found
         raise StoreDownError(f"event {receipt.id} is not read yet; is a worker up?")
 
-    # --- validation and archive ---------------------------------------------------------------
-
     def validate(self, workspace: Path, *, repair: bool = False) -> Validation:
         """Return what is wrong with the runs of a folder; first repair what needs no guess."""
         name = workspace_id(workspace, self.dispatch.settings.host)
@@ -348,8 +340,6 @@ class Runs:
     def import_(self, file: Path, workspace: Path) -> ImportResult:
         """Restore the runs of a folder into a store that lost them; repeat it if interrupted."""
         return import_export(self.dispatch, file, workspace, actor=self.client.actor)
-
-    # --- internal -----------------------------------------------------------------------------
 
     def _ended(self, folder: Path) -> tuple[Record, Record]:
         opened = self.workspace(folder)

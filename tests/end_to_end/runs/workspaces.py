@@ -111,8 +111,6 @@ class RunWorkspace:
         """Return a client of runs with another actor."""
         return Runs(Client(self.deployment.client.settings, actor=actor))
 
-    # --- starting ---------------------------------------------------------------------------------
-
     def plan(self, text: str) -> Path:
         """Write a plan whose commands can call our functions; `text` is its codons and more."""
         path = self.root / "plan.yaml"
@@ -129,8 +127,6 @@ class RunWorkspace:
     def run_to_end(self, text: str, *states: str) -> Record:
         """Start a run, and return it once it has ended in one of the states."""
         return self.wait_for_end(self.start(text), *states)
-
-    # --- cues --------------------------------------------------------------------
 
     def wait_for_cue(self, cue: str, times: int = 1) -> int:
         """Wait until commands have reached a cue so often; return the process of the last one."""
@@ -152,8 +148,6 @@ class RunWorkspace:
             return self.deployment.sees(condition, what=what, within_s=within_s)
         except AssertionError as late:
             raise AssertionError(f"{late}\n{self.story()}") from None
-
-    # --- results ------------------------------------------------------------------------
 
     @property
     def record(self) -> Record:
@@ -239,8 +233,6 @@ class RunWorkspace:
             if name.parts[0] != ".interlock" and path.is_file()
         }
 
-    # --- events from outside ----------------------------------------------------------------------
-
     def event(self, kind: str, *, codon: str = "", run: str = "", **data: Any) -> Any:
         """Return a published event about the last run, or another."""
         about = {"run_id": run or self.last.id, **({"codon_id": codon} if codon else {})}
@@ -254,8 +246,6 @@ class RunWorkspace:
     def wait_for_answer(self, receipt: Receipt) -> Note:
         """Wait until an event is answered, and return the answer."""
         return self.runs.wait_for_pending(receipt)
-
-    # --- invariants -------------------------------------------------------------------
 
     def check_costs(self) -> dict[str, int]:
         """Compare the counters with the sums of all logs, and return them."""
@@ -303,8 +293,6 @@ class RunWorkspace:
         self.wait_for(self.has_no_process, what="no process is left")
         views = self.deployment.client.dispatch.views
         assert views.holds(self.record.id) == {}
-
-    # --- killing ----------------------------------------------------------------------------------
 
     def supervisor(self, run: str = "") -> int:
         """Wait until a run has a supervisor, and return its process."""

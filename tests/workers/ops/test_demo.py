@@ -100,11 +100,11 @@ def test_the_demonstration_runs_the_whole_inbox(
     assert time.monotonic() - started < PROMISED_S
     assert all_gone(owner)
     assert "Traceback" not in output
-    answered = output.partition("answered on stage")[2]
+    answered = output.partition("cards that the demonstration answered")[2]
     assert "06-free-some-space" in answered
     assert "08-the-thing" in answered
     assert "never asked" not in output
-    assert "what was written" in output
+    assert "the files that were written" in output
     check_kept_store(tmp_path / "demo")
 
 

@@ -302,9 +302,6 @@ def test_a_line_is_json_whatever_the_reason_contains(interlock: Client) -> None:
     assert list(value)[:4] == ["timestamp", "entity_type", "entity_id", "from_status"]
 
 
-# --- the command, as a process ------------------------------------------------------------------
-
-
 def command_line(*arguments: str) -> list[str]:
     return [sys.executable, "-c", "from interlock.workers.cli import main; main()", *arguments]
 
@@ -406,9 +403,6 @@ def test_ctrl_c_ends_following_with_0(interlock: Client, environment: dict[str, 
         process.send_signal(signal.SIGINT)
 
         assert (process.wait(60), process.stderr.read()) == (0, b"")
-
-
-# --- the closed list of actors -------------------------------------------------------------------
 
 
 def actors_in(tree: ast.AST) -> Iterator[str]:
