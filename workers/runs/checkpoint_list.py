@@ -1,4 +1,4 @@
-"""The checkpoints of a workspace's runs, read from their records alone."""
+"""Lists the checkpoints of a workspace's runs from their records, without reading git."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ FIELDS = {
 
 
 class CheckpointError(CallError):
-    """No checkpoint fits, or more than one does. The message lists them, or says what to write."""
+    """A name fits no checkpoint, or several. The message lists them, or says what to write."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class RunCheckpoint:
 
     @property
     def after(self) -> str:
-        """Return the last codon that counts there; an empty id where none does."""
+        """Return the runtime id of the last execution that counts; empty where none does."""
         return self.done[-1].runtime_id if self.done else ""
 
 
@@ -71,7 +71,7 @@ def checkpoints_of_run(dispatch: Dispatch, run: Record) -> Iterator[RunCheckpoin
 def _rescued(dispatch: Dispatch, run: Record, sha: str) -> RunCheckpoint:
     """Return the checkpoint of the workspace as it was before a run restored an earlier one.
 
-    The run before it that had started left the workspace like this, so its executions count.
+    The latest earlier run with a checkpoint left the workspace like this: its executions count.
     """
     for number in range(record_number(run.id) - 1, 0, -1):
         earlier = dispatch.views.record(f"{root_of(run.id)}/{number}")
@@ -100,7 +100,7 @@ def _taken(dispatch: Dispatch, run: Record) -> Iterator[RunCheckpoint]:
 def find_checkpoint(dispatch: Dispatch, workspace: str, name: str) -> RunCheckpoint:
     """Return the checkpoint of a name: the start of an id, CODON:TYPE, last-success or initial.
 
-    Of several checkpoints of one codon it is the newest. Raises CheckpointError.
+    Where several fit, it is the newest. Raises CheckpointError.
     """
     known = list_checkpoints(dispatch, workspace)
     if not known:
@@ -136,7 +136,7 @@ def resume_checkpoint(dispatch: Dispatch, run: Record) -> RunCheckpoint | None:
 def checkpoint_before(dispatch: Dispatch, run: Record, codon: str) -> RunCheckpoint:
     """Return the checkpoint before a codon's first execution in a run. Raises CheckpointError.
 
-    A codon before which the run ended, so that it never started, is accepted like one that failed.
+    The codon before whose start the run ended is accepted too, although it was not executed.
     """
     executions = [
         record.id for record in codons_of(dispatch.views, run.id) if _is_of(record, codon)

@@ -1,4 +1,4 @@
-"""Starts runs of a workspace: the number, the plan, the executions that count, the costs so far.
+"""Starts runs of a workspace, with their number, plan, executions that count and earlier costs.
 
 Two programs cannot start a run at the same time: the store gives a number to one record only, and
 lets one run at a time hold a workspace.
@@ -36,7 +36,7 @@ from interlock.workers.runs.sequence import Execution, next_step
 
 PAGE = 200
 RUNS_POWER_MAX = 27
-# How many runs may have started before an event that was applied already is delivered again.
+# If an event is delivered again, the run that it started is looked for among so many runs.
 REDELIVERY_RUNS_MAX = 20
 SLUG_LENGTH_MAX = 40
 
@@ -78,9 +78,9 @@ def open_workspace(dispatch: Dispatch, folder: Path, cause: Cause) -> Record:
 
 
 def newest_run_number(dispatch: Dispatch, workspace: str) -> int:
-    """Return the number of a workspace's newest run, 0 for none.
+    """Return the number of a workspace's newest run; 0 if it has none.
 
-    It needs a few reads, however many runs there are.
+    It takes a few reads, however many runs there are.
     """
     existing = partial(_existing, dispatch, workspace)
     # The numbers have no gap: find the largest power of two, then the number by bisection.

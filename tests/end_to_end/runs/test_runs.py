@@ -171,7 +171,7 @@ def test_each_kind_of_failure_is_recorded_and_ignored_failures_do_not_end_the_ru
         "worse": (3, "running", ("unknown", "it is broken")),
         "nameless": (
             *(0, "initializing"),
-            ("unknown", "its process ended without naming its session"),
+            ("unknown", "its process ended without reporting its session"),
         ),
         "idle": (
             *(143, "running"),

@@ -1,7 +1,7 @@
 """Checks whether the records of a workspace agree with their logs and with each other. Pure.
 
-An export must pass `export_findings`. That leaves out one check: the sum of earlier costs that a
-run stored when it started is in its log, and cannot be corrected any more.
+An export must pass `export_findings`, which leaves out `wrong_earlier_sums`: the sum of earlier
+costs that a run stored when it started is in its log and cannot be corrected any more.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def corruption_of(archived: ArchivedRecord, machines: Mapping[str, Machine]) -> 
     record, kind = archived.record, Fault.CORRUPTED_DATA
     expected = MACHINES[record.id.count("/")]
     if record.machine != expected:
-        problem = f"it is stored as a {record.machine}, its id is a {expected}'s"
+        problem = f"it is stored as a {record.machine}, but its id is that of a {expected}"
         yield Finding(kind, record.id, f"{problem}; {IMPORT_ADVICE}")
         return
     try:
@@ -63,7 +63,7 @@ def corruption_of(archived: ArchivedRecord, machines: Mapping[str, Machine]) -> 
         if getattr(record, name) != getattr(folded, name)
     ]
     if differ:
-        yield Finding(kind, record.id, f"stored is {'; '.join(differ)}; {IMPORT_ADVICE}")
+        yield Finding(kind, record.id, f"the record has {'; '.join(differ)}; {IMPORT_ADVICE}")
 
 
 def invalidity_of(record: Record) -> Iterator[Finding]:
@@ -102,7 +102,7 @@ def unfinished(archive: Archive) -> Iterator[Record]:
 
 
 def expected_sums(archive: Archive, machines: Mapping[str, Machine]) -> dict[str, dict[str, int]]:
-    """Return the counters that each record should have: its own sums, and those of its tree."""
+    """Return the counters that each record should have: its own sums, and those of its family."""
     sums: dict[str, dict[str, int]] = {}
     # Children come after their parents, so in reverse each tree is complete when it is added.
     for archived in reversed(archive.records):
@@ -139,16 +139,16 @@ def wrong_counters(archive: Archive, machines: Mapping[str, Machine]) -> Iterato
 
 
 def wrong_earlier_sums(archive: Archive, machines: Mapping[str, Machine]) -> Iterator[Finding]:
-    """Yield the runs that stored another sum of the runs before them than is right."""
+    """Yield the runs that stored a wrong sum of the costs of the runs before them."""
     sums, before = expected_sums(archive, machines), dict.fromkeys(SUMS, 0)
     for archived in archive.runs:
         record = archived.record
         stored = record.data.get("before", {})
         if any(stored.get(name, 0) != before[name] for name in SUMS):
             message = (
-                f"when it started it stored {_short(stored)} for the runs before it, which sum up "
-                f"to {before}; that stays in its log: trust `interlock run costs` for all runs, "
-                "and add up the costs of single runs instead of using --since with this run"
+                f"when it started it stored {_short(stored)} as the costs of the runs before it, "
+                f"which are {before}; its log cannot be corrected: trust `interlock run costs` for "
+                "all runs; instead of using --since with this run, add up the costs of single runs"
             )
             yield Finding(Fault.COST_MISMATCH, record.id, message)
         before = {name: before[name] + sums[record.id][f"tree.{name}"] for name in SUMS}

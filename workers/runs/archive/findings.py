@@ -1,4 +1,4 @@
-"""The findings of a validation: the kinds of faults in the runs of a workspace."""
+"""The result of a validation: faults in the runs of a workspace, by kind."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from enum import StrEnum, auto
 
 
 class Fault(StrEnum):
-    """The kinds of faults."""
+    """The kind of a fault."""
 
     CORRUPTED_DATA = auto()
     MISSING_RUN = auto()

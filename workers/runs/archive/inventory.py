@@ -16,7 +16,7 @@ from interlock.workers.runs.archive.findings import Fault, Finding
 
 PAGE = 500
 READS_MAX = 5
-# So many numbers after the last known one are looked up, because no list may name them.
+# How many numbers after the last known one are looked up: an index may have lost their records.
 NUMBERS_AHEAD = 10
 
 
@@ -70,7 +70,7 @@ def _read_once(dispatch: Dispatch, workspace: str, position: str, *, changed: bo
             records.append(_read(dispatch, name, digests.get(name, "")))
         except UnknownRecordError:
             fault = (Fault.CORRUPTED_DATA, Fault.MISSING_RUN, Fault.INVALID_CODON)[name.count("/")]
-            message = f"its {MACHINES[name.count('/')]} was committed here and is gone"
+            message = f"its {MACHINES[name.count('/')]} was committed, but its record is gone"
             unreadable.append(Finding(fault, name, f"{message}; {IMPORT_ADVICE}"))
         except (KernelError, LookupError, TypeError, ValueError, AssertionError) as refusal:
             message = f"it cannot be read: {type(refusal).__name__}: {refusal}; {IMPORT_ADVICE}"
@@ -89,7 +89,7 @@ def _read(dispatch: Dispatch, record_id: str, creation_digest: str) -> ArchivedR
 
 
 def _ids(dispatch: Dispatch, workspace: str, commits: tuple[Commit, ...]) -> list[str]:
-    """Return every id that a list, a commit or a number leads to, in the order of an archive."""
+    """Return the ids from indexes, from commits and by number, in the order of an archive."""
     found = {workspace} | {record_id for _, record_id, _ in commits}
     for name in MACHINES[1:]:
         found.update(dispatch.views.ids(dispatch.machines[name], root=workspace))
@@ -99,7 +99,7 @@ def _ids(dispatch: Dispatch, workspace: str, commits: tuple[Commit, ...]) -> lis
 
 
 def _unlisted_ids(workspace: str, found: set[str]) -> list[str]:
-    """Return the ids of numbers that no list names: those left out, and some after the last."""
+    """Return the ids by number that were not found yet: gaps, and some after the last."""
     highest = {workspace: 0} | {record_id: 0 for record_id in found if record_id.count("/") == 1}
     for record_id in found - {workspace}:
         parent, _, number = record_id.rpartition("/")
@@ -119,7 +119,7 @@ def _commits(dispatch: Dispatch, workspace: str) -> Iterator[Commit]:
 
 
 def _revision(dispatch: Dispatch, repairs: Repairs, workspace: str) -> tuple[str, int]:
-    """Return the position and the version, one of which changes with every commit."""
+    """Return the position of the last commit and the version; every commit changes one of them."""
     try:
         version = dispatch.views.record(workspace).version
     except (KernelError, LookupError, TypeError, ValueError):

@@ -45,7 +45,7 @@ def validate(dispatch: Dispatch, workspace: str) -> Validation:
 
 
 def checkpoints_missing(archive: Archive, folder: Path) -> Iterator[Finding]:
-    """Yield the checkpoints that records name and a folder lacks, or why none can be read."""
+    """Yield the checkpoints that records name and that the folder lacks, or cannot show."""
     named = {
         sha: archived.record.id
         for archived in archive.records
@@ -56,8 +56,8 @@ def checkpoints_missing(archive: Archive, folder: Path) -> Iterator[Finding]:
     kind, store = Fault.MISSING_CHECKPOINT, folder / STORE
     if not store.is_dir():
         message = (
-            f"the {len(named)} checkpoints of its runs are gone, as {store} is no folder; restore "
-            "it from a copy, else no run can be rolled back or resumed"
+            f"the {len(named)} checkpoints of its runs are gone, because {store} is not a folder; "
+            "restore it from a copy, else no run can be rolled back or resumed"
         )
         yield Finding(kind, archive.workspace, message)
         return
@@ -81,7 +81,7 @@ def checkpoints_missing(archive: Archive, folder: Path) -> Iterator[Finding]:
 def orphaned_folders(
     dispatch: Dispatch, archive: Archive, unreadable: Iterable[str]
 ) -> Iterator[tuple[Path, str]]:
-    """Yield the work folders of no record, with the id that the record would have."""
+    """Yield the work folders that belong to no record, with the id that the record would have."""
     known = {archived.record.id for archived in archive.records} | set(unreadable)
     for run_folder in _folders(RunPaths(archive.workspace, dispatch.settings).work_folder):
         run_id = f"{archive.workspace}/{run_folder.name}"

@@ -17,7 +17,7 @@ def path_within(workspace: Path, written: str) -> Path:
     if path.is_absolute():
         raise ValueError(f"it is absolute; {advice}")
     if written.startswith("~"):
-        raise ValueError(f"only a shell knows ~; {advice}")
+        raise ValueError(f"only a shell replaces ~; {advice}")
     if ".." in path.parts:
         raise ValueError(f"it goes up with ..; {advice}")
     if not path.parts:

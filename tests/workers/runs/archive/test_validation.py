@@ -275,7 +275,7 @@ def test_checkpoints_that_are_gone_or_cannot_be_read_are_no_empty_store(
     shutil.rmtree(workspace.checkpoint_store.store)
     finding = only(workspace)
     assert finding.type is Fault.MISSING_CHECKPOINT
-    assert "is no folder" in finding.message
+    assert "is not a folder" in finding.message
     assert not workspace.checkpoint_store.store.exists(), "validation did not create it"
 
 

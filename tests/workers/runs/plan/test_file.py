@@ -331,7 +331,7 @@ def test_a_codon_names_a_sentinel_once(workspace: Path) -> None:
         ("/etc/passwd", "it is absolute"),
         ("a/../../b", "it goes up with .."),
         ("a/..", "it goes up with .."),
-        ("~/a", "only a shell knows ~"),
+        ("~/a", "only a shell replaces ~"),
         (".", "it is the whole workspace"),
         (".git/config", ".git is reserved for checkpoints"),
         ("a/.GIT/hooks", ".GIT is reserved for checkpoints"),
