@@ -126,7 +126,7 @@ def test_a_fan_in_whose_dependencies_all_end_at_once_is_met_once(worker: InProce
 
 
 def meets(worker: InProcessWorker, *ids: str, lost: bool = False) -> None:
-    """Perform the effects that are due now: without a later one, all dependencies must be met."""
+    """Perform the effects that are due now, which must be enough to meet all dependencies."""
     waits = ids[-1]
     worker.run_until_idle(*ids)
     if lost:
@@ -154,7 +154,7 @@ def lost(worker: InProcessWorker, calls: Calls, after: int, job_id: str, name: s
 def test_a_worker_lost_at_any_step_of_registration_or_tell_loses_and_doubles_nothing(
     still: InProcessWorker, calls: Calls
 ) -> None:
-    """Two dependencies have ended, two end later; one of each two is canceled."""
+    """Two dependencies have ended, two end later; one of each pair is canceled."""
     step, going = 0, True
     while going:
         going, later_step, later = False, 0, True

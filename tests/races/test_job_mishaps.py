@@ -1,4 +1,4 @@
-"""Regressions of jobs: lost ends, slots that were kept, exceeded limits, cycles, lost messages."""
+"""Regression tests of jobs: lost ends, slots not given back, exceeded limits, cycles, messages."""
 
 from __future__ import annotations
 

@@ -112,7 +112,7 @@ class RunWorkspace:
         return Runs(Client(self.deployment.client.settings, actor=actor))
 
     def plan(self, text: str) -> Path:
-        """Write a plan whose commands can call our functions; `text` is its codons and more."""
+        """Write a plan whose commands can call our functions; `text` is the rest of the plan."""
         path = self.root / "plan.yaml"
         variables = {"BASH_ENV": str(self.root / "functions.sh"), "CUES": str(self.cues)}
         lines = [f"  {name}: {value}" for name, value in variables.items()]
@@ -129,7 +129,7 @@ class RunWorkspace:
         return self.wait_for_end(self.start(text), *states)
 
     def wait_for_cue(self, cue: str, times: int = 1) -> int:
-        """Wait until commands have reached a cue so often; return the process of the last one."""
+        """Wait until commands have reached a cue this often; return the process of the last one."""
         file = self.cues / f"{cue}.arrived"
 
         def arrived() -> list[str]:
@@ -307,7 +307,7 @@ class RunWorkspace:
         return int(self.wait_for(held, what=f"{run_id} has a supervisor"))
 
     def wait_for_renewal(self, record_id: str) -> None:
-        """Wait until a record's lease is renewed twice, so that its holder knows its orders."""
+        """Wait until a record's lease is renewed twice, so that its holder has read its orders."""
         show, seen = self.deployment.client.show, set[int]()
 
         def renewed() -> bool:

@@ -145,7 +145,7 @@ def check_kept_store(home: Path) -> None:
 def tracebacks(output: str) -> int:
     """Return how many errors were printed.
 
-    An interrupt inside a destructor is printed by the interpreter and does no harm: not counted.
+    The interpreter prints an interrupt inside a destructor, which is harmless and is not counted.
     """
     return output.count("Traceback") - output.count("Exception ignored in")
 

@@ -1,4 +1,4 @@
-"""Each event is exported once, in the order of its record, whatever changes meanwhile."""
+"""Each event is exported once, in the order of its record, even if records change meanwhile."""
 
 from __future__ import annotations
 
@@ -363,7 +363,7 @@ def test_a_file_that_cannot_be_written_is_reported_in_a_sentence(
 def test_the_command_ends_quietly_when_its_reader_is_gone(
     interlock: Client, environment: dict[str, str], count: int
 ) -> None:
-    """The reader goes before the first line, or in the middle of more than a pipe holds."""
+    """The reader ends before the first line, or amid an output that no pipe can buffer."""
     for n in range(count):
         submit(interlock, f"n{n}")
 
