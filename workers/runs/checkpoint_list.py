@@ -120,7 +120,7 @@ def find_checkpoint(dispatch: Dispatch, workspace: str, name: str) -> RunCheckpo
     found = [each for each in known if each.sha.startswith(name.lower())]
     shas = sorted({each.sha for each in found})
     if len(shas) > 1:
-        raise CheckpointError(f"{name} may be {' or '.join(shas[:5])}; give more of the id")
+        raise CheckpointError(f"{name} fits {' and '.join(shas[:5])}; give more of the id")
     return _last(found, f"there is no checkpoint {name}; `interlock run checkpoints` lists them")
 
 

@@ -304,7 +304,7 @@ class Runs:
         return Receipt(workspace.id, answer.detail, workspace.version)
 
     def answer(self, receipt: Receipt) -> Note | None:
-        """Return the answer to an event: a note event_applied or event_refused; None before that."""
+        """Return the answer to an event, a note event_applied or event_refused, or None so far."""
         for line in self.dispatch.views.log(receipt.workspace, after=receipt.version - 1):
             if isinstance(line, Note) and line.detail.get("mail") == receipt.id:
                 return line

@@ -79,8 +79,8 @@ def execution_of(record: Record) -> Execution | None:
 def history(run: Record, codons: Iterable[Record]) -> tuple[list[Execution], int]:
     """Return the executions that count for a run, the oldest first.
 
-    The second value is the index at which the run's own executions start; those before it are of
-    the runs that it continues.
+    The second value is the index at which the run's own executions start; those before it
+    belong to the runs that it continues.
     """
     earlier = [execution_from_stored(stored) for stored in run.data["done"]]
     started_here = [execution for execution in map(execution_of, codons) if execution is not None]

@@ -137,7 +137,7 @@ def runtime_id(codon_id: str, iteration: int | None) -> str:
 def next_step(plan: RunPlan, history: Sequence[Execution], *, start_index: int) -> NextStep:
     """Return how a run goes on after a history, whose oldest execution is first.
 
-    The run's own executions start at `start_index`; those before it are of the runs that it
+    The run's own executions start at `start_index`; those before it belong to the runs that it
     continues. A codon whose last failure there was not ignored counts as not tried yet.
     """
     codons = _CodonHistory(plan, history, start_index)

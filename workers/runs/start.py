@@ -36,7 +36,7 @@ from interlock.workers.runs.sequence import Execution, next_step
 
 PAGE = 200
 RUNS_POWER_MAX = 27
-# If an event is delivered again, the run that it started is looked for among so many runs.
+# If an event is delivered again, its run is looked for among this many of the newest runs.
 REDELIVERY_RUNS_MAX = 20
 SLUG_LENGTH_MAX = 40
 

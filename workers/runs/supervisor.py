@@ -123,7 +123,7 @@ class RunSupervisor(Supervisor):
         return context
 
     def _wait_for_earlier_runs(self) -> str:
-        """Wait until no process of an earlier run can be alive; return why the run must not start."""
+        """Wait until no process of an earlier run can be alive; return why this run must end."""
         for _ in polls(CLEANUP_WAIT_S_MAX):
             active = self.work.retried(self._active_records)
             if not active:

@@ -41,7 +41,7 @@ class Inventory:
 
 
 def inventory(dispatch: Dispatch, workspace: str) -> Inventory:
-    """Read a workspace, again if it changes meanwhile."""
+    """Read a workspace; if it changed while it was read, read it again."""
     repairs = Repairs(dispatch.client, dispatch.keys)
     before = _revision(dispatch, repairs, workspace)
     for attempt in range(READS_MAX):

@@ -42,8 +42,8 @@ class BudgetUsage:
 class CodonLimits:
     """The limits of one execution, counted from the start of its agent's process.
 
-    `run_budget` is the run's budget, and `used_before` what earlier codons used of it. As soon as a
-    budget is used up, `budget_exceeded` says which limit of it, and `policy` is that budget's.
+    `run_budget` is the run's budget, and `used_before` the part that earlier codons used. Once a
+    budget is used up, `budget_exceeded` names its limit, and `policy` is the policy of the budget.
     """
 
     def __init__(

@@ -26,7 +26,7 @@ def path_within(workspace: Path, written: str) -> Path:
     try:
         target = (root / path).resolve()
     except (OSError, RuntimeError) as error:
-        raise ValueError("its links lead nowhere; name another path") from error
+        raise ValueError("its links cannot be followed; name another path") from error
     if target == root or root not in target.parents:
         raise ValueError(f"a link leads out of the workspace, to {target}; {advice}")
     for part in (*path.parts, *target.relative_to(root).parts):

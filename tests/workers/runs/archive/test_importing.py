@@ -184,7 +184,7 @@ def test_a_workspace_that_is_there_is_never_replaced(workspace: StoredWorkspace)
     workspace.completed_run()
     before = contents(workspace.world)
 
-    with pytest.raises(ImportRefusedError, match="already, and nothing of it"):
+    with pytest.raises(ImportRefusedError, match="already, so nothing was imported"):
         workspace.runs.import_(file, workspace.folder)
     assert contents(workspace.world) == before
 
