@@ -103,7 +103,7 @@ def test_the_demonstration_runs_the_whole_inbox(
     answered = output.partition("cards that the demonstration answered")[2]
     assert "06-free-some-space" in answered
     assert "08-the-thing" in answered
-    assert "never asked" not in output
+    assert "did not ask" not in output
     assert "the files that were written" in output
     check_kept_store(tmp_path / "demo")
 

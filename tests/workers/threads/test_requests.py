@@ -144,7 +144,7 @@ def test_children_are_parts_of_the_work_unless_the_request_differs(file: Path) -
         ("items: one", 2, "write a list"),
         ("items: [{type: a}]", 2, "item 1 needs a label"),
         ("items: [a, {label: b, colour: red}]", 2, "item 2 has 'colour'"),
-        ("items: [{label: a, payload: 1}]", 2, "payload is a mapping"),
+        ("items: [{label: a, payload: 1}]", 2, "payload must be a mapping"),
         ("items: [{label: a, id: x}, {label: b, id: x}]", 2, "two items have the id 'x'"),
         ("fields: 1", 2, "key: value"),
         ("fields: {a: .nan}", 2, "JSON cannot express"),

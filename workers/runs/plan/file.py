@@ -172,7 +172,7 @@ class _RunPlanReader:
             read_entries(node, location, maximum=CODONS_MAX, noun="codon")
         ):
             if _is_loop(entry):
-                problem = "a loop cannot be in a loop; write its codons here, or put it after the outer one"
+                problem = "a loop cannot be in a loop; write its codons here, or put it outside"
                 location.inside(index).refuse(entry.line, problem)
             else:
                 found.append(self._codon(index, entry))
