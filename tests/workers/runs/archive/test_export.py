@@ -171,7 +171,7 @@ def test_a_torn_export_is_read_from_its_backup_with_a_warning(workspace: StoredW
 
     assert found.source == file.with_name("runs.json.bak")
     assert len(found.archive.runs) == 1
-    assert "torn" in found.warnings[0]
+    assert "not complete JSON" in found.warnings[0]
     assert str(found.source) in found.warnings[0]
 
 

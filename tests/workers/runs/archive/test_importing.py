@@ -283,4 +283,4 @@ def test_at_the_command_line(
     assert "valid" in run("validate")
     assert "already" in run("import", "../runs.json", code=1)
     Path("../runs.json").write_text("{")
-    assert "torn" in run("validate", "--file", "../runs.json", code=1)
+    assert "not complete JSON" in run("validate", "--file", "../runs.json", code=1)
