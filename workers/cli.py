@@ -21,7 +21,7 @@ def assemble() -> typer.Typer:
     """Return the command line. Modules that name the same group share it."""
     command_line = typer.Typer(
         name="interlock",
-        help="Lifecycles of AI-agent work that no crash can strand or double.",
+        help="Run AI-agent work so that a crash neither loses nor repeats it.",
         no_args_is_help=True,
         pretty_exceptions_enable=False,
         add_completion=False,

@@ -43,7 +43,7 @@ class Submitted:
 
 
 class WaitTimeoutError(TimeoutError):
-    """The record did not reach the state in time. It continues without the caller."""
+    """The record did not end or ask a person in time. It continues without the caller."""
 
 
 class Client:
@@ -148,7 +148,7 @@ class Client:
         entered = self.proposal_version(record, proposal)
         state = record.state
         if entered != record.entered:
-            # A call that is repeated with its op-id means the state in which the card was seen.
+            # A call that may repeat an earlier one is about the state in which its card was seen.
             state = self._state_seen(record, entered) if op_id else ""
             if not state:
                 raise self._stale(record, proposal)
@@ -260,7 +260,7 @@ class Client:
         try:
             self.dispatch.fire(record_id, begins, {}, call)
         except CallError:
-            return  # a repeated submission: the record began long ago, and may even be pruned
+            return  # a repeated submission: the record has begun already, and may even be pruned
 
     def _call(self, op_id: str | None, reason: str) -> Call:
         return Call(Cause(self.actor, reason), op_id or uuid4().hex)
@@ -297,7 +297,7 @@ class Client:
             return offered[choice]
         if choice == "redirect" and "redirected" in machine.legal(state):
             return "redirected"
-        choices = ", ".join(offered) or "nobody is asked anything"
+        choices = ", ".join(offered) or "none, it waits for no answer"
         raise CallError(f"{choice!r} is no answer to {record.id} in {state}; there are: {choices}")
 
     def _checked_action(self, record: Record, answer: dict[str, Any]) -> dict[str, Any]:
@@ -318,7 +318,7 @@ class Client:
 def _check_submission(payload: Any, new_id: Any, priority: Any) -> None:
     """Refuse arguments of wrong types, which a caller without a type checker may pass."""
     if not isinstance(payload, Mapping):
-        raise InvalidPayloadError("the payload", [f"it is {type(payload).__name__}, no mapping"])
+        raise InvalidPayloadError("the payload", [f"it is {type(payload).__name__}, not a mapping"])
     if not isinstance(new_id, str):
         raise InvalidIdError(repr(new_id), "it is not text")
     if type(priority) is not int or not 0 <= priority <= PRIORITY_LAST:

@@ -33,7 +33,7 @@ from interlock.workers.systems import SYSTEMS
 log = logging.getLogger(__name__)
 
 FIELDS = frozenset({"id", "machine", "payload", "priority"})
-# Errors that pass by themselves: the message stays in the broker until then.
+# Errors that are temporary: the message stays in the broker and is delivered again.
 TEMPORARY_ERRORS = (StoreError, ConflictError, OperationalError)
 PATIENCE_S = 30
 VISIBILITY_S = 60
@@ -82,7 +82,9 @@ def receive(client: Client, args: Sequence[Any], kwargs: Mapping[str, Any]) -> s
     """Accept one message, or keep it as rejected if it can never be accepted."""
     try:
         if kwargs or len(args) != 1:
-            raise invalid("the message", "send one argument, the request, and nothing by name")
+            raise invalid(
+                "the message", "send one positional argument, the request, and no other argument"
+            )
         return accept(client, args[0])
     except CallError as refusal:
         request = args[0] if len(args) == 1 and not kwargs else (args, kwargs)
@@ -98,13 +100,16 @@ def accept(client: Client, request: Any) -> str:
     if unknown := sorted(set(request) - FIELDS):
         raise invalid("the request", *(f"{name}: no such field" for name in unknown))
     if not isinstance(request.get("id"), str):
-        raise invalid("the request", "id: give one of your own; a message can come twice")
+        raise invalid(
+            "the request",
+            "id: it is missing or not text; choose one, as a message can be delivered twice",
+        )
     payload = request.get("payload")
     if not isinstance(payload, Mapping):
         raise invalid("the request", "payload: it is missing or not an object")
     machine = request.get("machine", "thread")
     if not isinstance(machine, str):
-        raise invalid("the request", f"machine: {machine!r} is no name")
+        raise invalid("the request", f"machine: {machine!r} is not the name of a machine")
     priority = request.get("priority", 5)
     function = ACCEPTED_BY.get(machine)
     if function is not None:

@@ -50,7 +50,7 @@ def assemble(settings: Settings) -> Celery:
 
 
 def start() -> Celery:
-    """Return the app of this process, or end it with one sentence."""
+    """Return the app of this process. Ends the process with one sentence if a setting is wrong."""
     try:
         return assemble(read_settings())
     except (SettingsError, MissingHandlerError) as refusal:

@@ -37,12 +37,12 @@ def handlers(systems: Iterable[System] = SYSTEMS) -> Mapping[str, Handler]:
 
 
 def openers(systems: Iterable[System] = SYSTEMS) -> tuple[Callable[[Settings], Any], ...]:
-    """Import what opens the resources of every system, each opener once."""
+    """Import the functions that open the resources of the systems, each once."""
     named = (name for system in (BUILTIN, *systems) for name in system.resources)
     return tuple(load(name) for name in dict.fromkeys(named))
 
 
 def sweeps(systems: Iterable[System] = SYSTEMS) -> tuple[Sweep, ...]:
-    """Import every sweep that beat drives."""
+    """Import every sweep that beat starts."""
     packages = [system.sweeps for system in (BUILTIN, *systems) if system.sweeps]
     return tuple(sweep for package in packages for sweep in load(f"{package}:SWEEPS"))

@@ -98,7 +98,7 @@ class Process:
             os.kill(self.id, number)
 
     def kill(self) -> None:
-        """Kill it and all that it started, as if its machine had lost power."""
+        """Kill the process and all that it started, as if its machine had lost power."""
         with suppress(ProcessLookupError):
             os.killpg(self.id, signal.SIGKILL)
         until(lambda: not self.alive, what=f"{self.name} is gone")
@@ -191,7 +191,7 @@ class Deployment:
         return self
 
     def tend(self, workers: int) -> Deployment:
-        """Keep so many workers with one thread each: `sees` replaces those that died."""
+        """Keep this many workers with one thread each: `sees` replaces those that died."""
         self.workers_wanted = workers
         self.beat()
         return self
@@ -262,7 +262,7 @@ class Deployment:
         self.sees(lambda: not self.client.show(record_id).entries, what=f"{record_id} is settled")
 
     def killed(self, *record_ids: str) -> bool:
-        """Whether each of these records killed a worker, as its id demands."""
+        """Whether each of these records has killed a worker at the point that its id names."""
         return all(list(self.folder.glob(f"once-{record_id}-*")) for record_id in record_ids)
 
     def events(self, record_id: str) -> list[Event]:
@@ -345,7 +345,7 @@ def thread(
 
 
 def overlaps(spans: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Any, Any]]:
-    """Yield each two runs of one effect that overlapped in time."""
+    """Yield each pair of runs of one effect that overlapped in time."""
     ordered = sorted(spans, key=lambda span: span["started"])
     for first, second in itertools.pairwise(ordered):
         if second["started"] < first["ended"]:

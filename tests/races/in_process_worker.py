@@ -1,4 +1,4 @@
-"""A worker in the test's own process, which a test can lose at any call to the store."""
+"""A worker in the test's own process, which a test can end at any call to the store."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ ROUNDS_MAX = 50
 
 
 class LostError(BaseException):
-    """Raised in the place of a SIGKILL: the calls before it were made, the later ones are not."""
+    """Raised instead of a SIGKILL: the calls before it were made, the later ones are not."""
 
 
 class Calls:
@@ -45,7 +45,7 @@ class Calls:
 
     @contextmanager
     def lost_after(self, maximum: int) -> Iterator[None]:
-        """Raise LostError in this thread once it has made so many calls; 0 is before its first."""
+        """Raise LostError in this thread once it has made this many calls; 0: before any."""
         self.made, self.maximum, self.thread = 0, maximum, get_ident()
         try:
             yield
@@ -105,7 +105,7 @@ class InProcessWorker:
         return [self.runner.perform(machine, name, chosen, key) for key in keys]
 
     def run_until_idle(self, *record_ids: str, **instead: Handler) -> None:
-        """Perform all effects of these records until none is left. Timers are not looked at."""
+        """Perform all effects of these records until none is left. Timers are ignored."""
         for _ in range(ROUNDS_MAX):
             due = [
                 (record_id, entry.name)
@@ -119,7 +119,7 @@ class InProcessWorker:
         raise AssertionError(f"these effects are still to be done: {due}")
 
     def expire_leases(self) -> None:
-        """Let the leases of a lost worker run out, and let the sweeps find that."""
+        """Let the leases of a lost worker run out, and run the sweeps that find its effects."""
         assert self.text is not None, "the clock of this kernel runs by itself"
         self.text.now_us = (self.text.now_us or START_US) + RECOVERED_MS * 1_000
         for partition in range(PARTITIONS):

@@ -52,9 +52,6 @@ def race(*acts: Callable[[], object]) -> None:
         list(pool.map(run, acts))
 
 
-# --- at the same moment ----------------------------------------------------------------------
-
-
 @pytest.mark.proof
 @pytest.mark.parametrize("end", ["force-success", "cancel"])
 def test_a_dependency_that_ends_while_its_dependent_is_activated_counts_once(
@@ -129,7 +126,7 @@ def test_a_fan_in_whose_dependencies_all_end_at_once_is_met_once(worker: InProce
 
 
 def meets(worker: InProcessWorker, *ids: str, lost: bool = False) -> None:
-    """Perform the effects that are due now: without a later one, all dependencies must be met."""
+    """Perform the effects that are due now, which must be enough to meet all dependencies."""
     waits = ids[-1]
     worker.run_until_idle(*ids)
     if lost:
@@ -140,9 +137,6 @@ def meets(worker: InProcessWorker, *ids: str, lost: bool = False) -> None:
     assert worker.record(waits).data["met"], f"{waits} is stranded"
     assert worker.count_events(waits, "dependencies_met") == 1
     assert worker.countdowns(waits) == set()
-
-
-# --- lost workers ----------------------------------------------------------------------------
 
 
 def lost(worker: InProcessWorker, calls: Calls, after: int, job_id: str, name: str) -> bool:
@@ -160,7 +154,7 @@ def lost(worker: InProcessWorker, calls: Calls, after: int, job_id: str, name: s
 def test_a_worker_lost_at_any_step_of_registration_or_tell_loses_and_doubles_nothing(
     still: InProcessWorker, calls: Calls
 ) -> None:
-    """Two dependencies have ended, two end later; one of each two is canceled."""
+    """Two dependencies have ended, two end later; one of each pair is canceled."""
     step, going = 0, True
     while going:
         going, later_step, later = False, 0, True

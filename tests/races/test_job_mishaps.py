@@ -1,4 +1,4 @@
-"""Regressions of jobs: lost ends, slots that were kept, exceeded limits, cycles, lost messages."""
+"""Regression tests of jobs: lost ends, slots not given back, exceeded limits, cycles, messages."""
 
 from __future__ import annotations
 
@@ -76,9 +76,6 @@ def waits_for(worker: InProcessWorker, job_id: str) -> set[str]:
 def resumed(worker: InProcessWorker, job_id: str) -> None:
     worker.graphs.command(job_id, "suspend")
     worker.graphs.command(job_id, "resume")
-
-
-# --- dependencies ----------------------------------------------------------------------------
 
 
 def test_a_job_that_is_resumed_after_a_success_was_pruned_waits_only_for_the_other(
@@ -195,9 +192,6 @@ def test_a_long_chain_of_waiting_jobs_is_no_cycle(worker: InProcessWorker) -> No
     assert waits_for(worker, chain[-1]) == {chain[-2]}
 
 
-# --- slots -----------------------------------------------------------------------------------
-
-
 def spent(work: Work) -> Outcome:
     """Complete a job's work at a cost of one dollar."""
     del work
@@ -281,9 +275,6 @@ def test_the_slots_are_given_back_before_a_review_begins(worker: InProcessWorker
     assert (holders(worker, "graph:g"), holders(worker, "queue:q")) == ([second], [second])
 
 
-# --- time ------------------------------------------------------------------------------------
-
-
 def test_work_that_no_worker_began_counts_as_no_run_and_no_recovery_until_a_person_is_asked(
     worker: InProcessWorker,
 ) -> None:
@@ -349,9 +340,6 @@ def test_the_start_and_each_phase_are_signs_of_life_and_waiting_is_no_time_at_wo
         worker.count_events(job_id, "limit_reached"),
     ) == (0, 0)
     assert record.counters["tree.time_ms"] < 60_000
-
-
-# --- limits ----------------------------------------------------------------------------------
 
 
 def test_jobs_that_are_scheduled_side_by_side_never_pass_a_limit_of_iterations(
@@ -429,9 +417,6 @@ def test_jobs_whose_cost_may_exceed_the_graphs_limit_halt_the_graph_with_one_car
     assert (tmp_path / "runs").read_text() == "\n\n"
 
 
-# --- going back ------------------------------------------------------------------------------
-
-
 def stuck_in_b(work: Work) -> Outcome:
     """Complete the first phase, and be stuck in the second."""
     work.fire(Outcome("phase_completed", {"summary": "a is done"}))
@@ -488,9 +473,6 @@ def test_work_that_was_done_before_a_suspension_is_not_repeated_and_counts_no_ru
     assert (states(worker, job_id), worker.record("g").state) == (["approval_required"], "open")
     assert (tmp_path / "runs").read_text() == "\n"
     assert [worker.record(one).counters["tree.runs"] for one in (job_id, "g")] == [1, 1]
-
-
-# --- create ----------------------------------------------------------------------------------
 
 
 def message_for(job_id: str, **more: Any) -> dict[str, Any]:

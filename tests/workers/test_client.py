@@ -144,7 +144,7 @@ def test_submitting_many_returns_a_result_for_each(interlock: Client) -> None:
         thread_payload() | {"id": "too-eager", "priority": -1},
         thread_payload() | {"id": "eager", "priority": "very"},
         thread_payload() | {"id": 7},
-        "no mapping",
+        "not a mapping",
         thread_payload() | {"id": "good", "priority": 0},
         thread_payload(),
     ]

@@ -1,1 +1,1 @@
-"""What an operator uses across systems: top, doctor, verify, events, demo, deployment."""
+"""Commands for operators that span systems: top, doctor, verify, events, demo, up."""

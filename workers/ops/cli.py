@@ -75,7 +75,7 @@ def explain(
     record_id: Id,
     trigger: Annotated[str, typer.Argument(help="The trigger that would be fired.")],
     fields_json: Annotated[
-        str, typer.Option("--payload", help="Its fields, as a JSON object.")
+        str, typer.Option("--payload", help="The fields of the trigger, as a JSON object.")
     ] = "{}",
     as_json: AsJson = False,
 ) -> None:
@@ -113,7 +113,9 @@ def events(
         str | None,
         typer.Option(help="Only from this time on: Unix seconds or ISO 8601.", metavar="TIME"),
     ] = None,
-    follow: Annotated[bool, typer.Option("--follow", help="Go on with new events.")] = False,
+    follow: Annotated[
+        bool, typer.Option("--follow", help="Keep running, and write new events too.")
+    ] = False,
     out: Annotated[Path | None, typer.Option(help="Write to this file instead of stdout.")] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -196,7 +198,7 @@ def verify(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Recompute records from their logs and compare. Exits with 1 if one does not agree."""
+    """Recompute records from their logs and compare. Exits with 1 if a record differs."""
     report = verify_all(client().dispatch, record_ids or None)
     answer(report, as_json=as_json, show=screen.verification)
     if report["faults"]:
@@ -206,5 +208,5 @@ def verify(
 @app.command()
 @guarded
 def doctor(as_json: AsJson = False) -> None:
-    """Read the live store: its level of durability, waiting work, rejected messages."""
+    """Show the level of durability of the store, the waiting work and the rejected messages."""
     answer(diagnose(client().dispatch), as_json=as_json, show=screen.diagnosis)

@@ -45,12 +45,12 @@ SCRIPT = (
     ScriptedAnswer(
         "06-free-some-space",
         {"approve": {}},
-        "a command cannot be taken back, so it waits for consent whatever the policy: approved",
+        "a command cannot be undone, so it waits for approval under every policy: approved",
     ),
     ScriptedAnswer(
         "08-the-thing",
         {"provide": {"text": REAL_REQUEST}, "redirect": {"feedback": REAL_REQUEST}},
-        f"nobody could know what was meant, so it was asked again in other words: {REAL_REQUEST}",
+        f"the request did not say what was meant, so it got other words: {REAL_REQUEST}",
     ),
 )
 
@@ -103,7 +103,9 @@ def run() -> None:
         "INTERLOCK_SOURCES_ROOT": str(inbox),
     }
     settings = read_settings({**environment, "INTERLOCK_CARDS": str(home / "cards")})
-    screen.out.rule("[bold]Interlock[/]: an inbox, from what came in to what was done")
+    screen.out.rule(
+        "[bold]Interlock[/]: an inbox of requests, from their submission to their results"
+    )
     started = time.monotonic()
     try:
         with Deployment(settings, flower=False) as deployment:
@@ -118,7 +120,7 @@ def run() -> None:
 
 
 def play(client: Client, inbox: Path) -> tuple[list[str], list[Record], list[ScriptedAnswer]]:
-    """Submit everything, answer the two cards, and wait until every record needs a person."""
+    """Submit everything, answer the two cards, and wait until each record ends or asks a person."""
     requests = [read_request(path) for path in request_files(inbox)]
     payloads = [{k: v for k, v in request.items() if v is not None} for request in requests]
     submitted = client.submit_many(payloads, machine="thread")
@@ -177,7 +179,7 @@ def board(records: Sequence[Record], answered: Sequence[ScriptedAnswer]) -> Tabl
         title = (record.data.get("inciting") or {}).get("title", "")
         table.add_row(record.id, screen.state_text(record.state), screen.short(title, 60))
     for scripted in answered:
-        table.add_row("", Text("answered on stage", style="bold cyan"), scripted.record_id)
+        table.add_row("", Text("answered by the demo", style="bold cyan"), scripted.record_id)
     return table
 
 
@@ -190,16 +192,16 @@ def print_results(
     took_s: float,
 ) -> None:
     """Print the result of each thread, the files that were written, and commands to try next."""
-    screen.out.rule("what became of each")
+    screen.out.rule("the result of each request")
     for record in records:
         screen.out.print(Text.assemble((record.id, "bold"), "  ", screen.state_text(record.state)))
         screen.out.print(Text(f"    {screen.short(outcome(record), 140)}", style="dim"))
-    screen.out.rule("answered on stage, by the demonstration itself")
+    screen.out.rule("cards that the demonstration answered by itself")
     for scripted in answered:
         screen.out.print(Text.assemble((f"{scripted.record_id}: ", "bold"), scripted.explanation))
     for scripted in (missing for missing in SCRIPT if missing not in answered):
-        screen.error(f"{scripted.record_id} never asked for {' or '.join(scripted.answers)}")
-    screen.out.rule("what was written")
+        screen.error(f"{scripted.record_id} did not ask for {' or '.join(scripted.answers)}")
+    screen.out.rule("the files that were written")
     for path in sorted(new_files(desk)):
         lines = path.read_text("utf-8", "replace").splitlines()
         last = next((text for text in reversed(lines) if text.strip()), "")
@@ -211,7 +213,7 @@ def print_results(
             )
         )
     waiting = sum(record.state.startswith("awaiting_") for record in records)
-    screen.out.rule("what to try next")
+    screen.out.rule("commands to try next")
     shown = os.path.relpath(home)
     screen.out.print(
         f"{len(ids)} requests in {took_s:.0f} s; {waiting} threads wait for you; the store is kept:"
@@ -229,7 +231,7 @@ def print_results(
 
 
 def new_files(desk: Path) -> list[Path]:
-    """Return the files that the threads wrote: all but the papers that were on the desk."""
+    """Return the files that the threads wrote: all but those that were there before."""
     papers = {desk / "tray" / paper.name for paper in (EXAMPLES / "papers").iterdir()}
     files = (path for path in desk.rglob("*") if path.is_file() and path.name[0] != ".")
     return [path for path in files if path not in papers]

@@ -21,11 +21,11 @@ STOP_S = 20.0
 
 
 class DeploymentError(SetupError, RuntimeError):
-    """A process did not come up. The message names its log."""
+    """A process ended, or did not start in time. The message names its log."""
 
 
 class Deployment:
-    """The processes below one folder. They end with this process, however it ends."""
+    """The processes of one deployment. They end with this process, however it ends."""
 
     def __init__(self, settings: Settings, *, flower: bool, jobs: bool = False) -> None:
         """Start nothing yet. With `jobs`, jobs get a worker process of their own."""
@@ -113,7 +113,7 @@ class Deployment:
         return self
 
     def _end(self) -> None:
-        # Tell all processes to end before waiting for the first.
+        # Close every pipe, which asks its process to end, before waiting for the first end.
         for process in self._processes.values():
             if process.stdin is not None:
                 process.stdin.close()
@@ -121,7 +121,7 @@ class Deployment:
             end_bound(process, patience_s=STOP_S + 2)
 
     def _run(self, name: str, command: list[str]) -> None:
-        # Only these settings: a variable that is meant for another deployment would mix the two.
+        # No other settings: a variable that is set for another deployment would mix the two.
         environment = {**environment_without_settings(), **self._environment()}
         output = self._stack.enter_context(self.log(name).open("wb"))
         self._processes[name] = start_bound(

@@ -1,4 +1,4 @@
-"""Checks a whole store: do records agree with their logs, is any stranded, how durable is it."""
+"""Checks a store: whether records agree with their logs or are stranded, and its durability."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from interlock.workers.engine.dispatch import Dispatch
 
 READS_MAX = 5
 REPLICAS_MIN = 2
-REPLICAS_TO_WRITE = "replicas that must hear a write"
+REPLICAS_TO_WRITE = "replicas required for a write"
 LEVELS = {
     "D0": "volatile: after a restart of the store everything may be gone",
     "D1": "process-crash safe: a crash of workers, beat or producers loses nothing acknowledged; "
     "power loss may cost about the last second (with fsync no: everything not yet on disk)",
     "D2": "power-loss safe on honest storage: every acknowledged write is on disk",
-    "D3": "replicated: goes on after the loss of a node, and may then lose acknowledged writes",
+    "D3": "replicated: it survives the loss of a node, but may then lose acknowledged writes",
 }
 
 
@@ -68,7 +68,7 @@ def faults_of(dispatch: Dispatch, record: Record, lines: Sequence[Any]) -> Itera
     folded = fold(machine, lines)
     if (folded.state, folded.version, folded.data) != (record.state, record.version, record.data):
         by_log, stored = f"{folded.state} v{folded.version}", f"{record.state} v{record.version}"
-        yield f"the log leads to {by_log}, stored is {stored}, or their data differ"
+        yield f"the log leads to {by_log}, the record is {stored}, or their data differ"
     counters = {
         name: count
         for name, count in record.counters.items()
@@ -76,9 +76,9 @@ def faults_of(dispatch: Dispatch, record: Record, lines: Sequence[Any]) -> Itera
     }
     if {k: v for k, v in sums(lines).items() if v} != {k: v for k, v in counters.items() if v}:
         yield f"the counters are {counters}, the log adds up to {dict(sums(lines))}"
-    due = dict(machine.counters(record.data))
-    if {name: counters.get(name, 0) for name in due} != due:
-        yield f"cost mismatch: the counters are {counters}, its data come to {due}"
+    expected = dict(machine.counters(record.data))
+    if {name: counters.get(name, 0) for name in expected} != expected:
+        yield f"cost mismatch: the counters are {counters}, its data add up to {expected}"
     stage = machine.stage(record.state)
     alive = {"owed", "leased", "lapsed", "quarantined"}
     working = [e for e in record.entries if e.kind == "state" and e.state in alive]

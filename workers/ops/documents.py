@@ -40,7 +40,7 @@ def section(machine: Machine) -> str:
     )
 
 
-# What is drawn in each document, between its marks.
+# For each document, the function that draws the part between its markers.
 DRAWN: Mapping[Path, Callable[[], str]] = {
     KERNEL_README: tables,
     ARCHITECTURE: partial(floors, ROOT / "pyproject.toml"),
@@ -48,16 +48,16 @@ DRAWN: Mapping[Path, Callable[[], str]] = {
 
 
 def renewed(document: Path, draw: Callable[[], str]) -> str:
-    """Return a document with its drawn part as it is in the code. Raises ValueError."""
+    """Return the text of a document with its drawn part made anew. Raises ValueError."""
     head, begin, rest = document.read_text("utf-8").partition(BEGIN)
     _, end, tail = rest.partition(END)
     if not (begin and end):
-        raise ValueError(f"{document.name} has lost its marks {BEGIN} and {END}")
+        raise ValueError(f"{document.name} does not have the markers {BEGIN} and {END}")
     return f"{head}{BEGIN}\n\n{draw()}\n\n{END}{tail}"
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Write the documents, or with --check only compare; 1 if one is stale."""
+    """Write the documents, or with --check only compare. Return 1 if one is out of date."""
     fresh = {document: renewed(document, draw) for document, draw in DRAWN.items()}
     stale = [document for document in fresh if document.read_text("utf-8") != fresh[document]]
     if "--check" not in arguments:
@@ -66,8 +66,7 @@ def main(arguments: Sequence[str]) -> int:
         return 0
     for document in stale:
         sys.stderr.write(
-            f"{document} is not what the code says; "
-            "run: python -m interlock.workers.ops.documents\n"
+            f"{document} is out of date; run: python -m interlock.workers.ops.documents\n"
         )
     return 1 if stale else 0
 

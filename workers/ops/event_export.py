@@ -1,7 +1,7 @@
 """Exports lifecycle events from the logs, in the order of each record's versions.
 
-Each event is exported once, however often the store is read. For that only the records that have
-not ended, or have just ended, are remembered: memory does not grow with the age of the store.
+Each event is exported once, however often the store is read. The export remembers only records
+that have not ended, or have just ended, so its memory does not grow with the age of the store.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from interlock.kernel.table import Mode, Terminal
 from interlock.workers.engine.dispatch import Dispatch
 
 POLL_S = 0.5
-# After a long read of a large store, the export rests for this many times as long.
+# After each read the export rests for this many times as long as the read took.
 REST_SHARE = 4
-# The clocks of a cluster's nodes may differ by so much.
+# The clocks of a cluster's nodes may differ by this much.
 OVERLAP_MS = 10_000
 PASSES_MAX = 5
 
@@ -49,10 +49,10 @@ class EventExport:
         self.events = LifecycleEvents(self.machines)
         self.scopes = tuple(record_id(scope) for scope in scopes)
         self.since_ms = since_ms
-        self.count = 0  # of the events that were exported
+        self.count = 0  # how many events were exported
         self._scopes_found: set[RecordId] = set()
         self._floor_ms = since_ms
-        # By record: the last version that was exported, and when the record ended, if it has.
+        # By record: its last exported version, and when it ended (None: it has not).
         self._exported: dict[RecordId, tuple[int, int | None]] = {}
         self._changing_in_place = {
             (machine.name, str(row.source))
@@ -69,7 +69,7 @@ class EventExport:
         return [scope for scope in self.scopes if scope not in self._scopes_found]
 
     def all(self) -> Iterator[LifecycleEvent]:
-        """Yield the events until now."""
+        """Yield all events that were logged until now."""
         for _ in range(PASSES_MAX):
             # A record that changes its state during a pass may be missed by it: read again.
             found = False
@@ -137,7 +137,7 @@ class EventExport:
 
 
 def export_to(file: Path | None, export: EventExport, *, follow: bool) -> None:
-    """Write to a file or to stdout, until Ctrl-C or until the reader of stdout is gone.
+    """Write the events to a file or to stdout, until Ctrl-C or until the reader of stdout is gone.
 
     Raises CallError for a file that cannot be written. Raises UnknownRecordError, after writing
     everything else, for a scope without records.
@@ -161,8 +161,8 @@ def write_events(
 ) -> None:
     """Write events as JSON lines. Raises BrokenPipeError if the reader is gone.
 
-    With `follow` it goes on with new events as long as `goes_on` returns true. That function is
-    called with the seconds to rest.
+    With `follow` it then writes new events as long as `goes_on` returns true. That function gets
+    the seconds to rest, and waits for them.
     """
     _write(export.all(), out)
     rest_s = POLL_S
@@ -183,9 +183,9 @@ def line_of(event: LifecycleEvent) -> bytes:
 
 
 def has_reader(out: BinaryIO, rest_s: float) -> bool:
-    """Rest so long, then return True. Return False at once when the reader is gone."""
+    """Rest for `rest_s` seconds, then return True. Return False as soon as the reader is gone."""
     poll = select.poll()
-    # Registered for no event, it only reports that the other end was closed.
+    # Registered for no event, the descriptor only reports that its other end was closed.
     poll.register(out.fileno(), 0)
     return not poll.poll(rest_s * 1_000)
 
@@ -200,7 +200,7 @@ def instant_ms(text: str) -> int:
     except ValueError:
         seconds = _iso_seconds(text)
     if not math.isfinite(seconds):
-        raise InvalidPayloadError("the time", [f"{text!r} is no time"])
+        raise InvalidPayloadError("the time", [f"{text!r} is not a time"])
     return math.floor(seconds * 1_000)
 
 
@@ -208,6 +208,6 @@ def _iso_seconds(text: str) -> float:
     try:
         instant = datetime.fromisoformat(text)
     except ValueError:
-        problem = f"{text!r} is neither Unix seconds nor ISO 8601, as 2026-01-31T12:00:00Z"
+        problem = f"{text!r} is neither Unix seconds nor ISO 8601, like 2026-01-31T12:00:00Z"
         raise InvalidPayloadError("the time", [problem]) from None
     return (instant if instant.tzinfo else instant.replace(tzinfo=UTC)).timestamp()

@@ -11,9 +11,11 @@ CONTRACTS = ("worker floors", "kernel floors")
 
 
 def floors(pyproject: Path) -> str:
-    """Return a Mermaid diagram: a box a floor, what may be imported below. Raises KeyError."""
+    """Return a Mermaid diagram: one box for each floor, the highest first. Raises KeyError."""
     settings = tomllib.loads(pyproject.read_text("utf-8"))
-    contracts = {one["name"]: one for one in settings["tool"]["importlinter"]["contracts"]}
+    contracts = {
+        contract["name"]: contract for contract in settings["tool"]["importlinter"]["contracts"]
+    }
     lines = ["```mermaid", "flowchart TB"]
     boxes: list[str] = []
     for name in CONTRACTS:
@@ -28,7 +30,7 @@ def _boxes(contract: dict[str, Any], first: int) -> tuple[list[str], list[str]]:
     folder = contract["containers"][0].rpartition(".")[2]
     ids = [f"floor{first + index}" for index, _ in enumerate(contract["layers"])]
     inside = [
-        f'        {one}["{" · ".join(part.strip() for part in layer.split("|"))}"]'
-        for one, layer in zip(ids, contract["layers"], strict=True)
+        f'        {box}["{" · ".join(part.strip() for part in layer.split("|"))}"]'
+        for box, layer in zip(ids, contract["layers"], strict=True)
     ]
     return [f"    subgraph {folder}", *inside, "    end"], ids

@@ -68,10 +68,10 @@ def shown_fields(data: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 def history(lines: Sequence[Event | Note]) -> None:
     """Print a whole log: one line for each event, its reasons below it, notes dimmed in between."""
     for line in lines:
-        at = Text(f"{clock(line.at_ms)}  ", style="dim")
+        time = Text(f"{clock(line.at_ms)}  ", style="dim")
         if isinstance(line, Event):
             arrow = f"  {line.source} -> " if line.source else "  -> "
-            head = Text.assemble(f"{line.version:>4}  ", at, (line.trigger, "bold"), arrow)
+            head = Text.assemble(f"{line.version:>4}  ", time, (line.trigger, "bold"), arrow)
             out.print(
                 Text.assemble(head, state_text(line.target), (f"  by {line.cause.actor}", "dim"))
             )
@@ -79,7 +79,7 @@ def history(lines: Sequence[Event | Note]) -> None:
                 out.print(Text(f"      {short(why, 160)}", style="dim italic"))
         else:
             detail = {name: value for name, value in line.detail.items() if name != "effect"}
-            out.print(Text.assemble("      ", at, (f"{line.kind}  {short(detail, 90)}", "dim")))
+            out.print(Text.assemble("      ", time, (f"{line.kind}  {short(detail, 90)}", "dim")))
 
 
 def reasons_of(event: Event) -> str:

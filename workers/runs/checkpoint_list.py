@@ -1,4 +1,4 @@
-"""The checkpoints of a workspace's runs, read from their records alone."""
+"""Lists the checkpoints of a workspace's runs from their records, without reading git."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ FIELDS = {
 
 
 class CheckpointError(CallError):
-    """No checkpoint fits, or more than one does. The message lists them, or says what to write."""
+    """A name fits no checkpoint, or several. The message lists them, or says what to write."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,14 +48,16 @@ class RunCheckpoint:
 
     @property
     def after(self) -> str:
-        """Return the last codon that counts there; an empty id where none does."""
+        """Return the runtime id of the last execution that counts; empty where none does."""
         return self.done[-1].runtime_id if self.done else ""
 
 
 def list_checkpoints(dispatch: Dispatch, workspace: str) -> list[RunCheckpoint]:
     """Return every checkpoint of a workspace that it can be restored to, the oldest first."""
     return [
-        one for run in runs_of(dispatch, workspace) for one in checkpoints_of_run(dispatch, run)
+        checkpoint
+        for run in runs_of(dispatch, workspace)
+        for checkpoint in checkpoints_of_run(dispatch, run)
     ]
 
 
@@ -69,7 +71,7 @@ def checkpoints_of_run(dispatch: Dispatch, run: Record) -> Iterator[RunCheckpoin
 def _rescued(dispatch: Dispatch, run: Record, sha: str) -> RunCheckpoint:
     """Return the checkpoint of the workspace as it was before a run restored an earlier one.
 
-    The run before it that had started left the workspace like this, so its executions count.
+    The latest earlier run with a checkpoint left the workspace like this: its executions count.
     """
     for number in range(record_number(run.id) - 1, 0, -1):
         earlier = dispatch.views.record(f"{root_of(run.id)}/{number}")
@@ -84,7 +86,7 @@ def _taken(dispatch: Dispatch, run: Record) -> Iterator[RunCheckpoint]:
     done = tuple(filter(_counts, past[:start_index]))
     if sha := run.data.get("initial_checkpoint"):
         yield RunCheckpoint(str(sha), INITIAL, run.id, "", done)
-    executions = {one.record: one for one in past}
+    executions = {execution.record: execution for execution in past}
     for record in codons:
         name, ended = str(record.data["codon_id"]), executions.get(record.id)
         including = (*done, ended) if ended is not None and _counts(ended) else done
@@ -98,27 +100,27 @@ def _taken(dispatch: Dispatch, run: Record) -> Iterator[RunCheckpoint]:
 def find_checkpoint(dispatch: Dispatch, workspace: str, name: str) -> RunCheckpoint:
     """Return the checkpoint of a name: the start of an id, CODON:TYPE, last-success or initial.
 
-    Of several checkpoints of one codon it is the newest. Raises CheckpointError.
+    Where several fit, it is the newest. Raises CheckpointError.
     """
     known = list_checkpoints(dispatch, workspace)
     if not known:
         raise CheckpointError("no checkpoint was taken here yet")
     if name == LAST_SUCCESS:
-        found = [one for one in known if one.type == CheckpointType.COMPLETED]
+        found = [each for each in known if each.type == CheckpointType.COMPLETED]
         return _last(found, "no codon was completed here yet")
     if ":" in name:
         codon, _, kind = name.rpartition(":")
-        found = [one for one in known if one.type == kind and one.codon == codon]
-        names = sorted({f"{one.codon}:{one.type}" for one in known if one.codon})
+        found = [each for each in known if each.type == kind and each.codon == codon]
+        names = sorted({f"{each.codon}:{each.type}" for each in known if each.codon})
         return _last(found, f"there is no checkpoint {name}; there are: {', '.join(names)}")
     if name == INITIAL:
         return known[0]
     if len(name) < PREFIX_LENGTH_MIN:
         raise CheckpointError(f"{name!r} is too short; give {PREFIX_LENGTH_MIN} characters or more")
-    found = [one for one in known if one.sha.startswith(name.lower())]
-    shas = sorted({one.sha for one in found})
+    found = [each for each in known if each.sha.startswith(name.lower())]
+    shas = sorted({each.sha for each in found})
     if len(shas) > 1:
-        raise CheckpointError(f"{name} may be {' or '.join(shas[:5])}; give more of the id")
+        raise CheckpointError(f"{name} fits {' and '.join(shas[:5])}; give more of the id")
     return _last(found, f"there is no checkpoint {name}; `interlock run checkpoints` lists them")
 
 
@@ -127,24 +129,26 @@ def resume_checkpoint(dispatch: Dispatch, run: Record) -> RunCheckpoint | None:
 
     None where the run ended before its first checkpoint.
     """
-    counting = [one for one in _taken(dispatch, run) if _is_resumable(one)]
+    counting = [each for each in _taken(dispatch, run) if _is_resumable(each)]
     return counting[-1] if counting else None
 
 
 def checkpoint_before(dispatch: Dispatch, run: Record, codon: str) -> RunCheckpoint:
     """Return the checkpoint before a codon's first execution in a run. Raises CheckpointError.
 
-    A codon before which the run ended, so that it never started, is accepted like one that failed.
+    The codon before whose start the run ended is accepted too, although it was not executed.
     """
-    executions = [one.id for one in codons_of(dispatch.views, run.id) if _is_of(one, codon)]
+    executions = [
+        record.id for record in codons_of(dispatch.views, run.id) if _is_of(record, codon)
+    ]
     if not executions and run.data.get("ended", {}).get("codon") != codon:
         problem = f"run {run.id} has not executed {codon}"
         raise CheckpointError(f"{problem}; `interlock run rollback` restores one of an earlier run")
     first = record_number(executions[0]) if executions else sys.maxsize
     found = [
-        one
-        for one in _taken(dispatch, run)
-        if _is_resumable(one) and (not one.record or record_number(one.record) < first)
+        each
+        for each in _taken(dispatch, run)
+        if _is_resumable(each) and (not each.record or record_number(each.record) < first)
     ]
     if not found:
         raise CheckpointError(f"run {run.id} has no checkpoint before {codon}")

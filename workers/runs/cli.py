@@ -41,7 +41,7 @@ def print_run(runs: Runs, run: Record, *, as_json: bool) -> None:
 
 
 def wait_and_print(runs: Runs, run: Record, wait_s: float, *, as_json: bool) -> None:
-    """Print a run that started; with `wait_s` print its end, and exit with 1 unless completed."""
+    """Print a run that started. With `wait_s` wait for its end; exit with 1 unless completed."""
     found = runs.wait_for_end(run.id, wait_s) if wait_s else run
     print_run(runs, found, as_json=as_json)
     if wait_s and found.state != "completed":
@@ -67,7 +67,7 @@ def start(
 def status(
     workspace: Workspace = HERE,
     number: Annotated[
-        int | None, typer.Option("--run", help="The number of a run; the last one if none.")
+        int | None, typer.Option("--run", help="The number of a run. Default: the last run.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -133,9 +133,7 @@ def stop(
 @app.command()
 @guarded
 def redo(
-    codon: Annotated[
-        str, typer.Argument(help="A codon; the one that failed if none is named.")
-    ] = "",
+    codon: Annotated[str, typer.Argument(help="A codon. Default: the one that failed.")] = "",
     workspace: Workspace = HERE,
     as_is: AsIs = False,
     wait: Wait = 0,
@@ -222,7 +220,7 @@ def costs(
     now_ms, run = runs.dispatch.views.now_ms(), runs.run(workspace, None)
     value: dict[str, Any] = {**runs.costs(workspace, since=since)}
     value |= {"since_run": since} if since is not None else {}
-    value["codons"] = [codon_value(one, now_ms) for one in runs.codons(run.id)]
+    value["codons"] = [codon_value(codon, now_ms) for codon in runs.codons(run.id)]
     answer(value, as_json=as_json, show=run_screen.costs)
 
 
@@ -254,9 +252,7 @@ def tell(
 def validate(
     workspace: Annotated[
         Path | None,
-        typer.Option(
-            "--workspace", "-w", help="The folder of the runs; otherwise the current one."
-        ),
+        typer.Option("--workspace", "-w", help="The folder of the runs. Default: the current one."),
     ] = None,
     file: Annotated[
         Path | None,
@@ -270,7 +266,9 @@ def validate(
 ) -> None:
     """Check that records, logs, costs, checkpoints and folders agree; exit with 1 if not."""
     if file is not None and repair:
-        raise typer.BadParameter("an export is not repaired; import it, and repair that")
+        raise typer.BadParameter(
+            "an export cannot be repaired; import it, then repair the workspace"
+        )
     runs = Runs(client(actor))
     if file is not None:
         found = runs.validate_export(file, workspace)

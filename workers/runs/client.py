@@ -1,4 +1,4 @@
-"""The client of runs of codons: a method for each verb of people and programs."""
+"""The client of runs of codons: a method for each operation of people and programs."""
 
 from __future__ import annotations
 
@@ -89,17 +89,15 @@ class AppliedEvent:
 
     @property
     def ends(self) -> bool:
-        """Whether it is the end of a run."""
+        """Whether the event is the end of a run."""
         return self.event.get("type") in ("RunCompleted", "RunFailed", "RunCrashed")
 
 
 class Runs:
-    """The verbs of runs, over a client. A workspace is found by its folder on this machine."""
+    """The operations on runs. A workspace is found by its folder on this machine."""
 
     def __init__(self, client: Client) -> None:
         self.client, self.dispatch = client, client.dispatch
-
-    # --- starting and stopping ----------------------------------------------------------------
 
     def start(self, plan: Path, workspace: Path) -> Record:
         """Start a run of a plan, with the workspace as it is. Returns the run.
@@ -107,7 +105,7 @@ class Runs:
         Raises SpecFileError, which lists every problem; RunRefusedError while another run runs.
         """
         if not workspace.is_dir():
-            raise RunRefusedError(f"the workspace {workspace} is no folder; make it first")
+            raise RunRefusedError(f"the workspace {workspace} is not a folder; make it first")
         found = read_plan(plan, workspace)
         opened = open_workspace(self.dispatch, workspace, self._cause("a run starts"))
         new = RunSetup(found.stored(), {"kind": "fresh"})
@@ -127,8 +125,8 @@ class Runs:
             )
         checkpoint = resume_checkpoint(self.dispatch, run)
         if checkpoint is None:
-            # It ended before its initial checkpoint: the new run starts where it was to start.
-            done = tuple(execution_from_stored(one) for one in run.data["done"])
+            # The run ended before its initial checkpoint: the new run has the same start.
+            done = tuple(execution_from_stored(stored) for stored in run.data["done"])
             new = RunSetup(run.data["plan"], run.data["starting"], done)
             return start_run(self.dispatch, opened, new, self._cause("continue"))
         return self._continue_from(opened, checkpoint, "continue", as_is=as_is)
@@ -194,8 +192,6 @@ class Runs:
             raise RunRefusedError("an event that was delivered is not answered yet; try again")
         return self.client.fire(opened.id, "close", {"reason": reason}, reason=reason)
 
-    # --- reading ------------------------------------------------------------------------------
-
     def workspace(self, folder: Path) -> Record:
         """Return the workspace of a folder. Raises UnknownWorkspaceError."""
         try:
@@ -231,9 +227,9 @@ class Runs:
         """Return costs in micro-dollars: of the last run, of all runs, of run `since` and newer.
 
         Each needs two counters, however many runs there are. `cost` is the codons' cost; `spent` is
-        all the money that was paid, also for skipped codons and for sentinels. `late` is money that
-        an agent had spent when its codon was ended by others, or before it reported a session: it
-        is part of neither.
+        all the money that was paid, also for skipped codons and for sentinels. `late` is in
+        neither: money that an agent spent but that its codon's record could not count, because the
+        agent reported no session or the codon had ended already.
         """
         opened = self.workspace(workspace)
         run, total = self.last(opened), total_costs(self.dispatch, opened)
@@ -253,8 +249,8 @@ class Runs:
     def events_after(self, workspace: Record, position: str = FROM_THE_START) -> list[AppliedEvent]:
         """Return a page of the events that were applied after a position, in their order.
 
-        A reader that stores the position of the last event it has handled gets each event at least
-        once. Raises MissedError where events after the position have been deleted already.
+        A reader that stores the position of the last event that it has handled gets each event at
+        least once. Raises MissedError where events after the position have been deleted already.
         """
         if not re.fullmatch(r"[0-9]{1,19}-[0-9]{1,19}", position):
             raise InvalidPayloadError("the position", [f"{position!r} does not look like 17-0"])
@@ -295,8 +291,6 @@ class Runs:
                 break
         return record
 
-    # --- events from outside ------------------------------------------------------------------
-
     def transition(
         self, workspace: Record, event: RunEvent, *, sender: str = "", op_id: str = ""
     ) -> Receipt:
@@ -310,7 +304,7 @@ class Runs:
         return Receipt(workspace.id, answer.detail, workspace.version)
 
     def answer(self, receipt: Receipt) -> Note | None:
-        """Return the answer to an event: a note event_applied or event_refused; None so far."""
+        """Return the answer to an event, a note event_applied or event_refused, or None so far."""
         for line in self.dispatch.views.log(receipt.workspace, after=receipt.version - 1):
             if isinstance(line, Note) and line.detail.get("mail") == receipt.id:
                 return line
@@ -325,8 +319,6 @@ class Runs:
             if found := self.answer(receipt):
                 return found
         raise StoreDownError(f"event {receipt.id} is not read yet; is a worker up?")
-
-    # --- validation and archive ---------------------------------------------------------------
 
     def validate(self, workspace: Path, *, repair: bool = False) -> Validation:
         """Return what is wrong with the runs of a folder; first repair what needs no guess."""
@@ -348,8 +340,6 @@ class Runs:
     def import_(self, file: Path, workspace: Path) -> ImportResult:
         """Restore the runs of a folder into a store that lost them; repeat it if interrupted."""
         return import_export(self.dispatch, file, workspace, actor=self.client.actor)
-
-    # --- internal -----------------------------------------------------------------------------
 
     def _ended(self, folder: Path) -> tuple[Record, Record]:
         opened = self.workspace(folder)

@@ -81,7 +81,7 @@ class RunContext:
         return [self.plan.sentinel(name) for name in names]
 
     def sentinel_host(self, start: NextCodon, environment: Mapping[str, str]) -> SentinelHost:
-        """Return a host for the sentinels of a codon, which has not loaded them yet."""
+        """Return a host for the sentinels of a codon; it has loaded none of them yet."""
         planned = self.planned_sentinels(start.codon.sentinels)
         return SentinelHost(
             [SentinelSpecification.of(sentinel) for sentinel in planned],
@@ -96,7 +96,7 @@ class RunContext:
         """Return the access to the models of these sentinels; None where none has a model."""
         if not any(sentinel.model for sentinel in sentinels):
             return None
-        # Its libraries take a second to import, and most runs do not need them.
+        # The libraries of models take a second to import, and most runs do not need them.
         module = import_module("interlock.workers.runs.sentinels.models")
         settings = self.dispatch.settings
         models: ModelAccess = module.SentinelModels(
@@ -119,8 +119,8 @@ class RunContext:
 
     def context_may_end(self, start: NextCodon) -> bool:
         """Return whether the loop of a codon ends when the model's context is full."""
-        inside = start.loop_context
-        if inside is None:
+        loop_context = start.loop_context
+        if loop_context is None:
             return False
         loops = {step.id: step for step in self.plan.steps if isinstance(step, PlannedLoop)}
-        return loops[inside.loop_id].until.context_exceeded
+        return loops[loop_context.loop_id].until.context_exceeded

@@ -75,7 +75,7 @@ def classify_failure(
 
 
 def is_context_exceeded(text: str) -> bool:
-    """Whether an error's text says that the conversation is longer than the model can read."""
+    """Return whether an error says that the conversation is longer than the model can read."""
     return _CONTEXT_EXCEEDED.search(text[:ERROR_LENGTH_READ]) is not None
 
 

@@ -41,11 +41,11 @@ def codons_of(views: Views, run_id: str) -> list[Record]:
 def execution_of(record: Record) -> Execution | None:
     """Return the execution that a codon's record is about; None while it has not ended."""
     codon: Codon = codon_of(record)
-    inside = codon.loop_context
+    loop_context = codon.loop_context
     shared: dict[str, Any] = {
         "record": record.id,
         "codon_id": codon.codon_id.partition("#")[0],
-        "iteration": inside.iteration if inside else None,
+        "iteration": loop_context.iteration if loop_context else None,
     }
     match codon:
         case CompletedCodon():
@@ -79,11 +79,11 @@ def execution_of(record: Record) -> Execution | None:
 def history(run: Record, codons: Iterable[Record]) -> tuple[list[Execution], int]:
     """Return the executions that count for a run, the oldest first.
 
-    The second value is the index at which the run's own executions start; those before it are of
-    the runs that it continues.
+    The second value is the index at which the run's own executions start; those before it
+    belong to the runs that it continues.
     """
-    earlier = [execution_from_stored(one) for one in run.data["done"]]
-    started_here = [one for one in map(execution_of, codons) if one is not None]
+    earlier = [execution_from_stored(stored) for stored in run.data["done"]]
+    started_here = [execution for execution in map(execution_of, codons) if execution is not None]
     return [*earlier, *started_here], len(earlier)
 
 

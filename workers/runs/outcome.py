@@ -1,13 +1,13 @@
 """Decides how a codon ended, from the facts that are known when its process is over. Pure.
 
 The first row that fits decides. Finished work counts even where a limit or a person would have
-ended the codon: throwing the work away would not bring the money back.
+ended the codon, because its cost is paid already.
 
 |    | fact                                                     | the codon is             |
 |----|----------------------------------------------------------|--------------------------|
 |  1 | a person stopped it                                      | failed, not tried again  |
 |  2 | it reported its result, and the process ended with 0     | completed                |
-|  3 | the context is full, where that is how its loop ends     | completed                |
+|  3 | the context is full, and a full context ends its loop    | completed                |
 |  4 | the budget is used up, and its policy is to complete     | completed                |
 |  5 | a person skipped it, and it had reported its result      | completed                |
 |  6 | a person skipped it, and it had reported no result       | skipped                  |

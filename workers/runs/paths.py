@@ -54,7 +54,7 @@ class CodonPaths:
 
     @property
     def process_label(self) -> Path:
-        """The file with the label of its processes, by which leftovers of them are found."""
+        """The file with the label of its processes, by which leftovers are found."""
         return self.folder / "process_label"
 
 

@@ -176,9 +176,9 @@ def validation(value: Row) -> None:
     for repaired in value["repairs"]:
         out.print(Text.assemble(("repaired ", "green"), repaired))
     for kind, style in (("errors", "red"), ("warnings", "yellow")):
-        for one in value[kind]:
-            head = Text.assemble((one["type"], style), " ", (one["where"], "bold"))
-            out.print(Text.assemble(head, ": ", one["message"]))
+        for finding in value[kind]:
+            head = Text.assemble((finding["type"], style), " ", (finding["where"], "bold"))
+            out.print(Text.assemble(head, ": ", finding["message"]))
     if value["valid"]:
         out.print(Text("valid: records, logs, costs and checkpoints agree", "green"))
 
@@ -221,7 +221,7 @@ def run_value(run: Record, codons: Sequence[Record], now_ms: int) -> dict[str, A
         "spent": run.counters.get("tree.spent", 0),
         "began_as": start_text(starting) if starting["kind"] != "fresh" else "",
         "why": str(ended.get("reason") or ended.get("detail") or ""),
-        "codons": [codon_value(one, now_ms) for one in codons],
+        "codons": [codon_value(codon, now_ms) for codon in codons],
     }
 
 
@@ -249,7 +249,7 @@ def _sentinels(codon: Codon) -> str:
         return ""
     sentinels = codon.sentinels
     states = sentinels.loaded if isinstance(sentinels, LoadedSentinels) else sentinels.executed
-    return sentinels_text([one.model_dump(mode="json", exclude_none=True) for one in states])
+    return sentinels_text([state.model_dump(mode="json", exclude_none=True) for state in states])
 
 
 def _why(codon: Codon, data: Mapping[str, Any]) -> str:

@@ -72,12 +72,12 @@ class PlanPosition:
     @property
     def runtime_id(self) -> str:
         """Return the runtime id of the executions at this position."""
-        inside = self.loop_context
-        return runtime_id(self.codon.id, None if inside is None else inside.iteration)
+        loop_context = self.loop_context
+        return runtime_id(self.codon.id, None if loop_context is None else loop_context.iteration)
 
 
 class HaltReason(StrEnum):
-    """Why a run cannot go on without a person."""
+    """The reason why a run cannot go on without a person."""
 
     ABORTED = "aborted"
     NOT_RETRIABLE = "not_retriable"
@@ -137,8 +137,8 @@ def runtime_id(codon_id: str, iteration: int | None) -> str:
 def next_step(plan: RunPlan, history: Sequence[Execution], *, start_index: int) -> NextStep:
     """Return how a run goes on after a history, whose oldest execution is first.
 
-    The run's own executions start at `start_index`; those before it are of the runs that it
-    continues. A failure of those that was not ignored counts as never tried.
+    The run's own executions start at `start_index`; those before it belong to the runs that it
+    continues. A codon whose last failure there was not ignored counts as not tried yet.
     """
     codons = _CodonHistory(plan, history, start_index)
     previous: PlanPosition | None = None
@@ -178,12 +178,12 @@ class _CodonHistory:
         }
         of_this_run: dict[str, list[Execution]] = defaultdict(list)
         last: dict[str, Execution] = {}
-        for index, one in enumerate(history):
-            if is_in_loop.get(one.codon_id) is not (one.iteration is not None):
-                raise StrangeHistoryError(one.runtime_id)
-            last[one.runtime_id] = one
+        for index, execution in enumerate(history):
+            if is_in_loop.get(execution.codon_id) is not (execution.iteration is not None):
+                raise StrangeHistoryError(execution.runtime_id)
+            last[execution.runtime_id] = execution
             if index >= start_index:
-                of_this_run[one.runtime_id].append(one)
+                of_this_run[execution.runtime_id].append(execution)
         self._last, self._of_this_run = last, of_this_run
 
     def positions(self) -> Iterator[PlanPosition]:
@@ -209,8 +209,8 @@ class _CodonHistory:
             return False
         if last.status is not CodonEnd.FAILED or last.ignored:
             return True
-        # A failure of an earlier run counts as done only if that run ignored it: the failure of a
-        # crashed run was not ignored by anybody.
+        # A failure of an earlier run counts as done only if that run ignored it. A run that crashed
+        # had not ignored the failure of its last codon.
         return position.codon.on_failure.policy is FailurePolicy.IGNORE and bool(
             self._of_this_run[position.runtime_id]
         )
@@ -218,14 +218,14 @@ class _CodonHistory:
     def failures(self, position: PlanPosition) -> int:
         """Return how many of this run's last executions at a position failed in a row."""
         failures = 0
-        for one in reversed(self._of_this_run[position.runtime_id]):
-            if one.status is not CodonEnd.FAILED:
+        for execution in reversed(self._of_this_run[position.runtime_id]):
+            if execution.status is not CodonEnd.FAILED:
                 break
             failures += 1
         return failures
 
     def total(self) -> int | None:
-        """Return how many codons the run has in all; None while that is not known yet."""
+        """Return how many codons the run has in all; None while the number is not known."""
         total = 0
         for step in self._plan.steps:
             if not isinstance(step, PlannedLoop):
@@ -250,8 +250,8 @@ class _CodonHistory:
         maximum = loop.until.iterations
         for iteration in count() if maximum is None else range(maximum):
             for index, codon in enumerate(loop.codons):
-                inside = LoopContext(loop_id=loop.id, iteration=iteration, index=index)
-                position = PlanPosition(codon, inside)
+                loop_context = LoopContext(loop_id=loop.id, iteration=iteration, index=index)
+                position = PlanPosition(codon, loop_context)
                 yield position
                 if self._ends_loop(loop, position):
                     return
@@ -294,7 +294,7 @@ def _refused_retry(codons: _CodonHistory, position: PlanPosition, failures: int)
         case FailurePolicy.RETRY if not last.retriable:
             cause, reason = (
                 HaltReason.NOT_RETRIABLE,
-                f"{failed} in a way that trying again cannot repair",
+                f"{failed}, and trying again cannot repair that",
             )
         case FailurePolicy.RETRY if failures >= on_failure.attempts:
             cause = HaltReason.ATTEMPTS_USED
@@ -308,7 +308,7 @@ def _refused_retry(codons: _CodonHistory, position: PlanPosition, failures: int)
 
 
 def _delay_ms(codons: _CodonHistory, position: PlanPosition, failures: int) -> int:
-    """Return how long to wait: as long as the failure named, else twice as long each time."""
+    """Return the delay that the failure named; else one that doubles with each failure."""
     last = codons.last(position)
     delay_ms = None if last is None else last.retry_after_ms
     if delay_ms is None or delay_ms > RETRY_AFTER_MS_MAX:

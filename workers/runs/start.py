@@ -1,4 +1,4 @@
-"""Starts runs of a workspace: the number, the plan, the executions that count, the costs so far.
+"""Starts runs of a workspace, with their number, plan, executions that count and earlier costs.
 
 Two programs cannot start a run at the same time: the store gives a number to one record only, and
 lets one run at a time hold a workspace.
@@ -36,7 +36,7 @@ from interlock.workers.runs.sequence import Execution, next_step
 
 PAGE = 200
 RUNS_POWER_MAX = 27
-# How many runs may have started before an event that was applied already is delivered again.
+# If an event is delivered again, its run is looked for among this many of the newest runs.
 REDELIVERY_RUNS_MAX = 20
 SLUG_LENGTH_MAX = 40
 
@@ -78,9 +78,9 @@ def open_workspace(dispatch: Dispatch, folder: Path, cause: Cause) -> Record:
 
 
 def newest_run_number(dispatch: Dispatch, workspace: str) -> int:
-    """Return the number of a workspace's newest run, 0 for none.
+    """Return the number of a workspace's newest run; 0 if it has none.
 
-    It needs a few reads, however many runs there are.
+    It takes a few reads, however many runs there are.
     """
     existing = partial(_existing, dispatch, workspace)
     # The numbers have no gap: find the largest power of two, then the number by bisection.
@@ -126,7 +126,7 @@ def start_run(dispatch: Dispatch, workspace: Record, new: RunSetup, cause: Cause
         "folder": workspace.data["folder"],
         "host": workspace.data["host"],
         "starting": dict(new.starting),
-        "done": [stored_execution(one) for one in new.done],
+        "done": [stored_execution(execution) for execution in new.done],
         "before": costs_before,
     }
     name = f"{workspace.id}/{number}"
@@ -195,7 +195,7 @@ def executions_up_to(dispatch: Dispatch, run: Record, codon_id: str) -> tuple[Ex
     if not codon_id:
         return ()
     done, _ = history(run, codons_of(dispatch.views, run.id))
-    found = [index for index, one in enumerate(done) if one.runtime_id == codon_id]
+    found = [index for index, execution in enumerate(done) if execution.runtime_id == codon_id]
     if not found:
         raise RunRefusedError(f"run {run.id} has not executed {codon_id}")
     return tuple(done[: found[-1] + 1])

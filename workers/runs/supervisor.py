@@ -40,7 +40,7 @@ from interlock.workers.supervision.leftovers import kill_leftovers
 from interlock.workers.supervision.supervisor import Supervisor, supervise
 
 POLL_S = 0.1
-# After this time every lease of an earlier run has lapsed, and the grace after it is over.
+# After this time every lease of an earlier run and its grace period are over.
 CLEANUP_WAIT_S_MAX = 120.0
 LEFT_OUT_MAX = 100
 NAME_LENGTH_MAX = 500
@@ -123,7 +123,7 @@ class RunSupervisor(Supervisor):
         return context
 
     def _wait_for_earlier_runs(self) -> str:
-        """Wait until no process of an earlier run can be alive; return why not, after the limit."""
+        """Wait until no process of an earlier run can be alive; return why this run must end."""
         for _ in polls(CLEANUP_WAIT_S_MAX):
             active = self.work.retried(self._active_records)
             if not active:
@@ -135,7 +135,7 @@ class RunSupervisor(Supervisor):
     def _active_records(self) -> list[Record]:
         """Return the earlier runs and codons whose effects a process may still execute.
 
-        Where a run has none, the leftovers of its last codon are killed.
+        If there are none so far, kill the leftovers of a run's last codon.
         """
         views, number = self.dispatch.views, int(self.paths.id.partition("/")[2])
         active: list[Record] = []
@@ -168,7 +168,7 @@ class RunSupervisor(Supervisor):
         if not self._wait(start.delay_ms):
             return
         previous = continued_execution(start, done)
-        # HeldError: another codon of the workspace is still being ended. The caller tries again.
+        # HeldError: another codon of the workspace has not ended yet. The caller tries again.
         with suppress(HeldError):
             CodonExecution(context, start, number, previous=previous, usage=usage).run()
             return
@@ -197,8 +197,12 @@ def continued_execution(start: NextCodon, done: list[Execution]) -> Execution | 
     """Return the execution whose session a codon continues."""
     if not start.previous_session_id:
         return None
-    same = (one for one in reversed(done) if one.session_id == start.previous_session_id)
-    return next((one for one in same if one.status is not CodonEnd.FAILED), None)
+    same = (
+        execution
+        for execution in reversed(done)
+        if execution.session_id == start.previous_session_id
+    )
+    return next((execution for execution in same if execution.status is not CodonEnd.FAILED), None)
 
 
 def usage_of(codons: list[Record], now_ms: int) -> BudgetUsage:

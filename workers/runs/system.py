@@ -1,4 +1,4 @@
-"""The registry line of runs of codons."""
+"""The entry of runs of codons in the registry of systems."""
 
 from __future__ import annotations
 

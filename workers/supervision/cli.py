@@ -23,7 +23,7 @@ REPORT_KINDS = f"{PREFIX}REPORT_KINDS"
 
 
 def line_of(kind: str, fields: Sequence[str]) -> bytes:
-    """Return a report as a line. A value that is not JSON is text."""
+    """Return a report as a line of JSON. A field whose value is not JSON is taken as text."""
     message: dict[str, object] = {"type": kind}
     for field in fields:
         name, given, value = field.partition("=")
@@ -41,11 +41,12 @@ def report(
         str, typer.Argument(help="ready, tool_started, tool_completed, verify_requested, ...")
     ],
     fields: Annotated[
-        list[str] | None, typer.Argument(help="The fields as name=value, in JSON or plain text.")
+        list[str] | None,
+        typer.Argument(help="Its fields, each as name=value; a value is JSON or plain text."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Report on your own work. For the command of an agent that Interlock runs."""
+    """Report on the work of an agent. Only a command that Interlock runs can call it."""
     try:
         line = line_of(kind, fields or ())
     except ValueError as problem:
@@ -61,5 +62,5 @@ def report(
     try:
         os.write(int(descriptor), line)
     except OSError as refusal:
-        sentence = f"nobody reads the report: {refusal}"
+        sentence = f"the report cannot be written: {refusal}"
         fail(sentence, as_json=as_json, kind=type(refusal).__name__)

@@ -40,7 +40,9 @@ def submit(
         str | None, typer.Option(help="end_to_end, plan_then_review or hands_off.")
     ] = None,
     priority: Annotated[int, typer.Option(min=0, max=9, help="0 is first, 9 is last.")] = 5,
-    hold: Annotated[bool, typer.Option(help="Leave it proposed until a person starts it.")] = False,
+    hold: Annotated[
+        bool, typer.Option(help="Keep it in the state `proposed` until a person starts it.")
+    ] = False,
     as_json: AsJson = False,
     actor: Actor = "cli",
 ) -> None:
@@ -125,7 +127,7 @@ def cleanup(
 @guarded
 def handoff(
     record_id: Id,
-    to: Annotated[str, typer.Option(help="The person or system that goes on with the thread.")],
+    to: Annotated[str, typer.Option(help="The person or system that continues the thread.")],
     reference: Annotated[str, typer.Option(help="Where to find it there: a link or a number.")],
     kind: Annotated[str, typer.Option(help="person or system.")] = "person",
     as_json: AsJson = False,

@@ -14,7 +14,7 @@ from interlock.workers.client import Client, Submitted
 
 
 class Threads:
-    """The calls for threads, beside those that a client has for every record."""
+    """The calls for threads, in addition to those that a client has for every record."""
 
     def __init__(self, client: Client) -> None:
         self.client, self.dispatch = client, client.dispatch
@@ -23,7 +23,7 @@ class Threads:
         self,
         payload: Mapping[str, Any],
         *,
-        id: str | None = None,  # noqa: A002 - the word that everybody uses
+        id: str | None = None,  # noqa: A002 - a record's id is called id everywhere
         priority: int = 5,
     ) -> Submitted:
         """Submit a request. When it returns, the thread exists; see `Client.submit`."""

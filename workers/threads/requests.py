@@ -215,7 +215,7 @@ class _FrontMatter:
         except InvalidIdError as error:
             if given:
                 raise self._error_at("id", str(error)) from error
-            problem = f"its name gives no id ({error}); give one in the front matter"
+            problem = f"no id can be made from its name ({error}); give one in the front matter"
             raise RequestError(self._path, 1, problem) from error
         return root
 
@@ -260,7 +260,7 @@ class _FrontMatter:
             item = {"label": given} if isinstance(given, str) else given
             where = f"item {index}"
             if not isinstance(item, dict) or not isinstance(item.get("label"), str):
-                raise self._error_at("items", f"{where} needs a label (or be just a text)")
+                raise self._error_at("items", f"{where} needs a label, or must be a plain text")
             if unknown := sorted(set(map(str, item)) - known):
                 raise self._error_at("items", f"{where} has {unknown[0]!r}; known: {sorted(known)}")
             whole = {
@@ -273,7 +273,7 @@ class _FrontMatter:
             texts = all(isinstance(whole[key], str) for key in known - {"payload"})
             if not texts or not isinstance(whole["payload"], dict):
                 raise self._error_at(
-                    "items", f"{where}: all but payload is text, payload is a mapping"
+                    "items", f"{where}: payload must be a mapping, every other field a text"
                 )
             if any(whole["id"] == other["id"] for other in found):
                 raise self._error_at("items", f"two items have the id {whole['id']!r}")
@@ -294,7 +294,7 @@ class _FrontMatter:
                 )
             whole = {"text": "", "fields": {}, **self._json("children", child)}
             if not isinstance(whole["text"], str) or not isinstance(whole["fields"], dict):
-                raise self._error_at("children", f"{where}: text is text, fields is a mapping")
+                raise self._error_at("children", f"{where}: text must be a text, fields a mapping")
             found.append(whole)
         if not found:
             raise self._error_at("children", "the list is empty; leave it out")

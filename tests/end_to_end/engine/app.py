@@ -2,8 +2,8 @@
 
 A record whose id is `kill-<point>-<effect>-...` kills the worker that first comes to that point of
 that effect. With DEPLOYMENT_BROKER=bad three of ten messages to this worker are lost, and three of
-ten come twice at once. With DEPLOYMENT_WITHOUT=<effect> that effect's handler does nothing. In all
-else it is a deployed worker.
+ten come twice at once. With DEPLOYMENT_WITHOUT=<effect> that effect's handler does nothing.
+Otherwise it is a deployed worker.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tests.end_to_end.threads.capabilities import die, first_time
 
 
 def reach(point: str, record_id: str, effect: str) -> None:
-    """Kill this process once, if this record asks for it at this point."""
+    """Kill this process once, if the id of this record names this point."""
     if record_id.startswith(f"kill-{point}-{effect}") and first_time(f"{record_id}-{point}"):
         die()
 

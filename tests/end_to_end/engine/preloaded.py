@@ -41,7 +41,7 @@ def main() -> None:
         importlib.import_module(module)
     for load in (handlers, openers, sweeps):
         load()
-    # A worker collects garbage once it is ready: without this it would visit all that is shared.
+    # A worker collects garbage once it is ready: without this it would copy the shared memory.
     gc.freeze()
     # No process waits for the children, so the kernel reaps them.
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)

@@ -1,4 +1,4 @@
-"""The programs for producers run as the pages print them, and the pages lead to each other."""
+"""The programs on the pages for producers run as printed, and every link of a page is valid."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The store dies and comes back with its log: no acknowledged call is lost."""
+"""The store is killed and restarted with its log: no acknowledged call is lost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every fault that can strand a thread is injected here and recovered from."""
+"""Each fault that can strand a thread is injected, and the thread recovers from it."""
 
 from __future__ import annotations
 

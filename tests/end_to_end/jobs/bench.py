@@ -34,7 +34,7 @@ def answers(**reply: Any) -> str:
 
 
 def first_run(command: str, otherwise: str = "true") -> str:
-    """Return a command that does one thing in the first run of a job, and another in later ones."""
+    """Return a command that differs between the first run of a job and later runs."""
     return f"if [ $INTERLOCK_JOB_RUN = 1 ]; then {command}; else {otherwise}; fi"
 
 

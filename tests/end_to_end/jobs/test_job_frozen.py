@@ -39,7 +39,7 @@ def test_the_command_of_a_frozen_worker_is_dead_before_another_worker_starts_it_
     assert len((tmp_path / "pids").read_text().split()) == 2
     assert not (tmp_path / "both").exists(), "two ran at once"
 
-    # The result of the frozen worker counts for nothing when it continues.
+    # When the frozen worker continues, its result is refused.
     frozen.signal(signal.SIGCONT)
     deployment.sees(
         lambda: deployment.notes("g/a", "stale_result"), what="its late result is noted"

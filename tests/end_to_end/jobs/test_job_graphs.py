@@ -1,4 +1,4 @@
-"""Graphs of jobs in a real deployment: each job runs in order and once, though processes die."""
+"""Graphs of jobs in a real deployment: each job runs once and in order, although workers die."""
 
 from __future__ import annotations
 
@@ -194,7 +194,7 @@ def all_succeeded(deployment: Deployment, plan: Plan) -> bool:
 
 
 def succeed(deployment: Deployment, plan: Plan, *, within_s: float) -> None:
-    """Wait until every job has succeeded; report the events of one that has not."""
+    """Wait until every job has succeeded; show the events of a job that has not."""
     try:
         deployment.sees(
             lambda: all_succeeded(deployment, plan),

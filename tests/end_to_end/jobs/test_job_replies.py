@@ -445,7 +445,7 @@ def test_a_rate_limit_pauses_a_job_until_its_time_and_no_longer(bench: Bench) ->
     limited = answers(action="RETRY", rate_limited=True, retry_after_s=2, summary="429")
     job_id = bench.new("a", f"test -e paused || {{ touch paused; {limited}; }}")
     paused = bench.goes_on(job_id, "pause")
-    # Nobody is asked about a pause that ends by itself.
+    # A pause that ends by itself asks no person.
     assert bench.deployment.client.card(job_id) is None
 
     bench.reaches(job_id, "success")

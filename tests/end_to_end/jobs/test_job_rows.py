@@ -24,7 +24,7 @@ from tests.end_to_end.deployment import Deployment
 from tests.end_to_end.engine.test_stranding import due
 from tests.end_to_end.jobs.bench import HANGS, answers, job, triggers
 
-Fired = tuple[str, str, str, str, str]  # machine, from, trigger, to, by whom
+Fired = tuple[str, str, str, str, str]  # machine, from, trigger, to, actor
 # Scheduling fires these rows only if a job is suspended while it is scheduled. The scenes fire the
 # same rows by other components.
 RACES: set[Fired] = {
@@ -72,7 +72,7 @@ COMMANDS: tuple[tuple[str, str, dict[str, Any]], ...] = (  # state of a job, com
 
 
 class Scenes:
-    """Jobs in one deployment, and the commands that a person or a producer gives them."""
+    """Jobs in one deployment, and the commands of a person or a producer on them."""
 
     def __init__(self, deployment: Deployment, folder: Path, client: redis.Redis) -> None:
         self.deployment, self.folder, self.redis = deployment, folder, client

@@ -118,7 +118,7 @@ class Agents:
         return [mail for one in self.journal(name) for mail in one["mail"]]
 
     def wait_for(self, name: str, number: int = 1, what: str = "start") -> dict[str, Any]:
-        """Wait until the journal has so many lines of one kind, and return the last of them."""
+        """Wait until the journal has this many lines of one kind, and return the last of them."""
         wanted = f"{number} lines {what} in the journal of {name}"
         try:
             self.deployment.sees(lambda: len(self.journal(name, what)) >= number, what=wanted)

@@ -1,7 +1,7 @@
-"""Agents that only handle mail while their processes are killed, and checks of what became of it.
+"""Agents that only handle mail while their processes are killed, and checks of its delivery.
 
-Which mail a session was given is written down in three independent places: the inbox, the
-prompt in the record's log, and the journal of the agent's command.
+The mail of a session is stored in three independent places: the inbox, the prompt in the
+record's log, and the journal of the agent's command.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ WORKERS = 2
 SUPERVISOR, WATCHDOG = "workers.loops.supervisor", "processes.agent.watchdog"
 NAMES = ("owl", "bat", "fox", "elk", "hen", "jay")
 MESSAGE_HEAD = re.compile(r"^## (?:urgent )?\w+ (\d+-\d+) from", re.MULTILINE)
-# Writes to its journal which mail it read, then that it works. Lines of its mail say what it does.
+# The command of an agent: it writes the mail that it read to its journal, then that it works. A
+# line of its mail may tell it to send mail, to ignore SIGTERM or to fail.
 AGENT = r"""#!{python} -IS
 import json, os, re, signal, sys, time
 name = os.environ["INTERLOCK_AGENT"]
@@ -247,7 +248,7 @@ def reading_faults(soak: MailSoak, name: str) -> Iterator[str]:
 
 
 def overlap_faults(soak: MailSoak, name: str) -> Iterator[str]:
-    """Yield each two sessions of one agent that ran at the same time."""
+    """Yield each pair of sessions of one agent that ran at the same time."""
     seen: dict[tuple[str, int], list[float]] = {}
     for line in soak.journal(name):
         seen.setdefault((line["life"], line["attempt"]), []).append(line["at"])
@@ -403,7 +404,7 @@ class Killer:
         self.hidden: list[Path] = []
 
     def kill_while(self, condition: Callable[[], bool]) -> None:
-        """Kill as long as the condition holds. Afterwards every hidden command is back."""
+        """Kill as long as the condition holds, then put every hidden command back."""
         while condition():
             self.pause.wait(self.random.uniform(0, 2 * self.pause_s))
             kind = self.random.choice(self.kinds)

@@ -1,4 +1,4 @@
-"""Long-lived agents on two machines: if one is gone, its agents run on the other, never on both."""
+"""Long-lived agents on two machines: if one is lost, its agents run on the other, never on both."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def machine(deployment: Deployment, folder: Path, name: str) -> Machine:
 
 
 def wait_for_lines(agents: Agents, journal: Path, number: int) -> None:
-    """Wait until the journal has one line for each of so many sessions."""
+    """Wait until the journal has one line for each of this many sessions."""
 
     def done() -> bool:
         return journal.exists() and len(journal.read_text().splitlines()) == number
@@ -202,7 +202,7 @@ def test_no_second_session_starts_while_the_first_may_still_run(
     if gone:
         north.worker.kill()
 
-    # To the other machine a frozen supervisor looks like one that is gone.
+    # The other machine cannot tell a frozen supervisor from one that has ended.
     os.kill(supervisor_of(running), signal.SIGSTOP)
     [held] = [one for one in running.entries if one.name == "session"]
     wait_for_lines(agents, journal, 2)

@@ -40,7 +40,7 @@ def send_while_killing(
     kill_pause_s: float,
     within_s: float,
 ) -> Killer:
-    """Send messages while processes of the agents are killed, and assert what became of each."""
+    """Send messages while processes of the agents are killed, and check how each was delivered."""
     seed = os.environ.get(SEED) or secrets.token_hex(4)
     sys.stdout.write(f"{SEED}={seed}\n")
     began_at, first = time.monotonic(), soak.names[0]
@@ -90,7 +90,7 @@ def faults_of(soak: MailSoak, name: str) -> list[str]:
 
 
 def settle(soak: MailSoak, *, within_s: float) -> None:
-    """Wait until every agent was given all its mail, then stop it; nothing of it may be left."""
+    """Wait until every agent was given all its mail, then stop it and check for leftovers."""
     deployment = soak.deployment
     for name in soak.names:
         try:

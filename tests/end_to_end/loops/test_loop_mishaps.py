@@ -1,4 +1,4 @@
-"""Regression tests of long-lived agents: each was a bug once."""
+"""Regression tests of long-lived agents: each case was a bug."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The costs of runs add up, however often they are reported, and whatever is killed meanwhile."""
+"""The costs of runs add up, even if they are reported repeatedly and processes are killed."""
 
 from __future__ import annotations
 

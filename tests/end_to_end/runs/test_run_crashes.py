@@ -244,7 +244,7 @@ def test_a_supervisor_killed_between_any_two_events_loses_no_work_and_repeats_no
                 lambda each=workspace: each.last.state != "running", what="it has ended"
             )
             if workspace.last.state == "completed":
-                # It ended before it could be killed.
+                # The run ended before its supervisor could be killed.
                 workspace.wait_for_end(run)
                 continue
             workspace.wait_for_crash(run)
@@ -260,7 +260,7 @@ def test_a_supervisor_killed_between_any_two_events_loses_no_work_and_repeats_no
 
 
 def kill_after(workspace: RunWorkspace, number: int) -> None:
-    """Kill the supervisor once so many events are committed."""
+    """Kill the supervisor once this many events are committed."""
     views, record_id = workspace.deployment.client.dispatch.views, workspace.record.id
     supervisor = workspace.supervisor()
     until(
@@ -284,7 +284,7 @@ def test_a_worker_killed_before_it_hands_a_run_over_leaves_a_crash_that_can_be_r
     claimed.wait_for_crash(second)
     assert deployment.killed(first.id.replace("/", "_"), second.id.replace("/", "_"))
     assert claimed.done() == []
-    # The next one is not killed.
+    # The next worker is not killed.
     (deployment.folder / f"once-{second.id.split('/')[0]}_2-after_claim").touch()
     claimed.wait_for_end(claimed.runs.resume(claimed.folder))
     for workspace in (unclaimed, claimed):

@@ -171,7 +171,7 @@ def test_each_kind_of_failure_is_recorded_and_ignored_failures_do_not_end_the_ru
         "worse": (3, "running", ("unknown", "it is broken")),
         "nameless": (
             *(0, "initializing"),
-            ("unknown", "its process ended without naming its session"),
+            ("unknown", "its process ended without reporting its session"),
         ),
         "idle": (
             *(143, "running"),
@@ -339,7 +339,7 @@ def test_a_budget_that_is_used_up_ends_its_codon_its_loop_and_its_run(
 
 
 def release_start(workspace: RunWorkspace) -> None:
-    """Release a codon that is held in `starting`, once its supervisor knows the order."""
+    """Release a codon that is held in `starting`, once its supervisor has received the order."""
     workspace.wait_for_renewal(workspace.codon().id)
     workspace.release("starting")
 

@@ -111,10 +111,8 @@ class RunWorkspace:
         """Return a client of runs with another actor."""
         return Runs(Client(self.deployment.client.settings, actor=actor))
 
-    # --- starting ---------------------------------------------------------------------------------
-
     def plan(self, text: str) -> Path:
-        """Write a plan whose commands can call our functions; `text` is its codons and more."""
+        """Write a plan whose commands can call our functions; `text` is the rest of the plan."""
         path = self.root / "plan.yaml"
         variables = {"BASH_ENV": str(self.root / "functions.sh"), "CUES": str(self.cues)}
         lines = [f"  {name}: {value}" for name, value in variables.items()]
@@ -130,10 +128,8 @@ class RunWorkspace:
         """Start a run, and return it once it has ended in one of the states."""
         return self.wait_for_end(self.start(text), *states)
 
-    # --- cues --------------------------------------------------------------------
-
     def wait_for_cue(self, cue: str, times: int = 1) -> int:
-        """Wait until commands have reached a cue so often; return the process of the last one."""
+        """Wait until commands have reached a cue this often; return the process of the last one."""
         file = self.cues / f"{cue}.arrived"
 
         def arrived() -> list[str]:
@@ -152,8 +148,6 @@ class RunWorkspace:
             return self.deployment.sees(condition, what=what, within_s=within_s)
         except AssertionError as late:
             raise AssertionError(f"{late}\n{self.story()}") from None
-
-    # --- results ------------------------------------------------------------------------
 
     @property
     def record(self) -> Record:
@@ -239,8 +233,6 @@ class RunWorkspace:
             if name.parts[0] != ".interlock" and path.is_file()
         }
 
-    # --- events from outside ----------------------------------------------------------------------
-
     def event(self, kind: str, *, codon: str = "", run: str = "", **data: Any) -> Any:
         """Return a published event about the last run, or another."""
         about = {"run_id": run or self.last.id, **({"codon_id": codon} if codon else {})}
@@ -254,8 +246,6 @@ class RunWorkspace:
     def wait_for_answer(self, receipt: Receipt) -> Note:
         """Wait until an event is answered, and return the answer."""
         return self.runs.wait_for_pending(receipt)
-
-    # --- invariants -------------------------------------------------------------------
 
     def check_costs(self) -> dict[str, int]:
         """Compare the counters with the sums of all logs, and return them."""
@@ -304,8 +294,6 @@ class RunWorkspace:
         views = self.deployment.client.dispatch.views
         assert views.holds(self.record.id) == {}
 
-    # --- killing ----------------------------------------------------------------------------------
-
     def supervisor(self, run: str = "") -> int:
         """Wait until a run has a supervisor, and return its process."""
         run_id = run or self.last.id
@@ -319,7 +307,7 @@ class RunWorkspace:
         return int(self.wait_for(held, what=f"{run_id} has a supervisor"))
 
     def wait_for_renewal(self, record_id: str) -> None:
-        """Wait until a record's lease is renewed twice, so that its holder knows its orders."""
+        """Wait until a record's lease is renewed twice, so that its holder has read its orders."""
         show, seen = self.deployment.client.show, set[int]()
 
         def renewed() -> bool:

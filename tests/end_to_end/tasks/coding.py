@@ -73,7 +73,7 @@ def trusted(deployment: Deployment, command: str, levels: int, *, name: str = "a
 def supervisors(name: str = "") -> list[int]:
     """Return the supervisors with this name in the path of their launch spec.
 
-    Each leads a session of its own.
+    Each is the leader of its own operating-system session.
     """
 
     def supervises(pid: int, command: bytes) -> bool:

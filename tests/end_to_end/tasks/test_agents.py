@@ -1,4 +1,4 @@
-"""Agents at work: sessions, trust, circuit breakers, stop hooks, and the reach of an abort."""
+"""Agents at work: sessions, trust, circuit breakers, stop hooks, and the propagation of aborts."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from tests.end_to_end.tasks.coding import (
 from tests.fakes.proxy import FaultProxy
 from tests.processes import is_alive
 
-# An agent that takes the steps which the text of its task lists.
+# The command of an agent: it takes the steps that the text of its task lists.
 AGENT = """
 import json, os, subprocess, sys, time
 channel = int(os.environ["INTERLOCK_REPORT_FD"])
@@ -274,7 +274,7 @@ def family(
 
 
 def agent_version(deployment: Deployment, whole: str) -> int:
-    """Return the version at which a task was split: it is in the names of the subtasks."""
+    """Return the version at which a task was split, which is in the names of the subtasks."""
     return next(e.version for e in deployment.events(whole) if e.target == "waiting_for_subtasks")
 
 

@@ -40,9 +40,9 @@ ENDS = {"agent": "dead", "turn": "reaped"}
 WITHIN_S = 900.0
 CHECK = 'for f in n*.txt; do test "$(cat "$f")" = "${f%.txt}" || exit 1; done\n'
 
-# An agent first writes a wrong text, so only the verification can tell whether it was killed before
-# it was done. Each stamp shows that a process of this claim was at work at that time. The kind
-# `stranger` starts a process in a session of its own that goes on for a minute.
+# An agent first writes a wrong text: if it is killed before it writes the right one, the
+# verification fails. Each stamp shows that a process of this claim was at work at that time. The
+# kind `stranger` starts a process in its own session, which runs for a minute.
 AGENT = r"""
 name=$1 kind=$2 stamps=$3
 say() { echo "$INTERLOCK_TASK_ID $INTERLOCK_BRANCH $EPOCHREALTIME $BASHPID" >> "$stamps"; }
@@ -245,7 +245,7 @@ def carries_mark(pid: int) -> bool:
 
 
 def nothing_is_lost_and_nothing_left(fleet: Fleet) -> Counter[str]:
-    """Check that every task is merged or explained, and that no process or file is left."""
+    """Check that every task is merged or has a reason, and that no process or file is left."""
     records = fleet.records()
     for record in itertools.chain(*records.values()):
         fleet.deployment.checked(record.id)

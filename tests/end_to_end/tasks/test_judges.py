@@ -1,4 +1,4 @@
-"""Coding tasks that a model reviews and judges over the OpenAI protocol, with all its faults."""
+"""Coding tasks that a model reviews and judges over the OpenAI protocol, and its failures."""
 
 from __future__ import annotations
 
@@ -239,7 +239,7 @@ def test_a_split_task_is_judged_by_what_its_subtasks_merged(
     server = provider({"all there?": says(SURE)})
     deployment = judging(new_deployment, server)
     agent = 'echo "$INTERLOCK_TASK_TEXT" > $INTERLOCK_TASK_TEXT'
-    # No agent may claim it now: a person splits it.
+    # No agent can claim the task yet, so that a person can split it first.
     payload = task(repo, agent, ("llm_judge", "all there?"), not_before=10**15)
     task_id = submit(deployment, "whole", payload)
     subtasks = [

@@ -35,7 +35,7 @@ def record_call(what: str, record_id: str, key: str, **more: Any) -> None:
 
 
 def first_time(what: str) -> bool:
-    """Tell whether no process of the deployment has asked this before."""
+    """Return whether this is the first call with this text in the whole deployment."""
     try:
         (FOLDER / f"once-{what.replace('/', '_')}").touch(exist_ok=False)
     except FileExistsError:
@@ -82,7 +82,7 @@ async def slow(*, record_id: str, key: str, token_number: int, seconds: float = 
 
 
 def stubborn(*, record_id: str, key: str, token_number: int, seconds: float = 1.0) -> str:
-    """Take a while in a thread, which nobody can stop."""
+    """Take a while in a thread, which cannot be stopped."""
     record_call("start", record_id, key, token=token_number)
     time.sleep(seconds)
     record_call("end", record_id, key, token=token_number)
@@ -154,12 +154,12 @@ class Witnessed:
     name = "witnessed"
 
     def can_clean_up(self, inciting: Mapping[str, Any]) -> bool:
-        """Agree."""
+        """Return True for every event."""
         del inciting
         return True
 
     async def clean_up(self, inciting: Mapping[str, Any], *, key: str) -> CleanedUp | CleanUpFailed:
-        """Write a line, and fail where the event asks for it."""
+        """Write a line; fail or kill the worker if the event asks for it."""
         fields, record_id = inciting.get("fields", {}), key.partition(":")[0]
         record_call("clean", record_id, key)
         if fields.get("deadly") and first_time(f"clean-{record_id}"):

@@ -1,4 +1,4 @@
-"""Messages that nobody can act on: they are rejected and counted once, and no worker dies."""
+"""Messages that no worker can handle are rejected and counted once, and end no worker."""
 
 from __future__ import annotations
 

@@ -20,14 +20,14 @@ UNSHARE = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "--uts"
 
 
 def can_unshare() -> bool:
-    """Tell whether this machine lets us make namespaces."""
+    """Return whether this machine allows new namespaces."""
     if shutil.which("unshare") is None:
         return False
     return subprocess.run([*UNSHARE, "true"], capture_output=True, check=False).returncode == 0
 
 
 def is_ready(log: Path) -> bool:
-    """Tell whether the worker of a log consumes messages."""
+    """Return whether the worker that writes this log consumes messages."""
     return b" ready." in log.read_bytes()
 
 

@@ -1,4 +1,4 @@
-"""Whole threads with a provider that uses the OpenAI protocol and fails by a script."""
+"""Whole threads with a scripted provider, which uses the OpenAI protocol and fails at times."""
 
 from __future__ import annotations
 

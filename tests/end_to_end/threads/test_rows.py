@@ -25,7 +25,7 @@ Row = tuple[str, str, str]
 
 @pytest.fixture
 def provider() -> Iterator[OpenAIServer]:
-    """Give a model that hangs or refuses where the title of a thread asks for it."""
+    """Return a model that hangs or refuses if the title of a thread says so."""
 
     def behave(asked: Asked) -> Reply:
         title = str((asked.data("inciting event") or {}).get("title"))

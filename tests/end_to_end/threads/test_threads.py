@@ -1,4 +1,4 @@
-"""The happy path of each effect, which fails without that effect."""
+"""The happy path of each effect; each path fails without its effect."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def is_cleaned_up(deployment: Deployment, within_s: float) -> None:
 
 
 def is_shown_and_answered(deployment: Deployment, within_s: float) -> None:
-    """Check that people see the card of a thread until somebody answers it."""
+    """Check that the card of a thread is shown until a person answers it."""
     card = deployment.folder / "cards" / "one.json"
     deployment.client.submit(thread("jot", policy="plan_then_review"), machine="thread", id="one")
     deployment.sees(card.exists, what="the card is shown", within_s=within_s)

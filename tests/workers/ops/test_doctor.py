@@ -287,7 +287,7 @@ def test_a_cost_that_does_not_follow_from_the_data_is_found(
 
     client.hincrby(keys.counters(codon), "cost", 5)
     fault = f"{codon}: cost mismatch: the counters are {{'cost': 505, 'spent': 500}}, "
-    fault += "its data come to {'cost': 500, 'spent': 500}"
+    fault += "its data add up to {'cost': 500, 'spent': 500}"
     assert fault in verify_all(interlock.dispatch, None)["faults"]
 
     # It is found also where the log agrees with the counters.

@@ -1,4 +1,4 @@
-"""kernel/README.md has the tables as they are in the code."""
+"""The drawn parts of the documents agree with the tables and contracts in the code."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_a_document_that_lost_its_marks_is_refused(tmp_path: Path, text: str) ->
     page = tmp_path / "README.md"
     page.write_text(text)
 
-    with pytest.raises(ValueError, match="has lost its marks"):
+    with pytest.raises(ValueError, match="does not have the markers"):
         documents.renewed(page, documents.tables)
 
 

@@ -1,4 +1,4 @@
-"""Each event is exported once, in the order of its record, whatever changes meanwhile."""
+"""Each event is exported once, in the order of its record, even if records change meanwhile."""
 
 from __future__ import annotations
 
@@ -302,9 +302,6 @@ def test_a_line_is_json_whatever_the_reason_contains(interlock: Client) -> None:
     assert list(value)[:4] == ["timestamp", "entity_type", "entity_id", "from_status"]
 
 
-# --- the command, as a process ------------------------------------------------------------------
-
-
 def command_line(*arguments: str) -> list[str]:
     return [sys.executable, "-c", "from interlock.workers.cli import main; main()", *arguments]
 
@@ -366,7 +363,7 @@ def test_a_file_that_cannot_be_written_is_reported_in_a_sentence(
 def test_the_command_ends_quietly_when_its_reader_is_gone(
     interlock: Client, environment: dict[str, str], count: int
 ) -> None:
-    """The reader goes before the first line, or in the middle of more than a pipe holds."""
+    """The reader ends before the first line, or amid an output that no pipe can buffer."""
     for n in range(count):
         submit(interlock, f"n{n}")
 
@@ -406,9 +403,6 @@ def test_ctrl_c_ends_following_with_0(interlock: Client, environment: dict[str, 
         process.send_signal(signal.SIGINT)
 
         assert (process.wait(60), process.stderr.read()) == (0, b"")
-
-
-# --- the closed list of actors -------------------------------------------------------------------
 
 
 def actors_in(tree: ast.AST) -> Iterator[str]:

@@ -205,7 +205,7 @@ def test_checkpoints_are_named_by_id_by_codon_and_by_what_they_were(
     assert found("bad:error") == f"{2:040x}"
     assert found(first[:12].upper()) == first
     for name, why in (
-        ("0000", "may be 0000000.* or 0000000"),
+        ("0000", "fits 0000000.* and 0000000"),
         ("000", "too short"),
         ("feed", "there is no checkpoint feed"),
         ("good:error", "there are: bad:error, good:completed"),

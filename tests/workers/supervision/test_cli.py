@@ -37,7 +37,7 @@ def test_a_report_is_a_line_that_the_supervisor_reads(monkeypatch: pytest.Monkey
     os.close(theirs)
 
     assert gone.exit_code == 1
-    assert "nobody reads the report" in gone.output
+    assert "the report cannot be written" in gone.output
 
 
 def test_a_field_is_json_if_it_can_be() -> None:

@@ -60,7 +60,7 @@ class ClaimRow:
 
 
 def row_of(claim: ClaimRecords, now_ms: int, thresholds: Thresholds, lease_ms: LeaseMs) -> ClaimRow:
-    """Return the row of a claim. `lease_ms` returns how long the lease of an effect is."""
+    """Return the row of a claim. `lease_ms` returns the length of an effect's lease."""
     task, agent, turn = claim.task, claim.agent, claim.turn
     task_data = task.data if task else {}
     agent_data = agent.data if agent else {}
@@ -98,8 +98,8 @@ def _look(
     task, agent = claim.task, claim.agent
     heartbeat_s = None if beat_ms is None else _age_s(now_ms, beat_ms)
     if claim.delivered:
-        # The agent's process has ended or has its next task, but this task is still verified and
-        # merged. Those effects have the heartbeat now.
+        # The agent's process has ended or has its next task, while this task is being verified and
+        # merged. The heartbeat is that of the effects that do so.
         state, created_ms, has_pid = "working", now_ms, False
     elif agent is not None:
         state, created_ms = agent.state, agent.created_ms
@@ -121,11 +121,11 @@ def _look(
 
 
 def _beat_ms(claim: ClaimRecords, lease_ms: LeaseMs) -> int | None:
-    """Return the time of the last heartbeat, from the end of the lease that it renewed."""
+    """Return the time of the last heartbeat, computed from the end of the lease that it renewed."""
     task = claim.task
     if claim.delivered:
         assert task is not None, "only a task can be delivered"
-        # The transition to this state counts too: verification may be busy with other tasks.
+        # The delivery counts as a heartbeat too: the workers may verify other tasks first.
         return max(task.since_ms, _renewed_ms(task, lease_ms) or 0)
     if claim.agent is not None:
         return _renewed_ms(claim.agent, lease_ms)
@@ -140,7 +140,7 @@ def _renewed_ms(record: Record, lease_ms: LeaseMs) -> int | None:
 
 
 def _is_held(entry: Entry) -> bool:
-    # A lease that was given back ends at once, without its grace: that is no heartbeat.
+    # A lease that was given back has no grace, and its end tells no time of a heartbeat.
     lapsed = entry.state == "lapsed" and entry.kill_by > entry.lease_until
     return lapsed or entry.state in ("leased", "draining")
 
@@ -188,7 +188,7 @@ def _since_event(log: Sequence[Event | Note], kind: str) -> Iterator[Note]:
 
 def _one_line(text: object) -> str:
     """Return a text as one line, without control characters."""
-    printable = (sign if sign.isprintable() else " " for sign in str(text or ""))
+    printable = (char if char.isprintable() else " " for char in str(text or ""))
     return " ".join("".join(printable).split())
 
 

@@ -27,7 +27,7 @@ ReadSnapshot = Callable[[], Snapshot]
 @guarded
 def top(
     backlog: Annotated[str, typer.Option(help="Only this backlog.")] = "",
-    once: Annotated[bool, typer.Option("--once", help="Print it once.")] = False,
+    once: Annotated[bool, typer.Option("--once", help="Print the state once, and exit.")] = False,
     interval: Annotated[
         float, typer.Option(min=0.2, max=3_600, help="Seconds between two updates.")
     ] = 2,
@@ -48,7 +48,7 @@ def top(
 
 
 def watch(read: ReadSnapshot, first: Snapshot, console: Console, *, interval_s: float) -> None:
-    """Redraw the screen until interrupted. While the store is away, the last snapshot stays."""
+    """Redraw the screen until interrupted. While the store is away, show the last snapshot."""
     answers: SimpleQueue[Snapshot | Exception] = SimpleQueue()
     # In a thread, because a call to a store that is away takes many seconds to fail.
     reading = threading.Thread(
@@ -72,7 +72,7 @@ def watch(read: ReadSnapshot, first: Snapshot, console: Console, *, interval_s: 
             trouble = ""
             if refusal or age_s > interval_s + PATIENCE_S:
                 age = screen.age(int(age_s) * 1_000)
-                trouble = f"this is {age} old: {refusal or 'the store does not answer'}"
+                trouble = f"this screen is {age} old: {refusal or 'the store does not answer'}"
             if shown != (snapshot, trouble, console.size):
                 shown = (snapshot, trouble, console.size)
                 live.update(_frame(console, snapshot, trouble), refresh=True)
@@ -85,7 +85,7 @@ def _keep_reading(
         time.sleep(interval_s)
         try:
             answers.put(read())
-        except Exception as failure:  # noqa: BLE001 - raised in the thread of the screen
+        except Exception as failure:  # noqa: BLE001 - the thread of the screen raises it
             answers.put(failure)
 
 

@@ -46,7 +46,7 @@ class Column:
 
 
 def rendered(snapshot: Snapshot, *, width: int, height: int | None, trouble: str = "") -> Group:
-    """Return a snapshot that fits; without a height it has every row. `trouble` comes first."""
+    """Return a snapshot that fits; without a height with every row. `trouble` follows the title."""
     head = [*_title(snapshot, width, trouble), *_summary(snapshot, width), Text()]
     room = None if height is None else max(height - len(head) - 2, 0)
     rows = snapshot.lines if room is None else snapshot.lines[:room]
@@ -56,7 +56,7 @@ def rendered(snapshot: Snapshot, *, width: int, height: int | None, trouble: str
 
 
 def verdict(snapshot: Snapshot) -> Text:
-    """Return in a few words whether work flows. The worst state counts."""
+    """Return in a few words whether work flows. The most serious problem is named."""
     looks, tasks = snapshot.looks, snapshot.tasks
     stalled, active = looks["stalled"], sum(n for look, n in looks.items() if look != "dead")
     if stalled:
@@ -64,7 +64,7 @@ def verdict(snapshot: Snapshot) -> Text:
     if snapshot.starved:
         return Text(f"{len(snapshot.starved)} starved", style="bold red")
     if tasks["open"] and not active:
-        return Text("tasks are open, nobody works", style="bold yellow")
+        return Text("tasks are open, but no agent works", style="bold yellow")
     if snapshot.asks:
         return Text(f"{snapshot.asks} wait for a person", style="bold yellow")
     if active or snapshot.others_at_work:
@@ -72,15 +72,12 @@ def verdict(snapshot: Snapshot) -> Text:
     return Text("nothing to do", style="dim")
 
 
-# --- the head --------------------------------------------------------------------------------
-
-
 def _title(snapshot: Snapshot, width: int, trouble: str) -> list[Text]:
     left = Text.assemble(("interlock top", "bold"), "  ", snapshot.backlog or "all backlogs")
     right = Text.assemble(verdict(snapshot), (f"  {clock(snapshot.at_ms)[:8]} UTC", "dim"))
     gap = max(width - left.cell_len - right.cell_len, 2)
     title = _fit(Text.assemble(left, " " * gap, right), width)
-    # An empty line where there is no trouble, so that the rows below keep their places.
+    # Without trouble the line is empty, so that the rows below keep their places.
     return [title, _fit(Text(trouble, style="bold red"), width)]
 
 
@@ -125,7 +122,7 @@ def _others(snapshot: Snapshot, width: int) -> list[Text]:
 
 def _asks(snapshot: Snapshot, width: int) -> list[Text]:
     if not snapshot.asks:
-        return _row("people", [], "nobody is asked anything", width)
+        return _row("people", [], "no record waits for a person", width)
     asked = [
         Text.assemble(
             record.id, " ", state_text(record.state), (f" {age(_ms(record.age_s))}", "dim")
@@ -170,9 +167,6 @@ def _row(
     return [_fit(row, width) for row in rows]
 
 
-# --- the rows --------------------------------------------------------------------------------
-
-
 def _table(rows: Sequence[ClaimRow], width: int) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="dim")
     shown = [column for column in TABLE_COLUMNS if column.minimum <= width <= column.maximum]
@@ -202,7 +196,7 @@ def _foot(hidden: int, more: int, width: int) -> Text:
     if hidden:
         parts.append(f"{hidden} more below: a taller terminal shows them")
     if more:
-        parts.append(f"at least {more} more are not read")
+        parts.append(f"at least {more} more claims are not shown")
     return _fit(Text("  ".join(parts), style="dim"), width)
 
 
@@ -211,7 +205,7 @@ def _symbol(row: ClaimRow) -> Text:
 
 
 def _claim(row: ClaimRow, cells: int) -> Text:
-    """Return agent and task in one cell. The id of a local agent contains its task's already."""
+    """Return agent and task in one cell. The id of a local agent already contains its task's id."""
     local = row.agent == row.task.partition("/")[2].replace("/", ".") + f"~{row.number}"
     return Text(
         shortened(f"{row.task}~{row.number}" if local else f"{row.agent} {row.task}", cells)
@@ -275,9 +269,6 @@ TABLE_COLUMNS = (
     Column("SAID",           0, lambda row, _: Text(row.said, style="dim"), minimum=WIDE_COLUMNS),
 )
 # fmt: on
-
-
-# --- texts -----------------------------------------------------------------------------------
 
 
 def duration(seconds: float) -> str:

@@ -176,8 +176,6 @@ class SnapshotReader:
     def _lease_ms(self, machine: str, effect: str) -> int:
         return self.dispatch.effect(machine, effect).lease_ms
 
-    # --- counts by state -------------------------------------------------------------------------
-
     def _count_all(self) -> StateCounts:
         """Count all records. Read the oldest of those that may get a row and of the open tasks."""
         views = self.dispatch.views
@@ -207,7 +205,7 @@ class SnapshotReader:
         return StateCounts(counts, _by_state(pages), partial=False)
 
     def _count_backlog(self) -> StateCounts:
-        """Read the partition of a backlog, which other backlogs may share, and keep its records."""
+        """Read a backlog's partition, which other backlogs may share, and keep only its records."""
         views, partition = self.dispatch.views, self.partitions[0]
         limits = {
             StateKey(machine, state, partition): SCANNED_MAX
@@ -223,8 +221,6 @@ class SnapshotReader:
         return StateCounts(
             {name: len(page) for name, page in found.items()}, found, partial=partial
         )
-
-    # --- claims ----------------------------------------------------------------------------------
 
     def _claims(self, counts_by_state: StateCounts, now_ms: int) -> tuple[list[ClaimRecords], int]:
         """Return the claims that get a row, and at least how many get none."""
@@ -273,8 +269,6 @@ class SnapshotReader:
             for claim in claims
         ]
 
-    # --- records that wait -----------------------------------------------------------------------
-
     def _asked(self, now_ms: int) -> tuple[int, tuple[AgedRecord, ...]]:
         """Return how many records wait for a person, and the first of them."""
         views = self.dispatch.views
@@ -319,7 +313,7 @@ def _only(counts: Mapping[StateKey, int], state: MachineState) -> dict[StateKey,
 
 
 def _shared(counts_by_key: Mapping[StateKey, int]) -> dict[StateKey, int]:
-    """Return how many records to read by key, so that they are at most ROWS_MAX together."""
+    """Return how many records to read for each key, at most ROWS_MAX in all."""
     left, limits = ROWS_MAX, {}
     for key, number in counts_by_key.items():
         limits[key] = min(number, left)

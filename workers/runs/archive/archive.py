@@ -31,7 +31,7 @@ Count = Annotated[int, Field(ge=0)]
 
 
 class BrokenArchiveError(CallError):
-    """These bytes are no readable archive. The message says what is wrong with them."""
+    """The bytes are not a readable archive. The message says what is wrong with them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +66,11 @@ class Archive:
 
     def codons(self, run_id: str) -> list[ArchivedRecord]:
         """Return the codons of a run, the oldest first."""
-        return [one for one in self.at_depth(2) if one.record.parent == run_id]
+        return [codon for codon in self.at_depth(2) if codon.record.parent == run_id]
 
     def at_depth(self, depth: int) -> list[ArchivedRecord]:
         """Return the records of one depth in their order: 0 the workspace, 1 runs, 2 codons."""
-        return [one for one in self.records if one.record.id.count("/") == depth]
+        return [archived for archived in self.records if archived.record.id.count("/") == depth]
 
 
 def sort_key(record_id: str) -> tuple[int, tuple[int, ...]]:
@@ -121,8 +121,8 @@ def archive_bytes(archive: Archive) -> bytes:
         "version": FORMAT,
         "workspace": archive.workspace,
         "exported_ms": archive.exported_ms,
-        "records": [_stored(one) for one in archive.records],
-        "family_log": [list(one) for one in archive.commits],
+        "records": [_stored(archived) for archived in archive.records],
+        "family_log": [list(commit) for commit in archive.commits],
     }
     return _canonical({**body, DIGEST: _digest(body)}) + b"\n"
 
@@ -132,7 +132,7 @@ def read_archive(content: bytes) -> Archive:
     try:
         body = json.loads(content)
     except (ValueError, RecursionError) as refusal:
-        raise BrokenArchiveError(f"it is no JSON, or torn: {refusal}") from None
+        raise BrokenArchiveError(f"it is not complete JSON: {refusal}") from None
     if not isinstance(body, dict):
         raise BrokenArchiveError(f"it is {type(body).__name__}, not an object")
     if body.get("version") != FORMAT:
@@ -140,7 +140,9 @@ def read_archive(content: bytes) -> Archive:
         raise BrokenArchiveError(f"it has version {version!r}; this Interlock reads {FORMAT}")
     digest = body.pop(DIGEST, None)
     if digest != _digest(body):
-        raise BrokenArchiveError(f"its digest is {digest!r}, its content has {_digest(body)!r}")
+        raise BrokenArchiveError(
+            f"its digest is {digest!r}, but that of its content is {_digest(body)!r}"
+        )
     try:
         file = _ArchiveFile.model_validate_json(_canonical(body))
         records = tuple(_archived(stored) for stored in file.records)
@@ -160,7 +162,7 @@ def _misplaced(workspace: str, records: Iterable[ArchivedRecord]) -> Iterator[st
         if name.split("/")[0] != workspace or not all(map(str.isdecimal, name.split("/")[1:])):
             yield f"{name} is no record of {workspace}"
         if name.count("/") > DEPTH_MAX:
-            yield f"{name} is the id of a codon's child, and codons have none"
+            yield f"{name} is the id of a child of a codon, but codons have no children"
         if seen and sort_key(name) <= sort_key(seen[-1]):
             yield f"{name} comes after {seen[-1]}, but belongs before it"
         seen.append(name)

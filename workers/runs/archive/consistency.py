@@ -1,7 +1,7 @@
 """Checks whether the records of a workspace agree with their logs and with each other. Pure.
 
-An export must pass `export_findings`. That leaves out one check: the sum of earlier costs that a
-run stored when it started is in its log, and cannot be corrected any more.
+An export must pass `export_findings`, which leaves out `wrong_earlier_sums`: the sum of earlier
+costs that a run stored when it started is in its log and cannot be corrected any more.
 """
 
 from __future__ import annotations
@@ -34,9 +34,13 @@ IMPORT_ADVICE = "the log is the truth: `interlock run import` restores it from a
 
 def export_findings(archive: Archive, machines: Mapping[str, Machine]) -> list[Finding]:
     """Return the findings that make an export unusable, the worst first."""
-    found = [one for archived in archive.records for one in corruption_of(archived, machines)]
+    found = [
+        finding for archived in archive.records for finding in corruption_of(archived, machines)
+    ]
     found += missing_numbers(archive)
-    found += [one for archived in archive.at_depth(2) for one in invalidity_of(archived.record)]
+    found += [
+        finding for archived in archive.at_depth(2) for finding in invalidity_of(archived.record)
+    ]
     return found or list(wrong_counters(archive, machines))
 
 
@@ -45,7 +49,7 @@ def corruption_of(archived: ArchivedRecord, machines: Mapping[str, Machine]) -> 
     record, kind = archived.record, Fault.CORRUPTED_DATA
     expected = MACHINES[record.id.count("/")]
     if record.machine != expected:
-        problem = f"it is stored as a {record.machine}, its id is a {expected}'s"
+        problem = f"it is stored as a {record.machine}, but its id is that of a {expected}"
         yield Finding(kind, record.id, f"{problem}; {IMPORT_ADVICE}")
         return
     try:
@@ -59,7 +63,7 @@ def corruption_of(archived: ArchivedRecord, machines: Mapping[str, Machine]) -> 
         if getattr(record, name) != getattr(folded, name)
     ]
     if differ:
-        yield Finding(kind, record.id, f"stored is {'; '.join(differ)}; {IMPORT_ADVICE}")
+        yield Finding(kind, record.id, f"the record has {'; '.join(differ)}; {IMPORT_ADVICE}")
 
 
 def invalidity_of(record: Record) -> Iterator[Finding]:
@@ -76,11 +80,11 @@ def invalidity_of(record: Record) -> Iterator[Finding]:
 
 def missing_numbers(archive: Archive) -> Iterator[Finding]:
     """Yield the runs and codons whose numbers are missing, and codons whose run is missing."""
-    runs = [one.record.id for one in archive.runs]
+    runs = [archived.record.id for archived in archive.runs]
     yield from _gaps(archive.workspace, runs, Fault.MISSING_RUN)
-    codons = [one.record for one in archive.at_depth(2)]
-    for run_id in dict.fromkeys(str(one.parent) for one in codons):
-        names = [one.id for one in codons if one.parent == run_id]
+    codons = [archived.record for archived in archive.at_depth(2)]
+    for run_id in dict.fromkeys(str(codon.parent) for codon in codons):
+        names = [codon.id for codon in codons if codon.parent == run_id]
         if run_id not in runs:
             message = f"it is missing, but its codons {', '.join(names)} exist; {IMPORT_ADVICE}"
             yield Finding(Fault.MISSING_RUN, run_id, message)
@@ -98,7 +102,7 @@ def unfinished(archive: Archive) -> Iterator[Record]:
 
 
 def expected_sums(archive: Archive, machines: Mapping[str, Machine]) -> dict[str, dict[str, int]]:
-    """Return the counters that each record should have: its own sums, and those of its tree."""
+    """Return the counters that each record should have: its own sums, and those of its family."""
     sums: dict[str, dict[str, int]] = {}
     # Children come after their parents, so in reverse each tree is complete when it is added.
     for archived in reversed(archive.records):
@@ -109,8 +113,8 @@ def expected_sums(archive: Archive, machines: Mapping[str, Machine]) -> dict[str
             total = from_data[name] + counters.get(f"tree.{name}", 0)
             counters |= {name: from_data[name], f"tree.{name}": total}
             if parent := record.parent:
-                of_parent = sums.setdefault(parent, {})
-                of_parent[f"tree.{name}"] = of_parent.get(f"tree.{name}", 0) + total
+                parent_counters = sums.setdefault(parent, {})
+                parent_counters[f"tree.{name}"] = parent_counters.get(f"tree.{name}", 0) + total
     return sums
 
 
@@ -135,16 +139,16 @@ def wrong_counters(archive: Archive, machines: Mapping[str, Machine]) -> Iterato
 
 
 def wrong_earlier_sums(archive: Archive, machines: Mapping[str, Machine]) -> Iterator[Finding]:
-    """Yield the runs that stored another sum of the runs before them than is right."""
+    """Yield the runs that stored a wrong sum of the costs of the runs before them."""
     sums, before = expected_sums(archive, machines), dict.fromkeys(SUMS, 0)
     for archived in archive.runs:
         record = archived.record
         stored = record.data.get("before", {})
         if any(stored.get(name, 0) != before[name] for name in SUMS):
             message = (
-                f"when it started it stored {_short(stored)} for the runs before it, which sum up "
-                f"to {before}; that stays in its log: trust `interlock run costs` for all runs, "
-                "and add up the costs of single runs instead of using --since with this run"
+                f"when it started it stored {_short(stored)} as the costs of the runs before it, "
+                f"which are {before}; its log cannot be corrected: trust `interlock run costs` for "
+                "all runs; instead of using --since with this run, add up the costs of single runs"
             )
             yield Finding(Fault.COST_MISMATCH, record.id, message)
         before = {name: before[name] + sums[record.id][f"tree.{name}"] for name in SUMS}
@@ -162,7 +166,7 @@ def checkpoint_shas(record: Record) -> Iterator[str]:
 
 
 def _gaps(parent: str, existing: Sequence[str], fault: Fault) -> Iterator[Finding]:
-    numbers = {sort_key(one)[1][-1] for one in existing}
+    numbers = {sort_key(record_id)[1][-1] for record_id in existing}
     for number in range(1, max(numbers, default=0)):
         if number not in numbers:
             later = f"{parent}/{max(numbers)}"

@@ -45,7 +45,7 @@ class WrittenExport:
 
 @dataclass(frozen=True, slots=True)
 class ReadExport:
-    """An export that was read, and its source: the file, or its backup where the file is torn."""
+    """An export that was read, and its source: the file, or its backup where that is damaged."""
 
     archive: Archive
     source: Path
@@ -55,8 +55,8 @@ class ReadExport:
 def write_export(dispatch: Dispatch, workspace: Record, file: Path) -> WrittenExport:
     """Write a workspace with all its runs into one file. Raises ExportError.
 
-    It is refused while a run is running, and where a record is damaged: an older export in the file
-    is not replaced by a damaged one.
+    The export is refused while a run is running, and where a record is damaged, so that a damaged
+    export never replaces an older one.
     """
     _refuse_while_active(dispatch, workspace)
     found = inventory(dispatch, workspace.id)
@@ -82,16 +82,16 @@ def write_export(dispatch: Dispatch, workspace: Record, file: Path) -> WrittenEx
         )
     except OSError as refusal:
         raise ExportError(f"{file} cannot be written: {refusal}") from refusal
-    torn = existed and not backed_up
-    warning = f"{file} was no whole export before; it was replaced, and its backup left as it was"
-    return WrittenExport(file, len(found.archive.records), (warning,) if torn else ())
+    damaged = existed and not backed_up
+    warning = f"{file} was no complete export before; it was replaced, and its backup was kept"
+    return WrittenExport(file, len(found.archive.records), (warning,) if damaged else ())
 
 
 def read_export(file: Path, machines: Machines) -> ReadExport:
-    """Read an export, whose logs must fold to its records, and whose sums must be right.
+    """Read an export, and check that its records follow from its logs and that its sums are right.
 
-    Where the file is torn or corrupt, its backup is read, and a warning says so. Raises
-    ExportError, which names the problems of both, if neither is usable.
+    Where the file is unusable, its backup is read, and a warning says so. Raises ExportError, which
+    names the problems of both, if the backup is unusable too.
     """
     first = _read(file, machines)
     if isinstance(first, Archive):

@@ -1,4 +1,4 @@
-"""The findings of a validation: the kinds of faults in the runs of a workspace."""
+"""The result of a validation: faults in the runs of a workspace, by kind."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from enum import StrEnum, auto
 
 
 class Fault(StrEnum):
-    """The kinds of faults."""
+    """The kind of a fault."""
 
     CORRUPTED_DATA = auto()
     MISSING_RUN = auto()
@@ -51,8 +51,8 @@ class Validation:
         """Return it as JSON."""
         return {
             "valid": self.valid,
-            "errors": [one.as_data() for one in self.errors],
-            "warnings": [one.as_data() for one in self.warnings],
+            "errors": [finding.as_data() for finding in self.errors],
+            "warnings": [finding.as_data() for finding in self.warnings],
             "repairs": list(self.repairs),
         }
 
@@ -60,6 +60,6 @@ class Validation:
 def validation(found: Iterable[Finding], repairs: Iterable[str] = ()) -> Validation:
     """Sort findings into errors and warnings."""
     distinct = tuple(dict.fromkeys(found))
-    errors = tuple(one for one in distinct if one.type not in WARNINGS)
-    warnings = tuple(one for one in distinct if one.type in WARNINGS)
+    errors = tuple(finding for finding in distinct if finding.type not in WARNINGS)
+    warnings = tuple(finding for finding in distinct if finding.type in WARNINGS)
     return Validation(errors, warnings, tuple(repairs))

@@ -63,8 +63,8 @@ def _refuse_elsewhere(dispatch: Dispatch, archive: Archive, folder: Path) -> Non
     root = archive.root
     data = root.record.data if root else {}
     raise ImportRefusedError(
-        f"the export is of {data.get('folder')} on {data.get('host')}, and its logs say so; it "
-        f"cannot be restored for {resolved} on {host}: put the folder there, or set "
+        f"by its logs the export is of {data.get('folder')} on {data.get('host')}; it cannot be "
+        f"restored for {resolved} on {host}: put the folder there, or set "
         "INTERLOCK_HOST to the name that the machine had"
     )
 
@@ -78,6 +78,6 @@ def _refuse_over_another(dispatch: Dispatch, archive: Archive) -> None:
         return
     if dispatch.views.holds(root).get(RUN) != f"{root}/{HOLDER}":
         raise ImportRefusedError(
-            f"the store knows {workspace.data['folder']} already, and nothing of it was replaced; "
+            f"the store has {workspace.data['folder']} already, so nothing was imported; "
             "`interlock run validate` says whether it is consistent"
         )

@@ -16,7 +16,7 @@ from interlock.workers.runs.archive.findings import Fault, Finding
 
 PAGE = 500
 READS_MAX = 5
-# So many numbers after the last known one are looked up, because no list may name them.
+# How many numbers after the last known one are looked up: an index may have lost their records.
 NUMBERS_AHEAD = 10
 
 
@@ -41,7 +41,7 @@ class Inventory:
 
 
 def inventory(dispatch: Dispatch, workspace: str) -> Inventory:
-    """Read a workspace, again if it changes meanwhile."""
+    """Read a workspace; if it changed while it was read, read it again."""
     repairs = Repairs(dispatch.client, dispatch.keys)
     before = _revision(dispatch, repairs, workspace)
     for attempt in range(READS_MAX):
@@ -64,13 +64,13 @@ def _read_once(dispatch: Dispatch, workspace: str, position: str, *, changed: bo
     records: list[ArchivedRecord] = []
     unreadable: list[Finding] = []
     ids = _ids(dispatch, workspace, commits)
-    births = dispatch.views.creation_digests(ids)
+    digests = dispatch.views.creation_digests(ids)
     for name in ids:
         try:
-            records.append(_read(dispatch, name, births.get(name, "")))
+            records.append(_read(dispatch, name, digests.get(name, "")))
         except UnknownRecordError:
             fault = (Fault.CORRUPTED_DATA, Fault.MISSING_RUN, Fault.INVALID_CODON)[name.count("/")]
-            message = f"its {MACHINES[name.count('/')]} was committed here and is gone"
+            message = f"its {MACHINES[name.count('/')]} was committed, but its record is gone"
             unreadable.append(Finding(fault, name, f"{message}; {IMPORT_ADVICE}"))
         except (KernelError, LookupError, TypeError, ValueError, AssertionError) as refusal:
             message = f"it cannot be read: {type(refusal).__name__}: {refusal}; {IMPORT_ADVICE}"
@@ -79,15 +79,17 @@ def _read_once(dispatch: Dispatch, workspace: str, position: str, *, changed: bo
     return Inventory(archive, tuple(unreadable), dispatch.views.holds(workspace), position, changed)
 
 
-def _read(dispatch: Dispatch, record_id: str, birth: str) -> ArchivedRecord:
+def _read(dispatch: Dispatch, record_id: str, creation_digest: str) -> ArchivedRecord:
     record = dispatch.views.record(record_id)
     lines = tuple(dispatch.views.history(record_id))
-    kept = LoggedRecord(record_id, record.machine, birth, lines, record.priority, record.schema)
+    kept = LoggedRecord(
+        record_id, record.machine, creation_digest, lines, record.priority, record.schema
+    )
     return ArchivedRecord(record, kept)
 
 
 def _ids(dispatch: Dispatch, workspace: str, commits: tuple[Commit, ...]) -> list[str]:
-    """Return every id that a list, a commit or a number leads to, in the order of an archive."""
+    """Return the ids from indexes, from commits and by number, in the order of an archive."""
     found = {workspace} | {record_id for _, record_id, _ in commits}
     for name in MACHINES[1:]:
         found.update(dispatch.views.ids(dispatch.machines[name], root=workspace))
@@ -97,16 +99,16 @@ def _ids(dispatch: Dispatch, workspace: str, commits: tuple[Commit, ...]) -> lis
 
 
 def _unlisted_ids(workspace: str, found: set[str]) -> list[str]:
-    """Return the ids of numbers that no list names: those left out, and some after the last."""
-    highest = {workspace: 0} | {one: 0 for one in found if one.count("/") == 1}
-    for one in found - {workspace}:
-        parent, _, number = one.rpartition("/")
+    """Return the ids by number that were not found yet: gaps, and some after the last."""
+    highest = {workspace: 0} | {record_id: 0 for record_id in found if record_id.count("/") == 1}
+    for record_id in found - {workspace}:
+        parent, _, number = record_id.rpartition("/")
         if number.isdecimal():
             highest[parent] = max(highest.get(parent, 0), int(number))
     numbered = (
         f"{parent}/{n}" for parent, last in highest.items() for n in range(1, last + NUMBERS_AHEAD)
     )
-    return [one for one in numbered if one not in found]
+    return [record_id for record_id in numbered if record_id not in found]
 
 
 def _commits(dispatch: Dispatch, workspace: str) -> Iterator[Commit]:
@@ -117,7 +119,7 @@ def _commits(dispatch: Dispatch, workspace: str) -> Iterator[Commit]:
 
 
 def _revision(dispatch: Dispatch, repairs: Repairs, workspace: str) -> tuple[str, int]:
-    """Return the position and the version, one of which changes with every commit."""
+    """Return the position of the last commit and the version; every commit changes one of them."""
     try:
         version = dispatch.views.record(workspace).version
     except (KernelError, LookupError, TypeError, ValueError):

@@ -1,4 +1,4 @@
-"""Repairs what needs no guess: wrong sums, names whose holder has ended, folders of no record.
+"""Repairs faults without guessing: wrong sums, holds of ended records, folders without record.
 
 Repairs of records are noted in the workspace's log. Everything else stays as it is.
 """
@@ -59,7 +59,7 @@ def _recount(dispatch: Dispatch, found: Inventory, actor: str) -> Iterator[str]:
     damaged = any(True for archived in archive.records for _ in corruption_of(archived, machines))
     if not found.is_complete or damaged or any(True for _ in missing_numbers(archive)):
         return
-    wrong = [one.where for one in wrong_counters(archive, machines)]
+    wrong = [finding.where for finding in wrong_counters(archive, machines)]
     if not wrong:
         return
     expected, stored = expected_sums(archive, machines), {}
@@ -77,7 +77,7 @@ def _recount(dispatch: Dispatch, found: Inventory, actor: str) -> Iterator[str]:
 def _correction(
     now: dict[str, dict[str, int]], was: dict[str, dict[str, int]]
 ) -> dict[str, object]:
-    """Return the corrected sums for the note; of very many records only how many they are."""
+    """Return the corrected sums for the note, or only their number if they would not fit."""
     note: dict[str, object] = {"now": now, "was": was}
     if len(json.dumps(note)) > codec.PAYLOAD_BYTES_MAX // 2:
         return {"records": len(now)}
@@ -85,9 +85,9 @@ def _correction(
 
 
 def _move_orphaned_folders(dispatch: Dispatch, found: Inventory) -> Iterator[str]:
-    """Move the folders of no record to a folder of their own; nothing is deleted."""
+    """Move the folders that belong to no record to `.orphaned`; nothing is deleted."""
     home = dispatch.settings.home.absolute() / FOLDER
-    unreadable = [one.where for one in found.unreadable]
+    unreadable = [finding.where for finding in found.unreadable]
     for folder, record_id in list(orphaned_folders(dispatch, found.archive, unreadable)):
         if dispatch.views.creation_digests([record_id]):
             continue  # The record was created since: a folder is made after its record.

@@ -45,7 +45,7 @@ def validate(dispatch: Dispatch, workspace: str) -> Validation:
 
 
 def checkpoints_missing(archive: Archive, folder: Path) -> Iterator[Finding]:
-    """Yield the checkpoints that records name and a folder lacks, or why none can be read."""
+    """Yield the checkpoints that records name and that the folder lacks, or cannot show."""
     named = {
         sha: archived.record.id
         for archived in archive.records
@@ -56,8 +56,8 @@ def checkpoints_missing(archive: Archive, folder: Path) -> Iterator[Finding]:
     kind, store = Fault.MISSING_CHECKPOINT, folder / STORE
     if not store.is_dir():
         message = (
-            f"the {len(named)} checkpoints of its runs are gone, as {store} is no folder; restore "
-            "it from a copy, else no run can be rolled back or resumed"
+            f"the {len(named)} checkpoints of its runs are gone, because {store} is not a folder; "
+            "restore it from a copy, else no run can be rolled back or resumed"
         )
         yield Finding(kind, archive.workspace, message)
         return
@@ -81,7 +81,7 @@ def checkpoints_missing(archive: Archive, folder: Path) -> Iterator[Finding]:
 def orphaned_folders(
     dispatch: Dispatch, archive: Archive, unreadable: Iterable[str]
 ) -> Iterator[tuple[Path, str]]:
-    """Yield the work folders of no record, with the id that the record would have."""
+    """Yield the work folders that belong to no record, with the id that the record would have."""
     known = {archived.record.id for archived in archive.records} | set(unreadable)
     for run_folder in _folders(RunPaths(archive.workspace, dispatch.settings).work_folder):
         run_id = f"{archive.workspace}/{run_folder.name}"
@@ -96,8 +96,10 @@ def orphaned_folders(
 
 def finished_holders(found: Inventory) -> Iterator[tuple[str, str]]:
     """Yield each name whose holder is missing or has ended, with that holder."""
-    unreadable = {one.where for one in found.unreadable if one.type is Fault.CORRUPTED_DATA}
-    active = {one.id for one in unfinished(found.archive)}
+    unreadable = {
+        finding.where for finding in found.unreadable if finding.type is Fault.CORRUPTED_DATA
+    }
+    active = {record.id for record in unfinished(found.archive)}
     for name, holder in found.holds.items():
         if holder not in {_importer(found), *unreadable, *active}:
             yield name, holder
@@ -105,11 +107,13 @@ def finished_holders(found: Inventory) -> Iterator[tuple[str, str]]:
 
 def _findings(dispatch: Dispatch, found: Inventory) -> Iterator[Finding]:
     archive, machines = found.archive, dispatch.machines
-    unreadable = {one.where for one in found.unreadable}
+    unreadable = {finding.where for finding in found.unreadable}
     yield from found.unreadable
-    damaged = [one for archived in archive.records for one in corruption_of(archived, machines)]
+    damaged = [
+        finding for archived in archive.records for finding in corruption_of(archived, machines)
+    ]
     yield from damaged
-    yield from (one for one in missing_numbers(archive) if one.where not in unreadable)
+    yield from (finding for finding in missing_numbers(archive) if finding.where not in unreadable)
     yield from _hold_findings(found)
     for archived in archive.at_depth(2):
         yield from invalidity_of(archived.record)
@@ -131,7 +135,7 @@ def _findings(dispatch: Dispatch, found: Inventory) -> Iterator[Finding]:
 def _hold_findings(found: Inventory) -> Iterator[Finding]:
     """Yield findings about the run and the codon that hold the workspace."""
     archive, holds = found.archive, found.holds
-    states = {str(one.record.id): one.record.state for one in archive.records}
+    states = {str(archived.record.id): archived.record.state for archived in archive.records}
     free = "`interlock run validate --repair` frees it"
     for name, holder in finished_holders(found):
         fault = Fault.MISSING_RUN if name == RUN else Fault.INVALID_CODON
@@ -157,10 +161,10 @@ def _hold_findings(found: Inventory) -> Iterator[Finding]:
 def _misplaced_codons(found: Inventory) -> Iterator[Finding]:
     """Yield codons that cannot be running: beside another one, or in a run that has ended."""
     archive = found.archive
-    codons = [one for one in unfinished(archive) if one.machine == "codon"]
+    codons = [record for record in unfinished(archive) if record.machine == "codon"]
     runs = {str(archived.record.id): archived.record for archived in archive.runs}
     if len(codons) > 1:
-        names = ", ".join(f"{one.id} ({one.state})" for one in codons)
+        names = ", ".join(f"{codon.id} ({codon.state})" for codon in codons)
         message = f"{len(codons)} codons are running at once: {names}; stop all but the last one"
         yield Finding(Fault.INVALID_CODON, archive.workspace, message)
     for codon in codons:
@@ -182,5 +186,7 @@ def _importer(found: Inventory) -> str:
 
 def _folders(work_folder: Path) -> list[Path]:
     return (
-        sorted(one for one in work_folder.iterdir() if one.is_dir()) if work_folder.is_dir() else []
+        sorted(folder for folder in work_folder.iterdir() if folder.is_dir())
+        if work_folder.is_dir()
+        else []
     )

@@ -1,1 +1,1 @@
-"""Everything that executes one codon."""
+"""The execution of one codon: its rig, its agent, its limits and its sentinels."""

@@ -73,11 +73,11 @@ class CodonCommands:
 
     def environment(self, more: Mapping[str, str] | None = None) -> dict[str, str]:
         """Return the variables of its processes; those of the plan overrule this machine's."""
-        inside = self.start.loop_context
+        loop_context = self.start.loop_context
         about_codon = {
             "RUN": self.context.paths.id,
             "CODON": self.start.runtime_id,
-            "ITERATION": str(inside.iteration) if inside else "",
+            "ITERATION": str(loop_context.iteration) if loop_context else "",
             "WORKSPACE": str(self.context.workspace),
             "REPORT_KINDS": "session",
             "PREVIOUS_SESSION": self.start.previous_session_id or "",

@@ -104,7 +104,7 @@ class CodonExecution:
         self.rejected_lines = 0
 
     def run(self) -> None:
-        """Execute the codon to its end. If its record was ended meanwhile, settle its effect."""
+        """Execute the codon to its end. If another process ended its record, settle its effect."""
         with self.context.heartbeat.holding(self.work.held):
             try:
                 with self.host:
@@ -141,7 +141,7 @@ class CodonExecution:
         try:
             ended = self._run_agent()
         except SpawnError as error:
-            message = f"its process does not start: {sentence(str(error))}"
+            message = f"its process could not be started: {sentence(str(error))}"
             self._end(self._failure(message, retriable=True), NO_PROCESS)
             return
         self._drain_sentinels()
@@ -190,10 +190,10 @@ class CodonExecution:
                 payload["previous_session_id"] = self.start.previous_session_id
             self._fire(Trigger.INITIALIZE, payload)
             if not self.output_stream.reports_result:
-                # A command that reports nothing names no session, so its execution is the session.
+                # A command without reports names no session: use the one before, or a new id.
                 self.transcript.session_id = self.start.previous_session_id or self.paths.id
             ended = process.follow(agent, read=self._record_reports, act=self._end_if_due)
-            # The last reports may have used a budget up: then the limits must know it.
+            # The last reports may have used up a budget: this call notes that in the limits.
             self._reason_to_end(agent)
             return ended
 
@@ -288,7 +288,7 @@ class CodonExecution:
         )
         has_session = self.work.record.state != State.INITIALIZING
         if outcome.status is CodonEnd.COMPLETED and not has_session:
-            return self._failure("its process ended without naming its session", retriable=False)
+            return self._failure("its process ended without reporting its session", retriable=False)
         return outcome
 
     def _end_early(self, order: str) -> None:
@@ -327,7 +327,7 @@ class CodonExecution:
             case CodonEnd.FAILED:
                 assert outcome.failure is not None, "a failure has a reason"
                 ignored = self.codon.on_failure.policy is FailurePolicy.IGNORE
-                # A stop ends the run, also where the plan ignores this codon's failures.
+                # A stop ends the run even where the plan ignores failures of this codon.
                 ignored = ignored and self._order_to_end() != STOPPED
                 reason = {"failure_reason": outcome.failure.payload, "ignored": ignored}
                 self._fire(Trigger.FAIL, {**checkpoint, **reason, "exit_code": exit_code})

@@ -15,7 +15,7 @@ from interlock.workers.runs.plan.model import Budget, BudgetPolicy, PlannedCodon
 GRACE_S = 5.0
 TIMED_OUT, IDLE, OVER_BUDGET = "timeout", "idle", "budget"
 TIME_LIMITS = {TIMED_OUT: TimeLimit.WHOLE, IDLE: TimeLimit.IDLE}
-# The reasons for which a process is killed although this program did not end it.
+# The errors of processes that the supervisor did not end, by the reason of their end.
 LEASE_LOST_ERRORS = {
     KILL_BY_PASSED: "its lease could not be renewed in time: the store or this machine was away",
     WATCHDOG_LOST: "its watchdog was lost",
@@ -42,8 +42,8 @@ class BudgetUsage:
 class CodonLimits:
     """The limits of one execution, counted from the start of its agent's process.
 
-    `run_budget` is the run's budget, and `used_before` what earlier codons used of it. As soon as a
-    budget is used up, `budget_exceeded` says which limit of it, and `policy` is that budget's.
+    `run_budget` is the run's budget, and `used_before` the part that earlier codons used. Once a
+    budget is used up, `budget_exceeded` names its limit, and `policy` is the policy of the budget.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
 """The agent process of a codon with a model and a prompt: asks the model once, and reports.
 
-Its environment says which model, which conversation and where to report. It writes the same reports
-as any other agent, so the supervisor treats it like one.
+Its environment names the model, the file of the conversation and the descriptor for reports. It
+writes the same reports as any other agent, so the supervisor treats it like one.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ async def ask_model(prompt: CodonPrompt, settings: Settings, reports: ReportWrit
     """Ask the model, report its answer and its costs, and return the exit code."""
     task = asyncio.current_task()
     assert task is not None
-    # A request that is cancelled may be billed: it has to be booked before the process ends.
+    # A cancelled request may be billed, so its cost is booked before the process ends.
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
     conversation = read_conversation(prompt.conversation)
     exchange = open_exchange(
@@ -121,7 +121,7 @@ async def _ask(
     ledger = ReportingLedger(exchange.bound(size, ANSWER_TOKENS_MAX), reports)
     answer = await exchange.ask(_agent(), prompt.prompt, conversation, ledger, timeout_s=timeout_s)
     if not ledger.usage.priced:
-        print_error(f"the price of {exchange.name} is on no list: its cost counts as 0")
+        print_error(f"the price of {exchange.name} is not known: its cost counts as 0")
     ledger.report_total()
     if isinstance(answer, Unanswered):
         print_error(answer.detail)

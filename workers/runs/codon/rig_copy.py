@@ -1,7 +1,7 @@
 """Replaces a file or folder by a copy of another one: the program `rig_copy.py SOURCE TARGET`.
 
 It is a process of its own, so that it dies when the run's lease is lost. A target that contains a
-git repository is refused, because no checkpoint holds one and it could not be restored.
+git repository is refused: no checkpoint holds a repository, so it could not be restored.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ GIT = ".git"
 def main(source: Path, target: Path) -> str:
     """Copy; return the problem, or an empty text where the copy is made."""
     if repository := repository_in(target):
-        return f"{repository} is a repository, and no checkpoint holds it; move it away first"
+        return f"{repository} is a git repository, which no checkpoint can hold; move it away first"
     try:
         if target.is_dir() and not target.is_symlink():
             shutil.rmtree(target)

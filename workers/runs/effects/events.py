@@ -27,7 +27,7 @@ from interlock.workers.runs.start import find_run, start_run_from_event
 
 PAGE = 100
 COMPONENT = "events"
-# Errors that the sender of an event can avoid, whatever happens to the record meanwhile.
+# Errors that the sender of an event could have avoided, whatever the state of the record.
 DEFECTS = (InvalidTransitionError, MetadataValidationError)
 
 
@@ -75,7 +75,7 @@ def apply_events(work: Work) -> None:
 
 
 def _refuse_second_reader(work: Work, workspace: Record) -> None:
-    """Raise NotYetError while an older lease of this effect reads: then this one is due later."""
+    """Raise NotYetError, which tries again later, while an older lease of this effect reads."""
     own_number = _number(work.lease.token)
     for entry in workspace.entries:
         is_reader = entry.name == work.lease.name and entry.state == "leased"
@@ -105,7 +105,7 @@ def _number(token: str) -> int:
 def apply_event(dispatch: Dispatch, workspace: Record, mail: Mail) -> EventResult:
     """Apply one event. An error of the event is part of the result, and is not raised.
 
-    Raises StoreError and ConflictError. Then the event may be applied again: it counts once.
+    Raises StoreError and ConflictError. The call can be repeated: the event still counts once.
     """
     sender = str(mail.fields["sender"])
     try:

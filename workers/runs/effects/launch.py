@@ -11,11 +11,11 @@ from interlock.workers.supervision.launch import LaunchSpec, SupervisorError, la
 
 
 def launch_run_supervisor(work: Work) -> Outcome | None:
-    """Launch it. From then on the supervisor holds the run's lease, and fires how the run ends."""
+    """Launch the supervisor, which then holds the run's lease and fires how the run ends."""
     record, lease, dispatch = work.record, work.lease, work.dispatch
     folder = Path(str(record.data["folder"]))
     if not folder.is_dir():
-        return Outcome("fail", {"reason": f"the workspace {folder} is no folder any more"})
+        return Outcome("fail", {"reason": f"the workspace {folder} is not a folder any more"})
     work_folder = RunPaths(record.id, dispatch.settings).work_folder
     spec = LaunchSpec(key=lease.key, token=lease.token, work_folder=str(work_folder))
     lease_ms = work.held.lease_ms
@@ -23,5 +23,5 @@ def launch_run_supervisor(work: Work) -> Outcome | None:
     try:
         launch("interlock.workers.runs.supervisor", spec.write(), renew, every_s=lease_ms / 3_000)
     except (SupervisorError, OSError) as refusal:
-        return Outcome("fail", {"reason": f"its supervisor does not start: {refusal}"})
+        return Outcome("fail", {"reason": f"its supervisor could not be started: {refusal}"})
     return None

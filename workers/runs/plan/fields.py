@@ -49,7 +49,7 @@ def read_part(
     known: Collection[str] | None = None,
     **more: Any,
 ) -> _Part | None:
-    """Return the part that a mapping describes, or None where anything in it is refused.
+    """Return the part of a plan that a mapping describes, or None where it has a problem.
 
     A field with the value null counts as absent. `known` are all fields of the mapping if the
     caller reads some of them itself, and `more` are the values of those.
@@ -133,7 +133,7 @@ def read_on_failure(node: Node, location: Location) -> OnFailure | None:
     written = location.fields(node, ("retry",))
     if "retry" not in written:
         return None
-    # `retry:` without settings has the defaults.
+    # A `retry:` without settings has the default settings.
     line, settings, _ = written["retry"]
     node = Node(line, {} if settings is None else settings)
     return read_part(OnFailure, node, _RETRY, location.inside("retry"), policy=FailurePolicy.RETRY)
@@ -203,7 +203,7 @@ def _read_model(node: Node) -> str:
 
 
 def _read_ms(node: Node) -> int:
-    # The text is read, not the parsed number: a float has lost digits already.
+    # The number is read from its text, because a parsed float may have lost digits.
     if type(node.value) in (int, float) and _SECONDS.fullmatch(node.text):
         return int(Decimal(node.text).scaleb(_MS_DIGITS))
     raise ValueError("write seconds like 5 or 0.5, with at most 3 decimals")

@@ -172,7 +172,7 @@ class _RunPlanReader:
             read_entries(node, location, maximum=CODONS_MAX, noun="codon")
         ):
             if _is_loop(entry):
-                problem = "a loop cannot be in a loop; write its codons here, or put it beside"
+                problem = "a loop cannot be in a loop; write its codons here, or put it outside"
                 location.inside(index).refuse(entry.line, problem)
             else:
                 found.append(self._codon(index, entry))
@@ -250,7 +250,7 @@ class _RunPlanReader:
             # The target is removed before the copy is made, and the source with it if it is inside.
             if source == target or source in target.parents or target in source.parents:
                 problem = (
-                    f"{found.source} and {found.target} are inside each other; keep them apart"
+                    f"one of {found.source} and {found.target} is inside the other; keep them apart"
                 )
                 location.refuse(node.line, problem)
         return found

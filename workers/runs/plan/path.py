@@ -17,7 +17,7 @@ def path_within(workspace: Path, written: str) -> Path:
     if path.is_absolute():
         raise ValueError(f"it is absolute; {advice}")
     if written.startswith("~"):
-        raise ValueError(f"only a shell knows ~; {advice}")
+        raise ValueError(f"only a shell replaces ~; {advice}")
     if ".." in path.parts:
         raise ValueError(f"it goes up with ..; {advice}")
     if not path.parts:
@@ -26,7 +26,7 @@ def path_within(workspace: Path, written: str) -> Path:
     try:
         target = (root / path).resolve()
     except (OSError, RuntimeError) as error:
-        raise ValueError("its links lead nowhere; name another path") from error
+        raise ValueError("its links cannot be followed; name another path") from error
     if target == root or root not in target.parents:
         raise ValueError(f"a link leads out of the workspace, to {target}; {advice}")
     for part in (*path.parts, *target.relative_to(root).parts):

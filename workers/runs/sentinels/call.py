@@ -36,7 +36,7 @@ BookCost: TypeAlias = Callable[[int], None]
 
 
 class SentinelCallError(KernelError):
-    """A call failed, and the next may succeed. `output` is the text until then."""
+    """A call failed, and the next may succeed. `output` is the text that it had returned."""
 
     def __init__(self, problem: str, output: str = "") -> None:
         super().__init__(problem)
@@ -53,7 +53,7 @@ class SentinelCall(Protocol):
     async def __call__(self, events: Batch, book: BookCost) -> str:
         """Return the text that the sentinel answers. Raises SentinelCallError.
 
-        Where it is cancelled, it leaves no process behind.
+        A call that is cancelled leaves no process behind.
         """
 
 
@@ -133,7 +133,7 @@ class CommandCall:
                 async with asyncio.timeout(self.timeout_s):
                     exit_code = await group.leader_ended()
             finally:
-                # The costs that it printed before it was ended may still be in the pipe.
+                # The costs that the command printed before its end may still be in the pipe.
                 await group.end()
                 await asyncio.wait(readers, timeout=_READ_S)
                 for task in (feeder, *readers):
@@ -195,7 +195,7 @@ def material(events: Batch) -> str:
 
 
 class _Output:
-    """The standard output of a command, while it is read and after."""
+    """The standard output of a command: books the reported costs, and keeps the other lines."""
 
     def __init__(self, book: BookCost) -> None:
         self._book = book

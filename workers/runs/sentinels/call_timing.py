@@ -11,7 +11,7 @@ from typing import TypeAlias, assert_never
 
 from interlock.workers.runs.sentinels.trigger import SentinelEvent
 
-# With more matches than this a batch is due at once, also before its debounce or window ends.
+# With this many matches a batch is due at once, even before its debounce or window ends.
 MATCHES_MAX = 1_000
 _MS = 1_000
 
@@ -19,7 +19,7 @@ Batch: TypeAlias = tuple[SentinelEvent, ...]
 
 
 class BatchingKind(StrEnum):
-    """The kinds of strategies: what a batch waits for."""
+    """The kinds of strategies: the condition for which a batch waits."""
 
     IMMEDIATE = auto()
     DEBOUNCE_S = auto()
@@ -38,7 +38,7 @@ class PendingEvents:
     last_ms: float = 0
 
     def emptied(self) -> PendingEvents:
-        """Return it without events, after they became a batch."""
+        """Return the same without events, after they became a batch."""
         return PendingEvents(self.started_ms)
 
 

@@ -149,7 +149,7 @@ class SentinelHost:
 
     @property
     def left_out(self) -> dict[str, int]:
-        """How many events triggered each sentinel and were never passed to it."""
+        """How many events triggered each sentinel but were not passed to it."""
         return {name: runner.backlog.left_out for name, runner in self._runners.items()}
 
     def _states(self) -> list[SentinelState]:
@@ -174,7 +174,9 @@ class SentinelHost:
         assert prompt is not None, "a model has a prompt"
         filled_in = instructions(prompt, sentinel=specification.id, codon=self._codon)
         if self._models is None:
-            raise FatalSentinelError(f"no model can be asked here, and it needs {model}")
+            raise FatalSentinelError(
+                f"it needs the model {model}, but no models are available here"
+            )
         self._models.open(model)
         return ModelCall(self._models, model, filled_in, specification.timeout_s)
 
@@ -192,7 +194,7 @@ class SentinelHost:
     def _post(self, action: Callable[..., None], *arguments: object) -> None:
         if self._loop is None:
             return
-        # The loop is closed once the last sentinel is unloaded; no sentinel takes events then.
+        # RuntimeError: the loop is closed, as the last sentinel is unloaded and takes no events.
         with suppress(RuntimeError):
             self._loop.call_soon_threadsafe(action, *arguments)
 
@@ -211,7 +213,7 @@ class SentinelHost:
         cancelled = [task for task in self._tasks if task.cancelled()]
         for task in self._tasks:
             if task not in cancelled:
-                # Raise the error of a defect in a runner, after all the others have finished.
+                # A defect in a runner raises here, after all the others have finished.
                 task.result()
         self._all_finished = not cancelled
 

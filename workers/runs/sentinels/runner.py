@@ -55,7 +55,7 @@ class SentinelRunner:
 
     @property
     def is_active(self) -> bool:
-        """Whether it is loaded."""
+        """Whether the sentinel is loaded."""
         return self.state.status == "active"
 
     def receive(self, event: SentinelEvent) -> None:
@@ -67,11 +67,11 @@ class SentinelRunner:
             self._set(total_triggers=self.state.total_triggers + 1)
             self._pending, batches = self._strategy.add(self._pending, match, self._now_ms())
             self._queue(batches)
-            # Also where no call is due yet, because the time of the next one may have moved.
+            # Wake even where no call is due yet, because the time of the next one may have moved.
             self._wake.set()
 
     def finish(self) -> None:
-        """Queue the pending events, take no more, and end when no call waits."""
+        """Queue the pending events, take no more, and let `run` end once no call waits."""
         if self._pending.events:
             self.backlog.add(self._pending.events)
             self._pending = self._pending.emptied()
@@ -86,7 +86,7 @@ class SentinelRunner:
         self.backlog.drop_all()
         self._set(status="unloaded", unload_reason=reason, unloaded_at=self._clock_ms())
         if lost := self.backlog.left_out:
-            self._remark("", f"{lost} events were never shown to it ({reason})")
+            self._remark("", f"{lost} events were not passed to it ({reason})")
 
     async def run(self) -> None:
         """Make the calls until the sentinel is unloaded or has finished."""

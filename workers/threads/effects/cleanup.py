@@ -7,7 +7,7 @@ from interlock.workers.gateways.sources import CleanedUp, open_sources
 
 
 async def cleanup(work: Work) -> Outcome:
-    """Clean the inciting event up. Repeating it with the effect's key changes nothing."""
+    """Remove the request. A repetition with the effect's key changes nothing."""
     sources = work.resources.get(open_sources)
     answer = await sources.clean_up(work.record.data["inciting"], key=work.key)
     if isinstance(answer, CleanedUp):

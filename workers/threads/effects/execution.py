@@ -34,14 +34,14 @@ async def execution(work: Work) -> Outcome:
     if work.interrupted.is_set():
         return Outcome("cancel_confirmed", {"reason": "it was not started again"})
     if work.attempt > 1 and not capability.idempotent:
-        # The kernel does not restart such an execution; this check holds whatever a record says.
-        detail = f"{capability.name} was begun before and may have taken effect"
+        # The kernel restarts no such execution. This check holds even if a record says otherwise.
+        detail = f"{capability.name} was started before and may have taken effect"
         return execution_failed("lost_worker", detail)
     await asyncio.to_thread(note_start, work, capability, payload)
     try:
         result = await call_with_notes(work, capability, bound)
     except Exception as failure:
-        # The runner records the failure; the log of the execution still needs its end.
+        # The runner records the failure; the start in the log still needs its end.
         fields = {"success": False, "error": "failed", "detail": sentence(repr(failure))}
         fields = {"capability": capability.name} | fields
         await asyncio.to_thread(work.audit, "execution_finished", fields)
@@ -71,7 +71,7 @@ def confirmed_item_ids(work: Work) -> list[str]:
 
 
 def note_start(work: Work, capability: Capability, payload: Mapping[str, Any]) -> None:
-    """Note the start. An earlier attempt without an end gets its end noted as a lost worker."""
+    """Note the start. If an earlier attempt has no noted end, note that its worker was lost."""
     if work.attempt > 1:
         history = work.dispatch.views.history(work.record.id)
         notes = [line for line in history if isinstance(line, Note)]
@@ -91,8 +91,8 @@ def note_start(work: Work, capability: Capability, payload: Mapping[str, Any]) -
 async def call_with_notes(
     work: Work, capability: Capability, bound: Mapping[str, Any]
 ) -> Result | None:
-    """Call to the end and note each step as it is taken; None if the call stopped by order."""
-    # One thread keeps the steps in order; the caller's thread may be the event loop's.
+    """Run the call to its end, and note each step. Return None if an order stopped it."""
+    # One thread writes the notes: their order is kept, and the event loop never waits for them.
     notes = ThreadPoolExecutor(1, "steps")
 
     def note_step(step: Mapping[str, str]) -> None:
@@ -114,10 +114,11 @@ async def call_with_notes(
 
 
 async def stoppable(work: Work, task: asyncio.Future[Result], *, can_stop: bool) -> Result:
-    """Wait until the task is really over, and pass the first order to stop on to it.
+    """Wait until the task has ended; cancel it at the first order to stop.
 
-    A thread cannot be stopped: a synchronous capability goes on to its end, and a person who
-    revoked it sees that end. To report it as stopped earlier would let two run at once.
+    A thread cannot be stopped: a synchronous capability runs to its end, and its result is
+    reported even to a person who revoked it. Reporting it as stopped earlier would let the next
+    execution run beside it.
     """
     loop = asyncio.get_running_loop()
     ordered = False
@@ -179,7 +180,7 @@ def outcome_of(work: Work, result: Result | None) -> Outcome:
 def split_outcome(work: Work, split: SplitWork) -> Outcome:
     """Return the outcome of a split; a failure where the record cannot take these children."""
     if len(ancestors(work.record.id)) + 1 >= ID_DEPTH_MAX:
-        detail = f"a thread can be split {ID_DEPTH_MAX - 1} times, not again"
+        detail = f"a thread can be split at most {ID_DEPTH_MAX - 1} levels deep"
         return execution_failed("too_deep", detail)
     children = [dict(child) for child in split.children]
     payload = {

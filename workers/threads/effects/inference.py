@@ -25,7 +25,7 @@ TIERS = {
     "context": Tier.FRONTIER_FAST,
     "action": Tier.FRONTIER_BALANCED,
 }
-# An intent below this is not worth a confirmation: the person is asked what is wanted instead.
+# An intent with less confidence is not shown for confirmation: the person is asked for it.
 GUESS_CONFIDENCE_MIN = 0.3
 
 
@@ -34,10 +34,10 @@ async def inference(work: Work) -> Outcome:
     data = work.record.data
     target = data["target"]
     registry = work.resources.get(open_registry)
-    brought = proposal_of_producer(data, target)
-    known = brought or data.get("prefetched", {}).get(target)
+    from_producer = proposal_of_producer(data, target)
+    known = from_producer or data.get("prefetched", {}).get(target)
     if known is not None:
-        origin = "given" if brought else "prefetched"
+        origin = "given" if from_producer else "prefetched"
         await fire_start(work, started(work, origin, ""))
         fields: dict[str, Any] = {"origin": origin, "model": origin}
         return await asyncio.to_thread(proposed, registry, target, known, fields)
@@ -62,7 +62,7 @@ async def inference(work: Work) -> Outcome:
     }
     first = answer.proposals[Target(target)]
     if target == "intent" and first.confidence < GUESS_CONFIDENCE_MIN:
-        detail = "It was not understood what is wanted. Say it in other words."
+        detail = "The request was not understood. Say it in other words."
         return Outcome("inference_failed", {"code": "not_understood", "detail": detail}, deltas)
     fields = {
         "model": answer.model,
@@ -73,7 +73,7 @@ async def inference(work: Work) -> Outcome:
 
 
 async def ask(work: Work, question: Question, estimate: int) -> InferenceOutcome:
-    """Ask the model. A call that is cancelled may still be billed: it is booked at its bound."""
+    """Ask the model. A cancelled call may still be billed, so its estimate is booked."""
     timeout_s = work.dispatch.settings.model_timeout_s
     try:
         return await work.resources.get(open_model).answer(question, timeout_s=timeout_s)
@@ -95,7 +95,7 @@ def deltas_of(answer: InferenceOutcome) -> dict[str, int]:
 
 
 async def fire_start(work: Work, outcome: Outcome) -> None:
-    """Fire the start. If it is cancelled meanwhile, the inference goes on unless it is stopped."""
+    """Fire the start to its end. A cancellation meanwhile counts only if the work is stopped."""
     firing = asyncio.ensure_future(asyncio.to_thread(work.fire, outcome))
     try:
         await asyncio.shield(firing)
@@ -106,7 +106,7 @@ async def fire_start(work: Work, outcome: Outcome) -> None:
 
 
 def started(work: Work, model: str, tier: str) -> Outcome:
-    """Return the outcome that takes the thread off the model's queue."""
+    """Return the outcome that moves the thread from the queue of the model to its inference."""
     payload = {"model": model, "attempt": work.attempt, "tier": str(tier)}
     return Outcome("inference_started", payload)
 
@@ -133,7 +133,7 @@ def proposal_of_producer(data: Data, target: str) -> dict[str, Any] | None:
 
 
 def question_of(record: Record, registry: Registry, policy: AutonomyPolicy) -> Question:
-    """Return the question of this phase, with exactly the facts that the phase may know."""
+    """Return the question of this phase, with only the facts that belong to the phase."""
     data = record.data
     target = Target(data["target"])
     fresh = target is Target.INTENT and not data["proposals"]

@@ -1,1 +1,1 @@
-"""How a model infers what a thread's person wants, what belongs to it and what to do."""
+"""The inference of a thread's intent, context and action by a model."""

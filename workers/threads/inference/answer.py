@@ -1,4 +1,4 @@
-"""What a model may answer, and why an answer is invalid."""
+"""The schemas of a model's answers, and the faults that make an answer invalid."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def _action_faults(question: Question, answer: ActionAnswer) -> list[str]:
     if answer.kind is not ActionKind.STANDARD:
         return [] if answer.summary else ["summary: say what you propose"]
     if choice is None:
-        return ["capability: a standard action names one of the catalog"]
+        return ["capability: a standard action must name one of the catalog"]
     declared = choice.parameters.get("properties", {})
     bound = sorted(set(answer.parameters) & (RUNTIME_PARAMETERS - set(declared)))
     faults = [f"parameters.{name}: it is filled in at run time" for name in bound]

@@ -1,7 +1,7 @@
 """Phrases for what people ask an assistant in general, beside the capabilities of a catalog.
 
-There are one or two for each usual intent of the public benchmarks for assistants, by their
-domains, and for the requests in bench/tuning.json. Requests that a note, todo, calendar, file or
+There are one or two for each usual intent in public benchmarks for assistants, grouped by domain,
+and for the requests in bench/tuning.json. Requests that a note, todo, calendar, file or
 shell capability serves are left out.
 """
 

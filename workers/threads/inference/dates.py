@@ -1,8 +1,8 @@
 """Finds in English text the day and the time of day when something is to happen.
 
-The dateparser library does the calendar arithmetic ("next Friday", "in two weeks"). Which words
-mean a day or a time is decided here: searching whole texts, the library takes "we" for Wednesday.
-Times are wall times without an offset: an event's offset may differ from that of another season.
+The dateparser library does the calendar arithmetic ("next Friday", "in two weeks"). This module
+decides which words mean a day or a time: in a whole text the library takes "we" for Wednesday.
+Times are wall times without an offset, because the offset of a place changes with the season.
 """
 
 from __future__ import annotations
@@ -55,19 +55,19 @@ _LOCK = threading.Lock()
 _YEAR = re.compile(r"\d{4}")
 _NAMED_HOURS: Mapping[str, int] = {"noon": 12, "midday": 12, "midnight": 0}
 _HALF_DAY = 12
-# "At 3" means the afternoon to most people and the night to a clock, so no hour is taken from it.
+# "At 3" may mean the afternoon or the night, so no time is read from it.
 _UNCLEAR = frozenset({"1", "2", "3", "4", "5", "6"})
 
 
 @dataclass(frozen=True, slots=True)
 class When:
-    """A day and a time of day; None for the one that is not known."""
+    """A day and a time of day; each is None if it is not known."""
 
     day: date | None = None
     time_of_day: time | None = None
 
     def or_else(self, other: When) -> When:
-        """Return this with its unknown parts taken from the other."""
+        """Return a copy with the unknown parts taken from `other`."""
         return When(self.day or other.day, self.time_of_day or other.time_of_day)
 
 
@@ -102,7 +102,7 @@ def _first_day(text: str, base: datetime) -> date | None:
             "TIMEZONE": "UTC",
             "RETURN_AS_TIMEZONE_AWARE": False,
         }
-        # The library keeps caches and promises nothing about threads.
+        # The library keeps caches and is not documented to be thread-safe.
         with _LOCK:
             moment = dateparser.parse(words, languages=_LANGUAGES, settings=settings)
         # The library reads "the 3rd", written on the 10th, as a day of last week.

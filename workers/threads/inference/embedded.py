@@ -1,15 +1,15 @@
 """The model that needs no network and no key: it proposes the capability nearest in meaning.
 
 It generates no text; where no capability is near enough, it asks a question. Its confidence in a
-capability is that capability's share among all of them and a background of phrases for what people
-ask in general:
+capability is its share among all capabilities and a background of phrases for what people ask in
+general:
 
     confidence = e^(s/T) / (sum of e^(si/T) over the catalog + e^(max(b, FLOOR)/T))
 
 where s is the greatest cosine between the request and the capability's description and examples,
 raised if the request holds what its required hints need and lowered if not; b is the greatest
-cosine to the background, raised if the request is a question, for then people want an answer and
-no action. So the confidence rises with the similarity itself and with each margin. Below
+cosine to the background, raised if the request is a question, which asks for an answer and not for
+an action. So the confidence rises with the similarity itself and with each margin. Below
 UNDERSTOOD the model asks, and UNDERSTOOD is high: a question costs less than the wrong action. The
 constants were fitted on bench/tuning.json, never on the judged requests.
 """
@@ -50,7 +50,7 @@ from interlock.workers.threads.inference.question import PHASES, Choice, Questio
 
 NAME = "embedded:wordllama"
 UNDERSTOOD = 0.8
-# Enough for a capability whose parameters are missing: they are asked for, and nothing runs.
+# The limit for a capability whose parameters are missing: a person is asked for them first.
 GUESSED = 0.5
 TEMPERATURE = 0.06
 FLOOR = 0.34
@@ -77,8 +77,8 @@ class _Reading:
 class _Compared:
     """The texts of a request: the background is compared with the whole, capabilities with parts.
 
-    Where the request is a question, a capability whose rare hints are not there is compared with
-    the question alone: the text beside a question only says what the question is about.
+    Where the request is a question that lacks the rare hints of a capability, that capability is
+    compared with the question alone: the text beside it only says what the question is about.
     """
 
     whole: Sequence[str]
@@ -97,7 +97,7 @@ class EmbeddedModel:
         self.name = NAME
 
     def estimate_micro(self, question: Question) -> int:
-        """Return 0."""
+        """Return 0, because an answer costs nothing."""
         del question
         return 0
 
@@ -145,7 +145,7 @@ def _context(question: Question, request: ReadRequest, model: Meanings) -> Model
         str(item.get("id")): model.nearness(texts, _item_texts(item)) for item in question.items
     }
     chosen = [item_id for item_id, nearness in near.items() if nearness >= BELONGS]
-    # Sure when no item is near the line between belonging and not.
+    # The confidence is high when no item is close to the threshold.
     gap = min((abs(nearness - BELONGS) for nearness in near.values()), default=SURE_GAP)
     confidence = 0.5 + 0.5 * min(gap / SURE_GAP, 1.0)
     reasoning = f"{len(chosen)} of {len(near)} known items are near in meaning"
@@ -213,13 +213,13 @@ def _nearest(
             texts = compared.question
         scores[choice.name] = model.nearness(texts, phrases) + evidence
         background = [other for other in background if model.nearness([other], phrases) < SAME]
-    # The sentences of a long text touch on many subjects: only the whole may be background.
-    nowhere = max(model.nearness(compared.whole, background), FLOOR)
+    # The sentences of a long text have many subjects, so only the whole text is compared.
+    background_score = max(model.nearness(compared.whole, background), FLOOR)
     if compared.question is not None:
-        nowhere += ASKS_A_QUESTION
+        background_score += ASKS_A_QUESTION
     weights = {name: math.exp(score / TEMPERATURE) for name, score in scores.items()}
     best = max(weights, key=lambda name: weights[name])
-    confidence = weights[best] / (sum(weights.values()) + math.exp(nowhere / TEMPERATURE))
+    confidence = weights[best] / (sum(weights.values()) + math.exp(background_score / TEMPERATURE))
     chosen = question.choice(best)
     enough = GUESSED if chosen is not None and _evidence(chosen, request) < 0 else UNDERSTOOD
     return _Reading(chosen if confidence >= enough else None, confidence)
@@ -263,7 +263,7 @@ def _payload(
     summary: str,
     blocked_on: str | None,
 ) -> Mapping[str, Any]:
-    """Return an action with the least risk: the capability's own risk is the lower bound anyway."""
+    """Return an action with the least risk; its capability's declared risk is the minimum."""
     return {
         "kind": kind,
         "capability": capability,

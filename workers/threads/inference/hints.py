@@ -1,4 +1,4 @@
-"""Takes a capability's parameters out of a request by their "x-from" hints, and invents none."""
+"""Reads a capability's parameters from a request by their "x-from" hints, and invents none."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _QUESTION_START = re.compile(
     r"(?:'s)?\b",
     re.IGNORECASE,
 )
-# "Could you do it?" is no question, but a polite way to ask for an action.
+# "Could you do it?" asks for an action, so it does not count as a question.
 _POLITE_ORDER = re.compile(
     r"^\W*(?:please |hey |hi )?(?:can|could|would|will) (?:you|we|someone|somebody)\b",
     re.IGNORECASE,
@@ -129,7 +129,7 @@ def rare_hints(choice: Choice) -> tuple[str, ...]:
 
 
 def has_question(text: str) -> bool:
-    """Tell whether one of the English sentences is a question that wants an answer."""
+    """Return whether one of the English sentences is a question, and not a polite order."""
     sentences = (part.strip() for part in _SENTENCE_END.split(without_code(text)))
     return any(
         part.endswith("?") or _QUESTION_START.match(part) is not None
@@ -139,7 +139,7 @@ def has_question(text: str) -> bool:
 
 
 def without_code(text: str) -> str:
-    """Return the text without its commands."""
+    """Return the text without the code in backticks, which is read as commands."""
     return _INLINE.sub(" ", _FENCED.sub(" ", text))
 
 
@@ -150,7 +150,7 @@ def _hinted(choice: Choice, request: ReadRequest, hint: str) -> Any:
 
 
 def _adds_something(title: str, choice: Choice) -> bool:
-    """Tell whether a title has a word beyond the capability's own; "Todo" has none."""
+    """Return whether a title has a word that the capability's description lacks."""
     vocabulary = f"{choice.name} {choice.description}".lower()
     known = set(_WORD.findall(vocabulary.replace("_", " "))) | _FILLER
     return not set(_WORD.findall(title.lower())) <= known

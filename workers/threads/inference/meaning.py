@@ -1,4 +1,4 @@
-"""How near two texts are in meaning, by static word embeddings shipped in a wheel.
+"""Measures how near two texts are in meaning, by static word embeddings.
 
 The weights and the tokenizer are files of the installed wordllama package; none is downloaded.
 """
@@ -25,7 +25,7 @@ PACKAGES = ("wordllama", "dateparser")
 TEXT_CHARS_MAX = 4_000
 PARTS_MAX = 24
 CACHED_TEXTS_MAX = 2_048
-# Words that are left out, unless a text has no others: in short texts they outweigh the meaning.
+# These words are left out, unless a text has no others: they outweigh the rest of a short text.
 _LEFT_OUT = """
 a an and are as at be by can could did do does for from had has have he her his i in into is it me
 my of on or our please she should so that the their them they this to us was we were will with would
@@ -116,13 +116,13 @@ def _load() -> Any:
     with _untouched_logging():
         package = import_module("wordllama")
     folder = Path(str(package.__file__)).parent
-    # The package's own folder is given as its cache: only there the library looks for a tokenizer.
+    # The library looks for a tokenizer only in its cache, so its own folder is given as the cache.
     return package.WordLlama.load(cache_dir=folder, disable_download=True)
 
 
 @contextmanager
 def _untouched_logging() -> Iterator[None]:
-    # The library configures the root logger when it is imported, unless that has a handler.
+    # When it is imported, the library configures a root logger that has no handler.
     root = logging.getLogger()
     level, placeholder = root.level, logging.NullHandler()
     root.addHandler(placeholder)

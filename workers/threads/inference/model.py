@@ -18,7 +18,7 @@ _LIMITS = ExchangeLimits()
 
 
 class InferenceModel(Protocol):
-    """Anything that answers questions."""
+    """A model that answers the questions of threads."""
 
     name: str
 

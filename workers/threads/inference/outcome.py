@@ -1,4 +1,4 @@
-"""What became of a question: an answer to every phase, or none."""
+"""The outcome of a question: an answer to every phase, or to none."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from interlock.workers.threads.inference.question import PROMPT_VERSION, Target
 
 @dataclass(frozen=True, slots=True)
 class ModelProposal:
-    """What the model proposes for one phase."""
+    """The proposal of the model for one phase."""
 
     payload: Mapping[str, Any]
     confidence: float

@@ -41,7 +41,7 @@ class ProviderModel:
         return self._bound(question, prompt(question)).micro()
 
     async def answer(self, question: Question, *, timeout_s: float) -> InferenceOutcome:
-        """Ask until there is a valid answer, a failure that lasts, or no time left."""
+        """Ask until there is a valid answer, a permanent failure, or no time left."""
         if question.tier not in OUTPUT_TOKENS_MAX:
             detail = f"The tier {question.tier.value!r} is not answered by a language model."
             return Unanswered(FailureCode.PROVIDER_ERROR, detail, TokenUsage(), 0, self.name)

@@ -1,4 +1,4 @@
-"""What a model is asked in each phase of a thread: plain values."""
+"""The question that a model gets in each phase of a thread, as plain values."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 
 from interlock.kernel.scales import Tier
 
-# Raise it with every change of what a phase asks or shows; each proposal keeps the version it had.
+# Increase it with every change of a prompt or its data; each proposal stores its version.
 PROMPT_VERSION = 1
 
 
 class Target(StrEnum):
-    """What is to be inferred."""
+    """The part of a thread that is to be inferred."""
 
     INTENT = auto()
     CONTEXT = auto()
@@ -42,7 +42,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Everything that one inference may know.
+    """All the data of one inference.
 
     `feedback` lists what people answered to earlier proposals, oldest first: {"phase", "kind",
     "text", "values"}, with the kind provided, redirected or edited. `intent` and `context` are the

@@ -77,7 +77,7 @@ def test_a_store_that_is_away_at_the_start_is_reported_in_one_sentence(
 
 @dataclass
 class Screen:
-    """A command in a terminal, and everything that it wrote."""
+    """A command in a terminal, and all its output so far."""
 
     process: subprocess.Popen[bytes]
     master: int

@@ -49,9 +49,6 @@ def text(snapshot: Snapshot, *, width: int = 200, height: int | None = None) -> 
     return capture.get()
 
 
-# --- one claim -------------------------------------------------------------------------------
-
-
 def test_a_claim_whose_agent_is_about_to_start_is_spawning(client: Client) -> None:
     claimed(client, "b/one", role="tester")
 
@@ -158,9 +155,6 @@ def test_a_dead_agent_is_shown_for_a_minute_and_says_why(
     assert SnapshotReader(client).read().lines == ()
 
 
-# --- the whole snapshot ----------------------------------------------------------------------
-
-
 def test_each_look_is_counted_and_claims_that_need_attention_come_first(client: Client) -> None:
     scene(client)
 
@@ -213,7 +207,7 @@ def test_claims_beyond_the_limit_of_rows_are_counted(client: Client) -> None:
     snapshot = SnapshotReader(client).read()
 
     assert (len(snapshot.lines), snapshot.more) == (ROWS_MAX, 5)
-    assert "at least 5 more are not read" in text(snapshot)
+    assert "at least 5 more claims are not shown" in text(snapshot)
     assert f"{ROWS_MAX - 9} more below" in text(snapshot, width=80, height=20)
 
 
@@ -222,7 +216,7 @@ def test_an_empty_store_has_nothing_to_do(client: Client) -> None:
 
     assert str(verdict(snapshot)) == "nothing to do"
     submitted(client, "b/one")
-    assert str(verdict(SnapshotReader(client).read())) == "tasks are open, nobody works"
+    assert str(verdict(SnapshotReader(client).read())) == "tasks are open, but no agent works"
     assert "no task is claimed" in text(snapshot)
 
 

@@ -171,7 +171,7 @@ def test_a_torn_export_is_read_from_its_backup_with_a_warning(workspace: StoredW
 
     assert found.source == file.with_name("runs.json.bak")
     assert len(found.archive.runs) == 1
-    assert "torn" in found.warnings[0]
+    assert "not complete JSON" in found.warnings[0]
     assert str(found.source) in found.warnings[0]
 
 
@@ -186,7 +186,7 @@ def test_two_torn_files_are_both_named_and_nothing_is_returned(
     backup.write_text("{}")
     with pytest.raises(ExportError) as refusal:
         read_export(file, MACHINES)
-    assert f"{file}: it is no JSON, or torn" in str(refusal.value)
+    assert f"{file}: it is not complete JSON" in str(refusal.value)
     assert f"{backup}: it has version None" in str(refusal.value)
 
     file.unlink()
@@ -206,7 +206,7 @@ def test_a_torn_export_takes_no_good_backups_place(workspace: StoredWorkspace) -
     done = workspace.runs.export(workspace.folder, file)
 
     assert backup.read_bytes() == good
-    assert "was no whole export" in done.warnings[0]
+    assert "was no complete export" in done.warnings[0]
     assert read_export(file, MACHINES).source == file
 
 

@@ -184,7 +184,7 @@ def test_a_workspace_that_is_there_is_never_replaced(workspace: StoredWorkspace)
     workspace.completed_run()
     before = contents(workspace.world)
 
-    with pytest.raises(ImportRefusedError, match="already, and nothing of it"):
+    with pytest.raises(ImportRefusedError, match="already, so nothing was imported"):
         workspace.runs.import_(file, workspace.folder)
     assert contents(workspace.world) == before
 
@@ -283,4 +283,4 @@ def test_at_the_command_line(
     assert "valid" in run("validate")
     assert "already" in run("import", "../runs.json", code=1)
     Path("../runs.json").write_text("{")
-    assert "torn" in run("validate", "--file", "../runs.json", code=1)
+    assert "not complete JSON" in run("validate", "--file", "../runs.json", code=1)

@@ -64,7 +64,7 @@ def test_a_folder_in_which_no_run_began_is_told_apart_from_an_empty_one(
         ("data", "{torn", "cannot be read"),
         ("state", "running", "the log leads to 'completed'"),
         ("version", "3", "the log leads to 7"),
-        ("machine", "job", "its id is a codon's"),
+        ("machine", "job", "its id is that of a codon"),
         ("since", "5", "time of its state 5"),
     ],
 )
@@ -275,7 +275,7 @@ def test_checkpoints_that_are_gone_or_cannot_be_read_are_no_empty_store(
     shutil.rmtree(workspace.checkpoint_store.store)
     finding = only(workspace)
     assert finding.type is Fault.MISSING_CHECKPOINT
-    assert "is no folder" in finding.message
+    assert "is not a folder" in finding.message
     assert not workspace.checkpoint_store.store.exists(), "validation did not create it"
 
 
@@ -367,7 +367,7 @@ def test_what_a_run_noted_of_those_before_it_is_explained_and_stays_in_its_log(
 
     assert [one.where for one in found.errors] == [second]
     assert found.errors[0].type is Fault.COST_MISMATCH
-    assert "stays in its log" in found.errors[0].message
+    assert "its log cannot be corrected" in found.errors[0].message
     assert workspace.world.record(second).data["before"]["cost"] == 7
 
 

@@ -340,7 +340,7 @@ def test_a_model_on_no_price_list_costs_nothing_and_says_so(run: RunProgram) -> 
 
     assert ran.code == 0
     assert added(ran) == (0, UsedTokens(200, 50, 40, 80))
-    assert ran.errors == "the price of deployment-model is on no list: its cost counts as 0\n"
+    assert ran.errors == "the price of deployment-model is not known: its cost counts as 0\n"
 
 
 def test_an_answer_of_any_length_and_characters_is_reported_in_one_line(run: RunProgram) -> None:

@@ -102,7 +102,7 @@ def test_a_target_with_a_repository_in_it_is_refused_and_untouched(site: Site) -
 
     assert allowed == [str(refused.value)]
     assert allowed[0].startswith("item 1 of the rig: it ended with 1: ")
-    assert "theirs/deep/project is a repository, and no checkpoint holds it" in allowed[0]
+    assert "theirs/deep/project is a git repository, which no checkpoint can hold" in allowed[0]
     assert refused.value.exit_code == 1
     assert site.tree() == before
 
@@ -196,7 +196,7 @@ def test_a_repository_is_found_however_deep_it_is(site: Site, where: str) -> Non
 
     why = main(site.workspace / "raw", site.workspace / "new")
 
-    assert why.startswith(f"{site.workspace / 'new' / where} is a repository")
+    assert why.startswith(f"{site.workspace / 'new' / where} is a git repository")
     assert site.tree("new") == {"file": "2"}
 
 

@@ -136,7 +136,7 @@ def test_three_failures_in_a_row_unload_a_sentinel_and_keep_its_cost(tmp_path: P
     assert host.left_out == {"eye": 2}
     *failed, last = host.take_remarks()
     assert {one.problem for one in failed} == {"the command ended with exit code 3: broken"}
-    assert last.problem == "2 events were never shown to it (consecutive-failures)"
+    assert last.problem == "2 events were not passed to it (consecutive-failures)"
 
 
 def test_a_success_in_between_forgives_the_failures_before(tmp_path: Path) -> None:

@@ -261,5 +261,7 @@ def refusal(folder: Path, models: Models | None, **changes: str) -> str:
 
 def test_a_model_that_cannot_be_asked_is_not_loaded(tmp_path: Path) -> None:
     assert refusal(tmp_path, Models(), model="other:model") == "there is no other:model"
-    assert refusal(tmp_path, None) == "no model can be asked here, and it needs some:model"
+    assert (
+        refusal(tmp_path, None) == "it needs the model some:model, but no models are available here"
+    )
     assert refusal(tmp_path, Models(), prompt="$everything").startswith("the prompt names $every")
