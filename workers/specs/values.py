@@ -151,7 +151,7 @@ def _money(node: Node) -> int:
 def _path(node: Node) -> Any:
     path = node.value
     if isinstance(path, str) and path.startswith("~"):
-        raise ValueError("write the whole path; only a shell knows ~")
+        raise ValueError("write the whole path; only a shell replaces ~")
     if isinstance(path, str) and "\0" in path:
         raise ValueError("no path has a NUL character; take it out")
     return path

@@ -104,7 +104,7 @@ FIELDS = [
     ("stewards: ann", "stewards: 'ann': write a list"),
     ("stewards: [a b]", f"stewards.0: 'a b': {NAME}"),
     ("on_cancel: yes", "on_cancel: True: write 'starve' or 'cancel'"),
-    ("folder: ~/x", "folder: '~/x': write the whole path; only a shell knows ~"),
+    ("folder: ~/x", "folder: '~/x': write the whole path; only a shell replaces ~"),
     ('dir: "a\\0"', "dir: 'a\\x00': no path has a NUL character; take it out"),
     ("dir: ''", "dir: '': it is empty; write a text"),
     (f"dir: {'d' * 2001}", "it has 2001 characters, at most 2000 are allowed"),

@@ -176,7 +176,7 @@ REFUSED = [
     ),
     ("4: task 'a': an agent needs a repo to work in", HEAD + "  - {name: a, title: A, agent: x}\n"),
     (
-        "4: task 'a': repo: '~/x': write the whole path; only a shell knows ~",
+        "4: task 'a': repo: '~/x': write the whole path; only a shell replaces ~",
         HEAD + "  - {name: a, title: A, agent: x, repo: ~/x}\n",
     ),
     (
