@@ -21,7 +21,7 @@ def assemble() -> typer.Typer:
     """Return the command line. Modules that name the same group share it."""
     command_line = typer.Typer(
         name="interlock",
-        help="Run AI-agent work so that a crash neither loses nor repeats it.",
+        help="Run long work of AI agents and people, and resume it after a crash.",
         no_args_is_help=True,
         pretty_exceptions_enable=False,
         add_completion=False,
