@@ -38,14 +38,17 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Calls:
     return Calls(monkeypatch)
 
 
-def race(*acts: Callable[[], object]) -> None:
-    """Run functions in threads at nearly the same time, with random delays, in every order."""
+def race(*acts: Callable[[], object], behind_s: float = 0) -> None:
+    """Run functions in threads at nearly the same time, with random delays, in every order.
+
+    The first begins `behind_s` after the others, or before them where it is negative.
+    """
     start = Barrier(len(acts))
 
     def run(act: Callable[[], object]) -> None:
-        late_s = random.uniform(0, APART_S)
+        delay_s = random.uniform(0, APART_S) + max(0, behind_s if act is acts[0] else -behind_s)
         start.wait()
-        time.sleep(late_s)  # the workload, not a wait for anything
+        time.sleep(delay_s)  # the workload, not a wait for anything
         act()
 
     with ThreadPoolExecutor(len(acts)) as pool:
@@ -58,6 +61,7 @@ def test_a_dependency_that_ends_while_its_dependent_is_activated_counts_once(
     worker: InProcessWorker, end: str
 ) -> None:
     counted = {"notification": 0, "subscription": 0}
+    behind_s = 0.0
     for number in range(PAIRS):
         needed = worker.create_job(f"g/a{number}")
         waits = worker.create_job(
@@ -72,9 +76,11 @@ def test_a_dependency_that_ends_while_its_dependent_is_activated_counts_once(
             worker.graphs.command(waits, "activate")
             worker.perform(waits, "subscription")
 
-        race(ends, begins)
+        race(ends, begins, behind_s=behind_s)
         heard_late = bool(list(worker.dispatch.subscriptions.subscribers(needed)))
         counted["notification" if heard_late else "subscription"] += 1
+        # The next round favours the other order, so that both come up on every machine.
+        behind_s += -APART_S if heard_late else APART_S
         meets(worker, needed, waits, lost=end == "cancel")
     assert min(counted.values()) > PAIRS // 20, f"one order was hardly tried: {counted}"
     worker.check_consistency()

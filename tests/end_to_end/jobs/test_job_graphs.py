@@ -35,7 +35,7 @@ SETTINGS = {
 }
 AT_WORK = ("running", "paused")
 WORKERS = 3
-PAUSE_S = 0.5  # between two kills, on average
+KILLS_MIN = 30  # of workers, at least, before all jobs of a plan have succeeded
 Span = tuple[int, int]
 
 
@@ -188,9 +188,14 @@ def left(deployment: Deployment, plan: Plan) -> Iterator[str]:
             yield from dispatch.views.counted(job_id, f"{DEPENDENCIES}:{version}")
 
 
-def all_succeeded(deployment: Deployment, plan: Plan) -> bool:
+def succeeded(deployment: Deployment) -> int:
+    """Return how many jobs have succeeded."""
     machine = deployment.client.dispatch.lifecycle.machine("job")
-    return deployment.client.dispatch.views.counts(machine)["success"] == len(plan.jobs)
+    return deployment.client.dispatch.views.counts(machine)["success"]
+
+
+def all_succeeded(deployment: Deployment, plan: Plan) -> bool:
+    return succeeded(deployment) == len(plan.jobs)
 
 
 def succeed(deployment: Deployment, plan: Plan, *, within_s: float) -> None:
@@ -224,20 +229,26 @@ def test_graphs_at_random_run_in_order_within_their_slots_each_job_once(
 
 
 def under_fire(deployment: Deployment, plan: Plan, *, kills_max: int, within_s: float) -> int:
-    """Kill one worker after another while there is work; return how many were killed."""
+    """Kill one worker after another while there is work; return how many were killed.
+
+    The next one is killed after a few more jobs have succeeded, so that a fast machine has as many
+    kills as a slow one.
+    """
     graphs, draw = Graphs(deployment.client), random.Random(f"{plan.seed} kills")
+    jobs_between_kills = len(plan.jobs) // KILLS_MIN
     for _ in range(WORKERS):
         deployment.worker(concurrency=2, ready=False)
     deployment.beat()
     plan.hand_in(graphs)
-    kills, until = 0, time.monotonic() + within_s
+    kills, until, due_at = 0, time.monotonic() + within_s, 0
     while kills < kills_max and time.monotonic() < until and not all_succeeded(deployment, plan):
         # The workload, not a wait: each worker is killed in the middle of something.
-        time.sleep(draw.uniform(0, 2 * PAUSE_S))
+        time.sleep(draw.uniform(0, 0.2))
         ready = [
             w for w in deployment.processes if w.name.startswith("w") and w.alive and w.is_ready()
         ]
-        if ready:
+        if ready and succeeded(deployment) >= due_at:
+            due_at = succeeded(deployment) + draw.randint(1, jobs_between_kills)
             draw.choice(ready).kill()
             deployment.worker(concurrency=2, ready=False)
             kills += 1
