@@ -35,7 +35,6 @@ SETTINGS = {
 }
 AT_WORK = ("running", "paused")
 WORKERS = 3
-KILLS_MIN = 30  # of workers, at least, before all jobs of a plan have succeeded
 Span = tuple[int, int]
 
 
@@ -235,7 +234,6 @@ def under_fire(deployment: Deployment, plan: Plan, *, kills_max: int, within_s: 
     kills as a slow one.
     """
     graphs, draw = Graphs(deployment.client), random.Random(f"{plan.seed} kills")
-    jobs_between_kills = len(plan.jobs) // KILLS_MIN
     for _ in range(WORKERS):
         deployment.worker(concurrency=2, ready=False)
     deployment.beat()
@@ -248,7 +246,7 @@ def under_fire(deployment: Deployment, plan: Plan, *, kills_max: int, within_s: 
             w for w in deployment.processes if w.name.startswith("w") and w.alive and w.is_ready()
         ]
         if ready and succeeded(deployment) >= due_at:
-            due_at = succeeded(deployment) + draw.randint(1, jobs_between_kills)
+            due_at = succeeded(deployment) + draw.randint(1, 5)
             draw.choice(ready).kill()
             deployment.worker(concurrency=2, ready=False)
             kills += 1
