@@ -122,8 +122,8 @@ def test_a_sentence_is_one_bounded_line_that_every_log_takes() -> None:
 
 
 @pytest.mark.parametrize("many", [0, CHILDREN_MAX + 1])
-def test_a_split_has_1_to_100_children(many: int) -> None:
-    with pytest.raises(InvalidResultError, match="must have 1 to 100 members"):
+def test_a_split_has_at_least_one_child_and_at_most_so_many(many: int) -> None:
+    with pytest.raises(InvalidResultError, match=f"must have 1 to {CHILDREN_MAX} members"):
         check_split(SplitWork(({"title": "a"},) * many, "group"))
 
 

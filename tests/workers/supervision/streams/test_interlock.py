@@ -205,7 +205,7 @@ def test_every_published_reason_may_be_given(reason: TransitionReason) -> None:
         (line(type="usage", tokens={}), "usage has no field 'tokens'"),
         (line(type="usage", context_size=0), "context_size must be a whole number 1 to"),
         (b'{"type": "usage", "tokens_in": NaN}', "has NaN, which is not a JSON number"),
-        (b'{"type": "usage", "tokens_in": -Infinity}', "has -Infinity, which is no number"),
+        (b'{"type": "usage", "tokens_in": -Infinity}', "which is not a JSON number"),
         (b'{"type": "usage", "tokens_in": 1e999}', "the number '1e999' is too large"),
         (b'{"type": "usage", "tokens_in": ' + b"9" * 5000 + b"}", "number of too many digits"),
         (line(type="blocked"), "blocked needs either 'task' or 'text'"),
