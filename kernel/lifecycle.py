@@ -154,7 +154,6 @@ class Lifecycle:
         trigger: str,
         payload: Data,
         call: Call,
-        facts: Data = NO_FACTS,
         *,
         initial_lease: InitialLease | None = None,
     ) -> Fired:
@@ -168,7 +167,7 @@ class Lifecycle:
         state in the same step.
         """
         try:
-            return self._fired(target, trigger, payload, call, facts, initial_lease)
+            return self._fired(target, trigger, payload, call, initial_lease)
         except IgnoredError as refusal:
             if isinstance(target, Record):
                 # It may have left its state since it was read.
@@ -181,7 +180,6 @@ class Lifecycle:
         trigger: str,
         payload: Data,
         call: Call,
-        facts: Data,
         initial_lease: InitialLease | None,
     ) -> Fired:
         record = target if isinstance(target, Record) else None
@@ -189,6 +187,7 @@ class Lifecycle:
         digest = _digest(trigger, payload)
         check_deltas(call.deltas)
         check_op_id(call.op_id)
+        facts = NO_FACTS
         for _ in range(CONFLICTS_MAX):
             if record is None or facts_read(self.machine(record.machine), record, trigger):
                 record, known, facts = self._load(target_id, trigger, call.op_id)

@@ -13,12 +13,10 @@ from pathlib import Path
 import pytest
 
 from interlock.workers.gateways.server import EmbeddedServer
-from interlock.workers.processes.bound_process import end_bound, start_bound
-from tests.waiting import until
+from tests.fresh_worker import fresh_worker
 
 ROOT = Path(__file__).parents[2]
 PARTS = ("interlock", "kernel", "workers", "pyproject.toml", "README.md", "LICENSE")
-READY_S = 60.0
 
 CAPABILITIES = """
 from pathlib import Path
@@ -119,20 +117,8 @@ def environment(server: EmbeddedServer, prefix: str, project: Path) -> Mapping[s
 @pytest.fixture
 def worker(python: Path, project: Path, environment: Mapping[str, str]) -> Iterator[Path]:
     """Start a worker in the project's folder and return its log."""
-    log = project / "worker.log"
-    command = [str(python), "-m", "celery", "-A", "interlock.workers.main", "worker"]
-    quiet = ["-P", "threads", "-c", "2", "--without-mingle", "--without-gossip", "--loglevel=INFO"]
-    with log.open("wb") as output:
-        process = start_bound(
-            [*command, *quiet], folder=project, output=output, grace_s=20, environment=environment
-        )
-    try:
-        until(lambda: b" ready." in log.read_bytes(), what="the worker is ready", within_s=READY_S)
+    with fresh_worker(python, project, environment, project / "worker.log") as log:
         yield log
-    finally:
-        assert process.stdin is not None
-        process.stdin.close()
-        end_bound(process, patience_s=60)
 
 
 def test_a_thread_runs_beside_a_projects_own_workers_and_kernel(

@@ -15,7 +15,7 @@ import pytest
 
 from interlock.workers.config import environment_without_settings
 from interlock.workers.gateways.server import EmbeddedServer
-from interlock.workers.processes.bound_process import end_bound, start_bound
+from tests.fresh_worker import fresh_worker
 from tests.waiting import until
 from tests.workers.sixth_system import FILES, LINES
 
@@ -64,20 +64,8 @@ def environment(server: EmbeddedServer, prefix: str, tree: Path, tmp_path: Path)
 @pytest.fixture
 def worker(tree: Path, environment: dict[str, str], tmp_path: Path) -> Iterator[Path]:
     """Start a worker of the changed project and return its log."""
-    log = tmp_path / "worker.log"
-    command = [sys.executable, "-m", "celery", "-A", "interlock.workers.main", "worker"]
-    quiet = ["-P", "threads", "-c", "2", "--without-mingle", "--without-gossip", "--loglevel=INFO"]
-    with log.open("wb") as output:
-        process = start_bound(
-            [*command, *quiet], folder=tree, output=output, grace_s=20, environment=environment
-        )
-    try:
-        until(lambda: b" ready." in log.read_bytes(), what="the worker is ready", within_s=READY_S)
+    with fresh_worker(Path(sys.executable), tree, environment, tmp_path / "worker.log") as log:
         yield log
-    finally:
-        assert process.stdin is not None
-        process.stdin.close()
-        end_bound(process, patience_s=60)
 
 
 def test_the_import_contracts_hold_with_it(tree: Path) -> None:

@@ -29,7 +29,10 @@ class BreakerLimits:
 
 @dataclass(frozen=True, slots=True)
 class Trip:
-    """The reason for cutting an agent off, in words and in codes. `final`: no try can help."""
+    """Why an agent was cut off: a sentence and the published codes.
+
+    `final` means that trying the task again cannot help.
+    """
 
     cause: TripCause
     reason: str

@@ -54,7 +54,7 @@ class CapabilityDefectError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Capability:
-    """A function that may be executed, with its declaration.
+    """A function that a record's action may execute, with its declared parameters and risk.
 
     `parameters` is the JSON schema of the parameters that a model or a person may set; `runtime`
     names those that the worker adds. `call` takes both as keyword arguments, sync or async, and
@@ -94,7 +94,7 @@ class Capability:
             raise CapabilityDefectError(self.name, reason)
 
     def declared(self) -> dict[str, Any]:
-        """Return the declared risk for a record. A model can claim a higher risk, but no lower."""
+        """Return the declared risk as records store it. A model may raise it, but not lower it."""
         return {
             "idempotent": self.idempotent,
             "irreversibility": str(self.irreversibility),

@@ -76,7 +76,7 @@ class Listing:
 
 @dataclass(slots=True)
 class OpenedRoot:
-    """A workspace whose folders are opened one at a time; the last one stays open."""
+    """Opens the folders of a workspace one at a time, and keeps the last one open."""
 
     root: Path
     _path: bytes | None = None

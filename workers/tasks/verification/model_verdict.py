@@ -45,7 +45,7 @@ class ModelVerdict:
 async def ask_reviewer(
     reviewer: AskModel | None, instruction: str, *, within_s: float
 ) -> ModelVerdict:
-    """Ask a reviewer. Only the single word PASS passes; an exception is a failure."""
+    """Ask a model to review the work. Only the answer PASS accepts it; an exception rejects it."""
     answer, problem = await _answer(reviewer, instruction, within_s=within_s)
     if problem:
         return ModelVerdict(passed=False, detail=f"the reviewer {problem}")

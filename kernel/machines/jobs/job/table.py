@@ -67,7 +67,7 @@ STUCK = "a worker that cannot go on asks for a person; the page has only its com
 RETRY = "a worker or reviewer may ask to be tried again; bounded, then a person is asked"
 GIVEN_UP = "a job that is lost again and again is given to a person"
 LIMITED = "its limits stop it before it uses more, and a person is asked"
-ASIDE = "the page says that every active state can be suspended; its matrix has no row for this one"
+HALT = "the page says that every active state can be suspended; its matrix has no row for this one"
 FORCE = "the page names FORCE_SUCCESS and no state; a steward, with a reason, from any but a draft"
 BACK = "its command line can go back to an earlier phase; nothing may be at work meanwhile"
 
@@ -217,7 +217,7 @@ OURS = (
              update=changes.limited),
     ),
     *rows(State.PAUSED,
-        move(Trigger.SUSPEND, State.SUSPENDED, by(PERSON), ours=ASIDE, update=changes.suspended),
+        move(Trigger.SUSPEND, State.SUSPENDED, by(PERSON), ours=HALT, update=changes.suspended),
     ),
     *rows(FORCED,
         move(Trigger.FORCE_SUCCESS, State.SUCCESS, by(PERSON), names_proposal=True, ours=FORCE,
