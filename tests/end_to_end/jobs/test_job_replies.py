@@ -287,8 +287,8 @@ def test_a_command_knows_its_job_and_no_setting_of_the_deployment(bench: Bench) 
     lines = (bench.folder / "env").read_text().splitlines()
     env = dict(line.split("=", 1) for line in lines if line.startswith("INTERLOCK_"))
     run = bench.dir(f"{bench.graph}/a") / "runs" / "001-default-worker"
-    told = env.pop("INTERLOCK_WORK_VARIABLES")
-    assert set(told.split(",")) == set(env), "they are no settings for a command of ours"
+    names = env.pop("INTERLOCK_WORK_VARIABLES")
+    assert set(names.split(",")) == set(env), "they are no settings for a command of ours"
     assert env.pop("INTERLOCK_JOB_KEY").startswith(f"{bench.graph}/a:")
     assert env == {
         "INTERLOCK_JOB_ID": f"{bench.graph}/a",

@@ -184,7 +184,7 @@ def test_who_is_given_a_slot_is_rung_once_and_again_while_it_is_not_heard(world:
 
     assert occupy(world, every["b"])
     world.later(10 * UNHEARD_MS)
-    assert world.slots.release(NAME, "", 1) == (), "it was heard"
+    assert world.slots.release(NAME, "", 1) == (), "its place was taken"
     assert holders(world) == ["g/b"]
 
 
