@@ -19,7 +19,7 @@ from interlock.kernel.errors import (
 from interlock.kernel.event import Cause, Event, Note
 from interlock.kernel.machine import Explanation, Machine
 from interlock.kernel.machines import MACHINES
-from interlock.kernel.record import Record, ancestors
+from interlock.kernel.record import PARTITIONS, Record, ancestors
 from interlock.kernel.store.commands import Call, Warrant
 from interlock.kernel.store.views import RecordInState
 from interlock.kernel.table import Terminal, Waiting
@@ -208,9 +208,10 @@ class Client:
 
     def cards(self, *, limit: int = 100) -> list[Card]:
         """Return the open cards, the longest waiting first."""
+        views = self.dispatch.views
+        _, waiting = views.waits(range(PARTITIONS), limit)
         found: list[Card | None] = []
-        for record_id, _ in self.dispatch.views.waiting(limit):
-            record = self.show(record_id)
+        for record in views.records(record_id for record_id, _ in waiting[:limit]).values():
             machine = self.dispatch.lifecycle.machine(record.machine)
             found += [card_of(machine, record), quarantine_of(machine, record)]
         return [card for card in found if card is not None]
@@ -223,12 +224,7 @@ class Client:
         states = [str(stage.state) for stage in found.stages]
         if state is not None and state not in states:
             raise CallError(f"{machine} has no state {state!r}; its states: {', '.join(states)}")
-        rows = [
-            row
-            for name in ([state] if state else states)
-            for row in self.dispatch.views.list_in_state(found, name, limit)
-        ]
-        return sorted(rows, key=lambda row: row.since_ms)[:limit]
+        return self.dispatch.views.list_oldest(found, [state] if state else states, limit)
 
     def wait(self, record_id: str, *, timeout_s: float, for_person: bool = True) -> Record:
         """Wait until a record has ended or (with `for_person`) asks a person.

@@ -16,7 +16,7 @@ from interlock.kernel.errors import StoreMisconfiguredError
 from interlock.kernel.record import PARTITIONS, Record, RecordId, partition_of, split_key
 from interlock.kernel.store.commands import EffectMessage, Limits
 from interlock.kernel.store.keys import Keys
-from interlock.kernel.store.scripts import Client, call
+from interlock.kernel.store.scripts import Client, call, call_all
 
 FORMAT = 2
 BUSY_MS = 600_000  # until a family that could not be pruned is tried again
@@ -138,6 +138,11 @@ class Indexes:
             for poll, row in zip(polls, rows, strict=True)
         ]
 
+    def begin_sweep(self, name: str, period_ms: int) -> bool:
+        """Note that a sweep begins now; False if one of its name began within half a period."""
+        status: bytes = call(self.client, "begin_sweep", [self.keys.sweeps()], [name, period_ms])[0]
+        return status == b"begun"
+
     def identify_server(
         self, partition: int, *, passing: bool, period_ms: int, lease_ms: int, run_id: str = ""
     ) -> ServerCheck:
@@ -146,16 +151,16 @@ class Indexes:
         The script itself reads the run id of the server, so that it cannot be that of an earlier
         run or of another node.
         """
-        flag = "1" if passing else ""
-        args = [run_id, FORMAT, PARTITIONS, uuid4().hex[:8], flag, period_ms, lease_ms]
-        reply = call(self.client, "identify_server", [self.keys.meta(partition)], args)
-        incarnation, written, partitions, gate, changed, server = (p.decode() for p in reply)
-        if (int(written), int(partitions)) != (FORMAT, PARTITIONS):
-            raise StoreMisconfiguredError(
-                f"the store holds format {written} in {partitions} partitions, this process speaks "
-                f"format {FORMAT} in {PARTITIONS}; use another prefix or the matching version"
-            )
-        return ServerCheck(incarnation, gate == "open", changed == "1", server)
+        arguments = _check_arguments(period_ms, lease_ms, passing=passing, run_id=run_id)
+        reply = call(self.client, "identify_server", [self.keys.meta(partition)], arguments)
+        return _server_check(reply)
+
+    def note_pass(self, *, period_ms: int, lease_ms: int) -> None:
+        """Compare the server of every partition as a sweep passes, in one round trip."""
+        arguments = _check_arguments(period_ms, lease_ms, passing=True)
+        calls = [([self.keys.meta(partition)], arguments) for partition in range(PARTITIONS)]
+        for reply in call_all(self.client, "identify_server", calls):
+            _server_check(reply)
 
     def postpone(self, root: RecordId, age_ms: int) -> None:
         """Try to prune an ended family again later, as if it were `age_ms` older then."""
@@ -204,6 +209,24 @@ class Indexes:
             keys.post_times(member_id),
             keys.family_log(member_id),
         )
+
+
+def _check_arguments(
+    period_ms: int, lease_ms: int, *, passing: bool, run_id: str = ""
+) -> list[str | int]:
+    flag = "1" if passing else ""
+    return [run_id, FORMAT, PARTITIONS, uuid4().hex[:8], flag, period_ms, lease_ms]
+
+
+def _server_check(reply: Sequence[bytes]) -> ServerCheck:
+    """Read the answer of identify_server. Raises StoreMisconfiguredError for another format."""
+    incarnation, written, partitions, gate, changed, server = (part.decode() for part in reply)
+    if (int(written), int(partitions)) != (FORMAT, PARTITIONS):
+        raise StoreMisconfiguredError(
+            f"the store holds format {written} in {partitions} partitions, this process speaks "
+            f"format {FORMAT} in {PARTITIONS}; use another prefix or the matching version"
+        )
+    return ServerCheck(incarnation, gate == "open", changed == "1", server)
 
 
 def _jitter() -> float:

@@ -141,3 +141,7 @@ class Keys:
     def rejected_counts(self) -> str:
         """Hash: how many messages were rejected, by kind."""
         return f"{self.prefix}:{{rejected}}:counts"
+
+    def sweeps(self) -> str:
+        """Hash: when each sweep began last, in ms."""
+        return f"{self.prefix}:{{sweeps}}:begun"

@@ -67,6 +67,21 @@ def call(client: Client, name: str, keys: list[str], args: list[Any]) -> Any:
         raise store_error(refusal) from refusal
 
 
+def call_all(client: Client, name: str, calls: Sequence[tuple[list[str], list[Any]]]) -> list[Any]:
+    """Run a script once for each pair of keys and arguments, in one round trip.
+
+    Raises StoreError. The calls are independent of each other, and a repeat of each must be safe.
+    """
+    commands = [("EVALSHA", sha_of(name), len(keys), *keys, *args) for keys, args in calls]
+    replies = _exchange(client, commands, raise_on_error=False)
+    for at, (keys, args) in enumerate(calls):
+        if isinstance(replies[at], exceptions.NoScriptError):
+            replies[at] = call(client, name, keys, args)
+        elif isinstance(replies[at], Exception):
+            raise store_error(replies[at]) from replies[at]
+    return replies
+
+
 def _run(client: Client, *arguments: Any) -> Any:
     if isinstance(client, RedisCluster):
         return client.evalsha(*arguments)
@@ -90,13 +105,19 @@ def read(client: Client, *arguments: Any) -> Any:
 
 def read_all(client: Client, commands: Sequence[Sequence[Any]]) -> list[Any]:
     """Run reading commands in one round trip, and return their replies in order."""
+    return _exchange(client, commands, raise_on_error=True)
+
+
+def _exchange(
+    client: Client, commands: Sequence[Sequence[Any]], *, raise_on_error: bool
+) -> list[Any]:
     if not commands:
         return []
     pipeline: Any = client.pipeline(transaction=False)
     for command in commands:
         pipeline.execute_command(*command)
     try:
-        replies: list[Any] = pipeline.execute()
+        replies: list[Any] = pipeline.execute(raise_on_error=raise_on_error)
     except FAULTS as refusal:
         raise store_error(refusal) from refusal
     return replies

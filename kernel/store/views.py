@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from math import inf
@@ -94,39 +95,30 @@ class Views:
         pairs = read(self.client, "HGETALL", self.keys.tally(record_id, countdown))
         return codec.counts(_flat(pairs))
 
-    def counts(self, machine: Machine) -> dict[str, int]:
-        """Return exactly how many records are in each state."""
-        states = [str(stage.state) for stage in machine.stages]
-        totals = dict.fromkeys(states, 0)
-        for state in states:
-            for partition in range(PARTITIONS):
-                totals[state] += int(
-                    read(
-                        self.client,
-                        "ZCARD",
-                        self.keys.state_index_of(partition, machine.name, state),
-                    )
-                )
+    def counts(
+        self, machines: Iterable[Machine], partitions: Collection[int] = range(PARTITIONS)
+    ) -> dict[str, Counter[str]]:
+        """Return how many records of each machine are in each state, in one round trip."""
+        chosen = list(machines)
+        totals: dict[str, Counter[str]] = {machine.name: Counter() for machine in chosen}
+        places = [
+            StateKey(machine.name, str(stage.state), partition)
+            for machine in chosen
+            for stage in machine.stages
+            for partition in partitions
+        ]
+        for place, number in self.count_in_states(places).items():
+            totals[place.machine][place.state] += number
         return totals
 
-    def list_in_state(self, machine: Machine, state: str, limit: int) -> list[RecordInState]:
-        """Return records in a state, the longest there first."""
-        found: list[RecordInState] = []
-        for partition in range(PARTITIONS):
-            key = self.keys.state_index_of(partition, machine.name, state)
-            rows = _pairs(read(self.client, "ZRANGE", key, 0, limit - 1, "WITHSCORES"))
-            found += [RecordInState(RecordId(i), machine.name, state, at) for i, at in rows]
+    def list_oldest(
+        self, machine: Machine, states: Iterable[str], limit: int
+    ) -> list[RecordInState]:
+        """Return records in any of these states, the longest there first, in two round trips."""
+        places = [StateKey(machine.name, name, at) for name in states for at in range(PARTITIONS)]
+        limits = {place: min(limit, n) for place, n in self.count_in_states(places).items()}
+        found = [row for page in self.list_in_states(limits).values() for row in page]
         return sorted(found, key=lambda row: row.since_ms)[:limit]
-
-    def waiting(self, limit: int) -> list[tuple[RecordId, int]]:
-        """Return records that wait for a person, each with since when, the longest first."""
-        found: list[tuple[RecordId, int]] = []
-        for partition in range(PARTITIONS):
-            rows = read(
-                self.client, "ZRANGE", self.keys.waits(partition), 0, limit - 1, "WITHSCORES"
-            )
-            found += [(RecordId(member), at) for member, at in _pairs(rows)]
-        return sorted(found, key=lambda row: row[1])[:limit]
 
     def ids(
         self,
@@ -297,6 +289,20 @@ class Views:
         rows = read(self.client, "ZRANGE", key, "-inf", before_ms, "BYSCORE", "LIMIT", 0, limit)
         return [RecordId(member.decode()) for member in rows]
 
+    def partitions_with(self, index: Callable[[int], str], before_ms: int) -> list[int]:
+        """Return the partitions whose index has a member before a time, in one round trip.
+
+        `index` gives the key of a partition's index, such as `keys.effects`.
+        """
+        partitions = range(PARTITIONS)
+        commands = [("ZCOUNT", index(partition), "-inf", before_ms) for partition in partitions]
+        found = read_all(self.client, commands)
+        return [partition for partition, n in zip(partitions, found, strict=True) if n]
+
+    def last_sweeps(self) -> dict[str, int]:
+        """Return when each sweep began last (ms, by the store); one that never ran is left out."""
+        return codec.counts(_flat(read(self.client, "HGETALL", self.keys.sweeps())))
+
     def now_ms(self) -> int:
         """Return the store's time."""
         seconds, micros = read(self.client, "TIME")
@@ -304,11 +310,10 @@ class Views:
 
     def depths(self) -> dict[str, int]:
         """Return how many effects and timers are in the indexes, and how many records wait."""
-        names = {"effects": self.keys.effects, "timers": self.keys.timers, "waits": self.keys.waits}
-        return {
-            name: sum(int(read(self.client, "ZCARD", key(p))) for p in range(PARTITIONS))
-            for name, key in names.items()
-        }
+        keys = {"effects": self.keys.effects, "timers": self.keys.timers, "waits": self.keys.waits}
+        commands = [("ZCARD", key(p)) for key in keys.values() for p in range(PARTITIONS)]
+        found = iter(read_all(self.client, commands))
+        return {name: sum(map(int, islice(found, PARTITIONS))) for name in keys}
 
     def _state_index(self, state_key: StateKey) -> str:
         return self.keys.state_index_of(state_key.partition, state_key.machine, state_key.state)

@@ -179,8 +179,7 @@ class Deployment:
     def beat(self, **variables: str) -> Process:
         """Start beat."""
         name = f"beat{uuid4().hex[:6]}"
-        schedule = str(self.folder / f"{name}.db")
-        return self._start(name, ["beat", "-s", schedule, "--pidfile=", "-l", "INFO"], variables)
+        return self._start(name, ["beat", "--pidfile=", "-l", "INFO"], variables)
 
     def full(self, *, workers: int = 1, concurrency: int = 8) -> Deployment:
         """Start workers and beat."""

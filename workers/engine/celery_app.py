@@ -6,6 +6,7 @@ from typing import Any
 
 from celery import Celery
 from kombu import Exchange, Queue
+from kombu.exceptions import OperationalError
 
 from interlock.workers.config import Settings
 
@@ -46,7 +47,7 @@ def make_app(settings: Settings, queues: tuple[str, ...]) -> Celery:
         task_send_sent_event=False,
         worker_hijack_root_logger=False,
         worker_soft_shutdown_timeout=10.0,
-        beat_max_loop_interval=1.0,
+        beat_scheduler="interlock.workers.engine.beat:SweepScheduler",
         timezone="UTC",
         enable_utc=True,
     )
@@ -56,6 +57,18 @@ def make_app(settings: Settings, queues: tuple[str, ...]) -> Celery:
 def queue_of(settings: Settings, name: str) -> str:
     """Return the name of a queue, which on Redis is the name of a list."""
     return f"{settings.namespace}.{name}"
+
+
+def count_messages(app: Celery, queue: str) -> int:
+    """Return how many messages are in a queue; 0 if the broker does not answer."""
+    # On some brokers a refusal closes the channel, so this asks on a connection of its own.
+    with app.connection_for_read() as connection:
+        try:
+            with connection.channel() as channel:
+                declared = channel.queue_declare(queue=queue, passive=True)
+        except (*connection.connection_errors, *connection.channel_errors, OperationalError):
+            return 0
+    return int(declared.message_count)
 
 
 def host_queue(settings: Settings, host: str) -> Queue:

@@ -42,7 +42,13 @@ from interlock.kernel.store.subscriptions import Subscriber, Subscriptions
 from interlock.kernel.store.views import Views
 from interlock.kernel.table import Data
 from interlock.workers.config import Settings
-from interlock.workers.engine.celery_app import broker_priority, host_queue, make_app, queue_of
+from interlock.workers.engine.celery_app import (
+    broker_priority,
+    count_messages,
+    host_queue,
+    make_app,
+    queue_of,
+)
 from interlock.workers.engine.messages import MessageTemplates
 
 log = logging.getLogger(__name__)
@@ -224,14 +230,21 @@ class Dispatch:
 
     def check_server(self, partition: int, *, passing: bool) -> ServerCheck:
         """Note a changed server of a partition; return whether sweeps may act on its leases."""
-        lease_s = self.settings.lease_s or LEASE_S
+        period_ms, lease_ms = self._gate_ms
         return self.indexes.identify_server(
-            partition,
-            passing=passing,
-            # A sweep that is late by less than half a lease still takes no live holder for lost.
-            period_ms=ms(max(self.settings.sweep_period_s, lease_s / 4)),
-            lease_ms=ms(lease_s),
+            partition, passing=passing, period_ms=period_ms, lease_ms=lease_ms
         )
+
+    def note_pass(self) -> None:
+        """Note in every partition that the orphan sweep passes now, in one round trip."""
+        period_ms, lease_ms = self._gate_ms
+        self.indexes.note_pass(period_ms=period_ms, lease_ms=lease_ms)
+
+    @property
+    def _gate_ms(self) -> tuple[int, int]:
+        lease_s = self.settings.lease_s or LEASE_S
+        # A sweep that is late by less than half a lease still takes no live holder for lost.
+        return ms(max(self.settings.sweep_period_s, lease_s / 4)), ms(lease_s)
 
     def render(self, message: EffectMessage) -> tuple[str, bytes] | None:
         """Render an effect's message for the commit to push; None if store and broker differ."""
@@ -251,7 +264,7 @@ class Dispatch:
         """
         counted_at, length = self._queue_lengths.get(name, (-math.inf, 0))
         if time.monotonic() - counted_at > QUEUE_LENGTH_AGE_S:
-            length = self._count_messages(name)
+            length = count_messages(self.app, queue_of(self.settings, name))
             self._queue_lengths[name] = (time.monotonic(), length)
         return length
 
@@ -292,17 +305,6 @@ class Dispatch:
             kwargsrepr="",
             ignore_result=True,
         )
-
-    def _count_messages(self, name: str) -> int:
-        queue = queue_of(self.settings, name)
-        # On some brokers a refusal closes the channel, so this asks on a connection of its own.
-        with self.app.connection_for_read() as connection:
-            try:
-                with connection.channel() as channel:
-                    declared = channel.queue_declare(queue=queue, passive=True)
-            except (*connection.connection_errors, *connection.channel_errors, OperationalError):
-                return 0
-        return int(declared.message_count)
 
     def _address(self, message: EffectMessage) -> tuple[str, str, int, str]:
         task = f"{message.machine}.{message.name}"

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from celery import Celery, bootsteps
-from celery.beat import PersistentScheduler
 
 PERIOD_S = 2.0
 # If a worker's loop has not turned for so long, the file is not touched any more.
@@ -17,10 +16,9 @@ STUCK_S = 20.0
 
 def write_liveness_file(app: Celery, file: Path | None) -> None:
     """Let the app's worker or beat touch this file; None turns that off."""
+    app.liveness_file = file
     if file is not None:
-        app.liveness_file = file
         app.steps["consumer"].add(LivenessStep)
-        app.conf.beat_scheduler = "interlock.workers.engine.liveness:LivenessScheduler"
 
 
 class LivenessStep(bootsteps.StartStopStep):
@@ -58,12 +56,3 @@ class LivenessStep(bootsteps.StartStopStep):
             if turned_at is None or time.monotonic() - turned_at < STUCK_S:
                 self.file.touch()
             time.sleep(PERIOD_S)
-
-
-class LivenessScheduler(PersistentScheduler):
-    """Celery's scheduler, which touches the file at each tick."""
-
-    def tick(self, *args: Any, **options: Any) -> Any:
-        """Touch the file and send what is due."""
-        self.app.liveness_file.touch()
-        return super().tick(*args, **options)

@@ -265,4 +265,4 @@ def _register(app: Celery, runner: Runner, machine: Machine, name: str, handler:
         return runner.perform(machine, name, handler, args[0])
 
     task.__doc__ = f"Perform the effect {name} of a {machine.name}."
-    app.task(task, name=f"{machine.name}.{name}", ignore_result=True)
+    app.task(task, name=f"{machine.name}.{name}", ignore_result=True, shared=False)

@@ -6,45 +6,56 @@ import logging
 import random
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from celery import Celery
 
 from interlock.kernel.errors import KernelError, StoreError
-from interlock.kernel.record import PARTITIONS
+from interlock.workers.config import Settings
 from interlock.workers.engine.celery_app import SWEEPS_QUEUE, queue_of
-from interlock.workers.engine.dispatch import Dispatch
+from interlock.workers.engine.dispatch import Dispatch, ms
 
 log = logging.getLogger(__name__)
 
 # Acts on at most one batch of a partition's items, and returns how many had each status.
 Pass = Callable[[Dispatch, int], Counter[str]]
+# Returns the partitions that have an item, in a few round trips, so that idle ones cost nothing.
+Due = Callable[[Dispatch], Collection[int]]
 # The status of items that stay in the index; sweeping them again at once would not help.
 UNCHANGED = ("busy", "failed", "refused")
+# A sweep that is so much later than two of its periods is late: nobody sends it, or nobody runs it.
+LATE_S = 30.0
 
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """A sweep. Its period is `periods` times the configured sweep period.
+    """A sweep: which partitions are `due`, and the act on one of them, `run`.
 
+    Its period is `periods` times the configured sweep period.
     A sweep that may take long for one item is sent to an effect's queue instead of the sweeps' own,
     so that no other sweep waits behind it.
     """
 
     name: str
+    due: Due
     run: Pass
     periods: int = 1
     queue: str = SWEEPS_QUEUE
 
+    def period_s(self, settings: Settings) -> float:
+        """Return how often beat sends this sweep."""
+        return settings.sweep_period_s * self.periods
+
 
 def sweep_all(dispatch: Dispatch, sweep: Sweep) -> Counter[str]:
-    """Sweep every partition until no item is left or the time is up. Raises StoreError."""
+    """Sweep every due partition until no item is left or the time is up. Raises StoreError."""
     started = time.monotonic()
     seen: Counter[str] = Counter()
-    # Begins at a random partition, so that a backlog in one does not starve the others.
-    first = random.randrange(PARTITIONS)  # noqa: S311 - no secret
-    for partition in (*range(first, PARTITIONS), *range(first)):
+    due = [*sweep.due(dispatch)]
+    # In random order, so that a backlog in one partition does not starve the others.
+    random.shuffle(due)
+    for partition in due:
         while True:
             if time.monotonic() - started > dispatch.settings.sweep_budget_s:
                 seen["out of time"] += 1
@@ -77,25 +88,41 @@ def act_on_each(items: Mapping[str, Callable[[], str]]) -> Counter[str]:
 
 def register_sweeps(app: Celery, dispatch: Dispatch, sweeps: tuple[Sweep, ...]) -> None:
     """Register each sweep as a Celery task and put it on the beat."""
-    schedule = {}
     for sweep in sweeps:
         _register(app, dispatch, sweep)
-        period_s = dispatch.settings.sweep_period_s * sweep.periods
-        schedule[f"sweep.{sweep.name}"] = {
+    app.conf.beat_schedule = {
+        f"sweep.{sweep.name}": {
             "task": f"sweep.{sweep.name}",
-            "schedule": period_s,
-            # One run does the work of all waiting messages of a sweep, so each message expires.
-            "options": {
-                "expires": max(2 * period_s, 5.0),
-                "queue": queue_of(dispatch.settings, sweep.queue),
-            },
+            "schedule": sweep.period_s(dispatch.settings),
+            # No message expires: a worker would judge that by its own wall clock.
+            "options": {"queue": queue_of(dispatch.settings, sweep.queue)},
         }
-    app.conf.beat_schedule = schedule
+        for sweep in sweeps
+    }
+
+
+def late_sweeps(dispatch: Dispatch, sweeps: Iterable[Sweep]) -> dict[str, int | None]:
+    """Return the sweeps that should have begun again long ago.
+
+    No beat sends them, or no worker runs them. Each comes with the seconds since it began last, None if it never did.
+    """
+    now_ms, begun_ms = dispatch.views.now_ms(), dispatch.views.last_sweeps()
+    ages = {
+        sweep: (now_ms - begun_ms[sweep.name]) // 1_000 if sweep.name in begun_ms else None
+        for sweep in sweeps
+    }
+    return {
+        sweep.name: age_s
+        for sweep, age_s in ages.items()
+        if age_s is None or age_s > LATE_S + 2 * sweep.period_s(dispatch.settings)
+    }
 
 
 def _register(app: Celery, dispatch: Dispatch, sweep: Sweep) -> None:
     def task() -> str:
         try:
+            if not dispatch.indexes.begin_sweep(sweep.name, ms(sweep.period_s(dispatch.settings))):
+                return "has just run"
             seen = sweep_all(dispatch, sweep)
         except StoreError as refusal:
             log.warning("sweep %s was given up: %s", sweep.name, refusal)
@@ -107,4 +134,4 @@ def _register(app: Celery, dispatch: Dispatch, sweep: Sweep) -> None:
 
     task.__doc__ = f"Sweep {sweep.name}."
     # No events: several sweeps a second would hide the effects in Flower. The log has results.
-    app.task(task, name=f"sweep.{sweep.name}", ignore_result=True, send_events=False)
+    app.task(task, name=f"sweep.{sweep.name}", ignore_result=True, send_events=False, shared=False)

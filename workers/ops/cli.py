@@ -139,8 +139,8 @@ def list_records(
     """List records, the longest in their state first, with the counts of all states."""
     interlock = client()
     rows = interlock.list(machine=machine, state=state, limit=limit)
-    counts = interlock.dispatch.views.counts(interlock.dispatch.lifecycle.machine(machine))
-    value = {"counts": {k: v for k, v in counts.items() if v}, "records": [asdict(r) for r in rows]}
+    counts = interlock.dispatch.views.counts([interlock.dispatch.lifecycle.machine(machine)])
+    value = {"counts": counts[machine], "records": [asdict(row) for row in rows]}
     now_ms = interlock.dispatch.views.now_ms()
     answer(value, as_json=as_json, show=lambda v: screen.records(v, now_ms))
 

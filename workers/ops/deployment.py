@@ -91,19 +91,8 @@ class Deployment:
         )
         intake = ["-n", "intake@%h", "-P", "threads", "-c", "2"]
         self._run("intake", [*celery, "interlock.workers.intake", "worker", *intake, *quiet])
-        schedule = str(self.home / "beat.db")
-        self._run(
-            "beat",
-            [
-                *celery,
-                "interlock.workers.main",
-                "beat",
-                "-s",
-                schedule,
-                "--pidfile=",
-                "--loglevel=INFO",
-            ],
-        )
+        beat = ["beat", "--pidfile=", "--loglevel=INFO"]
+        self._run("beat", [*celery, "interlock.workers.main", *beat])
         if self.flower:
             port = free_port()
             self.flower_url = f"http://127.0.0.1:{port}"

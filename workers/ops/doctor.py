@@ -115,10 +115,6 @@ def missing_in_indexes(dispatch: Dispatch, record: Record) -> Iterator[str]:
 def diagnose(dispatch: Dispatch) -> dict[str, Any]:
     """Return the level of durability, the depths of queues, and the counts by state."""
     level, facts = durability(dispatch)
-    counts = {
-        name: {state: n for state, n in dispatch.views.counts(machine).items() if n}
-        for name, machine in dispatch.machines.items()
-    }
     return {
         "level": level,
         "promise": LEVELS[level],
@@ -126,7 +122,7 @@ def diagnose(dispatch: Dispatch) -> dict[str, Any]:
         "enqueue": "fused" if dispatch.settings.fused else "plain",
         "depths": dispatch.views.depths(),
         "rejected": dispatch.rejected.counts(),
-        "machines": counts,
+        "machines": dispatch.views.counts(dispatch.machines.values()),
     }
 
 

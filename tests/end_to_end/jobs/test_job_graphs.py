@@ -190,7 +190,7 @@ def left(deployment: Deployment, plan: Plan) -> Iterator[str]:
 def succeeded(deployment: Deployment) -> int:
     """Return how many jobs have succeeded."""
     machine = deployment.client.dispatch.lifecycle.machine("job")
-    return deployment.client.dispatch.views.counts(machine)["success"]
+    return deployment.client.dispatch.views.counts([machine])[machine.name]["success"]
 
 
 def all_succeeded(deployment: Deployment, plan: Plan) -> bool:

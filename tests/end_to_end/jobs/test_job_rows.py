@@ -139,16 +139,13 @@ class Scenes:
         """Return each row that was fired, with its actor; check every record against its log."""
         found: set[Fired] = set()
         for name in ("job", "graph"):
-            for stage in MACHINES[name].stages:
-                for one in self.dispatch.views.list_in_state(
-                    MACHINES[name], str(stage.state), 10_000
-                ):
-                    self.deployment.checked(one.id)
-                    found |= {
-                        (name, event.source, event.trigger, event.target, event.cause.actor)
-                        for event in self.deployment.events(one.id)
-                        if event.trigger != "created"
-                    }
+            for record_id in self.dispatch.views.ids(MACHINES[name]):
+                self.deployment.checked(record_id)
+                found |= {
+                    (name, event.source, event.trigger, event.target, event.cause.actor)
+                    for event in self.deployment.events(record_id)
+                    if event.trigger != "created"
+                }
         return found
 
 

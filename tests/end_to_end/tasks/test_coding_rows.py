@@ -168,10 +168,9 @@ class Scenes:
         """Yield every event of the backlog with its machine."""
         views = self.deployment.client.dispatch.views
         for name in CODING:
-            for stage in MACHINES[name].stages:
-                for one in views.list_in_state(MACHINES[name], str(stage.state), 10_000):
-                    for event in self.deployment.events(one.id):
-                        yield name, event
+            for record_id in views.ids(MACHINES[name]):
+                for event in self.deployment.events(record_id):
+                    yield name, event
 
 
 @pytest.fixture

@@ -11,9 +11,10 @@ import pytest
 
 from interlock.kernel.errors import FencedError, IdTakenError, StoreDownError, UnknownRecordError
 from interlock.kernel.record import PARTITIONS, partition_of
-from interlock.workers.engine.sweeper import Sweep, act_on_each, sweep_all
+from interlock.workers.engine.sweeper import Sweep, act_on_each, late_sweeps, sweep_all
 from interlock.workers.engine.sweeps import orphans, prune, stalls
 from interlock.workers.gateways.server import EmbeddedServer
+from interlock.workers.systems import sweeps
 from tests.end_to_end.deployment import thread
 from tests.waiting import until
 from tests.workers.engine.running import Running, settings_for
@@ -52,15 +53,15 @@ def test_a_store_error_ends_the_sweep() -> None:
 
 
 def test_a_sweep_goes_on_until_no_partition_has_an_item(running: Running) -> None:
-    left = Counter({7: 8})
+    left = Counter({7: 8, 9: 1})
 
     def run(_: Any, partition: int) -> Counter[str]:
         found = min(left[partition], 3)
         left[partition] -= found
         return Counter(done=found)
 
-    assert sweep_all(running.dispatch, Sweep("test", run)) == Counter(done=8)
-    assert not left[7]
+    assert sweep_all(running.dispatch, Sweep("test", lambda _: [7, 9], run)) == Counter(done=9)
+    assert not left.total()
 
 
 def test_a_sweep_does_not_spin_on_items_that_stay(running: Running) -> None:
@@ -70,9 +71,9 @@ def test_a_sweep_does_not_spin_on_items_that_stay(running: Running) -> None:
         passes.append(partition)
         return Counter(busy=2, refused=1)
 
-    seen = sweep_all(running.dispatch, Sweep("test", run))
+    seen = sweep_all(running.dispatch, Sweep("test", lambda _: range(PARTITIONS), run))
 
-    assert len(passes) == PARTITIONS
+    assert sorted(passes) == [*range(PARTITIONS)]
     assert "out of time" not in seen
 
 
@@ -80,9 +81,65 @@ def test_a_sweep_ends_when_its_time_is_up(server: EmbeddedServer, prefix: str) -
     more = {"INTERLOCK_SWEEP_BUDGET_S": "0.05", "INTERLOCK_SWEEP_BATCH": "3"}
     running = Running(settings_for(server.url, prefix, **more))
 
-    seen = sweep_all(running.dispatch, Sweep("test", lambda *_: Counter(done=3)))
+    seen = sweep_all(running.dispatch, Sweep("test", lambda _: [7], lambda *_: Counter(done=3)))
 
     assert seen["out of time"] == 1
+
+
+def test_an_idle_sweep_takes_a_few_round_trips(running: Running) -> None:
+    running.client.submit(thread("jot"), machine="thread", id="one")
+    for sweep in sweeps():
+        sweep_all(running.dispatch, sweep)
+        before = round_trips(running)
+        assert not sweep_all(running.dispatch, sweep)
+        assert round_trips(running) - before <= 10, sweep.name
+
+
+def round_trips(running: Running) -> int:
+    """Return how often the server has read from its clients, without this one.
+
+    It reads a long pipeline in several pieces.
+    """
+    return int(running.dispatch.client.info("stats")["total_reads_processed"]) - 1
+
+
+def test_a_sweep_visits_only_partitions_with_a_due_item(running: Running) -> None:
+    running.client.submit(thread("jot"), machine="thread", id="one")
+    running.client.submit(thread("jot"), machine="thread", id="two")
+    assert orphans.SWEEP.due(running.dispatch) == []
+
+    hurry(running, "one")
+
+    assert orphans.SWEEP.due(running.dispatch) == [partition_of("one")]
+
+
+def test_of_the_messages_of_a_sweep_one_runs_in_half_a_period(running: Running) -> None:
+    begin = running.dispatch.indexes.begin_sweep
+
+    assert begin("orphans", 60_000)
+    assert not begin("orphans", 60_000), "a second beat, or a message that waited"
+    assert begin("stalls", 60_000), "another sweep"
+    assert begin("orphans", 0), "half of its period is over"
+
+
+def test_a_sweep_goes_on_after_the_clock_of_the_store_was_set_back(running: Running) -> None:
+    dispatch = running.dispatch
+    in_an_hour = dispatch.views.now_ms() + 3_600_000
+    dispatch.client.hset(dispatch.keys.sweeps(), "orphans", in_an_hour)
+
+    assert dispatch.indexes.begin_sweep("orphans", 60_000)
+
+
+def test_a_sweep_that_nobody_runs_is_late(running: Running) -> None:
+    dispatch = running.dispatch
+    assert late_sweeps(dispatch, [stalls.SWEEP]) == {"stalls": None}
+    dispatch.indexes.begin_sweep("stalls", 1_000)
+    assert late_sweeps(dispatch, [stalls.SWEEP]) == {}
+
+    long_ago = dispatch.views.now_ms() - 60_000
+    dispatch.client.hset(dispatch.keys.sweeps(), "stalls", long_ago)
+
+    assert late_sweeps(dispatch, [stalls.SWEEP]) == {"stalls": 60}
 
 
 def test_the_orphan_sweep_publishes_an_unclaimed_effect_when_it_is_due(running: Running) -> None:

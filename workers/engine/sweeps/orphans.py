@@ -35,6 +35,12 @@ REPUBLISH_DELAY_MS = 15 * 60_000
 AWAY = (StoreDownError, StoreFullError, StoreReadOnlyError)
 
 
+def due(dispatch: Dispatch) -> list[int]:
+    """Return the partitions with a due effect, after a note in each that this sweep passes."""
+    dispatch.note_pass()
+    return dispatch.views.partitions_with(dispatch.keys.effects, dispatch.views.now_ms())
+
+
 def run(dispatch: Dispatch, partition: int) -> Counter[str]:
     """Poll the due effects of one partition, and act on each."""
     server = dispatch.check_server(partition, passing=True)
@@ -127,4 +133,4 @@ def _fire(dispatch: Dispatch, due: DueEffect) -> str:
     return due.status
 
 
-SWEEP = Sweep("orphans", run)
+SWEEP = Sweep("orphans", due, run)

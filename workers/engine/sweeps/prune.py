@@ -21,12 +21,21 @@ from interlock.workers.engine.dispatch import Dispatch, ms
 from interlock.workers.engine.sweeper import Sweep, act_on_each
 
 
+def due(dispatch: Dispatch) -> list[int]:
+    """Return the partitions with a family that ended long enough ago."""
+    return dispatch.views.partitions_with(dispatch.keys.ended, _before_ms(dispatch))
+
+
 def run(dispatch: Dispatch, partition: int) -> Counter[str]:
     """Prune the families of one partition that ended long enough ago."""
-    before_ms = dispatch.views.now_ms() - ms(dispatch.settings.prune_after_s)
+    before_ms = _before_ms(dispatch)
     roots = dispatch.views.ended(partition, before_ms, dispatch.settings.sweep_batch)
     acts: dict[str, Callable[[], str]] = {root: partial(_prune, dispatch, root) for root in roots}
     return act_on_each(acts)
+
+
+def _before_ms(dispatch: Dispatch) -> int:
+    return dispatch.views.now_ms() - ms(dispatch.settings.prune_after_s)
 
 
 def _prune(dispatch: Dispatch, root: RecordId) -> str:
@@ -121,4 +130,4 @@ def _archive(dispatch: Dispatch, folder: Path, root: RecordId, family: list[Reco
     partial_file.replace(file)
 
 
-SWEEP = Sweep("prune", run, periods=60)
+SWEEP = Sweep("prune", due, run, periods=60)

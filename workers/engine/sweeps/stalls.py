@@ -20,6 +20,11 @@ from interlock.workers.engine.sweeper import Sweep, act_on_each
 ACTOR = "stalls"
 
 
+def due(dispatch: Dispatch) -> list[int]:
+    """Return the partitions with a due timer."""
+    return dispatch.views.partitions_with(dispatch.keys.timers, dispatch.views.now_ms())
+
+
 def run(dispatch: Dispatch, partition: int) -> Counter[str]:
     """Poll the due timers of one partition, and act on each."""
     members = dispatch.indexes.due_timers(partition, dispatch.settings.sweep_batch)
@@ -60,4 +65,4 @@ def _act(dispatch: Dispatch, due: DueTimer) -> str:
     return "fired"
 
 
-SWEEP = Sweep("stalls", run)
+SWEEP = Sweep("stalls", due, run)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from rich.console import Group, JustifyMethod, RenderableType
@@ -57,6 +57,8 @@ def rendered(snapshot: Snapshot, *, width: int, height: int | None, trouble: str
 
 def verdict(snapshot: Snapshot) -> Text:
     """Return in a few words whether work flows. The most serious problem is named."""
+    if snapshot.late_sweeps:
+        return Text("sweeps are late", style="bold red")
     looks, tasks = snapshot.looks, snapshot.tasks
     stalled, active = looks["stalled"], sum(n for look, n in looks.items() if look != "dead")
     if stalled:
@@ -107,6 +109,7 @@ def _summary(snapshot: Snapshot, width: int) -> list[Text]:
         *_asks(snapshot, width),
         *_starving(snapshot, width),
         *_oldest(snapshot.oldest, width),
+        *_late_sweeps(snapshot.late_sweeps, width),
     ]
 
 
@@ -148,6 +151,17 @@ def _oldest(oldest: AgedRecord | None, width: int) -> list[Text]:
     if oldest:
         parts = [Text.assemble(oldest.id, (f" is open for {age(_ms(oldest.age_s))}", "dim"))]
     return _row("oldest", parts, "no task is open", width)
+
+
+def _late_sweeps(late: Mapping[str, int | None], width: int) -> list[Text]:
+    """Say that nothing lost is found and no timer fires; no row while all sweeps run."""
+    if not late:
+        return []
+    items = [
+        Text(f"{name} never ran" if age_s is None else f"{name} ran {age(_ms(age_s))} ago", "red")
+        for name, age_s in late.items()
+    ]
+    return _row("sweeps", [*items, Text("start beat and a worker of the sweeps")], "", width)
 
 
 def _row(

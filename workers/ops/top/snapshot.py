@@ -14,8 +14,9 @@ from interlock.kernel.record import PARTITIONS, Record, partition_of, root_of
 from interlock.kernel.store.views import RecordInState, StateKey
 from interlock.kernel.table import Active
 from interlock.workers.client import Client
+from interlock.workers.engine.sweeper import late_sweeps
 from interlock.workers.ops.top.claim_row import ClaimRecords, ClaimRow, row_of
-from interlock.workers.systems import SYSTEMS
+from interlock.workers.systems import SYSTEMS, sweeps
 from interlock.workers.tasks.claim_names import ClaimNames
 from interlock.workers.tasks.client import Tasks
 
@@ -78,6 +79,7 @@ class Snapshot:
     oldest: AgedRecord | None
     others: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     others_at_work: int = 0
+    late_sweeps: Mapping[str, int | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +112,7 @@ class SnapshotReader:
         }
         effects = [e for machine in client.machines.values() for e in machine.effects.values()]
         self.queues = sorted({effect.name for effect in effects if not effect.kept})
+        self.sweeps = sweeps()
         settings = client.settings
         self.thresholds = Thresholds(stall_s=settings.stall_s, spawn_s=settings.spawn_s)
 
@@ -141,28 +144,14 @@ class SnapshotReader:
             else None,
             others=others,
             others_at_work=self._at_work(others),
+            late_sweeps=late_sweeps(self.dispatch, self.sweeps),
         )
 
-    def _others(self) -> dict[str, dict[str, int]]:
-        """Return how many records of each counted machine are in each state, without zeros."""
-        keys = [
-            StateKey(name, str(stage.state), partition)
-            for name in COUNTED_MACHINES
-            for stage in self.client.machines[name].stages
-            for partition in self.partitions
-        ]
-        found: dict[str, Counter[str]] = {}
-        for key, number in self.dispatch.views.count_in_states(keys).items():
-            found.setdefault(key.machine, Counter())[key.state] += number
-        states = {
-            name: [str(stage.state) for stage in self.client.machines[name].stages]
-            for name in COUNTED_MACHINES
-        }
-        return {
-            name: {state: found[name][state] for state in states[name] if found[name][state]}
-            for name in COUNTED_MACHINES
-            if name in found
-        }
+    def _others(self) -> dict[str, Counter[str]]:
+        """Return how many records of each counted machine are in each state."""
+        machines = [self.client.machines[name] for name in COUNTED_MACHINES]
+        found = self.dispatch.views.counts(machines, self.partitions)
+        return {name: counts for name, counts in found.items() if counts}
 
     def _at_work(self, others: Mapping[str, Mapping[str, int]]) -> int:
         """Return how many of these records are in a state with a running effect."""

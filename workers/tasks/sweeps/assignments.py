@@ -6,11 +6,17 @@ from collections import Counter
 from functools import partial
 
 from interlock.kernel.machines.tasks.effects import ASSIGNMENT
-from interlock.kernel.record import root_of
+from interlock.kernel.record import PARTITIONS, root_of
 from interlock.kernel.store.views import StateKey
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.sweeper import Sweep, act_on_each
 from interlock.workers.tasks.assignment import assign
+
+
+def due(dispatch: Dispatch) -> list[int]:
+    """Return the partitions with an open task."""
+    places = [StateKey("task", "open", partition) for partition in range(PARTITIONS)]
+    return [place.partition for place in dispatch.views.count_in_states(places)]
 
 
 def run(dispatch: Dispatch, partition: int) -> Counter[str]:
@@ -26,4 +32,4 @@ def _assign(dispatch: Dispatch, root: str) -> str:
     return "started" if assign(dispatch, root) else "busy"
 
 
-SWEEP = Sweep("assignments", run, queue=ASSIGNMENT.name)
+SWEEP = Sweep("assignments", due, run, queue=ASSIGNMENT.name)

@@ -15,6 +15,7 @@ from interlock.workers.ops.top.claim_row import ClaimRow
 from interlock.workers.ops.top.screen import amount, dollars, duration, rendered, shortened, verdict
 from interlock.workers.ops.top.snapshot import ROWS_MAX, Snapshot, SnapshotReader
 from interlock.workers.runs.client import Runs
+from interlock.workers.systems import sweeps
 from interlock.workers.tasks.client import Tasks
 from tests.workers.tasks.claims import (
     claimed,
@@ -33,7 +34,10 @@ STALL_S = 30.0
 
 @pytest.fixture
 def client(server: EmbeddedServer, prefix: str) -> Client:
-    return client_of(server.url, prefix, stall_s=STALL_S)
+    found = client_of(server.url, prefix, stall_s=STALL_S)
+    for sweep in sweeps():
+        found.dispatch.indexes.begin_sweep(sweep.name, 1_000)
+    return found
 
 
 def only_row(client: Client, *, backlog: str = "") -> ClaimRow:
@@ -209,6 +213,18 @@ def test_claims_beyond_the_limit_of_rows_are_counted(client: Client) -> None:
     assert (len(snapshot.lines), snapshot.more) == (ROWS_MAX, 5)
     assert "at least 5 more claims are not shown" in text(snapshot)
     assert f"{ROWS_MAX - 9} more below" in text(snapshot, width=80, height=20)
+
+
+def test_sweeps_that_nobody_runs_are_named_before_all_else(client: Client) -> None:
+    submitted(client, "b/one")
+    dispatch = client.dispatch
+    long_ago = dispatch.views.now_ms() - 120_000
+    dispatch.client.hset(dispatch.keys.sweeps(), "orphans", long_ago)
+
+    snapshot = SnapshotReader(client).read()
+
+    assert str(verdict(snapshot)) == "sweeps are late"
+    assert "orphans ran 2 min ago  start beat and a worker of the sweeps" in text(snapshot)
 
 
 def test_an_empty_store_has_nothing_to_do(client: Client) -> None:

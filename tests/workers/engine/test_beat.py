@@ -1,0 +1,85 @@
+"""Beat sends each sweep once a period, whatever the wall clock says, and none into a full queue."""
+
+from __future__ import annotations
+
+import json
+import time
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+import redis
+from celery import Celery
+
+from interlock.workers.engine import beat
+from interlock.workers.engine.beat import SweepScheduler
+from interlock.workers.gateways.server import EmbeddedServer
+from interlock.workers.main import assemble
+from tests.waiting import until
+from tests.workers.engine.running import settings_for
+
+SWEEPS = {"sweep.orphans", "sweep.stalls", "sweep.assignments"}
+
+
+@pytest.fixture
+def app(server: EmbeddedServer, prefix: str) -> Celery:
+    return assemble(settings_for(server.url, prefix, INTERLOCK_SWEEP_PERIOD_S="0.05"))
+
+
+def sent(client: redis.Redis, prefix: str) -> list[dict[str, Any]]:
+    """Take and return the headers of every sweep that is in its queue."""
+    messages: list[str | bytes] = []
+    for queue in (f"{prefix}.sweeps", f"{prefix}.assignment"):
+        messages += client.lrange(queue, 0, -1)
+        client.delete(queue)
+    return [json.loads(message)["headers"] for message in messages]
+
+
+def test_every_sweep_is_sent_at_the_start_and_never_expires(
+    app: Celery, client: redis.Redis, prefix: str
+) -> None:
+    wait_s = SweepScheduler(app).tick()
+
+    messages = sent(client, prefix)
+    assert {message["task"] for message in messages} == {*SWEEPS, "sweep.prune"}
+    assert [message["expires"] for message in messages] == [None] * len(messages)
+    assert 0 <= wait_s <= 0.05
+
+
+def test_a_wall_clock_that_is_set_back_stops_no_sweep(
+    app: Celery, client: redis.Redis, prefix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scheduler = SweepScheduler(app)
+    scheduler.tick()
+    sent(client, prefix)
+    wall_s = time.time
+    monkeypatch.setattr(time, "time", lambda: wall_s() - 600)
+    monkeypatch.setattr(app, "now", lambda: datetime.now(UTC) - timedelta(minutes=10))
+    tasks: set[str] = set()
+
+    def all_sent_again() -> bool:
+        scheduler.tick()
+        tasks.update(message["task"] for message in sent(client, prefix))
+        return tasks >= SWEEPS
+
+    until(all_sent_again, what="every sweep is sent again")
+
+
+def test_no_sweep_is_sent_into_a_queue_that_nobody_serves(
+    app: Celery, client: redis.Redis, prefix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(beat, "COUNT_PERIOD_S", 0.0)
+    monkeypatch.setattr(beat, "WAITING_MAX", 5)
+    scheduler = SweepScheduler(app)
+
+    def queue_is_full() -> bool:
+        scheduler.tick()
+        return client.llen(f"{prefix}.sweeps") > 5
+
+    until(queue_is_full, what="more than five sweeps wait")
+    waiting = client.llen(f"{prefix}.sweeps")
+    ends_at = time.monotonic() + 0.2  # four periods
+    while time.monotonic() < ends_at:
+        scheduler.tick()
+
+    assert client.llen(f"{prefix}.sweeps") == waiting
