@@ -104,7 +104,8 @@ def register_sweeps(app: Celery, dispatch: Dispatch, sweeps: tuple[Sweep, ...]) 
 def late_sweeps(dispatch: Dispatch, sweeps: Iterable[Sweep]) -> dict[str, int | None]:
     """Return the sweeps that should have begun again long ago.
 
-    No beat sends them, or no worker runs them. Each comes with the seconds since it began last, None if it never did.
+    No beat sends them, or no worker runs them. Each comes with the seconds since it began last,
+    None if it never did.
     """
     now_ms, begun_ms = dispatch.views.now_ms(), dispatch.views.last_sweeps()
     ages = {

@@ -1,6 +1,6 @@
 --@use clock
--- Lets one run of a sweep begin in each half period, and notes when. Messages of a sweep can wait in
--- their queue, or come from several beats; one run does the work of all of them.
+-- Lets one run of a sweep begin in each half period, and notes when. Messages of a sweep can wait
+-- in their queue, or come from several beats; one run does the work of all of them.
 -- KEYS     sweeps
 -- ARGV     sweep, period in ms
 -- Returns  {status}: begun | just_run

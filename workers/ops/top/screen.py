@@ -57,21 +57,19 @@ def rendered(snapshot: Snapshot, *, width: int, height: int | None, trouble: str
 
 def verdict(snapshot: Snapshot) -> Text:
     """Return in a few words whether work flows. The most serious problem is named."""
-    if snapshot.late_sweeps:
-        return Text("sweeps are late", style="bold red")
     looks, tasks = snapshot.looks, snapshot.tasks
     stalled, active = looks["stalled"], sum(n for look, n in looks.items() if look != "dead")
-    if stalled:
-        return Text(f"{stalled} stalled", style="bold dark_orange")
-    if snapshot.starved:
-        return Text(f"{len(snapshot.starved)} starved", style="bold red")
-    if tasks["open"] and not active:
-        return Text("tasks are open, but no agent works", style="bold yellow")
-    if snapshot.asks:
-        return Text(f"{snapshot.asks} wait for a person", style="bold yellow")
-    if active or snapshot.others_at_work:
-        return Text("work flows", style="bold green")
-    return Text("nothing to do", style="dim")
+    starved, asks = len(snapshot.starved), snapshot.asks
+    verdicts = (
+        (snapshot.late_sweeps, "sweeps are late", "bold red"),
+        (stalled, f"{stalled} stalled", "bold dark_orange"),
+        (starved, f"{starved} starved", "bold red"),
+        (tasks["open"] and not active, "tasks are open, but no agent works", "bold yellow"),
+        (asks, f"{asks} wait for a person", "bold yellow"),
+        (active or snapshot.others_at_work, "work flows", "bold green"),
+        (True, "nothing to do", "dim"),
+    )
+    return next(Text(words, style) for holds, words, style in verdicts if holds)
 
 
 def _title(snapshot: Snapshot, width: int, trouble: str) -> list[Text]:
