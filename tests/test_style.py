@@ -7,8 +7,6 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).resolve().parent.parent
 CODE = ("kernel", "workers", "bench", "examples", "tests")
 MODULE_LINES_MAX = 400
@@ -35,46 +33,55 @@ def shown(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
-@pytest.mark.parametrize("path", modules(), ids=shown)
-def test_a_module_says_what_it_is_and_stays_readable(path: Path) -> None:
+def faults_of_module(path: Path) -> Iterator[str]:
     text = path.read_text("utf-8")
     tree = ast.parse(text)
-
     lines_max = TEST_LINES_MAX if "tests" in path.parts else MODULE_LINES_MAX
-    assert len(text.splitlines()) <= lines_max
+    if (lines := len(text.splitlines())) > lines_max:
+        yield f"it has {lines} lines"
     # A test's name is its sentence.
-    assert ast.get_docstring(tree) or "tests" in path.parts, "a module opens with one sentence"
-    long = [
-        f"{node.name}: {(node.end_lineno or 0) - node.lineno + 1} lines"
-        for node in ast.walk(tree)
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-        and (node.end_lineno or 0) - node.lineno + 1 > FUNCTION_LINES_MAX
-    ]
-    assert not long
+    if not ast.get_docstring(tree) and "tests" not in path.parts:
+        yield "a module opens with one sentence"
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            lines = (node.end_lineno or 0) - node.lineno + 1
+            if lines > FUNCTION_LINES_MAX:
+                yield f"{node.name} has {lines} lines"
 
 
-@pytest.mark.parametrize("path", sorted(SCRIPTS.rglob("*.lua")), ids=shown)
-def test_a_script_stays_readable(path: Path) -> None:
+def faults_of_script(path: Path) -> Iterator[str]:
     lines = path.read_text("utf-8").splitlines()
-
-    assert len(lines) <= SCRIPT_LINES_MAX
-    assert [line for line in lines if len(line) > SCRIPT_COLUMNS_MAX] == []
-    assert [line for line in lines if CROWDED.search(LUA_TEXT.sub("", line))] == []
-    # Positions are named once, at the top; nothing counts on from one.
-    assert [line for line in lines if re.search(r"(?:KEYS|ARGV)\[[^\]]*[-+*#][^\]]*\]", line)] == []
-
-
-@pytest.mark.parametrize("path", sorted(SCRIPTS.rglob("*.lua")), ids=shown)
-def test_a_script_opens_with_its_contract(path: Path) -> None:
-    lines = path.read_text("utf-8").splitlines()
+    if len(lines) > SCRIPT_LINES_MAX:
+        yield f"it has {len(lines)} lines"
+    for line in lines:
+        if len(line) > SCRIPT_COLUMNS_MAX:
+            yield f"too long: {line}"
+        if CROWDED.search(LUA_TEXT.sub("", line)):
+            yield f"two statements: {line}"
+        # Positions are named once, at the top; nothing counts on from one.
+        if re.search(r"(?:KEYS|ARGV)\[[^\]]*[-+*#][^\]]*\]", line):
+            yield f"counts on from a position: {line}"
     head = [line for line in lines if not line.startswith("--@use")]
     comment = head[: next(n for n, line in enumerate(head) if not line.startswith("--"))]
+    if not comment or comment[0].startswith("-- KEYS"):
+        yield "a sentence says what it does"
+    named = [word for line in comment if (word := line.split()[1]) in CONTRACT]
+    if path.parent == SCRIPTS and named != list(CONTRACT):
+        yield f"its contract names {', '.join(CONTRACT)}"
 
-    assert comment, "a sentence says what it does"
-    if path.parent == SCRIPTS:
-        named = [word for line in comment if (word := line.split()[1]) in CONTRACT]
-        assert named == list(CONTRACT)
-        assert not comment[0].startswith("-- KEYS"), "a sentence says what it does"
+
+def test_every_module_says_what_it_is_and_stays_readable() -> None:
+    faults = [f"{shown(path)}: {fault}" for path in modules() for fault in faults_of_module(path)]
+
+    assert not faults
+
+
+def test_every_script_opens_with_its_contract_and_stays_readable() -> None:
+    scripts = sorted(SCRIPTS.rglob("*.lua"))
+    faults = [f"{shown(path)}: {fault}" for path in scripts for fault in faults_of_script(path)]
+
+    assert scripts
+    assert not faults
 
 
 def written() -> Iterator[Path]:
