@@ -10,6 +10,7 @@ from interlock.workers.config import Settings
 from interlock.workers.engine.affinity import tune_when_ready
 from interlock.workers.engine.celery_app import SWEEPS_QUEUE, make_app
 from interlock.workers.engine.dispatch import Dispatch
+from interlock.workers.engine.publisher import Publisher
 from interlock.workers.engine.resources import Resources
 from interlock.workers.engine.runner import Runner, register_effects
 from interlock.workers.engine.work import Outcome, Work
@@ -28,7 +29,7 @@ def step(work: Work) -> Outcome:
 def assemble(settings: Settings) -> Celery:
     """Return the app of a worker."""
     celery_app = make_app(settings, (STEP.name, SWEEPS_QUEUE))
-    dispatch = Dispatch(settings, MACHINES, celery_app)
+    dispatch = Dispatch(settings, MACHINES, Publisher(settings, celery_app))
     runner = Runner(dispatch, Resources(settings))
     register_effects(celery_app, runner, MACHINES, {STEP.name: step})
     tune_when_ready(runner.affinity)
@@ -38,4 +39,4 @@ def assemble(settings: Settings) -> Celery:
 
 def open_dispatch(settings: Settings) -> Dispatch:
     """Return a dispatch as a producer uses it."""
-    return Dispatch(settings, MACHINES, make_app(settings, (STEP.name, SWEEPS_QUEUE)))
+    return Dispatch(settings, MACHINES)

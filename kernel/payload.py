@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import reprlib
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails
 
 from interlock.kernel.errors import InvalidPayloadError
+
+# A name without spaces, as roles, queues, phases and stewards have one.
+Word = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._~-]{0,63}$")]
 
 
 class Shape(BaseModel):
     """Base of the models of payloads. An unknown field is refused."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    # Pydantic compiles a model when it first checks a payload: no process uses all of them.
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
 def validated(model: type[BaseModel], subject: str, payload: Mapping[str, Any]) -> dict[str, Any]:

@@ -19,6 +19,7 @@ PARTITIONS = 64
 ID_LENGTH_MAX = 200
 ID_DEPTH_MAX = 8
 CHILDREN_MAX = 10_000
+PRIORITY_LAST = 9  # 0 is first
 _SEGMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._~-]*")
 
 

@@ -1,56 +1,99 @@
-"""The command line `interlock`: it mounts the commands of operators and of every system."""
+"""The command line `interlock`: the commands of operators and of every system."""
 
 from __future__ import annotations
 
 import json
 import sys
 from importlib.metadata import version as installed_version
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 from typer.exceptions import TyperException
+from typer.main import get_command
 
-from interlock.workers.engine.system import load
-from interlock.workers.ops.cli import app as ops_app
-from interlock.workers.ops.top.cli import top
-from interlock.workers.supervision.cli import report
+from interlock.workers.engine.system import Command, Panel, load
 from interlock.workers.systems import SYSTEMS
-from interlock.workers.terminal.answer import AsJson, answer
+
+OPS, TOP = "interlock.workers.ops.cli", "interlock.workers.ops.top.cli"
+SUPERVISION = "interlock.workers.supervision.cli"
+OF_OPERATORS = (
+    Command("up", f"{OPS}:up", Panel.START, "Start store, workers and Flower, until Ctrl-C."),
+    Command("demo", f"{OPS}:demo", Panel.START, "Run 15 example requests from start to end."),
+    Command("list", f"{OPS}:list_records", Panel.LOOK, "List records with their states."),
+    Command("show", f"{OPS}:show", Panel.LOOK, "Show one record."),
+    Command("history", f"{OPS}:history", Panel.LOOK, "Show the whole log of a record."),
+    Command("top", f"{TOP}:top", Panel.LOOK, "Watch agents, tasks and queues."),
+    Command("events", f"{OPS}:events", Panel.LOOK, "Export transitions as lines of JSON."),
+    Command("machines", f"{OPS}:machines", Panel.LOOK, "Print the table of every machine."),
+    Command("explain", f"{OPS}:explain", Panel.LOOK, "Show what an answer would do."),
+    Command("doctor", f"{OPS}:doctor", Panel.OPERATE, "Check store, workers and queues."),
+    Command("cancel", f"{OPS}:cancel", Panel.OPERATE, "End a record."),
+    Command("pause", f"{OPS}:pause", Panel.OPERATE, "Start no new effect on a record."),
+    Command("resume", f"{OPS}:resume", Panel.OPERATE, "Resume a paused record."),
+    Command("retry", f"{OPS}:retry", Panel.OPERATE, "Give quarantined effects new attempts."),
+    Command("verify", f"{OPS}:verify", Panel.OPERATE, "Compare records with their logs."),
+    Command("report", f"{SUPERVISION}:report", Panel.AGENTS, "Report on the work of an agent."),
+)
+COMMANDS = (*OF_OPERATORS, *(command for system in SYSTEMS for command in system.commands))
 
 
-def assemble() -> typer.Typer:
-    """Return the command line. Modules that name the same group share it."""
-    command_line = typer.Typer(
-        name="interlock",
-        help="Run long work of AI agents and people, and resume it after a crash.",
-        no_args_is_help=True,
-        pretty_exceptions_enable=False,
-        add_completion=False,
-    )
-    command_line.add_typer(ops_app)
-    groups: dict[str, list[typer.Typer]] = {}
-    for system in SYSTEMS:
-        for name, module in system.commands.items():
-            groups.setdefault(name, []).append(load(f"{module}:app"))
-    for name, parts in groups.items():
-        group = typer.Typer(no_args_is_help=True) if name else command_line
-        for part in parts:
-            group.add_typer(part)
-        if name:
-            texts = [part.info.help for part in parts if isinstance(part.info.help, str)]
-            command_line.add_typer(group, name=name, help=texts[0] if texts else None)
-    command_line.command()(report)
-    command_line.command()(top)
-    command_line.command()(version)
-    return command_line
+class LazyGroup(TyperGroup):
+    """The commands, listed by their rows. The module of a command is imported when it is run."""
+
+    def __init__(self, **options: Any) -> None:
+        panels = list(Panel)
+        rows = sorted(COMMANDS, key=lambda row: panels.index(row.panel))
+        listed = {
+            row.name: TyperCommand(row.name, help=help_of(row.name), rich_help_panel=row.panel)
+            for row in rows
+        }
+        super().__init__(**options | {"commands": listed})
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[Any, Any, list[str]]:
+        """Return the command that was asked for, with its options."""
+        name, _, rest = super().resolve_command(ctx, args)
+        return name, name and loaded(name), rest
 
 
-def version(as_json: AsJson = False) -> None:
-    """Print the version."""
-    value = {"interlock": installed_version("interlock"), "python": sys.version.split()[0]}
-    answer(value, as_json=as_json, show=lambda v: typer.echo(f"interlock {v['interlock']}"))
+def help_of(name: str) -> str:
+    """Return the help of a command; a group that several systems share has that of each."""
+    return " ".join(row.help for row in COMMANDS if row.name == name)
 
 
-app = assemble()
+def loaded(name: str) -> Any:
+    """Import a command, or the modules of a group, and return it."""
+    app = typer.Typer(help=help_of(name), no_args_is_help=True, add_completion=False)
+    for source in [load(row.source) for row in COMMANDS if row.name == name]:
+        if isinstance(source, typer.Typer):
+            app.add_typer(source)
+        else:
+            app.command(name)(source)
+    command = get_command(app)
+    command.name = name
+    return command
+
+
+def show_version(asked: bool) -> None:  # noqa: FBT001 - typer calls it with the option's value
+    """Print the version, and end."""
+    if asked:
+        typer.echo(f"interlock {installed_version('interlock')}")
+        raise typer.Exit
+
+
+app = typer.Typer(
+    name="interlock", cls=LazyGroup, no_args_is_help=True, pretty_exceptions_enable=False
+)
+
+
+@app.callback()
+def interlock(
+    version: Annotated[
+        bool,
+        typer.Option("--version", help="Print the version.", callback=show_version, is_eager=True),
+    ] = False,
+) -> None:
+    """Run long work of AI agents and people, and resume it after a crash."""
 
 
 def main() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from interlock.kernel.errors import (
@@ -19,16 +19,17 @@ from interlock.kernel.errors import (
 from interlock.kernel.event import Cause, Event, Note
 from interlock.kernel.machine import Explanation, Machine
 from interlock.kernel.machines import MACHINES
-from interlock.kernel.record import PARTITIONS, Record, ancestors
+from interlock.kernel.record import PARTITIONS, PRIORITY_LAST, Record, ancestors
 from interlock.kernel.store.commands import Call, Warrant
 from interlock.kernel.store.views import RecordInState
 from interlock.kernel.table import Terminal, Waiting
 from interlock.workers.config import Settings, local_settings
 from interlock.workers.engine.card import Card, card_of, quarantine_of
-from interlock.workers.engine.celery_app import PRIORITY_LAST, SWEEPS_QUEUE, make_app
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.polling import polls
-from interlock.workers.gateways.capabilities.registry import Registry, load_registry
+
+if TYPE_CHECKING:  # imported where it is loaded
+    from interlock.workers.gateways.capabilities.registry import Registry
 
 ACTION_FIELDS = frozenset({"capability", "parameters", "declared"})
 
@@ -57,15 +58,18 @@ class Client:
         machines: Mapping[str, Machine] = MACHINES,
     ) -> None:
         self.settings, self.actor, self.machines = settings or local_settings(), actor, machines
-        names = {name for machine in machines.values() for name in machine.effects}
-        app = make_app(self.settings, (*sorted(names), SWEEPS_QUEUE))
-        self.dispatch = Dispatch(self.settings, machines, app)
+        self.dispatch = Dispatch(self.settings, machines)
         self._registry: Registry | None = None
 
     @property
     def registry(self) -> Registry:
         """The capabilities against which a person's edited action is checked."""
         if self._registry is None:
+            # A client that reads needs none, and it imports the libraries of schemas.
+            from interlock.workers.gateways.capabilities.registry import (  # noqa: PLC0415
+                load_registry,
+            )
+
             self._registry = load_registry(self.settings.capabilities)
         return self._registry
 

@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from interlock.kernel.machines.tasks.task.payloads import Word
+from interlock.kernel.payload import Word
 from interlock.kernel.scales import Tier
 
 PREFIX = "INTERLOCK_"

@@ -12,6 +12,7 @@ from interlock.workers.engine.affinity import tune_when_ready
 from interlock.workers.engine.celery_app import SWEEPS_QUEUE, local_queue, make_app
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.liveness import write_liveness_file
+from interlock.workers.engine.publisher import Publisher
 from interlock.workers.engine.resources import Resources
 from interlock.workers.engine.runner import MissingHandlerError, Runner, register_effects
 from interlock.workers.engine.sweeper import register_sweeps
@@ -22,7 +23,7 @@ def assemble(settings: Settings) -> Celery:
     """Return the app with every effect and sweep registered. Raises MissingHandlerError."""
     names = {name for machine in MACHINES.values() for name in machine.effects}
     celery_app = make_app(settings, (*sorted(names), local_queue(settings.host), SWEEPS_QUEUE))
-    dispatch = Dispatch(settings, MACHINES, celery_app)
+    dispatch = Dispatch(settings, MACHINES, Publisher(settings, celery_app))
     resources = Resources(settings)
     runner = Runner(dispatch, resources)
     celery_app.reject_message = dispatch.reject

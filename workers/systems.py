@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from interlock.workers.config import Settings
 from interlock.workers.engine.builtin import BUILTIN
-from interlock.workers.engine.sweeper import Sweep
 from interlock.workers.engine.system import System, load
-from interlock.workers.engine.work import Handler
 from interlock.workers.jobs.system import SYSTEM as JOBS
 from interlock.workers.loops.system import SYSTEM as LOOPS
 from interlock.workers.runs.system import SYSTEM as RUNS
 from interlock.workers.tasks.system import SYSTEM as TASKS
 from interlock.workers.threads.system import SYSTEM as THREADS
+
+if TYPE_CHECKING:  # the command line lists its commands without settings, sweeps and handlers
+    from interlock.workers.config import Settings
+    from interlock.workers.engine.sweeper import Sweep
+    from interlock.workers.engine.work import Handler
 
 SYSTEMS: tuple[System, ...] = (THREADS, TASKS, JOBS, LOOPS, RUNS)
 

@@ -64,12 +64,12 @@ PARCEL = Machine(
 
 from __future__ import annotations
 
-from interlock.workers.engine.system import System
+from interlock.workers.engine.system import Command, Panel, System
 
 SYSTEM = System(
     name="parcels",
     effects="interlock.workers.parcels.effects",
-    commands={"parcel": "interlock.workers.parcels.cli"},
+    commands=(Command("parcel", "interlock.workers.parcels.cli:app", Panel.WORK, "Parcels."),),
     counted=("parcel",),
     shown=("to",),
 )
@@ -103,7 +103,7 @@ from interlock.workers.parcels import screen
 from interlock.workers.parcels.client import Parcels
 from interlock.workers.terminal.answer import AsJson, Id, answer, client, guarded
 
-app = typer.Typer(help="Parcels.", no_args_is_help=True)
+app = typer.Typer()
 
 
 @app.command()
@@ -183,14 +183,11 @@ def shipping(work: Work) -> Outcome:
 }
 
 # All that changes outside the folders of the new system: in each file, what is replaced by what.
-CODON = "from interlock.kernel.machines.runs.codon.table import CODON\n"
-PARCEL = "from interlock.kernel.machines.parcels.parcel.table import PARCEL\n"
 RUNS = "from interlock.workers.runs.system import SYSTEM as RUNS\n"
 PARCELS = "from interlock.workers.parcels.system import SYSTEM as PARCELS\n"
 LINES: Mapping[str, tuple[tuple[str, str], ...]] = {
     "kernel/machines/__init__.py": (
-        (CODON, PARCEL + CODON),
-        ("        CODON,\n", "        CODON,\n        PARCEL,\n"),
+        ('    "loops": ("loop",),\n', '    "loops": ("loop",),\n    "parcels": ("parcel",),\n'),
     ),
     "workers/systems.py": (
         (RUNS, PARCELS + RUNS),

@@ -8,10 +8,9 @@ from celery import Celery
 from kombu import Exchange, Queue
 from kombu.exceptions import OperationalError
 
+from interlock.kernel.record import PRIORITY_LAST
 from interlock.workers.config import Settings
 
-# Redis serves 0 first, AMQP serves 9 first; a record's priority is 0 for first everywhere else.
-PRIORITY_LAST = 9
 SWEEPS_QUEUE = "sweeps"
 INTAKE_QUEUE = "intake"
 REDIS = ("redis://", "rediss://", "unix://", "sentinel://")
@@ -83,7 +82,7 @@ def local_queue(host: str) -> str:
 
 
 def broker_priority(settings: Settings, priority: int) -> int:
-    """Translate a record's priority (0 first, 9 last) for the broker."""
+    """Translate a record's priority for the broker: Redis serves 0 first, AMQP serves 9 first."""
     first_is_zero = not settings.broker.startswith(("amqp", "pyamqp"))
     return priority if first_is_zero else PRIORITY_LAST - priority
 

@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import logging
-import math
 import os
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
-from celery import Celery
-from kombu.exceptions import OperationalError
-
 from interlock.kernel.effect import Effect
-from interlock.kernel.errors import StoreDownError
 from interlock.kernel.lifecycle import Fired, Lifecycle
 from interlock.kernel.machine import Machine
-from interlock.kernel.machines import MACHINES
 from interlock.kernel.record import Record
 from interlock.kernel.store.commands import (
     Answer,
@@ -42,30 +35,34 @@ from interlock.kernel.store.subscriptions import Subscriber, Subscriptions
 from interlock.kernel.store.views import Views
 from interlock.kernel.table import Data
 from interlock.workers.config import Settings
-from interlock.workers.engine.celery_app import (
-    broker_priority,
-    count_messages,
-    host_queue,
-    make_app,
-    queue_of,
-)
-from interlock.workers.engine.messages import MessageTemplates
 
-log = logging.getLogger(__name__)
+if TYPE_CHECKING:  # imported where it is opened
+    from interlock.workers.engine.publisher import Publisher
 
-SHOWN_MAX = 120
 LEASE_S = 30.0
-QUEUE_LENGTH_AGE_S = 1.0
 
 
 class Dispatch:
     """The connection of one process to the kernel, the store and the broker."""
 
-    def __init__(self, settings: Settings, machines: Mapping[str, Machine], app: Celery) -> None:
-        self.settings, self.machines, self.app = settings, machines, app
-        self.templates = MessageTemplates(app)
-        self._queue_lengths: dict[str, tuple[float, int]] = {}
+    def __init__(
+        self,
+        settings: Settings,
+        machines: Mapping[str, Machine],
+        publisher: Publisher | None = None,
+    ) -> None:
+        self.settings, self.machines = settings, machines
+        if publisher is not None:
+            self.publisher = publisher
         self.holder = f"{settings.host}:{os.getpid()}:{uuid4().hex[:6]}"
+
+    @cached_property
+    def publisher(self) -> Publisher:
+        """The connection to the broker."""
+        # A client that only reads does without Celery, which takes as long to import as the rest.
+        from interlock.workers.engine.publisher import open_publisher  # noqa: PLC0415
+
+        return open_publisher(self.settings, self.machines)
 
     @cached_property
     def client(self) -> Client:
@@ -248,76 +245,11 @@ class Dispatch:
 
     def render(self, message: EffectMessage) -> tuple[str, bytes] | None:
         """Render an effect's message for the commit to push; None if store and broker differ."""
-        if not self.settings.fused:
-            return None
-        task, queue, priority, shown = self._address(message)
-        try:
-            return self.templates.render(task, queue, priority, message.key, shown)
-        except OperationalError as refusal:
-            # Broker and store are one server here, so the commit could not write either.
-            raise StoreDownError(f"the store does not answer: {refusal}") from refusal
-
-    def queue_length(self, name: str) -> int:
-        """Return how many messages are in an effect's queue, as of at most a second ago.
-
-        0 if the broker does not answer.
-        """
-        counted_at, length = self._queue_lengths.get(name, (-math.inf, 0))
-        if time.monotonic() - counted_at > QUEUE_LENGTH_AGE_S:
-            length = count_messages(self.app, queue_of(self.settings, name))
-            self._queue_lengths[name] = (time.monotonic(), length)
-        return length
+        return self.publisher.render(message) if self.settings.fused else None
 
     def publish(self, messages: Sequence[EffectMessage]) -> int:
         """Publish messages and return how many the broker took; a sweep repeats the others."""
-        published = 0
-        for message in messages:
-            task, queue, priority, shown = self._address(message)
-            try:
-                self.app.send_task(
-                    task,
-                    args=[message.key],
-                    task_id=message.key,
-                    queue=queue,
-                    priority=priority,
-                    argsrepr=shown,
-                    kwargsrepr="",
-                    ignore_result=True,
-                )
-            except OperationalError as refusal:
-                log.warning(
-                    "the broker did not take %s: %s; a sweep will repeat it", message.key, refusal
-                )
-                continue
-            published += 1
-        return published
-
-    def publish_to_host(self, message: EffectMessage, host: str) -> None:
-        """Publish a message to the workers of one host. Raises OperationalError if it cannot."""
-        task, _, priority, shown = self._address(message)
-        self.app.send_task(
-            task,
-            args=[message.key],
-            task_id=message.key,
-            queue=host_queue(self.settings, host),
-            priority=priority,
-            argsrepr=shown,
-            kwargsrepr="",
-            ignore_result=True,
-        )
-
-    def _address(self, message: EffectMessage) -> tuple[str, str, int, str]:
-        task = f"{message.machine}.{message.name}"
-        queue = queue_of(self.settings, message.name)
-        priority = broker_priority(self.settings, message.priority)
-        record_id, _, suffix = message.key.partition(":")
-        return task, queue, priority, f"{record_id} v{suffix.partition('.')[0]}"[:SHOWN_MAX]
-
-
-def open_dispatch(settings: Settings) -> Dispatch:
-    """Return the dispatch of a process that is neither worker nor client, such as a supervisor."""
-    names = {name for machine in MACHINES.values() for name in machine.effects}
-    return Dispatch(settings, MACHINES, make_app(settings, tuple(sorted(names))))
+        return self.publisher.publish(messages) if messages else 0
 
 
 def ms(seconds: float) -> int:

@@ -109,7 +109,7 @@ class Runner:
             if host in ("", self.dispatch.settings.host):
                 return ""
             name = next(each.name for each in record.entries if each.key(record.id) == key)
-            self.dispatch.publish_to_host(
+            self.dispatch.publisher.publish_to_host(
                 EffectMessage(key, machine.name, name, record.priority), host
             )
         except (KernelError, OperationalError, StopIteration):

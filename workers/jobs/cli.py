@@ -33,10 +33,7 @@ from interlock.workers.terminal.answer import (
     guarded,
 )
 
-app = typer.Typer(
-    help="Jobs in a graph: they are run, reviewed and signed off. See docs/jobs.md.",
-    no_args_is_help=True,
-)
+app = typer.Typer()
 
 Job = Annotated[str, typer.Argument(help="A job, as GRAPH/JOB.", metavar="GRAPH/JOB")]
 Graph = Annotated[str, typer.Argument(help="A graph.", metavar="GRAPH")]

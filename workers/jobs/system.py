@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from interlock.workers.engine.system import System
+from interlock.workers.engine.system import Command, Panel, System
+
+HELP = "Jobs in a graph: they are run, reviewed and signed off. See docs/jobs.md."
 
 SYSTEM = System(
     name="jobs",
@@ -11,7 +13,7 @@ SYSTEM = System(
         "interlock.workers.gateways.capabilities.registry:open_registry",
         "interlock.workers.jobs.model:open_job_model",
     ),
-    commands={"job": "interlock.workers.jobs.cli"},
+    commands=(Command("job", "interlock.workers.jobs.cli:app", Panel.WORK, HELP),),
     submit={
         "job": "interlock.workers.jobs.intake:accept_job",
         "graph": "interlock.workers.jobs.intake:accept_graph",

@@ -14,10 +14,7 @@ from interlock.workers.loops.mailbox import OPERATOR
 from interlock.workers.terminal import screen
 from interlock.workers.terminal.answer import Actor, AsJson, Reason, answer, client, fail, guarded
 
-app = typer.Typer(
-    help="Long-lived agents and their mail; agents that work on tasks, and their trust.",
-    no_args_is_help=True,
-)
+app = typer.Typer()
 
 Name = Annotated[str, typer.Argument(help="An agent's name.", metavar="NAME")]
 Wait = Annotated[float, typer.Option("--wait", min=0, help="Seconds to wait for its process.")]

@@ -1,4 +1,7 @@
-"""The commands for operators, on records of every system. They only call the client."""
+"""The commands for operators, on records of every system. They only call the client.
+
+What one command alone needs is imported by that command: each starts a process of its own.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +17,7 @@ import typer
 from interlock.kernel.event import Event
 from interlock.kernel.machines import MACHINES
 from interlock.workers.config import local_settings
-from interlock.workers.ops import demo as demonstration
 from interlock.workers.ops import screen
-from interlock.workers.ops.doctor import diagnose, verify_all
-from interlock.workers.ops.event_export import EventExport, export_to, instant_ms
-from interlock.workers.ops.outline import outline
 from interlock.workers.terminal.answer import (
     Actor,
     AsJson,
@@ -34,29 +33,27 @@ from interlock.workers.terminal.answer import (
 from interlock.workers.terminal.screen import fields, record_answer
 from interlock.workers.threads.screen import runs_of
 
-app = typer.Typer()
 
-
-@app.command()
 @guarded
 def up(as_json: AsJson = False) -> None:
     """Start store, workers, intake, beat and Flower, and keep them running until Ctrl-C."""
+    from interlock.workers.ops.demo import keep_up
 
     def announce(addresses: Mapping[str, str]) -> None:
         answer(addresses, as_json=as_json, show=screen.up)
         sys.stdout.flush()
 
-    demonstration.keep_up(local_settings(), announce=announce)
+    keep_up(local_settings(), announce=announce)
 
 
-@app.command()
 @guarded
 def demo() -> None:
     """Run the example inbox from start to end on a store of its own, and show what happens."""
-    demonstration.run()
+    from interlock.workers.ops.demo import run
+
+    run()
 
 
-@app.command()
 @guarded
 def show(record_id: Id, as_json: AsJson = False) -> None:
     """Show a record: its state, its card, its running effects, and the results of its actions."""
@@ -69,7 +66,6 @@ def show(record_id: Id, as_json: AsJson = False) -> None:
     answer(value, as_json=as_json, show=screen.record)
 
 
-@app.command()
 @guarded
 def explain(
     record_id: Id,
@@ -89,7 +85,6 @@ def explain(
     answer(value | asdict(found), as_json=as_json, show=record_answer)
 
 
-@app.command()
 @guarded
 def history(record_id: Id, as_json: AsJson = False) -> None:
     """Show a record's whole log: every transition with its reasons, every note."""
@@ -100,7 +95,6 @@ def history(record_id: Id, as_json: AsJson = False) -> None:
     answer(value, as_json=as_json, show=lambda _: screen.history(lines))
 
 
-@app.command()
 @guarded
 def events(
     scopes: Annotated[
@@ -120,6 +114,8 @@ def events(
     as_json: AsJson = False,
 ) -> None:
     """Export each transition as one line of JSON. docs/events.md describes the fields."""
+    from interlock.workers.ops.event_export import EventExport, export_to, instant_ms
+
     since_ms = instant_ms(since) if since is not None else 0
     export = EventExport(client().dispatch, scopes or (), since_ms=since_ms)
     export_to(out, export, follow=follow)
@@ -128,7 +124,6 @@ def events(
         answer(value, as_json=as_json, show=fields)
 
 
-@app.command(name="list")
 @guarded
 def list_records(
     machine: Annotated[str, typer.Option(help="The machine of the records.")] = "thread",
@@ -145,7 +140,6 @@ def list_records(
     answer(value, as_json=as_json, show=lambda v: screen.records(v, now_ms))
 
 
-@app.command()
 @guarded
 def cancel(
     record_id: Id, reason: Reason = "", as_json: AsJson = False, actor: Actor = "person"
@@ -155,7 +149,6 @@ def cancel(
     answer_record(record, as_json=as_json)
 
 
-@app.command()
 @guarded
 def pause(
     record_id: Id, reason: Reason = "", as_json: AsJson = False, actor: Actor = "person"
@@ -164,7 +157,6 @@ def pause(
     answer_flag(record_id, client(actor).pause(record_id, reason=reason), as_json=as_json)
 
 
-@app.command()
 @guarded
 def resume(
     record_id: Id, reason: Reason = "", as_json: AsJson = False, actor: Actor = "person"
@@ -173,7 +165,6 @@ def resume(
     answer_flag(record_id, client(actor).resume(record_id, reason=reason), as_json=as_json)
 
 
-@app.command()
 @guarded
 def retry(
     record_id: Id, reason: Reason = "", as_json: AsJson = False, actor: Actor = "person"
@@ -182,15 +173,15 @@ def retry(
     answer_flag(record_id, client(actor).retry(record_id, reason=reason), as_json=as_json)
 
 
-@app.command()
 @guarded
 def machines(as_json: AsJson = False) -> None:
     """Print every machine's table: its states with their effects, its rows with their actors."""
+    from interlock.workers.ops.outline import outline
+
     value = [outline(machine) for machine in MACHINES.values()]
     answer(value, as_json=as_json, show=screen.machines)
 
 
-@app.command()
 @guarded
 def verify(
     record_ids: Annotated[
@@ -199,14 +190,17 @@ def verify(
     as_json: AsJson = False,
 ) -> None:
     """Recompute records from their logs and compare. Exits with 1 if a record differs."""
+    from interlock.workers.ops.doctor import verify_all
+
     report = verify_all(client().dispatch, record_ids or None)
     answer(report, as_json=as_json, show=screen.verification)
     if report["faults"]:
         raise typer.Exit(1)
 
 
-@app.command()
 @guarded
 def doctor(as_json: AsJson = False) -> None:
     """Show the level of durability of the store, the waiting work and the rejected messages."""
+    from interlock.workers.ops.doctor import diagnose
+
     answer(diagnose(client().dispatch), as_json=as_json, show=screen.diagnosis)

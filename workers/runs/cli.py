@@ -19,7 +19,7 @@ from interlock.workers.runs.screen import codon_value, run_value
 from interlock.workers.terminal.answer import Actor, AsJson, Reason, answer, client, guarded
 from interlock.workers.terminal.screen import fields
 
-app = typer.Typer(help="Runs: ordered programmes of agent steps over a folder.")
+app = typer.Typer()
 
 PlanFile = Annotated[Path, typer.Argument(help="A plan: docs/runs.md says what is in it.")]
 Workspace = Annotated[

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from interlock.workers.engine.system import System
+from interlock.workers.engine.system import Command, Panel, System
+
+HELP = "Runs: ordered programmes of agent steps over a folder."
 
 SYSTEM = System(
     name="runs",
     effects="interlock.workers.runs.effects",
-    commands={"run": "interlock.workers.runs.cli"},
+    commands=(Command("run", "interlock.workers.runs.cli:app", Panel.WORK, HELP),),
     counted=("run",),
 )

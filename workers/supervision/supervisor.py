@@ -16,13 +16,17 @@ from typing import TypeVar
 from uuid import uuid4
 
 from interlock.kernel.effect import Effect
+from interlock.kernel.machines import MACHINES
 from interlock.workers.config import read_settings
-from interlock.workers.engine.dispatch import Dispatch, open_dispatch
+from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.heartbeat import Heartbeat
+from interlock.workers.engine.publisher import open_publisher
 from interlock.workers.engine.resources import Resources
 from interlock.workers.engine.work import Work
 from interlock.workers.supervision.launch import LaunchSpec, hand_over
 
+# Read at import, so that the fork server has every table before it forks.
+TABLES = dict(MACHINES)
 Spec = TypeVar("Spec", bound=LaunchSpec)
 
 
@@ -58,4 +62,10 @@ class Supervisor(ABC):
 def supervise(spec_type: type[Spec], supervisor: Callable[[Spec, Dispatch], Supervisor]) -> None:
     """Make the supervisor of the launch spec whose file is sys.argv[1], and run it."""
     spec = spec_type.read(Path(sys.argv[1]))
-    hand_over(Path(spec.work_folder), lambda: supervisor(spec, open_dispatch(read_settings())).run)
+    hand_over(Path(spec.work_folder), lambda: supervisor(spec, open_dispatch()).run)
+
+
+def open_dispatch() -> Dispatch:
+    """Return the dispatch of this process."""
+    settings = read_settings()
+    return Dispatch(settings, TABLES, open_publisher(settings, TABLES))

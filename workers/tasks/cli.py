@@ -25,7 +25,7 @@ from interlock.workers.terminal.answer import (
     guarded,
 )
 
-app = typer.Typer(help="Coding tasks: agents work on them in git worktrees.", no_args_is_help=True)
+app = typer.Typer()
 
 Id = Annotated[str, typer.Argument(help="A task's id: <backlog>/<name>.", metavar="TASK")]
 KEY = "The claim's key, as `claim` printed it."

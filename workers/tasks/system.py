@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from interlock.workers.engine.system import System
+from interlock.workers.engine.system import Command, Panel, System
+
+TASKS = "interlock.workers.tasks"
+TASK_HELP = "Coding tasks: agents work on them in git worktrees."
+PLAN_HELP = "Plans: tasks that wait until you approve them."
+AGENT_HELP = "Agents that work on tasks, and their trust."
 
 SYSTEM = System(
     name="tasks",
     effects="interlock.workers.tasks.effects",
     sweeps="interlock.workers.tasks.sweeps",
     resources=("interlock.workers.tasks.verification.judge_model:open_judge",),
-    commands={
-        "plan": "interlock.workers.tasks.plans.cli",
-        "task": "interlock.workers.tasks.cli",
-        "agent": "interlock.workers.tasks.agents_cli",
-    },
+    commands=(
+        Command("task", f"{TASKS}.cli:app", Panel.WORK, TASK_HELP),
+        Command("plan", f"{TASKS}.plans.cli:app", Panel.WORK, PLAN_HELP),
+        Command("agent", f"{TASKS}.agents_cli:app", Panel.WORK, AGENT_HELP),
+    ),
     submit={"task": "interlock.workers.tasks.intake:accept"},
     shown=("blocked_on", "end", "role", "command", "identity", "successes", "violations"),
 )

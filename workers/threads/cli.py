@@ -24,10 +24,7 @@ from interlock.workers.terminal.answer import (
 from interlock.workers.threads.client import Threads
 from interlock.workers.threads.requests import read_request, request_files
 
-app = typer.Typer()
 
-
-@app.command()
 @guarded
 def submit(
     paths: Annotated[
@@ -66,7 +63,6 @@ def submit(
         raise typer.Exit(1)
 
 
-@app.command()
 @guarded
 def cards(
     limit: Annotated[int, typer.Option(min=1, max=10_000)] = 100,
@@ -77,7 +73,6 @@ def cards(
     answer(found, as_json=as_json, show=screen.cards)
 
 
-@app.command()
 @guarded
 def decide(
     record_id: Id,
@@ -113,7 +108,6 @@ def decide(
     answer_record(record, as_json=as_json)
 
 
-@app.command()
 @guarded
 def cleanup(
     record_id: Id, reason: Reason = "", as_json: AsJson = False, actor: Actor = "person"
@@ -123,7 +117,6 @@ def cleanup(
     answer_record(record, as_json=as_json)
 
 
-@app.command()
 @guarded
 def handoff(
     record_id: Id,

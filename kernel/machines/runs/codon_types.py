@@ -5,6 +5,7 @@ Source: Hankweave's state machine page, its discriminated union of executions.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Annotated, Literal, assert_never
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
@@ -45,7 +46,7 @@ class ExecutedSentinels(Shape):
 
 class _Codon(BaseModel):
     # Fields that only the table needs, such as a request to skip the codon, are left out.
-    model_config = ConfigDict(extra="ignore", frozen=True)
+    model_config = ConfigDict(extra="ignore", frozen=True, defer_build=True)
 
     codon_id: Name
     start_time: Milliseconds
@@ -160,7 +161,11 @@ Codon = (
     | FailedCodon
     | SkippedCodon
 )
-_CODONS: TypeAdapter[Codon] = TypeAdapter(Annotated[Codon, Field(discriminator="status")])
+
+
+@cache
+def _codons() -> TypeAdapter[Codon]:
+    return TypeAdapter(Annotated[Codon, Field(discriminator="status")])
 
 
 def codon_of(record: Record) -> Codon:
@@ -172,7 +177,7 @@ def codon_of(record: Record) -> Codon:
     times = {"start_time": record.created_ms}
     times |= {"end_time": record.since_ms} if status.is_terminal else {}
     try:
-        return _CODONS.validate_python({"status": status, **record.data, **times})
+        return _codons().validate_python({"status": status, **record.data, **times})
     except ValidationError as refusal:
         problems = [
             f"{'.'.join(str(part) for part in error['loc'][1:])}: {error['msg']}"

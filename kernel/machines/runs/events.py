@@ -7,9 +7,10 @@ They come in through a workspace's inbox and go out to those who follow it, in o
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 
 from interlock.kernel.errors import InvalidPayloadError
 from interlock.kernel.machines.runs.codon.names import State
@@ -149,9 +150,7 @@ class InitialCheckpointSetData(RunEventData):
     sha: Sha
 
 
-class _VersionedEvent(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
+class _VersionedEvent(Shape):
     version: Literal[1] = 1
 
 
@@ -262,7 +261,11 @@ RunEvent = (
     | InitialCheckpointSet
 )
 TYPES = tuple(str(model.model_fields["type"].default) for model in get_args(RunEvent))
-_EVENTS: TypeAdapter[RunEvent] = TypeAdapter(Annotated[RunEvent, Field(discriminator="type")])
+
+
+@cache
+def _events() -> TypeAdapter[RunEvent]:
+    return TypeAdapter(Annotated[RunEvent, Field(discriminator="type")])
 
 
 def run_event(data: Mapping[str, Any]) -> RunEvent:
@@ -271,7 +274,7 @@ def run_event(data: Mapping[str, Any]) -> RunEvent:
         problem = f"type: {data.get('type')!r} is none of {', '.join(TYPES)}"
         raise InvalidPayloadError("the event", [problem])
     try:
-        return _EVENTS.validate_python(data)
+        return _events().validate_python(data)
     except ValidationError as refusal:
         problems = []
         for error in refusal.errors(include_url=False):

@@ -139,7 +139,7 @@ def test_a_message_that_names_another_effect_starts_nothing(new_deployment: NewD
     deployment.client.decide("one", "approve", proposal=asked.proposal)
     entry = next(e for e in deployment.client.show("one").entries if e.name == "execution")
 
-    deployment.client.dispatch.app.send_task(
+    deployment.client.dispatch.publisher.app.send_task(
         "thread.inference", args=[entry.key("one")], queue=f"{deployment.prefix}.inference"
     )
     deployment.sees(deployment.client.dispatch.rejected.counts, what="it is rejected")
@@ -204,4 +204,4 @@ def test_boot_refuses_a_stage_without_its_handler(
     rest = {name: run for name, run in handlers().items() if name != effect}
 
     with pytest.raises(MissingHandlerError, match=effect):
-        register_effects(dispatch.app, runner, MACHINES, rest)
+        register_effects(dispatch.publisher.app, runner, MACHINES, rest)

@@ -10,11 +10,10 @@ import pytest
 import redis
 from celery import Celery
 
-from interlock.kernel.machines import MACHINES
 from interlock.kernel.store.commands import EffectMessage
 from interlock.workers.engine.celery_app import make_app
-from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.messages import MessageTemplates
+from interlock.workers.engine.publisher import Publisher
 from interlock.workers.gateways.server import EmbeddedServer
 from tests.workers.engine.running import settings_for
 
@@ -106,9 +105,9 @@ def test_a_priority_means_the_same_whatever_the_broker(
 ) -> None:
     more = {"INTERLOCK_BROKER_URL": broker} if broker else {}
     settings = settings_for(server.url, prefix, **more)
-    dispatch = Dispatch(settings, MACHINES, make_app(settings, ("execution", "sweeps")))
+    publisher = Publisher(settings, make_app(settings, ("execution", "sweeps")))
 
-    _, _, priority, _ = dispatch._address(EffectMessage(KEY, "thread", "execution", 2))
+    _, _, priority, _ = publisher._address(EffectMessage(KEY, "thread", "execution", 2))
 
     assert priority == wanted
     assert settings.fused is (broker is None)

@@ -158,8 +158,8 @@ def test_a_message_in_a_long_queue_is_not_published_again_for_a_while(
 ) -> None:
     running.client.submit(thread("jot"), machine="thread", id="one")
     partition = partition_of("one")
-    assert running.dispatch.queue_length("inference") == 1
-    assert running.dispatch.queue_length("cleanup") == 0, "a queue that nobody used yet"
+    assert running.dispatch.publisher.queue_length("inference") == 1
+    assert running.dispatch.publisher.queue_length("cleanup") == 0, "a queue that nobody used yet"
 
     monkeypatch.setattr(orphans, "QUEUE_LENGTH_LONG", 1)
     hurry(running, "one")
@@ -174,12 +174,12 @@ def test_a_queue_is_counted_once_a_second_at_most(
 ) -> None:
     monkeypatch.setattr("interlock.workers.engine.dispatch.QUEUE_LENGTH_AGE_S", 3_600.0)
     running.client.submit(thread("jot"), machine="thread", id="one")
-    assert running.dispatch.queue_length("inference") == 1
+    assert running.dispatch.publisher.queue_length("inference") == 1
     running.client.submit(thread("jot"), machine="thread", id="two")
 
-    assert running.dispatch.queue_length("inference") == 1
+    assert running.dispatch.publisher.queue_length("inference") == 1
     monkeypatch.setattr("interlock.workers.engine.dispatch.QUEUE_LENGTH_AGE_S", -1.0)
-    assert running.dispatch.queue_length("inference") == 2
+    assert running.dispatch.publisher.queue_length("inference") == 2
 
 
 def test_a_broker_that_is_down_stops_no_producer_and_no_sweep(
@@ -189,7 +189,7 @@ def test_a_broker_that_is_down_stops_no_producer_and_no_sweep(
         settings_for(server.url, prefix, INTERLOCK_BROKER_URL="amqp://guest:guest@127.0.0.1:9//")
     )
 
-    assert running.dispatch.queue_length("inference") == 0
+    assert running.dispatch.publisher.queue_length("inference") == 0
     running.client.submit(thread("jot"), machine="thread", id="one")
     assert running.entry("one").state == "owed", "a sweep publishes it later"
     hurry(running, "one")

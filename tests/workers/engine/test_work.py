@@ -134,7 +134,7 @@ def test_settling_publishes_the_effect_that_it_makes_due(
     # No child was created, so the end of the spawn is the end of the countdown of children.
     assert claimed(running, name="spawn").settle() == "settled"
 
-    assert running.dispatch.queue_length("cascade") == 1
+    assert running.dispatch.publisher.queue_length("cascade") == 1
 
 
 def test_a_process_must_be_dead_before_the_grace_of_its_lease_is_over(running: Running) -> None:

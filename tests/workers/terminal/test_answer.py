@@ -242,7 +242,7 @@ def test_verify_exits_with_1_if_a_record_does_not_agree(interlock: Client, run: 
 def test_the_version_needs_no_store(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("INTERLOCK_STORE_URL", "nonsense")
 
-    assert run("version").stdout == f"interlock {version('interlock')}\n"
+    assert run("--version").stdout == f"interlock {version('interlock')}\n"
 
 
 COMMANDS = [

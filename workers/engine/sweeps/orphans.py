@@ -66,7 +66,7 @@ class QueueLengths:
     """The lengths of queues during one sweep, read only if a message would be published."""
 
     def __init__(self, dispatch: Dispatch) -> None:
-        self.length = dispatch.queue_length
+        self.length = dispatch.publisher.queue_length
         self.now_ms = cache(dispatch.views.now_ms)
 
     def still_queued(self, name: str, since_ms: int) -> bool:

@@ -135,7 +135,7 @@ class SnapshotReader:
             looks={str(look): looks[look] for look in ORDER},
             tasks={state: counts_by_state.count("task", state) for state in self.states["task"]},
             partial=counts_by_state.partial,
-            queues={name: self.dispatch.queue_length(name) for name in self.queues},
+            queues={name: self.dispatch.publisher.queue_length(name) for name in self.queues},
             asks=asks,
             asked=asked,
             starved=self._starved(opened, now_ms),

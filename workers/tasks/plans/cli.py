@@ -15,7 +15,7 @@ from interlock.workers.tasks.plans.client import PlanDecisions, Plans, PlanStatu
 from interlock.workers.tasks.plans.file import read_plan
 from interlock.workers.terminal.answer import Actor, AsJson, Reason, answer, client, fail, guarded
 
-app = typer.Typer(help="Plans: tasks that wait until you approve them.", no_args_is_help=True)
+app = typer.Typer()
 
 File = Annotated[Path, typer.Argument(help="A plan file, as docs/plans.md describes it.")]
 Repo = Annotated[Path | None, typer.Option(help="The repository, instead of the one in the file.")]

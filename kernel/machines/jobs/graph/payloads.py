@@ -6,9 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from interlock.kernel.payload import Shape
+from interlock.kernel.payload import Shape, Word
 
-Word = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._~-]{0,63}$")]
 Detail = Annotated[str, Field(max_length=8_000)]
 
 

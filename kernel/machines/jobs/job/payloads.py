@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, Field, create_model, model_validator
 
 from interlock.kernel.machines.jobs.job.names import ReviewVerdict, RunUntil
-from interlock.kernel.payload import Shape
+from interlock.kernel.payload import Shape, Word
 
 DEPENDENCIES_MAX = 20_000
 EVIDENCE_MAX = 200
@@ -22,7 +22,6 @@ JobId = Annotated[
     str,
     Field(max_length=200, pattern=r"^[A-Za-z0-9][A-Za-z0-9._~-]*(/[A-Za-z0-9][A-Za-z0-9._~-]*)+$"),
 ]
-Word = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._~-]{0,63}$")]
 Seconds = Annotated[int, Field(ge=1, le=31_536_000)]
 Count = Annotated[int, Field(ge=0)]
 Micro = Annotated[int, Field(ge=0, le=10**15)]

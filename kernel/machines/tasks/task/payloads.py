@@ -7,14 +7,13 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, model_validator
 
 from interlock.kernel.machines.tasks.deadline import Complexity, Scope
-from interlock.kernel.payload import Shape
+from interlock.kernel.payload import Shape, Word
 from interlock.kernel.reason import AbortReason, TransitionReason
 
 SUBTASKS_MAX = 1_000
 FILES_MAX = 1_000
 Line = Annotated[str, Field(min_length=1, max_length=2_000)]
 Text = Annotated[str, Field(max_length=64_000)]
-Word = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._~-]{0,63}$")]
 
 
 def inside(path: str) -> str:

@@ -1,0 +1,110 @@
+"""Publishes the messages of effects to the broker, and counts those that wait there."""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from collections.abc import Mapping, Sequence
+
+from celery import Celery
+from kombu.exceptions import OperationalError
+
+from interlock.kernel.errors import StoreDownError
+from interlock.kernel.machine import Machine
+from interlock.kernel.store.commands import EffectMessage
+from interlock.workers.config import Settings
+from interlock.workers.engine.celery_app import (
+    SWEEPS_QUEUE,
+    broker_priority,
+    count_messages,
+    host_queue,
+    make_app,
+    queue_of,
+)
+from interlock.workers.engine.messages import MessageTemplates
+
+log = logging.getLogger(__name__)
+
+SHOWN_MAX = 120
+QUEUE_LENGTH_AGE_S = 1.0
+
+
+class Publisher:
+    """The connection of one process to the broker."""
+
+    def __init__(self, settings: Settings, app: Celery) -> None:
+        self.settings, self.app = settings, app
+        self.templates = MessageTemplates(app)
+        self._queue_lengths: dict[str, tuple[float, int]] = {}
+
+    def render(self, message: EffectMessage) -> tuple[str, bytes]:
+        """Return the Redis list of an effect's message, and the message for a commit to push."""
+        task, queue, priority, shown = self._address(message)
+        try:
+            return self.templates.render(task, queue, priority, message.key, shown)
+        except OperationalError as refusal:
+            # Broker and store are one server here, so the commit could not write either.
+            raise StoreDownError(f"the store does not answer: {refusal}") from refusal
+
+    def queue_length(self, name: str) -> int:
+        """Return how many messages are in an effect's queue, as of at most a second ago.
+
+        0 if the broker does not answer.
+        """
+        counted_at, length = self._queue_lengths.get(name, (-math.inf, 0))
+        if time.monotonic() - counted_at > QUEUE_LENGTH_AGE_S:
+            length = count_messages(self.app, queue_of(self.settings, name))
+            self._queue_lengths[name] = (time.monotonic(), length)
+        return length
+
+    def publish(self, messages: Sequence[EffectMessage]) -> int:
+        """Publish messages and return how many the broker took; a sweep repeats the others."""
+        published = 0
+        for message in messages:
+            task, queue, priority, shown = self._address(message)
+            try:
+                self.app.send_task(
+                    task,
+                    args=[message.key],
+                    task_id=message.key,
+                    queue=queue,
+                    priority=priority,
+                    argsrepr=shown,
+                    kwargsrepr="",
+                    ignore_result=True,
+                )
+            except OperationalError as refusal:
+                log.warning(
+                    "the broker did not take %s: %s; a sweep will repeat it", message.key, refusal
+                )
+                continue
+            published += 1
+        return published
+
+    def publish_to_host(self, message: EffectMessage, host: str) -> None:
+        """Publish a message to the workers of one host. Raises OperationalError if it cannot."""
+        task, _, priority, shown = self._address(message)
+        self.app.send_task(
+            task,
+            args=[message.key],
+            task_id=message.key,
+            queue=host_queue(self.settings, host),
+            priority=priority,
+            argsrepr=shown,
+            kwargsrepr="",
+            ignore_result=True,
+        )
+
+    def _address(self, message: EffectMessage) -> tuple[str, str, int, str]:
+        task = f"{message.machine}.{message.name}"
+        queue = queue_of(self.settings, message.name)
+        priority = broker_priority(self.settings, message.priority)
+        record_id, _, suffix = message.key.partition(":")
+        return task, queue, priority, f"{record_id} v{suffix.partition('.')[0]}"[:SHOWN_MAX]
+
+
+def open_publisher(settings: Settings, machines: Mapping[str, Machine]) -> Publisher:
+    """Return the publisher of a process that is no worker: a client's or a supervisor's."""
+    names = {name for machine in machines.values() for name in machine.effects}
+    return Publisher(settings, make_app(settings, (*sorted(names), SWEEPS_QUEUE)))
