@@ -71,6 +71,8 @@ def _promises(stage: Stage, rows: Rows, *, initial: bool) -> Iterator[str]:
         owed += [("an outcome", trigger) for trigger in stage.outcomes]
         owed += [("its crash", stage.crash)] if stage.crash else []
         owed += [("its exhaustion", stage.exhausted)] if stage.exhausted else []
+        missing = [trigger for trigger in stage.failures if trigger not in stage.outcomes]
+        yield from (f"{stage.state} fails by {trigger}, which is no outcome" for trigger in missing)
         if not stage.outcomes:
             yield f"{stage.state} is active and declares no outcome"
     if not isinstance(stage, Terminal) and not stage.timers:

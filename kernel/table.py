@@ -198,11 +198,16 @@ class Active(Stage):
     is_later: Callable[[Data], bool] = always
     crash: StrEnum | None = None  # fired when an effect that cannot restart is lost
     exhausted: StrEnum | None = None  # fired when its attempts are used up; None: quarantine
+    failures: tuple[StrEnum, ...] = ()  # outcomes that mean, like these two, that it has failed
     once: Callable[[Data], bool] | None = None  # whether a lost effect cannot restart
 
     def effect_for(self, data: Data) -> Effect | None:
         """Return the effect that an entry with this data starts."""
         return self.later if self.later and self.is_later(data) else self.effect
+
+    def is_failure(self, trigger: str) -> bool:
+        """Whether an effect that fires this trigger has failed."""
+        return trigger in (self.crash, self.exhausted, *self.failures)
 
     def owes(self) -> Iterator[Effect | None]:
         """Name every effect that this stage may owe."""

@@ -56,7 +56,7 @@ def open_store(url: str, *, connections_max: int = 500) -> Client:
             url,
             socket_timeout=TIMEOUT_S,
             socket_connect_timeout=TIMEOUT_S,
-            socket_keepalive=parts.scheme != "unix" or None,
+            **({} if parts.scheme == "unix" else {"socket_keepalive": True}),
             health_check_interval=10,
             retry=Retry(ExponentialWithJitterBackoff(base=0.05, cap=1.0), RETRIES),
             max_connections=connections_max,

@@ -331,6 +331,9 @@ DEFECTS: dict[str, str] = {
         stages=staged(S.CARRIED, crash=None)
     ),
     "working is active and declares no outcome": broken(stages=staged(S.WORKING, outcomes=())),
+    "working fails by begin, which is no outcome": broken(
+        stages=staged(S.WORKING, failures=(T.BEGIN,))
+    ),
     "polishing has no timer": broken(stages=staged(S.POLISHING, timers=())),
     "polishing has 2 timers named stall": broken(stages=staged(S.POLISHING, timers=(STALL, STALL))),
     "polishing names a timer quarantine": broken(

@@ -23,7 +23,7 @@ from interlock.workers.jobs.client import Graphs
 from interlock.workers.ops.doctor import verify_all
 from interlock.workers.systems import handlers
 from tests.kernel.store.kernel_at_a_fixed_time import START_US, Text
-from tests.workers.engine.running import settings_for
+from tests.workers.engine.running import perform, settings_for
 
 LEASE_S = 5
 # Longer than a lost holder's lease and the grace period after it.
@@ -102,7 +102,7 @@ class InProcessWorker:
         machine = MACHINES[self.record(record_id).machine]
         chosen = handler or handlers()[name]
         keys = [entry.key(record_id) for entry in self.due_effects(record_id, name)]
-        return [self.runner.perform(machine, name, chosen, key) for key in keys]
+        return [perform(self.runner, machine, name, chosen, key) for key in keys]
 
     def run_until_idle(self, *record_ids: str, **instead: Handler) -> None:
         """Perform all effects of these records until none is left. Timers are ignored."""

@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
+import ssl
 from typing import Any
 
 from celery import Celery
 from kombu import Exchange, Queue
 from kombu.exceptions import OperationalError
+from kombu.utils.url import parse_url
 
 from interlock.kernel.record import PRIORITY_LAST
-from interlock.workers.config import Settings
+from interlock.workers.config import SINGLE_SERVER_SCHEMES, Settings
+from interlock.workers.engine.redis_transport import TRANSPORT
 
 SWEEPS_QUEUE = "sweeps"
 INTAKE_QUEUE = "intake"
-REDIS = ("redis://", "rediss://", "unix://", "sentinel://")
 
 
 def make_app(settings: Settings, queues: tuple[str, ...]) -> Celery:
     """Return a configured app for these queues: effects, SWEEPS_QUEUE, or INTAKE_QUEUE."""
     names = [queue_of(settings, name) for name in queues]
-    redis = settings.broker.startswith(REDIS)
+    redis = settings.broker.startswith(SINGLE_SERVER_SCHEMES)
     app = Celery(settings.namespace, set_as_current=False)
     app.conf.update(
         broker_url=_address(settings.broker),
-        broker_transport="interlock.workers.engine.redis_transport:Transport" if redis else None,
+        broker_transport=TRANSPORT if redis else None,
+        broker_use_ssl=_tls(settings.broker),
         broker_transport_options=_redis_options(settings) if redis else {"confirm_publish": True},
         broker_connection_retry_on_startup=True,
         broker_connection_max_retries=None,
@@ -72,7 +75,7 @@ def count_messages(app: Celery, queue: str) -> int:
 
 def host_queue(settings: Settings, host: str) -> Queue:
     """Return the queue of local effects on one host, which the workers of that host serve."""
-    redis = settings.broker.startswith(REDIS)
+    redis = settings.broker.startswith(SINGLE_SERVER_SCHEMES)
     return _queue(queue_of(settings, local_queue(host)), redis=redis)
 
 
@@ -88,8 +91,15 @@ def broker_priority(settings: Settings, priority: int) -> int:
 
 
 def _address(url: str) -> str:
-    # Kombu has another name for Redis over a socket.
-    return url.replace("unix://", "redis+socket://", 1) if url.startswith("unix://") else url
+    # Kombu has another form for a socket.
+    return url.replace("unix://", f"{TRANSPORT}+socket://", 1)
+
+
+def _tls(url: str) -> dict[str, Any] | None:
+    """Return the TLS options of an address. Kombu derives none from the scheme of our transport."""
+    if not url.startswith("rediss://"):
+        return None
+    return {"ssl_cert_reqs": ssl.CERT_REQUIRED, **parse_url(url).get("ssl", {})}
 
 
 def _queue(name: str, *, redis: bool) -> Queue:

@@ -16,11 +16,18 @@ from contextlib import suppress
 from queue import Empty
 from typing import Any
 
+from kombu.connection import resolve_aliases
+from kombu.transport import TRANSPORT_ALIASES
 from kombu.transport import redis as kombu_redis
 from kombu.utils.encoding import bytes_to_str
 
 log = logging.getLogger(__name__)
 
+# The name of this transport. Kombu's `redis` stays what it is, because a producer's program may use
+# it beside a client of ours. Kombu shows the addresses of both as redis://, which Flower reads.
+TRANSPORT = "interlock"
+TRANSPORT_ALIASES[TRANSPORT] = f"{__name__}:Transport"
+resolve_aliases[TRANSPORT] = "redis"
 # How many messages one call takes at most, so that no worker takes all of a short list.
 BATCH_MAX = 8
 # The errors that kombu and Celery raise on a message of the wrong shape.

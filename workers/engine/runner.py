@@ -9,11 +9,13 @@ import threading
 import time
 from collections.abc import Coroutine, Mapping, Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from typing import Any
 from uuid import uuid4
 
 from celery import Celery
+from celery.app.task import Task
+from celery.exceptions import Ignore, Retry
 from kombu.exceptions import OperationalError
 
 from interlock.kernel.effect import Effect, Kind
@@ -22,7 +24,7 @@ from interlock.kernel.machine import Machine
 from interlock.kernel.record import split_key
 from interlock.kernel.store.commands import EffectMessage, NoteDraft
 from interlock.kernel.store.leases import Refused
-from interlock.kernel.table import Mode
+from interlock.kernel.table import Active, Mode
 from interlock.workers.engine.affinity import Affinity
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.heartbeat import Heartbeat
@@ -33,10 +35,32 @@ from interlock.workers.engine.work import Handler, Outcome, Work
 log = logging.getLogger(__name__)
 
 DETAIL_MAX = 2_000
+# Claims that are refused for now: a sweep publishes the effect again.
+REFUSED_FOR_NOW = ("early", "busy", "paused", "newer")
 
 
 class MissingHandlerError(RuntimeError):
     """An effect of a machine has no handler: records would enter its stage and never leave."""
+
+
+class EffectFailedError(Exception):
+    """The effect failed. The store has recorded it; Celery shows it in the log and in Flower."""
+
+    def __repr__(self) -> str:
+        return repr(str(self))  # as Celery shows the result of an effect that succeeded
+
+
+class EffectRetriedError(Retry):
+    """The effect is tried again: a sweep publishes it when it is due. Celery only shows it."""
+
+    def __repr__(self) -> str:
+        return repr(self.message)
+
+    __str__ = __repr__
+
+
+class EffectNotOwedError(Exception):
+    """No record owes the effect any more, or its end was told by an earlier message."""
 
 
 class Runner:
@@ -59,10 +83,14 @@ class Runner:
         self._working: set[Work] = set()
 
     def perform(self, machine: Machine, name: str, handler: Handler, key: str) -> str:
-        """Perform an effect if it is still due, and return one line for people."""
+        """Perform an effect if it is still due, and return one line for people.
+
+        Raises EffectFailedError if it failed, EffectRetriedError if it is tried again,
+        EffectNotOwedError if there is nothing to do, Ignore if another process is doing it.
+        """
         effect = self.dispatch.effect(machine.name, name)
         if reason := self._reason_not_to_claim(machine, effect, key):
-            return reason
+            raise EffectRetriedError(reason)
         asked_at = time.monotonic()
         try:
             lease = self.dispatch.leases.claim(
@@ -73,14 +101,16 @@ class Runner:
                 schema=machine.schema,
             )
         except InvalidIdError as refusal:
-            return self.reject(f"{machine.name}.{name}", (key,), {"refusal": str(refusal)})
+            raise self.reject(
+                f"{machine.name}.{name}", (key,), {"refusal": str(refusal)}
+            ) from refusal
         except StoreError as refusal:
             log.warning("%s is not claimed: %s; a sweep will repeat it", key, refusal)
-            return f"not claimed: {refusal}"
+            raise EffectRetriedError(f"not claimed: {refusal}") from refusal
         if isinstance(lease, Refused) and lease.status == "other":
-            return self.reject(f"{machine.name}.{name}", (key,), {"it is": lease.detail})
+            raise self.reject(f"{machine.name}.{name}", (key,), {"it is": lease.detail})
         if isinstance(lease, Refused):
-            return f"not claimed: {lease.status} {lease.detail}".rstrip()
+            raise not_claimed(lease)
         work = Work(self.dispatch, self.resources, lease, asked_at=asked_at)
         self._working.add(work)
         try:
@@ -117,14 +147,16 @@ class Runner:
             return ""
         return host
 
-    def reject(self, task: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
-        """Keep and count a message that names no effect; it is not tried again."""
+    def reject(
+        self, task: str, args: Sequence[Any], kwargs: Mapping[str, Any]
+    ) -> EffectFailedError:
+        """Keep and count a message that names no effect, and return the error that says so."""
         reason = f"{task} takes the id of one effect"
         try:
             self.dispatch.rejected.put("wrong arguments", reason, f"{args!r} {kwargs!r}")
         except StoreError as refusal:
             log.warning("a message for %s is lost: %s", task, refusal)
-        return f"rejected: {reason}"
+        return EffectFailedError(f"rejected: {reason}")
 
     def shut_down(self) -> None:
         """Give back the effects that another worker may start again; the others end here."""
@@ -142,7 +174,7 @@ class Runner:
             return self._settle(work, f"stale: {refusal}")
         except StoreError as refusal:
             log.warning("%s was given up while the store was away: %s", work.key, refusal)
-            return f"given up: {refusal}"
+            raise EffectRetriedError(f"given up: {refusal}") from refusal
         except Exception as failure:  # noqa: BLE001 - an effect's own failure is recorded and tried again
             return self._retry_later(work, failure)
         if outcome is None:
@@ -175,12 +207,12 @@ class Runner:
         return await task
 
     def _fire(self, work: Work, outcome: Outcome) -> str:
-        entered = work.record.entered
+        entered, stage = work.record.entered, work.machine.stage(work.record.state)
         try:
             record = work.fire_or_settle(outcome)
         except StoreError as refusal:
             log.warning("%s could not fire its outcome, the store was away: %s", work.key, refusal)
-            return f"given up: {refusal}"
+            raise EffectRetriedError(f"given up: {refusal}") from refusal
         except KernelError as refusal:
             return self._retry_later(work, refusal)
         if record is None:
@@ -191,13 +223,16 @@ class Runner:
         if work.lease.kind is not Kind.STATE and (carries or record.entered == entered):
             # The commit has only ended the effect of a state that was left: this one is still open.
             return self._settle(work, line)
+        if isinstance(stage, Active) and stage.is_failure(outcome.trigger):
+            reason = f": {outcome.reason}" if outcome.reason else ""
+            raise EffectFailedError(f"{line}{reason}"[:DETAIL_MAX])
         return line
 
     def _settle(self, work: Work, line: str) -> str:
         try:
             status = work.settle()
         except StoreError as refusal:
-            return f"not settled: {refusal}"
+            raise EffectRetriedError(f"not settled: {refusal}") from refusal
         if status == "refused":
             assert work.lease.kind is Kind.STATE, "only the effect of the current state is refused"
             return self._retry_later(work, RuntimeError("the handler ended without an outcome"))
@@ -205,14 +240,14 @@ class Runner:
 
     def _stop(self, work: Work) -> str:
         if work.lost.is_set():
-            return "lost"
+            raise Ignore("lost to another process")
         if work.stopped.is_set():
             return self._settle(work, "stopped by order")
         try:
             status = self.dispatch.leases.release(work.lease, counted=False)
         except StoreError as refusal:
-            return f"not released, its lease will lapse: {refusal}"
-        return f"released at shutdown: {status}"
+            raise EffectRetriedError(f"not released, its lease will lapse: {refusal}") from refusal
+        raise EffectRetriedError(f"released at shutdown: {status}")
 
     def _retry_later(self, work: Work, failure: Exception) -> str:
         detail = f"{type(failure).__name__}: {failure}"[:DETAIL_MAX]
@@ -228,8 +263,12 @@ class Runner:
         except FencedError:
             return self._settle(work, f"stale: {detail}")
         except StoreError as refusal:
-            return f"given up: {refusal}"
-        return f"failed ({status}): {detail}"
+            raise EffectRetriedError(f"given up: {refusal}") from refusal
+        if status == "owed" and work.attempt < work.entry.attempts_max:
+            raise EffectRetriedError(
+                f"tried again in {delay_ms / 1_000:g} s: {detail}"
+            ) from failure
+        raise EffectFailedError(detail) from failure
 
     def _event_loop(self) -> asyncio.AbstractEventLoop:
         # Made at its first use: after the fork, and only if a handler is asynchronous.
@@ -240,6 +279,14 @@ class Runner:
                 self._loop.set_default_executor(ThreadPoolExecutor(64, "effects"))
                 threading.Thread(target=self._loop.run_forever, name="effects", daemon=True).start()
             return self._loop
+
+
+def not_claimed(refused: Refused) -> Exception:
+    """Return the exception for a claim that the store refused."""
+    line = f"not claimed: {refused.status} {refused.detail}".rstrip()
+    if refused.status in REFUSED_FOR_NOW:
+        return EffectRetriedError(line)
+    return Ignore(line) if refused.status == "held" else EffectNotOwedError(line)
 
 
 def register_effects(
@@ -259,10 +306,20 @@ def register_effects(
 
 
 def _register(app: Celery, runner: Runner, machine: Machine, name: str, handler: Handler) -> None:
-    def task(*args: Any, **kwargs: Any) -> str:
+    def task(self: Task, *args: Any, **kwargs: Any) -> str:
         if kwargs or len(args) != 1 or not isinstance(args[0], str):
-            return runner.reject(f"{machine.name}.{name}", args, kwargs)
-        return runner.perform(machine, name, handler, args[0])
+            raise runner.reject(f"{machine.name}.{name}", args, kwargs)
+        try:
+            return runner.perform(machine, name, handler, args[0])
+        except EffectNotOwedError as refusal:
+            log.info("%s: %s", args[0], refusal)
+            if runner.dispatch.settings.task_events:
+                # Flower shows it as revoked, unless an earlier message has told its end.
+                with suppress(OperationalError):
+                    self.send_event("task-revoked")
+            raise Ignore(str(refusal)) from refusal
 
     task.__doc__ = f"Perform the effect {name} of a {machine.name}."
-    app.task(task, name=f"{machine.name}.{name}", ignore_result=True, shared=False)
+    # What Celery expects to be thrown, it logs without a traceback.
+    options = {"bind": True, "ignore_result": True, "throws": (EffectFailedError,), "shared": False}
+    app.task(task, name=f"{machine.name}.{name}", **options)

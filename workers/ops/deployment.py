@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import subprocess
 import sys
 import time
@@ -95,9 +96,12 @@ class Deployment:
         self._run("beat", [*celery, "interlock.workers.main", *beat])
         if self.flower:
             port = free_port()
-            self.flower_url = f"http://127.0.0.1:{port}"
-            address = ["--address=127.0.0.1", f"--port={port}", "--read_only=true"]
-            self._run("flower", [*celery, "interlock.workers.main", "flower", *address])
+            # Without a login Flower's API answers nobody, or any page in this machine's browsers.
+            login = f"interlock:{secrets.token_urlsafe(12)}"
+            self.flower_url = f"http://{login}@127.0.0.1:{port}"
+            address = ["--address=127.0.0.1", f"--port={port}"]
+            command = [*celery, "interlock.workers.flower", "flower", *address]
+            self._run("flower", command, FLOWER_BASIC_AUTH=login)
         self._wait_until_ready()
         return self
 
@@ -109,9 +113,9 @@ class Deployment:
         for process in self._processes.values():
             end_bound(process, patience_s=STOP_S + 2)
 
-    def _run(self, name: str, command: list[str]) -> None:
+    def _run(self, name: str, command: list[str], **variables: str) -> None:
         # No other settings: a variable that is set for another deployment would mix the two.
-        environment = {**environment_without_settings(), **self._environment()}
+        environment = {**environment_without_settings(), **self._environment(), **variables}
         output = self._stack.enter_context(self.log(name).open("wb"))
         self._processes[name] = start_bound(
             command, folder=Path.cwd(), output=output, grace_s=STOP_S, environment=environment

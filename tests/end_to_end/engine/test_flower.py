@@ -1,70 +1,168 @@
-"""A real Flower shows each effect as a Celery task with a readable name."""
+"""A real Flower shows each effect as a Celery task, with its true state and a readable name."""
 
 from __future__ import annotations
 
+import html
 import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from typing import Any
-from urllib.error import URLError
-from urllib.request import urlopen
+
+import httpx2 as httpx
 
 from interlock.kernel.machines import MACHINES
+from interlock.kernel.store.commands import EffectMessage
 from interlock.workers.gateways.server import free_port
 from tests.end_to_end.conftest import NewDeployment
-from tests.end_to_end.deployment import ROOT, thread
+from tests.end_to_end.deployment import ROOT, Deployment, thread
 from tests.end_to_end.threads.test_families import part, split
 
 EFFECTS = {f"thread.{name}" for name in MACHINES["thread"].effects}
+# What the page with the list of tasks asks for.
+LIST = "/tasks/datatable?draw=1&start=0&length=1000&order[0][column]=0&columns[0][data]=name"
 
 
-def test_flower_shows_every_effect_of_a_thread_by_a_readable_name(
-    new_deployment: NewDeployment,
-) -> None:
-    deployment, port = new_deployment(), free_port()
-    command = [sys.executable, "-m", "celery", "-A", "interlock.workers.main", "flower"]
-    command += ["--address=127.0.0.1", f"--port={port}"]
-    environment = {**os.environ, **deployment.environment, "FLOWER_UNAUTHENTICATED_API": "true"}
-    with (deployment.folder / "flower.log").open("wb") as log:
-        flower = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=log, stderr=log)
+@dataclass
+class Flower:
+    """The pages of a running Flower."""
 
-    def get(path: str) -> Any:
+    address: str
+
+    def page(self, path: str) -> str:
+        """Return a page, or '' while Flower starts."""
         try:
-            with urlopen(f"http://127.0.0.1:{port}{path}", timeout=60) as answer:
-                return json.load(answer)
-        except (URLError, ConnectionError):
-            return {}
+            answer = httpx.get(f"{self.address}{path}", auth=("me", "mine"), timeout=60)
+        except httpx.TransportError:
+            return ""
+        return answer.raise_for_status().text
 
+    def tasks(self, name: str = "", args: str = "") -> list[dict[str, Any]]:
+        """Return the rows of its list that have this name and these arguments."""
+        rows: list[dict[str, Any]] = json.loads(self.page(LIST) or '{"data": []}')["data"]
+        return [row for row in rows if name in ("", row["name"]) and args in ("", row["args"])]
+
+    def states(self, name: str, args: str) -> list[str]:
+        """Return the states that it shows for the tasks of this name and these arguments."""
+        return [str(row["state"]) for row in self.tasks(name, args)]
+
+
+@contextmanager
+def flower_of(deployment: Deployment) -> Iterator[Flower]:
+    """Run Flower as `interlock up` does."""
+    port = free_port()
+    command = [sys.executable, "-m", "celery", "-A", "interlock.workers.flower", "flower"]
+    command += ["--address=127.0.0.1", f"--port={port}"]
+    environment = {**os.environ, **deployment.environment, "FLOWER_BASIC_AUTH": "me:mine"}
+    with (deployment.folder / "flower.log").open("wb") as log:
+        process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=log, stderr=log)
+    flower = Flower(f"http://127.0.0.1:{port}")
     try:
         deployment.full()
         # Flower shows only tasks that run while it listens.
-        deployment.sees(lambda: get("/api/workers?refresh=true"), what="flower is up", within_s=60)
-        deployment.client.submit(
-            thread("jot", policy="plan_then_review"), machine="thread", id="one"
-        )
-        record = deployment.reaches("one", "awaiting_confirmation")
-        deployment.client.decide("one", "approve", proposal=record.proposal)
-        assert deployment.ends("one")[0].state == "done"
-        split(deployment, [part()])
-        payload = thread("jot", policy="plan_then_review", source="witnessed")
-        deployment.client.submit(payload, machine="thread", id="tidied")
-        deployment.reaches("tidied", "awaiting_confirmation")
-        deployment.client.fire("tidied", "cleanup_requested")
-
-        def tasks() -> dict[str, dict[str, Any]]:
-            shown: dict[str, dict[str, Any]] = get("/api/tasks")
-            done = {task["name"] for task in shown.values() if task["state"] == "SUCCESS"}
-            return shown if done >= EFFECTS else {}
-
-        shown = deployment.sees(tasks, what="flower shows every effect as a success")
+        workers = partial(flower.page, "/api/workers?refresh=true")
+        deployment.sees(lambda: len(workers()) > 2, what="flower is up", within_s=60)
+        yield flower
     finally:
-        flower.terminate()
-        flower.wait(60)
+        process.terminate()
+        process.wait(60)
 
-    execution = "thread.execution"
-    # The arguments are the record and its version.
-    run = next(
-        task for task in shown.values() if task["name"] == execution and task["args"] == "one v9"
+
+def test_flower_shows_every_effect_with_its_true_state_and_a_readable_name(
+    new_deployment: NewDeployment, tmp_path: Path
+) -> None:
+    # One test, because starting a deployment takes both cores for seconds. Each step has a name.
+    cards = tmp_path / "cards"
+    deployment = new_deployment(INTERLOCK_CARDS=str(cards))
+    with flower_of(deployment) as flower:
+        nobody_reads_the_api_without_the_login(flower)
+        an_effect_that_is_tried_again_is_a_retry(deployment, flower, cards)
+        an_effect_that_failed_is_a_failure_and_stays_one(deployment, flower)
+        an_effect_that_no_record_owes_is_revoked(deployment, flower)
+        every_effect_of_a_thread_succeeds(deployment, flower)
+        the_broker_page_has_every_queue(deployment, flower)
+    log = deployment.processes[0].output
+    assert "ERROR" not in log
+    assert "Traceback" not in log
+
+
+def nobody_reads_the_api_without_the_login(flower: Flower) -> None:
+    assert httpx.get(f"{flower.address}/api/tasks", timeout=60).status_code == 401
+    assert json.loads(flower.page("/api/tasks")) == {}
+
+
+def an_effect_that_is_tried_again_is_a_retry(
+    deployment: Deployment, flower: Flower, cards: Path
+) -> None:
+    cards.touch()  # no folder, so no card can be shown
+    payload = thread("jot", policy="plan_then_review")
+    deployment.client.submit(payload, machine="thread", id="one")
+    deployment.reaches("one", "awaiting_confirmation")
+    shown = partial(flower.states, "thread.resolution", "one v8")
+
+    deployment.sees(lambda: shown() == ["RETRY"], what="the card is tried again")
+    assert "tried again in" in flower.tasks("thread.resolution", "one v8")[0]["result"]
+    cards.unlink()
+    deployment.sees(lambda: shown() == ["SUCCESS"], what="the card is shown")
+
+
+def an_effect_that_failed_is_a_failure_and_stays_one(
+    deployment: Deployment, flower: Flower
+) -> None:
+    deployment.client.submit(thread("broken"), machine="thread", id="refund")
+    deployment.reaches("refund", "awaiting_redirect")
+    shown = partial(flower.tasks, "thread.execution", "refund v8")
+    (row,) = deployment.sees(
+        lambda: [row for row in shown() if row["state"] == "FAILURE"], what="it failed"
     )
-    assert run["result"] is None or "execution_done -> done" in run["result"]
+    assert row["result"] == "'execution_failed -> awaiting_redirect: it is broken'"
+
+    # A message that comes late changes nothing.
+    again = EffectMessage(row["uuid"], "thread", "execution", 5)
+    deployment.client.dispatch.publish([again])
+    late = f"{row['uuid']}: not claimed: gone"
+    deployment.sees(lambda: late in deployment.processes[0].output, what="it came twice")
+    deployment.sees(lambda: shown()[0]["revoked"], what="Flower has heard of it")
+    assert [row["state"] for row in shown()] == ["FAILURE"]
+    assert row["result"] in html.unescape(flower.page(f"/task/{row['uuid']}"))
+
+
+def an_effect_that_no_record_owes_is_revoked(deployment: Deployment, flower: Flower) -> None:
+    deployment.client.dispatch.publish([EffectMessage("one:99.0:abc", "thread", "execution", 5)])
+
+    shown = partial(flower.states, "thread.execution", "one v99")
+    deployment.sees(lambda: shown() == ["REVOKED"], what="it is revoked")
+
+
+def every_effect_of_a_thread_succeeds(deployment: Deployment, flower: Flower) -> None:
+    record = deployment.reaches("one", "awaiting_confirmation")
+    deployment.client.decide("one", "approve", proposal=record.proposal)
+    assert deployment.ends("one")[0].state == "done"
+    split(deployment, [part()])
+    payload = thread("jot", policy="plan_then_review", source="witnessed")
+    deployment.client.submit(payload, machine="thread", id="tidied")
+    deployment.reaches("tidied", "awaiting_confirmation")
+    deployment.client.fire("tidied", "cleanup_requested")
+
+    def done() -> bool:
+        return {row["name"] for row in flower.tasks() if row["state"] == "SUCCESS"} >= EFFECTS
+
+    deployment.sees(done, what="flower shows a success of every effect")
+    # The arguments are the record and its version.
+    (row,) = flower.tasks("thread.execution", "one v9")
+    assert (row["state"], row["result"]) == ("SUCCESS", "'execution_done -> done'")
+    assert 'data-column="args"' in flower.page("/tasks")
+    assert 'data-column="result"' in flower.page("/tasks")
+
+
+def the_broker_page_has_every_queue(deployment: Deployment, flower: Flower) -> None:
+    page = flower.page("/broker")
+
+    assert deployment.store_url.removeprefix("redis://") in page
+    for name in ("execution", "inference", "sweeps"):
+        assert f"<td>{deployment.prefix}.{name}</td>" in page

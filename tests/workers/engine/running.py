@@ -4,12 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
+from celery.exceptions import Ignore
+
+from interlock.kernel.machine import Machine
 from interlock.kernel.machines import MACHINES
 from interlock.kernel.record import Entry, Record
 from interlock.workers.client import Client
 from interlock.workers.config import Settings, read_settings
 from interlock.workers.engine.resources import Resources
-from interlock.workers.engine.runner import Runner
+from interlock.workers.engine.runner import (
+    EffectFailedError,
+    EffectNotOwedError,
+    EffectRetriedError,
+    Runner,
+)
 from interlock.workers.engine.work import Handler
 from interlock.workers.systems import handlers
 from tests.end_to_end.deployment import thread
@@ -31,6 +39,20 @@ def settings_for(url: str, prefix: str, **more: str) -> Settings:
     return read_settings({**variables, **more})
 
 
+def perform(runner: Runner, machine: Machine, name: str, handler: Handler, key: str) -> str:
+    """Perform an effect, and return its line behind the state that Celery shows."""
+    try:
+        return runner.perform(machine, name, handler, key)
+    except EffectRetriedError as retry:
+        return f"retry: {retry.message}"
+    except EffectFailedError as failure:
+        return f"failure: {failure}"
+    except EffectNotOwedError as refusal:
+        return f"revoked: {refusal}"
+    except Ignore as ignored:
+        return f"ignored: {ignored}"
+
+
 class Running:
     """A client, and the runner of a worker."""
 
@@ -48,7 +70,7 @@ class Running:
         """Perform an effect of a record, with the real handler or one of the test."""
         entry = self.entry(record_id, name)
         chosen = handler or handlers()[entry.name]
-        return self.runner.perform(THREAD, entry.name, chosen, entry.key(record_id))
+        return perform(self.runner, THREAD, entry.name, chosen, entry.key(record_id))
 
     def approved(
         self, capability: str = "jot", record_id: str = "one", **parameters: Any

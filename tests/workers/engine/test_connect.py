@@ -55,8 +55,9 @@ def test_a_refusal_shows_no_password(url: str) -> None:
     assert "127.0.0.1" in str(refusal.value)
 
 
-def test_opening_connects_to_nothing() -> None:
-    client = open_store(f"redis://127.0.0.1:{free_port()}/0")
+@pytest.mark.parametrize("url", [f"redis://127.0.0.1:{free_port()}/0", "unix:///nowhere.sock"])
+def test_opening_connects_to_nothing(url: str) -> None:
+    client = open_store(url)
 
     with pytest.raises(StoreDownError, match="does not answer"):
         refuse_unsafe(client)

@@ -11,9 +11,11 @@ import redis
 from celery import Celery
 
 from interlock.kernel.store.commands import EffectMessage
+from interlock.workers.config import Settings
 from interlock.workers.engine.celery_app import make_app
 from interlock.workers.engine.messages import MessageTemplates
 from interlock.workers.engine.publisher import Publisher
+from interlock.workers.engine.redis_transport import Transport
 from interlock.workers.gateways.server import EmbeddedServer
 from tests.workers.engine.running import settings_for
 
@@ -111,3 +113,26 @@ def test_a_priority_means_the_same_whatever_the_broker(
 
     assert priority == wanted
     assert settings.fused is (broker is None)
+
+
+@pytest.mark.parametrize(
+    ("address", "shown", "tls"),
+    [
+        ("redis://:hush@h:1/2", "redis://:**@h:1/2", False),
+        ("rediss://h:1/2", "redis://:**@h:1/2", True),
+        ("unix:///run/store.sock", "interlock+socket:///run/store.sock", False),
+    ],
+)
+def test_an_address_of_redis_is_used_by_our_transport_and_shown_as_one_of_redis(
+    address: str, shown: str, *, tls: bool
+) -> None:
+    app = make_app(Settings(broker_url=address), ("execution",))
+
+    with app.connection_for_write() as connection:
+        assert connection.get_transport_cls() is Transport
+        assert (connection.as_uri(), bool(connection.ssl)) == (shown, tls)
+
+
+def test_another_celery_app_in_the_process_keeps_the_transport_of_kombu() -> None:
+    with Celery(broker="redis://h:1/2", set_as_current=False).connection_for_write() as connection:
+        assert connection.get_transport_cls() is not Transport

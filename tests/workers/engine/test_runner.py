@@ -11,11 +11,12 @@ import pytest
 
 from interlock.kernel.errors import StoreDownError
 from interlock.kernel.event import Note
+from interlock.workers.engine import runner
 from interlock.workers.engine.work import Outcome, Work
 from interlock.workers.gateways.server import EmbeddedServer
 from tests.conftest import NewProxy
 from tests.waiting import until
-from tests.workers.engine.running import THREAD, Running, settings_for
+from tests.workers.engine.running import THREAD, Running, perform, settings_for
 
 DONE = Outcome("execution_done", {"result": "well"})
 
@@ -32,9 +33,13 @@ def notes(running: Running, kind: str, record_id: str = "one") -> list[Note]:
 
 def test_a_message_that_names_no_effect_starts_nothing(running: Running) -> None:
     ran: list[Work] = []
-    for key in ("nobody:1.0:abc", "no effect", ""):
-        assert running.runner.perform(THREAD, "execution", ran.append, key)
+    lines = [
+        perform(running.runner, THREAD, "execution", ran.append, key)
+        for key in ("nobody:1.0:abc", "no effect", "")
+    ]
     assert not ran
+    rejected = "failure: rejected: thread.execution takes the id of one effect"
+    assert lines == ["revoked: not claimed: gone", rejected, rejected]
     assert running.dispatch.rejected.counts() == {"wrong arguments": 2}
 
 
@@ -53,7 +58,7 @@ def test_of_two_deliveries_at_once_one_runs(running: Running) -> None:
         second = running.perform("one", wait)
         over.set()
 
-    assert second.startswith("not claimed: held")
+    assert second.startswith("ignored: not claimed: held")
     assert first.result() == "execution_done -> done"
 
 
@@ -65,11 +70,32 @@ def test_a_handler_that_fails_is_tried_again_later_and_the_log_has_the_reason(
     def fail(_: Work) -> Outcome:
         raise ValueError("a bug of ours")
 
-    assert running.perform("one", fail).startswith("failed (owed): ValueError")
+    assert running.perform("one", fail) == "retry: tried again in 1 s: ValueError: a bug of ours"
     entry = running.entry("one")
     assert (entry.state, entry.attempts) == ("owed", 1)
-    assert running.perform("one", fail).startswith("not claimed: early")
+    assert running.perform("one", fail).startswith("retry: not claimed: early")
     assert "a bug of ours" in notes(running, "effect_failed")[0].detail["detail"]
+
+
+def test_the_last_attempt_of_a_handler_that_fails_is_no_retry(
+    running: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    running.approved()
+    monkeypatch.setattr(runner, "retry_delay_ms", lambda _: 0)
+
+    def fail(_: Work) -> Outcome:
+        raise ValueError("a bug of ours")
+
+    lines = [running.perform("one", fail) for _ in range(THREAD.effects["execution"].attempts_max)]
+    assert [line.partition(":")[0] for line in lines] == ["retry", "retry", "failure"]
+
+
+def test_an_outcome_that_tells_of_a_failure_is_a_failure(running: Running) -> None:
+    running.approved()
+    failed = Outcome("execution_failed", {"code": "error", "detail": "no"}, reason="it is broken")
+
+    line = running.perform("one", lambda _: failed)
+    assert line == "failure: execution_failed -> awaiting_redirect: it is broken"
 
 
 def test_an_effect_that_must_not_start_twice_is_not_tried_again_after_a_failure(
@@ -80,8 +106,8 @@ def test_an_effect_that_must_not_start_twice_is_not_tried_again_after_a_failure(
     def fail(_: Work) -> Outcome:
         raise ValueError("a bug of ours")
 
-    assert running.perform("one", fail).startswith("failed (lapsed)")
-    assert running.perform("one", fail).startswith("not claimed: carried")
+    assert running.perform("one", fail) == "failure: ValueError: a bug of ours"
+    assert running.perform("one", fail) == "revoked: not claimed: carried"
 
 
 def test_an_execution_that_fails_notes_its_end(
@@ -94,7 +120,7 @@ def test_an_execution_that_fails_notes_its_end(
 
     module = sys.modules["interlock.workers.threads.effects.execution"]
     monkeypatch.setattr(module, "call_capability", fail)
-    assert running.perform("one").startswith("failed (owed): ValueError")
+    assert running.perform("one").startswith("retry: tried again in 1 s: ValueError")
 
     assert len(notes(running, "execution_started")) == 1
     end = notes(running, "execution_finished")[0].detail
@@ -171,11 +197,11 @@ def test_a_shutdown_gives_restartable_work_back_and_claims_no_more(running: Runn
         answer = pool.submit(running.perform, "one", sleep)
         began.wait(60)
         running.runner.shut_down()
-        assert answer.result(60) == "released at shutdown: owed"
+        assert answer.result(60) == "retry: released at shutdown: owed"
 
     entry = running.entry("one")
     assert (entry.state, entry.attempts) == ("owed", 0)
-    assert running.perform("one").startswith("not claimed: this process ends")
+    assert running.perform("one").startswith("retry: not claimed: this process ends")
 
 
 def test_a_shutdown_lets_work_end_that_would_crash_its_state(running: Running) -> None:
@@ -204,9 +230,8 @@ def test_a_store_that_is_away_costs_a_message_and_no_worker(
     key = running.entry("one").key("one")
     proxy.refuse()
 
-    assert running.runner.perform(THREAD, "execution", lambda _: DONE, key).startswith(
-        "not claimed: the store does not answer"
-    )
+    line = perform(running.runner, THREAD, "execution", lambda _: DONE, key)
+    assert line.startswith("retry: not claimed: the store does not answer")
 
 
 def test_a_handler_whose_store_is_away_lets_its_lease_lapse(
@@ -217,7 +242,7 @@ def test_a_handler_whose_store_is_away_lets_its_lease_lapse(
     def lose(_: Work) -> Outcome:
         raise StoreDownError("gone")
 
-    assert running.perform("one", lose).startswith("given up")
+    assert running.perform("one", lose).startswith("retry: given up")
     assert running.entry("one").state == "leased"
 
 

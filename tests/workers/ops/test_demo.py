@@ -11,10 +11,9 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from urllib.error import URLError
-from urllib.request import urlopen
 from uuid import uuid4
 
+import httpx2 as httpx
 import pytest
 
 from interlock.kernel.machines import MACHINES
@@ -188,10 +187,11 @@ def test_up_keeps_everything_running_until_ctrl_c(
     environment: dict[str, str], log: Path, owner: str, tmp_path: Path
 ) -> None:
     process = start(environment, log, "up")
-    address = re.compile(r"http://127\.0\.0\.1:\d+(?=\s)")
+    address = re.compile(r"http://interlock:\S+@127\.0\.0\.1:\d+(?=\s)")
     flower = until(lambda: address.search(log.read_text()), what="it is up", within_s=LIMIT_S)
     assert flower is not None
-    page = f"{flower[0]}/healthcheck"
+    # Its API takes the login that is part of the address.
+    page = f"{flower[0]}/api/workers"
     until(lambda: answers(page), what="Flower answers", within_s=LIMIT_S)
 
     # Another terminal finds the store by the file in the same home.
@@ -219,7 +219,6 @@ def run_json(environment: dict[str, str], *arguments: str) -> bytes:
 def answers(address: str) -> bool:
     """Return whether a page answers with 200."""
     try:
-        with urlopen(address, timeout=60) as answer:  # noqa: S310 - the address of a local process
-            return bool(answer.status == 200)
-    except (URLError, OSError):
+        return httpx.get(address, timeout=60).status_code == httpx.codes.OK
+    except httpx.TransportError:
         return False

@@ -158,6 +158,7 @@ STAGES = (
             Trigger.SUSPEND,
             Trigger.LIMIT_REACHED,
         ),
+        failures=(Trigger.STUCK, Trigger.RETRY),
         crash=Trigger.RECOVERED,
         exhausted=Trigger.RECOVERED,
         # A lost worker is not restarted here: the job goes back to pending, where that is counted.
@@ -193,6 +194,7 @@ STAGES = (
         (silence("reviewing_s"), LIMIT),
         effect=REVIEWER,
         outcomes=(Trigger.REVIEW_COMPLETED, Trigger.RETRY, Trigger.LIMIT_REACHED),
+        failures=(Trigger.RETRY,),
         crash=Trigger.RECOVERED,
         exhausted=Trigger.RECOVERED,
         once=always,

@@ -82,6 +82,7 @@ STAGES = (
         (Timer("recheck", lambda _: RECHECK_MS, effect=CODON_CLEANUP),),
         effect=LAUNCH,
         outcomes=(Trigger.COMPLETE, Trigger.FAIL),
+        failures=(Trigger.FAIL,),
         crash=Trigger.CRASH,
         exhausted=Trigger.CRASH,
         once=always,

@@ -1,0 +1,35 @@
+"""The Celery app for Flower, with its options: `celery -A interlock.workers.flower flower`."""
+
+from __future__ import annotations
+
+from celery.events.state import Task
+from celery.states import SUCCESS
+from flower.options import options
+
+from interlock.kernel.machines import MACHINES
+from interlock.workers.config import read_settings
+from interlock.workers.engine.celery_app import INTAKE_QUEUE, SWEEPS_QUEUE, make_app
+
+CAUSE_AND_EFFECT = 2
+
+
+def format_task(task: Task) -> Task:
+    """Show why a task failed where the result of others is, and no failure before a success.
+
+    Flower's own column for exceptions would put their text into the page as HTML.
+    """
+    if task.state == SUCCESS:
+        task.exception = task.traceback = None
+        return task
+    task.result, task.exception = task.exception, None
+    if (task.traceback or "").count("Traceback (most recent call last)") < CAUSE_AND_EFFECT:
+        task.traceback = None  # no exception caused it: it shows only how Celery called the effect
+    return task
+
+
+# A variable FLOWER_* or an argument replaces any of these.
+options.tasks_columns = "name,args,state,result,received,runtime,worker,uuid"
+options.format_task = format_task
+options.read_only = True
+EFFECTS = {name for machine in MACHINES.values() for name in machine.effects}
+app = make_app(read_settings(), (*sorted(EFFECTS), SWEEPS_QUEUE, INTAKE_QUEUE))
