@@ -22,6 +22,7 @@ from interlock.kernel.errors import (
 )
 from interlock.kernel.event import Cause
 from interlock.kernel.machines.tasks.deadline import Complexity, Deadline, Scope, deadline
+from interlock.kernel.machines.tasks.task.changes import awaited
 from interlock.kernel.record import Record, root_of
 from interlock.kernel.store.commands import Call, InitialLease, Warrant
 from interlock.kernel.store.leases import Lease
@@ -83,9 +84,9 @@ def _is_due(dispatch: Dispatch, record: Record) -> bool:
     if record.data["not_before"] > dispatch.views.now_ms():
         return False
     root = root_of(record.id)
-    for name in record.data["depends_on"]:
+    for name, states in awaited(record.data).items():
         try:
-            if dispatch.views.record(f"{root}/{name}").state not in ("done", "closed"):
+            if dispatch.views.record(f"{root}/{name}").state not in states:
                 return False
         except UnknownRecordError:
             return False
@@ -117,7 +118,7 @@ def _waits_for(task: Record) -> str | None:
     blocked_on = task.data.get("blocked_on") or {}
     if task.state == "blocked":
         return str(blocked_on["on"]) if blocked_on.get("kind") == "task" else None
-    return task.data["depends_on"][0] if task.state == "open" and task.data["depends_on"] else None
+    return next(iter(awaited(task.data)), None) if task.state == "open" else None
 
 
 def cancelled_parent(dispatch: Dispatch, task: Record) -> str:

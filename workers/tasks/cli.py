@@ -64,7 +64,13 @@ def submit(
     scope: Annotated[str, typer.Option(help="How large: small, medium, large, xl.")] = "medium",
     tenant: Annotated[str, typer.Option(help="The tenant that it belongs to.")] = "default",
     owns: Annotated[list[str] | None, typer.Option(help="A file that it may change.")] = None,
-    after: Annotated[list[str] | None, typer.Option(help="A task that must be done first.")] = None,
+    after: Annotated[
+        list[str] | None, typer.Option(help="A task that must be merged first. Repeatable.")
+    ] = None,
+    after_done: Annotated[
+        list[str] | None,
+        typer.Option(help="A task that must be done first; it need not be merged. Repeatable."),
+    ] = None,
     deadline_s: Annotated[int | None, typer.Option(help="Seconds that it may take.")] = None,
     max_retries: Annotated[int, typer.Option(min=0, max=100)] = 3,
     needs_approval: Annotated[
@@ -98,6 +104,7 @@ def submit(
         "signals": [{"type": "test_passes", "value": command} for command in verify or ()],
         "owned_files": owns,
         "depends_on": after,
+        "depends_on_done": after_done,
         "deadline_s": deadline_s,
         "max_retries": max_retries,
         "needs_approval": needs_approval,

@@ -18,6 +18,7 @@ from interlock.kernel.errors import (
     UnknownRecordError,
 )
 from interlock.kernel.event import Cause
+from interlock.kernel.machines.tasks.task.changes import awaited
 from interlock.kernel.record import Record, root_of, split_key
 from interlock.kernel.store import codec
 from interlock.kernel.store.commands import Call, InitialLease, Warrant
@@ -217,7 +218,7 @@ class Tasks:
 
     def why_starved(self, record: Record) -> str:
         """Return why an open task will never be claimed, or ''."""
-        for name in record.data["depends_on"]:
+        for name in awaited(record.data):
             if why := why_starved(self.dispatch, record, name):
                 return f"it depends on {why}"
         data = record.data
