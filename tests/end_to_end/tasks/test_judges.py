@@ -268,7 +268,7 @@ def test_the_work_of_a_lost_agent_is_judged_by_the_same_model(
         deployment, "lost", task(repo, f"{FIXES}; sleep 1000", ("llm_review", "short?"))
     )
     reaches(deployment, task_id, "in_progress")
-    tree = deployment.folder / "home" / "worktrees" / "b" / "lost~1" / "answer.txt"
+    tree = deployment.client.settings.worktree_folder / "b" / "lost~1" / "answer.txt"
     deployment.sees(lambda: tree.read_text() == "42\n", what="the agent has written its file")
 
     kill_supervisor("lost~1")
