@@ -188,11 +188,13 @@ def ensure_identity(dispatch: Dispatch, root: str, *, name: str, role: str, comm
 
 
 def deadline_of(dispatch: Dispatch, record: Record) -> Deadline:
-    """Return how long a task may take, from its size and from the backlog's last closed tasks.
+    """Return how long a task may take: as it says, or from its size and its backlog's closed tasks.
 
-    Of these, only the tasks of the same role count.
+    Of these, only the last of the same role count.
     """
     data, views = record.data, dispatch.views
+    if asked_s := data.get("deadline_s"):
+        return Deadline(int(asked_s), 1.0, ("set by the task",))
     machine = dispatch.lifecycle.machine("task")
     closed = views.ids(machine, root=root_of(record.id), states=["closed"], newest=True)
     return deadline(

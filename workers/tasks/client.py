@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -189,9 +190,24 @@ class Tasks:
                 failed.append(str(task.id))
         return failed
 
-    def of(self, backlog: str) -> list[dict[str, Any]]:
-        """Return the tasks of a backlog with their states; `why` explains a failure or a wait."""
+    def backlogs(self) -> list[dict[str, Any]]:
+        """Return the backlogs, each with the number of its tasks in each state."""
+        machine = self.dispatch.lifecycle.machine("task")
+        states: dict[str, Counter[str]] = {}
+        for state in (str(stage.state) for stage in machine.stages):
+            for record_id in self.dispatch.views.ids(machine, states=[state]):
+                states.setdefault(root_of(record_id), Counter())[state] += 1
         return [
+            {"backlog": name, "tasks": counts.total(), "states": dict(counts)}
+            for name, counts in sorted(states.items())
+        ]
+
+    def of(self, backlog: str) -> list[dict[str, Any]]:
+        """Return the tasks of a backlog with their states; `why` explains a failure or a wait.
+
+        Raises CallError if there is no such backlog.
+        """
+        rows = [
             {
                 "id": record.id,
                 "state": record.state,
@@ -201,6 +217,10 @@ class Tasks:
             }
             for record in self.records(backlog)
         ]
+        if not rows:
+            known = ", ".join(str(row["backlog"]) for row in self.backlogs()) or "none"
+            raise CallError(f"there is no backlog {backlog!r}; there are: {known}")
+        return rows
 
     def records(self, backlog: str) -> Iterator[Record]:
         """Yield every task of a backlog, subtasks included, the longest in its state first."""
@@ -242,7 +262,7 @@ class Tasks:
         names = ClaimNames(task_id, 1)
         if names.worktree(self.client.settings).is_relative_to(repository.root):
             problem = (
-                "its worktree would lie inside the repository: set INTERLOCK_HOME to a folder"
+                "its worktree would lie inside the repository: set INTERLOCK_WORKTREES to a folder"
                 " outside of it, for the workers as well"
             )
             raise InvalidPayloadError("the task", [problem])
