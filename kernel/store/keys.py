@@ -141,3 +141,7 @@ class Keys:
     def rejected_counts(self) -> str:
         """Hash: how many messages were rejected, by kind."""
         return f"{self.prefix}:{{rejected}}:counts"
+
+    def hosts(self) -> str:
+        """Hash: what each machine says of itself, by its host name."""
+        return f"{self.prefix}:{{hosts}}"

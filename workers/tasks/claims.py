@@ -240,7 +240,8 @@ def fail_claim(dispatch: Dispatch, task: Lease, failure: Exception) -> None:
     """
     reason, turn = str(failure)[:ERROR_LENGTH_MAX], claim_names(task.record).turn
     payload = {"reason": reason, "code": "spawn_error"}
-    final = {"final": isinstance(failure, RefusedError)}
+    # Another try cannot help before a person has changed the repository, the task or a setting.
+    final = {"final": isinstance(failure, RefusedError | CallError)}
     with suppress(KernelError):
         _fire_turn(dispatch, turn, "task_failed", payload)
     with suppress(KernelError):

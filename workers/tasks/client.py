@@ -19,7 +19,7 @@ from interlock.kernel.errors import (
     UnknownRecordError,
 )
 from interlock.kernel.event import Cause
-from interlock.kernel.machines.tasks.task.changes import awaited
+from interlock.kernel.machines.tasks.task.changes import awaited, unmet
 from interlock.kernel.record import Record, root_of, split_key
 from interlock.kernel.store import codec
 from interlock.kernel.store.commands import Call, InitialLease, Warrant
@@ -36,6 +36,7 @@ from interlock.workers.tasks.claims import (
     queued_tasks,
     why_starved,
 )
+from interlock.workers.tasks.verification.judgeable import refuse_unjudgeable
 from interlock.workers.tasks.verification.signals import parse_signals
 
 NAME_LENGTH_MAX = 40
@@ -97,7 +98,9 @@ class Tasks:
 
         The repository is only checked if it is `local`, which means on this machine.
         """
-        parse_signals(payload.get("signals", ()))
+        signals = payload.get("signals", ())
+        parse_signals(signals)
+        refuse_unjudgeable(self.dispatch, signals)
         check_role(self.client.settings, payload.get("role"))
         repo = payload.get("repo")
         fields = dict(payload)
@@ -212,7 +215,7 @@ class Tasks:
                 "id": record.id,
                 "state": record.state,
                 "title": record.data["title"],
-                "why": self._why(record),
+                "why": self.why(record),
                 "retries": record.data["retries"],
             }
             for record in self.records(backlog)
@@ -227,14 +230,26 @@ class Tasks:
         views = self.dispatch.views
         return views.each_record(views.ids(self.dispatch.lifecycle.machine("task"), root=backlog))
 
-    def _why(self, record: Record) -> str:
+    def why(self, record: Record) -> str:
         """Return why a task waits or failed, or ''."""
         blocked_on = record.data.get("blocked_on") or {}
         if record.state == "blocked" and blocked_on:
             return f"it waits for {blocked_on['on']}"
         if record.state == "open":
+            return self.why_waiting(record)
+        if record.state == "planned":
             return self.why_starved(record)
         return str((record.data.get("failure") or {}).get("reason", ""))
+
+    def why_waiting(self, record: Record) -> str:
+        """Return why an open task cannot be claimed now, as far as other tasks are the reason."""
+        if why := self.why_starved(record):
+            return why
+        root = root_of(record.id)
+        others = self.dispatch.views.records(f"{root}/{name}" for name in awaited(record.data))
+        facts = {record_id: {"state": other.state} for record_id, other in others.items()}
+        names = unmet(record.data, facts)
+        return f"it waits for {', '.join(names)}" if names else ""
 
     def why_starved(self, record: Record) -> str:
         """Return why an open task will never be claimed, or ''."""

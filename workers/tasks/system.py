@@ -9,6 +9,7 @@ SYSTEM = System(
     effects="interlock.workers.tasks.effects",
     sweeps="interlock.workers.tasks.sweeps",
     resources=("interlock.workers.tasks.verification.judge_model:open_judge",),
+    facts={"judge": "interlock.workers.tasks.verification.judge_model:open_judge"},
     commands={
         "plan": "interlock.workers.tasks.plans.cli",
         "task": "interlock.workers.tasks.cli",

@@ -12,6 +12,8 @@ import pytest
 from interlock.kernel.event import Cause
 from interlock.kernel.record import Record
 from interlock.kernel.store.commands import Call
+from interlock.workers.tasks.client import Tasks
+from interlock.workers.tasks.verification.signals import InvalidSignalError
 from tests.end_to_end.conftest import NewDeployment
 from tests.end_to_end.deployment import Deployment
 from tests.end_to_end.tasks.coding import (
@@ -219,17 +221,23 @@ def test_a_task_is_not_judged_beyond_its_budget(
     assert (enough.counters["spent"], len(server.asked)) == (72, 2)
 
 
-def test_without_a_language_model_the_failure_names_the_setting(
+def test_without_a_language_model_a_signal_for_one_is_refused_before_an_agent_works(
     new_deployment: NewDeployment, repo: Path, provider: Provider
 ) -> None:
     server = provider({})
     none = {"INTERLOCK_JUDGE_MODEL": "", "INTERLOCK_MODEL": "embedded:wordllama"}
     deployment = judging(new_deployment, server, INTERLOCK_MODEL_API_KEY="", **none)
-    task_id = submit(deployment, "alone", task(repo, FIXES, ("llm_judge", "done?")))
+    payload = task(repo, FIXES, ("path_exists", "answer.txt"), ("llm_judge", "done?"))
+    refusal = r"signal 1, 'done\?': llm_judge cannot be judged: set INTERLOCK_JUDGE_MODEL to"
 
-    reason = reaches(deployment, task_id, "failed").data["failure"]["reason"]
+    with pytest.raises(InvalidSignalError, match=refusal):
+        Tasks(deployment.client).submit(payload, backlog="b", name="alone")
+    # One that was submitted before the machines were known to have no model.
+    task_id = submit(deployment, "early", payload | {"max_retries": 3})
 
-    assert "the judge is not configured: set INTERLOCK_JUDGE_MODEL to a language model" in reason
+    assert re.match(refusal, reaches(deployment, task_id, "failed").data["failure"]["reason"])
+    assert "in_progress" not in [event.target for event in deployment.events(task_id)]
+    assert deployment.client.cards()[0].record_id == task_id
     assert server.asked == []
 
 

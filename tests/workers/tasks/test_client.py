@@ -122,6 +122,8 @@ def test_a_task_whose_dependency_is_not_tried_again_is_shown_as_starved(tasks: T
     submitted(tasks, "base", max_retries=0)
     submitted(tasks, "top", depends_on=["base"])
     submitted(tasks, "lost", depends_on=["nobody"])
+    waiting = {row["id"]: row["why"] for row in tasks.of("b")}
+    assert (waiting["b/base"], waiting["b/top"]) == ("", "it waits for base")
     claim = claimed(tasks)
     tasks.report(claim.key, claim.token, "failed", {"reason": "no"})
 

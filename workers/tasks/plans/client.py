@@ -242,8 +242,6 @@ class Plans:
         return TaskDecision(task_id, choice[1], record.state)
 
     def _row(self, name: str, record: Record) -> PlanTask:
-        failure = record.data.get("failure") or {}
-        waits = record.state in WAITING
         return PlanTask(
             id=record.id,
             name=name,
@@ -252,7 +250,7 @@ class Plans:
             role=str(record.data["role"]),
             after=tuple(awaited(record.data)),
             proposal=record.proposal if record.state == State.PLANNED else "",
-            why=self.tasks.why_starved(record) if waits else str(failure.get("reason", "")),
+            why=self.tasks.why(record),
         )
 
     def _backlog(self, backlog: str) -> dict[str, Record]:

@@ -19,14 +19,13 @@ from interlock.workers.tasks.verification.judge_model import InquiryKind
 from interlock.workers.tasks.verification.judges import Judges
 from interlock.workers.tasks.verification.model_verdict import AskModel
 from interlock.workers.tasks.verification.signals import (
+    MODEL_SIGNALS,
     CompletionVerdict,
     ParsedSignal,
-    SignalType,
 )
 
 REASON_MAX = 2_000
 RESULTS_MAX = 100
-MODEL_SIGNALS = (SignalType.LLM_REVIEW, SignalType.LLM_JUDGE)
 
 
 def repository_of(record: Record) -> Repository:
