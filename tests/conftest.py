@@ -74,6 +74,14 @@ def ctrl_c_is_not_ignored() -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
+def state_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Let no test make worktrees in the real home of the user."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
 def no_process_left(ctrl_c_is_not_ignored: None) -> Iterator[None]:
     """Fail when a process that a test started is still there after the last fixture's end."""
     del ctrl_c_is_not_ignored

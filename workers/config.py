@@ -7,6 +7,7 @@ import os
 import re
 import socket
 from collections.abc import Mapping
+from hashlib import sha256
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -78,6 +79,7 @@ class Settings(BaseModel):
     cards: Path | None = None
     cards_webhook: str | None = None
     home: Path = Path(".interlock")
+    worktrees: Path | None = None  # by default a folder below the user's XDG state folder
     alive: Path | None = None  # a worker or beat touches this file while it works, for probes
     stage_failures: bool = False  # whether `interlock task fail-stage` may fail unclaimed tasks
     agents_max: Annotated[int, Field(ge=0, le=1_000)] = 4  # agents that run at once on this machine
@@ -116,6 +118,17 @@ class Settings(BaseModel):
     def _roles(cls, value: object) -> object:
         """Read `role,role`."""
         return [role.strip() for role in value.split(",")] if isinstance(value, str) else value
+
+    @property
+    def worktree_folder(self) -> Path:
+        """The folder of this home's worktrees and checkouts. Raises SettingsError.
+
+        It is in no project: a test runner or linter that looks for its configuration in the folders
+        above it would find that of the project. No two homes or prefixes share it.
+        """
+        key = f"{self.home.absolute()} {self.prefix}"
+        digest = sha256(os.fsencode(key)).hexdigest()[:12]
+        return (self.worktrees or _state_folder()).absolute() / digest
 
     @property
     def broker(self) -> str:
@@ -191,6 +204,18 @@ def local_settings(environment: Mapping[str, str] | None = None) -> Settings:
         raise SettingsError(
             f"{file} cannot be read ({refusal}); remove it or name a store"
         ) from None
+
+
+def _state_folder() -> Path:
+    """Return the folder in which the programs of this user keep such files of Interlock."""
+    # The standard says that a path which is not absolute is ignored.
+    chosen = Path(os.environ.get("XDG_STATE_HOME", ""))
+    try:
+        state = chosen if chosen.is_absolute() else Path.home() / ".local" / "state"
+    except RuntimeError:
+        problem = "this user has no home folder; name one for worktrees: INTERLOCK_WORKTREES"
+        raise SettingsError(problem) from None
+    return state / "interlock"
 
 
 def _shown(value: object) -> str:

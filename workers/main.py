@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
+
 from celery import Celery
 from celery.signals import worker_init, worker_shutting_down
 
-from interlock.kernel.errors import KernelError
+from interlock.kernel.errors import KernelError, StoreError
 from interlock.kernel.machines import MACHINES
 from interlock.workers.config import Settings, SettingsError, read_settings
 from interlock.workers.engine.affinity import tune_when_ready
@@ -16,7 +18,9 @@ from interlock.workers.engine.publisher import Publisher
 from interlock.workers.engine.resources import Resources
 from interlock.workers.engine.runner import MissingHandlerError, Runner, register_effects
 from interlock.workers.engine.sweeper import register_sweeps
-from interlock.workers.systems import handlers, openers, sweeps
+from interlock.workers.systems import facts, handlers, openers, sweeps
+
+log = logging.getLogger(__name__)
 
 
 def assemble(settings: Settings) -> Celery:
@@ -42,6 +46,12 @@ def assemble(settings: Settings) -> Celery:
         except (KernelError, ValueError) as refusal:
             # Celery would only log an error that a signal's receiver raises, and start the worker.
             raise SystemExit(f"interlock: {refusal}") from refusal
+        if settings.agents_max:
+            try:
+                dispatch.hosts.announce(settings.host, facts(resources))
+            except StoreError as refusal:
+                # Without the facts, work that this machine cannot do is refused later.
+                log.warning("%s has not announced itself: %s", settings.host, refusal)
 
     @worker_shutting_down.connect(weak=False)
     def shut_down(**_: object) -> None:

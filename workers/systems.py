@@ -16,6 +16,7 @@ from interlock.workers.threads.system import SYSTEM as THREADS
 
 if TYPE_CHECKING:  # the command line lists its commands without settings, sweeps and handlers
     from interlock.workers.config import Settings
+    from interlock.workers.engine.resources import Resources
     from interlock.workers.engine.sweeper import Sweep
     from interlock.workers.engine.work import Handler
 
@@ -42,6 +43,12 @@ def openers(systems: Iterable[System] = SYSTEMS) -> tuple[Callable[[Settings], A
     """Import the functions that open the resources of the systems, each once."""
     named = (name for system in (BUILTIN, *systems) for name in system.resources)
     return tuple(load(name) for name in dict.fromkeys(named))
+
+
+def facts(resources: Resources, systems: Iterable[System] = SYSTEMS) -> dict[str, bool]:
+    """Return what a machine announces of itself: which of the things it has that may be missing."""
+    named = (pair for system in systems for pair in system.facts.items())
+    return {name: resources.get(load(opener)) is not None for name, opener in named}
 
 
 def sweeps(systems: Iterable[System] = SYSTEMS) -> tuple[Sweep, ...]:

@@ -145,3 +145,7 @@ class Keys:
     def sweeps(self) -> str:
         """Hash: when each sweep began last, in ms."""
         return f"{self.prefix}:{{sweeps}}:begun"
+
+    def hosts(self) -> str:
+        """Hash: what each machine says of itself, by its host name."""
+        return f"{self.prefix}:{{hosts}}"

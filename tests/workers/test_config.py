@@ -21,6 +21,9 @@ PAGE = (Path(__file__).parents[2] / "docs" / "configuration.md").read_text("utf-
 ROWS = dict(re.findall(r"^\| `(INTERLOCK_\w+)` \| (.+?) \|", PAGE, re.MULTILINE))
 
 
+IN_WORDS = ("none", "the store", "per effect", "the host's name", "the user's state folder")
+
+
 def test_without_variables_everything_has_its_default() -> None:
     settings = read_settings({})
 
@@ -161,7 +164,7 @@ def test_every_setting_is_documented_with_its_default() -> None:
             assert documented == f"`{shown}`", name
         else:
             assert field.default is None or field.default_factory, name
-            assert documented in ("none", "the store", "per effect", "the host's name"), name
+            assert documented in IN_WORDS, name
 
 
 def test_a_command_with_variables_about_its_work_may_call_interlock(
@@ -176,3 +179,17 @@ def test_a_command_with_variables_about_its_work_may_call_interlock(
     assert read_settings(environment).model_fields_set == {"model"}
     with pytest.raises(SettingsError, match="INTERLOCK_TASK_ID is no setting"):
         read_settings({"INTERLOCK_TASK_ID": "b/one"})
+
+
+def test_each_home_and_prefix_has_worktrees_of_its_own_in_the_state_folder(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    one, other = Settings(home=tmp_path / "a"), Settings(home=tmp_path / "b")
+    prefixed, chosen = Settings(home=tmp_path / "a", prefix="x"), Settings(worktrees=Path("w"))
+
+    assert one.worktree_folder.parent == tmp_path / "interlock"
+    assert len({each.worktree_folder for each in (one, other, prefixed)}) == 3
+    assert chosen.worktree_folder.parent == Path("w").absolute()
+    monkeypatch.setenv("XDG_STATE_HOME", "relative")
+    assert one.worktree_folder.parent == Path.home() / ".local" / "state" / "interlock"

@@ -23,6 +23,7 @@ from interlock.kernel.store.commands import (
     Warrant,
 )
 from interlock.kernel.store.connect import open_store, refuse_unsafe
+from interlock.kernel.store.hosts import Hosts
 from interlock.kernel.store.inboxes import Inboxes
 from interlock.kernel.store.indexes import Indexes, ServerCheck
 from interlock.kernel.store.keys import Keys
@@ -121,6 +122,11 @@ class Dispatch:
     def rejected(self) -> RejectedMessages:
         """Messages that nobody can act on, kept for people."""
         return RejectedMessages(self.client, self.keys)
+
+    @cached_property
+    def hosts(self) -> Hosts:
+        """What the machines of the deployment say of themselves."""
+        return Hosts(self.client, self.keys)
 
     @cached_property
     def views(self) -> Views:

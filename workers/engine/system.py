@@ -41,17 +41,19 @@ class System:
 
     `effects` is the package whose `HANDLERS` run its effects, `sweeps` the one with its `SWEEPS`.
     `resources` lists the openers of its models and other outside things, as `module:function`; a
-    worker calls all of them at its start, so that a wrong setting ends the start. `commands` lists
-    its commands and groups of commands. `submit` gives, for a machine whose plain messages need
-    more than a new record, the `module:function` that accepts them. `counted` lists the machines
-    whose records `interlock top` counts by state, `shown` the fields of a record's data that
-    `interlock show` prints if they are set.
+    worker calls all of them at its start, so that a wrong setting ends the start. `facts` lists
+    what a machine with agents announces when its worker starts: each with the opener of a thing
+    that the machine has or lacks. `commands` lists its commands and groups of commands. `submit`
+    gives, for a machine whose plain messages need more than a new record, the `module:function`
+    that accepts them. `counted` lists the machines whose records `interlock top` counts by state,
+    `shown` the fields of a record's data that `interlock show` prints if they are set.
     """
 
     name: str
     effects: str
     sweeps: str = ""
     resources: tuple[str, ...] = ()
+    facts: Mapping[str, str] = field(default_factory=dict)
     commands: tuple[Command, ...] = ()
     submit: Mapping[str, str] = field(default_factory=dict)
     counted: tuple[str, ...] = ()

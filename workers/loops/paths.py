@@ -40,7 +40,7 @@ class AgentPaths:
     @property
     def folder(self) -> Path:
         """The folder in which this machine creates the worktree, if there is none yet."""
-        return self.settings.home.absolute() / "worktrees" / FOLDER / self.name
+        return self.settings.worktree_folder / FOLDER / self.name
 
     @property
     def work_folder(self) -> Path:

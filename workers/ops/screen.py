@@ -63,6 +63,10 @@ def shown_fields(data: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         reasons = "; ".join(claim.get("deadline_reasons", ()))
         yield "deadline", f"{data.get('deadline_s') or claim['deadline_s']} s: {reasons}"
     yield from ((name, short(data[name])) for name in SHOWN_FIELDS if data.get(name))
+    reason = str((data.get("failure") or {}).get("reason", "")).strip()
+    if "\n" in reason:
+        # Such as the output of a command, of which lists show the first line.
+        yield "why", reason
 
 
 def history(lines: Sequence[Event | Note]) -> None:

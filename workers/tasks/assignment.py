@@ -31,6 +31,8 @@ from interlock.workers.tasks.claims import (
     queued_tasks,
 )
 from interlock.workers.tasks.launch_spec import PreparedClaim, TaskLaunchSpec
+from interlock.workers.tasks.verification.judgeable import refuse_unjudgeable
+from interlock.workers.tasks.verification.signals import InvalidSignalError
 from interlock.workers.tasks.work_folders import delete_old_work_folders
 
 SPAWN_LIMIT_S = 600
@@ -84,6 +86,7 @@ def _start_agent(dispatch: Dispatch, task: Lease, slot: Slot) -> None:
     leases = {lease.key: (lease.token, lease_ms, 0) for lease in (task, agent)}
     renew = partial(dispatch.leases.renew, leases)
     try:
+        _refuse_unjudgeable(dispatch, task)
         with renewing(renew, every_s=lease_ms / 3_000):
             prepared = prepare_claim(dispatch, task, agent=names.agent)
         spec = TaskLaunchSpec(
@@ -102,13 +105,19 @@ def _start_agent(dispatch: Dispatch, task: Lease, slot: Slot) -> None:
             every_s=lease_ms / 3_000,
             pass_fds=(slot.descriptor,),
         )
-    except (GitError, OSError, SupervisorError) as failure:
+    except (GitError, OSError, SupervisorError, InvalidSignalError) as failure:
         fail_claim(dispatch, task, failure)
         reason = str(failure)[:ERROR_LENGTH_MAX]
         payload = {"reason": reason, "code": "spawn_error"}
         with suppress(KernelError):
             call = holder_call(agent, "spawn_failed", reason)
             dispatch.fire(agent.record, "spawn_failed", payload, call)
+
+
+def _refuse_unjudgeable(dispatch: Dispatch, task: Lease) -> None:
+    """Refuse signals that this machine, which verifies the work, cannot judge."""
+    signals = task.record.data["signals"]
+    refuse_unjudgeable(dispatch, signals, host=dispatch.settings.host)
 
 
 def _create_agent(dispatch: Dispatch, task: Lease, names: ClaimNames) -> Lease:
@@ -162,9 +171,10 @@ def _prepare_for_session(
     lease_ms = dispatch.effect("task", "agent").lease_ms
     renew = partial(dispatch.leases.renew, {lease.key: (lease.token, lease_ms, 0)})
     try:
+        _refuse_unjudgeable(dispatch, lease)
         with renewing(renew, every_s=lease_ms / 3_000):
             return lease, prepare_claim(dispatch, lease, agent=agent.id)
-    except (GitError, OSError) as failure:
+    except (GitError, OSError, InvalidSignalError) as failure:
         fail_claim(dispatch, lease, failure)
         return None
 

@@ -47,7 +47,7 @@ class ClaimNames:
 
     def worktree(self, settings: Settings) -> Path:
         """Return the folder of the worktree on this machine."""
-        return settings.home.absolute() / "worktrees" / root_of(self.task) / self.name
+        return settings.worktree_folder / root_of(self.task) / self.name
 
     def review_branch(self, commit: str) -> str:
         """Return the branch of the checkout in which a commit of this claim is verified."""

@@ -22,6 +22,7 @@ from interlock.kernel.errors import (
 )
 from interlock.kernel.event import Cause
 from interlock.kernel.machines.tasks.deadline import Complexity, Deadline, Scope, deadline
+from interlock.kernel.machines.tasks.task.changes import awaited
 from interlock.kernel.record import Record, root_of
 from interlock.kernel.store.commands import Call, InitialLease, Warrant
 from interlock.kernel.store.leases import Lease
@@ -83,9 +84,9 @@ def _is_due(dispatch: Dispatch, record: Record) -> bool:
     if record.data["not_before"] > dispatch.views.now_ms():
         return False
     root = root_of(record.id)
-    for name in record.data["depends_on"]:
+    for name, states in awaited(record.data).items():
         try:
-            if dispatch.views.record(f"{root}/{name}").state not in ("done", "closed"):
+            if dispatch.views.record(f"{root}/{name}").state not in states:
                 return False
         except UnknownRecordError:
             return False
@@ -117,7 +118,7 @@ def _waits_for(task: Record) -> str | None:
     blocked_on = task.data.get("blocked_on") or {}
     if task.state == "blocked":
         return str(blocked_on["on"]) if blocked_on.get("kind") == "task" else None
-    return task.data["depends_on"][0] if task.state == "open" and task.data["depends_on"] else None
+    return next(iter(awaited(task.data)), None) if task.state == "open" else None
 
 
 def cancelled_parent(dispatch: Dispatch, task: Record) -> str:
@@ -187,11 +188,13 @@ def ensure_identity(dispatch: Dispatch, root: str, *, name: str, role: str, comm
 
 
 def deadline_of(dispatch: Dispatch, record: Record) -> Deadline:
-    """Return how long a task may take, from its size and from the backlog's last closed tasks.
+    """Return how long a task may take: as it says, or from its size and its backlog's closed tasks.
 
-    Of these, only the tasks of the same role count.
+    Of these, only the last of the same role count.
     """
     data, views = record.data, dispatch.views
+    if asked_s := data.get("deadline_s"):
+        return Deadline(int(asked_s), 1.0, ("set by the task",))
     machine = dispatch.lifecycle.machine("task")
     closed = views.ids(machine, root=root_of(record.id), states=["closed"], newest=True)
     return deadline(
@@ -237,7 +240,8 @@ def fail_claim(dispatch: Dispatch, task: Lease, failure: Exception) -> None:
     """
     reason, turn = str(failure)[:ERROR_LENGTH_MAX], claim_names(task.record).turn
     payload = {"reason": reason, "code": "spawn_error"}
-    final = {"final": isinstance(failure, RefusedError)}
+    # Another try cannot help before a person has changed the repository, the task or a setting.
+    final = {"final": isinstance(failure, RefusedError | CallError)}
     with suppress(KernelError):
         _fire_turn(dispatch, turn, "task_failed", payload)
     with suppress(KernelError):

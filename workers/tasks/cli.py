@@ -28,6 +28,19 @@ from interlock.workers.terminal.answer import (
 app = typer.Typer()
 
 Id = Annotated[str, typer.Argument(help="A task's id: <backlog>/<name>.", metavar="TASK")]
+After = Annotated[
+    list[str] | None, typer.Option(help="A task that must be merged first. Repeatable.")
+]
+AfterDone = Annotated[
+    list[str] | None,
+    typer.Option(help="A task that must be done first; it need not be merged. Repeatable."),
+]
+StopHooks = Annotated[
+    list[str] | None, typer.Option(help="A command that may refuse a completion. Repeatable.")
+]
+Target = Annotated[
+    str | None, typer.Option(help="The branch to merge into; by default the current one.")
+]
 KEY = "The claim's key, as `claim` printed it."
 Key = Annotated[str, typer.Option("--key", envvar="INTERLOCK_KEY", help=KEY)]
 Proposal = Annotated[
@@ -54,7 +67,7 @@ def submit(
     verify: Annotated[
         list[str] | None, typer.Option(help="A command that must pass. Repeatable.")
     ] = None,
-    target: Annotated[str, typer.Option(help="The branch to merge into.")] = "main",
+    target: Target = None,
     push: Annotated[
         str | None, typer.Option(help="A git remote to push the merged branch to.")
     ] = None,
@@ -64,7 +77,8 @@ def submit(
     scope: Annotated[str, typer.Option(help="How large: small, medium, large, xl.")] = "medium",
     tenant: Annotated[str, typer.Option(help="The tenant that it belongs to.")] = "default",
     owns: Annotated[list[str] | None, typer.Option(help="A file that it may change.")] = None,
-    after: Annotated[list[str] | None, typer.Option(help="A task that must be done first.")] = None,
+    after: After = None,
+    after_done: AfterDone = None,
     deadline_s: Annotated[int | None, typer.Option(help="Seconds that it may take.")] = None,
     max_retries: Annotated[int, typer.Option(min=0, max=100)] = 3,
     needs_approval: Annotated[
@@ -75,9 +89,7 @@ def submit(
         str, typer.Option(help="The agent's name. Name, role and command have one trust.")
     ] = "agent",
     session: Annotated[bool, typer.Option(help="The agent goes on to the next task.")] = False,
-    stop_hook: Annotated[
-        list[str] | None, typer.Option(help="A command that may refuse a completion.")
-    ] = None,
+    stop_hook: StopHooks = None,
     budget: Annotated[float | None, typer.Option(help="Dollars that one try may cost.")] = None,
     priority: Annotated[int, typer.Option(min=0, max=9, help="0 is first, 9 is last.")] = 5,
     as_json: AsJson = False,
@@ -98,6 +110,7 @@ def submit(
         "signals": [{"type": "test_passes", "value": command} for command in verify or ()],
         "owned_files": owns,
         "depends_on": after,
+        "depends_on_done": after_done,
         "deadline_s": deadline_s,
         "max_retries": max_retries,
         "needs_approval": needs_approval,
@@ -309,10 +322,16 @@ def reject(
 @app.command(name="list")
 @guarded
 def list_tasks(
-    backlog: Annotated[str, typer.Argument(help="A backlog.")], as_json: AsJson = False
+    backlog: Annotated[
+        str | None, typer.Argument(help="A backlog. Without it, the backlogs are listed.")
+    ] = None,
+    as_json: AsJson = False,
 ) -> None:
     """List the tasks of a backlog with their states, and why a task failed or waits."""
-    answer(tasks().of(backlog), as_json=as_json, show=task_screen.tasks)
+    if backlog is None:
+        answer(tasks().backlogs(), as_json=as_json, show=task_screen.backlogs)
+    else:
+        answer(tasks().of(backlog), as_json=as_json, show=task_screen.tasks)
 
 
 @app.command(name="list-failed")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from interlock.kernel.errors import (
     UnknownRecordError,
 )
 from interlock.kernel.event import Cause
+from interlock.kernel.machines.tasks.task.changes import awaited, unmet
 from interlock.kernel.record import Record, root_of, split_key
 from interlock.kernel.store import codec
 from interlock.kernel.store.commands import Call, InitialLease, Warrant
@@ -34,6 +36,7 @@ from interlock.workers.tasks.claims import (
     queued_tasks,
     why_starved,
 )
+from interlock.workers.tasks.verification.judgeable import refuse_unjudgeable
 from interlock.workers.tasks.verification.signals import parse_signals
 
 NAME_LENGTH_MAX = 40
@@ -95,7 +98,9 @@ class Tasks:
 
         The repository is only checked if it is `local`, which means on this machine.
         """
-        parse_signals(payload.get("signals", ()))
+        signals = payload.get("signals", ())
+        parse_signals(signals)
+        refuse_unjudgeable(self.dispatch, signals)
         check_role(self.client.settings, payload.get("role"))
         repo = payload.get("repo")
         fields = dict(payload)
@@ -188,36 +193,67 @@ class Tasks:
                 failed.append(str(task.id))
         return failed
 
-    def of(self, backlog: str) -> list[dict[str, Any]]:
-        """Return the tasks of a backlog with their states; `why` explains a failure or a wait."""
+    def backlogs(self) -> list[dict[str, Any]]:
+        """Return the backlogs, each with the number of its tasks in each state."""
+        machine = self.dispatch.lifecycle.machine("task")
+        states: dict[str, Counter[str]] = {}
+        for state in (str(stage.state) for stage in machine.stages):
+            for record_id in self.dispatch.views.ids(machine, states=[state]):
+                states.setdefault(root_of(record_id), Counter())[state] += 1
         return [
+            {"backlog": name, "tasks": counts.total(), "states": dict(counts)}
+            for name, counts in sorted(states.items())
+        ]
+
+    def of(self, backlog: str) -> list[dict[str, Any]]:
+        """Return the tasks of a backlog with their states; `why` explains a failure or a wait.
+
+        Raises CallError if there is no such backlog.
+        """
+        rows = [
             {
                 "id": record.id,
                 "state": record.state,
                 "title": record.data["title"],
-                "why": self._why(record),
+                "why": self.why(record),
                 "retries": record.data["retries"],
             }
             for record in self.records(backlog)
         ]
+        if not rows:
+            known = ", ".join(str(row["backlog"]) for row in self.backlogs()) or "none"
+            raise CallError(f"there is no backlog {backlog!r}; there are: {known}")
+        return rows
 
     def records(self, backlog: str) -> Iterator[Record]:
         """Yield every task of a backlog, subtasks included, the longest in its state first."""
         views = self.dispatch.views
         return views.each_record(views.ids(self.dispatch.lifecycle.machine("task"), root=backlog))
 
-    def _why(self, record: Record) -> str:
+    def why(self, record: Record) -> str:
         """Return why a task waits or failed, or ''."""
         blocked_on = record.data.get("blocked_on") or {}
         if record.state == "blocked" and blocked_on:
             return f"it waits for {blocked_on['on']}"
         if record.state == "open":
+            return self.why_waiting(record)
+        if record.state == "planned":
             return self.why_starved(record)
         return str((record.data.get("failure") or {}).get("reason", ""))
 
+    def why_waiting(self, record: Record) -> str:
+        """Return why an open task cannot be claimed now, as far as other tasks are the reason."""
+        if why := self.why_starved(record):
+            return why
+        root = root_of(record.id)
+        others = self.dispatch.views.records(f"{root}/{name}" for name in awaited(record.data))
+        facts = {record_id: {"state": other.state} for record_id, other in others.items()}
+        names = unmet(record.data, facts)
+        return f"it waits for {', '.join(names)}" if names else ""
+
     def why_starved(self, record: Record) -> str:
         """Return why an open task will never be claimed, or ''."""
-        for name in record.data["depends_on"]:
+        for name in awaited(record.data):
             if why := why_starved(self.dispatch, record, name):
                 return f"it depends on {why}"
         data = record.data
@@ -241,7 +277,7 @@ class Tasks:
         names = ClaimNames(task_id, 1)
         if names.worktree(self.client.settings).is_relative_to(repository.root):
             problem = (
-                "its worktree would lie inside the repository: set INTERLOCK_HOME to a folder"
+                "its worktree would lie inside the repository: set INTERLOCK_WORKTREES to a folder"
                 " outside of it, for the workers as well"
             )
             raise InvalidPayloadError("the task", [problem])

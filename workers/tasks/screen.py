@@ -8,7 +8,15 @@ from typing import Any
 
 from rich.text import Text
 
-from interlock.workers.terminal.screen import REASON_LENGTH_MAX, clock, grid, out, short, state_text
+from interlock.workers.terminal.screen import (
+    REASON_LENGTH_MAX,
+    clock,
+    counts_text,
+    grid,
+    out,
+    short,
+    state_text,
+)
 
 PATHS_SHOWN = 5
 TRIES_SHOWN = 10
@@ -30,8 +38,21 @@ def tasks(rows: Sequence[Mapping[str, Any]]) -> None:
 
 
 def title_and_why(row: Mapping[str, Any]) -> Text:
-    """Return the title of a task, and why it failed or waits."""
-    return Text.assemble(row["title"], (f"  {row['why']}" if row["why"] else "", "red"))
+    """Return the title of a task, and in one line why it failed or waits."""
+    first, _, more = str(row["why"]).strip().partition("\n")
+    why = f"  {first}{' …' if more else ''}" if first else ""
+    return Text.assemble(row["title"], (why, "red"))
+
+
+def backlogs(rows: Sequence[Mapping[str, Any]]) -> None:
+    """Print the backlogs with the states of their tasks."""
+    if not rows:
+        out.print("there is no backlog", style="dim")
+        return
+    table = grid("backlog", "tasks", "states")
+    for row in rows:
+        table.add_row(row["backlog"], str(row["tasks"]), counts_text(row["states"]))
+    out.print(table)
 
 
 def failed_tasks(rows: Sequence[Mapping[str, Any]]) -> None:

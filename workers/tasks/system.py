@@ -14,6 +14,7 @@ SYSTEM = System(
     effects="interlock.workers.tasks.effects",
     sweeps="interlock.workers.tasks.sweeps",
     resources=("interlock.workers.tasks.verification.judge_model:open_judge",),
+    facts={"judge": "interlock.workers.tasks.verification.judge_model:open_judge"},
     commands=(
         Command("task", f"{TASKS}.cli:app", Panel.WORK, TASK_HELP),
         Command("plan", f"{TASKS}.plans.cli:app", Panel.WORK, PLAN_HELP),

@@ -49,7 +49,12 @@ class Machine:
 def machine(deployment: Deployment, folder: Path, name: str) -> Machine:
     """Start a worker under a host name."""
     home = folder / name
-    return Machine(name, home, deployment.worker(INTERLOCK_HOST=name, INTERLOCK_HOME=str(home)))
+    worker = deployment.worker(
+        INTERLOCK_HOST=name,
+        INTERLOCK_HOME=str(home),
+        INTERLOCK_WORKTREES=str(home / "worktrees"),
+    )
+    return Machine(name, home, worker)
 
 
 def wait_for_lines(agents: Agents, journal: Path, number: int) -> None:

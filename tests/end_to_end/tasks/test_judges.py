@@ -12,6 +12,8 @@ import pytest
 from interlock.kernel.event import Cause
 from interlock.kernel.record import Record
 from interlock.kernel.store.commands import Call
+from interlock.workers.tasks.client import Tasks
+from interlock.workers.tasks.verification.signals import InvalidSignalError
 from tests.end_to_end.conftest import NewDeployment
 from tests.end_to_end.deployment import Deployment
 from tests.end_to_end.tasks.coding import (
@@ -219,17 +221,23 @@ def test_a_task_is_not_judged_beyond_its_budget(
     assert (enough.counters["spent"], len(server.asked)) == (72, 2)
 
 
-def test_without_a_language_model_the_failure_names_the_setting(
+def test_without_a_language_model_a_signal_for_one_is_refused_before_an_agent_works(
     new_deployment: NewDeployment, repo: Path, provider: Provider
 ) -> None:
     server = provider({})
     none = {"INTERLOCK_JUDGE_MODEL": "", "INTERLOCK_MODEL": "embedded:wordllama"}
     deployment = judging(new_deployment, server, INTERLOCK_MODEL_API_KEY="", **none)
-    task_id = submit(deployment, "alone", task(repo, FIXES, ("llm_judge", "done?")))
+    payload = task(repo, FIXES, ("path_exists", "answer.txt"), ("llm_judge", "done?"))
+    refusal = r"signal 1, 'done\?': llm_judge cannot be judged: set INTERLOCK_JUDGE_MODEL to"
 
-    reason = reaches(deployment, task_id, "failed").data["failure"]["reason"]
+    with pytest.raises(InvalidSignalError, match=refusal):
+        Tasks(deployment.client).submit(payload, backlog="b", name="alone")
+    # One that was submitted before the machines were known to have no model.
+    task_id = submit(deployment, "early", payload | {"max_retries": 3})
 
-    assert "the judge is not configured: set INTERLOCK_JUDGE_MODEL to a language model" in reason
+    assert re.match(refusal, reaches(deployment, task_id, "failed").data["failure"]["reason"])
+    assert "in_progress" not in [event.target for event in deployment.events(task_id)]
+    assert deployment.client.cards()[0].record_id == task_id
     assert server.asked == []
 
 
@@ -268,7 +276,7 @@ def test_the_work_of_a_lost_agent_is_judged_by_the_same_model(
         deployment, "lost", task(repo, f"{FIXES}; sleep 1000", ("llm_review", "short?"))
     )
     reaches(deployment, task_id, "in_progress")
-    tree = deployment.folder / "home" / "worktrees" / "b" / "lost~1" / "answer.txt"
+    tree = deployment.client.settings.worktree_folder / "b" / "lost~1" / "answer.txt"
     deployment.sees(lambda: tree.read_text() == "42\n", what="the agent has written its file")
 
     kill_supervisor("lost~1")

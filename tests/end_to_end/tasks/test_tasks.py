@@ -249,9 +249,9 @@ def test_a_task_waits_for_its_dependencies(new_deployment: NewDeployment, repo: 
     reaches(deployment, second, "closed")
 
     assert deployment.client.show(second).data["claimed"] == 1
-    done = next(event for event in deployment.events(first) if event.target == "done")
+    closed = next(event for event in deployment.events(first) if event.target == "closed")
     claimed = next(event for event in deployment.events(second) if event.target == "claimed")
-    assert done.at_ms <= claimed.at_ms
+    assert closed.at_ms <= claimed.at_ms
 
 
 def test_an_agent_reports_on_its_descriptor_and_splits_its_task(

@@ -146,7 +146,10 @@ def test_verified_work_waits_for_approval_where_that_was_asked_for() -> None:
     ("given", "claim", "facts", "agreed"),
     [
         ({"depends_on": ["a"]}, {}, {"b/a": {"state": "closed"}}, True),
-        ({"depends_on": ["a"]}, {}, {"b/a": {"state": "done"}}, True),
+        ({"depends_on": ["a"]}, {}, {"b/a": {"state": "done"}}, False),
+        ({"depends_on_done": ["a"]}, {}, {"b/a": {"state": "done"}}, True),
+        ({"depends_on_done": ["a"]}, {}, {"b/a": {"state": "closed"}}, True),
+        ({"depends_on_done": ["a"]}, {}, {"b/a": {"state": "in_progress"}}, False),
         ({"depends_on": ["a"]}, {}, {"b/a": {"state": "failed"}}, False),
         ({"depends_on": ["a"]}, {}, {}, False),
         ({"depends_on": ["x/2.1"]}, {}, {"b/x/2.1": {"state": "closed"}}, True),
@@ -282,6 +285,8 @@ def test_a_task_for_an_agent_needs_a_repository() -> None:
         PureTask(agent="make")
     with pytest.raises(InvalidPayloadError, match="names a task twice"):
         PureTask(depends_on=["a", "a"])
+    with pytest.raises(InvalidPayloadError, match="names a task twice"):
+        PureTask(depends_on=["a"], depends_on_done=["a"])
 
 
 def test_a_subtask_inherits_approval_and_owned_files() -> None:

@@ -41,7 +41,7 @@ def test_the_lives_of_a_name_share_branch_and_worktree_but_no_work_folder(
     paths: AgentPaths, tmp_path: Path
 ) -> None:
     assert (paths.name, paths.branch) == ("owl", "interlock/agents/owl")
-    assert paths.folder == tmp_path / "here" / "worktrees" / "agents" / "owl"
+    assert paths.folder == paths.settings.worktree_folder / "agents" / "owl"
     assert paths.work_folder == tmp_path / "here" / "agents" / "owl" / "1"
     assert paths.session(7) == paths.work_folder / "000007"
     assert paths.identity == Identity("owl", "owl@interlock.invalid")

@@ -68,6 +68,13 @@ def test_the_deadline_in_the_store_moves_with_the_history_of_the_role(
     assert "3000" in reasons.replace(",", "")
 
 
+def test_a_deadline_that_the_task_sets_is_explained_as_such(client: Client) -> None:
+    assert deadline_s(client, submitted(client, "short", deadline_s=20)) == 20
+
+    claim = client.show("b/short").data["claim"]
+    assert (claim["deadline_s"], claim["deadline_reasons"]) == (20, ["set by the task"])
+
+
 def test_another_backlog_does_not_hide_the_history_of_a_role(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from interlock.kernel.errors import (
     CallError,
@@ -24,6 +25,7 @@ from interlock.workers.gateways.git.errors import RefusedError
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.tasks.client import TaskClaim, Tasks
 from interlock.workers.tasks.verification.signals import InvalidSignalError
+from tests.workers.gateways.git.scene import git, make_repository
 from tests.workers.threads.threads import client_of
 
 
@@ -120,6 +122,8 @@ def test_a_task_whose_dependency_is_not_tried_again_is_shown_as_starved(tasks: T
     submitted(tasks, "base", max_retries=0)
     submitted(tasks, "top", depends_on=["base"])
     submitted(tasks, "lost", depends_on=["nobody"])
+    waiting = {row["id"]: row["why"] for row in tasks.of("b")}
+    assert (waiting["b/base"], waiting["b/top"]) == ("", "it waits for base")
     claim = claimed(tasks)
     tasks.report(claim.key, claim.token, "failed", {"reason": "no"})
 
@@ -168,15 +172,72 @@ def test_a_dirty_repository_is_refused_in_one_sentence(tasks: Tasks, tmp_path: P
         tasks.submit({"title": "x", "agent": "make", "repo": str(tmp_path)}, backlog="b")
 
 
-@pytest.mark.usefixtures("client")
-def test_the_command_line_claims_and_reports(
+@pytest.fixture
+def shell(
     server: EmbeddedServer, prefix: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+) -> Callable[..., Result]:
+    """Return a function that runs a command over the store of the test."""
     for name, value in {"STORE_URL": server.url, "PREFIX": prefix, "NAMESPACE": prefix}.items():
         monkeypatch.setenv(f"INTERLOCK_{name}", value)
+    return lambda *arguments: CliRunner().invoke(app, [*arguments])
+
+
+def test_a_list_names_the_backlogs_and_refuses_an_unknown_one(
+    shell: Callable[..., Result], tasks: Tasks
+) -> None:
+    assert "there is no backlog" in shell("task", "list").output
+    submitted(tasks, "one")
+    submitted(tasks, "two")
+    tasks.submit({"title": "x"}, backlog="other", name="x")
+
+    (first, second) = json.loads(shell("task", "list", "--json").stdout)
+    unknown = shell("task", "list", "nosuch", "--json")
+
+    assert (first["backlog"], first["states"]) == ("b", {"open": 2})
+    assert (second["backlog"], second["tasks"]) == ("other", 1)
+    assert "other" in shell("task", "list").output
+    assert unknown.exit_code == 1
+    assert "there is no backlog 'nosuch'; there are: b, other" in unknown.stdout
+
+
+def test_a_list_shows_the_first_line_of_a_failure_and_show_the_rest(
+    shell: Callable[..., Result], tasks: Tasks
+) -> None:
+    submitted(tasks, "one")
+    claim = claimed(tasks)
+    reason = "test_passes pytest: exit code 1; the last output:\n\nE  assert 41 == 42\n1 failed"
+    tasks.report(claim.key, claim.token, "failed", {"reason": reason})
+
+    listed, shown = shell("task", "list", "b").output, shell("show", "b/one").output
+
+    assert "the last output: …" in listed
+    assert "41 == 42" not in listed
+    assert "E  assert 41 == 42" in shown
+
+
+def test_the_default_target_is_the_branch_that_the_repository_is_on(
+    shell: Callable[..., Result], client: Client, tmp_path: Path
+) -> None:
+    repo = make_repository(tmp_path / "repo")
+    git(repo, "branch", "-m", "main", "trunk")
+    submit = ("task", "submit", "--title", "x", "--repo", str(repo), "--agent", "make")
+
+    assert shell(*submit, "--name", "one").exit_code == 0
+    git(repo, "checkout", "-q", "--detach")
+    refused = shell(*submit, "--name", "two", "--json")
+
+    assert client.show("repo/one").data["target"] == "trunk"
+    assert "is on no branch (detached HEAD); name the branch to merge into (--target)" in (
+        refused.stdout
+    )
+    assert shell(*submit, "--name", "two", "--target", "trunk").exit_code == 0
+
+
+@pytest.mark.usefixtures("client")
+def test_the_command_line_claims_and_reports(shell: Callable[..., Result]) -> None:
 
     def ask(*arguments: str, noun: str = "task", code: int = 0) -> Any:
-        result = CliRunner().invoke(app, [noun, *arguments, "--json"])
+        result = shell(noun, *arguments, "--json")
         assert result.exit_code == code, result.output
         return json.loads(result.stdout)
 

@@ -32,8 +32,7 @@ def admit(
     check_name(repository, branch)
     # Locked: a merge that is moving the user's tree must not be taken for changes of the user.
     with repository.locked() as held:
-        current = _current(held)
-        chosen = target or current
+        chosen = target or _current(held)
         base = head(held, chosen)
         if base is None:
             problem = f"{held.root} has no branch {chosen!r} to merge into"
@@ -48,7 +47,8 @@ def _current(repository: Repository) -> str:
     ref = repository.git.run("symbolic-ref", "--quiet", "HEAD", allowed=(0, 1)).line()
     if not ref:
         problem = f"{repository.root} is on no branch (detached HEAD)"
-        raise RefusedError(Refusal.DETACHED, problem, "switch to a branch first")
+        remedy = "name the branch to merge into (--target), or switch to one"
+        raise RefusedError(Refusal.DETACHED, problem, remedy)
     branch = ref.removeprefix("refs/heads/")
     if head(repository, branch) is None:
         problem = f"{repository.root} has no commit on {branch!r} yet"

@@ -42,15 +42,25 @@ _FAST_FORWARD = (
 )
 
 
+def refuse_in_the_way(repository: Repository, checkout: Checkout, *, old: str, new: str) -> None:
+    """Refuse to move a checkout in which a file of the user is in the way. Raises RefusedError."""
+    git = repository.git.in_folder(checkout.folder)
+    refuse_changed(git, changed_paths(git), remedy=_CLEAR)
+    added = [path for path, kind in _changed_between(git, old, new).items() if kind == "A"]
+    files = ((path, git.folder / path) for path in added)
+    taken = tuple(path for path, file in files if os.path.lexists(file) and not _is_folder(file))
+    if taken:
+        problem = f"the merge adds {shown(taken)}, which {git.folder} has as untracked files"
+        raise RefusedError(Refusal.DIRTY, problem, _CLEAR)
+
+
 def advance(repository: Repository, checkout: Checkout, *, target: str, old: str, new: str) -> bool:
     """Move the target and its clean checkout to a later commit; return whether they moved.
 
     They do not move if somebody else moved the target. Raises RefusedError, with nothing changed,
-    if a file of the user is in the way.
+    if git does not update the checkout. Call `refuse_in_the_way` first.
     """
     git = repository.git.in_folder(checkout.folder, GIT_REFLOG_ACTION="interlock merge")
-    refuse_changed(git, changed_paths(git), remedy=_CLEAR)
-    _refuse_in_the_way(git, old=old, new=new)
     repository.git.run("update-ref", _MERGING + target, new)
     try:
         finished = git.run(*_FAST_FORWARD, new, allowed=range(-64, 256))
@@ -114,15 +124,6 @@ def _index_of(git: Git, commit: str) -> Iterator[Git]:
         other = git.in_folder(git.folder, GIT_INDEX_FILE=str(Path(folder) / "index"))
         other.run("read-tree", commit)
         yield other
-
-
-def _refuse_in_the_way(git: Git, *, old: str, new: str) -> None:
-    added = [path for path, kind in _changed_between(git, old, new).items() if kind == "A"]
-    files = ((path, git.folder / path) for path in added)
-    taken = tuple(path for path, file in files if os.path.lexists(file) and not _is_folder(file))
-    if taken:
-        problem = f"the merge adds {shown(taken)}, which {git.folder} has as untracked files"
-        raise RefusedError(Refusal.DIRTY, problem, _CLEAR)
 
 
 def _is_folder(path: Path) -> bool:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from interlock.workers.gateways.git.advance import advance, put_back
+from interlock.workers.gateways.git.advance import advance, put_back, refuse_in_the_way
 from interlock.workers.gateways.git.branch import head, is_merged, move
 from interlock.workers.gateways.git.checkout import checkout_of
 from interlock.workers.gateways.git.errors import Refusal, RefusedError
@@ -41,14 +42,33 @@ class TargetMoved:
     found: str | None
 
 
-MergeOutcome: TypeAlias = BranchMerged | AlreadyMerged | MergeConflict | TargetMoved
+@dataclass(frozen=True, slots=True)
+class MergeUnverified:
+    """The target would be at this commit, whose files are not verified; nothing was merged.
+
+    No branch has the commit. Verify it, then merge again.
+    """
+
+    commit: str
+
+
+MergeOutcome: TypeAlias = (
+    BranchMerged | AlreadyMerged | MergeConflict | TargetMoved | MergeUnverified
+)
 
 
 def merge(
-    repository: Repository, *, branch: str, target: str, message: str, identity: Identity
+    repository: Repository,
+    *,
+    branch: str,
+    target: str,
+    message: str,
+    identity: Identity,
+    verified: Collection[str] | None,
 ) -> MergeOutcome:
     """Merge a branch into the target with a merge commit; a repetition returns AlreadyMerged.
 
+    `verified` are commits: the merge must have the files of one of them; None allows any files.
     If the target is checked out, its working tree is updated too; it has to be clean. If a person
     checks the target out in the milliseconds between the last check and the merge, the files stay
     as they were before it; `git reset --hard` repairs that. Raises GitError.
@@ -63,6 +83,11 @@ def merge(
             return tree
         new = _commit(held, tree, (old, tip), message, identity)
         checkout = checkout_of(held, target)
+        if checkout is not None:
+            # Before the files are verified, which would be in vain at each try while a user works.
+            refuse_in_the_way(held, checkout, old=old, new=new)
+        if verified is not None and tree not in {_tree_of(held, commit) for commit in verified}:
+            return MergeUnverified(new)
         if checkout is None:
             moved = move(held, target, old=old, new=new, reason=f"interlock merge {branch}")
         else:
@@ -84,6 +109,10 @@ def _merged_tree(repository: Repository, old: str, tip: str) -> str | MergeConfl
     finished = repository.git.run(*command, allowed=(0, 1))
     tree, *paths = finished.names()
     return MergeConflict(tuple(sorted(paths))) if finished.exit_code else tree
+
+
+def _tree_of(repository: Repository, commit: str) -> str:
+    return repository.git.line("rev-parse", "--verify", f"{commit}^{{tree}}")
 
 
 def _commit(

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from interlock.kernel.machines.tasks.task.changes import awaited
 from interlock.kernel.machines.tasks.visual_state import Thresholds, VisualState
 from interlock.kernel.record import PARTITIONS, Record, partition_of, root_of
 from interlock.kernel.store.views import RecordInState, StateKey
@@ -279,7 +280,7 @@ class SnapshotReader:
         oldest = sorted(opened, key=lambda row: row.since_ms)[:OPEN_MAX]
         found, left = [], DEPENDENCIES_MAX
         for record in self.dispatch.views.records(row.id for row in oldest).values():
-            needed = len(record.data["depends_on"])
+            needed = len(awaited(record.data))
             if needed > left:
                 break
             left -= needed

@@ -1,11 +1,14 @@
 """Merges verified work into its target branch, and pushes that where the task names a remote.
 
-A conflict is a failure that names the paths. If a remote refuses the push, the merge remains.
+If others have merged since the task began, the merge is verified before the target has it: two
+tasks that pass alone can fail together. A conflict is a failure that names the paths. If a remote
+refuses the push, the merge remains.
 """
 
 from __future__ import annotations
 
-from interlock.kernel.record import Record
+import asyncio
+
 from interlock.workers.engine.work import Outcome, Work
 from interlock.workers.gateways.git.branch import head
 from interlock.workers.gateways.git.errors import GitError, Refusal, RefusedError
@@ -13,6 +16,7 @@ from interlock.workers.gateways.git.merge import (
     AlreadyMerged,
     BranchMerged,
     MergeConflict,
+    MergeUnverified,
     TargetMoved,
 )
 from interlock.workers.gateways.git.merge import merge as merge_branch
@@ -21,7 +25,13 @@ from interlock.workers.gateways.git.repository import Repository
 from interlock.workers.tasks.claim_names import claim_names
 from interlock.workers.tasks.claims import cancelled_parent
 from interlock.workers.tasks.ownership import COMMITTER
-from interlock.workers.tasks.verification.work import repository_of
+from interlock.workers.tasks.verification.review_checkout import review_checkout
+from interlock.workers.tasks.verification.work import (
+    rejection,
+    repository_of,
+    signals_of_files,
+    verify_files,
+)
 
 ATTEMPTS_MAX = 20
 PATHS_MAX = 100
@@ -30,7 +40,7 @@ REASON_MAX = 2_000
 TRANSIENT = (Refusal.DIRTY, Refusal.CHECKOUT_BUSY)
 
 
-def merge(work: Work) -> Outcome:
+async def merge(work: Work) -> Outcome:
     """Merge the branch of a claim. If the target moves meanwhile, the merge is tried again."""
     record = work.record
     if not record.data.get("repo") or "claim" not in record.data:
@@ -40,38 +50,47 @@ def merge(work: Work) -> Outcome:
         # This only takes the hold on the target. The state is entered again, so this effect is owed
         # once more; while another task has the hold, the outcome is refused and tried again.
         return Outcome("merge_begun")
-    if parent := cancelled_parent(work.dispatch, record):
+    if parent := await asyncio.to_thread(cancelled_parent, work.dispatch, record):
         payload = {"reason": f"{parent}, which it is a part of, was cancelled", "final": True}
         return Outcome("verification_rejected", payload)
-    work.note("activity", {"doing": "merging"})
+    await asyncio.to_thread(work.note, "activity", {"doing": "merging"})
     try:
-        return _merge_branch(work, record)
+        repository = await asyncio.to_thread(repository_of, record)
+        return await _merge_branch(work, repository)
     except RefusedError as refusal:
         if refusal.refusal in TRANSIENT:
             raise
         return Outcome("verification_rejected", {"reason": str(refusal)})
 
 
-def _merge_branch(work: Work, record: Record) -> Outcome:
-    repository, target = repository_of(record), str(record.data["target"])
-    branch = claim_names(record).branch
-    if head(repository, branch) != record.data["commit"]:
+async def _merge_branch(work: Work, repository: Repository) -> Outcome:
+    record, target = work.record, str(work.record.data["target"])
+    branch, commit = claim_names(record).branch, str(record.data["commit"])
+    if await asyncio.to_thread(head, repository, branch) != commit:
         reason = "its branch has moved since it was verified"
         return Outcome("verification_rejected", {"reason": reason})
-    message = f"Merge {record.data['title']}\n\nTask: {record.id}\n"
+    # Where the target has not moved since the claim, a merge has exactly the files of this commit.
+    verified = {commit} if signals_of_files(record) else None
     for _ in range(ATTEMPTS_MAX):
         work.raise_if_stopped()
-        done = merge_branch(
+        done = await asyncio.to_thread(
+            merge_branch,
             repository,
             branch=branch,
             target=target,
-            message=message,
+            message=f"Merge {record.data['title']}\n\nTask: {record.id}\n",
             identity=COMMITTER,
+            verified=verified,
         )
         match done:
             case BranchMerged() | AlreadyMerged():
-                refused = _push(work, repository, target)
+                refused = await asyncio.to_thread(_push, work, repository, target)
                 return refused or Outcome("merged", {"commit": done.commit})
+            case MergeUnverified():
+                assert verified is not None, "any files are allowed"
+                if rejected := await _verify_merge(work, repository, done.commit):
+                    return rejected
+                verified.add(done.commit)
             case MergeConflict():
                 shown = ", ".join(done.paths[:5])
                 reason = f"it conflicts with what {target} has now: {shown}"
@@ -80,6 +99,19 @@ def _merge_branch(work: Work, record: Record) -> Outcome:
             case TargetMoved():
                 continue
     raise RuntimeError(f"{target} moved {ATTEMPTS_MAX} times while it was merged into")
+
+
+async def _verify_merge(work: Work, repository: Repository, commit: str) -> Outcome | None:
+    """Check a merge before the target has it. Return an outcome only if a signal fails.
+
+    No model is asked again: it judged the changes of the task, and these are the same.
+    """
+    record, settings = work.record, work.dispatch.settings
+    await asyncio.to_thread(work.note, "activity", {"doing": "verifying the merge"})
+    async with review_checkout(repository, claim_names(record), commit, settings) as folder:
+        verdict = await verify_files(record, folder, settings)
+    rejected = rejection(verdict, merged_into=str(record.data["target"]))
+    return Outcome("verification_rejected", rejected) if rejected else None
 
 
 def _push(work: Work, repository: Repository, target: str) -> Outcome | None:

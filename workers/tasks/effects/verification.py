@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import partial
 
 from interlock.kernel.errors import UnknownRecordError
@@ -18,9 +18,15 @@ from interlock.workers.tasks.verification.evidence import changes_text, parts_te
 from interlock.workers.tasks.verification.judges import Judges
 from interlock.workers.tasks.verification.review_checkout import review_checkout
 from interlock.workers.tasks.verification.signals import CompletionVerdict
-from interlock.workers.tasks.verification.work import repository_of, verify, worktree_of
+from interlock.workers.tasks.verification.work import (
+    rejection,
+    repository_of,
+    results_of,
+    verify,
+    worktree_of,
+)
 
-RESULTS_MAX = 100
+PATHS_MAX = 100
 AGENT_POLL_S = 0.1
 # Longer than the lease of an agent: its supervisor may be lost just after it reported the end.
 AGENT_POLLS_MAX = 900
@@ -99,7 +105,7 @@ async def _verify_claim(judges: Judges) -> Outcome:
                 "reason": f"it changed files that it does not own: {', '.join(not_owned[:5])}",
                 "code": SCOPE_VIOLATION,
                 "why": TransitionReason.PERMISSION_DENIED,
-                "paths": list(not_owned[:RESULTS_MAX]),
+                "paths": list(not_owned[:PATHS_MAX]),
                 "final": True,
             },
         )
@@ -110,9 +116,6 @@ async def _verify_claim(judges: Judges) -> Outcome:
 
 
 def _outcome(verdict: CompletionVerdict, commit: str | None) -> Outcome:
-    results = [asdict(result) for result in verdict.results][:RESULTS_MAX]
-    failed = next((result for result in verdict.results if not result.passed), None)
-    if failed is not None:
-        reason = f"not what it asks for: {failed.type} {failed.value}: {failed.detail}"[:2_000]
-        return Outcome("verification_rejected", {"reason": reason, "results": results})
-    return Outcome("verified", {"results": results, "commit": commit})
+    if rejected := rejection(verdict):
+        return Outcome("verification_rejected", rejected)
+    return Outcome("verified", {"results": results_of(verdict), "commit": commit})

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from interlock.kernel.errors import CallError, UnknownRecordError
-from interlock.kernel.machines.tasks.task.changes import SATISFIED, initial_data
+from interlock.kernel.machines.tasks.task.changes import awaited, initial_data
 from interlock.kernel.machines.tasks.task.names import State
 from interlock.kernel.machines.tasks.task.payloads import NewTask
 from interlock.kernel.record import Record
@@ -60,7 +60,7 @@ class Admission:
         """Refuse new tasks that depend on a missing or a cancelled task, or on themselves."""
         outside: dict[str, Record | None] = {}
         for task in new:
-            for index, name in enumerate(task.after):
+            for name, (_, path) in task.dependencies().items():
                 if name not in self._records and name not in outside:
                     outside[name] = self._find(name)
                 record = self._records.get(name) or outside.get(name)
@@ -70,7 +70,7 @@ class Admission:
                 elif record is None and name not in self._records:
                     problem = "is no task of this plan or of its backlog; correct the name"
                 if problem:
-                    task.refuse(self._problems, f"{name!r} {problem}", "after", index)
+                    task.refuse(self._problems, f"{name!r} {problem}", *path)
         self._plan.refuse_cycles(self._problems, self._dependencies_of(outside))
 
     def _dependencies_of(self, outside: Mapping[str, Record | None]) -> dict[str, tuple[str, ...]]:
@@ -83,8 +83,8 @@ class Admission:
         while pending and len(found) < REACHED_MAX:
             name = pending.pop()
             record = outside[name] if name in outside else self._find(name)
-            waits = record is not None and record.state not in SATISFIED
-            found[name] = tuple(record.data["depends_on"]) if record and waits else ()
+            waits = record is not None and record.state not in (State.DONE, State.CLOSED)
+            found[name] = tuple(awaited(record.data)) if record and waits else ()
             new = (other for other in found[name] if other not in self._records)
             pending += [other for other in new if other not in found]
         return found

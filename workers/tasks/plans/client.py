@@ -15,6 +15,7 @@ from interlock.kernel.errors import (
     IllegalTransitionError,
     StaleDecisionError,
 )
+from interlock.kernel.machines.tasks.task.changes import awaited
 from interlock.kernel.machines.tasks.task.names import State
 from interlock.kernel.record import Record
 from interlock.workers.client import Client, Submitted
@@ -141,7 +142,7 @@ class Plans:
         if not tasks:
             known = ", ".join(sorted(_plans(records))) or "none"
             raise CallError(f"the backlog {backlog!r} has no plan {plan!r}; its plans: {known}")
-        graph = {name: tuple(record.data["depends_on"]) for name, record in tasks.items()}
+        graph = {name: tuple(awaited(record.data)) for name, record in tasks.items()}
         order = in_order(graph, lambda name: (tasks[name].created_ms, name))
         created = sorted(f"{record.id} {record.created_ms}" for record in tasks.values())
         seen = sha256("\n".join(created).encode()).hexdigest()[:SEEN_LENGTH]
@@ -215,7 +216,7 @@ class Plans:
         if rejected:
             records = self._backlog(backlog)
             graph = {
-                name: tuple(record.data["depends_on"])
+                name: tuple(awaited(record.data))
                 for name, record in records.items()
                 if record.state in WAITING
             }
@@ -241,17 +242,15 @@ class Plans:
         return TaskDecision(task_id, choice[1], record.state)
 
     def _row(self, name: str, record: Record) -> PlanTask:
-        failure = record.data.get("failure") or {}
-        waits = record.state in WAITING
         return PlanTask(
             id=record.id,
             name=name,
             title=str(record.data["title"]),
             state=record.state,
             role=str(record.data["role"]),
-            after=tuple(record.data["depends_on"]),
+            after=tuple(awaited(record.data)),
             proposal=record.proposal if record.state == State.PLANNED else "",
-            why=self.tasks.why_starved(record) if waits else str(failure.get("reason", "")),
+            why=self.tasks.why(record),
         )
 
     def _backlog(self, backlog: str) -> dict[str, Record]:

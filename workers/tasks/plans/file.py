@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from interlock.kernel.machines.tasks.task.changes import awaited
 from interlock.kernel.machines.tasks.task.payloads import NewTask
 from interlock.workers.specs.dependencies import read_dependencies, refuse_cycles
 from interlock.workers.specs.document import SpecDocument, read_document
@@ -56,8 +57,8 @@ def _verify(node: Node, location: Location) -> Any:
     return _signals(Node(node.line, signals), location) if isinstance(node.value, list) else None
 
 
-def _after(node: Node, location: Location) -> Any:
-    names = read_value(NewTask, "depends_on", PLAIN, node, location)
+def _after(field: str, node: Node, location: Location) -> Any:
+    names = read_value(NewTask, field, PLAIN, node, location)
     if isinstance(node.value, list):
         read_dependencies(node, location, _text_of)
     return names
@@ -67,11 +68,13 @@ def _text_of(entry: Node) -> str:
     return entry.value if isinstance(entry.value, str) else ""
 
 
+# The fields that name tasks to wait for, each with that of the payload.
+AFTER = {"after": "depends_on", "after_done": "depends_on_done"}
 # The fields that differ from those of the payload, and those that every author needs.
 PLAN_FIELDS: Mapping[str, Field] = {
     "title": payload_field(NewTask, "title", required="write what to do: `title: <text>`"),
     "text": payload_field(NewTask, "text"),
-    "after": single_field("depends_on", _after),
+    **{name: single_field(field, partial(_after, field)) for name, field in AFTER.items()},
     "verify": single_field("verify", _verify),
     "signals": single_field("signals", _signals),
     "owns": payload_field(NewTask, "owned_files"),
@@ -86,7 +89,7 @@ FIELDS: Mapping[str, Field] = {
         for name in sorted({*NewTask.model_fields} - _NAMED_ABOVE)
     },
 }
-DEFAULTS = {name: field for name, field in FIELDS.items() if name not in ("title", "after")}
+DEFAULTS = {name: field for name, field in FIELDS.items() if name not in ("title", *AFTER)}
 PLAN_NAME = payload_field(NewTask, "plan", required="name the plan: `plan: <name>`")
 
 
@@ -105,13 +108,17 @@ class PlannedTask:
     @property
     def after(self) -> tuple[str, ...]:
         """Return the names of the tasks that it waits for."""
-        return tuple(self.payload.get("depends_on", ()))
+        return tuple(awaited(self.payload))
 
-    def dependencies(self) -> dict[str, int]:
-        """Return the names of the tasks that it waits for, each with its line."""
-        after = node_within(self.node, ("after",)).value
-        entries = after if isinstance(after, list) else ()
-        return {name: entry.line for entry in entries if (name := _text_of(entry))}
+    def dependencies(self) -> dict[str, tuple[int, tuple[str | int, ...]]]:
+        """Return the names of the tasks that it waits for, each with its line and its path."""
+        return {
+            name: (entry.line, (field, index))
+            for field in AFTER
+            if isinstance(entries := node_within(self.node, (field,)).value, list)
+            for index, entry in enumerate(entries)
+            if (name := _text_of(entry))
+        }
 
     def refuse(self, problems: Problems, problem: str, *path: str | int) -> None:
         """Add a problem of a field of the task, or of the task itself, with its line."""
@@ -135,8 +142,9 @@ class PlanFile:
         graph: dict[str, dict[str, int]] = {}
         for task in self.tasks:
             if task.name:
-                graph.setdefault(task.name, task.dependencies())
-        locations = {name: Location(problems, f"task {name!r}", "after") for name in graph}
+                lines = {name: line for name, (line, _) in task.dependencies().items()}
+                graph.setdefault(task.name, lines)
+        locations = {name: Location(problems, f"task {name!r}") for name in graph}
         others = {name: dict.fromkeys(after, 0) for name, after in (outside or {}).items()}
         refuse_cycles(graph | others, locations)
 

@@ -28,6 +28,9 @@ class SignalType(StrEnum):
     LLM_JUDGE = auto()
 
 
+MODEL_SIGNALS = (SignalType.LLM_REVIEW, SignalType.LLM_JUDGE)
+
+
 class InvalidSignalError(CallError):
     """A signal is invalid. Correct it; `index` counts from 0."""
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from interlock.kernel.record import Record
 from interlock.workers.config import Settings, environment_without_settings
@@ -15,13 +17,15 @@ from interlock.workers.tasks.verification.check import check
 from interlock.workers.tasks.verification.evidence import task_text
 from interlock.workers.tasks.verification.judge_model import InquiryKind
 from interlock.workers.tasks.verification.judges import Judges
+from interlock.workers.tasks.verification.model_verdict import AskModel
 from interlock.workers.tasks.verification.signals import (
+    MODEL_SIGNALS,
     CompletionVerdict,
     ParsedSignal,
-    SignalType,
 )
 
-MODEL_SIGNALS = (SignalType.LLM_REVIEW, SignalType.LLM_JUDGE)
+REASON_MAX = 2_000
+RESULTS_MAX = 100
 
 
 def repository_of(record: Record) -> Repository:
@@ -39,23 +43,63 @@ def worktree_of(repository: Repository, record: Record, settings: Settings) -> W
     return None
 
 
+def signals_of(record: Record) -> list[ParsedSignal]:
+    """Return the completion signals of a task."""
+    return [ParsedSignal(signal["type"], signal["value"]) for signal in record.data["signals"]]
+
+
+def signals_of_files(record: Record) -> list[ParsedSignal]:
+    """Return the completion signals of a task that no model judges."""
+    return [signal for signal in signals_of(record) if signal.type not in MODEL_SIGNALS]
+
+
 async def verify(judges: Judges, folder: Path, changes: Callable[[], str]) -> CompletionVerdict:
     """Check a folder against the completion signals of a task.
 
-    Test commands see no setting of Interlock. `changes` is called only if a model is asked.
+    `changes` is called only if a model is asked.
     """
     record, settings = judges.work.record, judges.work.dispatch.settings
-    signals = [ParsedSignal(signal["type"], signal["value"]) for signal in record.data["signals"]]
-    reviewer = judge = None
+    signals, reviewer, judge = signals_of(record), None, None
     if judges.available and any(signal.type in MODEL_SIGNALS for signal in signals):
         shown = {"task": task_text(record), "changes": await asyncio.to_thread(changes)}
         reviewer = judges.question(InquiryKind.REVIEW, **shown)
         judge = judges.question(InquiryKind.JUDGEMENT, **shown)
+    return await _check(signals, folder, settings, reviewer, judge)
+
+
+async def verify_files(record: Record, folder: Path, settings: Settings) -> CompletionVerdict:
+    """Check a folder against the completion signals of a task that no model judges."""
+    return await _check(signals_of_files(record), folder, settings, None, None)
+
+
+def rejection(verdict: CompletionVerdict, *, merged_into: str = "") -> dict[str, Any] | None:
+    """Return why work is rejected, by the first signal that failed; None if all passed."""
+    failed = next((result for result in verdict.results if not result.passed), None)
+    if failed is None:
+        return None
+    when = f"merged with what {merged_into} has now, it is " if merged_into else ""
+    reason = f"{when}not what it asks for: {failed.type} {failed.value}: {failed.detail}"
+    return {"reason": reason[:REASON_MAX], "results": results_of(verdict)}
+
+
+def results_of(verdict: CompletionVerdict) -> list[dict[str, Any]]:
+    """Return the first results of a verdict, as data."""
+    return [asdict(result) for result in verdict.results][:RESULTS_MAX]
+
+
+async def _check(
+    signals: Sequence[ParsedSignal],
+    folder: Path,
+    settings: Settings,
+    reviewer: AskModel | None,
+    judge: AskModel | None,
+) -> CompletionVerdict:
     return await check(
         signals,
         folder=folder,
         reviewer=reviewer,
         judge=judge,
+        # A test command sees no setting of Interlock.
         environment=environment_without_settings(),
         test_s=settings.verify_s,
         answer_s=settings.judge_s,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from interlock.kernel.errors import InvalidPayloadError
 from interlock.kernel.machines.tasks.task.names import State
 from interlock.kernel.machines.tasks.task.payloads import NewTask
 from interlock.kernel.machines.tasks.trust import MINIMUM_TRUST, Trust, refusal
@@ -18,8 +17,9 @@ BACKOFF_S_MAX = 300
 CRASHES_MAX = 2
 CLAIMS_MAX = 20
 CHILDREN_MAX = 100
-# The states that satisfy a dependency: a task that depends on another also starts before its merge.
-SATISFIED = (State.DONE, State.CLOSED)
+# The fields that name tasks to wait for, and the states in which such a task satisfies the wait. A
+# task is done before its work is verified, and closed once that is merged.
+DEPENDENCIES = {"depends_on": (State.CLOSED,), "depends_on_done": (State.DONE, State.CLOSED)}
 # The fields of a task that its subtasks have as well.
 INHERITED = (
     "repo",
@@ -62,8 +62,6 @@ CLEARED_FIELDS = (
 def initial_data(payload: Data) -> Data:
     """Check what a producer hands in and return the first data of the task."""
     data = validated(NewTask, "the task", payload)
-    if len(set(data["depends_on"])) != len(data["depends_on"]):
-        raise InvalidPayloadError("the task", ["depends_on: it names a task twice"])
     return {**data, "retries": 0, "crashes": 0, "claims": 0, "claimed": 0}
 
 
@@ -83,10 +81,15 @@ def claimable(ask: Ask) -> bool:
     return not unmet(ask.data, ask.facts) and not _mismatch(ask)
 
 
+def awaited(data: Data) -> dict[str, tuple[State, ...]]:
+    """Return the names of the tasks that it waits for, each with the states that satisfy it."""
+    return {name: states for field, states in DEPENDENCIES.items() for name in data.get(field, ())}
+
+
 def unmet(data: Data, facts: Data) -> tuple[str, ...]:
-    """Return the dependencies that are not done, by the facts; one without facts is not done."""
-    states = {record_id.partition("/")[2]: fact["state"] for record_id, fact in facts.items()}
-    return tuple(name for name in data["depends_on"] if states.get(name) not in SATISFIED)
+    """Return the dependencies that are not satisfied, by the facts; one without facts is not."""
+    found = {record_id.partition("/")[2]: fact["state"] for record_id, fact in facts.items()}
+    return tuple(name for name, states in awaited(data).items() if found.get(name) not in states)
 
 
 def fact_sources(record: Record) -> tuple[RecordId, ...]:
@@ -95,7 +98,7 @@ def fact_sources(record: Record) -> tuple[RecordId, ...]:
     if claim:
         same_backlog = root_of(claim["identity"]) == root_of(record.id)
         return (RecordId(claim["identity"]),) if same_backlog else ()
-    return tuple(RecordId(f"{root_of(record.id)}/{name}") for name in record.data["depends_on"])
+    return tuple(RecordId(f"{root_of(record.id)}/{name}") for name in awaited(record.data))
 
 
 def gate(trigger: str, data: Data, facts: Data) -> str:
@@ -266,7 +269,7 @@ def waits_for_person(data: Data) -> bool:
 
 def all_succeeded(ask: Ask) -> bool:
     """Whether every subtask came to a good end."""
-    return all(state in SATISFIED for state, number in ask.payload["tally"].items() if number)
+    return all(state == State.CLOSED for state, number in ask.payload["tally"].items() if number)
 
 
 def waits_for_task(ask: Ask) -> bool:
@@ -321,7 +324,7 @@ def subtasks_done(ask: Ask) -> Data:
 def subtasks_mixed(ask: Ask) -> Data:
     """Ask a person what to do about subtasks that failed or were cancelled."""
     tally = ask.payload["tally"]
-    bad = ", ".join(f"{n} {state}" for state, n in sorted(tally.items()) if state not in SATISFIED)
+    bad = ", ".join(f"{n} {state}" for state, n in sorted(tally.items()) if state != State.CLOSED)
     on = {"kind": "text", "on": f"not every subtask came to a good end: {bad}"}
     return {**ask.data, "tally": tally, "blocked_on": on}
 

@@ -60,12 +60,14 @@ class TaskWork(Shape):
 class NewTask(TaskWork):
     """A task as a producer submits it.
 
-    `agent` is a shell command; a task without one is claimed by a program.
-    `depends_on` names tasks of the same backlog by their ids without the backlog. `not_before` is
-    a time in ms since the epoch. `push` names a remote of the repository. A `session` agent waits
-    `idle_limit_s` for its next task. An agent is cut off when one try costs more than
-    `budget_micro` (in micro-dollars), or when `tool_failures_max` calls fail in a row. `stop_hooks`
-    are commands that may refuse a completion. `parent_agent` is the agent that split off this task.
+    `agent` is a shell command; a task without one is claimed by a program. `depends_on` names tasks
+    of the same backlog by their ids without the backlog: it waits until they are closed, that is
+    merged; for those of `depends_on_done` until they are done, which is before their verification.
+    `not_before` is a time in ms since the epoch. `push` names a remote of the repository. A
+    `session` agent waits `idle_limit_s` for its next task. An agent is cut off when one try costs
+    more than `budget_micro` (in micro-dollars), or when `tool_failures_max` calls fail in a row.
+    `stop_hooks` are commands that may refuse a completion. `parent_agent` is the agent that split
+    off this task.
     """
 
     repo: Line | None = None
@@ -83,6 +85,7 @@ class NewTask(TaskWork):
     stream: Literal["plain", "interlock", "claude"] = "plain"
     tenant: Word = "default"
     depends_on: Annotated[list[Line], Field(max_length=100)] = []
+    depends_on_done: Annotated[list[Line], Field(max_length=100)] = []
     not_before: Annotated[int, Field(ge=0)] = 0
     plan: Word | None = None
     deadline_s: Annotated[int, Field(ge=1, le=86_400)] | None = None
@@ -97,6 +100,13 @@ class NewTask(TaskWork):
             raise ValueError("a repo is for an agent's command; without one, others do the work")
         if self.signals and not self.repo:
             raise ValueError("signals are judged in a repo, and there is none")
+        return self
+
+    @model_validator(mode="after")
+    def _waits_once_for_each(self) -> NewTask:
+        names = [*self.depends_on, *self.depends_on_done]
+        if len(set(names)) != len(names):
+            raise ValueError("it names a task twice among those that it waits for")
         return self
 
 

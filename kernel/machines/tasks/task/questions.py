@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from interlock.kernel.machines.tasks.task.changes import awaited
 from interlock.kernel.question import as_sentence, failure_reason
 from interlock.kernel.table import Data
 
 
 def approve_plan(data: Data) -> str:
     """Ask whether a planned task shall be worked on."""
-    before = f", after {', '.join(data['depends_on'])}" if data["depends_on"] else ""
+    names = awaited(data)
+    before = f", after {', '.join(names)}" if names else ""
     return f"It is planned in {data['plan']}{before}. Shall it be worked on?"
 
 

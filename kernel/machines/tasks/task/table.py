@@ -46,7 +46,7 @@ NO_MORE_CLAIMS = "a task that is claimed again and again and never started is gi
 MERGING = "its merge has begun already"
 STARVED_ALREADY = "a person is asked about it already"
 NOT_NOW = (
-    "a dependency is not done, it is too early, or its role or tenant is another's; "
+    "it waits for another task, it is too early, or its role or tenant is another's; "
     "`interlock task list` says which"
 )
 

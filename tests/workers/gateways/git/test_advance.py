@@ -32,7 +32,9 @@ BRANCH = "interlock/t"
 
 
 def merged(repository: Repository) -> MergeOutcome:
-    return merge(repository, branch=BRANCH, target="main", message="m", identity=AGENT)
+    return merge(
+        repository, branch=BRANCH, target="main", message="m", identity=AGENT, verified=None
+    )
 
 
 @pytest.fixture

@@ -195,7 +195,9 @@ def test_the_merge_of_a_commit_is_found_among_others(
     first, other = a_task(repository, "one", one__txt="1\n"), a_task(repository, "two", two="2\n")
     merges = []
     for one in (first, other):
-        done = merge(repository, branch=one.branch, target="main", message="m", identity=AGENT)
+        done = merge(
+            repository, branch=one.branch, target="main", message="m", identity=AGENT, verified=None
+        )
         assert isinstance(done, BranchMerged)
         merges.append(done.commit)
     commit(root, "later", c__txt="later\n")

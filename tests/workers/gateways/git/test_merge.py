@@ -17,6 +17,7 @@ from interlock.workers.gateways.git.merge import (
     BranchMerged,
     MergeConflict,
     MergeOutcome,
+    MergeUnverified,
     TargetMoved,
     merge,
 )
@@ -41,9 +42,20 @@ BRANCH = "interlock/t"
 
 
 def merged(
-    repository: Repository, branch: str = BRANCH, target: str = "main", message: str = "merge t"
+    repository: Repository,
+    branch: str = BRANCH,
+    target: str = "main",
+    message: str = "merge t",
+    verified: tuple[str, ...] | None = None,
 ) -> MergeOutcome:
-    return merge(repository, branch=branch, target=target, message=message, identity=AGENT)
+    return merge(
+        repository,
+        branch=branch,
+        target=target,
+        message=message,
+        identity=AGENT,
+        verified=verified,
+    )
 
 
 def refused(repository: Repository, target: str = "main") -> RefusedError:
@@ -91,6 +103,20 @@ def test_a_branch_without_a_commit_is_merged_already(repository: Repository) -> 
     a_task(repository, "t")
 
     assert merged(repository) == AlreadyMerged(tip_of(repository))
+
+
+def test_only_files_that_were_verified_are_merged(repository: Repository) -> None:
+    tree = a_task(repository, "t", a__txt="x\n")
+    tip = tip_of(repository, tree.branch)
+    before = commit(repository.root, "the user goes on", b__txt="y\n")
+
+    unverified = merged(repository, verified=(tip,))
+
+    assert isinstance(unverified, MergeUnverified)
+    assert git(repository.root, "show", f"{unverified.commit}:a.txt") == "x"
+    assert git(repository.root, "show", f"{unverified.commit}:b.txt") == "y"
+    assert tip_of(repository) == before
+    assert isinstance(merged(repository, verified=(tip, unverified.commit)), BranchMerged)
 
 
 def test_both_sides_are_in_the_merge(elsewhere: Repository) -> None:

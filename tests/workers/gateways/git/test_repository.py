@@ -102,11 +102,12 @@ def test_a_repository_is_found_through_a_link_and_from_a_worktree(root: Path) ->
     assert Repository.open(root.parent / "users own").common == root / ".git"
 
 
-def test_a_detached_head_is_refused(repository: Repository) -> None:
+def test_a_detached_head_is_refused_unless_a_target_is_named(repository: Repository) -> None:
     git(repository.root, "checkout", "-q", "--detach")
 
-    assert_refused(Refusal.DETACHED, not_admitted(repository), repository.root, "switch to a")
-    assert not_admitted(repository, target="main").refusal is Refusal.DETACHED
+    assert_refused(Refusal.DETACHED, not_admitted(repository), repository.root, "--target")
+    admitted = admit(repository, target="main", branch="interlock/t", paths=())
+    assert admitted.target == "main"
 
 
 def test_a_repository_without_a_commit_is_refused(tmp_path: Path) -> None:

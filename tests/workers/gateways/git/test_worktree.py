@@ -436,7 +436,7 @@ def test_a_branch_is_deleted_when_it_is_merged(repository: Repository) -> None:
         delete_branch(repository, BRANCH, target="main", force=False)
     assert_refused(Refusal.NOT_MERGED, caught.value, BRANCH, "main")
 
-    merge(repository, branch=BRANCH, target="main", message="m", identity=AGENT)
+    merge(repository, branch=BRANCH, target="main", message="m", identity=AGENT, verified=None)
 
     assert delete_branch(repository, BRANCH, target="main", force=False)
     assert not delete_branch(repository, BRANCH, target="main", force=False)

@@ -207,12 +207,12 @@ def test_the_name_of_a_record_of_another_machine_is_taken(
             r"5: task 'a': after.0: 'none' is no task of this",
         ),
         (
-            ["{name: a, title: A, after: [gone]}"],
-            r"after.0: 'gone' is cancelled and will never be done; remove it",
+            ["{name: a, title: A, after_done: [gone]}"],
+            r"after_done.0: 'gone' is cancelled and will never be done; remove it",
         ),
         (
             ["{name: far, title: F, after: [top]}", "{name: x, title: X}"],
-            r"5: task 'far': after: far -> top -> base -> far is a cycle",
+            r"5: task 'far': far -> top -> base -> far is a cycle",
         ),
         (["{name: a, title: A, repo: /nowhere, agent: make}"], "is not an absolute path of a"),
     ],

@@ -68,11 +68,13 @@ def test_the_documentation_has_the_fields() -> None:
 
 def test_every_field_of_a_new_task_can_be_written(file: Path) -> None:
     reached = {name for field in FIELDS.values() for name in field.names} | {"plan"}
-    task = read(file, "{name: a, title: A, after: [x], owns: [src/a.py], model: m}").tasks[0]
+    waits = "after: [x], after_done: [y]"
+    task = read(file, f"{{name: a, title: A, {waits}, owns: [src/a.py], model: m}}").tasks[0]
 
     assert set(NewTask.model_fields) <= reached
     assert task.payload["owned_files"] == ["src/a.py"]
-    assert task.payload["depends_on"] == ["x"]
+    assert (task.payload["depends_on"], task.payload["depends_on_done"]) == (["x"], ["y"])
+    assert task.after == ("x", "y")
     assert (task.payload["model"], task.payload["plan"]) == ("m", "p")
 
 
@@ -183,6 +185,10 @@ REFUSED = [
         "5: task 'a': after: 'b' is there twice, first in line 4; remove one",
         HEAD + "  - {name: a, title: A, after: [b,\n     b]}\n",
     ),
+    (
+        "4: task 'a': it names a task twice among those that it waits for",
+        HEAD + "  - {name: a, title: A, after: [b], after_done: [b]}\n",
+    ),
     ("4: task 'a': after: 'b': write a list", HEAD + "  - {name: a, title: A, after: b}\n"),
     ("4: task 'a': after.0: 7: it is not text", HEAD + "  - {name: a, title: A, after: [7]}\n"),
     (
@@ -220,11 +226,11 @@ REFUSED = [
         HEAD + f"  - {SIGNALS}[{', '.join(['{type: path_exists, value: x}'] * SIGNALS_MAX)}]}}\n",
     ),
     (
-        "4: task 'a': after: a -> c -> b -> a is a cycle; remove one of these dependencies",
-        HEAD + "  - {name: a, title: A, after: [c]}\n  - {name: b, title: B, after: [a]}\n"
+        "4: task 'a': a -> c -> b -> a is a cycle; remove one of these dependencies",
+        HEAD + "  - {name: a, title: A, after: [c]}\n  - {name: b, title: B, after_done: [a]}\n"
         "  - {name: c, title: C, after: [b]}\n",
     ),
-    ("4: task 'a': after: a -> a is a cycle", HEAD + "  - {name: a, title: A, after: [a]}\n"),
+    ("4: task 'a': a -> a is a cycle", HEAD + "  - {name: a, title: A, after: [a]}\n"),
     (
         f"3: tasks: these are {TASKS_MAX + 1}, at most {TASKS_MAX} are allowed; split it",
         HEAD + "".join(f"  - {{name: t{n}, title: T}}\n" for n in range(TASKS_MAX + 1)),
@@ -285,7 +291,7 @@ def test_every_fault_is_named_with_its_line(file: Path) -> None:
         + ", ".join(["name", *FIELDS])
         + "; did you mean 'agent'?",
         f"9: task 'a': owns.1: '../x': {OUTSIDE}",
-        "12: task 'b': after: b -> c -> b is a cycle; remove one of these dependencies",
+        "12: task 'b': b -> c -> b is a cycle; remove one of these dependencies",
         "17: task 'c': max_retries: -1: write 0 or more",
         "18: task 'a': name: line 5 has a task of this name; choose another",
     ]

@@ -1,0 +1,96 @@
+"""Work and its merge are judged in checkouts, before the target has them."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+
+import pytest
+
+from interlock.kernel.machines import MACHINES
+from interlock.workers.client import Client
+from interlock.workers.engine.resources import Resources
+from interlock.workers.engine.runner import Runner
+from interlock.workers.gateways.git.changes import commit_all
+from interlock.workers.gateways.git.repository import Repository
+from interlock.workers.gateways.git.worktree import add_worktree
+from interlock.workers.gateways.server import EmbeddedServer
+from interlock.workers.systems import handlers
+from tests.workers.gateways.git.scene import AGENT, git, make_repository, write
+from tests.workers.tasks.claims import Claimed, claimed
+from tests.workers.threads.threads import client_of
+
+# Green as long as only one of the two files is there.
+ONE_FILE = "! { test -e one && test -e two; }"
+PYTEST = f"{shlex.quote(sys.executable)} -m pytest -q -p no:xdist -p no:cacheprovider"
+
+
+@pytest.fixture
+def client(server: EmbeddedServer, prefix: str, tmp_path: Path) -> Client:
+    return client_of(server.url, prefix, home=tmp_path / "home")
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Repository:
+    return Repository.open(make_repository(tmp_path / "repo"))
+
+
+def delivered(
+    client: Client, repository: Repository, file: str, command: str, text: str = "x\n"
+) -> Claimed:
+    """Bring a task to its verification by a command; its agent has committed a file."""
+    signals = [{"type": "test_passes", "value": command}]
+    name = f"b/{file.partition('__')[0]}"
+    claim = claimed(client, name, repo=str(repository.root), signals=signals).alive()
+    names = claim.names
+    folder = names.worktree(client.settings)
+    tree = add_worktree(repository, branch=names.branch, folder=folder, base="main")
+    write(folder, **{file: text})
+    assert commit_all(repository, tree, message=file, identity=AGENT)
+    return claim.delivered()
+
+
+def perform(client: Client, task_id: str, name: str) -> str:
+    """Perform an effect that a task owes, and return the state of the task."""
+    runner = Runner(client.dispatch, Resources(client.settings))
+    (entry,) = [entry for entry in client.show(task_id).entries if entry.name == name]
+    runner.perform(MACHINES["task"], name, handlers()[name], entry.key(task_id))
+    return client.show(task_id).state
+
+
+def test_two_tasks_that_are_green_alone_and_red_together_are_not_both_merged(
+    client: Client, repository: Repository
+) -> None:
+    for file in ("one", "two"):
+        delivered(client, repository, file, ONE_FILE)
+    for task_id in ("b/one", "b/two"):
+        assert perform(client, task_id, "verification") == "done"
+    assert perform(client, "b/one", "merge") == "done", "it holds the target now"
+    assert perform(client, "b/one", "merge") == "closed"
+    before = git(repository.root, "rev-parse", "main")
+
+    assert perform(client, "b/two", "merge") == "done"
+    assert perform(client, "b/two", "merge") == "failed"
+
+    failure = client.show("b/two").data["failure"]
+    assert failure["reason"].startswith(
+        "merged with what main has now, it is not what it asks for: test_passes ! { test -e one"
+    )
+    assert git(repository.root, "rev-parse", "main") == before
+    assert git(repository.root, "status", "--porcelain") == ""
+    assert "==" not in git(repository.root, "worktree", "list"), "its checkout is removed"
+
+
+def test_the_tools_of_a_task_find_no_configuration_of_the_folder_of_the_home(
+    client: Client, repository: Repository
+) -> None:
+    project = client.settings.home.parent / "pyproject.toml"
+    project.write_text('[tool.pytest.ini_options]\nminversion = "99"\n')
+    test = "def test_it() -> None:\n    assert True\n"
+    claim = delivered(client, repository, "test_one__py", PYTEST, test)
+
+    perform(client, "b/test_one", "verification")
+
+    assert client.show("b/test_one").data["verified"]
+    assert not claim.names.worktree(client.settings).is_relative_to(project.parent)
