@@ -19,6 +19,7 @@ from interlock.kernel.effect import Effect
 from interlock.workers.config import read_settings
 from interlock.workers.engine.dispatch import Dispatch, open_dispatch
 from interlock.workers.engine.heartbeat import Heartbeat
+from interlock.workers.engine.log_lines import make_log_visible
 from interlock.workers.engine.resources import Resources
 from interlock.workers.engine.work import Work
 from interlock.workers.supervision.launch import LaunchSpec, hand_over
@@ -57,5 +58,6 @@ class Supervisor(ABC):
 
 def supervise(spec_type: type[Spec], supervisor: Callable[[Spec, Dispatch], Supervisor]) -> None:
     """Make the supervisor of the launch spec whose file is sys.argv[1], and run it."""
+    make_log_visible()
     spec = spec_type.read(Path(sys.argv[1]))
     hand_over(Path(spec.work_folder), lambda: supervisor(spec, open_dispatch(read_settings())).run)
