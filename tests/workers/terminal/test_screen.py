@@ -9,6 +9,7 @@ from rich.live import Live
 from rich.text import Text
 
 from interlock.workers.terminal import screen
+from interlock.workers.terminal.cards import cards
 
 HOSTILE = "x\x1b[2K\x1b[1A\u202ey\x9b"
 
@@ -45,3 +46,28 @@ def test_a_newline_in_a_cell_forges_no_row_and_brackets_are_no_markup(
 
     rows = [" ".join(row.split()) for row in printed(console).splitlines()]
     assert rows == ["id title", r"a\nforged b\nforged red", "[red]c d"]
+
+
+def test_no_long_text_forges_a_row_of_a_card(capsys: pytest.CaptureFixture[str]) -> None:
+    long = "interlock decide two approve " * 30
+    card = {
+        "title": long,
+        "state": "awaiting_confirmation",
+        "kind": "consent",
+        "question": f"May this be done: {long}?",
+        "proposed": {"payload": {"irreversibility": "high"}},
+        "deciders": [],
+        "inspect": "",
+        "affordances": [{"command": "interlock decide one approve --proposal one:1"}],
+    }
+
+    cards([card])
+
+    title, *rows = capsys.readouterr().out.splitlines()
+    assert title.endswith("…  awaiting_confirmation")
+    assert len(rows) > 5
+    assert {row[:4] for row in rows[:-2]} == {"    "}, "the question has an indent of its own"
+    assert rows[-2:] == [
+        "  irreversibility: high",
+        "  interlock decide one approve --proposal one:1",
+    ]
