@@ -13,7 +13,17 @@ TEXT_FIELDS: Mapping[str, str] = {"redirect": "feedback", "provide": "text", "ed
 # The fields of a proposal that a person may edit.
 EDITABLE = ("intent", "item_ids", "parameters")
 PLACEHOLDER = "..."
-PLACEHOLDERS: Mapping[str, Any] = {"integer": 0, "number": 0, "boolean": False, "array": []}
+# Examples of values, by the format or else the type that a schema names.
+EXAMPLES: Mapping[str, Any] = {
+    "date-time": "2026-01-31T09:00:00Z",
+    "date": "2026-01-31",
+    "time": "09:00:00Z",
+    "integer": 0,
+    "number": 0,
+    "boolean": False,
+    "array": [],
+    "object": {},
+}
 
 
 def text_field(choice: str) -> str:
@@ -26,19 +36,20 @@ def example_answer(
 ) -> dict[str, Any]:
     """Return an answer with every field that the choice needs, to be filled in; {} if it has none.
 
-    An edit has the values that are proposed now.
+    An edit has the values that are proposed now. Where the card asks for the values of one
+    capability, the answer is its call with the values that are known.
     """
+    payload, properties = proposed.get("payload") or {}, schema.get("properties") or {}
     if choice == "edit":
-        payload = proposed.get("payload") or {}
         shown = {name: payload[name] for name in EDITABLE if name in payload}
-        return shown or {"capability": PLACEHOLDER, "parameters": {}}
-    properties = schema.get("properties") or {}
-    values = properties.get("values") or {}
-    if missing := values.get("required"):
-        kinds = values.get("properties") or {}
-        return {"values": {name: _placeholder(kinds.get(name) or {}) for name in missing}}
-    named = schema.get("required") or ([text_field(choice)] if choice in TEXT_FIELDS else [])
-    return {name: _placeholder(properties.get(name) or {}) for name in named}
+        return shown or _examples(properties, ("capability", "parameters"))
+    asked = (properties.get("capability") or {}).get("const")
+    if asked is not None:
+        parameters = properties.get("parameters") or {}
+        needed = _examples(parameters.get("properties") or {}, parameters.get("required") or ())
+        return {"capability": asked, "parameters": {**needed, **payload.get("parameters", {})}}
+    named = (text_field(choice),) if choice in TEXT_FIELDS else ()
+    return _examples(properties, schema.get("required") or named)
 
 
 def needs_answer(choice: str, schema: Mapping[str, Any]) -> bool:
@@ -64,5 +75,16 @@ def decide_command(
     return shlex.join(("interlock", "decide", record_id, choice, *flags))
 
 
-def _placeholder(schema: Mapping[str, Any]) -> Any:
-    return PLACEHOLDERS.get(str(schema.get("type")), PLACEHOLDER)
+def _examples(properties: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    """Return an example of each of these properties."""
+    return {name: _example(properties.get(name) or {}) for name in names}
+
+
+def _example(schema: Mapping[str, Any]) -> Any:
+    for values in ("examples", "enum"):
+        if schema.get(values):
+            return schema[values][0]
+    kinds = [
+        EXAMPLES[kind] for name in ("format", "type") if (kind := schema.get(name)) in EXAMPLES
+    ]
+    return kinds[0] if kinds else PLACEHOLDER

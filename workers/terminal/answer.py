@@ -121,7 +121,7 @@ def missing_answer(card: Card, choice: str, *, as_json: bool) -> dict[str, Any]:
             fail(sentence, as_json=as_json, kind="UsageError")
         return {}
     field = text_field(choice)
-    if field in example or "values" in example:
+    if choice != "edit" or field in example:
         default = None if needed else ""
         text = typer.prompt(f"{choice}, in words", default=default, show_default=False)
         return {field: text} if text else {}
