@@ -57,13 +57,14 @@ def needs_answer(choice: str, schema: Mapping[str, Any]) -> bool:
     return choice in ("edit", "provide") or bool(schema.get("required"))
 
 
-def answer_flags(choice: str, answer: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the options of `interlock decide` that give an answer."""
+def answer_flags(choice: str, answer: Mapping[str, Any]) -> str:
+    """Return the options of `interlock decide` that give an answer, quoted for a shell."""
     if not answer:
-        return ()
+        return ""
     if answer == {text_field(choice): PLACEHOLDER}:
-        return ("--text", PLACEHOLDER)
-    return ("--answer", visible_json(answer))
+        # In quotation marks, so that several words can take its place.
+        return f" --text '{PLACEHOLDER}'"
+    return f" --answer {shlex.quote(visible_json(answer))}"
 
 
 def decide_command(
@@ -71,8 +72,8 @@ def decide_command(
 ) -> str:
     """Return the command line that makes a choice, as the first of those who may decide."""
     actor = ("--as", deciders[0]) if deciders else ()
-    flags = ("--proposal", proposal, *actor, *answer_flags(choice, answer))
-    return shlex.join(("interlock", "decide", record_id, choice, *flags))
+    words = ("interlock", "decide", record_id, choice, "--proposal", proposal, *actor)
+    return shlex.join(words) + answer_flags(choice, answer)
 
 
 def _examples(properties: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
@@ -84,7 +85,5 @@ def _example(schema: Mapping[str, Any]) -> Any:
     for values in ("examples", "enum"):
         if schema.get(values):
             return schema[values][0]
-    kinds = [
-        EXAMPLES[kind] for name in ("format", "type") if (kind := schema.get(name)) in EXAMPLES
-    ]
-    return kinds[0] if kinds else PLACEHOLDER
+    named = (str(schema.get(name)) for name in ("format", "type"))
+    return next((EXAMPLES[name] for name in named if name in EXAMPLES), PLACEHOLDER)

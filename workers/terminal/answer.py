@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 import sys
 from collections.abc import Callable
 from functools import wraps
@@ -116,8 +115,8 @@ def missing_answer(card: Card, choice: str, *, as_json: bool) -> dict[str, Any]:
     needed = needs_answer(choice, schema)
     if as_json or not sys.stdin.isatty():
         if needed:
-            flags = shlex.join(answer_flags(choice, example))
-            sentence = f"{choice} needs an answer by --text or --answer, for example: {flags}"
+            flags = answer_flags(choice, example)
+            sentence = f"{choice} needs an answer by --text or --answer, for example{flags}"
             fail(sentence, as_json=as_json, kind="UsageError")
         return {}
     field = text_field(choice)

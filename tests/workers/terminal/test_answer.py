@@ -203,7 +203,9 @@ def test_the_refusal_of_an_empty_answer_names_the_options(interlock: Client, run
     result = run("decide", "one", "provide", "--proposal", seen)
 
     assert result.exit_code == 1
-    assert "provide needs an answer by --text or --answer, for example: --text" in result.stderr
+    assert (
+        "provide needs an answer by --text or --answer, for example --text '...'" in result.stderr
+    )
 
 
 def test_a_person_at_a_terminal_is_asked_for_the_words(
