@@ -5,11 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+VALUE_LENGTH_MAX = 120
+
 
 def shall_begin(data: Mapping[str, Any]) -> str:
     """Return the question of a record that waits for its first trigger."""
     del data
     return "Shall work on this begin?"
+
+
+def nothing(data: Mapping[str, Any]) -> str:
+    """Return an empty text, whatever the record's data."""
+    del data
+    return ""
 
 
 def failure_detail(data: Mapping[str, Any]) -> str:
@@ -21,6 +29,12 @@ def failure_reason(data: Mapping[str, Any]) -> str:
     """Return the reason of a record's failure as a sentence."""
     failure = data.get("failure") or {}
     return as_sentence(failure.get("reason") or failure.get("detail") or "no reason was given")
+
+
+def value_text(value: Any) -> str:
+    """Return a value so that its type can be seen: 25 is a number, '25' is a text."""
+    text = repr(value)
+    return text if len(text) <= VALUE_LENGTH_MAX else f"{text[: VALUE_LENGTH_MAX - 1]}…"
 
 
 def as_sentence(text: str) -> str:

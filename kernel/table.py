@@ -8,7 +8,7 @@ from enum import StrEnum, auto
 from typing import Any, TypedDict, Unpack
 
 from interlock.kernel.effect import Effect, Kind
-from interlock.kernel.question import shall_begin
+from interlock.kernel.question import nothing, shall_begin
 from interlock.kernel.reason import TransitionReason
 
 Data = Mapping[str, Any]
@@ -173,6 +173,7 @@ class Waiting(Stage):
     offered: Callable[[Data], bool] = always  # whether `offers` is owed
     card: str = ""  # the kind of its card
     question: Callable[[Data], str] = shall_begin  # what the card asks
+    inspect: Callable[[Data], str] = nothing  # the command that shows what the card is about, or ''
     shows: str = ""  # the proposal that the card shows, of those in the record's data
     affordances: tuple[tuple[str, str], ...] = ()  # each choice of a person, and its trigger
     countdown: str = ""  # the countdown whose end the record waits for

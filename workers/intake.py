@@ -27,6 +27,7 @@ from interlock.workers.client import Client, Submitted
 from interlock.workers.config import Settings, read_settings
 from interlock.workers.engine.celery_app import INTAKE_QUEUE, make_app
 from interlock.workers.engine.liveness import write_liveness_file
+from interlock.workers.engine.log_lines import make_log_visible
 from interlock.workers.engine.system import load
 from interlock.workers.systems import SYSTEMS
 
@@ -69,6 +70,7 @@ def assemble(settings: Settings) -> Celery:
         ignore_result=True,
     )
     write_liveness_file(celery_app, settings.alive)
+    make_log_visible()
     return celery_app
 
 

@@ -14,6 +14,7 @@ from interlock.workers.engine.affinity import tune_when_ready
 from interlock.workers.engine.celery_app import SWEEPS_QUEUE, local_queue, make_app
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.liveness import write_liveness_file
+from interlock.workers.engine.log_lines import make_log_visible
 from interlock.workers.engine.publisher import Publisher
 from interlock.workers.engine.resources import Resources
 from interlock.workers.engine.runner import MissingHandlerError, Runner, register_effects
@@ -34,6 +35,7 @@ def assemble(settings: Settings) -> Celery:
     register_effects(celery_app, runner, MACHINES, handlers())
     register_sweeps(celery_app, dispatch, sweeps())
     write_liveness_file(celery_app, settings.alive)
+    make_log_visible()
     tune_when_ready(runner.affinity)
 
     @worker_init.connect(weak=False)

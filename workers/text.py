@@ -1,8 +1,18 @@
-"""One-line text for logs and records."""
+"""Text as it is shown to people and written to logs: one line, and no character that misleads."""
 
 from __future__ import annotations
 
+import json
+import unicodedata
+from collections.abc import Callable, Mapping
+from typing import Any
+
 DETAIL_LENGTH_MAX = 500
+# Control characters, format characters (bidi marks, zero width, tags), halves of surrogate pairs,
+# and the separators of lines and paragraphs. A terminal acts on them, or shows nothing for them.
+HIDDEN_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+# Letters and marks that are drawn as nothing.
+BLANKS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0")
 
 
 def sentence(text: str, *, length_max: int = DETAIL_LENGTH_MAX) -> str:
@@ -10,3 +20,45 @@ def sentence(text: str, *, length_max: int = DETAIL_LENGTH_MAX) -> str:
     line = " ".join(text[: 8 * length_max].split())
     line = line.encode(errors="backslashreplace").decode()
     return line if len(line) <= length_max else line[: length_max - 3] + "..."
+
+
+def visible(text: str) -> str:
+    r"""Return a text in which each hidden character but the newline is an escape, such as \x1b."""
+    return _escaped(text, lambda letter: letter.encode("unicode_escape").decode())
+
+
+def visible_line(text: str) -> str:
+    r"""Return a text as one line: `visible`, with each newline as \n."""
+    return visible(text).replace("\n", "\\n")
+
+
+def visible_data(value: Any) -> Any:
+    """Return plain data in which every text is a visible line."""
+    match value:
+        case str():
+            # A StrEnum is its value; str() of one that is none would be its name.
+            return visible_line(str(value))
+        case Mapping():
+            return {visible_data(name): visible_data(part) for name, part in value.items()}
+        case list() | tuple():
+            return [visible_data(part) for part in value]
+        case _:
+            return value
+
+
+def visible_json(value: Any, *, indent: int | None = None) -> str:
+    """Return a value as JSON in which hidden characters are the escapes of JSON itself."""
+    text = json.dumps(value, ensure_ascii=False, default=str, indent=indent)
+    return _escaped(text, lambda letter: json.dumps(letter)[1:-1])
+
+
+def _escaped(text: str, escape: Callable[[str], str]) -> str:
+    # The first question is answered much faster than the second.
+    if text.isprintable() and BLANKS.isdisjoint(text):
+        return text
+    return "".join(escape(letter) if _is_hidden(letter) else letter for letter in text)
+
+
+def _is_hidden(letter: str) -> bool:
+    hidden = unicodedata.category(letter) in HIDDEN_CATEGORIES or letter in BLANKS
+    return hidden and letter != "\n"

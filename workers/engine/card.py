@@ -1,30 +1,44 @@
-"""Makes a card: the question to a person about a record, with its possible answers. Pure."""
+"""Makes a card: the question to a person about a record, with its possible answers. Pure.
+
+What people read of it is visible: no text from outside can move a cursor or reverse letters there.
+What an answer may repeat, such as parameters, is as it was proposed.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from interlock.kernel.machine import Machine
 from interlock.kernel.record import Record
 from interlock.kernel.table import Waiting
+from interlock.workers.engine.answer_commands import decide_command, example_answer
+from interlock.workers.text import visible_data, visible_line
 
 BODY_MAX = 2_000
 
 
 @dataclass(frozen=True, slots=True)
 class Affordance:
-    """One possible answer: its name, the trigger that it fires, and the schema of its payload."""
+    """One possible answer: its name, the trigger that it fires, and the schema of its payload.
+
+    `command` is the command line that gives it, with an example of what it needs.
+    """
 
     name: str
     trigger: str
     schema: Mapping[str, Any]
+    command: str
 
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """The card that a surface shows. A decision must name its `proposal`."""
+    """The card that a surface shows. A decision must name its `proposal`.
+
+    `inspect` is a command line that shows what is decided about, or ''. Only `deciders` may answer;
+    where it is empty, everybody may.
+    """
 
     record_id: str
     machine: str
@@ -33,6 +47,8 @@ class Card:
     proposal: str
     title: str
     question: str
+    inspect: str
+    deciders: tuple[str, ...]
     proposed: Mapping[str, Any]
     failure: Mapping[str, Any] | None
     since_ms: int
@@ -50,21 +66,16 @@ def card_of(machine: Machine, record: Record) -> Card | None:
         return None
     data = record.data
     proposed = (data.get("proposals") or {}).get(stage.shows) or {}
-    return Card(
-        record_id=record.id,
-        machine=machine.name,
-        state=record.state,
-        kind=stage.card,
-        proposal=record.proposal,
-        title=title_of(record),
-        question=stage.question(data)[:BODY_MAX],
-        proposed={} if proposed.get("cleared") else proposed,
-        failure=data.get("failure"),
-        since_ms=record.since_ms,
-        affordances=tuple(
-            Affordance(name, trigger, schema_of(machine, trigger))
-            for name, trigger in stage.affordances
-        ),
+    offered = [(*pair, schema_of(machine, pair[1])) for pair in stage.affordances]
+    return _card(
+        machine,
+        record,
+        stage.card,
+        visible_line(stage.question(data))[:BODY_MAX],
+        offered,
+        inspect=visible_line(stage.inspect(data)),
+        proposed=None if proposed.get("cleared") else proposed,
+        failure=visible_data(data.get("failure")),
     )
 
 
@@ -74,18 +85,43 @@ def quarantine_of(machine: Machine, record: Record) -> Card | None:
     if not stuck:
         return None
     names = ", ".join(f"{entry.name} (after {entry.attempts} attempts)" for entry in stuck)
+    question = f"Given up: {names}. Repair the cause, then let it try again?"
+    return _card(machine, record, "quarantine", question, [("retry", "retry", {"type": "object"})])
+
+
+def _card(
+    machine: Machine,
+    record: Record,
+    kind: str,
+    question: str,
+    offered: Sequence[tuple[str, str, Mapping[str, Any]]],
+    *,
+    inspect: str = "",
+    proposed: Mapping[str, Any] | None = None,
+    failure: Mapping[str, Any] | None = None,
+) -> Card:
+    """Return the card of a record. `offered` are choices with their triggers and schemas."""
+    deciders = tuple(record.data.get("stewards") or ())
+
+    def affordance(name: str, trigger: str, schema: Mapping[str, Any]) -> Affordance:
+        answer = example_answer(name, schema, proposed or {})
+        command = decide_command(record.id, name, record.proposal, answer, deciders)
+        return Affordance(name, trigger, schema, command)
+
     return Card(
         record_id=record.id,
         machine=machine.name,
         state=record.state,
-        kind="quarantine",
+        kind=kind,
         proposal=record.proposal,
         title=title_of(record),
-        question=f"Given up: {names}. Repair the cause, then let it try again?",
-        proposed={},
-        failure=None,
+        question=question,
+        inspect=inspect,
+        deciders=deciders,
+        proposed=proposed or {},
+        failure=failure,
         since_ms=record.since_ms,
-        affordances=(Affordance("retry", "retry", {"type": "object"}),),
+        affordances=tuple(affordance(*choice) for choice in offered),
     )
 
 
@@ -93,7 +129,7 @@ def title_of(record: Record) -> str:
     """Return the title of a card: the record's title, its description's first line, or its id."""
     data = record.data
     title = (data.get("inciting") or data).get("title") or data.get("description") or ""
-    return str(title).strip().partition("\n")[0] or record.id
+    return visible_line(str(title).strip().partition("\n")[0]) or record.id
 
 
 def schema_of(machine: Machine, trigger: str) -> Mapping[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
@@ -12,6 +11,7 @@ import httpx2 as httpx
 
 from interlock.kernel.errors import InvalidPayloadError
 from interlock.workers.config import Settings
+from interlock.workers.text import visible_json
 
 WEBHOOK_TIMEOUT_S = 10.0
 
@@ -42,7 +42,7 @@ class CardFolder:
         file = self._file(str(card["record_id"]))
         # Named by the key: two workers that show one record at once write two files.
         unfinished = file.with_name(f"{file.name}.{quote(key, safe='')[-40:]}.torn")
-        unfinished.write_text(json.dumps(card, indent=2, ensure_ascii=False) + "\n", "utf-8")
+        unfinished.write_text(visible_json(card, indent=2) + "\n", "utf-8")
         unfinished.replace(file)
 
     def withdraw(self, record_id: str, key: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -10,6 +11,7 @@ from rich.text import Text
 from interlock.workers.terminal.screen import (
     REASON_LENGTH_MAX,
     age,
+    command_line,
     counts_text,
     grid,
     out,
@@ -35,7 +37,7 @@ def created(value: Mapping[str, Any]) -> None:
     known = len(value["jobs"]) - new
     text = f"{new} jobs created" + (f", {known} known already" if known else "")
     out.print(Text.assemble((value["graph"], "bold"), f": {text}"))
-    out.print(Text(f"  interlock job status {value['graph']}", "dim"), soft_wrap=True)
+    command_line(shlex.join(("interlock", "job", "status", value["graph"])))
 
 
 def many(value: Mapping[str, str]) -> None:

@@ -13,6 +13,7 @@ from interlock.workers.loops.client import Loops
 from interlock.workers.loops.mailbox import OPERATOR
 from interlock.workers.terminal import screen
 from interlock.workers.terminal.answer import Actor, AsJson, Reason, answer, client, fail, guarded
+from interlock.workers.text import visible
 
 app = typer.Typer()
 
@@ -162,7 +163,8 @@ def mail(
 def logs(name: Name) -> None:
     """Print the output of an agent's last session."""
     _, file = Loops(client()).logs(name)
-    typer.echo(file.read_text("utf-8", errors="replace") if file.exists() else "", nl=False)
+    if file.exists():
+        _echo(file.read_text("utf-8", errors="replace"))
 
 
 @app.command()
@@ -170,4 +172,9 @@ def logs(name: Name) -> None:
 def tail(name: Name) -> None:
     """Print what an agent's sessions print from now on, until the agent has stopped."""
     for text in Loops(client()).tail(name):
-        typer.echo(text, nl=False)
+        _echo(text)
+
+
+def _echo(text: str) -> None:
+    """Print an agent's output. It cannot move the cursor; a tab becomes spaces."""
+    typer.echo(visible(text.expandtabs()), nl=False)

@@ -92,7 +92,7 @@ def history(record_id: Id, as_json: AsJson = False) -> None:
     value = [
         {"line": "event" if isinstance(line, Event) else "note"} | asdict(line) for line in lines
     ]
-    answer(value, as_json=as_json, show=lambda _: screen.history(lines))
+    answer(value, as_json=as_json, show=screen.history)
 
 
 @guarded

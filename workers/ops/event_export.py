@@ -6,7 +6,6 @@ that have not ended, or have just ended, so its memory does not grow with the ag
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import select
@@ -27,6 +26,7 @@ from interlock.kernel.record import PARTITIONS, RecordId, partition_of, record_i
 from interlock.kernel.store.views import RecordInState, StateKey
 from interlock.kernel.table import Mode, Terminal
 from interlock.workers.engine.dispatch import Dispatch
+from interlock.workers.text import visible_json
 
 POLL_S = 0.5
 # After each read the export rests for this many times as long as the read took.
@@ -179,7 +179,7 @@ def _write(events: Iterator[LifecycleEvent], out: BinaryIO) -> None:
 
 def line_of(event: LifecycleEvent) -> bytes:
     """Return an event as one line of JSON, its fields in the published order."""
-    return json.dumps(asdict(event), ensure_ascii=False).encode() + b"\n"
+    return visible_json(asdict(event)).encode() + b"\n"
 
 
 def has_reader(out: BinaryIO, rest_s: float) -> bool:

@@ -8,11 +8,10 @@ from typing import Any
 from rich.markup import escape
 from rich.text import Text
 
-from interlock.kernel.event import Event, Note
 from interlock.workers.systems import SYSTEMS
+from interlock.workers.terminal.cards import cards
 from interlock.workers.terminal.screen import (
     age,
-    cards,
     clock,
     counts_text,
     grid,
@@ -35,7 +34,7 @@ def record(value: Mapping[str, Any]) -> None:
     out.print(head)
     facts = grid("", "")
     for name, text in shown_fields(value["data"]):
-        facts.add_row(name, escape(text))
+        facts.add_row(name, text)
     if value["children"]:
         facts.add_row("children", ", ".join(value["children"][:10]))
     for name, amount in sorted(value["counters"].items()):
@@ -69,28 +68,29 @@ def shown_fields(data: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "why", reason
 
 
-def history(lines: Sequence[Event | Note]) -> None:
+def history(lines: Sequence[Mapping[str, Any]]) -> None:
     """Print a whole log: one line for each event, its reasons below it, notes dimmed in between."""
     for line in lines:
-        time = Text(f"{clock(line.at_ms)}  ", style="dim")
-        if isinstance(line, Event):
-            arrow = f"  {line.source} -> " if line.source else "  -> "
-            head = Text.assemble(f"{line.version:>4}  ", time, (line.trigger, "bold"), arrow)
-            out.print(
-                Text.assemble(head, state_text(line.target), (f"  by {line.cause.actor}", "dim"))
-            )
+        time = Text(f"{clock(line['at_ms'])}  ", style="dim")
+        if line["line"] == "event":
+            arrow = f"  {line['source']} -> " if line["source"] else "  -> "
+            head = Text.assemble(f"{line['version']:>4}  ", time, (line["trigger"], "bold"), arrow)
+            by = (f"  by {line['cause']['actor']}", "dim")
+            out.print(Text.assemble(head, state_text(line["target"]), by))
             if why := reasons_of(line):
                 out.print(Text(f"      {short(why, 160)}", style="dim italic"))
         else:
-            detail = {name: value for name, value in line.detail.items() if name != "effect"}
-            out.print(Text.assemble("      ", time, (f"{line.kind}  {short(detail, 90)}", "dim")))
+            detail = {name: value for name, value in line["detail"].items() if name != "effect"}
+            text = f"{line['kind']}  {short(detail, 90)}"
+            out.print(Text.assemble("      ", time, (text, "dim")))
 
 
-def reasons_of(event: Event) -> str:
+def reasons_of(event: Mapping[str, Any]) -> str:
     """Return the caller's reason for an event, and the policy checks that failed."""
-    checks = (event.explanation or {}).get("checks", [])
+    checks = (event["explanation"] or {}).get("checks", [])
     failed = [check["why"] for check in checks if not check["passed"]]
-    return "; ".join([event.cause.reason, *failed] if event.cause.reason else failed)
+    reason = event["cause"]["reason"]
+    return "; ".join([reason, *failed] if reason else failed)
 
 
 def records(value: Mapping[str, Any], now_ms: int) -> None:

@@ -20,6 +20,7 @@ from interlock.kernel.machines import MACHINES
 from interlock.workers.config import read_settings
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.heartbeat import Heartbeat
+from interlock.workers.engine.log_lines import make_log_visible
 from interlock.workers.engine.publisher import open_publisher
 from interlock.workers.engine.resources import Resources
 from interlock.workers.engine.work import Work
@@ -61,6 +62,7 @@ class Supervisor(ABC):
 
 def supervise(spec_type: type[Spec], supervisor: Callable[[Spec, Dispatch], Supervisor]) -> None:
     """Make the supervisor of the launch spec whose file is sys.argv[1], and run it."""
+    make_log_visible()
     spec = spec_type.read(Path(sys.argv[1]))
     hand_over(Path(spec.work_folder), lambda: supervisor(spec, open_dispatch()).run)
 

@@ -11,6 +11,7 @@ from rich.text import Text
 from interlock.workers.terminal.screen import (
     REASON_LENGTH_MAX,
     clock,
+    command_line,
     counts_text,
     grid,
     out,
@@ -73,7 +74,7 @@ def failed_tasks(rows: Sequence[Mapping[str, Any]]) -> None:
             out.print(Text(f"  in {', '.join(row['paths'][:PATHS_SHOWN])}", style="dim"))
         for failed_try in row["tries"][-TRIES_SHOWN:]:
             out.print(Text.assemble("    ", *try_text(failed_try)))
-        out.print(Text(f"  {row['replay']}", style="dim"), soft_wrap=True)
+        command_line(row["replay"])
 
 
 def try_text(failed_try: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:

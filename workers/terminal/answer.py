@@ -14,7 +14,16 @@ from interlock.kernel.errors import KernelError, StoreDownError
 from interlock.kernel.record import Record
 from interlock.workers.client import Client, WaitTimeoutError
 from interlock.workers.config import SetupError, local_settings
+from interlock.workers.engine.answer_commands import (
+    answer_flags,
+    example_answer,
+    needs_answer,
+    text_field,
+)
+from interlock.workers.engine.card import Card
 from interlock.workers.terminal import screen
+from interlock.workers.terminal.cards import cards
+from interlock.workers.text import visible_data, visible_json
 
 Id = Annotated[str, typer.Argument(help="A record's id.", metavar="ID")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
@@ -42,7 +51,7 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
 def fail(sentence: str, *, as_json: bool, kind: str) -> NoReturn:
     """Print an error, on stderr or as JSON, and exit with code 1."""
     if as_json:
-        typer.echo(json.dumps({"error": kind, "message": sentence}))
+        typer.echo(visible_json({"error": kind, "message": sentence}))
     else:
         screen.error(sentence)
     raise typer.Exit(1)
@@ -51,9 +60,9 @@ def fail(sentence: str, *, as_json: bool, kind: str) -> NoReturn:
 def answer(value: Any, *, as_json: bool, show: Callable[[Any], None]) -> None:
     """Print a value for a program or for a person."""
     if as_json:
-        typer.echo(json.dumps(value, ensure_ascii=False, default=str))
+        typer.echo(visible_json(value))
     else:
-        show(value)
+        show(visible_data(value))
 
 
 def answer_record(record: Record, *, as_json: bool) -> None:
@@ -76,13 +85,54 @@ def answer_flag(record_id: str, status: str, *, as_json: bool) -> None:
 
 def confirm_proposal(interlock: Client, record_id: str, choice: str, *, as_json: bool) -> str:
     """Show a card, ask for confirmation, and return the proposal that the person saw."""
-    card = interlock.card(record_id)
-    seen = card.proposal if card else interlock.show(record_id).proposal
-    if card is None or as_json or not sys.stdin.isatty():
-        if card is not None:
-            sentence = f"name the proposal that you saw: --proposal {seen} is the current one"
-            fail(sentence, as_json=as_json, kind="UsageError")
-        return seen
-    screen.cards([card.as_data()])
+    card = seen_card(interlock, record_id, as_json=as_json)
+    if card is None:
+        return interlock.show(record_id).proposal
     typer.confirm(f"{choice}?", abort=True)
-    return seen
+    return card.proposal
+
+
+def seen_card(interlock: Client, record_id: str, *, as_json: bool) -> Card | None:
+    """Show a record's card at a terminal, and return it. Elsewhere the proposal has to be named."""
+    card = interlock.card(record_id)
+    if card is not None and (as_json or not sys.stdin.isatty()):
+        sentence = f"name the proposal that you saw: --proposal {card.proposal} is the current one"
+        fail(sentence, as_json=as_json, kind="UsageError")
+    if card is not None:
+        answer([card.as_data()], as_json=False, show=cards)
+    return card
+
+
+def missing_answer(card: Card, choice: str, *, as_json: bool) -> dict[str, Any]:
+    """Ask at a terminal for the fields that a choice takes, and return them; elsewhere {}.
+
+    Ends the command where it cannot ask, and the choice is refused without them.
+    """
+    schema = next((offer.schema for offer in card.affordances if offer.name == choice), {})
+    example = example_answer(choice, schema, card.proposed) if schema else {}
+    if not example:
+        return {}
+    needed = needs_answer(choice, schema)
+    if as_json or not sys.stdin.isatty():
+        if needed:
+            flags = answer_flags(choice, example)
+            sentence = f"{choice} needs an answer by --text or --answer, for example{flags}"
+            fail(sentence, as_json=as_json, kind="UsageError")
+        return {}
+    field = text_field(choice)
+    if choice != "edit" or field in example:
+        default = None if needed else ""
+        text = typer.prompt(f"{choice}, in words", default=default, show_default=False)
+        return {field: text} if text else {}
+    return json_object(typer.prompt(f"{choice}, as JSON", default=visible_json(example)), choice)
+
+
+def json_object(text: str, name: str, *, as_json: bool = False) -> dict[str, Any]:
+    """Return the JSON object that a person has written. Ends the command where it is none."""
+    try:
+        value = json.loads(text)
+    except ValueError as refusal:
+        fail(f"{name} is not JSON: {refusal}", as_json=as_json, kind="UsageError")
+    if not isinstance(value, dict):
+        fail(f"{name} must be a JSON object", as_json=as_json, kind="UsageError")
+    return value

@@ -1,21 +1,56 @@
-"""Prints tables and sentences for people, from plain data."""
+"""Prints tables and sentences for people, from plain data.
+
+Text from outside could move the cursor, or reverse the order of letters, and so repaint what a
+person reads. Commands make their data visible before they show it; what is printed otherwise, the
+console makes visible.
+"""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
 from rich.markup import escape
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
+from interlock.workers.text import visible, visible_line
+
+
+class Screen(Console):
+    """A console that shows hidden characters as escapes."""
+
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterable[Segment]:
+        """Yield the parts of what is drawn; those that are text are visible."""
+        for segment in super().render(renderable, options):
+            text = segment.text if segment.control else visible(segment.text)
+            yield segment._replace(text=text)
+
+
+class Grid(Table):
+    """A table whose cells are plain text, each on one line: a newline forges no further row."""
+
+    def add_row(self, *cells: RenderableType | None, **options: Any) -> None:
+        """Add a row."""
+        super().add_row(*(_one_line_cell(cell) for cell in cells), **options)
+
+
+def _one_line_cell(cell: RenderableType | None) -> RenderableType | None:
+    if isinstance(cell, str):
+        return Text(visible_line(cell))
+    return Text("\\n").join(cell.split("\n")) if isinstance(cell, Text) else cell
+
+
 # The width where the output is no terminal, so that nothing is cut or folded at 80 columns.
 PIPED_WIDTH = 240
-out = Console(width=None if sys.stdout.isatty() else PIPED_WIDTH)
-err = Console(stderr=True)
+out = Screen(width=None if sys.stdout.isatty() else PIPED_WIDTH)
+err = Screen(stderr=True)
 
 LINE_LENGTH_MAX = 100
 REASON_LENGTH_MAX = 160
@@ -48,7 +83,7 @@ COLOURS = {
 def error(sentence: str) -> None:
     """Print an error on stderr."""
     # Not folded, so that a sentence stays one line for grep.
-    err.print(f"[bold red]error[/] {escape(sentence)}", highlight=False, soft_wrap=True)
+    err.print(f"[bold red]error[/] {escape(visible(sentence))}", highlight=False, soft_wrap=True)
 
 
 def state_text(state: str) -> Text:
@@ -58,9 +93,9 @@ def state_text(state: str) -> Text:
     return Text(state, style="yellow" if asks else COLOURS.get(state, "white"))
 
 
-def grid(*columns: str, title: str = "") -> Table:
+def grid(*columns: str, title: str = "") -> Grid:
     """Return an empty table in the style of all commands."""
-    table = Table(
+    table = Grid(
         title=title or None,
         title_justify="left",
         box=None,
@@ -87,17 +122,9 @@ def submissions(rows: Sequence[Mapping[str, Any]]) -> None:
         error(f"{row['id']}: {row['error']}" if row["id"] else row["error"])
 
 
-def cards(found: Sequence[Mapping[str, Any]]) -> None:
-    """Print cards: each question, and the commands that answer it."""
-    if not found:
-        out.print("nobody is asked anything", style="dim")
-    for card in found:
-        out.print(Text.assemble((card["title"], "bold"), "  ", state_text(card["state"])))
-        out.print(f"  {escape(card['question'])}", highlight=False)
-        seen = f"--proposal {card['proposal']}"
-        for choice in card["affordances"]:
-            command = f"  interlock decide {card['record_id']} {choice['name']} {seen}"
-            out.print(Text(command, style="dim"), soft_wrap=True)
+def command_line(text: str) -> None:
+    """Print a command line. It is not folded, so that it works when it is pasted into a shell."""
+    out.print(Text(f"  {text}", style="dim"), soft_wrap=True)
 
 
 def record_state(value: Mapping[str, Any]) -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from interlock.workers.engine.answer_commands import text_field
 from interlock.workers.terminal import screen
 from interlock.workers.terminal.answer import (
     Actor,
@@ -17,10 +17,13 @@ from interlock.workers.terminal.answer import (
     answer,
     answer_record,
     client,
-    confirm_proposal,
     fail,
     guarded,
+    json_object,
+    missing_answer,
+    seen_card,
 )
+from interlock.workers.terminal.cards import cards as show_cards
 from interlock.workers.threads.client import Threads
 from interlock.workers.threads.requests import read_request, request_files
 
@@ -70,7 +73,7 @@ def cards(
 ) -> None:
     """List the cards, the questions that wait for a person; the longest waiting comes first."""
     found = [card.as_data() for card in client().cards(limit=limit)]
-    answer(found, as_json=as_json, show=screen.cards)
+    answer(found, as_json=as_json, show=show_cards)
 
 
 @guarded
@@ -93,18 +96,18 @@ def decide(
     actor: Actor = "person",
 ) -> None:
     """Answer a card."""
-    try:
-        fields = json.loads(fields_json)
-    except ValueError as refusal:
-        fail(f"--answer is not JSON: {refusal}", as_json=as_json, kind="UsageError")
-    if not isinstance(fields, dict):
-        fail("--answer must be a JSON object", as_json=as_json, kind="UsageError")
+    fields = json_object(fields_json, "--answer", as_json=as_json)
     connected = client(actor)
     if text:
-        name = {"redirect": "feedback", "provide": "text", "edit": "intent"}.get(choice, "reason")
-        fields[name] = text
-    seen = proposal or confirm_proposal(connected, record_id, choice, as_json=as_json)
-    record = connected.decide(record_id, choice, fields, proposal=seen)
+        fields[text_field(choice)] = text
+    card = (
+        connected.card(record_id) if proposal else seen_card(connected, record_id, as_json=as_json)
+    )
+    typed = missing_answer(card, choice, as_json=as_json) if card and not fields else {}
+    if card and not proposal and not typed:
+        typer.confirm(f"{choice}?", abort=True)
+    seen = proposal or (card.proposal if card else connected.show(record_id).proposal)
+    record = connected.decide(record_id, choice, fields | typed, proposal=seen)
     answer_record(record, as_json=as_json)
 
 

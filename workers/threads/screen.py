@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rich.markup import escape
-
 from interlock.kernel.event import Event, Note
 from interlock.workers.terminal.screen import grid, out, short
 
@@ -34,5 +32,5 @@ def runs(found: Sequence[Mapping[str, Any]]) -> None:
         for part in ("started", "steps", "finished"):
             for row in run[part]:
                 detail = {name: value for name, value in row.items() if name != "at_ms"}
-                table.add_row(run["effect"], part.removesuffix("s"), escape(short(detail)))
+                table.add_row(run["effect"], part.removesuffix("s"), short(detail))
     out.print(table)

@@ -125,6 +125,14 @@ class Risk:
             risk_amplifier=data.get("risk_amplifier") is not False,
         )
 
+    def as_data(self) -> dict[str, object]:
+        """Return the risk as JSON-able data."""
+        return {
+            "irreversibility": str(self.irreversibility),
+            "regret_potential": str(self.regret_potential),
+            "risk_amplifier": self.risk_amplifier,
+        }
+
 
 @dataclass(frozen=True, slots=True)
 class ActionAsk:

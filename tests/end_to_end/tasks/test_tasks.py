@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -144,7 +146,14 @@ def test_approved_work_is_merged_as_it_was_verified_or_not_at_all(
     )
     for task_id in (good, moved):
         reaches(deployment, task_id, "pending_approval")
+    card = deployment.client.card(moved)
+    assert card is not None
     branch = "interlock/b/moved@1"
+    found = f"Its work was verified (2 files, +2 -1, on the branch {branch}). "
+    assert card.question == f"{found}Shall it be merged into main?"
+    assert card.inspect == shlex.join(("git", "-C", str(repo), "diff", f"main...{branch}"))
+    seen = subprocess.run(card.inspect, shell=True, capture_output=True, check=True)  # noqa: S602
+    assert b"+42" in seen.stdout
     author = ("-c", "user.name=u", "-c", "user.email=u@x")
     sneaked = git(
         repo, *author, "commit-tree", "-p", branch, "-m", "sneaked in", f"{branch}^{{tree}}"

@@ -20,6 +20,7 @@ from interlock.kernel.machines.tasks.task.changes import (
     backoff_ms,
     child_payload,
 )
+from interlock.kernel.machines.tasks.task.questions import approve_merge, diff_command
 from interlock.kernel.machines.tasks.task.table import TASK
 from interlock.kernel.machines.tasks.turn.table import TURN
 from interlock.kernel.record import Record, RecordId, Version
@@ -140,6 +141,16 @@ def test_verified_work_waits_for_approval_where_that_was_asked_for() -> None:
     assert task.state == "pending_approval"
 
     assert (task.to("approved").state, task.owed) == ("done", ["merge", "resolution"])
+
+
+def test_the_command_that_shows_a_merge_is_quoted_for_a_shell() -> None:
+    counts = {"files": 1, "added": 0, "removed": 3, "binary": 1}
+    found = {"branch": "interlock/b/one@1", "changes": counts}
+    data = {"target": "it's", "repo": "/a b", **found}
+
+    assert diff_command(data) == """git -C '/a b' diff 'it'"'"'s...interlock/b/one@1'"""
+    assert "(1 file, 1 of them binary, +0 -3, on" in approve_merge(data)
+    assert diff_command({"target": "main"}) == ""
 
 
 @pytest.mark.parametrize(

@@ -143,7 +143,7 @@ def test_a_switched_capability_inherits_no_risk_and_no_parameters() -> None:
 
     assert "declared" not in kept
     assert kept["payload"]["parameters"] == {}
-    assert "irreversibility" not in kept["payload"]
+    assert kept["payload"]["irreversibility"] == "high"
     assert irrevocable(case.data)
     done = case.fire("execute").fire("execution_done", {"result": 1})
     assert done.state == "awaiting_review"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import jsonschema
@@ -17,9 +18,22 @@ from interlock.kernel.record import Entry, Record, RecordId, Version
 from interlock.kernel.table import Waiting
 from interlock.workers.client import Client
 from interlock.workers.engine.card import quarantine_of
+from interlock.workers.gateways.card_delivery import CardFolder
 from interlock.workers.gateways.server import EmbeddedServer
+from interlock.workers.text import visible
 from interlock.workers.threads.client import Threads
-from tests.workers.threads.threads import WAITS, bring, client_of, thread_payload
+from tests.workers.threads.threads import (
+    ACTION,
+    CONFIRMED,
+    DECLARED,
+    STARTED,
+    WAITS,
+    bring,
+    client_of,
+    proposed,
+    step,
+    thread_payload,
+)
 
 THREAD = MACHINES["thread"]
 # As published, typed in by hand: kind of card, answer, trigger.
@@ -155,6 +169,45 @@ def test_a_card_has_its_question_and_is_plain_data(here: Client, state: str) -> 
     assert json.loads(json.dumps(card.as_data()))["title"] == "Paper"
     for offer in card.affordances:
         jsonschema.Draft202012Validator.check_schema(dict(offer.schema))
+
+
+def test_a_card_shows_the_type_of_each_value_and_the_risk_in_force(here: Client) -> None:
+    bring(here, "one", "awaiting_context_confirmation")
+    values = {"a": 25, "b": "25", "c": True, "d": None, "e": {"f": ["1", 1.5]}, "g": "x" * 200}
+    claimed = {**ACTION, "parameters": values, "irreversibility": "low"}
+    declared = {**DECLARED, "irreversibility": "high"}
+    for trigger, payload in (CONFIRMED, STARTED, proposed(claimed, declared=declared)):
+        step(here, "one", trigger, payload)
+
+    card = here.card("one")
+
+    assert card is not None
+    shown = f"a=25, b='25', c=True, d=None, e={{'f': ['1', 1.5]}}, g='{'x' * 118}…"
+    assert card.question == f"May this be done: jot({shown})?"
+    assert card.proposed["payload"]["irreversibility"] == "high"
+    assert card.proposed["payload"]["parameters"] == values
+
+
+def test_texts_from_outside_are_visible_in_a_card_and_its_file(
+    here: Client, tmp_path: Path
+) -> None:
+    hostile = "x\x1b[2K\u202e\x9b\nforged"
+    bring(here, "one", "awaiting_context_confirmation", title=hostile)
+    action = {**ACTION, "kind": "clarification", "blocked_on": hostile}
+    for trigger, payload in (CONFIRMED, STARTED, proposed(action, declared=DECLARED)):
+        step(here, "one", trigger, payload)
+    card = here.card("one")
+    assert card is not None
+
+    CardFolder(tmp_path).show(card.as_data(), "key")
+    written = (tmp_path / "one.json").read_text("utf-8")
+
+    assert (card.title, card.question) == (
+        r"x\x1b[2K\u202e\x9b",
+        r"x\x1b[2K\u202e\x9b\nforged",
+    )
+    assert visible(written) == written
+    assert json.loads(written)["proposed"]["payload"]["blocked_on"] == hostile
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
+import shlex
+import subprocess
+import sys
 from collections.abc import Callable
+from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -12,14 +17,19 @@ import pytest
 from typer.testing import CliRunner
 
 from interlock.kernel.machines import MACHINES
-from interlock.kernel.table import Terminal
+from interlock.kernel.table import Terminal, Waiting
 from interlock.workers.cli import app, main
 from interlock.workers.client import Client
 from interlock.workers.gateways.server import EmbeddedServer, free_port
 from interlock.workers.tasks.claims import claim
-from tests.workers.threads.threads import bring, client_of, thread_payload
+from tests.workers.threads.threads import WAITS, bring, client_of, thread_payload
 
 INBOX = Path(__file__).parents[3] / "examples" / "inbox"
+OFFERED = {
+    str(stage.state): [name for name, _ in stage.affordances]
+    for stage in MACHINES["thread"].stages
+    if isinstance(stage, Waiting)
+}
 Run = Callable[..., Any]
 RunJson = Callable[..., Any]
 
@@ -106,8 +116,8 @@ def test_show_prints_record_card_children_and_runs(
     assert (value["children"], value["runs"]) == ([], [])
     output = run("show", "one").stdout
     assert "Paper" in output
-    for name in ("approve", "edit", "reject"):
-        assert f"  interlock decide one {name} --proposal {value['card']['proposal']}\n" in output
+    for choice in value["card"]["affordances"]:
+        assert f"  {choice['command']}\n" in output
 
 
 def test_show_prints_the_deadline_of_a_task_with_its_reasons(interlock: Client, run: Run) -> None:
@@ -155,6 +165,94 @@ def test_a_card_is_decided(interlock: Client, run_json: RunJson) -> None:
     assert (edited["state"], approved["state"]) == ("awaiting_confirmation", "executing")
     action = interlock.show("one").data["proposals"]["action"]
     assert action["payload"]["parameters"] == {"text": "new"}
+
+
+@pytest.mark.parametrize(
+    ("state", "choice"), [(state, name) for state in WAITS for name in OFFERED[state]]
+)
+def test_a_command_that_a_card_prints_works_when_it_is_pasted(
+    interlock: Client, run: Run, state: str, choice: str
+) -> None:
+    before = bring(interlock, "one", state)
+    printed = [line.strip() for line in run("show", "one").stdout.splitlines()]
+    (command,) = [line for line in printed if line.startswith(f"interlock decide one {choice} ")]
+
+    result = run(*shlex.split(command)[1:])
+
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert interlock.show("one").version > before.version
+
+
+def test_an_edit_that_is_pasted_has_the_proposed_values_unchanged(
+    interlock: Client, run: Run
+) -> None:
+    record = bring(interlock, "one", "awaiting_confirmation")
+    values = {"parameters": {"text": "it's \x1b[2K \u202e'quoted'"}}
+    interlock.decide("one", "edit", values, proposal=record.proposal)
+
+    output = run("show", "one").stdout
+    (command,) = [line for line in output.splitlines() if "decide one edit" in line]
+
+    assert command.isprintable()
+    assert json.loads(shlex.split(command)[-1]) == values
+
+
+def test_the_refusal_of_an_empty_answer_names_the_options(interlock: Client, run: Run) -> None:
+    seen = bring(interlock, "one", "awaiting_intent_clarification").proposal
+
+    result = run("decide", "one", "provide", "--proposal", seen)
+
+    assert result.exit_code == 1
+    assert (
+        "provide needs an answer by --text or --answer, for example --text '...'" in result.stderr
+    )
+
+
+def test_a_person_at_a_terminal_is_asked_for_the_words(
+    interlock: Client,
+) -> None:
+    bring(interlock, "one", "awaiting_intent_clarification")
+
+    output = at_terminal(["decide", "one", "provide"], b"the thick kind\n")
+
+    assert "provide, in words:" in output
+    assert "[y/N]" not in output
+    assert interlock.show("one").data["feedback"][-1]["text"] == "the thick kind"
+
+
+def at_terminal(arguments: list[str], typed: bytes) -> str:
+    """Run a command in a terminal, type into it, and return what it printed."""
+    master, slave = os.openpty()
+    command = [sys.executable, "-c", "from interlock.workers.cli import main; main()", *arguments]
+    with subprocess.Popen(command, stdin=slave, stdout=slave, stderr=slave) as process:
+        os.close(slave)
+        os.write(master, typed)
+        output = b""
+        with suppress(OSError):  # the terminal is closed at the command's end
+            while chunk := os.read(master, 65_536):
+                output += chunk
+        process.wait(60)
+    os.close(master)
+    return output.decode()
+
+
+HOSTILE = "Order coffee\x1b[2K\x1b[1A\r\x08\x7f\x9b\u202e\u200b\ufeff\U000e0041\nforged awaiting_x"
+COMMANDS_THAT_SHOW_IT = [("cards",), ("show", "one"), ("history", "one")]
+
+
+@pytest.mark.parametrize("arguments", COMMANDS_THAT_SHOW_IT)
+@pytest.mark.parametrize("form", [(), ("--json",)])
+def test_no_text_from_outside_repaints_a_screen(
+    interlock: Client, run: Run, arguments: tuple[str, ...], form: tuple[str, ...]
+) -> None:
+    bring(interlock, "one", "awaiting_confirmation", title=HOSTILE)
+
+    output = run(*arguments, *form).stdout
+
+    assert [letter for letter in output if not letter.isprintable() and letter != "\n"] == []
+    assert not any(line.startswith("forged") for line in output.splitlines())
+    if not form and arguments != ("history", "one"):
+        assert r"Order coffee\x1b[2K\x1b[1A\r\x08\x7f\x9b\u202e\u200b\ufeff" in output
 
 
 @pytest.mark.parametrize(

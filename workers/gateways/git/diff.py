@@ -49,6 +49,19 @@ class Diff:
 
 
 @dataclass(frozen=True, slots=True)
+class LineCounts:
+    """The number of files that differ, and of the lines that were added and removed in them.
+
+    In `binary` of the files, git counts no lines: by their content, or by .gitattributes.
+    """
+
+    files: int
+    added: int
+    removed: int
+    binary: int
+
+
+@dataclass(frozen=True, slots=True)
 class _DiffEntry:
     path: str
     kind: str
@@ -89,6 +102,16 @@ def paths_between(repository: Repository, *, base: str, commit: str) -> tuple[st
     return tuple(sorted(entry.path for entry in reader.entries(between)))
 
 
+def lines_between(repository: Repository, *, base: str, commit: str) -> LineCounts:
+    """Return how many files differ between two commits, and how many lines.
+
+    Raises GitError; TimedOutError if it takes longer than DIFF_S.
+    """
+    between = (commit_of(repository, base), commit_of(repository, commit))
+    reader = _DiffReader(repository.git, DIFF_S, time.monotonic() + DIFF_S)
+    return reader.line_counts(between)
+
+
 def merge_of(repository: Repository, commit: str, *, target: str) -> tuple[str, str] | None:
     """Return the target's commits before and after the merge that brought a commit in, or None.
 
@@ -125,6 +148,14 @@ class _DiffReader:
         check = "--batch-check=%(objectname) %(objectsize)"
         lines = self._now().line("cat-file", check, stdin=names).splitlines()
         return {name: int(size) for name, size in (line.split(" ") for line in lines)}
+
+    def line_counts(self, between: tuple[str, str]) -> LineCounts:
+        """Return how many files and lines differ. Of a binary file git prints dashes."""
+        command = (*_COMPARE, "--no-ext-diff", "--no-textconv", "--numstat", "-z", *between, "--")
+        counts = [field.split("\t")[:2] for field in self._now().run(*command).names()]
+        lines = [(int(added), int(removed)) for added, removed in counts if added != "-"]
+        added, removed = (sum(pair[side] for pair in lines) for side in (0, 1))
+        return LineCounts(len(counts), added, removed, binary=len(counts) - len(lines))
 
     def patch(self, between: tuple[str, str], entry: _DiffEntry) -> bytes:
         """Return the unified diff of one file."""

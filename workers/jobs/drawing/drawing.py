@@ -12,6 +12,7 @@ from itertools import pairwise
 from unicodedata import east_asian_width
 
 from interlock.workers.jobs.drawing.layout import Box, Edge, Point, layers, layout
+from interlock.workers.text import visible
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,10 +102,8 @@ NOTE_LETTER = 6.6
 TEXT_INDENT = 40.0
 TEXT_END = 14.0
 
-# Characters that XML forbids, other control characters, and those that change the text direction.
-UNDRAWABLE = re.compile(
-    "[^\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]|[\u200e\u200f\u202a-\u202e\u2066-\u2069]"
-)
+# The visible characters that XML forbids.
+UNDRAWABLE = re.compile("[\ufffe\uffff]")
 # Pairs of characters that Mermaid interprets even if they are written as numbers: a formula (one
 # that is invalid breaks the whole drawing), a new line, an icon, and its internal marks. A letter
 # without width between the two characters prevents that.
@@ -206,7 +205,7 @@ def _dashed(job: DrawnJob) -> bool:
 
 def _clean(text: str) -> str:
     """Return a text as one line that is valid in XML and YAML and readable."""
-    return UNDRAWABLE.sub("", " ".join(text.split()))
+    return UNDRAWABLE.sub("", visible(" ".join(text.split())))
 
 
 def _width_in_letters(text: str) -> int:

@@ -17,6 +17,7 @@ from interlock.workers.jobs.file.file import Step, parse_graph
 from interlock.workers.specs.fields import PartialPayload, write_fields
 from interlock.workers.specs.problems import SpecFileError
 from interlock.workers.specs.values import PRIORITY_DEFAULT, Dollars
+from interlock.workers.text import visible
 
 # A long line stays one line: spaces at a line break would be hard to see.
 _WIDTH = 1_000_000
@@ -96,8 +97,10 @@ def _written_step(
 
 
 def _dumped(value: Any) -> str:
-    text: str = yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=_WIDTH)
-    return text
+    options: dict[str, Any] = {"Dumper": _Dumper, "sort_keys": False, "width": _WIDTH}
+    text: str = yaml.dump(value, allow_unicode=True, **options)
+    # The file is printed to terminals too, where hidden characters would mislead.
+    return text if visible(text) == text else str(yaml.dump(value, **options))
 
 
 class _Dumper(_BASE):

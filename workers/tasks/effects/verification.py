@@ -10,7 +10,7 @@ from interlock.kernel.errors import UnknownRecordError
 from interlock.kernel.reason import TransitionReason
 from interlock.workers.engine.work import Outcome, Work
 from interlock.workers.gateways.git.branch import commit_of, head
-from interlock.workers.gateways.git.diff import paths_between
+from interlock.workers.gateways.git.diff import lines_between, paths_between
 from interlock.workers.gateways.git.errors import RefusedError
 from interlock.workers.tasks.claim_names import ClaimNames, claim_names
 from interlock.workers.tasks.ownership import SCOPE_VIOLATION, outside
@@ -112,7 +112,12 @@ async def _verify_claim(judges: Judges) -> Outcome:
     changes = partial(changes_text, repository, base=tree.base, commit=commit)
     names, settings = claim_names(record), work.dispatch.settings
     async with review_checkout(repository, names, commit, settings) as folder:
-        return _outcome(await verify(judges, folder, changes), commit)
+        outcome = _outcome(await verify(judges, folder, changes), commit)
+    if outcome.trigger != "verified":
+        return outcome
+    counts = await asyncio.to_thread(lines_between, repository, base=tree.base, commit=commit)
+    merged = {"branch": branch, "changes": asdict(counts)}
+    return replace(outcome, payload={**outcome.payload, **merged})
 
 
 def _outcome(verdict: CompletionVerdict, commit: str | None) -> Outcome:

@@ -121,7 +121,7 @@ def _seen_proposals(
         sentence = f"give the fingerprint of the plan that you saw: it is now --seen {plan.seen}"
         fail(sentence, as_json=as_json, kind="UsageError")
     elif plan.proposals:
-        plan_screen.plan(asdict(plan))
+        answer(asdict(plan), as_json=False, show=plan_screen.plan)
         typer.confirm(f"{choice}?", abort=True)
     return plan.proposals
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich.text import Text
 
 from interlock.workers.tasks.screen import title_and_why
-from interlock.workers.terminal.screen import counts_text, grid, out, state_text
+from interlock.workers.terminal.screen import command_line, counts_text, grid, out, state_text
 
 ANSWERS = {"approved": "green", "rejected": "yellow", "unseen": "red", "refused": "red"}
 
@@ -29,7 +30,7 @@ def submitted(value: Mapping[str, Any]) -> None:
     if value["others"]:
         names = ", ".join(value["others"])
         out.print(Text(f"the plan has tasks that the file does not have: {names}", "yellow"))
-    command = f"interlock plan show {value['backlog']} {value['plan']}"
+    command = shlex.join(("interlock", "plan", "show", value["backlog"], value["plan"]))
     out.print(Text(f"no task runs before it is approved: {command}", "dim"), soft_wrap=True)
 
 
@@ -43,10 +44,8 @@ def plan(value: Mapping[str, Any]) -> None:
     if not any(row["proposal"] for row in value["tasks"]):
         return
     for choice in ("approve", "reject"):
-        command = (
-            f"interlock plan {choice} {value['backlog']} {value['name']} --seen {value['seen']}"
-        )
-        out.print(Text(f"  {command}", "dim"), soft_wrap=True)
+        words = (value["backlog"], value["name"], "--seen", value["seen"])
+        command_line(shlex.join(("interlock", "plan", choice, *words)))
 
 
 def plans(rows: Sequence[Mapping[str, Any]]) -> None:

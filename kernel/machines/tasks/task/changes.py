@@ -49,6 +49,7 @@ CLEARED_FIELDS = (
     "verified",
     "approved",
     "checked",
+    "changes",
     "commit",
     "branch",
     "worktree",
@@ -216,9 +217,10 @@ def recovered(ask: Ask) -> Data:
 
 
 def verified(ask: Ask) -> Data:
-    """Keep what the judges found."""
+    """Keep what the judges found, and what would be merged."""
     found = {"verified": True, "checked": ask.payload["results"]}
-    return {**ask.data, **found, "commit": ask.payload.get("commit")}
+    work = {name: ask.payload[name] for name in ("branch", "changes") if ask.payload.get(name)}
+    return {**ask.data, **found, **work, "commit": ask.payload.get("commit")}
 
 
 def is_verified(data: Data) -> bool:

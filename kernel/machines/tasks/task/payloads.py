@@ -182,10 +182,24 @@ class TaskSubtasksEnded(Shape):
     tally: dict[str, Annotated[int, Field(ge=0)]]
 
 
+class TaskChanges(Shape):
+    """How much the work changes: files, and the lines in those that are not binary."""
+
+    files: Annotated[int, Field(ge=0)]
+    added: Annotated[int, Field(ge=0)]
+    removed: Annotated[int, Field(ge=0)]
+    binary: Annotated[int, Field(ge=0)] = 0
+
+
 class TaskVerified(Shape):
-    """The findings of the judges of the completion signals, and the commit that they judged."""
+    """The findings of the judges of the completion signals, and the commit that they judged.
+
+    `branch` has the commit, and `changes` is what it would bring to the target.
+    """
 
     commit: Line | None = None
+    branch: Line | None = None
+    changes: TaskChanges | None = None
     results: Annotated[list[dict[str, Any]], Field(max_length=200)] = []
 
 

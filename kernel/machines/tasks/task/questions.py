@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 from interlock.kernel.machines.tasks.task.changes import awaited
 from interlock.kernel.question import as_sentence, failure_reason
 from interlock.kernel.table import Data
@@ -16,7 +18,23 @@ def approve_plan(data: Data) -> str:
 
 def approve_merge(data: Data) -> str:
     """Ask whether verified work shall be merged."""
-    return f"Its work was verified. Shall it be merged into {data['target']}?"
+    changes = data.get("changes")
+    found = f" ({_counts(changes)}, on the branch {data['branch']})" if changes else ""
+    return f"Its work was verified{found}. Shall it be merged into {data['target']}?"
+
+
+def _counts(changes: Data) -> str:
+    files = f"{changes['files']} file{'' if changes['files'] == 1 else 's'}"
+    binary = f", {changes['binary']} of them binary" if changes["binary"] else ""
+    return f"{files}{binary}, +{changes['added']} -{changes['removed']}"
+
+
+def diff_command(data: Data) -> str:
+    """Return the command that shows what would be merged; where there is no branch, nothing."""
+    if not data.get("changes"):
+        return ""
+    between = f"{data['target']}...{data['branch']}"
+    return shlex.join(("git", "-C", data["repo"], "diff", between))
 
 
 def try_again(data: Data) -> str:

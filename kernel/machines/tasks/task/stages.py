@@ -176,6 +176,7 @@ STAGES = (
         notifies=RESOLUTION,
         card="approval",
         question=questions.approve_merge,
+        inspect=questions.diff_command,
         affordances=APPROVAL,
     ),
     Terminal(State.CLOSED),

@@ -7,7 +7,7 @@ from typing import Any
 
 from interlock.kernel.errors import InvalidPayloadError
 from interlock.kernel.machines.threads.autonomy import parse
-from interlock.kernel.machines.threads.thread.guards import TARGETS, checked_proposal
+from interlock.kernel.machines.threads.thread.guards import TARGETS, checked_proposal, risk_of
 from interlock.kernel.machines.threads.thread.payloads import NewThread
 from interlock.kernel.payload import validated
 from interlock.kernel.policy_axis import PolicyError
@@ -99,6 +99,8 @@ def propose(target: str, following: str) -> Update:
         kept: dict[str, Any] = {**checked_proposal(ask, target), "id": f"{target}-{number}"}
         if ask.payload.get("declared"):
             kept["declared"] = ask.payload["declared"]
+        if target == "action":
+            kept["payload"] = _with_risk(kept["payload"], kept.get("declared"))
         prefetched = {**ask.data.get("prefetched", {}), **ask.payload.get("prefetched", {})}
         prefetched.pop(target, None)
         rest = {
@@ -148,19 +150,20 @@ def edit_action(ask: Ask) -> Data:
     same = capability == before.get("capability") and not old.get("cleared")
     declared = ask.payload.get("declared") or (old.get("declared") if same else None)
     claimed = {name: before[name] for name in RISK if same and name in before}
+    declared_risk = {name: value for name, value in (declared or {}).items() if name in RISK}
     payload = {
         "kind": "standard",
         "capability": capability,
         "parameters": ask.payload.get("parameters", before.get("parameters", {}) if same else {}),
         "summary": before.get("summary", "") if same else "",
-        **{
-            name: (declared or {}).get(name)
-            for name in RISK
-            if (declared or {}).get(name) is not None
-        },
-        **claimed,
+        **(claimed or declared_risk),
     }
-    return _personal(ask, "action", payload, "action", declared)
+    return _personal(ask, "action", _with_risk(payload, declared), "action", declared)
+
+
+def _with_risk(action: Data, declared: Data | None) -> Data:
+    """Return an action with the risk that is in force, whatever its model claims."""
+    return {**action, **risk_of(action, declared).as_data()}
 
 
 def give_action(ask: Ask) -> Data:

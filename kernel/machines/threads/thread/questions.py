@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from interlock.kernel.question import failure_detail
+from interlock.kernel.question import failure_detail, value_text
 from interlock.kernel.table import Data
 
 INTENT, CONTEXT, ACTION = "intent", "context", "action"
@@ -61,5 +61,5 @@ def try_cleanup_again(data: Data) -> str:
 def action_line(payload: Mapping[str, Any]) -> str:
     """Return an action as one line."""
     parameters = payload.get("parameters") or {}
-    shown = ", ".join(f"{name}={str(value)[:120]!r}" for name, value in sorted(parameters.items()))
+    shown = ", ".join(f"{name}={value_text(value)}" for name, value in sorted(parameters.items()))
     return f"{payload.get('capability') or payload.get('summary') or payload.get('kind')}({shown})"

@@ -8,7 +8,14 @@ import pytest
 
 from interlock.workers.gateways.git import diff as module
 from interlock.workers.gateways.git.changes import commit_all
-from interlock.workers.gateways.git.diff import BLOB_BYTES_MAX, Diff, FileDiff, diff, merge_of
+from interlock.workers.gateways.git.diff import (
+    BLOB_BYTES_MAX,
+    Diff,
+    FileDiff,
+    diff,
+    lines_between,
+    merge_of,
+)
 from interlock.workers.gateways.git.errors import GitError, RefusedError, TimedOutError
 from interlock.workers.gateways.git.merge import BranchMerged, merge
 from interlock.workers.gateways.git.repository import Repository
@@ -103,6 +110,18 @@ def test_binary_and_huge_files_are_only_named(repository: Repository, tree: Work
 
     assert (found["image"].text, found["image"].missing) == ("", "only named: it is binary")
     assert found["huge"].missing == f"only named: it has {BLOB_BYTES_MAX + 1} bytes"
+
+
+def test_files_and_lines_are_counted(repository: Repository, tree: Worktree) -> None:
+    (tree.folder / "image").write_bytes(b"\x89PNG\0\1\2")
+    (tree.folder / "new.txt").write_text("1\n2\n")
+    (tree.folder / "a.txt").unlink()
+    keep(repository, tree)
+
+    found = lines_between(repository, base=tree.base, commit=str(tree.branch))
+
+    assert (found.files, found.added, found.binary) == (3, 2, 1)
+    assert found.removed == len(repository.git.line("show", f"{tree.base}:a.txt").splitlines())
 
 
 def test_text_in_another_encoding_is_shown(repository: Repository, tree: Worktree) -> None:

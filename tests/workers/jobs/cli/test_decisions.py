@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
+import shlex
 
+import pytest
+from typer.testing import CliRunner
+
+from interlock.workers.cli import app
 from tests.races.in_process_worker import InProcessWorker
 from tests.workers.jobs.cli.conftest import Ask, Refuse
 from tests.workers.jobs.test_graphs import brought, settle
@@ -29,6 +33,21 @@ def test_a_sign_off_names_the_proposal_that_was_seen(
     assert ask("approve", "g/j", "--proposal", now) == {"id": "g/j", "state": "success"}
     guidance = [{"from": "steward", "by": "person", "text": "more tests"}]
     assert worker.graphs.job("g/j").data["guidance"] == guidance
+
+
+@pytest.mark.parametrize("choice", ["approve", "reject"])
+def test_a_card_names_the_stewards_and_its_commands_are_theirs(
+    worker: InProcessWorker, choice: str
+) -> None:
+    brought(worker, "g/j", "approval_required", stewards=["ann", "bob"])
+    printed = CliRunner().invoke(app, ["cards"]).stdout
+
+    assert "only these may answer: ann, bob" in printed
+    (command,) = [line for line in printed.splitlines() if f"decide g/j {choice} " in line]
+    result = CliRunner().invoke(app, shlex.split(command)[1:])
+
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert worker.graphs.job("g/j").state != "approval_required"
 
 
 @pytest.mark.parametrize(

@@ -391,10 +391,10 @@ def test_long_texts_end_in_an_ellipsis_and_are_whole_in_the_tooltip() -> None:
     assert tooltip(box) == f"{name}: success - {note}"
 
 
-def test_control_characters_are_gone_and_lines_are_one() -> None:
+def test_hidden_characters_are_escapes_and_lines_are_one() -> None:
     box = job(drawn([DrawnJob("a", "failed", (), "x\x00\x1b[31m\n\u202ey\ud800\t z\ufffe")]), "a")
 
-    assert texts(box) == ["a", "failed", "x[31m y z"]
+    assert texts(box) == ["a", "failed", r"x\x00\x1b[31m \u202ey\ud800 z"]
 
 
 def luminance(colour: str) -> float:

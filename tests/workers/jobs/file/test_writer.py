@@ -15,6 +15,7 @@ from interlock.kernel.machines.jobs.graph.payloads import NewGraph
 from interlock.kernel.machines.jobs.job.payloads import NewJob
 from interlock.workers.jobs.file.file import GraphFile, Step, read_graph
 from interlock.workers.jobs.file.writer import UnwritableGraphError, graph_text
+from interlock.workers.text import visible
 from tests.workers.jobs.graph_files import read_steps
 
 NAMES = ["a", "b-2", "c.d", "e", "0", "yes", "null", "1e3", "x~y", "n_1"]
@@ -226,6 +227,17 @@ def test_the_first_folder_of_a_step_becomes_that_of_the_graph(file: Path) -> Non
 
     assert graph["folder"] == "/b"
     assert [step.get("folder", "left out") for step in graph["steps"]] == [None, "left out", "/c"]
+
+
+@pytest.mark.parametrize(
+    "text", ["x\u202ey", "a\tb", "one\n\u200btwo\n", "\x85\u2028", "ä\n\ufeff"]
+)
+def test_a_hidden_character_is_written_as_an_escape(file: Path, text: str) -> None:
+    payload = {"description": text, "phases": [{"worker": {"command": "true"}}]}
+    file.write_text(graph_text("g", {}, [Step("a", 5, 0, payload)]), "utf-8")
+
+    assert visible(file.read_text("utf-8")) == file.read_text("utf-8")
+    assert read_graph(file).steps[0].payload["description"] == text
 
 
 def test_nothing_is_written_as_an_alias(file: Path) -> None:

@@ -308,6 +308,9 @@ def test_logs_print_the_output_of_the_last_session(
     output(agents, "owl/1").write_bytes(b"one\ntwo \xff [red]\n")
 
     assert run("logs", "owl").stdout == "one\ntwo \ufffd [red]\n"
+    output(agents, "owl/1").write_bytes("a\tb\x1b[1A\u202ec\n".encode())
+    assert run("logs", "owl").stdout == "a       b\\x1b[1A\\u202ec\n", "it moves no cursor"
+    output(agents, "owl/1").write_bytes(b"one\ntwo \xff [red]\n")
     agents.stop("owl/1")
     assert run_text("logs", "owl") == "one two \ufffd [red]", "also after the agent has stopped"
 

@@ -1,0 +1,60 @@
+"""The command lines of a card: each has an example of what its answer needs."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from typing import Any
+
+import pytest
+
+from interlock.workers.engine.answer_commands import decide_command, example_answer
+
+REFUND = {
+    "properties": {
+        "order_id": {"type": "string"},
+        "amount_eur": {"type": "number"},
+        "at": {"type": "string", "format": "date-time"},
+        "kind": {"enum": ["full", "part"]},
+        "note": {"type": "string"},
+    },
+    "required": ["order_id", "amount_eur", "at", "kind"],
+}
+ASKED = {"properties": {"capability": {"const": "refund"}, "parameters": REFUND}}
+
+
+def test_a_card_that_asks_for_values_has_a_filled_example() -> None:
+    known = {"payload": {"capability": "refund", "parameters": {"amount_eur": 25}}}
+
+    found = example_answer("provide", ASKED, known)
+
+    assert found == {
+        "capability": "refund",
+        "parameters": {
+            "order_id": "...",
+            "amount_eur": 25,
+            "at": "2026-01-31T09:00:00Z",
+            "kind": "full",
+        },
+    }
+
+
+@pytest.mark.parametrize(
+    ("answer", "deciders", "flags"),
+    [
+        ({}, (), []),
+        ({"text": "..."}, (), ["--text", "..."]),
+        ({"text": "it's"}, ("ann", "bob"), ["--as", "ann", "--answer", '{"text": "it\'s"}']),
+        ({"values": {"a": "\x1b"}}, (), ["--answer", '{"values": {"a": "\\u001b"}}']),
+    ],
+)
+def test_a_command_is_quoted_for_a_shell(
+    answer: dict[str, Any], deciders: tuple[str, ...], flags: list[str]
+) -> None:
+    command = decide_command("a/b~1", "provide", "a/b~1:4", answer, deciders)
+
+    words = ["interlock", "decide", "a/b~1", "provide", "--proposal", "a/b~1:4", *flags]
+    assert shlex.split(command) == words
+    assert command.isprintable()
+    if "--answer" in words:
+        assert json.loads(words[-1]) == answer

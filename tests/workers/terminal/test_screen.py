@@ -1,0 +1,73 @@
+"""What is printed without passing through a command's answer is visible too."""
+
+from __future__ import annotations
+
+from io import StringIO
+
+import pytest
+from rich.live import Live
+from rich.text import Text
+
+from interlock.workers.terminal import screen
+from interlock.workers.terminal.cards import cards
+
+HOSTILE = "x\x1b[2K\x1b[1A\u202ey\x9b"
+
+
+@pytest.fixture
+def console() -> screen.Screen:
+    return screen.Screen(file=StringIO(), width=100)
+
+
+def printed(console: screen.Screen) -> str:
+    assert isinstance(console.file, StringIO)
+    return console.file.getvalue()
+
+
+def test_the_console_shows_hidden_characters_as_escapes(console: screen.Screen) -> None:
+    console.print(Text(HOSTILE), HOSTILE)
+    console.rule(HOSTILE)
+    with Live(console=console) as live:
+        table = screen.grid("a", "b")
+        table.add_row(HOSTILE, Text(HOSTILE))
+        live.update(table)
+
+    assert printed(console).count(r"x\x1b[2K\x1b[1A\u202ey\x9b") == 5
+    assert not set("\x1b\u202e\x9b") & set(printed(console))
+
+
+def test_a_newline_in_a_cell_forges_no_row_and_brackets_are_no_markup(
+    console: screen.Screen,
+) -> None:
+    table = screen.grid("id", "title")
+    table.add_row("a\nforged", Text.assemble("b\nforged", (" red", "red")))
+    table.add_row("[red]c", "d")
+    console.print(table)
+
+    rows = [" ".join(row.split()) for row in printed(console).splitlines()]
+    assert rows == ["id title", r"a\nforged b\nforged red", "[red]c d"]
+
+
+def test_no_long_text_forges_a_row_of_a_card(capsys: pytest.CaptureFixture[str]) -> None:
+    long = "interlock decide two approve " * 30
+    card = {
+        "title": long,
+        "state": "awaiting_confirmation",
+        "kind": "consent",
+        "question": f"May this be done: {long}?",
+        "proposed": {"payload": {"irreversibility": "high"}},
+        "deciders": [],
+        "inspect": "",
+        "affordances": [{"command": "interlock decide one approve --proposal one:1"}],
+    }
+
+    cards([card])
+
+    title, *rows = capsys.readouterr().out.splitlines()
+    assert title.endswith("…  awaiting_confirmation")
+    assert len(rows) > 5
+    assert {row[:4] for row in rows[:-2]} == {"    "}, "the question has an indent of its own"
+    assert rows[-2:] == [
+        "  irreversibility: high",
+        "  interlock decide one approve --proposal one:1",
+    ]

@@ -1,0 +1,57 @@
+"""Text for people: every character that could mislead them is an escape."""
+
+from __future__ import annotations
+
+import json
+import sys
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from interlock.workers.text import visible, visible_data, visible_json, visible_line
+
+EVERY = [chr(point) for point in range(sys.maxunicode + 1)]
+MISLEADING = {
+    "control characters": [letter for letter in EVERY if unicodedata.category(letter) == "Cc"],
+    "format characters": [letter for letter in EVERY if unicodedata.category(letter) == "Cf"],
+    "separators of lines": ["\u2028", "\u2029"],
+    "directions": list("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200e\u200f\u061c"),
+    "zero width": list("\u200b\u200c\u200d\u2060\ufeff\u180e\u034f\u115f\u3164"),
+    "tags": [chr(point) for point in range(0xE0020, 0xE0080)],
+    "halves of pairs": [chr(point) for point in range(0xD800, 0xE000)],
+}
+
+
+@pytest.mark.parametrize("kind", MISLEADING)
+def test_every_misleading_character_is_an_escape_in_ascii(kind: str) -> None:
+    for letter in MISLEADING[kind]:
+        shown = visible_line(f"a{letter}b")
+        assert shown.isascii(), hex(ord(letter))
+        assert shown.isprintable(), hex(ord(letter))
+        assert shown.startswith("a\\"), hex(ord(letter))
+
+
+def test_the_escapes_are_those_of_source_code() -> None:
+    assert visible("\x1b[2K\r\u202e\U000e0041") == r"\x1b[2K\r\u202e\U000e0041"
+    assert visible("one\ntwo") == "one\ntwo"
+    assert visible_line("one\ntwo") == r"one\ntwo"
+
+
+@given(st.text())
+def test_visible_text_is_not_changed_again_and_letters_stay(text: str) -> None:
+    shown = visible_line(text)
+
+    assert visible_line(shown) == shown
+    assert all(letter in shown for letter in text if letter.isalnum() and letter.isprintable())
+
+
+@given(st.dictionaries(st.text(), st.one_of(st.text(), st.integers(), st.lists(st.text()))))
+def test_data_is_visible_and_json_loses_nothing(value: dict[str, object]) -> None:
+    shown = json.dumps(visible_data(value), ensure_ascii=False)
+    assert visible(shown) == shown
+
+    text = visible_json(value)
+    assert visible_line(text) == text
+    assert json.loads(text) == value

@@ -1,0 +1,36 @@
+"""Prints cards: each question, what it is about, and the commands that answer it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich.padding import Padding
+from rich.text import Text
+
+from interlock.workers.terminal.screen import command_line, out, short, state_text
+
+GAP = "  "
+QUESTION_INDENT = 4
+TITLE_LENGTH_MIN = 20
+CONSENT = "consent"
+
+
+def cards(found: Sequence[Mapping[str, Any]]) -> None:
+    """Print cards. Their texts are visible already."""
+    if not found:
+        out.print("nobody is asked anything", style="dim")
+    for card in found:
+        room = max(out.width - len(card["state"]) - len(GAP), TITLE_LENGTH_MIN)
+        title = short(card["title"], room)
+        out.print(Text.assemble((title, "bold"), GAP, state_text(card["state"])))
+        # A long question is folded with its indent, so that no part of it looks like a command.
+        question = Padding(Text(card["question"]), (0, 0, 0, QUESTION_INDENT), expand=False)
+        out.print(question, highlight=False)
+        action = card["proposed"].get("payload") or {}
+        if card["kind"] == CONSENT and "irreversibility" in action:
+            out.print(Text(f"  irreversibility: {action['irreversibility']}", "dim"))
+        if card["deciders"]:
+            out.print(Text(f"  only these may answer: {', '.join(card['deciders'])}", "dim"))
+        for line in filter(None, (card["inspect"], *(c["command"] for c in card["affordances"]))):
+            command_line(line)
