@@ -299,13 +299,23 @@ class Lifecycle:
         )
         return self.store.note(record, draft, op_id=op_id, warrant=warrant, render=self.render)
 
-    def flag(self, name: str, target: str, *, op_id: str, cause: Cause) -> Answer:
-        """Pause, resume or retry a record, as a person asked. Its version stays the same."""
+    def flag(
+        self, name: str, target: str, *, op_id: str, cause: Cause, proposal: str = ""
+    ) -> Answer:
+        """Pause, resume or retry a record, as a person asked. Its version stays the same.
+
+        Raises StaleDecisionError where effects may not try again, because the `proposal` to do so
+        is no longer the current one.
+        """
         check_op_id(op_id)
         record = self.store.load(record_id(target)).record
-        answer = self.store.flag(name, record, op_id=op_id, cause=cause)
-        if answer.status == "reused":
-            raise OpIdReusedError(op_id)
+        answer = self.store.flag(name, record, op_id=op_id, cause=cause, proposal=proposal)
+        match answer.status:
+            case "reused":
+                raise OpIdReusedError(op_id)
+            case "stale":
+                now = self.store.load(record.id).record
+                raise StaleDecisionError(proposal, now.retry_proposal or None)
         return answer
 
     def facts(self, record: Record, ids: Sequence[str]) -> Data:

@@ -19,7 +19,7 @@ from interlock.kernel.errors import (
 from interlock.kernel.event import Cause, Event, Note
 from interlock.kernel.machine import Explanation, Machine
 from interlock.kernel.machines import MACHINES
-from interlock.kernel.record import Record, ancestors
+from interlock.kernel.record import RETRY, Record, ancestors
 from interlock.kernel.store.commands import Call, Warrant
 from interlock.kernel.store.views import RecordInState
 from interlock.kernel.table import Terminal, Waiting
@@ -139,12 +139,13 @@ class Client:
         """Answer a card. `proposal` is the one that you saw: a decision on an older one is refused.
 
         `choice` is one of the card's affordances, or `redirect` if the state has that transition.
+        The card of effects that were given up has a proposal of its own: another card of the record
+        may offer `retry` as well.
         """
-        record = self.show(record_id)
-        machine = self.dispatch.lifecycle.machine(record.machine)
-        if choice == "retry" and quarantine_of(machine, record):
-            self.retry(record_id)
+        if choice == "retry" and proposal.startswith(f"{record_id}{RETRY}"):
+            self.dispatch.flag("retry", record_id, self._call(op_id, ""), proposal=proposal)
             return self.show(record_id)
+        record = self.show(record_id)
         entered = self.proposal_version(record, proposal)
         state = record.state
         if entered != record.entered:
@@ -208,11 +209,14 @@ class Client:
 
     def cards(self, *, limit: int = 100) -> list[Card]:
         """Return the open cards, the longest waiting first."""
-        found: list[Card | None] = []
-        for record_id, _ in self.dispatch.views.waiting(limit):
-            record = self.show(record_id)
-            machine = self.dispatch.lifecycle.machine(record.machine)
-            found += [card_of(machine, record), quarantine_of(machine, record)]
+        waiting = self.dispatch.views.waiting(limit)
+        return [card for record_id, _ in waiting for card in self.cards_of(record_id)]
+
+    def cards_of(self, record_id: str) -> list[Card]:
+        """Return the open cards of one record: that of its state, and that of a quarantine."""
+        record = self.show(record_id)
+        machine = self.dispatch.lifecycle.machine(record.machine)
+        found = (card_of(machine, record), quarantine_of(machine, record))
         return [card for card in found if card is not None]
 
     def list(

@@ -79,7 +79,7 @@ def quarantine_of(machine: Machine, record: Record) -> Card | None:
         machine=machine.name,
         state=record.state,
         kind="quarantine",
-        proposal=record.proposal,
+        proposal=record.retry_proposal,
         title=title_of(record),
         question=f"Given up: {names}. Repair the cause, then let it try again?",
         proposed={},

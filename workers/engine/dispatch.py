@@ -194,9 +194,11 @@ class Dispatch:
         self.publish(answer.owed)
         return answer
 
-    def flag(self, name: str, record_id: str, call: Call) -> Answer:
+    def flag(self, name: str, record_id: str, call: Call, *, proposal: str = "") -> Answer:
         """Pause, resume or retry a record's effects."""
-        answer = self.lifecycle.flag(name, record_id, op_id=call.op_id, cause=call.cause)
+        answer = self.lifecycle.flag(
+            name, record_id, op_id=call.op_id, cause=call.cause, proposal=proposal
+        )
         self.publish(answer.owed)
         return answer
 

@@ -76,7 +76,9 @@ def answer_flag(record_id: str, status: str, *, as_json: bool) -> None:
 
 def confirm_proposal(interlock: Client, record_id: str, choice: str, *, as_json: bool) -> str:
     """Show a card, ask for confirmation, and return the proposal that the person saw."""
-    card = interlock.card(record_id)
+    cards = interlock.cards_of(record_id)
+    offering = (card for card in cards if choice in [each.name for each in card.affordances])
+    card = next(offering, cards[0] if cards else None)
     seen = card.proposal if card else interlock.show(record_id).proposal
     if card is None or as_json or not sys.stdin.isatty():
         if card is not None:
