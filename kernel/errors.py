@@ -210,5 +210,9 @@ class StoreReadOnlyError(StoreError):
     """The store refuses to write: replica, disk error, or still loading."""
 
 
+class StoreDeniedError(StoreDownError):
+    """The store refuses this user, the password, or a command that the user may not use."""
+
+
 class StoreMisconfiguredError(StoreError):
     """The store is configured so that it could lose data. Change its configuration."""

@@ -8,6 +8,7 @@ from typing import Any
 
 from interlock.kernel.checks import (
     OP_ID_LENGTH_MAX,
+    check_created,
     check_deltas,
     check_kept_effects,
     check_op_id,
@@ -16,12 +17,10 @@ from interlock.kernel.checks import (
 )
 from interlock.kernel.effect import Effect
 from interlock.kernel.errors import (
-    ClosedParentError,
     ConflictError,
     FencedError,
     GuardRefusedError,
     HeldError,
-    IdTakenError,
     IgnoredError,
     IllegalTransitionError,
     MailRefusedError,
@@ -138,13 +137,7 @@ class Lifecycle:
             bounds=bounds,
             initial_lease=initial_lease,
         )
-        match answer.status:
-            case "taken":
-                raise IdTakenError(new_id)
-            case "held":
-                raise HeldError(new_id, f"{answer.detail} holds what it needs")
-            case "closed":
-                raise ClosedParentError(new_id.rpartition("/")[0])
+        check_created(new_id, answer)
         replayed = answer.status != "created"
         return Fired(answer.version, None if replayed else record, replayed, answer.owed)
 

@@ -99,7 +99,10 @@ class Store:
         plan |= {"countdown": countdown} if parent else {}
         plan |= bounds_plan(bounds)
         plan |= shares_plan(decision.shares) | lease_plan(initial_lease, decision.owes)
-        needs_parent = machine.placement.needs_parent
+        prefix = machine.placement.id_prefix
+        above = {} if countdown else dict(zip(ancestors(record.id), prefix, strict=True))
+        plan["above"] = [{"id": each, "machine": kind} for each, kind in above.items()]
+        needs_parent = bool(above) and machine.placement.needs_parent
         plan |= family_log_plan(machine) | ({"needs_parent": True} if needs_parent else {})
         event = self._event(machine, decision, cause, nonce, data, {})
         owed = effect_messages(record, nonce, decision.owes)
@@ -117,13 +120,13 @@ class Store:
         if parent:
             names += [keys.record(parent), keys.members(parent, countdown), keys.children(parent)]
         names += self._shares_keys(decision)
-        names += [keys.record(ancestors(record.id)[-1])] if needs_parent else []
+        names += map(keys.record, above)
         names += [keys.family_log(record.id)] if machine.bookkeeping.in_family_log else []
         names += queues
         args = [packed(plan), data, event, *messages]
         status, version, at_ms = call(self.client, "create", names, args)
-        if status == b"held":
-            return Answer("held", detail=version.decode())
+        if status in (b"held", b"below"):
+            return Answer(status.decode(), detail=version.decode())
         publish = (
             ()
             if messages or status != b"created"

@@ -15,7 +15,7 @@ from celery import Celery
 from kombu.exceptions import OperationalError
 
 from interlock.kernel.effect import Effect
-from interlock.kernel.errors import StoreDownError
+from interlock.kernel.errors import StoreDeniedError, StoreDownError, StoreReadOnlyError
 from interlock.kernel.lifecycle import Fired, Lifecycle
 from interlock.kernel.machine import Machine
 from interlock.kernel.machines import MACHINES
@@ -50,6 +50,7 @@ log = logging.getLogger(__name__)
 SHOWN_MAX = 120
 LEASE_S = 30.0
 QUEUE_LENGTH_AGE_S = 1.0
+STORE_POLL_S = 1.0
 
 
 class Dispatch:
@@ -67,6 +68,23 @@ class Dispatch:
         client = open_store(self.settings.store_url, connections_max=self.settings.concurrency + 50)
         refuse_unsafe(client)
         return client
+
+    def wait_for_store(self) -> None:
+        """Open the store; wait for one that answers and refuses this process.
+
+        Raises StoreDownError or StoreMisconfiguredError where a setting may be wrong.
+        """
+        refused = False
+        while True:
+            try:
+                assert self.client, "the store is open"
+            except (StoreDeniedError, StoreReadOnlyError) as refusal:
+                if not refused:
+                    log.warning("this process waits for the store: %s", refusal)
+                refused = True
+            else:
+                return
+            time.sleep(STORE_POLL_S)
 
     @cached_property
     def keys(self) -> Keys:
