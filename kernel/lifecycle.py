@@ -211,7 +211,9 @@ class Lifecycle:
                 case "fenced":
                     self._refuse_fenced(target_id, call.warrant)
                 case "held" | "paused" | "busy" | "over":
-                    raise HeldError(target_id, IN_THE_WAY[answer.status].format(answer.detail))
+                    why, shares = IN_THE_WAY[answer.status], decision.shares
+                    needs = shares.takes if shares and answer.status == "held" else ()
+                    raise HeldError(target_id, why.format(answer.detail), needs)
             record = None
         raise ConflictError(
             f"{target_id}: {trigger} lost {CONFLICTS_MAX} races in a row; try again"

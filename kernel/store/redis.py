@@ -313,7 +313,8 @@ class Store:
             return []
         left = keys.queue(record_id, shares.left_queue)
         entered = keys.queue(record_id, shares.entered_queue)
-        return [keys.holds(record_id), left, entered, keys.queues(record_id)]
+        held = [keys.holds(record_id), keys.hold_queue(record_id)]
+        return [*held, left, entered, keys.queues(record_id)]
 
     def _commit_keys(self, machine: Machine, decision: Decision, chain: Sequence[str]) -> list[str]:
         before, after, keys = decision.before, decision.after, self.keys

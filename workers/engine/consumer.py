@@ -20,7 +20,7 @@ BROKER_POLL_S = 1.0
 
 
 class Consumer(CeleryConsumer):
-    """Waits for a broker that takes no writes; keeps the malformed messages that Celery only logs."""
+    """Waits for a broker that takes no writes; keeps the messages that Celery only logs."""
 
     def connect(self) -> Any:
         """Connect, and ask the transport to pass on items that are not messages."""
@@ -32,7 +32,7 @@ class Consumer(CeleryConsumer):
         return connection
 
     def _wait_for_broker(self) -> None:
-        """Wait until the broker lets this process bind a queue, which is what consuming begins with.
+        """Wait until the broker lets this process bind a queue, as consuming begins with that.
 
         Celery retries at once and without end where the broker answers and refuses.
         """

@@ -17,7 +17,13 @@ from celery import Celery
 from kombu.exceptions import OperationalError
 
 from interlock.kernel.effect import Effect, Kind
-from interlock.kernel.errors import FencedError, InvalidIdError, KernelError, StoreError
+from interlock.kernel.errors import (
+    FencedError,
+    HeldError,
+    InvalidIdError,
+    KernelError,
+    StoreError,
+)
 from interlock.kernel.machine import Machine
 from interlock.kernel.record import split_key
 from interlock.kernel.store.commands import EffectMessage, NoteDraft
@@ -33,6 +39,8 @@ from interlock.workers.engine.work import Handler, Outcome, Work
 log = logging.getLogger(__name__)
 
 DETAIL_MAX = 2_000
+# An effect that waits for a held name is polled when it is its turn, and after this time anyway.
+HELD_POLL_MS = 60_000
 
 
 class MissingHandlerError(RuntimeError):
@@ -181,6 +189,8 @@ class Runner:
         except StoreError as refusal:
             log.warning("%s could not fire its outcome, the store was away: %s", work.key, refusal)
             return f"given up: {refusal}"
+        except HeldError as refusal:
+            return self._wait_for_names(work, refusal)
         except KernelError as refusal:
             return self._retry_later(work, refusal)
         if record is None:
@@ -213,6 +223,18 @@ class Runner:
         except StoreError as refusal:
             return f"not released, its lease will lapse: {refusal}"
         return f"released at shutdown: {status}"
+
+    def _wait_for_names(self, work: Work, refusal: HeldError) -> str:
+        """Let an effect wait until the names are free that its outcome needs."""
+        if not refusal.needs:
+            return self._retry_later(work, refusal)
+        try:
+            status = self.dispatch.leases.release(
+                work.lease, delay_ms=HELD_POLL_MS, counted=False, needs=refusal.needs
+            )
+        except StoreError as away:
+            return f"not released, its lease will lapse: {away}"
+        return f"waits ({status}): {refusal}"
 
     def _retry_later(self, work: Work, failure: Exception) -> str:
         detail = f"{type(failure).__name__}: {failure}"[:DETAIL_MAX]

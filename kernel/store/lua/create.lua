@@ -4,8 +4,8 @@
 -- the ids of the machine begin with a record of that kind, as those of jobs do with a graph.
 -- KEYS     record, counters, log, tombstone, effects, timers, waits, index of its state,
 --          [parent that counts it, members of the countdown, children of the parent],
---          [holds, queue that is left, queue that is entered, queues], records above it, the root
---          first, [family log], queues of messages
+--          [holds, hold queue, queue that is left, queue that is entered, queues], records above
+--          it, the root first, [family log], queues of messages
 -- ARGV     plan, data, event, messages of its effects
 -- Returns  {status, version, ms}; status: created | replayed | taken | pruned | closed, or with a
 --          detail in the place of the version: held, by which record | below, which record
@@ -22,7 +22,7 @@ local data = ARGV[2]
 local event = ARGV[3]
 local messages = {unpack(ARGV, 4)}
 local countdown_keys, next_key = keys_at(9, plan.countdown and 3 or 0)
-local shared_keys, next_key = keys_at(next_key, plan.shares and 4 or 0)
+local shared_keys, next_key = keys_at(next_key, plan.shares and 5 or 0)
 local above_keys, next_key = keys_at(next_key, #plan.above)
 local family_log_keys, next_key = keys_at(next_key, plan.family_log_length and 1 or 0)
 local message_queues = keys_at(next_key, #messages)
@@ -60,7 +60,8 @@ end
 if plan.needs_parent and has_ended(above_keys[#above_keys]) then
   return {'closed', '0', '0'}
 end
-local holder = plan.shares and other_holder(shared_keys[1], plan.shares.takes, id)
+local holds, hold_queue = unpack(shared_keys)
+local holder = plan.shares and other_holder(holds, hold_queue, plan.shares.takes, id)
 if holder then
   return {'held', holder, '0'}
 end
@@ -87,7 +88,7 @@ for _, timer in ipairs(plan.timers) do
   set_timer(record, timers, id, timer.name, timer.delay_ms, '1', '0', false)
 end
 if plan.shares then
-  change_shares(plan.shares, shared_keys, record, id)
+  change_shares(plan.shares, shared_keys, effects, record, id)
 end
 local owner = {id = id, record = record, effects = effects, paused = false, poll_ms = plan.poll_ms}
 local leased_suffix = create_effects(owner, plan, '1', message_queues, messages)
