@@ -1,13 +1,19 @@
-"""Checks a call before it reaches the store: its warrant, its op-id and its deltas."""
+"""Checks a call: its warrant, its op-id and its deltas, and what the store answered to a create."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 from interlock.kernel.effect import CASCADE
-from interlock.kernel.errors import HeldError, InvalidPayloadError
+from interlock.kernel.errors import (
+    ClosedParentError,
+    HeldError,
+    IdTakenError,
+    InvalidIdError,
+    InvalidPayloadError,
+)
 from interlock.kernel.machine import Decision, Machine
-from interlock.kernel.store.commands import NO_WARRANT, InitialLease, Warrant
+from interlock.kernel.store.commands import NO_WARRANT, Answer, InitialLease, Warrant
 from interlock.kernel.table import ORPHANS, PERSON, PRODUCER, STALLS
 
 OP_ID_LENGTH_MAX = 512
@@ -50,6 +56,20 @@ def unauthorised(machine: Machine, decision: Decision, warrant: Warrant) -> str:
     if decision.names_proposal and warrant.kind == NO_WARRANT.kind:
         return "a person fires it, and must name the proposal that was seen"
     return ""
+
+
+def check_created(new_id: str, answer: Answer) -> None:
+    """Raise the error for a record that the store did not create, unless it did so before."""
+    match answer.status:
+        case "taken":
+            raise IdTakenError(new_id)
+        case "held":
+            raise HeldError(new_id, f"{answer.detail} holds what it needs")
+        case "below":
+            why = f"only the {answer.detail} creates records below its id"
+            raise InvalidIdError(new_id, f"{why}; choose another name before the /")
+        case "closed":
+            raise ClosedParentError(new_id.rpartition("/")[0])
 
 
 def check_op_id(op_id: str) -> None:

@@ -179,11 +179,14 @@ class ConflictError(KernelError):
 
 
 class HeldError(KernelError):
-    """The record cannot be taken now: it is paused, or another holds what it needs. Try later."""
+    """The record cannot be taken now: it is paused, or another holds what it needs. Try later.
 
-    def __init__(self, record_id: str, why: str) -> None:
+    `needs` are the names that it needs, where another record of its family holds one of them.
+    """
+
+    def __init__(self, record_id: str, why: str, needs: Sequence[str] = ()) -> None:
         super().__init__(f"{record_id!r} cannot be taken now: {why}")
-        self.record_id, self.why = record_id, why
+        self.record_id, self.why, self.needs = record_id, why, tuple(needs)
 
 
 class FencedError(KernelError):
@@ -208,6 +211,10 @@ class StoreFullError(StoreError):
 
 class StoreReadOnlyError(StoreError):
     """The store refuses to write: replica, disk error, or still loading."""
+
+
+class StoreDeniedError(StoreDownError):
+    """The store refuses this user, the password, or a command that the user may not use."""
 
 
 class StoreMisconfiguredError(StoreError):

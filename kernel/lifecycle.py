@@ -8,6 +8,7 @@ from typing import Any
 
 from interlock.kernel.checks import (
     OP_ID_LENGTH_MAX,
+    check_created,
     check_deltas,
     check_kept_effects,
     check_op_id,
@@ -16,12 +17,10 @@ from interlock.kernel.checks import (
 )
 from interlock.kernel.effect import Effect
 from interlock.kernel.errors import (
-    ClosedParentError,
     ConflictError,
     FencedError,
     GuardRefusedError,
     HeldError,
-    IdTakenError,
     IgnoredError,
     IllegalTransitionError,
     MailRefusedError,
@@ -138,13 +137,7 @@ class Lifecycle:
             bounds=bounds,
             initial_lease=initial_lease,
         )
-        match answer.status:
-            case "taken":
-                raise IdTakenError(new_id)
-            case "held":
-                raise HeldError(new_id, f"{answer.detail} holds what it needs")
-            case "closed":
-                raise ClosedParentError(new_id.rpartition("/")[0])
+        check_created(new_id, answer)
         replayed = answer.status != "created"
         return Fired(answer.version, None if replayed else record, replayed, answer.owed)
 
@@ -218,7 +211,9 @@ class Lifecycle:
                 case "fenced":
                     self._refuse_fenced(target_id, call.warrant)
                 case "held" | "paused" | "busy" | "over":
-                    raise HeldError(target_id, IN_THE_WAY[answer.status].format(answer.detail))
+                    why, shares = IN_THE_WAY[answer.status], decision.shares
+                    needs = shares.takes if shares and answer.status == "held" else ()
+                    raise HeldError(target_id, why.format(answer.detail), needs)
             record = None
         raise ConflictError(
             f"{target_id}: {trigger} lost {CONFLICTS_MAX} races in a row; try again"
@@ -299,13 +294,23 @@ class Lifecycle:
         )
         return self.store.note(record, draft, op_id=op_id, warrant=warrant, render=self.render)
 
-    def flag(self, name: str, target: str, *, op_id: str, cause: Cause) -> Answer:
-        """Pause, resume or retry a record, as a person asked. Its version stays the same."""
+    def flag(
+        self, name: str, target: str, *, op_id: str, cause: Cause, proposal: str = ""
+    ) -> Answer:
+        """Pause, resume or retry a record, as a person asked. Its version stays the same.
+
+        Raises StaleDecisionError where effects may not try again, because the `proposal` to do so
+        is no longer the current one.
+        """
         check_op_id(op_id)
         record = self.store.load(record_id(target)).record
-        answer = self.store.flag(name, record, op_id=op_id, cause=cause)
-        if answer.status == "reused":
-            raise OpIdReusedError(op_id)
+        answer = self.store.flag(name, record, op_id=op_id, cause=cause, proposal=proposal)
+        match answer.status:
+            case "reused":
+                raise OpIdReusedError(op_id)
+            case "stale":
+                now = self.store.load(record.id).record
+                raise StaleDecisionError(proposal, now.retry_proposal or None)
         return answer
 
     def facts(self, record: Record, ids: Sequence[str]) -> Data:

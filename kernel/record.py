@@ -20,6 +20,7 @@ ID_LENGTH_MAX = 200
 ID_DEPTH_MAX = 8
 CHILDREN_MAX = 10_000
 PRIORITY_LAST = 9  # 0 is first
+RETRY = ":retry:"  # after the record's id, in the name of the question of a quarantine
 _SEGMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._~-]*")
 
 
@@ -131,6 +132,15 @@ class Record:
     def proposal(self) -> str:
         """The name of the question that the record asks in its present state."""
         return f"{self.id}:{self.entered}"
+
+    @property
+    def retry_proposal(self) -> str:
+        """The name of the question whether quarantined effects may try again, or ''.
+
+        It changes when another effect is quarantined, or one of these again: see lua/retry.lua.
+        """
+        ends = [entry.kill_by for entry in self.entries if entry.state == "quarantined"]
+        return f"{self.id}{RETRY}{len(ends)}.{max(ends)}" if ends else ""
 
 
 def split_key(effect_key: str) -> tuple[RecordId, str]:

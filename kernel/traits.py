@@ -28,7 +28,9 @@ class IdFormat:
 class Placement:
     """The place of a machine's records: the records above them, and the computer they run on."""
 
-    id_prefix: tuple[str, ...] = ()  # what the segments of an id before a record's own name
+    # What the segments before a record's own name stand for. A record whose id they are must be of
+    # the machine of that name; where there is no such machine, there must be no such record.
+    id_prefix: tuple[str, ...] = ()
     id_format: IdFormat | None = None
     needs_parent: bool = False  # whether the parent must exist, and not have ended
     host: Callable[[Data], str] = nowhere  # the computer that local effects run on, or ''

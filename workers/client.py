@@ -19,7 +19,7 @@ from interlock.kernel.errors import (
 from interlock.kernel.event import Cause, Event, Note
 from interlock.kernel.machine import Explanation, Machine
 from interlock.kernel.machines import MACHINES
-from interlock.kernel.record import PARTITIONS, PRIORITY_LAST, Record, ancestors
+from interlock.kernel.record import PARTITIONS, PRIORITY_LAST, RETRY, Record, ancestors
 from interlock.kernel.store.commands import Call, Warrant
 from interlock.kernel.store.views import RecordInState
 from interlock.kernel.table import Terminal, Waiting
@@ -143,12 +143,13 @@ class Client:
         """Answer a card. `proposal` is the one that you saw: a decision on an older one is refused.
 
         `choice` is one of the card's affordances, or `redirect` if the state has that transition.
+        The card of effects that were given up has a proposal of its own: another card of the record
+        may offer `retry` as well.
         """
-        record = self.show(record_id)
-        machine = self.dispatch.lifecycle.machine(record.machine)
-        if choice == "retry" and quarantine_of(machine, record):
-            self.retry(record_id)
+        if choice == "retry" and proposal.startswith(f"{record_id}{RETRY}"):
+            self.dispatch.flag("retry", record_id, self._call(op_id, ""), proposal=proposal)
             return self.show(record_id)
+        record = self.show(record_id)
         entered = self.proposal_version(record, proposal)
         state = record.state
         if entered != record.entered:
@@ -214,10 +215,16 @@ class Client:
         """Return the open cards, the longest waiting first."""
         views = self.dispatch.views
         _, waiting = views.waits(range(PARTITIONS), limit)
-        found: list[Card | None] = []
-        for record in views.records(record_id for record_id, _ in waiting[:limit]).values():
-            machine = self.dispatch.lifecycle.machine(record.machine)
-            found += [card_of(machine, record), quarantine_of(machine, record)]
+        records = views.records(record_id for record_id, _ in waiting[:limit])
+        return [card for record in records.values() for card in self._cards_of(record)]
+
+    def cards_of(self, record_id: str) -> list[Card]:
+        """Return the open cards of one record: that of its state, and that of a quarantine."""
+        return self._cards_of(self.show(record_id))
+
+    def _cards_of(self, record: Record) -> list[Card]:
+        machine = self.dispatch.lifecycle.machine(record.machine)
+        found = (card_of(machine, record), quarantine_of(machine, record))
         return [card for card in found if card is not None]
 
     def list(

@@ -44,7 +44,7 @@ def assemble(settings: Settings) -> Celery:
         try:
             for opener in openers():
                 resources.get(opener)
-            assert dispatch.client, "the store is open"
+            dispatch.wait_for_store()
         except (KernelError, ValueError) as refusal:
             # Celery would only log an error that a signal's receiver raises, and start the worker.
             raise SystemExit(f"interlock: {refusal}") from refusal

@@ -94,9 +94,17 @@ class Keys:
         """Sorted set: the records that wait for a slot of this name, by priority and age."""
         return f"{self._of(name)}slots-queue:{name}"
 
+    def slots_reports(self, name: str) -> str:
+        """Hash: the holders that were offered a slot, and the call that last said to wake each."""
+        return f"{self._of(name)}slots-reports:{name}"
+
     def holds(self, record_id: str) -> str:
         """Hash: the names that are held in a family, and the record that holds each."""
         return f"{self._of(record_id)}holds:{root_of(record_id)}"
+
+    def hold_queue(self, record_id: str) -> str:
+        """Hash: the effects of a family that wait for a held name; part/hold_queue.lua has more."""
+        return f"{self._of(record_id)}hold-queue:{root_of(record_id)}"
 
     def queue(self, record_id: str, name: str) -> str:
         """Sorted set: the records of a family that wait to be claimed, by priority and age."""

@@ -195,8 +195,14 @@ class Leases:
         status, advance = (part.decode() for part in call(self.client, "settle", names, args))
         return Answer(status, owed=(message,) if advance and not pushed else ())
 
-    def release(self, lease: Lease, *, delay_ms: int = 0, counted: bool) -> str:
-        """Give an effect back. Returns the new state of its entry, gone, or lost."""
+    def release(
+        self, lease: Lease, *, delay_ms: int = 0, counted: bool, needs: Sequence[str] = ()
+    ) -> str:
+        """Give an effect back. Returns the new state of its entry, gone, or lost.
+
+        An effect that `needs` names which its family holds waits for them, first come first
+        served; then `delay_ms` is only how long it waits at most until it is tried again.
+        """
         record_id = lease.record.id
         partition = partition_of(record_id)
         names = [
@@ -204,11 +210,14 @@ class Leases:
             self.keys.effects(partition),
             self.keys.waits(partition),
             self.keys.timers(partition),
+            self.keys.holds(record_id),
+            self.keys.hold_queue(record_id),
             *self.keys.chain(record_id),
         ]
         flag = "1" if counted else "0"
         releases_max = self.limits.releases_max
-        args = [record_id, lease.suffix, lease.token, delay_ms, flag, releases_max]
+        own = [record_id, lease.suffix, lease.token]
+        args = [*own, delay_ms, flag, releases_max, json.dumps(list(needs))]
         status: bytes = call(self.client, "release", names, args)[0]
         return status.decode()
 

@@ -10,7 +10,7 @@ from interlock.kernel.effect import Kind
 from interlock.kernel.errors import UnknownRecordError
 from interlock.kernel.event import Cause, Event
 from interlock.kernel.machine import Decision, Machine
-from interlock.kernel.record import Record, RecordId, ancestors, parent_of, partition_of
+from interlock.kernel.record import RETRY, Record, RecordId, ancestors, parent_of, partition_of
 from interlock.kernel.store import codec
 from interlock.kernel.store.commands import (
     Answer,
@@ -99,7 +99,10 @@ class Store:
         plan |= {"countdown": countdown} if parent else {}
         plan |= bounds_plan(bounds)
         plan |= shares_plan(decision.shares) | lease_plan(initial_lease, decision.owes)
-        needs_parent = machine.placement.needs_parent
+        prefix = machine.placement.id_prefix
+        above = {} if countdown else dict(zip(ancestors(record.id), prefix, strict=True))
+        plan["above"] = [{"id": each, "machine": kind} for each, kind in above.items()]
+        needs_parent = bool(above) and machine.placement.needs_parent
         plan |= family_log_plan(machine) | ({"needs_parent": True} if needs_parent else {})
         event = self._event(machine, decision, cause, nonce, data, {})
         owed = effect_messages(record, nonce, decision.owes)
@@ -117,13 +120,13 @@ class Store:
         if parent:
             names += [keys.record(parent), keys.members(parent, countdown), keys.children(parent)]
         names += self._shares_keys(decision)
-        names += [keys.record(ancestors(record.id)[-1])] if needs_parent else []
+        names += map(keys.record, above)
         names += [keys.family_log(record.id)] if machine.bookkeeping.in_family_log else []
         names += queues
         args = [packed(plan), data, event, *messages]
         status, version, at_ms = call(self.client, "create", names, args)
-        if status == b"held":
-            return Answer("held", detail=version.decode())
+        if status in (b"held", b"below"):
+            return Answer(status.decode(), detail=version.decode())
         publish = (
             ()
             if messages or status != b"created"
@@ -246,8 +249,13 @@ class Store:
         publish = () if messages or status != "noted" else owed
         return Answer(status, int(version), owed=publish)
 
-    def flag(self, name: str, record: Record, *, op_id: str, cause: Cause) -> Answer:
-        """Pause, resume or retry a record, as a person asked. Its version stays the same."""
+    def flag(
+        self, name: str, record: Record, *, op_id: str, cause: Cause, proposal: str = ""
+    ) -> Answer:
+        """Pause, resume or retry a record, as a person asked. Its version stays the same.
+
+        `proposal` is the one that the person saw, who lets quarantined effects try again.
+        """
         keys, partition = self.keys, partition_of(record.id)
         detail = codec.encode({"actor": cause.actor, "reason": cause.reason}, "the note")
         names = [
@@ -259,7 +267,8 @@ class Store:
             keys.timers(partition),
             keys.waits(partition),
         ]
-        args = [record.id, op_id, codec.digest(name), detail, self.limits.op_window_ms]
+        digest, seen = codec.digest(name, proposal), proposal.rpartition(RETRY)[2]
+        args = [record.id, op_id, digest, detail, self.limits.op_window_ms, seen]
         status, *owed = (part.decode() for part in call(self.client, name, names, args))
         pairs = zip(owed[::2], owed[1::2], strict=True)
         messages = tuple(self._message(record, suffix, effect) for suffix, effect in pairs)
@@ -304,7 +313,8 @@ class Store:
             return []
         left = keys.queue(record_id, shares.left_queue)
         entered = keys.queue(record_id, shares.entered_queue)
-        return [keys.holds(record_id), left, entered, keys.queues(record_id)]
+        held = [keys.holds(record_id), keys.hold_queue(record_id)]
+        return [*held, left, entered, keys.queues(record_id)]
 
     def _commit_keys(self, machine: Machine, decision: Decision, chain: Sequence[str]) -> list[str]:
         before, after, keys = decision.before, decision.after, self.keys

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from interlock.kernel.record import partition_of
 from interlock.kernel.store import codec
 from interlock.kernel.store.commands import packed
 from interlock.kernel.store.keys import Keys
@@ -41,6 +42,8 @@ class Repairs:
 
     def free(self, root: str, name: str, holder: str) -> str:
         """Free a name whose holder does not exist, or has ended. Returns freed, moved or lives."""
-        names = [self.keys.holds(root), self.keys.record(holder)]
+        keys, partition = self.keys, partition_of(root)
+        names = [keys.holds(root), keys.record(holder)]
+        names += [keys.hold_queue(root), keys.effects(partition)]
         status: bytes = call(self.client, "free_hold", names, [name, holder])[0]
         return status.decode()

@@ -14,6 +14,7 @@ from redis.client import Redis
 from redis.cluster import RedisCluster
 
 from interlock.kernel.errors import (
+    StoreDeniedError,
     StoreDownError,
     StoreError,
     StoreFullError,
@@ -131,6 +132,8 @@ def store_error(refusal: Exception) -> StoreError:
     busy = (exceptions.ReadOnlyError, exceptions.BusyLoadingError)
     if isinstance(refusal, busy) or text.startswith(("MISCONF", "READONLY", "NOREPLICAS")):
         return StoreReadOnlyError(f"the store refuses to write for now: {text}")
+    if isinstance(refusal, (exceptions.AuthenticationError, exceptions.NoPermissionError)):
+        return StoreDeniedError(f"the store refuses this user or password: {text}")
     down = (
         exceptions.ConnectionError,
         exceptions.TimeoutError,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from uuid import uuid4
 
 from interlock.kernel.record import Record, RecordId
 from interlock.kernel.store.keys import Keys
@@ -21,7 +22,11 @@ class Occupied:
 
 
 class Slots:
-    """The scripts of slots, over one client. Every call may be repeated."""
+    """The scripts of slots, over one client. Every call may be repeated.
+
+    `call` sends a script again by itself if its reply is lost. Both times the script gets the same
+    id of the call, and so names the same records to wake.
+    """
 
     def __init__(self, client: Client, keys: Keys) -> None:
         self.client, self.keys = client, keys
@@ -29,8 +34,8 @@ class Slots:
     def acquire(self, name: str, record: Record, limit: int) -> Occupied:
         """Take a slot, or enter the queue for one. A `limit` of 0 is none."""
         score = record.priority * PRIORITY_SCALE + record.created_ms
-        names = [self.keys.slots(name), self.keys.slots_queue(name)]
-        status, *given = call(self.client, "acquire_slot", names, [record.id, limit, score])
+        args = [record.id, limit, uuid4().hex, score]
+        status, *given = call(self.client, "acquire_slot", self._names(name), args)
         return Occupied(status == b"held", tuple(RecordId(one.decode()) for one in given))
 
     def release(self, name: str, record_id: str, limit: int) -> tuple[RecordId, ...]:
@@ -38,6 +43,10 @@ class Slots:
 
         With an empty id only the free slots are given. Returns the records to wake.
         """
-        names = [self.keys.slots(name), self.keys.slots_queue(name)]
-        _, *given = call(self.client, "release_slot", names, [record_id, limit])
+        args = [record_id, limit, uuid4().hex]
+        _, *given = call(self.client, "release_slot", self._names(name), args)
         return tuple(RecordId(one.decode()) for one in given)
+
+    def _names(self, name: str) -> list[str]:
+        keys = self.keys
+        return [keys.slots(name), keys.slots_queue(name), keys.slots_reports(name)]

@@ -98,3 +98,20 @@ def test_a_release_whose_reply_was_lost_gives_back_once(
     assert remote.leases.release(lease, counted=False) == "lost"
     assert world.state_of() == "owed"
     assert world.entry().attempts == 0
+
+
+def test_a_lost_reply_of_a_slot_script_costs_nobody_the_wake_up(
+    world: World, remote: World, proxy: FaultProxy, text: Text
+) -> None:
+    for of in ("g/a", "g/b", "g/c"):
+        world.create(of, machine="node")
+        world.slots.acquire("graph", world.record(of), 1)
+    world.slots.release("another", "", 1)
+    losing(proxy, text, "release_slot")
+    to_wake = remote.slots.release("graph", "g/a", 1)
+    losing(proxy, text, "acquire_slot")
+    raised = remote.slots.acquire("graph", world.record("g/b"), 2)
+
+    assert proxy.replies_lost == 2
+    assert to_wake == ("g/b",)
+    assert (raised.held, raised.to_wake) == (True, ("g/c",))

@@ -18,12 +18,13 @@ from interlock.kernel.errors import (
     InvalidPayloadError,
     KernelError,
     NewerSchemaError,
+    StaleDecisionError,
     StoreDownError,
     UnknownMachineError,
     UnknownRecordError,
 )
 from interlock.kernel.event import Cause, Event, Note
-from interlock.kernel.record import PARTITIONS
+from interlock.kernel.record import PARTITIONS, partition_of
 from interlock.kernel.store.commands import Call
 from interlock.kernel.store.leases import Lease
 from interlock.workers.client import Client, WaitTimeoutError
@@ -260,6 +261,47 @@ def test_a_retry_returns_nothing_if_there_is_nothing_to_retry(interlock: Client)
     bring(interlock, "one", "awaiting_inference")
 
     assert interlock.retry("one") == "nothing"
+
+
+def test_a_retry_answers_the_card_that_its_proposal_names_and_no_other(interlock: Client) -> None:
+    record = bring(interlock, "one", "done_cleanup_unsuccessful")
+    give_up(interlock, "one", "resolution")
+    given_up = {card.kind: card.proposal for card in interlock.cards_of("one")}
+    seen = given_up["quarantine"]
+
+    assert given_up == {"cleanup_failure": record.proposal, "quarantine": "one:retry:" + seen[10:]}
+    with pytest.raises(StaleDecisionError):
+        interlock.decide("one", "retry", proposal="one:1")
+    with pytest.raises(StaleDecisionError, match=seen):
+        interlock.decide("one", "retry", proposal="one:retry:1.7")
+    assert states_of(interlock, "one", "resolution") == ["quarantined"]
+    interlock.decide("one", "retry", proposal=seen, op_id="mine")
+    assert states_of(interlock, "one", "resolution") == ["lapsed"]
+    assert interlock.show("one").version == record.version
+    interlock.decide("one", "retry", proposal=seen, op_id="mine")
+    with pytest.raises(StaleDecisionError, match="nothing waits"):
+        interlock.decide("one", "retry", proposal=seen)
+    give_up(interlock, "one", "resolution")
+    assert interlock.decide("one", "retry", proposal=record.proposal).version == record.version + 1
+    assert states_of(interlock, "one", "resolution") == ["quarantined"]
+
+
+def states_of(client: Client, record_id: str, name: str) -> list[str]:
+    return [entry.state for entry in client.show(record_id).entries if entry.name == name][:1]
+
+
+def give_up(client: Client, record_id: str, name: str) -> None:
+    """Use up the attempts of an effect, and let a sweep find that."""
+    record, dispatch = client.show(record_id), client.dispatch
+    entry = next(entry for entry in record.entries if entry.name == name)
+    effect = dispatch.effect(record.machine, name)
+    for number in range(entry.attempts_max):
+        lease = dispatch.leases.claim(
+            entry.key(record_id), effect, nonce=f"n{number}", holder="test", schema=record.schema
+        )
+        assert isinstance(lease, Lease)
+        dispatch.leases.release(lease, counted=True)
+    dispatch.indexes.poll_effects(partition_of(record_id), [entry.key(record_id)], gate_open=True)
 
 
 @pytest.mark.parametrize("method", ["pause", "resume", "retry", "cancel", "show", "card"])

@@ -71,6 +71,7 @@ def card_of(machine: Machine, record: Record) -> Card | None:
         machine,
         record,
         stage.card,
+        record.proposal,
         visible_line(stage.question(data))[:BODY_MAX],
         offered,
         inspect=visible_line(stage.inspect(data)),
@@ -86,13 +87,15 @@ def quarantine_of(machine: Machine, record: Record) -> Card | None:
         return None
     names = ", ".join(f"{entry.name} (after {entry.attempts} attempts)" for entry in stuck)
     question = f"Given up: {names}. Repair the cause, then let it try again?"
-    return _card(machine, record, "quarantine", question, [("retry", "retry", {"type": "object"})])
+    offered = [("retry", "retry", {"type": "object"})]
+    return _card(machine, record, "quarantine", record.retry_proposal, question, offered)
 
 
 def _card(
     machine: Machine,
     record: Record,
     kind: str,
+    proposal: str,
     question: str,
     offered: Sequence[tuple[str, str, Mapping[str, Any]]],
     *,
@@ -105,7 +108,7 @@ def _card(
 
     def affordance(name: str, trigger: str, schema: Mapping[str, Any]) -> Affordance:
         answer = example_answer(name, schema, proposed or {})
-        command = decide_command(record.id, name, record.proposal, answer, deciders)
+        command = decide_command(record.id, name, proposal, answer, deciders)
         return Affordance(name, trigger, schema, command)
 
     return Card(
@@ -113,7 +116,7 @@ def _card(
         machine=machine.name,
         state=record.state,
         kind=kind,
-        proposal=record.proposal,
+        proposal=proposal,
         title=title_of(record),
         question=question,
         inspect=inspect,

@@ -30,6 +30,8 @@ def make_app(settings: Settings, queues: tuple[str, ...]) -> Celery:
         broker_transport_options=_redis_options(settings) if redis else {"confirm_publish": True},
         broker_connection_retry_on_startup=True,
         broker_connection_max_retries=None,
+        # A broker that refuses a command, such as a replica, is waited for as one that is away.
+        broker_channel_error_retry=True,
         broker_pool_acquire_timeout=10,
         broker_pool_limit=settings.concurrency + 10,
         task_queues=[_queue(name, redis=redis) for name in names],

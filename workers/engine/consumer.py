@@ -1,12 +1,14 @@
-"""Celery's consumer, which also keeps the messages that it rejects for people to read."""
+"""Celery's consumer, which waits for a broker that refuses it, and keeps rejected messages."""
 
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable
 from typing import Any
 
 from celery.worker.consumer import Consumer as CeleryConsumer
+from celery.worker.state import maybe_shutdown
 from kombu.exceptions import KombuError
 
 from interlock.kernel.errors import KernelError
@@ -14,17 +16,41 @@ from interlock.workers.engine.redis_transport import SHAPE_ERRORS
 
 log = logging.getLogger(__name__)
 
+BROKER_POLL_S = 1.0
+
 
 class Consumer(CeleryConsumer):
-    """Keeps and counts the malformed messages that Celery only logs."""
+    """Waits for a broker that takes no writes; keeps the messages that Celery only logs."""
 
     def connect(self) -> Any:
         """Connect, and ask the transport to pass on items that are not messages."""
+        self._wait_for_broker()
         connection = super().connect()
         # Only our Redis transport has this callback; other brokers take nothing but messages.
         if hasattr(connection.transport, "on_rejected"):
             connection.transport.on_rejected = self._keep
         return connection
+
+    def _wait_for_broker(self) -> None:
+        """Wait until the broker lets this process bind a queue, as consuming begins with that.
+
+        Celery retries at once and without end where the broker answers and refuses.
+        """
+        refused = False
+        while True:
+            maybe_shutdown()
+            try:
+                with self.app.connection_for_read() as connection, connection.channel() as channel:
+                    self.app.amqp.queues[self.app.conf.task_default_queue](channel).declare()
+            except (*self.connection_errors, *self.channel_errors) as refusal:
+                if not refused:
+                    log.warning("the broker takes no messages now, this process waits: %s", refusal)
+                refused = True
+            else:
+                break
+            time.sleep(BROKER_POLL_S)
+        if refused:
+            log.warning("the broker takes messages again")
 
     def create_task_handler(self, *args: Any, **options: Any) -> Callable[[Any], Any]:
         """Return Celery's handler, which here rejects a malformed message instead of raising."""

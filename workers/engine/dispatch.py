@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import os
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -10,6 +12,7 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from interlock.kernel.effect import Effect
+from interlock.kernel.errors import StoreDeniedError, StoreReadOnlyError
 from interlock.kernel.lifecycle import Fired, Lifecycle
 from interlock.kernel.machine import Machine
 from interlock.kernel.record import Record
@@ -40,7 +43,10 @@ from interlock.workers.config import Settings
 if TYPE_CHECKING:  # imported where it is opened
     from interlock.workers.engine.publisher import Publisher
 
+log = logging.getLogger(__name__)
+
 LEASE_S = 30.0
+STORE_POLL_S = 1.0
 
 
 class Dispatch:
@@ -71,6 +77,23 @@ class Dispatch:
         client = open_store(self.settings.store_url, connections_max=self.settings.concurrency + 50)
         refuse_unsafe(client)
         return client
+
+    def wait_for_store(self) -> None:
+        """Open the store; wait for one that answers and refuses this process.
+
+        Raises StoreDownError or StoreMisconfiguredError where a setting may be wrong.
+        """
+        refused = False
+        while True:
+            try:
+                assert self.client, "the store is open"
+            except (StoreDeniedError, StoreReadOnlyError) as refusal:
+                if not refused:
+                    log.warning("this process waits for the store: %s", refusal)
+                refused = True
+            else:
+                return
+            time.sleep(STORE_POLL_S)
 
     @cached_property
     def keys(self) -> Keys:
@@ -203,9 +226,11 @@ class Dispatch:
         self.publish(answer.owed)
         return answer
 
-    def flag(self, name: str, record_id: str, call: Call) -> Answer:
+    def flag(self, name: str, record_id: str, call: Call, *, proposal: str = "") -> Answer:
         """Pause, resume or retry a record's effects."""
-        answer = self.lifecycle.flag(name, record_id, op_id=call.op_id, cause=call.cause)
+        answer = self.lifecycle.flag(
+            name, record_id, op_id=call.op_id, cause=call.cause, proposal=proposal
+        )
         self.publish(answer.owed)
         return answer
 

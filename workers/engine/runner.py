@@ -19,7 +19,13 @@ from celery.exceptions import Ignore, Retry
 from kombu.exceptions import OperationalError
 
 from interlock.kernel.effect import Effect, Kind
-from interlock.kernel.errors import FencedError, InvalidIdError, KernelError, StoreError
+from interlock.kernel.errors import (
+    FencedError,
+    HeldError,
+    InvalidIdError,
+    KernelError,
+    StoreError,
+)
 from interlock.kernel.machine import Machine
 from interlock.kernel.record import split_key
 from interlock.kernel.store.commands import EffectMessage, NoteDraft
@@ -37,6 +43,8 @@ log = logging.getLogger(__name__)
 DETAIL_MAX = 2_000
 # Claims that are refused for now: a sweep publishes the effect again.
 REFUSED_FOR_NOW = ("early", "busy", "paused", "newer")
+# An effect that waits for a held name is polled when it is its turn, and after this time anyway.
+HELD_POLL_MS = 60_000
 
 
 class MissingHandlerError(RuntimeError):
@@ -213,6 +221,8 @@ class Runner:
         except StoreError as refusal:
             log.warning("%s could not fire its outcome, the store was away: %s", work.key, refusal)
             raise EffectRetriedError(f"given up: {refusal}") from refusal
+        except HeldError as refusal:
+            return self._wait_for_names(work, refusal)
         except KernelError as refusal:
             return self._retry_later(work, refusal)
         if record is None:
@@ -248,6 +258,18 @@ class Runner:
         except StoreError as refusal:
             raise EffectRetriedError(f"not released, its lease will lapse: {refusal}") from refusal
         raise EffectRetriedError(f"released at shutdown: {status}")
+
+    def _wait_for_names(self, work: Work, refusal: HeldError) -> str:
+        """Let an effect wait until the names are free that its outcome needs."""
+        if not refusal.needs:
+            return self._retry_later(work, refusal)
+        try:
+            status = self.dispatch.leases.release(
+                work.lease, delay_ms=HELD_POLL_MS, counted=False, needs=refusal.needs
+            )
+        except StoreError as away:
+            raise EffectRetriedError(f"not released, its lease will lapse: {away}") from away
+        raise EffectRetriedError(f"waits ({status}): {refusal}") from refusal
 
     def _retry_later(self, work: Work, failure: Exception) -> str:
         detail = f"{type(failure).__name__}: {failure}"[:DETAIL_MAX]

@@ -85,16 +85,23 @@ def answer_flag(record_id: str, status: str, *, as_json: bool) -> None:
 
 def confirm_proposal(interlock: Client, record_id: str, choice: str, *, as_json: bool) -> str:
     """Show a card, ask for confirmation, and return the proposal that the person saw."""
-    card = seen_card(interlock, record_id, as_json=as_json)
+    card = seen_card(interlock, record_id, choice, as_json=as_json)
     if card is None:
         return interlock.show(record_id).proposal
     typer.confirm(f"{choice}?", abort=True)
     return card.proposal
 
 
-def seen_card(interlock: Client, record_id: str, *, as_json: bool) -> Card | None:
+def card_with(interlock: Client, record_id: str, choice: str) -> Card | None:
+    """Return the card of a record that offers a choice; if none does, its first card, if any."""
+    cards = interlock.cards_of(record_id)
+    offering = (card for card in cards if choice in [each.name for each in card.affordances])
+    return next(offering, cards[0] if cards else None)
+
+
+def seen_card(interlock: Client, record_id: str, choice: str, *, as_json: bool) -> Card | None:
     """Show a record's card at a terminal, and return it. Elsewhere the proposal has to be named."""
-    card = interlock.card(record_id)
+    card = card_with(interlock, record_id, choice)
     if card is not None and (as_json or not sys.stdin.isatty()):
         sentence = f"name the proposal that you saw: --proposal {card.proposal} is the current one"
         fail(sentence, as_json=as_json, kind="UsageError")

@@ -16,6 +16,7 @@ from interlock.workers.terminal.answer import (
     Reason,
     answer,
     answer_record,
+    card_with,
     client,
     fail,
     guarded,
@@ -101,7 +102,9 @@ def decide(
     if text:
         fields[text_field(choice)] = text
     card = (
-        connected.card(record_id) if proposal else seen_card(connected, record_id, as_json=as_json)
+        card_with(connected, record_id, choice)
+        if proposal
+        else seen_card(connected, record_id, choice, as_json=as_json)
     )
     typed = missing_answer(card, choice, as_json=as_json) if card and not fields else {}
     if card and not proposal and not typed:

@@ -4,8 +4,9 @@
 -- the first write on nothing can fail.
 -- KEYS     record, log, ops, times of ops, effects, timers, waits, index of the old state, index of
 --          the new state, ended index, members of the countdown that begins, chain of counters,
---          records read as facts, [parent that counts it, its members, its tally], [holds, queue
---          that is left, queue that is entered, queues], [family log], queues of messages
+--          records read as facts, [parent that counts it, its members, its tally], [holds, hold
+--          queue, queue that is left, queue that is entered, queues], [family log], queues of
+--          messages
 -- ARGV     plan, data ('': unchanged), event, messages of its effects and of the parent's advance
 -- Returns  {status, version, ms, paused, suffix of the parent's advance}; status: committed |
 --          replayed | reused | missing | fenced | conflict | held | over | paused | busy, and for
@@ -28,7 +29,7 @@ local messages = {unpack(ARGV, 4)}
 local chain, next_key = keys_at(12, plan.chain_length)
 local fact_records, next_key = keys_at(next_key, #plan.fact_versions)
 local parent_keys, next_key = keys_at(next_key, plan.parent and 3 or 0)
-local shared_keys, next_key = keys_at(next_key, plan.shares and 4 or 0)
+local shared_keys, next_key = keys_at(next_key, plan.shares and 5 or 0)
 local family_log_keys, next_key = keys_at(next_key, plan.family_log_length and 1 or 0)
 local message_queues = keys_at(next_key, #messages)
 local id = plan.id
@@ -47,7 +48,7 @@ end
 if stored_version ~= plan.version then
   return {'conflict', stored_version, '0', '', ''}
 end
-local failed, detail = failed_precondition(plan, record, chain, fact_records, shared_keys[1])
+local failed, detail = failed_precondition(plan, record, chain, fact_records, shared_keys)
 if failed then
   return {failed, stored_version, '0', '', detail}
 end
@@ -97,7 +98,7 @@ if plan.ends and plan.root then
   redis.call('ZADD', ended_index, now_ms, id)
 end
 if plan.shares then
-  change_shares(plan.shares, shared_keys, record, id)
+  change_shares(plan.shares, shared_keys, effects, record, id)
 end
 if plan.spawns then
   redis.call('SADD', spawn_members, '*')

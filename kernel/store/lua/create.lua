@@ -1,13 +1,14 @@
 --@use clock keys holds_and_queues limits family_log timer new_effects initial_lease
 -- Creates a record: its first event, its effects and timers, its membership in a countdown of its
--- parent. A repeat changes nothing.
+-- parent. A repeat changes nothing. Below the id of a record only that record creates others, unless
+-- the ids of the machine begin with a record of that kind, as those of jobs do with a graph.
 -- KEYS     record, counters, log, tombstone, effects, timers, waits, index of its state,
 --          [parent that counts it, members of the countdown, children of the parent],
---          [holds, queue that is left, queue that is entered, queues], [parent that it needs],
---          [family log], queues of messages
+--          [holds, hold queue, queue that is left, queue that is entered, queues], records above
+--          it, the root first, [family log], queues of messages
 -- ARGV     plan, data, event, messages of its effects
--- Returns  {status, version, ms}; status: created | replayed | taken | pruned | closed | held,
---          which gives the other holder in the place of the version
+-- Returns  {status, version, ms}; status: created | replayed | taken | pruned | closed, or with a
+--          detail in the place of the version: held, by which record | below, which record
 local record = KEYS[1]
 local counters = KEYS[2]
 local log = KEYS[3]
@@ -21,8 +22,8 @@ local data = ARGV[2]
 local event = ARGV[3]
 local messages = {unpack(ARGV, 4)}
 local countdown_keys, next_key = keys_at(9, plan.countdown and 3 or 0)
-local shared_keys, next_key = keys_at(next_key, plan.shares and 4 or 0)
-local needed_keys, next_key = keys_at(next_key, plan.needs_parent and 1 or 0)
+local shared_keys, next_key = keys_at(next_key, plan.shares and 5 or 0)
+local above_keys, next_key = keys_at(next_key, #plan.above)
 local family_log_keys, next_key = keys_at(next_key, plan.family_log_length and 1 or 0)
 local message_queues = keys_at(next_key, #messages)
 local id = plan.id
@@ -32,10 +33,13 @@ local function has_ended(parent)
   return ended == '1' or not state
 end
 
-local digest = redis.call('HGET', record, 'digest')
+local digest, countdown, version = unpack(
+  redis.call('HMGET', record, 'digest', 'countdown', 'version')
+)
 if digest then
-  local status = digest == plan.digest and 'replayed' or 'taken'
-  return {status, redis.call('HGET', record, 'version'), '0'}
+  -- An earlier attempt of the parent, by another version of this program, may have created it.
+  local same = digest == plan.digest or plan.countdown and countdown == plan.countdown
+  return {same and 'replayed' or 'taken', version, '0'}
 end
 local pruned_digest = redis.call('GET', tombstone)
 if pruned_digest then
@@ -47,10 +51,17 @@ if plan.countdown then
     return {'closed', '0', '0'}
   end
 end
-if plan.needs_parent and has_ended(needed_keys[1]) then
+for n, above in ipairs(plan.above) do
+  local machine = redis.call('HGET', above_keys[n], 'machine')
+  if machine and machine ~= above.machine then
+    return {'below', machine .. ' ' .. above.id, '0'}
+  end
+end
+if plan.needs_parent and has_ended(above_keys[#above_keys]) then
   return {'closed', '0', '0'}
 end
-local holder = plan.shares and other_holder(shared_keys[1], plan.shares.takes, id)
+local holds, hold_queue = unpack(shared_keys)
+local holder = plan.shares and other_holder(holds, hold_queue, plan.shares.takes, id)
 if holder then
   return {'held', holder, '0'}
 end
@@ -77,7 +88,7 @@ for _, timer in ipairs(plan.timers) do
   set_timer(record, timers, id, timer.name, timer.delay_ms, '1', '0', false)
 end
 if plan.shares then
-  change_shares(plan.shares, shared_keys, record, id)
+  change_shares(plan.shares, shared_keys, effects, record, id)
 end
 local owner = {id = id, record = record, effects = effects, paused = false, poll_ms = plan.poll_ms}
 local leased_suffix = create_effects(owner, plan, '1', message_queues, messages)

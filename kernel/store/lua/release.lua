@@ -1,21 +1,26 @@
---@use clock entry exclusive budget drop quarantine
+--@use clock entry exclusive budget drop quarantine holds_and_queues
 -- Gives an effect back: at shutdown (not counted), or for another attempt later (counted). A
--- carried effect may not start again, so it is lapsed at once.
--- KEYS     record, effects, waits, timers, chain of counters
+-- carried effect may not start again, so it is lapsed at once. An effect that needs names which
+-- another record holds waits for them: it is polled when its turn has come, at the latest after the
+-- delay. Its attempt does not count.
+-- KEYS     record, effects, waits, timers, holds, hold queue, chain of counters
 -- ARGV     id, suffix, token, delay in ms, '1' if the attempt counts, how many releases may be
---          uncounted
+--          uncounted, names that it needs
 -- Returns  {status}: owed | lapsed | gone | lost
 local record = KEYS[1]
 local effects = KEYS[2]
 local waits = KEYS[3]
 local timers = KEYS[4]
-local chain = {unpack(KEYS, 5)}
+local holds = KEYS[5]
+local hold_queue = KEYS[6]
+local chain = {unpack(KEYS, 7)}
 local id = ARGV[1]
 local suffix = ARGV[2]
 local token = ARGV[3]
 local delay_ms = tonumber(ARGV[4])
 local counted = ARGV[5] == '1'
 local releases_max = tonumber(ARGV[6])
+local names = cjson.decode(ARGV[7])
 local member = id .. ':' .. suffix
 
 local entry = read_entry(record, suffix)
@@ -38,24 +43,33 @@ if entry.carried == 1 then
   entry.lease_until = now_ms
   due_at = now_ms
 else
-  if not counted and entry.releases < releases_max then
+  if #names > 0 then
+    local _, name = other_holder(holds, hold_queue, names, id)
+    if name then
+      wait_for_name(hold_queue, member, name)
+    else
+      due_at = now_ms
+    end
+    entry.attempts = entry.attempts - 1
+  elseif not counted and entry.releases < releases_max then
     entry.attempts = entry.attempts - 1
     entry.releases = entry.releases + 1
   end
   entry.state = 'owed'
   entry.token = '-'
   entry.holder = '-'
-  entry.not_before = due_at
+  entry.not_before = #names > 0 and now_ms or due_at
   entry.polls = 0
 end
 write_entry(record, suffix, entry)
 if was_quarantined then
   end_quarantine(record, waits, timers, id)
 end
+wake_siblings(record, effects, id, entry)
+-- After its siblings, which it is one of: an effect that waits for a name is not due yet.
 if entry.state == 'owed' and redis.call('HGET', record, 'paused') == '1' then
   redis.call('ZREM', effects, member)
 else
   redis.call('ZADD', effects, due_at, member)
 end
-wake_siblings(record, effects, id, entry)
 return {entry.state}

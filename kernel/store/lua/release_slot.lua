@@ -1,16 +1,20 @@
 --@use slots
--- Gives a slot or a place in the queue back, and offers the slots that are free.
--- KEYS     holders, queue
--- ARGV     id ('': only offer what is free), limit (0: none)
+-- Gives a slot or a place in the queue back, and offers the slots that are free. A
+-- repeat returns the same holders to wake.
+-- KEYS     holders, queue, reports
+-- ARGV     id ('': only offer what is free), limit (0: none), call id
 -- Returns  {status, id, ...}, the ids of the holders to wake; status: released
 local holders = KEYS[1]
 local queue = KEYS[2]
+local reports = KEYS[3]
 local id = ARGV[1]
 local limit = tonumber(ARGV[2])
+local call_id = ARGV[3]
 
 if id ~= '' then
   redis.call('ZREM', holders, id)
   redis.call('ZREM', queue, id)
+  redis.call('HDEL', reports, id)
 end
 offer_slots(holders, queue, limit)
-return {'released', unpack(holders_to_wake(holders))}
+return {'released', unpack(holders_to_wake(holders, reports, call_id))}

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 
 import pytest
+import redis
 
 from interlock.kernel.errors import StoreError, StoreFullError
 from interlock.workers.gateways.server import EmbeddedServer, free_port
@@ -94,6 +95,31 @@ def test_a_store_that_is_away_ends_no_worker(
     assert all(process.alive for process in deployment.processes)
     deployment.client.submit(thread("jot"), machine="thread", id="after")
     assert deployment.ends("after")[0].state == "done"
+
+
+def test_a_store_that_refuses_for_a_while_ends_no_process_and_none_that_starts_meanwhile(
+    new_server: NewServer, new_deployment: NewDeployment
+) -> None:
+    store = new_server()
+    deployment = new_deployment(store.url).full()
+    worker, admin = deployment.processes[0], deployment.client.dispatch.client
+    assert isinstance(admin, redis.Redis)
+    admin.replicaof("127.0.0.1", 1)
+    late = deployment.worker(ready=False)
+    deployment.sees(lambda: "this process waits" in worker.output, what="it says so")
+    deployment.sees(lambda: "this process waits" in late.output, what="it says so")
+    admin.replicaof("NO", "ONE")
+    deployment.sees(late.is_ready, what="it goes on")
+    admin.config_set("requirepass", "changed")
+    shut_out = deployment.worker(ready=False)
+    deployment.sees(lambda: "waits for the store" in shut_out.output, what="it says so")
+    admin.config_set("requirepass", "")
+    deployment.sees(shut_out.is_ready, what="it goes on")
+
+    deployment.client.submit(thread("jot"), machine="thread", id="after")
+    assert deployment.ends("after")[0].state == "done"
+    assert all(process.alive for process in deployment.processes)
+    assert worker.output.count("this process waits") == 1
 
 
 def test_a_store_that_is_full_refuses_with_one_sentence_and_goes_on_when_there_is_room(

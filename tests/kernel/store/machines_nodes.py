@@ -125,7 +125,7 @@ NODE = Machine(
     stages=STAGES,
     transitions=ROWS,
     payloads=dict.fromkeys((T.CONFIGURE, T.MET, T.SLOT, T.BEGIN, T.POKE), Given),
-    placement=Placement(id_prefix=("graph",)),
+    placement=Placement(id_prefix=("root",)),
     bookkeeping=Bookkeeping(bounds=bounds),
     waits_for=Prerequisites("needs", advance_trigger=T.MET, lost_trigger=T.CANCEL),
     mirror=Mirror(SHOW, is_owed=lambda data: bool(data.get("shown"))),

@@ -78,9 +78,30 @@ FAMILIES = (
     Mutant(
         "an id belongs to one payload",
         "create",
-        "digest == plan.digest and 'replayed' or 'taken'",
+        "same and 'replayed' or 'taken'",
         "'replayed'",
         commits.test_create_is_told_apart_by_its_payload,
+    ),
+    Mutant(
+        "only a record creates what is below its id",
+        "create",
+        "if machine and machine ~= above.machine then",
+        "if false then",
+        countdowns.test_an_id_below_a_record_is_refused_unless_that_record_creates_it,
+    ),
+    Mutant(
+        "a record that another created is no child",
+        "create",
+        " or plan.countdown and countdown == plan.countdown",
+        " or plan.countdown",
+        countdowns.test_an_id_that_another_record_has_is_no_child_and_one_of_its_own_is,
+    ),
+    Mutant(
+        "a child that an earlier attempt created is known",
+        "create",
+        " or plan.countdown and countdown == plan.countdown",
+        "",
+        countdowns.test_an_id_that_another_record_has_is_no_child_and_one_of_its_own_is,
     ),
     Mutant(
         "a tombstone keeps an id taken",

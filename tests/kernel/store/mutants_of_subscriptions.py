@@ -160,7 +160,7 @@ SLOTS: tuple[Mutant, ...] = (
     Mutant(
         "asking for a slot returns the holders to wake",
         "acquire_slot",
-        "unpack(holders_to_wake(holders))",
+        "unpack(holders_to_wake(holders, reports, call_id))",
         "nil",
         slots.test_whoever_asks_hears_of_others_that_were_given_a_slot,
     ),

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from interlock.kernel.errors import ClosedParentError
+from interlock.kernel.errors import ClosedParentError, IdTakenError, InvalidIdError
 from interlock.kernel.store.leases import Lease
 from interlock.kernel.store.subscriptions import Subscriber
 from tests.kernel.store.kernel_at_a_fixed_time import World, token
@@ -102,6 +102,30 @@ def test_a_repeated_birth_never_joins_twice(world: World) -> None:
     world.settle(spawn)
     assert world.state_of("cascade") == "owed"
     assert world.create_child("r", "a").replayed
+
+
+def test_an_id_below_a_record_is_refused_unless_that_record_creates_it(world: World) -> None:
+    world.split("shop")
+    before = world.dump()
+    with pytest.raises(InvalidIdError, match="only the life shop creates records below its id"):
+        world.create("shop/2.1", machine="ticket")
+    assert world.dump() == before
+
+    world.create_child("shop", "2.1")
+    world.create("graph", machine="root")
+    assert world.create("graph/node", machine="node").version == 1
+
+
+def test_an_id_that_another_record_has_is_no_child_and_one_of_its_own_is(world: World) -> None:
+    world.create("r/2.1", machine="ticket")
+    world.split()
+    with pytest.raises(IdTakenError):
+        world.create_child("r", "2.1")
+    assert world.counted() == {"*"}
+
+    world.create_child("r", "2.2")
+    other = world.create("r/2.2", {"from": "another version"}, countdown="children:2")
+    assert other.replayed
 
 
 def test_nobody_joins_after_the_spawning_ended(world: World) -> None:

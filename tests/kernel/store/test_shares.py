@@ -13,6 +13,8 @@ from tests.kernel.store.kernel_at_a_fixed_time import World, token
 from tests.kernel.store.tables import GRACE_MS, LEASE_MS
 
 MINE = InitialLease("mine", "fleet:1", LEASE_MS)
+DELAY_MS = 60_000
+OFFER_MS = 30_000
 
 
 def ticket(world: World, name: str = "a", **given: Any) -> str:
@@ -123,6 +125,69 @@ def test_a_name_is_held_by_one_with_all_that_is_below_it(
     world.fire(one, "fail")
     world.fire(two, "take")
     assert world.views.holds("b") == {wanted: two, "doc": two}
+
+
+def wait_for(world: World, of: str) -> str:
+    """Try to take a held name as the holder of an effect, and wait for it; return the effect."""
+    lease = world.claim("offer", of=of)
+    with pytest.raises(HeldError) as refusal:
+        world.fire(of, "take", warrant=token(lease))
+    assert refusal.value.needs == ("x",)
+    world.leases.release(lease, delay_ms=DELAY_MS, counted=False, needs=refusal.value.needs)
+    entry = world.entry("offer", of)
+    assert (entry.state, entry.attempts) == ("owed", 0)
+    world.later(1)
+    return lease.key
+
+
+def test_who_waits_for_a_held_name_gets_it_first_come_first_served(world: World) -> None:
+    every = {name: ticket(world, name, files=["x"]) for name in ("one", "two", "three", "four")}
+    world.fire(every["one"], "take")
+    second, third = wait_for(world, every["two"]), wait_for(world, every["three"])
+    assert wait_for(world, every["two"]) == second
+    assert world.score(third) != world.now
+    world.fire(every["one"], "fail")
+
+    assert (world.score(second), world.views.holds("b")) == (world.now, {})
+    with pytest.raises(HeldError, match="b/two holds"):
+        world.fire(every["four"], "take")
+    with pytest.raises(HeldError, match="b/two holds"):
+        world.fire(every["three"], "take", warrant=token(world.claim("offer", of=every["three"])))
+    lease = world.claim("offer", of=every["two"])
+    world.fire(every["two"], "take", warrant=token(lease))
+    world.fire(every["two"], "fail")
+    assert world.views.holds("b") == {}
+
+
+def test_who_does_not_come_for_an_offered_name_loses_its_place(world: World) -> None:
+    every = {name: ticket(world, name, files=["x"]) for name in ("one", "two", "three", "four")}
+    world.fire(every["one"], "take")
+    second, third = wait_for(world, every["two"]), wait_for(world, every["three"])
+    world.fire(every["one"], "fail")
+    world.later(OFFER_MS - 1)
+    with pytest.raises(HeldError, match="b/two holds"):
+        world.fire(every["four"], "take")
+    world.later(1)
+    world.fire(every["four"], "take")
+    world.fire(every["four"], "fail")
+
+    assert world.score(third) == world.now
+    assert world.score(second) != world.now
+    world.fire(every["three"], "take")
+    world.fire(every["three"], "fail")
+    assert not [key for key in world.dump() if b"hold-queue" in key]
+
+
+def test_a_name_that_became_free_meanwhile_is_tried_at_once(world: World) -> None:
+    one, two = ticket(world, "one", files=["x"]), ticket(world, "two", files=["x"])
+    world.fire(one, "take")
+    lease = world.claim("offer", of=two)
+    with pytest.raises(HeldError) as refusal:
+        world.fire(two, "take", warrant=token(lease))
+    world.fire(one, "fail")
+    world.leases.release(lease, delay_ms=DELAY_MS, counted=False, needs=refusal.value.needs)
+
+    assert world.score(lease.key) == world.now
 
 
 def test_names_are_kept_from_state_to_state_and_freed_with_the_last(world: World) -> None:

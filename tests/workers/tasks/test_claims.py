@@ -9,9 +9,13 @@ from typing import Any
 import pytest
 
 from interlock.kernel.errors import GuardRefusedError, HeldError
+from interlock.kernel.machines import MACHINES
 from interlock.kernel.record import partition_of
 from interlock.kernel.store.leases import Lease
 from interlock.workers.client import Client
+from interlock.workers.engine.resources import Resources
+from interlock.workers.engine.runner import Runner
+from interlock.workers.engine.work import Outcome
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.tasks import claims
 from interlock.workers.tasks.agents import Agents
@@ -20,6 +24,8 @@ from interlock.workers.tasks.client import Tasks
 from interlock.workers.tasks.sweeps.assignments import run
 from tests.workers.tasks.claims import Claimed, claimed, fire, same_partition, taken
 from tests.workers.threads.threads import client_of
+
+FAILED = "effect_failed"
 
 
 @pytest.fixture
@@ -112,6 +118,27 @@ def test_only_one_task_of_a_backlog_merges_into_a_target_at_a_time(
     fire(client, taken(client, "b/one"), "merged")
     fire(client, two, "merge_begun")
     assert client.dispatch.views.holds("b")["merge into main"] == "b/two"
+
+
+def test_a_merge_waits_in_line_for_its_target_and_is_woken_when_that_is_free(
+    client: Client,
+) -> None:
+    for name in ("one", "two"):
+        merging(client, name)
+    fire(client, taken(client, "b/one"), "merge_begun")
+    runner = Runner(client.dispatch, Resources(client.settings))
+    (entry,) = [one for one in client.show("b/two").entries if one.name == "merge"]
+    key, partition = entry.key("b/two"), partition_of("b")
+
+    def merge() -> str:
+        return runner.perform(MACHINES["task"], "merge", lambda _: Outcome("merge_begun"), key)
+
+    assert merge().startswith("waits (owed): 'b/two' cannot be taken now: b/one holds")
+    assert not [line for line in client.history("b/two") if getattr(line, "kind", "") == FAILED]
+    assert key not in client.dispatch.indexes.due_effects(partition, 100)
+    fire(client, taken(client, "b/one"), "merged")
+    assert key in client.dispatch.indexes.due_effects(partition, 100)
+    assert merge() == "merge_begun -> done"
 
 
 def test_only_tasks_submitted_under_the_setting_fail_as_a_stage(

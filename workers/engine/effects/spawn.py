@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from interlock.kernel.errors import CallError, ClosedParentError, IdTakenError
+from interlock.kernel.errors import CallError, ClosedParentError
 from interlock.kernel.event import Cause
 from interlock.kernel.store.commands import Call
 from interlock.kernel.traits import Children
@@ -12,7 +12,11 @@ from interlock.workers.engine.work import Work
 
 
 def spawn(work: Work) -> None:
-    """Create every child in the list. A repetition skips those that exist."""
+    """Create every child in the list. A repetition skips those that exist.
+
+    Raises IdTakenError where another record has the id of a child. The parent then waits, and a
+    person is asked in the end.
+    """
     record = work.record
     generation = work.lease.suffix.partition(".")[0]
     countdown = f"{record.spawning(work.lease.suffix)}:{generation}"
@@ -23,20 +27,18 @@ def spawn(work: Work) -> None:
         work.raise_if_stopped()
         child_id = f"{record.id}/{generation}.{number}"
         payload, cap = children.payload(record.data, child)
-        # An earlier attempt, perhaps of another version of this program, may have created it.
-        with suppress(IdTakenError):
-            try:
-                work.dispatch.create(
-                    record.machine,
-                    child_id,
-                    payload,
-                    Call(cause),
-                    priority=record.priority,
-                    countdown=countdown,
-                    cap=cap,
-                )
-            except ClosedParentError:
-                return  # the parent or its countdown has ended: no more children
+        try:
+            work.dispatch.create(
+                record.machine,
+                child_id,
+                payload,
+                Call(cause),
+                priority=record.priority,
+                countdown=countdown,
+                cap=cap,
+            )
+        except ClosedParentError:
+            return  # the parent or its countdown has ended: no more children
         if begins:
             # A timer, a person or an earlier attempt may have begun it already, or even ended it.
             with suppress(CallError):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
 
 from interlock.kernel.errors import UnknownRecordError

@@ -15,13 +15,14 @@ end
 -- decision read has changed, another record holds a name, no runs are left, or, where the effect of
 -- the entered state is leased in the commit itself, the record is paused or its place is occupied.
 -- Returns a status with its detail, or nil.
-local function failed_precondition(plan, record, chain, fact_records, holds)
+local function failed_precondition(plan, record, chain, fact_records, shared_keys)
   for n, version in ipairs(plan.fact_versions) do
     if redis.call('HGET', fact_records[n], 'version') ~= version then
       return 'conflict', ''
     end
   end
-  local holder = plan.shares and other_holder(holds, plan.shares.takes, plan.id)
+  local holds, hold_queue = unpack(shared_keys)
+  local holder = plan.shares and other_holder(holds, hold_queue, plan.shares.takes, plan.id)
   if holder then
     return 'held', holder
   end

@@ -19,12 +19,21 @@ local function offer_slots(holders, queue, limit)
   end
 end
 
--- Returns the holders to wake: those that have not taken their slot, and were not reported lately.
-local function holders_to_wake(holders)
+-- Returns the holders to wake: those that have not taken their slot, and were not reported lately,
+-- and those that this same call reported before, because its reply may have been lost. `reports`
+-- has for each holder that was reported the call that did it last.
+local function holders_to_wake(holders, reports, call_id)
   local lately = REPORTED_AGAIN_MS - now_ms
   local found = redis.call('ZRANGE', holders, lately, '0', 'BYSCORE', 'LIMIT', 0, 100)
+  local reported = redis.call('HGETALL', reports)
+  for n = 1, #reported, 2 do
+    if reported[n + 1] == call_id then
+      found[#found + 1] = reported[n]
+    end
+  end
   for _, id in ipairs(found) do
     redis.call('ZADD', holders, -now_ms, id)
+    redis.call('HSET', reports, id, call_id)
   end
   return found
 end

@@ -1,4 +1,4 @@
-"""The initial data of a child, and children that are refused before they are created."""
+"""The initial data of a child, and children that are refused or cannot be created."""
 
 from __future__ import annotations
 
@@ -9,6 +9,10 @@ import pytest
 from interlock.kernel.errors import InvalidPayloadError
 from interlock.kernel.machines import MACHINES
 from interlock.kernel.machines.threads.thread.changes import child_payload
+from interlock.workers.gateways.server import EmbeddedServer
+from interlock.workers.threads.client import Threads
+from tests.workers.engine.running import Running, settings_for
+from tests.workers.threads.threads import bring
 
 PARENT = {
     "inciting": {"source": "mail", "title": "all", "at": "2026-03-02T09:00"},
@@ -46,3 +50,19 @@ def test_a_child_that_could_not_be_created_is_refused_with_its_parent(policy: An
         MACHINES["thread"].initial_data(family)
     with pytest.raises(InvalidPayloadError, match="policy"):
         MACHINES["thread"].admit("decomposed", split)
+
+
+def test_a_parent_waits_for_a_person_where_a_child_has_the_id_of_another_record(
+    server: EmbeddedServer, prefix: str
+) -> None:
+    running = Running(settings_for(server.url, prefix))
+    task = {"title": "another's"}
+    running.client.submit(task, machine="task", id="shop/11.1")
+    asked = bring(running.client, "shop", "awaiting_confirmation")
+    parts = [{"title": name, "text": name} for name in ("one", "two")]
+    split = Threads(running.client).decompose("shop", parts, proposal=asked.proposal)
+
+    assert split.version == 11
+    assert "IdTakenError: id_taken: 'shop/11.1'" in running.perform("shop", name="spawn")
+    assert running.entry("shop", "spawn").state == "owed", "it is tried again, then a person asked"
+    assert running.dispatch.views.counted("shop", "children:11") == {"*"}
