@@ -289,7 +289,7 @@ def test_a_message_whose_fault_cannot_be_kept_yet_is_delivered_again(
 
     monkeypatch.setattr(intake, "accept", fail)
     nobody = client_of(f"redis://127.0.0.1:{free_port()}/0", "nobody")
-    receive_once = intake.receive.retry_with(stop=stop_after_attempt(1))  # type: ignore[attr-defined]
+    receive_once = intake.receive.retry_with(stop=stop_after_attempt(1))
 
     # The task gives the message back for such an error, and for no other.
     with pytest.raises(intake.TEMPORARY_ERRORS):
