@@ -1,8 +1,9 @@
 """Receives plain Celery messages from producers that do not import Interlock, and submits them.
 
 Start it with `celery -A interlock.workers.intake worker`. The message of an effect can be written
-again from the store; a message here is the only copy of its request, so it is acknowledged only
-after its record exists. That needs kombu's acknowledgements, which effects do not use, and
+again from the store; a message here is the only copy of its request. So it is moved from the queue
+to the receipts in one step, and its receipt is removed only after its record exists; the messages
+of a dead intake are read again. That needs acknowledgements, which effects do not use, and
 therefore an app of its own.
 """
 
@@ -37,7 +38,7 @@ FIELDS = frozenset({"id", "machine", "payload", "priority"})
 # Errors that are temporary: the message stays in the broker and is delivered again.
 TEMPORARY_ERRORS = (StoreError, ConflictError, OperationalError)
 PATIENCE_S = 30
-VISIBILITY_S = 60
+VISIBILITY_S = 60  # after so long without an acknowledgement a message is read again
 # The function that accepts a message, for machines that need more than a new record.
 ACCEPTED_BY = {machine: name for system in SYSTEMS for machine, name in system.submit.items()}
 
@@ -57,10 +58,6 @@ def assemble(settings: Settings) -> Celery:
             # Not acknowledged: the broker delivers the same message again.
             log.warning("intake waits for the store: %s", refusal)
             raise Reject(str(refusal), requeue=True) from refusal
-        except Exception as failure:
-            # A bug must not lose a producer's message: keep it, then let Celery report the error.
-            client.dispatch.reject("failed at intake", repr(failure), (args, kwargs))
-            raise
 
     celery_app.task(
         submit,
@@ -83,16 +80,27 @@ def assemble(settings: Settings) -> Celery:
 def receive(client: Client, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
     """Accept one message, or keep it as rejected if it can never be accepted."""
     try:
-        if kwargs or len(args) != 1:
-            raise invalid(
-                "the message", "send one positional argument, the request, and no other argument"
-            )
-        return accept(client, args[0])
+        return accept(client, only_argument(args, kwargs))
     except CallError as refusal:
         request = args[0] if len(args) == 1 and not kwargs else (args, kwargs)
         client.dispatch.rejected.put("refused at intake", str(refusal), request)
         log.warning("a message is rejected: %s", refusal)
         return f"rejected: {refusal}"
+    except TEMPORARY_ERRORS:
+        raise
+    except Exception as failure:
+        # A bug must not lose a producer's message: keep it, then let Celery report the error.
+        client.dispatch.reject("failed at intake", repr(failure), (args, kwargs))
+        raise
+
+
+def only_argument(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """Return the request of a message."""
+    if kwargs or len(args) != 1:
+        raise invalid(
+            "the message", "send one positional argument, the request, and no other argument"
+        )
+    return args[0]
 
 
 def accept(client: Client, request: Any) -> str:

@@ -24,6 +24,7 @@ from interlock.kernel.record import Record
 from interlock.workers.client import Client
 from interlock.workers.config import PREFIX, Settings, read_settings
 from interlock.workers.ops.deployment import Deployment
+from interlock.workers.ops.home import new_home
 from interlock.workers.runs import cli as run_cli
 from interlock.workers.runs.client import AppliedEvent, Runs
 from interlock.workers.runs.screen import codon_value, dollars
@@ -168,8 +169,7 @@ def describe(demonstration: Demonstration, ledger: Path) -> None:
 def main() -> None:
     """Run the example."""
     began = time.monotonic()
-    home = Path(os.environ.get(f"{PREFIX}HOME", ".interlock")).absolute() / "clean_a_dataset"
-    shutil.rmtree(home, ignore_errors=True)
+    home = new_home(Path(os.environ.get(f"{PREFIX}HOME", ".interlock")) / "clean_a_dataset")
     prepare(home)
     # The codons run with the same Python interpreter as this example.
     os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"

@@ -7,7 +7,6 @@ of its own, and stops them at the end. The repository is kept, so that you can l
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 import time
@@ -17,6 +16,7 @@ from interlock.kernel.record import Record
 from interlock.workers.client import Client
 from interlock.workers.config import read_settings
 from interlock.workers.ops.deployment import Deployment
+from interlock.workers.ops.home import new_home
 from interlock.workers.tasks.client import Tasks
 from interlock.workers.terminal import screen
 
@@ -118,8 +118,7 @@ def print_results(records: list[Record], repo: Path) -> None:
 
 def main() -> None:
     """Run the example."""
-    home = Path(os.environ.get("INTERLOCK_HOME", ".interlock")).absolute() / "fix_the_tests"
-    shutil.rmtree(home, ignore_errors=True)
+    home = new_home(Path(os.environ.get("INTERLOCK_HOME", ".interlock")) / "fix_the_tests")
     repo = home / "calculator"
     make_repository(repo)
     settings = read_settings({"INTERLOCK_HOME": str(home), "INTERLOCK_AGENTS_MAX": "4"})

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import shlex
-import shutil
 import subprocess
 import sys
 import time
@@ -20,6 +19,7 @@ from interlock.workers.config import read_settings
 from interlock.workers.loops import screen as loop_screen
 from interlock.workers.loops.client import Loops
 from interlock.workers.ops.deployment import Deployment
+from interlock.workers.ops.home import new_home
 from interlock.workers.terminal import screen
 
 HERE = Path(__file__).resolve().parent
@@ -146,8 +146,7 @@ def print_results(loops: Loops, repo: Path) -> None:
 
 def main() -> None:
     """Run the example."""
-    home = Path(os.environ.get("INTERLOCK_HOME", ".interlock")).absolute() / "night_shift"
-    shutil.rmtree(home, ignore_errors=True)
+    home = new_home(Path(os.environ.get("INTERLOCK_HOME", ".interlock")) / "night_shift")
     repo = home / "calculator"
     make_repository(repo)
     settings = read_settings({"INTERLOCK_HOME": str(home)})

@@ -21,6 +21,7 @@ from interlock.workers.jobs.drawing.drawing import svg
 from interlock.workers.jobs.file.file import read_graph
 from interlock.workers.jobs.status import GraphView
 from interlock.workers.ops.deployment import Deployment
+from interlock.workers.ops.home import new_home
 from interlock.workers.terminal import screen
 
 HERE = Path(__file__).resolve().parent
@@ -36,8 +37,7 @@ WISH = "put a summary on top: how much there is of each kind, and where"
 def main() -> None:
     """Run the example."""
     began = time.monotonic()
-    home = Path(os.environ.get("INTERLOCK_HOME", ".interlock")).absolute() / "release_notes"
-    shutil.rmtree(home, ignore_errors=True)
+    home = new_home(Path(os.environ.get("INTERLOCK_HOME", ".interlock")) / "release_notes")
     repository = Path(os.environ.get(REPOSITORY) or HERE.parents[1]).absolute()
     # The steps run with the same Python interpreter as this example.
     os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"

@@ -14,9 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tenacity import stop_after_attempt
 
+from interlock.workers import intake
 from interlock.workers.client import Client
-from interlock.workers.gateways.server import EmbeddedServer
+from interlock.workers.gateways.server import EmbeddedServer, free_port
 from interlock.workers.processes.bound_process import end_bound, start_bound
 from tests.end_to_end.threads.test_bad_input import misshapen
 from tests.fakes.proxy import FaultProxy
@@ -142,8 +144,9 @@ def test_a_malformed_message_does_not_stop_intake_and_is_acknowledged(
 
     assert process.poll() is None
     assert sum(interlock.dispatch.rejected.counts().values()) == 2
+    receipts = f"{interlock.settings.namespace}.unacked"
     until(
-        lambda: not interlock.dispatch.client.hlen("unacked"), what="every message is acknowledged"
+        lambda: not interlock.dispatch.client.hlen(receipts), what="every message is acknowledged"
     )
 
 
@@ -276,3 +279,18 @@ def test_nothing_is_lost_while_the_store_is_away(
     wait_until_they_exist(interlock, *[f"r{number}" for number in range(20)])
     assert process.poll() is None
     assert interlock.dispatch.rejected.counts() == {}
+
+
+def test_a_message_whose_fault_cannot_be_kept_yet_is_delivered_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fail(*_: object) -> str:
+        raise RuntimeError("a bug")
+
+    monkeypatch.setattr(intake, "accept", fail)
+    nobody = client_of(f"redis://127.0.0.1:{free_port()}/0", "nobody")
+    receive_once = intake.receive.retry_with(stop=stop_after_attempt(1))
+
+    # The task gives the message back for such an error, and for no other.
+    with pytest.raises(intake.TEMPORARY_ERRORS):
+        receive_once(nobody, [request("one")], {})

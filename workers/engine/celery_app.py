@@ -114,6 +114,10 @@ def _redis_options(settings: Settings) -> dict[str, Any]:
     return {
         "ack_emulation": settings.ack_emulation,
         "visibility_timeout": 3_600,
+        # Receipts of our own form: another application of this server must not read them.
+        "unacked_key": queue_of(settings, "unacked"),
+        "unacked_index_key": queue_of(settings, "unacked_index"),
+        "unacked_mutex_key": queue_of(settings, "unacked_mutex"),
         "socket_timeout": 5,
         "socket_connect_timeout": 5,
         "socket_keepalive": not settings.broker.startswith("unix://"),

@@ -1,8 +1,9 @@
-"""Kombu's Redis transport with four changes.
+"""Kombu's Redis transport with five changes.
 
 It makes one client per pool instead of one per message. It can render a message without sending it.
 It takes several messages at once. An item in a list that is not a message is rejected; in kombu's
-own transport it ends the worker.
+own transport it ends the worker. A consumer that acknowledges loses no message: kombu takes one out
+of its list first and writes its receipt afterwards, so that a kill between the two loses it.
 """
 
 from __future__ import annotations
@@ -11,10 +12,11 @@ import json
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from queue import Empty
 from typing import Any
+from uuid import uuid4
 
 from kombu.connection import resolve_aliases
 from kombu.transport import TRANSPORT_ALIASES
@@ -32,6 +34,30 @@ resolve_aliases[TRANSPORT] = "redis"
 BATCH_MAX = 8
 # The errors that kombu and Celery raise on a message of the wrong shape.
 SHAPE_ERRORS = (TypeError, ValueError, LookupError, AttributeError, RecursionError)
+# KEYS: the receipts, their index by time, the lists in the order in which they are read.
+# ARGV: the delivery tag of the receipt, the time. Returns: the list and the message, or nothing.
+TAKE = """
+for i = 3, #KEYS do
+    local item = redis.call('LINDEX', KEYS[i], -1)
+    if item then
+        redis.call('HSET', KEYS[1], ARGV[1], cmsgpack.pack({KEYS[i], item}))
+        redis.call('ZADD', KEYS[2], ARGV[2], ARGV[1])
+        redis.call('RPOP', KEYS[i])
+        return {KEYS[i], item}
+    end
+end
+return false
+"""
+# KEYS: the receipts, their index. ARGV: a delivery tag, RPUSH (it is read next) or LPUSH (last).
+RESTORE = """
+local receipt = redis.call('HGET', KEYS[1], ARGV[1])
+if receipt then
+    local key, item = unpack(cmsgpack.unpack(receipt))
+    redis.call(ARGV[2], key, item)
+    redis.call('HDEL', KEYS[1], ARGV[1])
+end
+redis.call('ZREM', KEYS[2], ARGV[1])
+"""
 
 
 class PublishBatch:
@@ -60,10 +86,26 @@ class PublishBatch:
         """Release nothing, because nothing is held."""
 
 
+class QoS(kombu_redis.QoS):
+    """Kombu's acknowledgements, over receipts that the step which takes a message has written."""
+
+    def append(self, message: Any, delivery_tag: str) -> None:
+        """Remember a message that was delivered; its receipt exists already."""
+        super(kombu_redis.QoS, self).append(message, delivery_tag)
+
+    def restore_by_tag(self, tag: str, client: Any = None, leftmost: bool = False) -> None:  # noqa: FBT001, FBT002 - kombu's signature
+        """Put a message back into its list, to be read next, or last with `leftmost`."""
+        keys = (self.unacked_key, self.unacked_index_key)
+        with self.channel.conn_or_acquire(client) as connected:
+            connected.eval(RESTORE, len(keys), *keys, tag, "LPUSH" if leftmost else "RPUSH")
+
+
 class Channel(kombu_redis.Channel):
     """Keeps one client per pool; kombu makes one per message, which costs a fifth of its time."""
 
+    QoS = QoS
     rendering: PublishBatch | None = None
+    _polled: Sequence[str] = ()
     _pooled_client: Any = None
     _client_pool: Any = None
 
@@ -80,27 +122,31 @@ class Channel(kombu_redis.Channel):
         return self.rendering or super().create_publish_batch(max_size)
 
     def _brpop_start(self, timeout: float | None = None) -> None:
-        """Ask for as many messages as the prefetch count allows; kombu asks for one at a time."""
+        """Wait for messages, and take as many as the prefetch count allows; kombu takes one."""
         queues = self._queue_cycle.consume(len(self.active_queues))
         if not queues:
             return
-        steps = self.priority_steps
-        keys = [self.global_keyprefix + self._q_for_pri(q, p) for p in steps for q in queues]
+        keys = [self._q_for_pri(q, p) for p in self.priority_steps for q in queues]
         wait_s = timeout or self.brpop_timeout or 0
         self._in_poll = self.client.connection
         self._brpop_sent_at = time.monotonic()
-        command = ("BLMPOP", wait_s, len(keys), *keys, "RIGHT", "COUNT", self._messages_max())
+        self._polled = keys
+        if self.ack_emulation:
+            # This moves a message to where it was, so it only waits until there is one.
+            command = ("BLMOVE", keys[0], keys[0], "RIGHT", "RIGHT", wait_s)
+        else:
+            command = ("BLMPOP", wait_s, len(keys), *keys, "RIGHT", "COUNT", self._messages_max())
         self.client.connection.send_command(*command)
 
     def _messages_max(self) -> int:
-        if self.ack_emulation:
-            return 1  # a crash loses popped messages that have no receipt yet: never more than one
         free = self.qos.can_consume_max_estimate()
         return BATCH_MAX if free is None else max(1, min(free, BATCH_MAX))
 
     def _brpop_read(self, **options: Any) -> bool:
         try:
-            popped = self.client.parse_response(self.client.connection, "BLMPOP", **options)
+            reply = self.client.parse_response(self.client.connection, "BLMPOP", **options)
+            tag = str(uuid4()) if self.ack_emulation else ""
+            popped = self._take(tag) if tag else reply
         except self.connection_errors:
             # The next poll then connects again.
             self.client.connection.disconnect()
@@ -110,13 +156,13 @@ class Channel(kombu_redis.Channel):
             self._flush_brpop_reauth()
         if not popped:
             raise Empty
-        name = bytes_to_str(popped[0]).removeprefix(self.global_keyprefix)
+        name = bytes_to_str(popped[0])
         queue = name.rsplit(self.sep, 1)[0]
         self._queue_cycle.rotate(queue)
-        waiting = deque(popped[1])
+        waiting = deque([popped[1]] if tag else popped[1])
         try:
             while waiting:
-                self._deliver_item(waiting.popleft(), queue)
+                self._deliver_item(waiting.popleft(), queue, tag)
         finally:
             if waiting:
                 # One delivery failed; the messages behind it go back in their order.
@@ -124,13 +170,23 @@ class Channel(kombu_redis.Channel):
                     self._create_client().rpush(name, *reversed(waiting))
         return True
 
-    def _deliver_item(self, item: bytes, queue: str) -> None:
+    def _take(self, tag: str) -> Any:
+        """Move the next message into the receipts in one step; return its list and the message."""
+        keys = (self.unacked_key, self.unacked_index_key, *self._polled)
+        return self._create_client().eval(TAKE, len(keys), *keys, tag, time.time())
+
+    def _deliver_item(self, item: bytes, queue: str, tag: str) -> None:
         try:
             message = json.loads(item)
         except SHAPE_ERRORS as refusal:
             self.connection.reject_item("no message", str(refusal), repr(item))
-            return
-        self.connection._deliver(message, queue)  # noqa: SLF001 - as kombu's own channel does
+        else:
+            if tag and is_message(message):
+                message["properties"]["delivery_tag"] = tag
+            if self.connection._deliver(message, queue):  # noqa: SLF001 - as kombu's own channel
+                return
+        if tag:
+            self.qos.ack(tag)
 
 
 class Transport(kombu_redis.Transport):
@@ -145,15 +201,17 @@ class Transport(kombu_redis.Transport):
         if self.on_rejected is not None:
             self.on_rejected(kind, reason, item)
 
-    def _deliver(self, message: Any, queue: str) -> None:
+    def _deliver(self, message: Any, queue: str) -> bool:
+        """Give a message to its consumer. Return False if kombu cannot make a message of it."""
         if not is_message(message):
             self.reject_item("no message", f"an item of {queue} is no message", repr(message))
-            return
+            return False
         try:
             super()._deliver(message, queue)
         except SHAPE_ERRORS as refusal:
-            # Kombu cannot make a message of it, so there is nothing to acknowledge.
             self.reject_item("no message", f"{type(refusal).__name__}: {refusal}", repr(message))
+            return False
+        return True
 
 
 def is_message(item: Any) -> bool:

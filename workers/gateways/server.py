@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import random
 import socket
 import subprocess
 import time
@@ -28,6 +29,7 @@ LOG_NAME = "server.log"
 START_S = 30.0
 STOP_S = 10.0
 PORT_ATTEMPTS_MAX = 5
+STEADY_PORTS = (20_000, 32_000)
 _POLL_S = 0.01
 _ANSWER_S = 0.5
 _LOG_LINES_SHOWN = 5
@@ -130,6 +132,11 @@ class EmbeddedServer:
         return self._process is not None and self._process.poll() is None
 
     @property
+    def exit_code(self) -> int | None:
+        """Return the exit code of a server that ended by itself; None while it runs."""
+        return None if self._process is None else self._process.poll()
+
+    @property
     def process_id(self) -> int:
         """Return the process id that the server itself reports."""
         with redis.Redis.from_url(self.url) as client:
@@ -174,7 +181,7 @@ class EmbeddedServer:
         for _ in range(1 if self._fixed_port else PORT_ATTEMPTS_MAX):
             if not self._fixed_port:
                 self.port = free_port()
-            elif not _is_free(self.port):
+            elif not is_free(self.port):
                 break
             try:
                 self._launch(binary, lock)
@@ -250,7 +257,21 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def _is_free(port: int) -> bool:
+def steady_port() -> int:
+    """Return a free port for a server that keeps it from start to start.
+
+    It is below the ports that the system gives to outgoing connections: one of those would hold it
+    while the server is away.
+    """
+    for _ in range(PORT_ATTEMPTS_MAX):
+        port = random.randrange(*STEADY_PORTS)  # noqa: S311 - no secret
+        if is_free(port):
+            return port
+    return free_port()
+
+
+def is_free(port: int) -> bool:
+    """Tell whether no program listens on a port of the loopback interface."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

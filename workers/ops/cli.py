@@ -16,7 +16,7 @@ import typer
 
 from interlock.kernel.event import Event
 from interlock.kernel.machines import MACHINES
-from interlock.workers.config import local_settings
+from interlock.workers.config import read_settings
 from interlock.workers.ops import screen
 from interlock.workers.terminal.answer import (
     Actor,
@@ -33,9 +33,17 @@ from interlock.workers.terminal.answer import (
 from interlock.workers.terminal.screen import fields, record_answer
 from interlock.workers.threads.screen import runs_of
 
+PORT_DEFAULT = "Default: the one of the last start here, or a free one."
+StorePort = Annotated[
+    int | None, typer.Option("--port", min=1, max=65_535, help=f"The store's port. {PORT_DEFAULT}")
+]
+FlowerPort = Annotated[
+    int | None, typer.Option(min=1, max=65_535, help=f"Flower's port. {PORT_DEFAULT}")
+]
+
 
 @guarded
-def up(as_json: AsJson = False) -> None:
+def up(port: StorePort = None, flower_port: FlowerPort = None, as_json: AsJson = False) -> None:
     """Start store, workers, intake, beat and Flower, and keep them running until Ctrl-C."""
     from interlock.workers.ops.demo import keep_up
 
@@ -43,7 +51,7 @@ def up(as_json: AsJson = False) -> None:
         answer(addresses, as_json=as_json, show=screen.up)
         sys.stdout.flush()
 
-    keep_up(local_settings(), announce=announce)
+    keep_up(read_settings(), announce=announce, port=port, flower_port=flower_port)
 
 
 @guarded

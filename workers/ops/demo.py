@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import signal
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,7 +24,8 @@ from interlock.kernel.table import Terminal
 from interlock.workers.client import Client
 from interlock.workers.config import UP_FILE, Settings, SettingsError, read_settings
 from interlock.workers.engine.card import card_of
-from interlock.workers.ops.deployment import Deployment, DeploymentError
+from interlock.workers.ops.deployment import Deployment
+from interlock.workers.ops.home import new_home
 from interlock.workers.terminal import screen
 from interlock.workers.threads.requests import read_request, request_files
 
@@ -55,44 +58,59 @@ SCRIPT = (
 )
 
 
-def keep_up(settings: Settings, *, announce: Callable[[Mapping[str, str]], None]) -> None:
+def keep_up(
+    settings: Settings,
+    *,
+    announce: Callable[[Mapping[str, str]], None],
+    port: int | None = None,
+    flower_port: int | None = None,
+) -> None:
     """Start everything, announce its addresses, and keep it running until Ctrl-C or SIGTERM."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
-    file = settings.home.absolute() / UP_FILE
-    written = ""
     try:
-        with Deployment(settings, flower=True, jobs=True) as deployment:
-            values = {"store_url": deployment.settings.store_url}
-            if settings.capabilities:
-                values["capabilities"] = settings.capabilities
-            written = json.dumps(values) + "\n"
-            file.write_text(written, "utf-8")
-            logs = str(deployment.log("worker").parent)
+        with (
+            Deployment(
+                settings, flower=True, jobs=True, port=port, flower_port=flower_port
+            ) as deployment,
+            named_store(deployment),
+        ):
             announce(
                 {
                     "store": deployment.settings.store_url,
                     "flower": deployment.flower_url,
-                    "logs": logs,
+                    "logs": str(deployment.log("worker").parent),
                 }
             )
-            while (name := deployment.dead()) is None:
-                time.sleep(0.5)
-            raise DeploymentError(f"{name} has ended; read {deployment.log(name)}")
+            for notice in deployment.notices:
+                screen.notice(notice)
+            while True:
+                for notice in deployment.revive():
+                    screen.notice(notice)
+                time.sleep(POLL_S)
     except KeyboardInterrupt:
         screen.err.print("ended", style="dim")
+
+
+@contextmanager
+def named_store(deployment: Deployment) -> Iterator[None]:
+    """Name the store in the file by which commands in the same home find it."""
+    values = {"store_url": deployment.settings.store_url}
+    if deployment.settings.capabilities:
+        values["capabilities"] = deployment.settings.capabilities
+    file = deployment.home / UP_FILE
+    file.write_text(json.dumps(values) + "\n", "utf-8")
+    try:
+        yield
     finally:
-        # Another `up` may have written the file since, or before this one failed to start.
-        if written and file.exists() and file.read_text("utf-8") == written:
-            file.unlink()
+        file.unlink(missing_ok=True)
 
 
 def run() -> None:
     """Run the example inbox on a store of its own, answer two cards, and print the results."""
     if not EXAMPLES.exists():
         raise SettingsError("the examples are not installed: run the demonstration from a checkout")
-    home = (read_settings().home / "demo").absolute()
-    shutil.rmtree(home, ignore_errors=True)
+    home = new_home(read_settings().home / "demo")
     desk, inbox = home / "desk", home / "inbox"
     shutil.copytree(EXAMPLES / "inbox", inbox)
     shutil.copytree(EXAMPLES / "papers", desk / "tray")
@@ -117,6 +135,7 @@ def run() -> None:
             print_results(records, ids, answered, desk, home, time.monotonic() - started)
     except KeyboardInterrupt:
         screen.out.print("\nended; no process is left", style="dim")
+        raise SystemExit(128 + signal.SIGINT) from None
 
 
 def play(client: Client, inbox: Path) -> tuple[list[str], list[Record], list[ScriptedAnswer]]:
@@ -214,12 +233,11 @@ def print_results(
         )
     waiting = sum(record.state.startswith("awaiting_") for record in records)
     screen.out.rule("commands to try next")
-    shown = os.path.relpath(home)
     screen.out.print(
         f"{len(ids)} requests in {took_s:.0f} s; {waiting} threads wait for you; the store is kept:"
     )
     for command in (
-        f"export INTERLOCK_HOME={shown} EXAMPLE_DESK={shown}/desk",
+        f"export INTERLOCK_HOME={shlex.quote(str(home))} EXAMPLE_DESK={shlex.quote(str(desk))}",
         "export INTERLOCK_CAPABILITIES=examples/capabilities.toml",
         ".venv/bin/interlock up            # in one terminal, with Flower",
         ".venv/bin/interlock cards         # in another: what you are asked",

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import subprocess
 import sys
 import time
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -14,7 +17,14 @@ from typing import Self
 from interlock.kernel.machines import MACHINES
 from interlock.workers.config import PREFIX, Settings, SetupError, environment_without_settings
 from interlock.workers.engine.celery_app import SWEEPS_QUEUE, queue_of
-from interlock.workers.gateways.server import EmbeddedServer, free_port
+from interlock.workers.gateways.server import (
+    EmbeddedServer,
+    PortTakenError,
+    is_free,
+    steady_port,
+)
+from interlock.workers.ops.home import lock_home, read_ports, write_ports
+from interlock.workers.ops.part import Part, last_line
 from interlock.workers.processes.bound_process import end_bound, start_bound
 
 READY_S = 40.0
@@ -28,17 +38,37 @@ class DeploymentError(SetupError, RuntimeError):
 class Deployment:
     """The processes of one deployment. They end with this process, however it ends."""
 
-    def __init__(self, settings: Settings, *, flower: bool, jobs: bool = False) -> None:
-        """Start nothing yet. With `jobs`, jobs get a worker process of their own."""
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        flower: bool,
+        jobs: bool = False,
+        port: int | None = None,
+        flower_port: int | None = None,
+    ) -> None:
+        """Start nothing yet. With `jobs`, jobs get a worker process of their own.
+
+        Without a port, the store and Flower have those of the last start in this home.
+        """
         self.settings, self.flower, self.jobs = settings, flower, jobs
         self.home = settings.home.absolute()
         self.flower_url = ""
+        self.notices: list[str] = []  # what differs from the last start
+        self._asked = {"store": port, "flower": flower_port}
+        self._ports: dict[str, int] = {}
         self._stack = ExitStack()
+        self._parts: dict[str, Part] = {}
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
 
     def __enter__(self) -> Self:
         try:
             return self._start()
+        except OSError as refusal:
+            self._stack.close()
+            raise DeploymentError(
+                f"{refusal.strerror}: {refusal.filename or self.home} cannot be written"
+            ) from refusal
         except BaseException:
             self._stack.close()
             raise
@@ -53,19 +83,30 @@ class Deployment:
 
     def dead(self) -> str | None:
         """Return the name of a process that has ended, or None."""
-        return next(
-            (name for name, process in self._processes.items() if process.poll() is not None), None
-        )
+        ended = (name for name, part in self._parts.items() if part.exit_code() is not None)
+        return next(ended, None)
+
+    def revive(self) -> Iterator[str]:
+        """Start processes again that have ended. Yield a sentence about each end."""
+        for part in self._parts.values():
+            if notice := part.revive(time.monotonic()):
+                yield notice
 
     def log(self, name: str) -> Path:
         """Return the log file of a process."""
         return self.home / "log" / f"{name}.log"
 
     def _start(self) -> Self:
-        self.log("any").parent.mkdir(parents=True, exist_ok=True)
+        self.home.mkdir(parents=True, exist_ok=True)
+        self._stack.callback(os.close, lock_home(self.home))
+        self.log("any").parent.mkdir(exist_ok=True)
+        self._ports = read_ports(self.home)
         if "store_url" not in self.settings.model_fields_set:
-            server = self._stack.enter_context(EmbeddedServer(self.home / "store"))
-            self.settings = self.settings.model_copy(update={"store_url": server.url})
+            self._start_store()
+        elif self._asked["store"]:
+            raise DeploymentError(
+                "--port is for the store that `interlock up` starts, but INTERLOCK_STORE_URL is set"
+            )
         self._stack.callback(self._end)
         celery = [sys.executable, "-m", "celery", "-A"]
         quiet = ["--without-mingle", "--without-gossip", "--loglevel=INFO"]
@@ -95,7 +136,7 @@ class Deployment:
         beat = ["beat", "--pidfile=", "--loglevel=INFO"]
         self._run("beat", [*celery, "interlock.workers.main", *beat])
         if self.flower:
-            port = free_port()
+            port = self._flower_port()
             # Without a login Flower's API answers nobody, or any page in this machine's browsers.
             login = f"interlock:{secrets.token_urlsafe(12)}"
             self.flower_url = f"http://{login}@127.0.0.1:{port}"
@@ -103,7 +144,41 @@ class Deployment:
             command = [*celery, "interlock.workers.flower", "flower", *address]
             self._run("flower", command, FLOWER_BASIC_AUTH=login)
         self._wait_until_ready()
+        write_ports(self.home, self._ports)
         return self
+
+    def _start_store(self) -> None:
+        asked, kept = self._asked["store"], self._ports.get("store")
+        folder = self.home / "store"
+        server = EmbeddedServer(folder, port=asked or kept or steady_port())
+        try:
+            server.start()
+        except PortTakenError:
+            if asked:
+                raise
+            server = EmbeddedServer(folder, port=steady_port()).start()
+        self._stack.callback(server.stop)
+        self._parts["store"] = Part(
+            "store", server.log, server.start, lambda: server.exit_code, time.monotonic()
+        )
+        self._keep("store", server.port)
+        self.settings = self.settings.model_copy(update={"store_url": server.url})
+
+    def _flower_port(self) -> int:
+        asked, kept = self._asked["flower"], self._ports.get("flower")
+        port = asked or kept or steady_port()
+        if not is_free(port):
+            if asked:
+                raise PortTakenError(asked)
+            port = steady_port()
+        self._keep("flower", port)
+        return port
+
+    def _keep(self, name: str, port: int) -> None:
+        kept = self._ports.get(name)
+        if kept not in (None, port) and not self._asked[name]:
+            self.notices.append(f"port {kept}, which {name} had, is in use: it has port {port} now")
+        self._ports[name] = port
 
     def _end(self) -> None:
         # Close every pipe, which asks its process to end, before waiting for the first end.
@@ -114,12 +189,25 @@ class Deployment:
             end_bound(process, patience_s=STOP_S + 2)
 
     def _run(self, name: str, command: list[str], **variables: str) -> None:
+        log = self.log(name)
+        log.write_bytes(b"")
+        start = partial(self._launch, name, command, variables)
+        start()
+        code = partial(self._exit_code, name)
+        self._parts[name] = Part(name, log, start, code, time.monotonic())
+
+    def _launch(self, name: str, command: list[str], variables: Mapping[str, str]) -> None:
+        if name in self._processes:
+            end_bound(self._processes[name], patience_s=STOP_S + 2)
         # No other settings: a variable that is set for another deployment would mix the two.
         environment = {**environment_without_settings(), **self._environment(), **variables}
-        output = self._stack.enter_context(self.log(name).open("wb"))
-        self._processes[name] = start_bound(
-            command, folder=Path.cwd(), output=output, grace_s=STOP_S, environment=environment
-        )
+        with self.log(name).open("ab") as output:
+            self._processes[name] = start_bound(
+                command, folder=Path.cwd(), output=output, grace_s=STOP_S, environment=environment
+            )
+
+    def _exit_code(self, name: str) -> int | None:
+        return self._processes[name].poll()
 
     def _environment(self) -> dict[str, str]:
         return {
@@ -133,13 +221,18 @@ class Deployment:
         waiting = [name for name in self._processes if name not in ("beat", "flower")]
         while waiting:
             if name := self.dead():
-                raise DeploymentError(f"{name} ended at its start; read {self.log(name)}")
+                raise DeploymentError(f"{name} ended at its start: {self._last_words(name)}")
             if time.monotonic() > until:
+                name = waiting[0]
                 raise DeploymentError(
-                    f"{waiting[0]} is not ready after {READY_S:g} s; read {self.log(waiting[0])}"
+                    f"{name} is not ready after {READY_S:g} s: {self._last_words(name)}"
                 )
             waiting = [name for name in waiting if b" ready." not in self.log(name).read_bytes()]
             time.sleep(0.05)
+
+    def _last_words(self, name: str) -> str:
+        log = self._parts[name].log
+        return f"{last_line(log)} (the end of {log})"
 
 
 def as_variable(value: object) -> str:

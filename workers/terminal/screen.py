@@ -86,6 +86,11 @@ def error(sentence: str) -> None:
     err.print(f"[bold red]error[/] {escape(visible(sentence))}", highlight=False, soft_wrap=True)
 
 
+def notice(sentence: str) -> None:
+    """Print on stderr what a person should know; the command goes on."""
+    err.print(Text(sentence, style="yellow"), soft_wrap=True)
+
+
 def state_text(state: str) -> Text:
     """Return a state in its colour: green for a good end, yellow where a person is asked."""
     asks = state.startswith("awaiting_") and state != "awaiting_inference"

@@ -126,7 +126,7 @@ def test_a_message_of_the_wrong_shape_is_rejected_and_ends_no_worker(
     rejected = deployment.client.dispatch.rejected
     deployment.sees(lambda: sum(rejected.counts().values()) == 1, what="it is rejected once")
     assert client.llen(queue) == 0
-    assert client.hlen("unacked") == 0
+    assert client.hlen(f"{deployment.prefix}.unacked") == 0
 
 
 def test_a_message_that_names_another_effect_starts_nothing(new_deployment: NewDeployment) -> None:

@@ -147,7 +147,7 @@ def test_a_stranger_on_the_port_is_not_taken_for_our_server(
         ours = EmbeddedServer(tmp_path / "ours", port=stranger.port)
         with pytest.raises(PortTakenError):
             ours.start()
-        monkeypatch.setattr(server_module, "_is_free", lambda _: True)
+        monkeypatch.setattr(server_module, "is_free", lambda _: True)
         with pytest.raises(PortTakenError):
             ours.start()
         assert not ours.running

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import socket
 import sys
 from pathlib import Path
 from typing import Any
@@ -10,13 +12,17 @@ import pytest
 
 from interlock.workers.client import Client
 from interlock.workers.config import Settings
-from interlock.workers.gateways.server import free_port
+from interlock.workers.gateways.server import PortTakenError, free_port
 from interlock.workers.ops import deployment
 from interlock.workers.ops.deployment import Deployment, DeploymentError
+from interlock.workers.ops.home import HomeTakenError, read_ports
+from interlock.workers.ops.part import Part
 from interlock.workers.processes.bound_process import start_bound
 from tests.end_to_end.deployment import thread
 from tests.processes import is_alive
 from tests.waiting import until
+
+READY = "import time; print('x ready.', flush=True); time.sleep(60)"
 
 
 def settings_in(folder: Path, **options: Any) -> Settings:
@@ -42,7 +48,7 @@ def test_a_process_that_ends_at_its_start_is_named_with_its_log(
     replace_celery(tmp_path, "raise SystemExit('no')", monkeypatch)
     url = f"redis://127.0.0.1:{free_port()}/0"
 
-    with pytest.raises(DeploymentError, match=r"ended at its start; read .*\.log"):
+    with pytest.raises(DeploymentError, match=r"ended at its start: no \(the end of .*\.log\)"):
         Deployment(settings_in(tmp_path, store_url=url), flower=False).__enter__()
 
 
@@ -65,9 +71,7 @@ def test_a_deployment_that_is_not_ready_in_time_leaves_no_process(
 def test_a_deployment_on_a_given_store_starts_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    replace_celery(
-        tmp_path, "import time; print('x ready.', flush=True); time.sleep(60)", monkeypatch
-    )
+    replace_celery(tmp_path, READY, monkeypatch)
     url = f"redis://127.0.0.1:{free_port()}/0"
 
     with Deployment(settings_in(tmp_path, store_url=url), flower=False) as started:
@@ -82,17 +86,110 @@ def test_a_deployment_on_a_given_store_starts_none(
         }
 
 
-def test_a_process_that_has_ended_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_that_has_ended_is_named_and_started_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     script = (
-        "import sys, time\n"
+        "import pathlib, sys, time\n"
         "print('x ready.', flush=True)\n"
-        "time.sleep(0.3 if sys.argv[1] == 'beat' else 60)\n"
+        "ended = pathlib.Path(__file__).with_name('ended')\n"
+        "if sys.argv[1] == 'beat' and not ended.exists():\n"
+        "    ended.touch()\n"
+        "    sys.exit('interlock: the clock is gone')\n"
+        "time.sleep(60)\n"
     )
     replace_celery(tmp_path, script, monkeypatch)
+    monkeypatch.setattr(deployment.Deployment, "dead", lambda _: None)
     url = f"redis://127.0.0.1:{free_port()}/0"
 
     with Deployment(settings_in(tmp_path, store_url=url), flower=False) as started:
-        assert until(started.dead, what="a process ends") == "beat"
+        notices = until(lambda: list(started.revive()), what="its end is seen")
+        what, said = "it is started again in 1 s", "the last line of its log: the clock is gone"
+        assert notices == [f"beat ended with exit code 1; {what}; {said}"]
+
+        def runs_again() -> bool:
+            assert list(started.revive()) == []
+            return started.log("beat").read_text().count("x ready.") == 2
+
+        until(runs_again, what="it is started again")
+
+
+def test_the_pause_before_a_process_is_started_again_grows_until_it_has_run_for_long(
+    tmp_path: Path,
+) -> None:
+    starts: list[float] = []
+    part = Part("beat", tmp_path / "beat.log", lambda: starts.append(now_s), lambda: -9)
+    for _ in range(8):
+        now_s = part.due_at_s or 0.0
+        part.revive(now_s)
+        part.revive(now_s)
+    part.started_at_s = now_s - 61.0
+
+    notice = part.revive(part.due_at_s or 0.0) or part.revive(now_s + 1_000)
+
+    assert starts[:7] == [1.0, 3.0, 7.0, 15.0, 31.0, 63.0, 123.0]
+    assert notice is not None
+    assert "exit code -9 (SIGKILL)" in notice
+
+
+def test_a_full_disk_is_named_where_a_process_ends() -> None:
+    part = Part("worker", Path("/dev/full"), lambda: None, lambda: 1)
+
+    notice = part.revive(0.0)
+
+    assert notice is not None
+    assert "No space left on device: /dev/full cannot be written" in notice
+
+
+def test_a_second_deployment_in_one_home_is_refused_and_changes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replace_celery(tmp_path, READY, monkeypatch)
+
+    with Deployment(settings_in(tmp_path), flower=True) as first:
+        before = contents(first.home)
+        with pytest.raises(HomeTakenError, match=f"process {os.getpid()} runs Interlock in .*home"):
+            Deployment(settings_in(tmp_path), flower=True).__enter__()
+
+        assert contents(first.home) == before
+        assert first.dead() is None
+
+
+def contents(home: Path) -> dict[Path, bytes]:
+    """Return all files of a home."""
+    return {file: file.read_bytes() for file in home.rglob("*") if file.is_file()}
+
+
+def test_the_ports_stay_from_start_to_start_unless_another_program_took_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replace_celery(tmp_path, READY, monkeypatch)
+    settings = settings_in(tmp_path)
+
+    with Deployment(settings, flower=True) as first:
+        addresses = first.settings.store_url, first.flower_url
+    with Deployment(settings, flower=True) as second:
+        assert (second.settings.store_url, second.flower_url) == addresses
+        assert second.notices == []
+    ports = read_ports(settings.home)
+    with listener(ports["store"]), listener(ports["flower"]):
+        with Deployment(settings, flower=True) as third:
+            assert third.settings.store_url != addresses[0]
+            assert third.flower_url != addresses[1]
+            assert third.notices == [
+                f"port {ports[name]}, which {name} had, is in use: it has "
+                f"port {read_ports(settings.home)[name]} now"
+                for name in ("store", "flower")
+            ]
+        with pytest.raises(PortTakenError, match=f"port {ports['store']} is in use"):
+            Deployment(settings, flower=True, port=ports["store"]).__enter__()
+    with Deployment(settings, flower=True, port=ports["store"]) as fourth:
+        assert fourth.settings.store_url == addresses[0]
+
+
+def listener(port: int) -> socket.socket:
+    """Return a socket that listens on a port of the loopback interface."""
+    return socket.create_server(("127.0.0.1", port))
 
 
 @pytest.mark.timeout(120)

@@ -1,0 +1,70 @@
+"""The Redis transport of a consumer that acknowledges: no kill costs it a message."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from contextlib import suppress
+from typing import Any
+
+import redis
+from kombu import Connection, Consumer, Queue
+
+from interlock.workers.gateways.server import EmbeddedServer
+from tests.waiting import until
+
+TRANSPORT = "interlock.workers.engine.redis_transport:Transport"
+# A consumer that is killed when it has taken a message and has not begun to deliver it.
+KILLED = """
+import os, signal, sys
+from kombu import Connection, Consumer, Queue
+from interlock.workers.engine.redis_transport import Channel
+Channel._deliver_item = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+url, transport, name = sys.argv[1:]
+options = {"unacked_key": name + ".unacked", "unacked_index_key": name + ".unacked_index"}
+connection = Connection(url, transport=transport, transport_options=options)
+with Consumer(connection, [Queue(name)], callbacks=[print]):
+    connection.drain_events(timeout=60)
+"""
+
+
+def connection_of(server: EmbeddedServer, name: str, **options: Any) -> Connection:
+    """Return a connection whose receipts have keys of their own."""
+    keys = {
+        "unacked_key": f"{name}.unacked",
+        "unacked_index_key": f"{name}.unacked_index",
+        "unacked_mutex_key": f"{name}.unacked_mutex",
+        "unacked_restore_throttle": 1,
+    }
+    return Connection(server.url, transport=TRANSPORT, transport_options=keys | options)
+
+
+def test_a_message_whose_consumer_is_killed_when_it_has_taken_it_is_read_again_once(
+    server: EmbeddedServer, client: redis.Redis, prefix: str
+) -> None:
+    with connection_of(server, prefix, visibility_timeout=0.1) as connection:
+        producer = connection.Producer(serializer="json")
+        producer.publish({"id": "plain"}, routing_key=prefix)
+        producer.publish({"id": "last"}, routing_key=prefix, priority=9)
+        command = [sys.executable, "-c", KILLED, server.url, TRANSPORT, prefix]
+        killed = subprocess.run(command, check=False)
+        assert killed.returncode == -signal.SIGKILL
+        assert client.hlen(f"{prefix}.unacked") == 1
+
+        read: list[str] = []
+
+        def keep(body: dict[str, str], message: Any) -> None:
+            read.append(body["id"])
+            message.ack()
+
+        def has_read_both() -> bool:
+            with suppress(TimeoutError):
+                connection.drain_events(timeout=0.1)
+            return len(read) >= 2
+
+        with Consumer(connection, [Queue(prefix)], callbacks=[keep]):
+            until(has_read_both, what="both messages are read")
+
+        assert sorted(read) == ["last", "plain"]
+        assert not client.exists(prefix, f"{prefix}.unacked", f"{prefix}.unacked_index")

@@ -1,0 +1,73 @@
+"""The folder of a deployment on one machine: one process uses it at a time; it keeps the ports."""
+
+from __future__ import annotations
+
+import fcntl
+import itertools
+import json
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from interlock.workers.config import SetupError
+from interlock.workers.terminal import screen
+
+LOCK_FILE = "up.lock"
+PORTS_FILE = "ports.json"
+
+
+class HomeTakenError(SetupError):
+    """Another process runs a deployment in the folder. Stop it, or choose another folder."""
+
+    def __init__(self, home: Path, process_id: str) -> None:
+        super().__init__(
+            f"process {process_id} runs Interlock in {home} already: stop it, or choose another "
+            "folder with INTERLOCK_HOME"
+        )
+        self.home = home
+
+
+def lock_home(home: Path) -> int:
+    """Return a descriptor that locks the folder until it is closed. Raises HomeTakenError."""
+    lock = os.open(home / LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        process_id = os.read(lock, 20).decode().strip()
+        os.close(lock)
+        raise HomeTakenError(home, process_id) from None
+    os.ftruncate(lock, 0)
+    os.write(lock, f"{os.getpid()}\n".encode())
+    return lock
+
+
+def new_home(folder: Path) -> Path:
+    """Make the folder of a demonstration, with a number if there are earlier ones, and return it.
+
+    Earlier ones stay: their stores are kept, and `interlock up` may run in one of them.
+    """
+    home = folder = folder.absolute()
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    for number in itertools.count(2):
+        with suppress(FileExistsError):
+            home.mkdir()
+            break
+        home = folder.with_name(f"{folder.name}-{number}")
+    if home != folder:
+        screen.notice(f"{folder} is kept as it is; this one is in {home}")
+    return home
+
+
+def read_ports(home: Path) -> dict[str, int]:
+    """Return the ports of the last start; none if there was none or the file is damaged."""
+    try:
+        found = json.loads((home / PORTS_FILE).read_text("utf-8"))
+        return {str(name): int(port) for name, port in found.items()}
+    except (OSError, ValueError, TypeError, AttributeError):
+        return {}
+
+
+def write_ports(home: Path, ports: Mapping[str, int]) -> None:
+    """Keep the ports for the next start."""
+    (home / PORTS_FILE).write_text(json.dumps(ports) + "\n", "utf-8")
