@@ -94,12 +94,22 @@ class Registry:
             return self._local[name]
         if name in self._servers:
             return self._servers[name].capability(name)
-        names = [*self._local, *self._servers]
-        raise UnknownCapabilityError(name, difflib.get_close_matches(name, names, NEAR_NAMES_MAX))
+        near = difflib.get_close_matches(name, sorted(self.names), NEAR_NAMES_MAX)
+        raise UnknownCapabilityError(name, near)
 
     def __contains__(self, name: object) -> bool:
         """Tell whether there is a capability of this name, whether its server is up or down."""
         return name in self._local or name in self._servers
+
+    @property
+    def local_names(self) -> frozenset[str]:
+        """The names of the capabilities of this process, without those of servers."""
+        return frozenset(self._local)
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The names of all capabilities, whether their servers are up or down."""
+        return frozenset({*self._local, *self._servers})
 
     def catalog(self) -> tuple[Capability, ...]:
         """Return the capabilities that a model may choose from, by name.
