@@ -62,7 +62,8 @@ async def inference(work: Work) -> Outcome:
     }
     first = answer.proposals[Target(target)]
     if target == "intent" and first.confidence < GUESS_CONFIDENCE_MIN:
-        detail = "The request was not understood. Say it in other words."
+        asks = first.payload.get("blocked_on")
+        detail = str(asks or "The request was not understood. Say it in other words") + "."
         return Outcome("inference_failed", {"code": "not_understood", "detail": detail}, deltas)
     fields = {
         "model": answer.model,
