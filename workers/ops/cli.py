@@ -14,9 +14,10 @@ import typer
 from interlock.kernel.event import Event
 from interlock.kernel.machines import MACHINES
 from interlock.workers.config import local_settings
+from interlock.workers.gateways.capabilities.registry import load_registry
 from interlock.workers.ops import demo as demonstration
 from interlock.workers.ops import screen
-from interlock.workers.ops.doctor import diagnose, verify_all
+from interlock.workers.ops.doctor import diagnose, left_out, verify_all
 from interlock.workers.ops.event_export import EventExport, export_to, instant_ms
 from interlock.workers.ops.outline import outline
 from interlock.workers.terminal.answer import (
@@ -208,5 +209,25 @@ def verify(
 @app.command()
 @guarded
 def doctor(as_json: AsJson = False) -> None:
-    """Show the level of durability of the store, the waiting work and the rejected messages."""
-    answer(diagnose(client().dispatch), as_json=as_json, show=screen.diagnosis)
+    """Show how safe the store is, the waiting work, and what was rejected or left out."""
+    dispatch = client().dispatch
+    found = diagnose(dispatch) | {"left_out": left_out(dispatch.settings.capabilities)}
+    answer(found, as_json=as_json, show=screen.diagnosis)
+
+
+@app.command()
+@guarded
+def capabilities(as_json: AsJson = False) -> None:
+    """List the capabilities, and those that are left out with the reason. It needs no store."""
+    registry = load_registry(local_settings().capabilities)
+    listed = [
+        {
+            "name": found.name,
+            "description": found.description,
+            "parameters": found.parameters,
+            **found.declared(),
+        }
+        for found in registry.catalog()
+    ]
+    value = {"capabilities": listed, "left_out": registry.left_out()}
+    answer(value, as_json=as_json, show=screen.capabilities)

@@ -60,6 +60,9 @@ class CapabilityServer(Protocol):
     def offered(self) -> tuple[Capability, ...]:
         """Return the capabilities that can be called now; the first call may ask the server."""
 
+    def left_out(self) -> Mapping[str, str]:
+        """Return why some of `names` cannot be called now; the first call may ask the server."""
+
     def capability(self, name: str) -> Capability:
         """Return one of `names`, even if the server is down: calling it then gives Failed."""
 
@@ -121,6 +124,11 @@ class Registry:
         servers = dict.fromkeys(self._servers.values())
         remote = [capability for server in servers for capability in server.offered()]
         return tuple(sorted([*self._local.values(), *remote], key=lambda found: found.name))
+
+    def left_out(self) -> dict[str, str]:
+        """Return why capabilities are missing in the catalog, by name."""
+        servers = dict.fromkeys(self._servers.values())
+        return {name: why for server in servers for name, why in server.left_out().items()}
 
     def check(self, name: str, parameters: Mapping[str, Any]) -> None:
         """Check the call that a model or a person proposes.
