@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import reprlib
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
-from pydantic_core import ErrorDetails
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    GetJsonSchemaHandler,
+    ValidationError,
+    model_validator,
+)
+from pydantic_core import CoreSchema, ErrorDetails
 
 from interlock.kernel.errors import InvalidPayloadError
 
@@ -20,6 +27,37 @@ class Shape(BaseModel):
 
     # Pydantic compiles a model when it first checks a payload: no process uses all of them.
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
+
+
+class Answer(Shape):
+    """Base of the answers to cards: its schema refuses what the model refuses, and nothing more.
+
+    `rules` are the keywords of the schema for what a model's validators check.
+    """
+
+    model_config = ConfigDict(strict=True)
+    rules: ClassVar[Mapping[str, Any]] = {}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _has_no_null(cls, fields: Any) -> Any:
+        if isinstance(fields, Mapping) and (absent := [k for k, v in fields.items() if v is None]):
+            raise ValueError(f"{absent[0]} is null: leave the field out")
+        return fields
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, core: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        """Return the schema without null, and with the rules."""
+        schema = handler.resolve_ref_schema(handler(core))
+        for name, field in schema.get("properties", {}).items():
+            branches = [kind for kind in field.get("anyOf", []) if kind != {"type": "null"}]
+            if len(branches) == 1:
+                rest = {key: field[key] for key in field if key not in ("anyOf", "default")}
+                schema["properties"][name] = branches[0] | rest
+        schema.update(cls.rules)
+        return schema
 
 
 def validated(model: type[BaseModel], subject: str, payload: Mapping[str, Any]) -> dict[str, Any]:

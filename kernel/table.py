@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum, auto
 from typing import Any, TypedDict, Unpack
 
+from pydantic import BaseModel
+
 from interlock.kernel.effect import Effect, Kind
 from interlock.kernel.question import nothing, shall_begin
 from interlock.kernel.reason import TransitionReason
@@ -176,6 +178,8 @@ class Waiting(Stage):
     inspect: Callable[[Data], str] = nothing  # the command that shows what the card is about, or ''
     shows: str = ""  # the proposal that the card shows, of those in the record's data
     affordances: tuple[tuple[str, str], ...] = ()  # each choice of a person, and its trigger
+    # The model of an answer, by trigger, where this card takes less than the trigger's payload.
+    answers: Mapping[str, type[BaseModel]] = field(default_factory=dict)
     countdown: str = ""  # the countdown whose end the record waits for
 
     def waits_for_person(self, data: Data) -> bool:

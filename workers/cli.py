@@ -26,6 +26,7 @@ OF_OPERATORS = (
     Command("top", f"{TOP}:top", Panel.LOOK, "Watch agents, tasks and queues."),
     Command("events", f"{OPS}:events", Panel.LOOK, "Export transitions as lines of JSON."),
     Command("machines", f"{OPS}:machines", Panel.LOOK, "Print the table of every machine."),
+    Command("capabilities", f"{OPS}:capabilities", Panel.LOOK, "List what threads can do."),
     Command("explain", f"{OPS}:explain", Panel.LOOK, "Show what an answer would do."),
     Command("doctor", f"{OPS}:doctor", Panel.OPERATE, "Check store, workers and queues."),
     Command("cancel", f"{OPS}:cancel", Panel.OPERATE, "End a record."),

@@ -24,13 +24,13 @@ from interlock.kernel.store.commands import Call, Warrant
 from interlock.kernel.store.views import RecordInState
 from interlock.kernel.table import Terminal, Waiting
 from interlock.workers.config import Settings, local_settings
-from interlock.workers.engine.card import Card, card_of, quarantine_of
+from interlock.workers.engine.card import Card, action_of, card_of, quarantine_of
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.polling import polls
 
 if TYPE_CHECKING:  # imported where it is loaded
     from interlock.workers.gateways.capabilities.registry import Registry
-
+# The fields of an answer that are about a capability.
 ACTION_FIELDS = frozenset({"capability", "parameters", "declared"})
 
 
@@ -127,7 +127,7 @@ class Client:
         call = self._call(op_id, reason)
         fields = dict(payload or {})
         if ACTION_FIELDS & fields.keys():
-            fields = self._checked_action(self.show(record_id), fields)
+            fields = self._checked_action(self.show(record_id), trigger, fields)
         fired = self.dispatch.fire(record_id, trigger, fields, call)
         return fired.record or self.show(record_id)
 
@@ -159,7 +159,8 @@ class Client:
                 raise self._stale(record, proposal)
         trigger = self._trigger(record, state, choice)
         call = Call(Cause(self.actor), op_id or uuid4().hex, Warrant.person(entered))
-        payload = self.with_actor(record, trigger, self._checked_action(record, dict(answer or {})))
+        fields = self._checked_action(record, trigger, dict(answer or {}))
+        payload = self.with_actor(record, trigger, fields)
         fired = self.dispatch.fire(record.id, trigger, payload, call)
         return fired.record or self.show(record_id)
 
@@ -209,7 +210,7 @@ class Client:
     def card(self, record_id: str) -> Card | None:
         """Return the card that a record shows a person now, if it has one."""
         record = self.show(record_id)
-        return card_of(self.dispatch.lifecycle.machine(record.machine), record)
+        return self._card_of(record)
 
     def cards(self, *, limit: int = 100) -> list[Card]:
         """Return the open cards, the longest waiting first."""
@@ -224,7 +225,7 @@ class Client:
 
     def _cards_of(self, record: Record) -> list[Card]:
         machine = self.dispatch.lifecycle.machine(record.machine)
-        found = (card_of(machine, record), quarantine_of(machine, record))
+        found = (self._card_of(record), quarantine_of(machine, record))
         return [card for card in found if card is not None]
 
     def list(
@@ -261,6 +262,17 @@ class Client:
             stage = self.dispatch.lifecycle.machine(record.machine).stage(record.state)
             if isinstance(stage, Terminal) and not record.entries:
                 return
+
+    def _card_of(self, record: Record) -> Card | None:
+        machine = self.dispatch.lifecycle.machine(record.machine)
+        return card_of(machine, record, self._registry_or_none)
+
+    def _registry_or_none(self) -> Registry | None:
+        try:
+            return self.registry
+        except KernelError:
+            # This process cannot load the capabilities, so cards do not describe their parameters.
+            return None
 
     def _begin(self, record_id: str, begins: str) -> None:
         call = Call(Cause(self.actor), op_id=f"begin:{record_id}")
@@ -307,19 +319,17 @@ class Client:
         choices = ", ".join(offered) or "none, it waits for no answer"
         raise CallError(f"{choice!r} is no answer to {record.id} in {state}; there are: {choices}")
 
-    def _checked_action(self, record: Record, answer: dict[str, Any]) -> dict[str, Any]:
-        """Check an edited action against its capability, and add what the capability declares."""
-        if "declared" in answer:
-            raise InvalidPayloadError("the answer", ["declared: only the capability sets it"])
-        if "capability" not in answer and "parameters" not in answer:
+    def _checked_action(
+        self, record: Record, trigger: str, answer: dict[str, Any]
+    ) -> dict[str, Any]:
+        """Check an action of a person against its capability. Other answers have none to check."""
+        if not ACTION_FIELDS & answer.keys():
             return answer
-        before = (record.data.get("proposals") or {}).get("action", {}).get("payload", {})
-        name = answer.get("capability") or before.get("capability") or ""
-        capability = self.registry[name]
-        same = name == before.get("capability")
-        parameters = answer.get("parameters", before.get("parameters", {}) if same else {})
-        self.registry.check(name, parameters)
-        return {**answer, "declared": capability.declared()}
+        from interlock.workers.gateways.capabilities.answers import (  # noqa: PLC0415
+            checked_answer,
+        )
+
+        return checked_answer(self.registry, answer, trigger, action_of(record.data))
 
 
 def _check_submission(payload: Any, new_id: Any, priority: Any) -> None:

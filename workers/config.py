@@ -11,7 +11,14 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    NonNegativeFloat,
+    ValidationError,
+    field_validator,
+)
 
 from interlock.kernel.payload import Word
 from interlock.kernel.scales import Tier
@@ -68,6 +75,8 @@ class Settings(BaseModel):
     model_base_url: str | None = None
     model_api_key: str | None = None
     tier_models: dict[Tier, str] = Field(default_factory=dict)
+    # In dollars for a million tokens of input and of output.
+    model_prices: dict[str, tuple[NonNegativeFloat, NonNegativeFloat]] = Field(default_factory=dict)
     model_timeout_s: Seconds = 120.0
     model_attempts_max: Annotated[int, Field(ge=1, le=20)] = 4
     judge_model: str | None = None
@@ -101,6 +110,21 @@ class Settings(BaseModel):
         if not all(tier and model for tier, _, model in pairs):
             raise ValueError("write tier=model, several separated by commas")
         return {tier.strip(): model.strip() for tier, _, model in pairs}
+
+    @field_validator("model_prices", mode="before")
+    @classmethod
+    def _prices(cls, value: object) -> object:
+        """Read `model=input/output,model=input/output`."""
+        if not isinstance(value, str):
+            return value
+        prices: dict[str, tuple[str, str]] = {}
+        for pair in value.split(","):
+            model, _, price = pair.strip().rpartition("=")
+            of_input, slash, of_output = price.partition("/")
+            if not (model and slash):
+                raise ValueError("write model=INPUT/OUTPUT, several separated by commas")
+            prices[model] = (of_input, of_output)
+        return prices
 
     @field_validator("queue_slots", mode="before")
     @classmethod

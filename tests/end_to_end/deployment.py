@@ -39,6 +39,7 @@ QUICK: Mapping[str, str] = {
     # No server listens there: the threads of these tests have proposals and need no model.
     "INTERLOCK_MODEL": "local",
     "INTERLOCK_MODEL_BASE_URL": "http://127.0.0.1:9/v1",
+    "INTERLOCK_MODEL_PRICES": "local=0/0",
 }
 
 

@@ -6,15 +6,18 @@ What an answer may repeat, such as parameters, is as it was proposed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from interlock.kernel.machine import Machine
 from interlock.kernel.record import Record
 from interlock.kernel.table import Waiting
 from interlock.workers.engine.answer_commands import decide_command, example_answer
 from interlock.workers.text import visible_data, visible_line
+
+if TYPE_CHECKING:  # imported where a card may name a capability
+    from interlock.workers.gateways.capabilities.registry import Registry
 
 BODY_MAX = 2_000
 
@@ -59,14 +62,23 @@ class Card:
         return asdict(self)
 
 
-def card_of(machine: Machine, record: Record) -> Card | None:
-    """Return the card of a record that waits for a person, else None."""
+def card_of(
+    machine: Machine, record: Record, registry: Callable[[], Registry | None]
+) -> Card | None:
+    """Return the card of a record that waits for a person, else None.
+
+    `registry` is called if an answer may name a capability. With its capabilities the schema of
+    the answer describes their parameters.
+    """
     stage = machine.stage(record.state)
     if not (isinstance(stage, Waiting) and stage.asks(record.data)):
         return None
     data = record.data
     proposed = (data.get("proposals") or {}).get(stage.shows) or {}
-    offered = [(*pair, schema_of(machine, pair[1])) for pair in stage.affordances]
+    offered = [
+        (name, trigger, schema_of(machine, stage, trigger, data, registry))
+        for name, trigger in stage.affordances
+    ]
     return _card(
         machine,
         record,
@@ -135,7 +147,29 @@ def title_of(record: Record) -> str:
     return visible_line(str(title).strip().partition("\n")[0]) or record.id
 
 
-def schema_of(machine: Machine, trigger: str) -> Mapping[str, Any]:
-    """Return the JSON schema of a trigger's payload."""
-    model = machine.payloads.get(trigger)
-    return model.model_json_schema() if model else {"type": "object", "additionalProperties": False}
+def schema_of(
+    machine: Machine,
+    stage: Waiting,
+    trigger: str,
+    data: Mapping[str, Any],
+    registry: Callable[[], Registry | None],
+) -> Mapping[str, Any]:
+    """Return the JSON schema of an answer: it accepts what the client accepts."""
+    model = stage.answers.get(trigger) or machine.payloads.get(trigger)
+    if model is None:
+        return {"type": "object", "additionalProperties": False}
+    schema = model.model_json_schema()
+    if "capability" not in schema.get("properties", {}) or (known := registry()) is None:
+        return schema
+    from interlock.workers.gateways.capabilities.answers import answer_schema  # noqa: PLC0415
+
+    return answer_schema(known, schema, trigger, action_of(data))
+
+
+def no_registry() -> None:
+    """Answer `card_of` where only the question of a card is used."""
+
+
+def action_of(data: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the action that a record proposes, or nothing."""
+    return ((data.get("proposals") or {}).get("action") or {}).get("payload") or {}

@@ -15,7 +15,7 @@ from tenacity import RetryCallState, Retrying, retry_if_exception_type, wait_exp
 from interlock.kernel.effect import Kind
 from interlock.kernel.errors import ConflictError, FencedError, KernelError, StoreError
 from interlock.kernel.event import Cause
-from interlock.kernel.record import Entry, Record
+from interlock.kernel.record import Entry, Record, ancestors
 from interlock.kernel.store.commands import Call, NoteDraft, Warrant
 from interlock.kernel.store.leases import Lease, Order
 from interlock.kernel.table import Active
@@ -194,6 +194,14 @@ class Work:
     def reserve(self, estimate_micro: int) -> bool:
         """Reserve the estimated cost of a call; False if a cap of the family does not allow it."""
         return self.retried(lambda: self.dispatch.leases.reserve(self.lease, estimate_micro))
+
+    def is_capped(self) -> bool:
+        """Return whether a cap limits what the record may spend: its own, or one above it."""
+        chain = (self.record.id, *ancestors(self.record.id))
+        counters = self.retried(
+            lambda: [self.dispatch.views.record(above).counters for above in chain]
+        )
+        return any("cap" in found for found in counters)
 
     def call_on_order(self, callback: Callable[[], None]) -> None:
         """Call back, from the heartbeat's thread, when an order to stop or interrupt arrives."""

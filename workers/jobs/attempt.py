@@ -21,7 +21,7 @@ from interlock.workers.gateways.capabilities.call import call_capability
 from interlock.workers.gateways.capabilities.registry import open_registry
 from interlock.workers.gateways.capabilities.result import Failed, SplitWork, Succeeded
 from interlock.workers.gateways.llm.cost import Ledger
-from interlock.workers.gateways.llm.outcome import Unanswered
+from interlock.workers.gateways.llm.outcome import Unanswered, UnknownPriceError
 from interlock.workers.jobs.brief import brief_of, write_brief
 from interlock.workers.jobs.command_run import LATE_REPLY_LENGTH_MAX, CommandRun
 from interlock.workers.jobs.limits import (
@@ -263,7 +263,12 @@ async def _run_model(
     material = await asyncio.to_thread(_material, brief)
     question = JobQuestion(role == REVIEWER, prompt, material)
     ledger = model.ledger(question)
-    estimate = ledger.bound.micro()
+    try:
+        estimate = ledger.bound.micro()
+    except UnknownPriceError as unknown:
+        if await asyncio.to_thread(work.is_capped):
+            return AttemptResult(shape(action=ReplyAction.STUCK, summary=str(unknown)), {})
+        estimate = 0
     if estimate:
         await asyncio.to_thread(reserve, work, estimate)
     try:

@@ -10,7 +10,7 @@ from interlock.kernel.event import Note
 from interlock.kernel.machines.jobs.job import changes
 from interlock.kernel.machines.jobs.job.names import State
 from interlock.kernel.record import Record, root_of
-from interlock.workers.engine.card import card_of
+from interlock.workers.engine.card import card_of, no_registry
 from interlock.workers.jobs.client import Graphs
 from interlock.workers.jobs.dependencies import CYCLE, unmet_dependencies
 from interlock.workers.jobs.drawing.drawing import DrawnJob
@@ -70,7 +70,7 @@ class GraphView:
         record = self.graphs.job(job)
         lines = self.dispatch.views.history(job)
         machine = self.dispatch.lifecycle.machine("job")
-        card = card_of(machine, record)
+        card = card_of(machine, record, no_registry)
         others = self.dispatch.views.records(record.data["depends_on"])
         notes = [line for line in lines if isinstance(line, Note)]
         warned = [note.detail for note in notes if note.kind == "limit_warning"]

@@ -16,7 +16,7 @@ import typer
 
 from interlock.kernel.event import Event
 from interlock.kernel.machines import MACHINES
-from interlock.workers.config import read_settings
+from interlock.workers.config import local_settings, read_settings
 from interlock.workers.ops import screen
 from interlock.workers.terminal.answer import (
     Actor,
@@ -208,7 +208,28 @@ def verify(
 
 @guarded
 def doctor(as_json: AsJson = False) -> None:
-    """Show the level of durability of the store, the waiting work and the rejected messages."""
-    from interlock.workers.ops.doctor import diagnose
+    """Show how safe the store is, the waiting work, and what was rejected or left out."""
+    from interlock.workers.ops.doctor import diagnose, left_out
 
-    answer(diagnose(client().dispatch), as_json=as_json, show=screen.diagnosis)
+    dispatch = client().dispatch
+    found = diagnose(dispatch) | {"left_out": left_out(dispatch.settings.capabilities)}
+    answer(found, as_json=as_json, show=screen.diagnosis)
+
+
+@guarded
+def capabilities(as_json: AsJson = False) -> None:
+    """List the capabilities, and those that are left out with the reason. It needs no store."""
+    from interlock.workers.gateways.capabilities.registry import load_registry
+
+    registry = load_registry(local_settings().capabilities)
+    listed = [
+        {
+            "name": found.name,
+            "description": found.description,
+            "parameters": found.parameters,
+            **found.declared(),
+        }
+        for found in registry.catalog()
+    ]
+    value = {"capabilities": listed, "left_out": registry.left_out()}
+    answer(value, as_json=as_json, show=screen.capabilities)

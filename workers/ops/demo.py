@@ -23,7 +23,7 @@ from interlock.kernel.record import Record
 from interlock.kernel.table import Terminal
 from interlock.workers.client import Client
 from interlock.workers.config import UP_FILE, Settings, SettingsError, read_settings
-from interlock.workers.engine.card import card_of
+from interlock.workers.engine.card import card_of, no_registry
 from interlock.workers.ops.deployment import Deployment
 from interlock.workers.ops.home import new_home
 from interlock.workers.terminal import screen
@@ -258,7 +258,7 @@ def new_files(desk: Path) -> list[Path]:
 def outcome(record: Record) -> str:
     """Return the result of a record, or its question, in one line."""
     data = record.data
-    card = card_of(MACHINES[record.machine], record)
+    card = card_of(MACHINES[record.machine], record, no_registry)
     if card is not None:
         return f"asks: {card.question}"
     if data.get("result") is not None:

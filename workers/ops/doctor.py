@@ -15,6 +15,7 @@ from interlock.kernel.store.fold import fold, sums
 from interlock.kernel.store.scripts import read, store_error
 from interlock.kernel.table import Active, Terminal
 from interlock.workers.engine.dispatch import Dispatch
+from interlock.workers.gateways.capabilities.registry import load_registry
 
 READS_MAX = 5
 REPLICAS_MIN = 2
@@ -124,6 +125,14 @@ def diagnose(dispatch: Dispatch) -> dict[str, Any]:
         "rejected": dispatch.rejected.counts(),
         "machines": dispatch.views.counts(dispatch.machines.values()),
     }
+
+
+def left_out(specification: str | None) -> dict[str, str]:
+    """Return why capabilities of INTERLOCK_CAPABILITIES are left out, by name."""
+    try:
+        return load_registry(specification).left_out()
+    except (KernelError, ValueError) as refusal:
+        return {"all": str(refusal)}
 
 
 def durability(dispatch: Dispatch) -> tuple[str, dict[str, str]]:

@@ -158,4 +158,19 @@ def diagnosis(value: Mapping[str, Any]) -> None:
         table.add_row(f"rejected: {kind}", str(count))
     for machine, counts in value["machines"].items():
         table.add_row(machine, counts_text(counts) or "none")
+    for name, why in value["left_out"].items():
+        table.add_row(f"capability left out: {name}", Text(why, style="red"))
     out.print(table)
+
+
+def capabilities(value: Mapping[str, Any]) -> None:
+    """Print the capabilities with what they need, then those that are left out."""
+    table = grid("capability", "needs", "irreversibility", "what it does")
+    for found in value["capabilities"]:
+        needs = ", ".join(found["parameters"].get("required", ())) or "-"
+        risk = found["irreversibility"]
+        table.add_row(found["name"], Text(needs), risk, Text(found["description"]))
+    out.print(table)
+    for name, why in value["left_out"].items():
+        line = Text.assemble(("left out ", "bold red"), (f"{name}: ", "bold"), why)
+        out.print(line, soft_wrap=True, highlight=False)

@@ -22,7 +22,7 @@ from interlock.workers.engine.work import Work
 from interlock.workers.files.atomic import write_private
 from interlock.workers.gateways.git.checkpoint_store import Checkpoint, CheckpointStore
 from interlock.workers.runs.paths import CodonPaths, RunPaths
-from interlock.workers.runs.plan.model import PlannedLoop, PlannedSentinel, RunPlan
+from interlock.workers.runs.plan.model import PlannedCodon, PlannedLoop, PlannedSentinel, RunPlan
 from interlock.workers.runs.sentinels.call import ModelAccess
 from interlock.workers.runs.sentinels.host import SentinelHost
 from interlock.workers.runs.sentinels.specification import SentinelSpecification
@@ -88,11 +88,13 @@ class RunContext:
             codon=start.runtime_id,
             folder=self.workspace,
             environment=environment,
-            models=self._sentinel_models(planned),
+            models=self._sentinel_models(planned, start.codon),
             clock_ms=lambda: int(time.time() * 1_000),
         )
 
-    def _sentinel_models(self, sentinels: Iterable[PlannedSentinel]) -> ModelAccess | None:
+    def _sentinel_models(
+        self, sentinels: Iterable[PlannedSentinel], codon: PlannedCodon
+    ) -> ModelAccess | None:
         """Return the access to the models of these sentinels; None where none has a model."""
         if not any(sentinel.model for sentinel in sentinels):
             return None
@@ -103,8 +105,15 @@ class RunContext:
             base_url=settings.model_base_url,
             api_key=settings.model_api_key,
             attempts_max=settings.model_attempts_max,
+            prices=settings.model_prices,
+            capped=self.limits_costs(codon),
         )
         return models
+
+    def limits_costs(self, codon: PlannedCodon) -> bool:
+        """Return whether the plan limits the costs of a codon, or those of the whole run."""
+        budgets = (self.plan.budget, codon.budget)
+        return any(budget is not None and budget.cost_micro is not None for budget in budgets)
 
     def model_settings(self) -> dict[str, str]:
         """Return, as variables, the settings that the process of a model's codon needs."""
@@ -114,6 +123,11 @@ class RunContext:
             "MODEL_API_KEY": settings.model_api_key,
             "MODEL_ATTEMPTS_MAX": settings.model_attempts_max,
             "MODEL_TIMEOUT_S": settings.model_timeout_s,
+            "MODEL_PRICES": ",".join(
+                f"{name}={of_input}/{of_output}"
+                for name, (of_input, of_output) in settings.model_prices.items()
+            )
+            or None,
         }
         return {f"{PREFIX}{name}": str(value) for name, value in found.items() if value is not None}
 

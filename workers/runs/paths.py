@@ -11,6 +11,7 @@ FOLDER = "runs"
 # Variables of the process of a model's codon: which model it asks, and its conversation's file.
 MODEL_VARIABLE = f"{PREFIX}CODON_MODEL"
 CONVERSATION_VARIABLE = f"{PREFIX}CONVERSATION"
+COSTS_LIMITED_VARIABLE = f"{PREFIX}COSTS_LIMITED"
 
 
 @dataclass(frozen=True, slots=True)

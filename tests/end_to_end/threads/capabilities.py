@@ -9,6 +9,7 @@ import signal
 import time
 from collections.abc import Mapping
 from contextlib import suppress
+from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
@@ -105,6 +106,18 @@ def always_deadly(*, record_id: str, key: str) -> str:
     return "never"
 
 
+class Paper(StrEnum):
+    """The paper of a press."""
+
+    THICK = "thick"
+    THIN = "thin"
+
+
+def press(*, copies: int, paper: Paper = Paper.THIN, text: str = "") -> str:
+    """Press some copies."""
+    return f"{copies} copies of {text} on {paper} paper"
+
+
 async def endless(*, record_id: str, key: str) -> str:
     """Hang beyond every deadline."""
     record_call("start", record_id, key)
@@ -144,6 +157,7 @@ CAPABILITIES = (
     declared("always_deadly", always_deadly, idempotent=True),
     declared("endless", endless, idempotent=True, deadline_s=1),
     declared("broken", broken, idempotent=True),
+    declared("press", press, idempotent=True),
     declared("program", program, idempotent=True),
 )
 

@@ -17,7 +17,7 @@ from interlock.kernel.store.commands import Call, InitialLease, Warrant
 from interlock.workers.client import Client
 from interlock.workers.config import read_settings
 from interlock.workers.gateways.server import EmbeddedServer, free_port
-from interlock.workers.ops.doctor import diagnose, durability, verify_all
+from interlock.workers.ops.doctor import diagnose, durability, left_out, verify_all
 from tests.kernel.samples import RUN_BIRTH
 from tests.waiting import until
 from tests.workers.threads.threads import bring, client_of
@@ -387,3 +387,8 @@ def test_a_store_that_is_down_is_a_typed_error() -> None:
         diagnose(interlock.dispatch)
     with pytest.raises(StoreDownError):
         verify_all(interlock.dispatch, None)
+
+
+def test_capabilities_that_cannot_be_loaded_are_named_with_the_reason() -> None:
+    assert left_out(None) == {}
+    assert "there is no 'no_such_module' to import" in left_out("no_such_module")["all"]

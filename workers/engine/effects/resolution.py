@@ -5,6 +5,7 @@ from __future__ import annotations
 from interlock.kernel.record import Record
 from interlock.workers.engine.card import card_of
 from interlock.workers.engine.work import Work
+from interlock.workers.gateways.capabilities.registry import open_registry
 from interlock.workers.gateways.card_delivery import open_surfaces
 
 
@@ -26,7 +27,7 @@ def resolution(work: Work) -> None:
 
 def show(work: Work, record: Record) -> None:
     """Publish the card of one version of the record."""
-    card = card_of(work.machine, record)
+    card = card_of(work.machine, record, lambda: work.resources.get(open_registry))
     surfaces = work.resources.get(open_surfaces)
     # One effect may publish several versions, so the receiver's key has the version in it.
     key = f"{work.key}@{record.version}"

@@ -172,13 +172,17 @@ def capability(
     return declare
 
 
+def validator_of(schema: Mapping[str, Any]) -> Draft202012Validator:
+    """Return the validator of a schema, which checks the formats of dates too."""
+    # An empty registry: a schema cannot make this process fetch an address.
+    return Draft202012Validator(schema, registry=Schemas(), format_checker=_FORMATS)
+
+
 def problems_of(schema: Mapping[str, Any], parameters: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the problems of parameters, each with its path: at most 20, none if all are valid."""
-    # An empty registry: a schema cannot make this process fetch an address.
-    validator = Draft202012Validator(schema, registry=Schemas(), format_checker=_FORMATS)
     problems: list[str] = []
     try:
-        for error in validator.iter_errors(dict(parameters)):
+        for error in validator_of(schema).iter_errors(dict(parameters)):
             path = error.json_path.removeprefix("$").removeprefix(".")
             message = sentence(error.message, length_max=200)
             problems.append(f"{path}: {message}" if path else message)

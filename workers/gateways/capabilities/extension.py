@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import importlib
 import re
+import sys
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -90,7 +92,8 @@ def _load(name: str, where: str) -> ModuleType:
     if not _MODULE.fullmatch(name):
         raise ExtensionError(where, f"{name!r} is neither the name of a module nor a .toml file")
     try:
-        return importlib.import_module(name)
+        with _current_folder_first():
+            return importlib.import_module(name)
     except ModuleNotFoundError as error:
         if error.name is None or not f"{name}.".startswith(f"{error.name}."):
             raise
@@ -99,3 +102,14 @@ def _load(name: str, where: str) -> ModuleType:
             "install it, or start the worker in the folder that holds it"
         )
         raise ExtensionError(where, why) from error
+
+
+@contextmanager
+def _current_folder_first() -> Iterator[None]:
+    """Let an import find the modules of the current folder, as `python -m` does for a worker."""
+    folder = str(Path.cwd())
+    sys.path.insert(0, folder)
+    try:
+        yield
+    finally:
+        sys.path.remove(folder)

@@ -38,6 +38,7 @@ from interlock.workers.text import sentence
 LISTING_PAGES_MAX = 20
 DISCOVERY_RETRY_S = 30.0
 DESCRIPTION_LENGTH_MAX = 1000
+NOT_REVIEWED = "?"  # instead of a tool's fingerprint, to be told it
 _JOIN_S = 10.0
 _ANYTHING: Mapping[str, Any] = {
     "type": "object",
@@ -128,6 +129,7 @@ class McpServer:
         self._folder = folder
         self._lock = threading.Lock()
         self._offered: tuple[Capability, ...] | None = None
+        self._left_out: dict[str, str] = {}
         self._retry_at = 0.0
         self._placeholders = {tool.capability_name: self._placeholder(tool) for tool in table.tool}
 
@@ -143,8 +145,15 @@ class McpServer:
                     self._offered = self._built(listing)
                 except UnavailableError as error:
                     self._retry_at = time.monotonic() + DISCOVERY_RETRY_S
+                    lacking = [tool for tool in tools if not tool.is_complete]
+                    self._left_out = {tool.capability_name: str(error) for tool in lacking}
                     _log.warning("the tools of an MCP server are left out for now: %s", error)
             return self._built({}) if self._offered is None else self._offered
+
+    def left_out(self) -> Mapping[str, str]:
+        """Return why tools cannot be called now, by the names of their capabilities."""
+        self.offered()
+        return dict(self._left_out)
 
     def capability(self, name: str) -> Capability:
         """Return a tool; if the server is down, a tool that takes any parameters and fails."""
@@ -164,6 +173,7 @@ class McpServer:
                 if (capability := self._build(table, listing)) is not None:
                     found.append(capability)
             except (CapabilityDefectError, UnavailableError) as error:
+                self._left_out[table.capability_name] = f"{self._table.name}: {error}"
                 _log.warning("a tool of %s is left out: %s", self._table.name, error)
         return tuple(found)
 
@@ -298,6 +308,9 @@ def fingerprint(tool: Tool) -> str:
 def _refusal(table: ToolTable, tool: Tool) -> str | None:
     if table.sha256 is None or fingerprint(tool) == table.sha256:
         return None
+    if table.sha256 == NOT_REVIEWED:
+        review = f"has the tool {table.tool!r}, which is not reviewed yet; review it"
+        return f"{review}, then set sha256 = {fingerprint(tool)!r}"
     return (
         f"has changed the description or parameters of {table.tool!r} since it was reviewed; "
         f"review it, then set sha256 = {fingerprint(tool)!r}"

@@ -60,6 +60,9 @@ class CapabilityServer(Protocol):
     def offered(self) -> tuple[Capability, ...]:
         """Return the capabilities that can be called now; the first call may ask the server."""
 
+    def left_out(self) -> Mapping[str, str]:
+        """Return why some of `names` cannot be called now; the first call may ask the server."""
+
     def capability(self, name: str) -> Capability:
         """Return one of `names`, even if the server is down: calling it then gives Failed."""
 
@@ -94,12 +97,22 @@ class Registry:
             return self._local[name]
         if name in self._servers:
             return self._servers[name].capability(name)
-        names = [*self._local, *self._servers]
-        raise UnknownCapabilityError(name, difflib.get_close_matches(name, names, NEAR_NAMES_MAX))
+        near = difflib.get_close_matches(name, sorted(self.names), NEAR_NAMES_MAX)
+        raise UnknownCapabilityError(name, near)
 
     def __contains__(self, name: object) -> bool:
         """Tell whether there is a capability of this name, whether its server is up or down."""
         return name in self._local or name in self._servers
+
+    @property
+    def local_names(self) -> frozenset[str]:
+        """The names of the capabilities of this process, without those of servers."""
+        return frozenset(self._local)
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The names of all capabilities, whether their servers are up or down."""
+        return frozenset({*self._local, *self._servers})
 
     def catalog(self) -> tuple[Capability, ...]:
         """Return the capabilities that a model may choose from, by name.
@@ -111,6 +124,11 @@ class Registry:
         servers = dict.fromkeys(self._servers.values())
         remote = [capability for server in servers for capability in server.offered()]
         return tuple(sorted([*self._local.values(), *remote], key=lambda found: found.name))
+
+    def left_out(self) -> dict[str, str]:
+        """Return why capabilities are missing in the catalog, by name."""
+        servers = dict.fromkeys(self._servers.values())
+        return {name: why for server in servers for name, why in server.left_out().items()}
 
     def check(self, name: str, parameters: Mapping[str, Any]) -> None:
         """Check the call that a model or a person proposes.

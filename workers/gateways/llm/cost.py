@@ -10,8 +10,9 @@ from genai_prices import Usage as PricedTokens
 from genai_prices import calc_price
 from pydantic_ai.messages import ModelResponse
 
-from interlock.workers.gateways.llm.outcome import TokenUsage
+from interlock.workers.gateways.llm.outcome import TokenUsage, UnknownPriceError
 
+TOKENS_OF_PRICE = 1_000_000
 # An answer and one correction of it. A request that was given up counts too: it may be billed.
 BILLABLE_MAX = 2
 TOKENS_MAX = 10**9
@@ -21,13 +22,21 @@ OVERHEAD_TOKENS = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """The price of one model's tokens. A model that is on no list costs 0, marked as unpriced."""
+    """The price of one model's tokens: the one that the settings give, or that of public lists.
 
+    `given` is in dollars for a million tokens of input and of output.
+    """
+
+    name: str
     model: str
     provider: str
+    given: tuple[float, float] | None = None
 
     def usd(self, *, input_tokens: int, output_tokens: int) -> Decimal | None:
         """Return the price of that many tokens, or None if it is unknown."""
+        if self.given is not None:
+            of_input, of_output = (Decimal(str(usd)) for usd in self.given)
+            return (of_input * input_tokens + of_output * output_tokens) / TOKENS_OF_PRICE
         tokens = PricedTokens(input_tokens=input_tokens, output_tokens=output_tokens)
         try:
             return calc_price(tokens, self.model, provider_id=self.provider).total_price
@@ -54,9 +63,12 @@ class Bound:
         return self.price.usd(input_tokens=input_tokens, output_tokens=self.output_tokens_max)
 
     def micro(self) -> int:
-        """Return the bound of a whole question, all its attempts included."""
-        requests = range(1, BILLABLE_MAX + 1)
-        return micro(sum((self.usd(request) or Decimal(0) for request in requests), Decimal(0)))
+        """Return the bound of a whole question with all its attempts. Raises UnknownPriceError."""
+        bounds = [self.usd(request) for request in range(1, BILLABLE_MAX + 1)]
+        known = [usd for usd in bounds if usd is not None]
+        if len(known) < len(bounds):
+            raise UnknownPriceError(self.price.name)
+        return micro(sum(known, Decimal(0)))
 
 
 class AbsurdUsageError(Exception):
@@ -124,7 +136,7 @@ class Ledger:
     def _cost(self, response: ModelResponse) -> Decimal | None:
         # The library knows the price of cached tokens. Our own price is for a server that calls its
         # model by another name.
-        if response.model_name:
+        if response.model_name and self.bound.price.given is None:
             with suppress(LookupError, ValueError):
                 return response.cost().total_price
         tokens = response.usage

@@ -48,11 +48,17 @@ class ExchangeLimits:
 class Exchange:
     """A model of pydantic-ai, and the one loop of attempts around it."""
 
-    def __init__(self, name: str, client: Client, limits: ExchangeLimits) -> None:
+    def __init__(
+        self,
+        name: str,
+        client: Client,
+        limits: ExchangeLimits,
+        price: tuple[float, float] | None,
+    ) -> None:
         self.name = name
         self._client = client
         self._limits = limits
-        self._price = Price(client.model_name, client.system)
+        self._price = Price(name, client.model_name, client.system, price)
         refuse_absurd_usage()
 
     def bound(self, size_bytes: int, tokens_max: int) -> Bound:

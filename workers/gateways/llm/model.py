@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, TypeAlias
 
 from pydantic_ai.exceptions import UserError
 from pydantic_ai.models import Model as Client
@@ -23,17 +24,26 @@ MODEL_VARIABLE = "INTERLOCK_MODEL"
 # Without a key in the call, the client would send an OpenAI key that it finds in the environment
 # to another company's address.
 _NO_KEY = "no-key"
+# Dollars for a million tokens of input and of output, by the name of the model.
+ModelPrices: TypeAlias = Mapping[str, tuple[float, float]]
+NO_PRICES: ModelPrices = MappingProxyType({})
 _OPENAI = ("openai", "openai-chat")
 _LIBRARY_STUB = "test"
 
 
 def open_exchange(
-    spec: str, *, variable: str, base_url: str | None, api_key: str | None, limits: ExchangeLimits
+    spec: str,
+    *,
+    variable: str,
+    base_url: str | None,
+    api_key: str | None,
+    limits: ExchangeLimits,
+    prices: ModelPrices = NO_PRICES,
 ) -> Exchange:
     """Open a language model; `variable` is the setting that names it. Raises ConfigurationError.
 
     `spec` is a name that pydantic-ai knows, as "openai:gpt-5.2", or, with `base_url`, any model of
-    an OpenAI-compatible server.
+    an OpenAI-compatible server. `prices` replace those of public lists.
     """
     try:
         client = _client(spec, base_url, api_key)
@@ -47,7 +57,7 @@ def open_exchange(
             f"{variable}={spec} cannot be opened: {error}. Give 'provider:model', or any name"
             f" together with the address of an OpenAI-compatible server{other}"
         ) from error
-    return Exchange(spec, client, limits)
+    return Exchange(spec, client, limits, prices.get(spec))
 
 
 def exchange_of(settings: Settings, spec: str, *, variable: str) -> Exchange | None:
@@ -63,6 +73,7 @@ def exchange_of(settings: Settings, spec: str, *, variable: str) -> Exchange | N
         base_url=settings.model_base_url,
         api_key=settings.model_api_key,
         limits=ExchangeLimits(attempts_max=settings.model_attempts_max),
+        prices=settings.model_prices,
     )
 
 

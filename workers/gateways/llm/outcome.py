@@ -12,6 +12,17 @@ class ConfigurationError(SetupError, ValueError):
     """The model cannot be opened as named. Set or install what the message names."""
 
 
+class UnknownPriceError(Exception):
+    """The price of a model is not known, so a limit of costs could not hold. Give its price."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"the price of the model {name} is not known, so the limit of costs could not hold: set"
+            f" INTERLOCK_MODEL_PRICES={name}=INPUT/OUTPUT in dollars for a million tokens"
+            " (0/0 if it costs nothing)"
+        )
+
+
 class FailureCode(StrEnum):
     """Why there is no answer."""
 
@@ -26,7 +37,8 @@ class TokenUsage:
 
     `unmeasured` counts the requests that may have been billed but whose usage the provider did not
     report: given up, broken off, or answered with impossible numbers. Their cost is booked at its
-    upper bound. `priced` is false if the price of a request is unknown; it is booked as 0.
+    upper bound. `priced` is false if the price of a request is unknown; it is booked as 0,
+    and only where no limit of costs holds.
     """
 
     input_tokens: int = 0

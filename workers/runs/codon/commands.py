@@ -12,6 +12,7 @@ from interlock.workers.processes.agent.process import LogFiles
 from interlock.workers.runs.context import RunContext
 from interlock.workers.runs.paths import (
     CONVERSATION_VARIABLE,
+    COSTS_LIMITED_VARIABLE,
     MODEL_VARIABLE,
     CodonPaths,
     codon_paths,
@@ -63,6 +64,7 @@ class CodonCommands:
         variables = {
             MODEL_VARIABLE: str(codon.model),
             CONVERSATION_VARIABLE: str(self.paths.conversation),
+            COSTS_LIMITED_VARIABLE: "1" if self.context.limits_costs(codon) else "",
         }
         return replace(
             self.shell("true", **self.context.model_settings(), **variables),

@@ -22,7 +22,11 @@ from interlock.kernel.errors import CallError
 from interlock.workers.config import PREFIX, Settings, SettingsError, read_settings
 from interlock.workers.gateways.llm.exchange import Exchange, ExchangeLimits
 from interlock.workers.gateways.llm.model import is_embedded, open_exchange
-from interlock.workers.gateways.llm.outcome import ConfigurationError, Unanswered
+from interlock.workers.gateways.llm.outcome import (
+    ConfigurationError,
+    Unanswered,
+    UnknownPriceError,
+)
 from interlock.workers.processes.agent.process import REPORT_FD
 from interlock.workers.runs.codon.conversation import (
     Conversation,
@@ -31,7 +35,11 @@ from interlock.workers.runs.codon.conversation import (
 )
 from interlock.workers.runs.codon.model_reports import ReportingLedger, ReportWriter
 from interlock.workers.runs.failure import is_context_exceeded
-from interlock.workers.runs.paths import CONVERSATION_VARIABLE, MODEL_VARIABLE
+from interlock.workers.runs.paths import (
+    CONVERSATION_VARIABLE,
+    COSTS_LIMITED_VARIABLE,
+    MODEL_VARIABLE,
+)
 
 PROMPT_FILE = f"{PREFIX}PROMPT_FILE"
 ANSWER_TOKENS_MAX = 8_192
@@ -45,11 +53,15 @@ class ModelCodonError(CallError):
 
 @dataclass(frozen=True, slots=True)
 class CodonPrompt:
-    """A model, its prompt, and the file of the conversation; without a file none is kept."""
+    """A model, its prompt, and the file of the conversation; without a file none is kept.
+
+    `capped`: a budget limits the costs, so a model without a known price is not asked.
+    """
 
     model: str
     prompt: str
     conversation: Path | None
+    capped: bool
 
 
 def main() -> int:
@@ -60,7 +72,7 @@ def main() -> int:
         settings = read_settings()
         prompt = read_prompt(os.environ)
         return asyncio.run(ask_model(prompt, settings, reports))
-    except (CallError, ConfigurationError, SettingsError) as refusal:
+    except (CallError, ConfigurationError, SettingsError, UnknownPriceError) as refusal:
         print_error(str(refusal))
         reports.write_failed(str(refusal), retry_after_s=None)
         return FAILED
@@ -84,11 +96,15 @@ def read_prompt(variables: Mapping[str, str]) -> CodonPrompt:
         raise ModelCodonError(f"the prompt cannot be read: {error}") from error
     if not prompt.strip():
         raise ModelCodonError("the prompt is empty; give the step of the plan one")
-    return CodonPrompt(model, prompt, Path(conversation) if conversation else None)
+    capped = bool(variables.get(COSTS_LIMITED_VARIABLE))
+    return CodonPrompt(model, prompt, Path(conversation) if conversation else None, capped)
 
 
 async def ask_model(prompt: CodonPrompt, settings: Settings, reports: ReportWriter) -> int:
-    """Ask the model, report its answer and its costs, and return the exit code."""
+    """Ask the model, report its answer and its costs, and return the exit code.
+
+    Raises UnknownPriceError where a budget limits the costs.
+    """
     task = asyncio.current_task()
     assert task is not None
     # A cancelled request may be billed, so its cost is booked before the process ends.
@@ -102,6 +118,7 @@ async def ask_model(prompt: CodonPrompt, settings: Settings, reports: ReportWrit
         limits=ExchangeLimits(
             attempts_max=settings.model_attempts_max, request_s_max=settings.model_timeout_s
         ),
+        prices=settings.model_prices,
     )
     reports.write("session", id=conversation.session)
     try:
@@ -118,7 +135,10 @@ async def _ask(
     reports: ReportWriter,
 ) -> int:
     size = conversation.size_bytes + len(prompt.prompt.encode())
-    ledger = ReportingLedger(exchange.bound(size, ANSWER_TOKENS_MAX), reports)
+    bound = exchange.bound(size, ANSWER_TOKENS_MAX)
+    if prompt.capped:
+        bound.micro()
+    ledger = ReportingLedger(bound, reports)
     answer = await exchange.ask(_agent(), prompt.prompt, conversation, ledger, timeout_s=timeout_s)
     if not ledger.usage.priced:
         print_error(f"the price of {exchange.name} is not known: its cost counts as 0")

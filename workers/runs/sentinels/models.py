@@ -8,8 +8,17 @@ from pydantic_ai import Agent, RunContext
 
 from interlock.workers.gateways.llm.cost import Ledger
 from interlock.workers.gateways.llm.exchange import Exchange, ExchangeLimits
-from interlock.workers.gateways.llm.model import is_embedded, open_exchange
-from interlock.workers.gateways.llm.outcome import ConfigurationError, Unanswered
+from interlock.workers.gateways.llm.model import (
+    NO_PRICES,
+    ModelPrices,
+    is_embedded,
+    open_exchange,
+)
+from interlock.workers.gateways.llm.outcome import (
+    ConfigurationError,
+    Unanswered,
+    UnknownPriceError,
+)
 from interlock.workers.gateways.llm.retry import Sleep
 from interlock.workers.runs.sentinels.call import BookCost, FatalSentinelError, SentinelCallError
 
@@ -30,10 +39,14 @@ class SentinelModels:
         *,
         base_url: str | None,
         api_key: str | None,
+        capped: bool,
         attempts_max: int = _LIMITS.attempts_max,
         sleep: Sleep = _LIMITS.sleep,
+        prices: ModelPrices = NO_PRICES,
     ) -> None:
+        """With `capped` a budget limits the costs, so a model needs a known price."""
         self._base_url, self._api_key = base_url, api_key
+        self._capped, self._prices = capped, prices
         self._limits = ExchangeLimits(attempts_max=attempts_max, sleep=sleep)
         self._opened: dict[str, Exchange] = {}
         self._agent: Agent[str, str] = Agent(
@@ -53,8 +66,11 @@ class SentinelModels:
                 base_url=self._base_url,
                 api_key=self._api_key,
                 limits=self._limits,
+                prices=self._prices,
             )
-        except ConfigurationError as error:
+            if self._capped:
+                self._opened[model].bound(0, ANSWER_TOKENS_MAX).micro()
+        except (ConfigurationError, UnknownPriceError) as error:
             raise FatalSentinelError(str(error)) from error
 
     async def ask(

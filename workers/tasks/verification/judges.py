@@ -10,7 +10,7 @@ from typing import Self
 
 from interlock.workers.engine.work import Outcome, Work
 from interlock.workers.gateways.llm.cost import Ledger
-from interlock.workers.gateways.llm.outcome import Unanswered
+from interlock.workers.gateways.llm.outcome import Unanswered, UnknownPriceError
 from interlock.workers.tasks.verification.judge_model import (
     Inquiry,
     InquiryKind,
@@ -66,7 +66,12 @@ class Judges:
 
     async def _answer(self, model: JudgeModel, inquiry: Inquiry) -> object:
         ledger = model.ledger(inquiry)
-        estimate = ledger.bound.micro()
+        try:
+            estimate = ledger.bound.micro()
+        except UnknownPriceError as unknown:
+            if await asyncio.to_thread(self.work.is_capped):
+                raise UnansweredError(str(unknown)) from unknown
+            estimate = 0
         if estimate and not await asyncio.to_thread(self._reserve, estimate):
             raise UnansweredError(
                 f"asking {model.name} may cost {estimate / 1e6:.4f} $,"

@@ -15,7 +15,7 @@ from interlock.kernel.table import Data
 from interlock.workers.engine.work import Outcome, Work
 from interlock.workers.gateways.capabilities.capability import Capability
 from interlock.workers.gateways.capabilities.registry import Registry, open_registry
-from interlock.workers.gateways.llm.outcome import Unanswered
+from interlock.workers.gateways.llm.outcome import Unanswered, UnknownPriceError
 from interlock.workers.threads.inference.model import open_model
 from interlock.workers.threads.inference.outcome import InferenceOutcome
 from interlock.workers.threads.inference.question import Choice, Question, Target
@@ -44,7 +44,11 @@ async def inference(work: Work) -> Outcome:
     policy = await asyncio.to_thread(effective_policy, work)
     question = await asyncio.to_thread(question_of, work.record, registry, policy)
     model = work.resources.get(open_model)
-    estimate = model.estimate_micro(question)
+    try:
+        estimate = model.estimate_micro(question)
+    except UnknownPriceError as unknown:
+        # The policy of a thread always has a budget.
+        return Outcome("budget_exceeded", {"code": "unknown_price", "detail": f"{unknown}."})
     if estimate and not await asyncio.to_thread(work.reserve, estimate):
         detail = (
             f"asking {model.name} may cost {estimate / 1e6:.4f} $, more than the budget has left"
@@ -62,7 +66,8 @@ async def inference(work: Work) -> Outcome:
     }
     first = answer.proposals[Target(target)]
     if target == "intent" and first.confidence < GUESS_CONFIDENCE_MIN:
-        detail = "The request was not understood. Say it in other words."
+        asks = first.payload.get("blocked_on")
+        detail = str(asks or "The request was not understood. Say it in other words") + "."
         return Outcome("inference_failed", {"code": "not_understood", "detail": detail}, deltas)
     fields = {
         "model": answer.model,

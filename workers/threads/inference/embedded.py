@@ -18,8 +18,9 @@ from __future__ import annotations
 
 import asyncio
 import math
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from interlock.workers.gateways.llm.outcome import (
@@ -32,8 +33,12 @@ from interlock.workers.text import sentence
 from interlock.workers.threads.inference.background import BACKGROUND
 from interlock.workers.threads.inference.hints import (
     ReadRequest,
+    answers_question,
     fill,
     has_question,
+    is_pick,
+    picked_name,
+    picked_number,
     rare_hints,
     read,
     without_code,
@@ -63,6 +68,13 @@ BELONGS = 0.4
 SURE_GAP = 0.2
 NOT_UNDERSTOOD_MAX = 0.29
 TITLE_CHARS_MAX = 120
+NEAREST_MAX = 5
+DESCRIPTION_CHARS_MAX = 70
+# In "Put 'call Sam' on my list" the quoted words are the matter; "put it on my list" has none.
+_QUOTED = re.compile(
+    r"(?<!\w)['\"\u2018\u201c]([^'\"\u2018-\u201d\n]{2,200})['\"\u2019\u201d](?!\w)"
+)
+_REFERS_BACK = re.compile(r"\b(?:this|that|it|them|these|those)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +131,7 @@ class EmbeddedModel:
 
 def _propose(question: Question, model: Meanings) -> Mapping[Target, ModelProposal]:
     request = read(question)
+    request = replace(request, wording=_wording(question, request, model))
     proposals: dict[Target, ModelProposal] = {}
     for target in PHASES[question.target]:
         match target:
@@ -131,11 +144,29 @@ def _propose(question: Question, model: Meanings) -> Mapping[Target, ModelPropos
     return proposals
 
 
+def _wording(question: Question, request: ReadRequest, model: Meanings) -> str | None:
+    """Return the newest words of a person that replace those of the request, or None."""
+    names = {choice.name for choice in question.catalog}
+    for feedback in reversed(question.feedback):
+        text = str(feedback.get("text") or "").strip()
+        if not text or text == request.answer or is_pick(text, names):
+            continue
+        reworded = (feedback.get("phase"), feedback.get("kind")) == ("intent", "provided")
+        if not reworded and not _REFERS_BACK.search(text):
+            reworded = _read_alone(question, request, text, model).choice is not None
+        if reworded:
+            quoted = _QUOTED.search(text)
+            return quoted.group(1).strip() if quoted else text
+    return None
+
+
 def _intent(question: Question, request: ReadRequest, model: Meanings) -> ModelProposal:
     reading = _read_wish(question, request, model)
     title = _title(request)
     if reading.choice is None:
-        return ModelProposal({"intent": title}, min(reading.confidence, NOT_UNDERSTOOD_MAX))
+        asks = _not_understood(question, request, model)
+        confidence = min(reading.confidence, NOT_UNDERSTOOD_MAX)
+        return ModelProposal({"intent": title, "blocked_on": asks}, confidence)
     return ModelProposal({"intent": f"{_description(reading.choice)}: {title}"}, reading.confidence)
 
 
@@ -156,14 +187,11 @@ def _action(question: Question, request: ReadRequest, model: Meanings) -> ModelP
     reading = _read_wish(question, request, model)
     choice = reading.choice
     if choice is None:
-        title = sentence(_title(request), length_max=TITLE_CHARS_MAX)
-        wanted = (
-            f"what is wanted with {title!r}" if title else "what is wanted: the request is empty"
-        )
-        return _clarification(f"I did not understand {wanted}", None, {}, reading.confidence)
+        asks = _not_understood(question, request, model)
+        return _clarification(asks, None, {}, reading.confidence)
     filled = fill(choice, request)
-    if filled.problems:
-        blocked_on = f"{_description(choice)}: for this I still need {'; '.join(filled.problems)}"
+    if filled.lack:
+        blocked_on = f"{_description(choice)}: {filled.lack}"
         return _clarification(blocked_on, choice.name, filled.parameters, reading.confidence)
     if question.failure is None and _is_repetition(
         question.previous, choice.name, filled.parameters
@@ -175,8 +203,54 @@ def _action(question: Question, request: ReadRequest, model: Meanings) -> ModelP
     return ModelProposal(payload, reading.confidence)
 
 
+def _not_understood(question: Question, request: ReadRequest, model: Meanings) -> str:
+    """Ask what is wanted, and list the nearest capabilities to pick from."""
+    title = sentence(_title(request), length_max=TITLE_CHARS_MAX)
+    wanted = f"what is wanted with {title!r}" if title else "what is wanted: the request is empty"
+    nearest = [
+        f"{number} {found.name} ({sentence(found.description, length_max=DESCRIPTION_CHARS_MAX)})"
+        for number, found in enumerate(_ranking(question, request, model), 1)
+    ]
+    if not nearest:
+        return f"I did not understand {wanted}"
+    listed = f"The nearest that I can do: {', '.join(nearest)}."
+    return f"I did not understand {wanted}. {listed} Answer with a name or number, or in your words"
+
+
+def _ranking(question: Question, request: ReadRequest, model: Meanings) -> list[Choice]:
+    """Return the capabilities to pick from, the nearest to all words of the request first."""
+    texts = [*parts(request.title, request.prose), *parts("", ". ".join(request.remarks))]
+    scores = {
+        choice.name: model.nearness(texts, [choice.description, *choice.examples])
+        + _evidence(choice, request)
+        for choice in question.catalog
+    }
+    ranked = sorted(question.catalog, key=lambda choice: -scores[choice.name])
+    return ranked[:NEAREST_MAX]
+
+
+def _picked(question: Question, model: Meanings) -> Choice | None:
+    """Return the capability that the newest answer names, or whose number in the list it is."""
+    *earlier, newest = question.feedback or ({},)
+    text = str(newest.get("text") or "")
+    if named := question.choice(picked_name(text)):
+        return named
+    number = picked_number(text)
+    if number is None or (question.previous or {}).get("capability"):
+        return None
+    # The list is the same again if it is made of what was known when the card was shown.
+    before = replace(question, feedback=tuple(earlier))
+    listed = _ranking(before, read(before), model)
+    return listed[number - 1] if 1 <= number <= len(listed) else None
+
+
 def _read_wish(question: Question, request: ReadRequest, model: Meanings) -> _Reading:
-    """Read the newest remark alone; if it points to no capability, read everything."""
+    """Read the newest answer alone; if it points to no capability, read everything."""
+    if (picked := _picked(question, model)) is not None:
+        return _Reading(picked, 1.0)
+    asked = question.choice(request.previous.get("capability")) if request.answer else None
+    if asked is not None and answers_question(asked, request):
+        return _Reading(asked, 1.0)
     title, prose = request.title, request.prose
     if not request.remarks:
         texts = parts(title, prose)
@@ -185,17 +259,23 @@ def _read_wish(question: Question, request: ReadRequest, model: Meanings) -> _Re
                 question, request, _Compared(whole(title, prose), texts, [title]), model
             )
     else:
-        newest = without_code(request.remarks[0])
-        asked = [newest] if has_question(newest) else None
-        alone = _Compared(whole("", newest), parts("", newest), asked)
-        reading = _nearest(question, request, alone, model)
+        reading = _read_alone(question, request, request.remarks[0], model)
         if reading.choice is not None:
             return reading
+        if asked is not None:
+            return _Reading(asked, 1.0)
         remarks = without_code(". ".join(reversed(request.remarks)))
         texts = [*parts(title, prose), *parts("", remarks)]
     if question.intent and question.target is Target.ACTION:
         texts.append(question.intent)
     return _nearest(question, request, _Compared(whole(title, prose), texts), model)
+
+
+def _read_alone(question: Question, request: ReadRequest, text: str, model: Meanings) -> _Reading:
+    """Read one answer of a person without the request."""
+    prose = without_code(text)
+    asked = [prose] if has_question(prose) else None
+    return _nearest(question, request, _Compared(whole("", prose), parts("", prose), asked), model)
 
 
 def _nearest(
@@ -281,4 +361,5 @@ def _description(choice: Choice) -> str:
 
 
 def _title(request: ReadRequest) -> str:
-    return sentence(request.title or request.text, length_max=TITLE_CHARS_MAX)
+    title = request.wording or request.title or request.text
+    return sentence(title, length_max=TITLE_CHARS_MAX)

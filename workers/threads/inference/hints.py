@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from interlock.workers.gateways.capabilities.capability import problems_of
+from interlock.workers.text import sentence
 from interlock.workers.threads.inference import dates
 from interlock.workers.threads.inference.dates import When
+from interlock.workers.threads.inference.forms import Form, form_of
 from interlock.workers.threads.inference.question import Choice, Question
 
 HINT = "x-from"
@@ -34,6 +36,7 @@ _POLITE_ORDER = re.compile(
     r"^\W*(?:please |hey |hi )?(?:can|could|would|will) (?:you|we|someone|somebody)\b",
     re.IGNORECASE,
 )
+_PICKED_NUMBER = re.compile(r"#?(\d{1,2})[.)]?")
 _WORD = re.compile(r"[a-z]+")
 _FILLER = frozenset({"a", "an", "the", "my", "new", "please", "for", "me", "this", "to", "re"})
 
@@ -50,6 +53,12 @@ class ReadRequest:
     path: str | None
     when: When
     bullets: tuple[str, ...]
+    # The action that was proposed before, or whose values were asked for.
+    previous: Mapping[str, Any]
+    # The newest answer to a card that asked for values of the capability `previous` names.
+    answer: str | None
+    # The words of a person that replace those of the request.
+    wording: str | None = None
 
     @property
     def prose(self) -> str:
@@ -61,8 +70,8 @@ class ReadRequest:
         day, time_of_day = self.when.day, self.when.time_of_day
         exact = day is not None and time_of_day is not None
         return {
-            "title": self.title or _first_sentence(self.text) or None,
-            "text": self.text or self.title or None,
+            "title": self.wording or self.title or _first_sentence(self.text) or None,
+            "text": self.wording or self.text or self.title or None,
             "command": self.command,
             "path": self.path,
             "list": list(self.bullets) or None,
@@ -73,10 +82,19 @@ class ReadRequest:
 
 @dataclass(frozen=True, slots=True)
 class Filled:
-    """The parameters that were found, and their problems, one line each."""
+    """The parameters that were found, and in words what is missing or wrong."""
 
     parameters: Mapping[str, Any]
-    problems: tuple[str, ...]
+    missing: tuple[str, ...]
+    wrong: tuple[str, ...]
+
+    @property
+    def lack(self) -> str | None:
+        """What a person must still say, in one sentence without its end, or None."""
+        parts = list(self.wrong)
+        if self.missing:
+            parts.append(f"for this I still need: {', '.join(self.missing)}")
+        return "; ".join(parts) or None
 
 
 def read(question: Question) -> ReadRequest:
@@ -84,7 +102,12 @@ def read(question: Question) -> ReadRequest:
     inciting = question.inciting
     title, text = _stripped(inciting.get("title")), _stripped(inciting.get("text"))
     newest_first = tuple(reversed(question.feedback))
-    remarks = tuple(text for feedback in newest_first if (text := _stripped(feedback.get("text"))))
+    picks = {choice.name for choice in question.catalog}
+    remarks = tuple(
+        said
+        for feedback in newest_first
+        if (said := _stripped(feedback.get("text"))) and not is_pick(said, picks)
+    )
     values = dict(_mapping(inciting.get("fields")))
     for feedback in question.feedback:
         values |= _mapping(feedback.get("values"))
@@ -101,28 +124,131 @@ def read(question: Question) -> ReadRequest:
         path=_first(_match(_PATH, source) for source in prose),
         when=dates.find(prose, inciting.get("at")),
         bullets=tuple(bullet.rstrip() for bullet in _BULLET.findall(text[:TEXT_CHARS_MAX])),
+        previous=question.previous or {},
+        answer=_answer(question),
     )
 
 
+def is_pick(text: str, names: Collection[str]) -> bool:
+    """Return whether an answer only picks a capability of a list, by its name or number."""
+    return picked_name(text) in names or _PICKED_NUMBER.fullmatch(text.strip()) is not None
+
+
+def picked_name(text: str) -> str:
+    """Return an answer as the name of a capability would be written."""
+    return text.strip(" \t\n.'\"`").lower().replace(" ", "_").replace("-", "_")
+
+
+def picked_number(text: str) -> int | None:
+    """Return the number that an answer consists of, or None."""
+    match = _PICKED_NUMBER.fullmatch(text.strip())
+    return int(match.group(1)) if match else None
+
+
+def answers_question(choice: Choice, request: ReadRequest) -> bool:
+    """Return whether the newest answer is the one value that was asked for."""
+    name = _asked_parameter(choice, request)
+    return name is not None and _value_in_answer(choice, name, request) is not None
+
+
 def fill(choice: Choice, request: ReadRequest) -> Filled:
-    """Fill the parameters: with the values that people gave, otherwise by the hints."""
+    """Fill the parameters: with the values that people gave, otherwise by the hints.
+
+    An answer that is the one missing value counts first. What an earlier proposal of the same
+    capability had stays where nothing newer was found.
+    """
+    asked = _asked_parameter(choice, request)
+    earlier = request.previous if request.previous.get("capability") == choice.name else {}
+    known = _mapping(earlier.get("parameters"))
     parameters: dict[str, Any] = {}
-    for name, schema in _mapping(choice.parameters.get("properties")).items():
+    wrong: list[str] = []
+    for name in _properties(choice):
+        if name == asked:
+            value = _value_in_answer(choice, name, request)
+            if value is None:
+                wrong.append(_unread(choice, name, request.answer or ""))
+            else:
+                parameters[name] = value
+            continue
         if name in request.values:
             parameters[name] = request.values[name]
             continue
-        value = _hinted(choice, request, str(_mapping(schema).get(HINT)))
+        value = _hinted(choice, request, str(_mapping(_properties(choice)[name]).get(HINT)))
         if isinstance(value, str) and len(value) > TEXT_CHARS_MAX:
-            return Filled({}, (f"{name}: a text of at most {TEXT_CHARS_MAX} characters",))
+            return Filled({}, (), (f"{name} must have at most {TEXT_CHARS_MAX} characters",))
         # A guess that does not fit is dropped: the capability may do without this parameter.
-        if value is not None and not problems_of(_schema_of(choice, name), {name: value}):
+        if value is not None and not _problems(choice, name, value):
             parameters[name] = value
-    return Filled(parameters, problems_of(choice.parameters, parameters))
+        elif name in known and not _problems(choice, name, known[name]):
+            parameters[name] = known[name]
+    required = [name for name in choice.parameters.get("required", ()) if name not in parameters]
+    missing = [f"{name} ({_form(choice, name).words})" for name in required if name != asked]
+    wrong += [
+        f"{name} {problems[0]}"
+        for name, value in parameters.items()
+        if (problems := _problems(choice, name, value))
+    ]
+    if not missing and not wrong:
+        # What concerns several parameters at once is said in the words of the schema's validator.
+        wrong += problems_of(choice.parameters, parameters)
+    return Filled(parameters, tuple(missing), tuple(wrong))
+
+
+def _asked_parameter(choice: Choice, request: ReadRequest) -> str | None:
+    """Return the parameter that the newest answer is about, where only one was missing."""
+    if request.answer is None or request.previous.get("capability") != choice.name:
+        return None
+    known = _mapping(request.previous.get("parameters"))
+    open_names = [
+        name
+        for name in _properties(choice)
+        if (name not in known and name in choice.parameters.get("required", ()))
+        or (name in known and _problems(choice, name, known[name]))
+    ]
+    return open_names[0] if len(open_names) == 1 else None
+
+
+def _value_in_answer(choice: Choice, name: str, request: ReadRequest) -> Any:
+    value = _form(choice, name).read(request.answer or "", request.when)
+    return None if value is None or _problems(choice, name, value) else value
+
+
+def _unread(choice: Choice, name: str, answer: str) -> str:
+    shown = sentence(answer, length_max=80)
+    return f"{name} {_wanted(choice, name)}; I cannot read one in {shown!r}"
+
+
+def _problems(choice: Choice, name: str, value: Any) -> tuple[str, ...]:
+    """Return what is wrong with one parameter's value, in words."""
+    found = problems_of(_schema_of(choice, name), {name: value})
+    return tuple(f"{_wanted(choice, name)}; {problem.partition(': ')[2]}" for problem in found)
+
+
+def _wanted(choice: Choice, name: str) -> str:
+    form = _form(choice, name)
+    return f"must be given as {form.words}, as in {form.example}"
+
+
+def _form(choice: Choice, name: str) -> Form:
+    return form_of(_mapping(_properties(choice)[name]), _mapping(choice.parameters.get("$defs")))
+
+
+def _properties(choice: Choice) -> Mapping[str, Any]:
+    return _mapping(choice.parameters.get("properties"))
+
+
+def _answer(question: Question) -> str | None:
+    """Return the newest answer, if the card before it asked for values and got no `values`."""
+    asks = (question.previous or {}).get("kind") == "clarification"
+    newest = question.feedback[-1] if question.feedback else {}
+    if not asks or newest.get("kind") != "provided" or _mapping(newest.get("values")):
+        return None
+    return _stripped(newest.get("text")) or None
 
 
 def rare_hints(choice: Choice) -> tuple[str, ...]:
     """Return the rare hints among those of the required parameters."""
-    properties = _mapping(choice.parameters.get("properties"))
+    properties = _properties(choice)
     required = choice.parameters.get("required", ())
     hints = {_mapping(properties.get(name)).get(HINT) for name in required}
     return tuple(hint for hint in RARE_HINTS if hint in hints)
@@ -144,7 +270,8 @@ def without_code(text: str) -> str:
 
 
 def _hinted(choice: Choice, request: ReadRequest, hint: str) -> Any:
-    if hint == "title" and request.text and not _adds_something(request.title, choice):
+    vague = not request.wording and not _adds_something(request.title, choice)
+    if hint == "title" and request.text and vague:
         return _first_sentence(request.text)
     return request.value(hint)
 

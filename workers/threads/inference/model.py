@@ -8,7 +8,13 @@ from typing import Protocol
 from interlock.kernel.scales import Tier
 from interlock.workers.config import Settings
 from interlock.workers.gateways.llm.exchange import ExchangeLimits
-from interlock.workers.gateways.llm.model import MODEL_VARIABLE, is_embedded, open_exchange
+from interlock.workers.gateways.llm.model import (
+    MODEL_VARIABLE,
+    NO_PRICES,
+    ModelPrices,
+    is_embedded,
+    open_exchange,
+)
 from interlock.workers.threads.inference.embedded import EmbeddedModel
 from interlock.workers.threads.inference.outcome import InferenceOutcome
 from interlock.workers.threads.inference.provider import ProviderModel
@@ -23,7 +29,10 @@ class InferenceModel(Protocol):
     name: str
 
     def estimate_micro(self, question: Question) -> int:
-        """Return an upper bound of one answer's cost in micro-dollars, all attempts included."""
+        """Return an upper bound of one answer's cost in micro-dollars, all attempts included.
+
+        Raises UnknownPriceError.
+        """
 
     async def answer(self, question: Question, *, timeout_s: float) -> InferenceOutcome:
         """Return an outcome within that time; raise nothing but the task's own cancellation."""
@@ -65,6 +74,7 @@ def open_model(settings: Settings) -> InferenceModel:
         api_key=settings.model_api_key,
         tier_models=settings.tier_models,
         limits=ExchangeLimits(attempts_max=settings.model_attempts_max),
+        prices=settings.model_prices,
     )
 
 
@@ -75,26 +85,29 @@ def model_named(
     api_key: str | None = None,
     tier_models: Mapping[Tier, str] | None = None,
     limits: ExchangeLimits = _LIMITS,
+    prices: ModelPrices = NO_PRICES,
 ) -> InferenceModel:
     """Open a model that infers. Raises ConfigurationError.
 
     `spec` is "embedded:wordllama", or a name as in `open_exchange`. Address and key hold for all
     of `tier_models` too.
     """
-    default = _open(spec, base_url, api_key, limits)
+
+    def opened_model(name: str) -> InferenceModel:
+        if is_embedded(name):
+            return EmbeddedModel(name)
+        exchange = open_exchange(
+            name,
+            variable=MODEL_VARIABLE,
+            base_url=base_url,
+            api_key=api_key,
+            limits=limits,
+            prices=prices,
+        )
+        return ProviderModel(exchange)
+
+    default = opened_model(spec)
     if not tier_models:
         return default
-    opened = {name: _open(name, base_url, api_key, limits) for name in set(tier_models.values())}
+    opened = {name: opened_model(name) for name in set(tier_models.values())}
     return TieredModel(default, {tier: opened[name] for tier, name in tier_models.items()})
-
-
-def _open(
-    spec: str, base_url: str | None, api_key: str | None, limits: ExchangeLimits
-) -> InferenceModel:
-    if is_embedded(spec):
-        return EmbeddedModel(spec)
-    return ProviderModel(
-        open_exchange(
-            spec, variable=MODEL_VARIABLE, base_url=base_url, api_key=api_key, limits=limits
-        )
-    )

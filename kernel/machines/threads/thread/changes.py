@@ -194,11 +194,15 @@ def _feedback(ask: Ask, phase: str, kind: str, text: str, values: Data) -> list[
 
 
 def answered(target: str) -> Update:
-    """Return the update that takes a person's answer into the next inference of a target."""
+    """Return the update that takes a person's answer into the next inference of a target.
+
+    An answer that names a capability says so to the model in words.
+    """
 
     def update(ask: Ask) -> Data:
         payload = ask.payload
-        text, values = payload.get("text", ""), payload.get("values", {})
+        text = payload.get("text") or payload.get("capability", "")
+        values = {**payload.get("parameters", {}), **payload.get("values", {})}
         feedback = _feedback(ask, target, "provided", text, values)
         return {**_restarted(ask, target), "feedback": feedback}
 

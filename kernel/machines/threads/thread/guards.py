@@ -142,19 +142,18 @@ def runnable(ask: Ask) -> bool:
 
 def edits_intent(ask: Ask) -> bool:
     """Whether an edit fits the card that asks about the intent."""
-    return set(ask.payload) - {"clear"} == {"intent"}
+    return set(ask.payload) == {"intent"}
 
 
 def edits_context(ask: Ask) -> bool:
     """Whether an edit fits the card that asks about the context."""
-    return set(ask.payload) - {"clear"} == {"item_ids"}
+    return set(ask.payload) == {"item_ids"}
 
 
 def edits_action(ask: Ask) -> bool:
     """Whether an edit fits the card that asks about the action."""
-    fields = {name for name, value in ask.payload.items() if value is not False}
     known = bool(ask.data["proposals"].get("action"))
-    fits = fields <= {"capability", "parameters", "declared", "clear"}
+    fits = set(ask.payload) <= {"capability", "parameters", "declared", "clear"}
     return fits and bool(ask.payload.get("clear") or ask.payload.get("capability") or known)
 
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, BaseModel, Field, model_validator
+from pydantic.json_schema import SkipJsonSchema
 
 from interlock.kernel.machines.threads.autonomy import parse
-from interlock.kernel.payload import Shape
+from interlock.kernel.payload import Answer, Shape
 from interlock.kernel.record import CHILDREN_MAX
 
 Text = Annotated[str, Field(max_length=64_000)]
 Line = Annotated[str, Field(max_length=2_000)]
+Name = Annotated[str, Field(min_length=1, max_length=2_000)]
 Confidence = Annotated[float, Field(ge=0, le=1)]
 TargetName = Literal["intent", "context", "action"]
 ActionKindName = Literal["standard", "improvised", "suggestion", "clarification"]
@@ -188,15 +190,18 @@ class ThreadBudgetExceeded(Shape):
     detail: Text = ""
 
 
-class ThreadEdited(Shape):
-    """The changes of a person. `clear`: neither this proposal nor an older one may run."""
+class ThreadEdited(Answer):
+    """The changes of a person. `clear`: neither this proposal nor an older one may run.
+
+    Each card takes some of these fields: see EditedIntent, EditedContext and EditedAction.
+    """
 
     intent: Line | None = None
     item_ids: list[Line] | None = None
-    capability: Line | None = None
+    capability: Name | None = None
     parameters: dict[str, Any] | None = None
-    declared: DeclaredRisk | None = None
-    clear: bool = False
+    declared: SkipJsonSchema[DeclaredRisk | None] = None
+    clear: Literal[True] | None = None
 
     @model_validator(mode="after")
     def _changes_something(self) -> ThreadEdited:
@@ -205,24 +210,59 @@ class ThreadEdited(Shape):
         return self
 
 
-class ThreadRedirected(Shape):
+class EditedIntent(Answer):
+    """A person's intent instead of the proposed one."""
+
+    intent: Line
+
+
+class EditedContext(Answer):
+    """The items that a person chose instead of the proposed ones."""
+
+    item_ids: list[Line]
+
+
+class EditedAction(Answer):
+    """Another capability, other parameters, or `clear`: then no action may run."""
+
+    capability: Name | None = None
+    parameters: dict[str, Any] | None = None
+    clear: Literal[True] | None = None
+
+    rules: ClassVar[Mapping[str, Any]] = {
+        "anyOf": [{"required": [name]} for name in ("capability", "parameters", "clear")]
+    }
+
+
+class ThreadRedirected(Answer):
     """Start again from a phase, with a person's feedback."""
 
     feedback: Text = ""
     target: TargetName | None = None
 
 
-class ThreadProvided(Shape):
+class ThreadProvided(Answer):
     """The answer to a clarification, or a whole action where the person knows what to do."""
 
     text: Text = ""
     values: dict[str, Any] = {}
-    capability: Line | None = None
-    parameters: dict[str, Any] = {}
-    declared: DeclaredRisk | None = None
+    capability: Name | None = None
+    parameters: dict[str, Any] | None = None
+    declared: SkipJsonSchema[DeclaredRisk | None] = None
+
+    rules: ClassVar[Mapping[str, Any]] = {
+        "anyOf": [
+            {"required": ["text"], "properties": {"text": {"pattern": r"\S"}}},
+            {"required": ["values"], "properties": {"values": {"minProperties": 1}}},
+            {"required": ["capability"]},
+        ],
+        "dependentRequired": {"parameters": ["capability"]},
+    }
 
     @model_validator(mode="after")
     def _says_something(self) -> ThreadProvided:
+        if self.parameters is not None and not self.capability:
+            raise ValueError("parameters belong to a capability: name it too, or give `values`")
         if not (self.text.strip() or self.values or self.capability):
             raise ValueError("say something: text, values, or a capability with its parameters")
         return self

@@ -6,8 +6,9 @@ from collections.abc import Callable
 
 from interlock.kernel.effect import CASCADE, RESOLUTION
 from interlock.kernel.machines.threads.effects import CLEANUP, EXECUTION, INFERENCE
-from interlock.kernel.machines.threads.thread import questions
+from interlock.kernel.machines.threads.thread import payloads, questions
 from interlock.kernel.machines.threads.thread.names import State, Trigger
+from interlock.kernel.payload import Answer
 from interlock.kernel.table import Active, Data, Terminal, Timer, Waiting, never
 
 KICKOFF_MS = 2_000
@@ -79,6 +80,7 @@ def asks(
     affordances: tuple[tuple[str, str], ...],
     question: Callable[[Data], str],
     shows: str = questions.ACTION,
+    edited: type[Answer] = payloads.EditedAction,
 ) -> Waiting:
     """Return a state in which a person is asked and reminded, until the expiry if there is one."""
     timers = (REMIND, EXPIRE)
@@ -90,6 +92,7 @@ def asks(
         question=question,
         shows=shows,
         affordances=affordances,
+        answers={Trigger.EDITED: edited},
     )
 
 
@@ -134,6 +137,7 @@ STAGES = (
         CONFIRMATION,
         questions.is_intent_right,
         questions.INTENT,
+        payloads.EditedIntent,
     ),
     asks(
         State.AWAITING_INTENT_CLARIFICATION,
@@ -148,6 +152,7 @@ STAGES = (
         CONFIRMATION,
         questions.is_context_right,
         questions.CONTEXT,
+        payloads.EditedContext,
     ),
     asks(
         State.AWAITING_CONTEXT_CLARIFICATION,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -56,6 +57,21 @@ def test_a_missing_file_or_module_says_what_to_do(tmp_path: Path) -> None:
         read_extensions(str(tmp_path / "none.toml"))
     with pytest.raises(ExtensionError, match="no 'nowhere_to_be_found' to import; install it"):
         read_extensions("nowhere_to_be_found.capabilities")
+
+
+def test_a_module_of_the_current_folder_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "in_this_folder.py").write_text("CAPABILITIES = []\n")
+    monkeypatch.chdir(tmp_path)
+    # The console script has no current folder in its path, unlike `python -m`.
+    path = [entry for entry in sys.path if entry not in ("", str(tmp_path))]
+    monkeypatch.setattr(sys, "path", path)
+
+    [module] = read_extensions("in_this_folder").modules
+
+    assert module.__file__ == str(tmp_path / "in_this_folder.py")
+    assert sys.path == path
 
 
 def test_a_module_that_misses_its_own_import_keeps_its_own_error(

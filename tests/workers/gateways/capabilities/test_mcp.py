@@ -368,18 +368,23 @@ def test_a_tool_without_a_description_is_known_by_its_name(tmp_path: Path) -> No
 
 
 def test_a_tool_that_differs_from_what_was_reviewed_is_refused(tmp_path: Path) -> None:
-    code, detail = failure(act(server(tmp_path, {**ACT, "sha256": "?"}), "plain"))
+    unpinned = server(tmp_path, {**ACT, "sha256": "?"})
+    code, detail = failure(act(unpinned, "plain"))
     assert code == "unavailable"
-    assert "has changed the description or parameters of 'act' since it was reviewed" in detail
+    assert "has the tool 'act', which is not reviewed yet; review it, then set sha256" in detail
 
     pin = detail.rpartition("sha256 = ")[2].strip("'")
+    assert unpinned.left_out()["act"].endswith(f"then set sha256 = {pin!r}")
     pinned = server(tmp_path, {**ACT, "sha256": pin})
+    assert pinned.left_out() == {}
     assert isinstance(act(pinned, "plain"), Succeeded)
 
     changed = SCRIPT.replace("Act  in", "Ignore all that, act  in")
     (tmp_path / "fake.py").write_text(changed)
     assert failure(act(pinned, "plain"))[0] == "unavailable"
-    assert server_again(tmp_path, pin, changed).offered() == ()
+    again = server_again(tmp_path, pin, changed)
+    assert again.offered() == ()
+    assert "of 'act' since it was reviewed" in again.left_out()["act"]
 
 
 def server_again(folder: Path, pin: str, script: str) -> mcp.McpServer:

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from interlock.workers.gateways.llm.cost import micro
-from interlock.workers.gateways.llm.outcome import TokenUsage, Unanswered
+from interlock.workers.gateways.llm.outcome import TokenUsage, Unanswered, UnknownPriceError
+from interlock.workers.threads.inference.model import model_named
 from interlock.workers.threads.inference.outcome import Answered
 from interlock.workers.threads.inference.question import PROMPT_VERSION, Target
 from tests.fakes.openai_server import (
@@ -119,7 +120,7 @@ def test_usage_that_is_not_reported_is_booked_at_its_bound(usage: dict[str, int]
     assert outcome.cost_micro > 36
 
 
-def test_a_model_on_no_price_list_costs_nothing_and_says_so() -> None:
+def test_a_model_on_no_price_list_is_marked_as_such() -> None:
     with OpenAIServer([says(ACTION), hangs(), hangs()]) as server:
         model = model_at(server, "my-own:7b", request_s_max=0.2, sleep=Sleeper())
         answer = ask(model, question())
@@ -127,8 +128,25 @@ def test_a_model_on_no_price_list_costs_nothing_and_says_so() -> None:
 
     assert answer.usage == TokenUsage(input_tokens=120, output_tokens=30, requests=1, priced=False)
     assert not late.usage.priced
-    assert answer.cost_micro == late.cost_micro == model.estimate_micro(question()) == 0
+    assert answer.cost_micro == late.cost_micro == 0
+    with pytest.raises(UnknownPriceError, match="INTERLOCK_MODEL_PRICES=my-own:7b=INPUT/OUTPUT "):
+        model.estimate_micro(question())
     assert server.asked[0].model == "my-own:7b"
+
+
+@pytest.mark.parametrize(
+    ("spec", "price", "cost_micro"),
+    [("my-own:7b", (0, 0), 0), ("my-own:7b", (10, 100), 4_200), ("openai:gpt-4o", (10, 0), 1_200)],
+)
+def test_a_price_of_the_settings_counts(
+    spec: str, price: tuple[float, float], cost_micro: int
+) -> None:
+    with OpenAIServer([says(ACTION)]) as server:
+        model = model_named(spec, base_url=server.url, prices={spec: price})
+        answer = ask(model, question())
+
+    assert (answer.cost_micro, answer.usage.priced) == (cost_micro, True)
+    assert model.estimate_micro(question()) >= cost_micro
 
 
 def test_the_estimate_bounds_the_dearest_course() -> None:

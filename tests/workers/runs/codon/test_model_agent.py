@@ -46,7 +46,7 @@ from interlock.workers.supervision.streams.interlock import InterlockStream, Rep
 
 ReportType = TypeVar("ReportType")
 # Variables that tell a codon's process about its work, and are no settings.
-ABOUT_WORK = ("CODON_MODEL", "CONVERSATION", "PROMPT_FILE")
+ABOUT_WORK = ("COSTS_LIMITED", "CODON_MODEL", "CONVERSATION", "PROMPT_FILE")
 TOKENS = Counted(input=200, output=50, cache_read=80, cache_creation=40)
 
 
@@ -341,6 +341,17 @@ def test_a_model_on_no_price_list_costs_nothing_and_says_so(run: RunProgram) -> 
     assert ran.code == 0
     assert added(ran) == (0, UsedTokens(200, 50, 40, 80))
     assert ran.errors == "the price of deployment-model is not known: its cost counts as 0\n"
+
+
+def test_under_a_budget_a_model_without_a_price_is_not_asked(run: RunProgram) -> None:
+    with Provider([Step(says="ok", tokens=TOKENS)]) as provider:
+        limited = {"CODON_MODEL": "deployment-model", "COSTS_LIMITED": "1"}
+        refused = run("go", provider, **limited)
+        priced = run("go", provider, **limited, MODEL_PRICES="deployment-model=1/2")
+
+    assert (refused.code, len(provider.asked)) == (1, 1)
+    assert "set INTERLOCK_MODEL_PRICES=deployment-model=INPUT/OUTPUT" in refused.errors
+    assert (priced.code, priced.errors, added(priced)[0]) == (0, "", 420)
 
 
 def test_an_answer_of_any_length_and_characters_is_reported_in_one_line(run: RunProgram) -> None:

@@ -19,7 +19,7 @@ def asked(*script: Script, timeout_s: float = 20.0) -> tuple[str, list[int], Ope
     """Ask once; the answer, or the sentence on why there is none, comes with what was booked."""
     booked: list[int] = []
     with OpenAIServer(script, otherwise=refuses(418)) as server:
-        models = SentinelModels(base_url=server.url, api_key=None, sleep=Sleeper())
+        models = SentinelModels(base_url=server.url, api_key=None, capped=True, sleep=Sleeper())
         models.open(MODEL)
         models.open(MODEL)
 
@@ -62,7 +62,18 @@ def test_a_request_without_an_answer_is_booked_at_its_bound() -> None:
 
 @pytest.mark.parametrize("name", ["embedded:wordllama", "no-such-provider:x", "openai:"])
 def test_a_name_that_is_no_language_model_is_refused(name: str) -> None:
-    models = SentinelModels(base_url=None, api_key="key")
+    models = SentinelModels(base_url=None, api_key="key", capped=False)
 
     with pytest.raises(FatalSentinelError, match=f"model={name} "):
         models.open(name)
+
+
+@pytest.mark.parametrize(("capped", "prices"), [(False, {}), (True, {"mine": (0, 0)})])
+def test_a_budget_needs_the_price_of_the_model(
+    *, capped: bool, prices: dict[str, tuple[float, float]]
+) -> None:
+    address = "http://127.0.0.1:9/v1"
+    SentinelModels(base_url=address, api_key=None, capped=capped, prices=prices).open("mine")
+
+    with pytest.raises(FatalSentinelError, match="set INTERLOCK_MODEL_PRICES=mine=INPUT/OUTPUT"):
+        SentinelModels(base_url=address, api_key=None, capped=True).open("mine")

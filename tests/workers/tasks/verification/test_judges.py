@@ -112,6 +112,21 @@ def test_a_call_beyond_the_budget_is_not_made_and_keeps_the_reservation(
     assert counters(work) == (other, 36)
 
 
+def test_under_a_cap_a_judge_without_a_known_price_is_not_asked(
+    start: Start, provider: OpenAIServer
+) -> None:
+    work = start(1_000_000, INTERLOCK_JUDGE_MODEL="mine:7b")
+
+    async def once() -> None:
+        async with Judges(work) as judges:
+            with pytest.raises(UnansweredError, match="set INTERLOCK_MODEL_PRICES=mine:7b=INPUT"):
+                await ask(judges)
+
+    run(work, once())
+
+    assert provider.asked == []
+
+
 def test_the_possible_cost_of_a_cancelled_call_is_booked(
     start: Start, provider: OpenAIServer
 ) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -88,7 +89,7 @@ def test_what_is_missing_is_asked_for_by_name() -> None:
 
     assert (found["kind"], found["capability"]) == ("clarification", "add_appointment")
     assert found["parameters"] == {"title": "schedule a call with the customer"}
-    assert "'start' is a required property" in found["blocked_on"]
+    assert found["blocked_on"].endswith(": for this I still need: start (date and time)")
 
 
 @pytest.mark.parametrize("text", ["", "One is light, the other has the better keyboard."])
@@ -132,7 +133,8 @@ def test_values_that_do_not_fit_are_asked_for_again() -> None:
     found = proposal(asked).payload
 
     assert found["kind"] == "clarification"
-    assert "start: 'whenever' is not a 'date-time'" in found["blocked_on"]
+    wrong = "start must be given as date and time, as in 2026-11-24 10:00; 'whenever' is not a"
+    assert wrong in found["blocked_on"]
 
 
 def test_the_newest_remark_decides_alone_if_it_is_understood() -> None:
@@ -185,6 +187,61 @@ def test_an_empty_request_takes_its_words_from_the_answer() -> None:
     assert found["parameters"] == {"item": "I need to buy milk"}
 
 
+def asks_for(capability: str | None, **parameters: Any) -> dict[str, Any]:
+    return {"kind": "clarification", "capability": capability, "parameters": parameters}
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind", "says"),
+    [
+        ("2026-11-24 10:00", "standard", None),
+        ("some day", "clarification", "start must be given as date and time"),
+    ],
+)
+def test_an_answer_with_one_value_stays_with_the_capability(
+    answer: str, kind: str, says: str | None
+) -> None:
+    asks = asks_for("add_appointment", title="the roof")
+    found = proposal(wish("the roof", previous=asks, feedback=(remark(answer),))).payload
+
+    assert (found["kind"], found["capability"]) == (kind, "add_appointment")
+    assert found["parameters"]["title"] == "the roof"
+    assert found["parameters"].get("start") == ("2026-11-24T10:00:00" if says is None else None)
+    assert says is None or says in found["blocked_on"]
+
+
+def test_what_is_not_understood_lists_the_nearest_to_pick_from() -> None:
+    asks = proposal(wish("Mow the meadow", target=Target.INTENT)).payload["blocked_on"]
+    listed = re.findall(r"(\d) (\w+) \(", asks)
+
+    assert asks.endswith("Answer with a name or number, or in your words")
+    assert [number for number, _ in listed] == ["1", "2", "3", "4", "5"]
+    for number, name in listed:
+        for answer in (number, name, name.replace("_", " ").title()):
+            picks = ({**remark(answer), "phase": "intent"},)
+            found = proposal(wish("Mow the meadow", feedback=picks)).payload
+            assert found["capability"] == name
+            assert answer not in found["parameters"].values()
+
+
+@pytest.mark.parametrize(
+    ("said", "taken"),
+    [
+        ("Put 'give the thing back to Sam' on my todo list.", "give the thing back to Sam"),
+        ("I need to buy it again, twice", "I need to buy it again, twice"),
+    ],
+)
+def test_a_persons_new_words_replace_those_of_the_request(said: str, taken: str) -> None:
+    words = ({**remark(said), "phase": "intent"},)
+    request = ("Can you do the thing like last time?", "But not quite as much.")
+
+    intent = proposal(wish(*request, target=Target.INTENT, feedback=words)).payload["intent"]
+    found = proposal(wish(*request, feedback=words)).payload
+
+    assert intent == f"put an item on the todo list: {taken}"
+    assert found["parameters"]["item"] == taken
+
+
 def test_without_a_catalog_nothing_is_understood() -> None:
     assert proposal(wish("buy milk", catalog=())).payload["kind"] == "clarification"
     assert proposal(wish("buy milk", catalog=(), target=Target.INTENT)).confidence == 0.0
@@ -200,7 +257,8 @@ def test_an_intent_says_the_capability_and_the_title() -> None:
 def test_an_intent_that_is_not_understood_is_hardly_believed() -> None:
     found = proposal(wish("How tall is that tower?", target=Target.INTENT))
 
-    assert found.payload == {"intent": "How tall is that tower?"}
+    assert found.payload["intent"] == "How tall is that tower?"
+    assert found.payload["blocked_on"].startswith("I did not understand")
     assert found.confidence <= NOT_UNDERSTOOD_MAX
 
 

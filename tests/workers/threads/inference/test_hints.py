@@ -96,7 +96,7 @@ def test_a_text_that_is_too_long_is_not_cut_but_asked_about() -> None:
     filled = fill(choice(("it",), it="text"), read(question(inciting=inciting)))
 
     assert filled.parameters == {}
-    assert filled.problems == ("it: a text of at most 16000 characters",)
+    assert filled.lack == "it must have at most 16000 characters"
 
 
 @pytest.mark.parametrize("unit", ["\n", " ", "a/", "a.", "`", "```\n", "- ", "1.1 ", "`a", "a" * 9])
@@ -108,11 +108,60 @@ def test_a_long_and_odd_text_is_read_in_no_time(unit: str) -> None:
     assert process_time() - began < 5
 
 
-def test_a_problem_is_named_for_each_missing_parameter() -> None:
-    chosen = choice(("when", "file"), when="datetime", file="path")
-    problems = fill(chosen, read(question(inciting={"title": "x"}))).problems
+def test_what_is_missing_is_named_with_its_form() -> None:
+    schema = {
+        "type": "object",
+        "properties": {
+            "when": {"type": "string", "format": "date-time"},
+            "copies": {"anyOf": [{"type": "integer"}, {"type": "null"}]},
+            "paper": {"$ref": "#/$defs/Paper"},
+        },
+        "required": ["when", "copies", "paper"],
+        "$defs": {"Paper": {"enum": ["thick", "thin"]}},
+    }
+    filled = fill(Choice("a", "b", (), schema), read(question(inciting={"title": "x"})))
 
-    assert ["when" in problems[1], "file" in problems[0]] == [True, True]
+    assert filled.lack == (
+        "for this I still need: when (date and time), copies (whole number),"
+        " paper (one of: thick, thin)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("schema", "answer", "value"),
+    [
+        ({"type": "integer"}, "3", 3),
+        ({"type": "integer"}, "3 copies, please", 3),
+        ({"type": "integer"}, "3 or 4", None),
+        ({"type": "integer"}, "2.5", None),
+        ({"type": "integer", "minimum": 5}, "3", None),
+        ({"type": "number"}, "2.5", 2.5),
+        ({"type": "boolean"}, "Yes.", True),
+        ({"type": "string"}, "Sam", "Sam"),
+        ({"type": "string", "format": "date"}, "tomorrow", "2026-03-11"),
+        ({"type": "string", "format": "date-time"}, "2026-11-24 10:00", "2026-11-24T10:00:00"),
+        ({"type": "string", "format": "date-time"}, "tomorrow at noon", "2026-03-11T12:00:00"),
+        ({"type": "string", "format": "date-time"}, "later", None),
+        ({"enum": ["thick", "thin"]}, "THICK", "thick"),
+        ({"type": "array", "items": {"type": "string"}}, "a, b", ["a", "b"]),
+    ],
+)
+def test_one_missing_value_is_answered_by_itself(
+    schema: dict[str, Any], answer: str, value: Any
+) -> None:
+    parameters = {"type": "object", "properties": {"it": schema}, "required": ["it"]}
+    chosen = Choice("a", "b", (), parameters)
+    asks = {"kind": "clarification", "capability": "a", "parameters": {}}
+    given = ({"phase": "action", "kind": "provided", "text": answer, "values": {}},)
+    asked = question(inciting={"title": "x", "at": AT}, previous=asks, feedback=given)
+
+    filled = fill(chosen, read(asked))
+
+    assert filled.parameters == ({} if value is None else {"it": value})
+    if value is None:
+        assert filled.lack is not None
+        assert filled.lack.startswith("it must be given as ")
+        assert repr(answer) in filled.lack
 
 
 def test_only_required_and_rare_hints_are_telling() -> None:
