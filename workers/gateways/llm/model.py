@@ -14,12 +14,10 @@ from pydantic_ai.providers.openai import OpenAIProvider
 from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
 
 from interlock.workers.config import Settings
-from interlock.workers.gateways.llm.exchange import Exchange, ExchangeLimits
+from interlock.workers.gateways.llm.exchange import Exchange
+from interlock.workers.gateways.llm.options import DEFAULT_MODEL, MODEL_VARIABLE, ExchangeLimits
 from interlock.workers.gateways.llm.outcome import ConfigurationError
 
-DEFAULT_MODEL = "embedded:wordllama"
-EMBEDDED = "embedded"
-MODEL_VARIABLE = "INTERLOCK_MODEL"
 # Without a key in the call, the client would send an OpenAI key that it finds in the environment
 # to another company's address.
 _NO_KEY = "no-key"
@@ -50,13 +48,11 @@ def open_exchange(
     return Exchange(spec, client, limits)
 
 
-def exchange_of(settings: Settings, spec: str, *, variable: str) -> Exchange | None:
+def exchange_of(settings: Settings, spec: str, *, variable: str) -> Exchange:
     """Open a language model with the address, key and limits of the settings.
 
-    Return None for the embedded model, which generates no text. Raises ConfigurationError.
+    Raises ConfigurationError.
     """
-    if is_embedded(spec):
-        return None
     return open_exchange(
         spec,
         variable=variable,
@@ -64,12 +60,6 @@ def exchange_of(settings: Settings, spec: str, *, variable: str) -> Exchange | N
         api_key=settings.model_api_key,
         limits=ExchangeLimits(attempts_max=settings.model_attempts_max),
     )
-
-
-def is_embedded(spec: str) -> bool:
-    """Whether a name means the embedded model, which generates no text."""
-    provider, _ = parse_model_id(spec)
-    return provider == EMBEDDED
 
 
 def _client(spec: str, base_url: str | None, api_key: str | None) -> Client:

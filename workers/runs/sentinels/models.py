@@ -7,10 +7,10 @@ from secrets import token_hex
 from pydantic_ai import Agent, RunContext
 
 from interlock.workers.gateways.llm.cost import Ledger
-from interlock.workers.gateways.llm.exchange import Exchange, ExchangeLimits
-from interlock.workers.gateways.llm.model import is_embedded, open_exchange
+from interlock.workers.gateways.llm.exchange import Exchange
+from interlock.workers.gateways.llm.model import open_exchange
+from interlock.workers.gateways.llm.options import ExchangeLimits, Sleep, is_embedded
 from interlock.workers.gateways.llm.outcome import ConfigurationError, Unanswered
-from interlock.workers.gateways.llm.retry import Sleep
 from interlock.workers.runs.sentinels.call import BookCost, FatalSentinelError, SentinelCallError
 
 ANSWER_TOKENS_MAX = 4_096

@@ -7,11 +7,9 @@ from typing import Protocol
 
 from interlock.kernel.scales import Tier
 from interlock.workers.config import Settings
-from interlock.workers.gateways.llm.exchange import ExchangeLimits
-from interlock.workers.gateways.llm.model import MODEL_VARIABLE, is_embedded, open_exchange
+from interlock.workers.gateways.llm.options import MODEL_VARIABLE, ExchangeLimits, is_embedded
 from interlock.workers.threads.inference.embedded import EmbeddedModel
 from interlock.workers.threads.inference.outcome import InferenceOutcome
-from interlock.workers.threads.inference.provider import ProviderModel
 from interlock.workers.threads.inference.question import Question
 
 _LIMITS = ExchangeLimits()
@@ -93,6 +91,10 @@ def _open(
 ) -> InferenceModel:
     if is_embedded(spec):
         return EmbeddedModel(spec)
+    # The default model does without these: the libraries take a second to import.
+    from interlock.workers.gateways.llm.model import open_exchange  # noqa: PLC0415
+    from interlock.workers.threads.inference.provider import ProviderModel  # noqa: PLC0415
+
     return ProviderModel(
         open_exchange(
             spec, variable=MODEL_VARIABLE, base_url=base_url, api_key=api_key, limits=limits
