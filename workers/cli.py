@@ -12,29 +12,29 @@ from typer.core import TyperCommand, TyperGroup
 from typer.exceptions import TyperException
 from typer.main import get_command
 
-from interlock.workers.engine.system import Command, Panel, load
+from interlock.workers.engine.system import CommandRow, Panel, load
 from interlock.workers.systems import SYSTEMS
 
 OPS, TOP = "interlock.workers.ops.cli", "interlock.workers.ops.top.cli"
 SUPERVISION = "interlock.workers.supervision.cli"
 OF_OPERATORS = (
-    Command("up", f"{OPS}:up", Panel.START, "Start store, workers and Flower, until Ctrl-C."),
-    Command("demo", f"{OPS}:demo", Panel.START, "Run 15 example requests from start to end."),
-    Command("list", f"{OPS}:list_records", Panel.LOOK, "List records with their states."),
-    Command("show", f"{OPS}:show", Panel.LOOK, "Show one record."),
-    Command("history", f"{OPS}:history", Panel.LOOK, "Show the whole log of a record."),
-    Command("top", f"{TOP}:top", Panel.LOOK, "Watch agents, tasks and queues."),
-    Command("events", f"{OPS}:events", Panel.LOOK, "Export transitions as lines of JSON."),
-    Command("machines", f"{OPS}:machines", Panel.LOOK, "Print the table of every machine."),
-    Command("capabilities", f"{OPS}:capabilities", Panel.LOOK, "List what threads can do."),
-    Command("explain", f"{OPS}:explain", Panel.LOOK, "Show what an answer would do."),
-    Command("doctor", f"{OPS}:doctor", Panel.OPERATE, "Check store, workers and queues."),
-    Command("cancel", f"{OPS}:cancel", Panel.OPERATE, "End a record."),
-    Command("pause", f"{OPS}:pause", Panel.OPERATE, "Start no new effect on a record."),
-    Command("resume", f"{OPS}:resume", Panel.OPERATE, "Resume a paused record."),
-    Command("retry", f"{OPS}:retry", Panel.OPERATE, "Give quarantined effects new attempts."),
-    Command("verify", f"{OPS}:verify", Panel.OPERATE, "Compare records with their logs."),
-    Command("report", f"{SUPERVISION}:report", Panel.AGENTS, "Report on the work of an agent."),
+    CommandRow("up", f"{OPS}:up", Panel.START, "Start store, workers and Flower, until Ctrl-C."),
+    CommandRow("demo", f"{OPS}:demo", Panel.START, "Run 15 example requests from start to end."),
+    CommandRow("list", f"{OPS}:list_records", Panel.LOOK, "List records with their states."),
+    CommandRow("show", f"{OPS}:show", Panel.LOOK, "Show one record."),
+    CommandRow("history", f"{OPS}:history", Panel.LOOK, "Show the whole log of a record."),
+    CommandRow("top", f"{TOP}:top", Panel.LOOK, "Watch agents, tasks and queues."),
+    CommandRow("events", f"{OPS}:events", Panel.LOOK, "Export transitions as lines of JSON."),
+    CommandRow("machines", f"{OPS}:machines", Panel.LOOK, "Print the table of every machine."),
+    CommandRow("capabilities", f"{OPS}:capabilities", Panel.LOOK, "List what threads can do."),
+    CommandRow("explain", f"{OPS}:explain", Panel.LOOK, "Show what an answer would do."),
+    CommandRow("doctor", f"{OPS}:doctor", Panel.OPERATE, "Check store, workers and queues."),
+    CommandRow("cancel", f"{OPS}:cancel", Panel.OPERATE, "End a record."),
+    CommandRow("pause", f"{OPS}:pause", Panel.OPERATE, "Start no new effect on a record."),
+    CommandRow("resume", f"{OPS}:resume", Panel.OPERATE, "Resume a paused record."),
+    CommandRow("retry", f"{OPS}:retry", Panel.OPERATE, "Give quarantined effects new attempts."),
+    CommandRow("verify", f"{OPS}:verify", Panel.OPERATE, "Compare records with their logs."),
+    CommandRow("report", f"{SUPERVISION}:report", Panel.AGENTS, "Report on the work of an agent."),
 )
 COMMANDS = (*OF_OPERATORS, *(command for system in SYSTEMS for command in system.commands))
 

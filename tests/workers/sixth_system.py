@@ -64,12 +64,12 @@ PARCEL = Machine(
 
 from __future__ import annotations
 
-from interlock.workers.engine.system import Command, Panel, System
+from interlock.workers.engine.system import CommandRow, Panel, System
 
 SYSTEM = System(
     name="parcels",
     effects="interlock.workers.parcels.effects",
-    commands=(Command("parcel", "interlock.workers.parcels.cli:app", Panel.WORK, "Parcels."),),
+    commands=(CommandRow("parcel", "interlock.workers.parcels.cli:app", Panel.WORK, "Parcels."),),
     counted=("parcel",),
     shown=("to",),
 )

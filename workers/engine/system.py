@@ -21,7 +21,7 @@ class Panel(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
+class CommandRow:
     """A command, or a group of commands, of the command line.
 
     `source` is the command's function or the group's typer app, as `module:attribute`; it is
@@ -54,7 +54,7 @@ class System:
     sweeps: str = ""
     resources: tuple[str, ...] = ()
     facts: Mapping[str, str] = field(default_factory=dict)
-    commands: tuple[Command, ...] = ()
+    commands: tuple[CommandRow, ...] = ()
     submit: Mapping[str, str] = field(default_factory=dict)
     counted: tuple[str, ...] = ()
     shown: tuple[str, ...] = ()

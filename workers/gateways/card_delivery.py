@@ -7,8 +7,6 @@ from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import quote
 
-import httpx2 as httpx
-
 from interlock.kernel.errors import InvalidPayloadError
 from interlock.workers.config import Settings
 from interlock.workers.text import visible_json
@@ -69,6 +67,9 @@ class CardWebhook:
         self._post({"event": "withdrawn", "record_id": record_id}, key)
 
     def _post(self, body: Mapping[str, Any], key: str) -> None:
+        # Imported here, because most workers have no webhook.
+        import httpx2 as httpx  # noqa: PLC0415
+
         try:
             answer = httpx.post(
                 self.url,

@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from math import ceil
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from interlock.kernel.errors import CallError
@@ -20,7 +20,6 @@ from interlock.workers.engine.work import Outcome, Work
 from interlock.workers.gateways.capabilities.call import call_capability
 from interlock.workers.gateways.capabilities.registry import open_registry
 from interlock.workers.gateways.capabilities.result import Failed, SplitWork, Succeeded
-from interlock.workers.gateways.llm.cost import Ledger
 from interlock.workers.gateways.llm.outcome import Unanswered, UnknownPriceError
 from interlock.workers.jobs.brief import brief_of, write_brief
 from interlock.workers.jobs.command_run import LATE_REPLY_LENGTH_MAX, CommandRun
@@ -46,6 +45,9 @@ from interlock.workers.jobs.reply import (
 )
 from interlock.workers.jobs.slots import graph_of
 from interlock.workers.text import sentence
+
+if TYPE_CHECKING:  # it comes from the model, where there is one
+    from interlock.workers.gateways.llm.cost import Ledger
 
 WORKER, REVIEWER = "worker", "reviewer"
 # By convention 75 (EX_TEMPFAIL) is a failure that may pass, and 124 a time limit of `timeout`.

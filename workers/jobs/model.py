@@ -8,18 +8,21 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
-from pydantic_ai import Agent, RunContext, ToolOutput
 
 from interlock.workers.config import Settings
 from interlock.workers.gateways.llm.answers import ClosedAnswer
 from interlock.workers.gateways.llm.blocks import blocks, new_marker
-from interlock.workers.gateways.llm.cost import Ledger
-from interlock.workers.gateways.llm.exchange import Exchange
-from interlock.workers.gateways.llm.model import MODEL_VARIABLE, exchange_of
+from interlock.workers.gateways.llm.options import MODEL_VARIABLE, is_embedded
 from interlock.workers.gateways.llm.outcome import Unanswered
+
+if TYPE_CHECKING:  # imported where a model is opened: the default model does without the library
+    from pydantic_ai import Agent, RunContext
+
+    from interlock.workers.gateways.llm.cost import Ledger
+    from interlock.workers.gateways.llm.exchange import Exchange
 
 ANSWER_TOKENS_MAX = 8_192
 
@@ -83,6 +86,8 @@ class JobModel:
     """A model of pydantic-ai that does or reviews a step."""
 
     def __init__(self, exchange: Exchange) -> None:
+        from pydantic_ai import Agent, ToolOutput  # noqa: PLC0415
+
         self.name = exchange.name
         self._exchange = exchange
         self._agents: Mapping[bool, Agent[JobQuestion, Any]] = {
@@ -99,7 +104,7 @@ class JobModel:
         """Return the ledger for one answer; its bound is the most that this can cost."""
         schema = json.dumps((ReviewAnswer if question.reviews else WorkAnswer).model_json_schema())
         size = len((question.instructions + question.message + schema).encode())
-        return Ledger(self._exchange.bound(size, ANSWER_TOKENS_MAX))
+        return self._exchange.ledger(size, ANSWER_TOKENS_MAX)
 
     async def answer(
         self, question: JobQuestion, ledger: Ledger, *, timeout_s: float
@@ -119,8 +124,11 @@ class JobModel:
 
 def open_job_model(settings: Settings) -> JobModel | None:
     """Open the model that the settings name; None for the embedded one."""
-    exchange = exchange_of(settings, settings.model, variable=MODEL_VARIABLE)
-    return None if exchange is None else JobModel(exchange)
+    if is_embedded(settings.model):
+        return None
+    from interlock.workers.gateways.llm.model import exchange_of  # noqa: PLC0415
+
+    return JobModel(exchange_of(settings, settings.model, variable=MODEL_VARIABLE))
 
 
 def _instructions(context: RunContext[JobQuestion]) -> str:

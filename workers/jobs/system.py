@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from interlock.workers.engine.system import Command, Panel, System
+from interlock.workers.engine.system import CommandRow, Panel, System
 
 HELP = "Jobs in a graph: they are run, reviewed and signed off. See docs/jobs.md."
 
@@ -13,7 +13,7 @@ SYSTEM = System(
         "interlock.workers.gateways.capabilities.registry:open_registry",
         "interlock.workers.jobs.model:open_job_model",
     ),
-    commands=(Command("job", "interlock.workers.jobs.cli:app", Panel.WORK, HELP),),
+    commands=(CommandRow("job", "interlock.workers.jobs.cli:app", Panel.WORK, HELP),),
     submit={
         "job": "interlock.workers.jobs.intake:accept_job",
         "graph": "interlock.workers.jobs.intake:accept_graph",

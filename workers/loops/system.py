@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from interlock.workers.engine.system import Command, Panel, System
+from interlock.workers.engine.system import CommandRow, Panel, System
 
 HELP = "Long-lived agents and their mail."
 
 SYSTEM = System(
     name="loops",
     effects="interlock.workers.loops.effects",
-    commands=(Command("agent", "interlock.workers.loops.cli:app", Panel.WORK, HELP),),
+    commands=(CommandRow("agent", "interlock.workers.loops.cli:app", Panel.WORK, HELP),),
     counted=("loop",),
 )

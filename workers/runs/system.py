@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from interlock.workers.engine.system import Command, Panel, System
+from interlock.workers.engine.system import CommandRow, Panel, System
 
 HELP = "Runs: ordered programmes of agent steps over a folder."
 
 SYSTEM = System(
     name="runs",
     effects="interlock.workers.runs.effects",
-    commands=(Command("run", "interlock.workers.runs.cli:app", Panel.WORK, HELP),),
+    commands=(CommandRow("run", "interlock.workers.runs.cli:app", Panel.WORK, HELP),),
     counted=("run",),
 )

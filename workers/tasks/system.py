@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from interlock.workers.engine.system import Command, Panel, System
+from interlock.workers.engine.system import CommandRow, Panel, System
 
 TASKS = "interlock.workers.tasks"
 TASK_HELP = "Coding tasks: agents work on them in git worktrees."
@@ -16,9 +16,9 @@ SYSTEM = System(
     resources=("interlock.workers.tasks.verification.judge_model:open_judge",),
     facts={"judge": "interlock.workers.tasks.verification.judge_model:open_judge"},
     commands=(
-        Command("task", f"{TASKS}.cli:app", Panel.WORK, TASK_HELP),
-        Command("plan", f"{TASKS}.plans.cli:app", Panel.WORK, PLAN_HELP),
-        Command("agent", f"{TASKS}.agents_cli:app", Panel.WORK, AGENT_HELP),
+        CommandRow("task", f"{TASKS}.cli:app", Panel.WORK, TASK_HELP),
+        CommandRow("plan", f"{TASKS}.plans.cli:app", Panel.WORK, PLAN_HELP),
+        CommandRow("agent", f"{TASKS}.agents_cli:app", Panel.WORK, AGENT_HELP),
     ),
     submit={"task": "interlock.workers.tasks.intake:accept"},
     shown=("blocked_on", "end", "role", "command", "identity", "successes", "violations"),

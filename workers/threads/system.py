@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from interlock.workers.engine.system import Command, Panel, System
+from interlock.workers.engine.system import CommandRow, Panel, System
 
 CLI = "interlock.workers.threads.cli"
 
@@ -15,11 +15,11 @@ SYSTEM = System(
         "interlock.workers.gateways.sources:open_sources",
     ),
     commands=(
-        Command("submit", f"{CLI}:submit", Panel.START, "Submit requests."),
-        Command("cards", f"{CLI}:cards", Panel.DECIDE, "List the questions that wait."),
-        Command("decide", f"{CLI}:decide", Panel.DECIDE, "Answer a card."),
-        Command("cleanup", f"{CLI}:cleanup", Panel.DECIDE, "End a thread and remove its request."),
-        Command("handoff", f"{CLI}:handoff", Panel.DECIDE, "Hand a thread to a person or system."),
+        CommandRow("submit", f"{CLI}:submit", Panel.START, "Submit requests."),
+        CommandRow("cards", f"{CLI}:cards", Panel.DECIDE, "List the questions that wait."),
+        CommandRow("decide", f"{CLI}:decide", Panel.DECIDE, "Answer a card."),
+        CommandRow("cleanup", f"{CLI}:cleanup", Panel.DECIDE, "End a thread, and its request."),
+        CommandRow("handoff", f"{CLI}:handoff", Panel.DECIDE, "Hand a thread to somebody."),
     ),
     counted=("thread",),
     shown=("result", "summary", "failure", "handed_off", "reason"),

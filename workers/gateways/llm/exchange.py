@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeVar
 
 from pydantic_ai import Agent
@@ -24,25 +24,14 @@ from pydantic_ai.usage import UsageLimits
 
 from interlock.workers.gateways.llm.cost import Bound, Ledger, Price
 from interlock.workers.gateways.llm.metered_model import Metered, refuse_absurd_usage
+from interlock.workers.gateways.llm.options import ExchangeLimits
 from interlock.workers.gateways.llm.outcome import FailureCode, Unanswered
-from interlock.workers.gateways.llm.retry import Sleep, is_timeout, retrying
+from interlock.workers.gateways.llm.retry import is_timeout, retrying
 from interlock.workers.text import sentence
 
 PROVIDER_TEXT_MAX = 200
 Deps = TypeVar("Deps")
 AnswerT = TypeVar("AnswerT")
-
-
-@dataclass(frozen=True, slots=True)
-class ExchangeLimits:
-    """How long and how often a provider is asked before it counts as failed."""
-
-    attempts_max: int = 4
-    # The longest pause between two attempts, also where Retry-After asks for a longer one.
-    wait_s_max: float = 30.0
-    # The limit of a single request; the whole answer has its own.
-    request_s_max: float = 120.0
-    sleep: Sleep = asyncio.sleep
 
 
 class Exchange:
@@ -64,6 +53,10 @@ class Exchange:
     def bound(self, size_bytes: int, tokens_max: int) -> Bound:
         """Return the most that an answer of so many tokens to so many bytes can cost."""
         return Bound(self._price, size_bytes, tokens_max)
+
+    def ledger(self, size_bytes: int, tokens_max: int) -> Ledger:
+        """Return a ledger for one answer; its bound is the most that this can cost."""
+        return Ledger(self.bound(size_bytes, tokens_max))
 
     async def ask(
         self,

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from types import MappingProxyType
-from typing import Any, TypeAlias
+from collections.abc import Callable
+from typing import Any
 
 from pydantic_ai.exceptions import UserError
 from pydantic_ai.models import Model as Client
@@ -15,18 +14,19 @@ from pydantic_ai.providers.openai import OpenAIProvider
 from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
 
 from interlock.workers.config import Settings
-from interlock.workers.gateways.llm.exchange import Exchange, ExchangeLimits
+from interlock.workers.gateways.llm.exchange import Exchange
+from interlock.workers.gateways.llm.options import (
+    DEFAULT_MODEL,
+    MODEL_VARIABLE,
+    NO_PRICES,
+    ExchangeLimits,
+    ModelPrices,
+)
 from interlock.workers.gateways.llm.outcome import ConfigurationError
 
-DEFAULT_MODEL = "embedded:wordllama"
-EMBEDDED = "embedded"
-MODEL_VARIABLE = "INTERLOCK_MODEL"
 # Without a key in the call, the client would send an OpenAI key that it finds in the environment
 # to another company's address.
 _NO_KEY = "no-key"
-# Dollars for a million tokens of input and of output, by the name of the model.
-ModelPrices: TypeAlias = Mapping[str, tuple[float, float]]
-NO_PRICES: ModelPrices = MappingProxyType({})
 _OPENAI = ("openai", "openai-chat")
 _LIBRARY_STUB = "test"
 
@@ -60,13 +60,11 @@ def open_exchange(
     return Exchange(spec, client, limits, prices.get(spec))
 
 
-def exchange_of(settings: Settings, spec: str, *, variable: str) -> Exchange | None:
+def exchange_of(settings: Settings, spec: str, *, variable: str) -> Exchange:
     """Open a language model with the address, key and limits of the settings.
 
-    Return None for the embedded model, which generates no text. Raises ConfigurationError.
+    Raises ConfigurationError.
     """
-    if is_embedded(spec):
-        return None
     return open_exchange(
         spec,
         variable=variable,
@@ -75,12 +73,6 @@ def exchange_of(settings: Settings, spec: str, *, variable: str) -> Exchange | N
         limits=ExchangeLimits(attempts_max=settings.model_attempts_max),
         prices=settings.model_prices,
     )
-
-
-def is_embedded(spec: str) -> bool:
-    """Whether a name means the embedded model, which generates no text."""
-    provider, _ = parse_model_id(spec)
-    return provider == EMBEDDED
 
 
 def _client(spec: str, base_url: str | None, api_key: str | None) -> Client:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 
 from pydantic_ai.exceptions import (
     ModelAPIError,
@@ -25,11 +25,11 @@ from tenacity import (
     wait_random,
 )
 
+from interlock.workers.gateways.llm.options import Sleep
+
 FIRST_WAIT_S = 0.5
 STATUSES = frozenset({408, 425, 429})
 SERVER_ERROR = 500
-
-Sleep = Callable[[float], Awaitable[None]]
 
 
 def is_timeout(error: BaseException | None) -> bool:

@@ -20,8 +20,9 @@ from pydantic_ai.messages import ModelMessage
 
 from interlock.kernel.errors import CallError
 from interlock.workers.config import PREFIX, Settings, SettingsError, read_settings
-from interlock.workers.gateways.llm.exchange import Exchange, ExchangeLimits
-from interlock.workers.gateways.llm.model import is_embedded, open_exchange
+from interlock.workers.gateways.llm.exchange import Exchange
+from interlock.workers.gateways.llm.model import open_exchange
+from interlock.workers.gateways.llm.options import ExchangeLimits, is_embedded
 from interlock.workers.gateways.llm.outcome import (
     ConfigurationError,
     Unanswered,

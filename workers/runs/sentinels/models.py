@@ -7,19 +7,20 @@ from secrets import token_hex
 from pydantic_ai import Agent, RunContext
 
 from interlock.workers.gateways.llm.cost import Ledger
-from interlock.workers.gateways.llm.exchange import Exchange, ExchangeLimits
-from interlock.workers.gateways.llm.model import (
+from interlock.workers.gateways.llm.exchange import Exchange
+from interlock.workers.gateways.llm.model import open_exchange
+from interlock.workers.gateways.llm.options import (
     NO_PRICES,
+    ExchangeLimits,
     ModelPrices,
+    Sleep,
     is_embedded,
-    open_exchange,
 )
 from interlock.workers.gateways.llm.outcome import (
     ConfigurationError,
     Unanswered,
     UnknownPriceError,
 )
-from interlock.workers.gateways.llm.retry import Sleep
 from interlock.workers.runs.sentinels.call import BookCost, FatalSentinelError, SentinelCallError
 
 ANSWER_TOKENS_MAX = 4_096

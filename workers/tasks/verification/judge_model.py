@@ -11,18 +11,21 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum, auto
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
-from pydantic_ai import Agent, RunContext, ToolOutput
 
 from interlock.workers.config import Settings
 from interlock.workers.gateways.llm.answers import ClosedAnswer, Confidence
 from interlock.workers.gateways.llm.blocks import blocks, new_marker
-from interlock.workers.gateways.llm.cost import Ledger
-from interlock.workers.gateways.llm.exchange import Exchange
-from interlock.workers.gateways.llm.model import exchange_of
+from interlock.workers.gateways.llm.options import is_embedded
 from interlock.workers.gateways.llm.outcome import Unanswered
+
+if TYPE_CHECKING:  # imported where a model is opened: the default model does without the library
+    from pydantic_ai import Agent, RunContext
+
+    from interlock.workers.gateways.llm.cost import Ledger
+    from interlock.workers.gateways.llm.exchange import Exchange
 
 VARIABLE = "INTERLOCK_JUDGE_MODEL"
 # Many models think before they answer, and the same limit counts the tokens of their thoughts.
@@ -98,6 +101,8 @@ class JudgeModel:
     """A model of pydantic-ai that reviews and judges work."""
 
     def __init__(self, exchange: Exchange) -> None:
+        from pydantic_ai import Agent, ToolOutput  # noqa: PLC0415
+
         self.name = exchange.name
         self._exchange = exchange
         self._reviewer: Agent[Inquiry, str] = Agent(
@@ -114,7 +119,7 @@ class JudgeModel:
         """Return the ledger for one answer; its bound is the most that this can cost."""
         schema = json.dumps(Judgement.model_json_schema())
         size = len((inquiry.instructions + inquiry.message + schema).encode())
-        return Ledger(self._exchange.bound(size, ANSWER_TOKENS_MAX))
+        return self._exchange.ledger(size, ANSWER_TOKENS_MAX)
 
     async def answer(
         self, inquiry: Inquiry, ledger: Ledger, *, timeout_s: float
@@ -133,8 +138,12 @@ class JudgeModel:
 
 def open_judge(settings: Settings) -> JudgeModel | None:
     """Open the model that the settings name as judge; None for the embedded one."""
-    exchange = exchange_of(settings, settings.judge_model or settings.model, variable=VARIABLE)
-    return None if exchange is None else JudgeModel(exchange)
+    spec = settings.judge_model or settings.model
+    if is_embedded(spec):
+        return None
+    from interlock.workers.gateways.llm.model import exchange_of  # noqa: PLC0415
+
+    return JudgeModel(exchange_of(settings, spec, variable=VARIABLE))
 
 
 def _instructions(context: RunContext[Inquiry]) -> str:

@@ -6,10 +6,9 @@ import asyncio
 from collections import Counter
 from collections.abc import Mapping
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from interlock.workers.engine.work import Outcome, Work
-from interlock.workers.gateways.llm.cost import Ledger
 from interlock.workers.gateways.llm.outcome import Unanswered, UnknownPriceError
 from interlock.workers.tasks.verification.judge_model import (
     Inquiry,
@@ -18,6 +17,9 @@ from interlock.workers.tasks.verification.judge_model import (
     open_judge,
 )
 from interlock.workers.tasks.verification.model_verdict import AskModel, UnansweredError
+
+if TYPE_CHECKING:  # it comes from the model, where there is one
+    from interlock.workers.gateways.llm.cost import Ledger
 
 
 class Judges:

@@ -7,17 +7,15 @@ from typing import Protocol
 
 from interlock.kernel.scales import Tier
 from interlock.workers.config import Settings
-from interlock.workers.gateways.llm.exchange import ExchangeLimits
-from interlock.workers.gateways.llm.model import (
+from interlock.workers.gateways.llm.options import (
     MODEL_VARIABLE,
     NO_PRICES,
+    ExchangeLimits,
     ModelPrices,
     is_embedded,
-    open_exchange,
 )
 from interlock.workers.threads.inference.embedded import EmbeddedModel
 from interlock.workers.threads.inference.outcome import InferenceOutcome
-from interlock.workers.threads.inference.provider import ProviderModel
 from interlock.workers.threads.inference.question import Question
 
 _LIMITS = ExchangeLimits()
@@ -96,6 +94,10 @@ def model_named(
     def opened_model(name: str) -> InferenceModel:
         if is_embedded(name):
             return EmbeddedModel(name)
+        # The default model does without these: the libraries take a second to import.
+        from interlock.workers.gateways.llm.model import open_exchange  # noqa: PLC0415
+        from interlock.workers.threads.inference.provider import ProviderModel  # noqa: PLC0415
+
         exchange = open_exchange(
             name,
             variable=MODEL_VARIABLE,

@@ -10,8 +10,9 @@ import pytest
 
 from interlock.workers.config import Settings
 from interlock.workers.gateways.llm.cost import Ledger
-from interlock.workers.gateways.llm.exchange import PROVIDER_TEXT_MAX, ExchangeLimits
+from interlock.workers.gateways.llm.exchange import PROVIDER_TEXT_MAX
 from interlock.workers.gateways.llm.model import open_exchange
+from interlock.workers.gateways.llm.options import ExchangeLimits
 from interlock.workers.gateways.llm.outcome import (
     ConfigurationError,
     FailureCode,

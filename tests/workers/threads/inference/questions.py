@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from interlock.kernel.scales import Tier
-from interlock.workers.gateways.llm.exchange import ExchangeLimits
+from interlock.workers.gateways.llm.options import ExchangeLimits
 from interlock.workers.gateways.llm.outcome import FailureCode, Unanswered
 from interlock.workers.threads.inference.model import InferenceModel, model_named
 from interlock.workers.threads.inference.outcome import Answered, InferenceOutcome

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from interlock.workers.gateways.llm.model import DEFAULT_MODEL
+from interlock.workers.gateways.llm.options import DEFAULT_MODEL
 from interlock.workers.gateways.llm.outcome import ConfigurationError
 from interlock.workers.threads.inference.model import model_named
 from interlock.workers.threads.inference.outcome import Answered
@@ -133,7 +133,7 @@ def refuse(*_):
     raise AssertionError("the network was used")
 socket.socket.connect = socket.socket.connect_ex = socket.getaddrinfo = refuse
 from tests.workers.threads.inference.questions import ask, question
-from interlock.workers.gateways.llm.model import DEFAULT_MODEL
+from interlock.workers.gateways.llm.options import DEFAULT_MODEL
 from interlock.workers.threads.inference.model import model_named
 import asyncio
 async def once():

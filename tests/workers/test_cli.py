@@ -1,0 +1,87 @@
+"""A command and a worker import what they use, and the command line lists what it can run."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from interlock.workers.cli import COMMANDS, loaded
+from interlock.workers.config import environment_without_settings
+from interlock.workers.engine.system import Panel
+from interlock.workers.gateways.server import EmbeddedServer
+
+RUN = """
+import sys
+from interlock.__main__ import main
+
+try:
+    main()
+except SystemExit as end:
+    assert not end.code, end.code
+"""
+START_A_WORKER = """
+import sys
+from interlock.workers.config import read_settings
+from interlock.workers.main import app
+from interlock.workers.systems import openers
+
+assert all(opener(read_settings()) or True for opener in openers())
+"""
+PRINT_MODULES = "\nimport os; os.write(2, ' '.join(sys.modules).encode())"
+OF_MODELS = {"pydantic_ai", "openai", "httpx2", "genai_prices", "mcp", "anthropic"}
+OF_WORKERS = OF_MODELS | {"celery", "kombu", "flower", "jsonschema", "tenacity", "numpy"}
+OF_THE_STORE = {"redis", "hiredis", "pydantic", "asyncio"}
+
+
+def imported(program: str, *arguments: str, **environment: str) -> set[str]:
+    """Run a program and return the packages that it imported."""
+    done = subprocess.run(
+        [sys.executable, "-c", program + PRINT_MODULES, *arguments],
+        cwd=Path(__file__).parents[2],
+        env=environment_without_settings() | environment,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    return {name.partition(".")[0] for name in done.stderr.split()}
+
+
+def test_the_help_imports_neither_store_nor_workers() -> None:
+    assert not imported(RUN, "--help") & (OF_THE_STORE | OF_WORKERS)
+
+
+def test_a_command_that_reads_imports_nothing_of_workers(
+    server: EmbeddedServer, prefix: str, tmp_path: Path
+) -> None:
+    found = imported(
+        RUN,
+        "list",
+        INTERLOCK_STORE_URL=server.url,
+        INTERLOCK_PREFIX=prefix,
+        INTERLOCK_HOME=str(tmp_path),
+    )
+
+    assert "redis" in found
+    assert not found & OF_WORKERS
+
+
+def test_a_worker_with_the_default_model_imports_no_library_of_language_models() -> None:
+    found = imported(START_A_WORKER)
+
+    assert "celery" in found
+    assert not found & OF_MODELS
+
+
+@pytest.mark.parametrize("name", sorted({row.name for row in COMMANDS}))
+def test_a_command_is_listed_by_its_row_and_loaded_by_its_name(name: str) -> None:
+    command = loaded(name)
+
+    assert command.name == name
+    assert command.get_short_help_str()
+
+
+def test_every_panel_of_the_help_has_a_command() -> None:
+    assert {row.panel for row in COMMANDS} == set(Panel)
