@@ -32,7 +32,6 @@ local parent_keys, next_key = keys_at(next_key, plan.parent and 3 or 0)
 local shared_keys, next_key = keys_at(next_key, plan.shares and 5 or 0)
 local family_log_keys, next_key = keys_at(next_key, plan.family_log_length and 1 or 0)
 local message_queues = keys_at(next_key, #messages)
-local id = plan.id
 
 local known, known_version, known_ms = known_outcome(ops, plan.op_id, plan.digest)
 if known then
@@ -57,7 +56,7 @@ local version = tostring(plan.version + 1)
 local was_paused = stored_paused == '1'
 local paused = was_paused and not plan.ends
 local owner = {
-  id = id,
+  id = plan.id,
   record = record,
   effects = effects,
   timers = timers,
@@ -73,32 +72,32 @@ if data ~= '' then
 end
 if plan.mode == 'internal' then
   redis.call('HSET', record, 'version', version)
-  end_quarantine(record, waits, timers, id)
+  end_quarantine(record, waits, timers, plan.id)
 else
   end_timers(owner, plan, quarantine_left)
   redis.call(
     'HSET', record, 'version', version, 'state', plan.state, 'entered', version,
     'since', now_ms, 'waits', plan.waits and '1' or ''
   )
-  redis.call('ZREM', old_state_index, id)
-  redis.call('ZADD', new_state_index, now_ms, id)
+  redis.call('ZREM', old_state_index, plan.id)
+  redis.call('ZADD', new_state_index, now_ms, plan.id)
   if plan.waits or quarantine_left then
-    redis.call('ZADD', waits, now_ms, id)
+    redis.call('ZADD', waits, now_ms, plan.id)
   else
-    redis.call('ZREM', waits, id)
+    redis.call('ZREM', waits, plan.id)
   end
 end
 for _, timer in ipairs(plan.timers) do
-  set_timer(record, timers, id, timer.name, timer.delay_ms, version, '0', paused)
+  set_timer(record, timers, plan.id, timer.name, timer.delay_ms, version, '0', paused)
 end
 if plan.ends then
   redis.call('HSET', record, 'ended', '1', 'paused', '')
 end
 if plan.ends and plan.root then
-  redis.call('ZADD', ended_index, now_ms, id)
+  redis.call('ZADD', ended_index, now_ms, plan.id)
 end
 if plan.shares then
-  change_shares(plan.shares, shared_keys, effects, record, id)
+  change_shares(plan.shares, shared_keys, effects, record, plan.id)
 end
 if plan.spawns then
   redis.call('SADD', spawn_members, '*')
@@ -108,14 +107,14 @@ local advance = ''
 if plan.parent then
   local last = #plan.effects + 1
   local queue, message = message_queues[last], messages[last]
-  advance = leave_countdown(plan.parent, parent_keys, effects, id, plan.state, queue, message)
+  advance = leave_countdown(plan.parent, parent_keys, effects, plan.id, plan.state, queue, message)
 end
 set_limits(chain[1], plan)
 add_deltas(chain, plan.deltas)
-add_to_family_log(family_log_keys[1], plan.family_log_length, id, version)
+add_to_family_log(family_log_keys[1], plan.family_log_length, plan.id, version)
 redis.call('XADD', log, version .. '-0', 'event', event, 'at', now_ms)
 if leased_suffix then
-  lease_at_once(record, log, effects, id, leased_suffix, plan.initial_lease)
+  lease_at_once(record, log, effects, plan.id, leased_suffix, plan.initial_lease)
 end
 record_outcome(ops, op_times, plan.op_id, plan.digest, version, plan.window_ms)
 return {'committed', version, tostring(now_ms), paused and '1' or '', advance}
