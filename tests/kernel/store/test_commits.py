@@ -13,6 +13,7 @@ from interlock.kernel.errors import (
     OpIdReusedError,
     StaleDecisionError,
 )
+from interlock.kernel.store import scripts
 from interlock.kernel.store.commands import Warrant
 from tests.kernel.store.kernel_at_a_fixed_time import World, token
 from tests.kernel.store.tables import EXPIRY_MS, LEASE_MS
@@ -111,6 +112,15 @@ def test_a_decision_on_a_moved_version_commits_nothing_by_itself(world: World) -
 
     assert answer.status == "conflict"
     assert world.record().state == "working"
+
+
+def test_a_decision_on_a_record_that_is_gone_commits_nothing(world: World) -> None:
+    decision = world.lifecycle.machine("life").decide(world.at("working"), "done", {})
+    scripts.read(world.client, "DEL", world.keys.record("r"))
+    before = world.dump()
+
+    assert world.commit(decision).status == "missing"
+    assert world.dump() == before
 
 
 def test_a_sweeps_timer_fires_once_and_only_when_it_is_due(world: World) -> None:
