@@ -16,7 +16,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo agents release-notes night-shift clean-a-dataset up test check bench proof lock clean
+.PHONY: help setup demo agents release-notes night-shift clean-a-dataset up test check mutants bench proof lock clean
 
 help: ## Show what can be made
 	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -55,6 +55,10 @@ check: $(DEV) ## Lint, format, types, floors, and documents in step with the tab
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m interlock.workers.ops.documents --check
+
+# Of one script or part: make mutants SCRIPT=retry, or SCRIPT=part/grant
+mutants: $(DEV) ## Change each rule of the store's scripts once, and show which change no test misses
+	$(BIN)/python -m tests.kernel.store.mutation_round $(SCRIPT)
 
 bench: $(RUN) ## Measure against plain Celery and write bench/latest.json
 	$(BIN)/python -m bench

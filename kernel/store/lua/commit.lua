@@ -5,8 +5,7 @@
 -- KEYS     record, log, ops, times of ops, effects, timers, waits, index of the old state, index of
 --          the new state, ended index, members of the countdown that begins, chain of counters,
 --          records read as facts, [parent that counts it, its members, its tally], [holds, hold
---          queue, queue that is left, queue that is entered, queues], [family log], queues of
---          messages
+--          queue, queue left, queue entered, queues], [family log], queues of messages
 -- ARGV     plan, data ('': unchanged), event, messages of its effects and of the parent's advance
 -- Returns  {status, version, ms, paused, suffix of the parent's advance}; status: committed |
 --          replayed | reused | missing | fenced | conflict | held | over | paused | busy, and for

@@ -1,7 +1,7 @@
 --@use clock keys holds_and_queues limits family_log timer new_effects initial_lease
 -- Creates a record: its first event, its effects and timers, its membership in a countdown of its
 -- parent. A repeat changes nothing. Below the id of a record only that record creates others,
--- unless the ids of the machine begin with a record of that kind, as those of jobs do with a graph.
+-- unless the ids of the machine begin with a record of that kind, as those of jobs with a graph.
 -- KEYS     record, counters, log, tombstone, effects, timers, waits, index of its state,
 --          [parent that counts it, members of the countdown, children of the parent],
 --          [holds, hold queue, queue that is left, queue that is entered, queues], records above

@@ -13,6 +13,13 @@ from tests.kernel.store.mutant import Mutant
 
 COMMITS = (
     Mutant(
+        "a record that is gone is missing",
+        "commit",
+        "if not stored_version then",
+        "stored_version = stored_version or '0'\nif false then",
+        commits.test_a_decision_on_a_record_that_is_gone_commits_nothing,
+    ),
+    Mutant(
         "a known op-id is answered, not committed",
         "commit",
         "if known then",

@@ -132,6 +132,20 @@ FAMILIES = (
         pause.test_timers_keep_their_remainder,
     ),
     Mutant(
+        "retrying makes the effect due",
+        "retry",
+        "redis.call('ZADD', effects, now_ms, id .. ':' .. found.suffix)",
+        "",
+        quarantine.test_retry_gives_fresh_attempts_and_the_old_token_stays_good,
+    ),
+    Mutant(
+        "retrying ends the delay",
+        "retry",
+        "entry.not_before = 0",
+        "",
+        quarantine.test_a_retry_begins_at_once_even_where_the_clock_was_set_back,
+    ),
+    Mutant(
         "retrying gives fresh attempts",
         "retry",
         "entry.attempts = 0",

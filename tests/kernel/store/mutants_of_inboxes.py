@@ -8,6 +8,13 @@ from tests.kernel.store.mutant import Mutant
 
 INBOXES: tuple[Mutant, ...] = (
     Mutant(
+        "mail is noted",
+        "post",
+        "write_note(log, version, 'mail', detail)",
+        "",
+        inboxes.test_a_thousand_letters_are_one_look_until_somebody_looks,
+    ),
+    Mutant(
         "a repeated post adds no second mail",
         "post",
         "if known then",

@@ -95,6 +95,20 @@ LEASES = (
         claims.test_a_token_is_higher_than_the_last_one_even_when_the_clock_goes_back,
     ),
     Mutant(
+        "an interrupt that a lost holder acknowledged is told to the next",
+        "claim",
+        "entry.acknowledged = 0",
+        "",
+        claims.test_a_new_holder_hears_what_a_lost_one_acknowledged,
+    ),
+    Mutant(
+        "an effect is not published before its delay is over",
+        "poll_effects",
+        "if now_ms < entry.not_before then",
+        "if false then",
+        takes.test_an_effect_whose_delay_is_not_over_is_not_published,
+    ),
+    Mutant(
         "a lost holder's reservation is residue",
         "claim",
         "release_reservation(chain, entry, true)",

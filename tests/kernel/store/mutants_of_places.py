@@ -7,6 +7,13 @@ from tests.kernel.store.mutant import Mutant
 
 PLACES = (
     Mutant(
+        "a free place shortens no delay",
+        "settle",
+        "math.max(now_ms, entry.not_before)",
+        "now_ms",
+        places.test_a_place_that_is_freed_shortens_no_delay,
+    ),
+    Mutant(
         "a place is entered by one at a time",
         "claim",
         "if occupied then",

@@ -27,7 +27,7 @@ RUNS: tuple[Mutant, ...] = (
         "commit",
         "if stored_version ~= plan.version then",
         (
-            "add_to_family_log(family_log_keys[1], 9, id, plan.version)\nif stored_version ~= "
+            "add_to_family_log(family_log_keys[1], 9, plan.id, plan.version)\nif stored_version ~= "
             "plan.version then"
         ),
         family_log.test_a_repeat_and_a_refusal_add_nothing,

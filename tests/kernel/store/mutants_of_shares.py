@@ -14,6 +14,41 @@ def held(one: str, two: str, *, refused: bool) -> Scenario:
 
 SHARES = (
     Mutant(
+        "a name that is freed is offered to who waits for it",
+        "commit",
+        "redis.call('ZADD', effects, now_ms, waiting.effect)",
+        "",
+        shares.test_who_waits_for_a_held_name_gets_it_first_come_first_served,
+    ),
+    Mutant(
+        "a name that was offered is taken by nobody else",
+        "commit",
+        "if is_offered and in_the_way(waiting.name, waiting.record) then",
+        "if false then",
+        shares.test_who_waits_for_a_held_name_gets_it_first_come_first_served,
+    ),
+    Mutant(
+        "an offer ends",
+        "commit",
+        "waiting.offered > 0 and now_ms < waiting.offered + OFFER_MS",
+        "waiting.offered > 0",
+        shares.test_who_does_not_come_for_an_offered_name_loses_its_place,
+    ),
+    Mutant(
+        "who did not come loses its place",
+        "commit",
+        "if waiting.offered == 0 or now_ms < waiting.offered + OFFER_MS then",
+        "if true then",
+        shares.test_who_does_not_come_for_an_offered_name_loses_its_place,
+    ),
+    Mutant(
+        "a name that is free by now is tried at once",
+        "release",
+        "      due_at = now_ms\n",
+        "",
+        shares.test_a_name_that_became_free_meanwhile_is_tried_at_once,
+    ),
+    Mutant(
         "a name is held by one",
         "commit",
         "if holder then",

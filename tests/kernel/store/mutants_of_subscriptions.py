@@ -165,6 +165,13 @@ SLOTS: tuple[Mutant, ...] = (
         slots.test_whoever_asks_hears_of_others_that_were_given_a_slot,
     ),
     Mutant(
+        "a repeat names again whom to wake",
+        "release_slot",
+        "if reported[n + 1] == call_id then",
+        "if false then",
+        slots.test_a_repeat_of_a_call_names_again_whom_the_first_one_named,
+    ),
+    Mutant(
         "a slot is given back",
         "release_slot",
         "redis.call('ZREM', holders, id)",

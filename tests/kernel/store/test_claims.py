@@ -271,6 +271,17 @@ def test_a_new_holder_hears_what_nobody_acknowledged(world: World) -> None:
     assert world.renew(lease) is Order.INTERRUPT
 
 
+def test_a_new_holder_hears_what_a_lost_one_acknowledged(world: World) -> None:
+    world.at("working")
+    lost = world.claim()
+    world.fire("r", "poke")
+    assert world.renew(lost, acknowledged=1) is Order.GO
+    world.later(LEASE_MS)
+    world.poll()
+
+    assert world.renew(world.claim(nonce="b")) is Order.INTERRUPT
+
+
 def test_an_uncounted_release_gives_the_attempt_back_but_not_for_ever(world: World) -> None:
     world.at("working")
     for turn in range(20):

@@ -13,6 +13,7 @@ from interlock.kernel.errors import (
     OpIdReusedError,
     StaleDecisionError,
 )
+from interlock.kernel.store import scripts
 from interlock.kernel.store.commands import Warrant
 from tests.kernel.store.kernel_at_a_fixed_time import World, token
 from tests.kernel.store.tables import EXPIRY_MS, LEASE_MS
@@ -111,6 +112,31 @@ def test_a_decision_on_a_moved_version_commits_nothing_by_itself(world: World) -
 
     assert answer.status == "conflict"
     assert world.record().state == "working"
+
+
+def test_a_commit_puts_the_record_where_it_is_looked_for(world: World) -> None:
+    machine, partition = world.lifecycle.machine("life"), world.partition()
+    world.at("working")
+    world.later(5)
+    world.fire("r", "done")
+    (row,) = world.views.list_in_state(machine, "asking", 10)
+
+    assert (row.since_ms, world.record().since_ms) == (world.now, world.now)
+    assert world.views.list_in_state(machine, "working", 10) == []
+    assert world.views.waiting(10) == [("r", world.now)]
+    assert world.views.ended(partition, world.now, 10) == []
+    world.fire("r", "approve")
+    assert not world.waits()
+    assert world.views.ended(partition, world.now, 10) == ["r"]
+
+
+def test_a_decision_on_a_record_that_is_gone_commits_nothing(world: World) -> None:
+    decision = world.lifecycle.machine("life").decide(world.at("working"), "done", {})
+    scripts.read(world.client, "DEL", world.keys.record("r"))
+    before = world.dump()
+
+    assert world.commit(decision).status == "missing"
+    assert world.dump() == before
 
 
 def test_a_sweeps_timer_fires_once_and_only_when_it_is_due(world: World) -> None:

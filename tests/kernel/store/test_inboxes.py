@@ -96,6 +96,7 @@ def test_a_thousand_letters_are_one_look_until_somebody_looks(world: World) -> N
 
     lease = world.claim("mail_check", of=OWL)
     late = post(world, "while it was looked at")
+    assert [note.kind for note in world.notes(OWL)].count("mail") == 21, "each is in the log"
 
     assert drains(world) == ["leased", "owed"], "a sweep may have polled it already"
     assert len(late.owed) == 1

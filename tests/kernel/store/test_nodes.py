@@ -115,7 +115,7 @@ def test_only_a_row_that_bounds_decides_of_bounds() -> None:
 
 def test_what_a_family_sums_is_counted_at_every_ancestor(world: World) -> None:
     """Money, time at work and runs; what else is counted is the record's own."""
-    world.create("g")
+    world.create("g", machine="root")
     node(world)
     deltas = {"spent": 5, "time_ms": 70, "runs": 1, "tokens": 9}
     world.note(OF, deltas=deltas, op="one")

@@ -135,6 +135,16 @@ def test_a_released_place_is_free_at_once(world: World) -> None:
     assert world.claim("build", "b").attempt == 2
 
 
+def test_a_place_that_is_freed_shortens_no_delay(world: World) -> None:
+    world.at("building")
+    world.fire("r", "again")
+    delayed, sibling = world.claim("build"), world.key("clear")
+    world.leases.release(delayed, delay_ms=LEASE_MS, counted=True)
+    world.settle(world.claim_key(sibling))
+
+    assert world.score(delayed.key) == world.now + LEASE_MS
+
+
 def test_used_up_attempts_in_a_place_are_set_aside_only_when_it_is_free(world: World) -> None:
     world.at("building")
     for nonce in ("a", "b"):

@@ -28,6 +28,16 @@ def test_an_effect_that_nobody_claims_is_published_at_doubling_distances(world: 
         assert 1.3 * before < after < 3.1 * before
 
 
+def test_an_effect_whose_delay_is_not_over_is_not_published(world: World) -> None:
+    world.at("working")
+    lease = world.claim()
+    world.leases.release(lease, delay_ms=LEASE_MS, counted=True)
+    world.make_due(lease.key)
+
+    assert world.poll_status(lease.key) == "later"
+    assert world.score(lease.key) == world.now + LEASE_MS
+
+
 def test_a_look_that_another_sweep_took_is_not_taken_twice(world: World) -> None:
     world.at("working")
     key = world.key()

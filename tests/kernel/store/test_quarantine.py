@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from interlock.kernel.errors import OpIdReusedError
+from interlock.kernel.errors import OpIdReusedError, StaleDecisionError
 from interlock.kernel.store.commands import Warrant
 from interlock.kernel.store.leases import Lease, Order, Refused
-from tests.kernel.store.kernel_at_a_fixed_time import LIMITS, World, token
+from tests.kernel.store.kernel_at_a_fixed_time import ACTOR, LIMITS, World, token
 from tests.kernel.store.tables import LEASE_MS
 
 
@@ -117,17 +117,35 @@ def test_leaving_the_state_ends_it(world: World) -> None:
 
 def test_retry_gives_fresh_attempts_and_the_old_token_stays_good(world: World) -> None:
     lease = quarantined(world)
+    with pytest.raises(StaleDecisionError, match=world.record().retry_proposal):
+        world.lifecycle.flag("retry", "r", op_id="old", cause=ACTOR, proposal="r:retry:1.7")
     answer = world.flag("retry", op="again")
 
     assert [message.key for message in answer.owed] == [lease.key]
     assert world.state_of("polish") == "lapsed"
     assert world.entry("polish").attempts == 0
+    assert world.score(lease.key) == world.now
+    assert world.notes()[-1].kind == "retry"
     assert world.renew(lease) is Order.GO
     released(world)
     assert world.flag("retry", op="again").status == "replayed"
     assert world.flag("retry").status == "nothing"
     with pytest.raises(OpIdReusedError):
         world.flag("pause", op="again")
+
+
+def test_a_retry_begins_at_once_even_where_the_clock_was_set_back(world: World) -> None:
+    world.at("asking")
+    for nonce in ("a", "b"):
+        lease = world.claim("notify", nonce)
+        world.leases.release(lease, delay_ms=LEASE_MS, counted=True)
+        world.later(LEASE_MS)
+    world.poll()
+    assert world.state_of("notify") == "quarantined"
+    world.later(-LEASE_MS)
+    world.flag("retry")
+
+    assert isinstance(world.ask(lease.key, "c"), Lease)
 
 
 def test_after_a_retry_a_claim_fences_the_old_token(world: World) -> None:

@@ -188,6 +188,21 @@ def test_who_is_given_a_slot_is_rung_once_and_again_while_it_is_not_heard(world:
     assert holders(world) == ["g/b"]
 
 
+def test_a_repeat_of_a_call_names_again_whom_the_first_one_named(world: World) -> None:
+    every = nodes(world, "abc")
+    for record in every.values():
+        occupy(world, record)
+    keys = world.keys
+    names = [keys.slots(NAME), keys.slots_queue(NAME), keys.slots_reports(NAME)]
+
+    def release(call_id: str) -> Any:
+        return scripts.call(world.client, "release_slot", names, ["g/a", 1, call_id])[1:]
+
+    assert [release("one"), release("one"), release("two")] == [[b"g/b"], [b"g/b"], []]
+    occupy(world, every["b"])
+    assert release("one") == [], "it has its slot"
+
+
 def test_who_takes_a_slot_itself_need_not_be_rung(world: World) -> None:
     every = nodes(world, "ab")
 
