@@ -14,10 +14,13 @@ CAUSE_AND_EFFECT = 2
 
 
 def format_task(task: Task) -> Task:
-    """Show why a task failed where the result of others is, and no failure before a success.
+    """Show why a task failed where others have their result, and hide what would mislead.
 
     Flower's own column for exceptions would put their text into the page as HTML.
     """
+    task.retries = None  # Celery's own, which is always 0
+    # The sender of the message may be a sweep, which is a task that Flower does not know.
+    task.root = task.root_id = task.parent = task.parent_id = None
     if task.state == SUCCESS:
         task.exception = task.traceback = None
         return task

@@ -234,7 +234,8 @@ class Runner:
             # The commit has only ended the effect of a state that was left: this one is still open.
             return self._settle(work, line)
         if isinstance(stage, Active) and stage.is_failure(outcome.trigger):
-            reason = f": {outcome.reason}" if outcome.reason else ""
+            told = (outcome.reason, outcome.payload.get("reason"), outcome.payload.get("detail"))
+            reason = next((f": {text}" for text in told if text), "")
             raise EffectFailedError(f"{line}{reason}"[:DETAIL_MAX])
         return line
 

@@ -23,6 +23,7 @@ from interlock.workers.tasks.claims import claim
 from interlock.workers.tasks.client import TaskClaim, Tasks
 from interlock.workers.tasks.effects.follow_up import follow_up
 from tests.end_to_end.engine.test_stranding import due
+from tests.workers.engine.running import perform
 from tests.workers.tasks.claims import fire
 from tests.workers.threads.threads import client_of
 
@@ -56,7 +57,7 @@ class Scene:
         """Perform an effect of a task."""
         entry = next(one for one in self.client.show(task_id).entries if one.name == name)
         handler = run or handlers()[name]
-        return self.runner.perform(MACHINES["task"], name, handler, entry.key(task_id))
+        return perform(self.runner, MACHINES["task"], name, handler, entry.key(task_id))
 
     def finish(self, name: str, verified: dict[str, Any], **more: Any) -> Record:
         """Close a task with this verdict, and return the identity of its owner."""
