@@ -145,6 +145,7 @@ class ComposeServices:
         paths = {
             "INTERLOCK_STORE_URL": self.url("worker"),
             "INTERLOCK_HOME": str(self.folder / name),
+            "INTERLOCK_WORKTREES": str(self.folder / "worktrees"),
             "PYTHONPATH": str(ROOT),
         }
         output = self._stack.enter_context(self.log(name).open("wb"))

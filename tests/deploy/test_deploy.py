@@ -156,6 +156,7 @@ def a_machine_with_agents_works_for_the_deployment(deployed: ComposeServices) ->
     repo = make_repository(deployed.folder / "repo")
     client = deployed.client("producer")
     names = [f"n{number}" for number in range(3)]
+    assert client.dispatch.hosts.facts() == {"agents": {"judge": False}}
 
     for name in names:
         payload = task(repo, f"echo {name} > {name}", signals=[])

@@ -38,7 +38,7 @@ async def recovery(work: Work) -> Outcome:
 async def _recover(judges: Judges) -> Outcome:
     work, record = judges.work, judges.work.record
     repository = await asyncio.to_thread(repository_of, record)
-    tree = await asyncio.to_thread(worktree_of, repository, record, work.dispatch.settings)
+    tree = await asyncio.to_thread(worktree_of, repository, record)
     if tree is None:
         return Outcome("requeued", {**AGENT_LOST, "detail": "its worktree is gone"})
     if agent := record.data["claim"].get("agent"):

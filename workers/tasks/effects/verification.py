@@ -89,7 +89,7 @@ async def _verify_subtasks(judges: Judges) -> Outcome:
 async def _verify_claim(judges: Judges) -> Outcome:
     work, record = judges.work, judges.work.record
     repository = await asyncio.to_thread(repository_of, record)
-    tree = await asyncio.to_thread(worktree_of, repository, record, work.dispatch.settings)
+    tree = await asyncio.to_thread(worktree_of, repository, record)
     if tree is None:
         return Outcome("verification_rejected", {"reason": "its worktree is gone"})
     branch = claim_names(record).branch

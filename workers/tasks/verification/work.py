@@ -33,14 +33,14 @@ def repository_of(record: Record) -> Repository:
     return Repository.open(Path(str(record.data["repo"])))
 
 
-def worktree_of(repository: Repository, record: Record, settings: Settings) -> Worktree | None:
-    """Return the worktree of a task's current claim, or None if it is gone."""
+def worktree_of(repository: Repository, record: Record) -> Worktree | None:
+    """Return the worktree of a task's current claim, or None if it is gone.
+
+    It lies where it was made, also if a setting names another folder since.
+    """
     branch = claim_names(record).branch
-    folder = claim_names(record).worktree(settings)
-    for tree in worktrees(repository):
-        if tree.branch == branch and tree.folder == folder.resolve() and tree.present:
-            return tree
-    return None
+    found = (tree for tree in worktrees(repository) if tree.branch == branch and tree.present)
+    return next(found, None)
 
 
 def signals_of(record: Record) -> list[ParsedSignal]:
