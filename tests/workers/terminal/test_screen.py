@@ -9,6 +9,7 @@ from rich.live import Live
 from rich.text import Text
 
 from interlock.workers.terminal import screen
+from interlock.workers.terminal.answer import answer
 from interlock.workers.terminal.cards import cards
 
 HOSTILE = "x\x1b[2K\x1b[1A\u202ey\x9b"
@@ -71,3 +72,11 @@ def test_no_long_text_forges_a_row_of_a_card(capsys: pytest.CaptureFixture[str])
         "  irreversibility: high",
         "  interlock decide one approve --proposal one:1",
     ]
+
+
+def test_a_command_shows_data_whose_texts_are_visible_lines() -> None:
+    shown: list[object] = []
+
+    answer({"title": ["a\nforged\x08"], "count": 3}, as_json=False, show=shown.append)
+
+    assert shown == [{"title": [r"a\nforged\x08"], "count": 3}]
