@@ -119,11 +119,11 @@ def test_a_commit_puts_the_record_where_it_is_looked_for(world: World) -> None:
     world.at("working")
     world.later(5)
     world.fire("r", "done")
-    (row,) = world.views.list_in_state(machine, "asking", 10)
+    (row,) = world.views.list_oldest(machine, ["asking"], 10)
 
     assert (row.since_ms, world.record().since_ms) == (world.now, world.now)
-    assert world.views.list_in_state(machine, "working", 10) == []
-    assert world.views.waiting(10) == [("r", world.now)]
+    assert world.views.list_oldest(machine, ["working"], 10) == []
+    assert world.views.waits([partition], 10) == (1, [("r", world.now)])
     assert world.views.ended(partition, world.now, 10) == []
     world.fire("r", "approve")
     assert not world.waits()
