@@ -202,6 +202,10 @@ class StoreDownError(StoreError):
     """The store does not answer."""
 
 
+class StoreLoginError(StoreDownError):
+    """The store refuses the user or the password. Correct its address."""
+
+
 class StoreFullError(StoreError):
     """The store has reached maxmemory and refuses to write."""
 

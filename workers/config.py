@@ -193,6 +193,16 @@ def local_settings(environment: Mapping[str, str] | None = None) -> Settings:
         ) from None
 
 
+def store_hint(settings: Settings) -> str:
+    """Return what a person can do if the store of the settings does not answer."""
+    if "store_url" in settings.model_fields_set:
+        return " (is its address right, and does it run? `interlock up` starts a store here)"
+    return (
+        f" (`interlock up` does not run in {settings.home.absolute()}, which INTERLOCK_HOME names,"
+        " and INTERLOCK_STORE_URL names no other store)"
+    )
+
+
 def _shown(value: object) -> str:
     """Return a value for an error message, without a password."""
     return re.sub(r"(?<=://)[^@/]*@", "...@", repr(value))

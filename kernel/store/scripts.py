@@ -17,6 +17,7 @@ from interlock.kernel.errors import (
     StoreDownError,
     StoreError,
     StoreFullError,
+    StoreLoginError,
     StoreReadOnlyError,
 )
 from interlock.kernel.store.connections import ConnectionCache
@@ -25,6 +26,8 @@ Client = Redis | RedisCluster
 # The errors of a cluster are no RedisErrors.
 FAULTS = (exceptions.RedisError, exceptions.RedisClusterException)
 _USE = "--@use"
+# How a server answers that wants a password and was given none, or another one than before.
+_LOGIN = ("NOAUTH", "WRONGPASS", "HELLO must be called with the client already authenticated")
 
 
 @cache
@@ -110,6 +113,10 @@ def store_error(refusal: Exception) -> StoreError:
     busy = (exceptions.ReadOnlyError, exceptions.BusyLoadingError)
     if isinstance(refusal, busy) or text.startswith(("MISCONF", "READONLY", "NOREPLICAS")):
         return StoreReadOnlyError(f"the store refuses to write for now: {text}")
+    if isinstance(refusal, exceptions.AuthenticationError) or text.startswith(_LOGIN):
+        return StoreLoginError("the store refuses this password, or its user")
+    if isinstance(refusal, exceptions.InvalidResponse):
+        return StoreDownError(f"what answers is neither Redis nor Valkey: {text}")
     down = (
         exceptions.ConnectionError,
         exceptions.TimeoutError,

@@ -17,6 +17,7 @@ import typer
 from interlock.kernel.event import Event
 from interlock.kernel.machines import MACHINES
 from interlock.workers.config import local_settings
+from interlock.workers.engine.card import title_of
 from interlock.workers.ops import screen
 from interlock.workers.terminal.answer import (
     Actor,
@@ -40,10 +41,11 @@ def up(as_json: AsJson = False) -> None:
     from interlock.workers.ops.demo import keep_up
 
     def announce(addresses: Mapping[str, str]) -> None:
-        answer(addresses, as_json=as_json, show=screen.up)
+        answer(addresses, as_json=as_json, show=lambda v: screen.up(v, settings.home.absolute()))
         sys.stdout.flush()
 
-    keep_up(local_settings(), announce=announce)
+    settings = local_settings()
+    keep_up(settings, announce=announce)
 
 
 @guarded
@@ -135,7 +137,11 @@ def list_records(
     interlock = client()
     rows = interlock.list(machine=machine, state=state, limit=limit)
     counts = interlock.dispatch.views.counts(interlock.dispatch.lifecycle.machine(machine))
-    value = {"counts": {k: v for k, v in counts.items() if v}, "records": [asdict(r) for r in rows]}
+    found = interlock.dispatch.views.records(row.id for row in rows)
+    records = [
+        asdict(row) | {"title": title_of(found[row.id]) if row.id in found else ""} for row in rows
+    ]
+    value = {"counts": {k: v for k, v in counts.items() if v}, "records": records}
     now_ms = interlock.dispatch.views.now_ms()
     answer(value, as_json=as_json, show=lambda v: screen.records(v, now_ms))
 
@@ -170,7 +176,10 @@ def retry(
     record_id: Id, reason: Reason = "", as_json: AsJson = False, actor: Actor = "person"
 ) -> None:
     """Give the quarantined effects of a record new attempts."""
-    answer_flag(record_id, client(actor).retry(record_id, reason=reason), as_json=as_json)
+    status = client(actor).retry(record_id, reason=reason)
+    if status == "nothing" and not as_json:
+        fail(f"no effect of {record_id} is quarantined", as_json=False, kind="")
+    answer_flag(record_id, status, as_json=as_json)
 
 
 @guarded
@@ -200,7 +209,13 @@ def verify(
 
 @guarded
 def doctor(as_json: AsJson = False) -> None:
-    """Show the level of durability of the store, the waiting work and the rejected messages."""
+    """Check the store and its workers, and list rejected messages. Exits with 1 at a problem."""
+    from interlock.workers.ops.attendance import attendance
     from interlock.workers.ops.doctor import diagnose
 
-    answer(diagnose(client().dispatch), as_json=as_json, show=screen.diagnosis)
+    dispatch = client().dispatch
+    value = diagnose(dispatch)
+    value |= attendance(dispatch, value["depths"]["effects"])
+    answer(value, as_json=as_json, show=screen.diagnosis)
+    if value["problems"]:
+        raise typer.Exit(1)

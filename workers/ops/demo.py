@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import signal
 import time
@@ -214,13 +215,13 @@ def print_results(
         )
     waiting = sum(record.state.startswith("awaiting_") for record in records)
     screen.out.rule("commands to try next")
-    shown = os.path.relpath(home)
+    shown = shlex.quote(str(home.absolute()))
     screen.out.print(
         f"{len(ids)} requests in {took_s:.0f} s; {waiting} threads wait for you; the store is kept:"
     )
     for command in (
         f"export INTERLOCK_HOME={shown} EXAMPLE_DESK={shown}/desk",
-        "export INTERLOCK_CAPABILITIES=examples/capabilities.toml",
+        f"export INTERLOCK_CAPABILITIES={shlex.quote(str(EXAMPLES / 'capabilities.toml'))}",
         ".venv/bin/interlock up            # in one terminal, with Flower",
         ".venv/bin/interlock cards         # in another: what you are asked",
         ".venv/bin/interlock decide 01-printer-paper approve     # asks you, at a terminal",

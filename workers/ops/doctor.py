@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from operator import itemgetter
 from typing import Any
 
@@ -17,6 +18,7 @@ from interlock.kernel.table import Active, Terminal
 from interlock.workers.engine.dispatch import Dispatch
 
 READS_MAX = 5
+REJECTED_SHOWN_MAX = 20
 REPLICAS_MIN = 2
 REPLICAS_TO_WRITE = "replicas required for a write"
 LEVELS = {
@@ -126,6 +128,9 @@ def diagnose(dispatch: Dispatch) -> dict[str, Any]:
         "enqueue": "fused" if dispatch.settings.fused else "plain",
         "depths": dispatch.views.depths(),
         "rejected": dispatch.rejected.counts(),
+        "rejected_messages": [
+            asdict(message) for message in dispatch.rejected.newest(REJECTED_SHOWN_MAX)
+        ],
         "machines": counts,
     }
 
