@@ -24,7 +24,7 @@ PROCESS_VARIABLES = (f"{PREFIX}AGENT_MARK", f"{PREFIX}REPORT_FD", WORK_VARIABLES
 SINGLE_SERVER_SCHEMES = ("redis://", "rediss://", "unix://")
 UP_FILE = "up.json"  # in this file `interlock up` names its store
 UNSUPPORTED_BROKERS = ("redis+sentinel://", "redis+cluster://", "sentinel://")
-Seconds = Annotated[float, Field(gt=0)]
+Seconds = Annotated[float, Field(gt=0, le=100 * 365 * 86_400)]
 
 
 class SetupError(Exception):
@@ -43,7 +43,12 @@ class Settings(BaseModel):
     store_url: Annotated[
         str, Field(pattern=r"^(redis|rediss|unix|redis\+sentinel|redis\+cluster)://")
     ] = "redis://127.0.0.1:6379/0"
-    broker_url: str | None = None
+    broker_url: Annotated[
+        str | None,
+        Field(
+            pattern=r"^(redis|rediss|unix|amqp|amqps|pyamqp|(redis\+)?sentinel|redis\+cluster)://"
+        ),
+    ] = None
     prefix: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+$")] = "il"
     namespace: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+$")] = "interlock"
     enqueue: Literal["auto", "fused", "plain"] = "auto"

@@ -30,7 +30,7 @@ def open_store(url: str, *, connections_max: int = 500) -> Client:
     cluster, `redis+sentinel://host:port[,...]/service[/db]` a master found through Sentinel. Every
     wait has a bound; a repeated script is safe because each mutating call carries an op-id.
     """
-    parts = urlsplit(url)
+    parts = _parts(url)
     if parts.scheme == CLUSTER:
         node: Callable[..., Any] = ClusterNode
         nodes = [node(host, port) for host, port in _hosts(parts.netloc, url)]
@@ -57,7 +57,8 @@ def open_store(url: str, *, connections_max: int = 500) -> Client:
             url,
             socket_timeout=TIMEOUT_S,
             socket_connect_timeout=TIMEOUT_S,
-            socket_keepalive=parts.scheme != "unix" or None,
+            # A connection over a file takes no such option.
+            **({} if parts.scheme == "unix" else {"socket_keepalive": True}),
             health_check_interval=10,
             retry=Retry(ExponentialWithJitterBackoff(base=0.05, cap=1.0), RETRIES),
             max_connections=connections_max,
@@ -152,6 +153,13 @@ def _behind_sentinel(url: str, connections_max: int) -> Redis:
     )
     master: Redis = sentinel.master_for(service)
     return master
+
+
+def _parts(url: str) -> SplitResult:
+    try:
+        return urlsplit(url)
+    except ValueError as refusal:
+        raise StoreMisconfiguredError(f"{_shown(url)} cannot be used: {refusal}") from None
 
 
 def _login(parts: SplitResult) -> dict[str, str | None]:

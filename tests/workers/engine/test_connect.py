@@ -34,6 +34,7 @@ NewServer = Callable[..., EmbeddedServer]
     [
         ("nonsense", "is no address of a store"),
         ("http://127.0.0.1:6379", "is no address of a store"),
+        ("redis://[", "cannot be used: Invalid IPv6 URL"),
         ("redis://127.0.0.1:70000/0", "cannot be used: Port out of range"),
         ("redis://127.0.0.1:6379/0?colour=blue", "cannot be used: .*colour"),
         ("redis+sentinel://127.0.0.1:26379", "must end with a service"),
@@ -163,6 +164,14 @@ def test_a_sentinel_has_a_password_of_its_own() -> None:
     assert pool.connection_kwargs["db"] == 2
     watcher = pool.sentinel_manager.sentinels[0].connection_pool.connection_kwargs
     assert (watcher["username"], watcher["password"]) == (None, "theirs")
+
+
+def test_a_store_is_reached_over_its_socket_file(new_server: NewServer, tmp_path: Path) -> None:
+    file = tmp_path / "store.sock"
+    new_server(settings={"unixsocket": str(file)})
+
+    greet(f"unix://{file}")
+    refuse_unsafe(open_store(f"unix://{file}"))
 
 
 def test_a_port_that_is_silent_is_given_up_after_one_try() -> None:
