@@ -190,9 +190,15 @@ class Client:
     def explain(
         self, record_id: str, trigger: str, payload: Mapping[str, Any] | None = None
     ) -> Explanation:
-        """Return what firing a trigger would do now, or why it would be refused. Fires nothing."""
+        """Return what an answer or a trigger would do now, or why it is refused. Fires nothing.
+
+        `trigger` is one of the choices of the record's card, or a trigger of its machine.
+        """
         record = self.show(record_id)
         machine = self.dispatch.lifecycle.machine(record.machine)
+        stage = machine.stage(record.state)
+        offered = dict(stage.affordances) if isinstance(stage, Waiting) else {}
+        trigger = offered.get(trigger, trigger)
         facts = self.dispatch.lifecycle.facts(record, ancestors(record.id))
         return machine.explain(record, trigger, machine.admit(trigger, payload or {}), facts)
 

@@ -32,7 +32,7 @@ PROCESS_VARIABLES = (f"{PREFIX}AGENT_MARK", f"{PREFIX}REPORT_FD", WORK_VARIABLES
 SINGLE_SERVER_SCHEMES = ("redis://", "rediss://", "unix://")
 UP_FILE = "up.json"  # in this file `interlock up` names its store
 UNSUPPORTED_BROKERS = ("redis+sentinel://", "redis+cluster://", "sentinel://")
-Seconds = Annotated[float, Field(gt=0)]
+Seconds = Annotated[float, Field(gt=0, le=100 * 365 * 86_400)]
 
 
 class SetupError(Exception):
@@ -51,7 +51,12 @@ class Settings(BaseModel):
     store_url: Annotated[
         str, Field(pattern=r"^(redis|rediss|unix|redis\+sentinel|redis\+cluster)://")
     ] = "redis://127.0.0.1:6379/0"
-    broker_url: str | None = None
+    broker_url: Annotated[
+        str | None,
+        Field(
+            pattern=r"^(redis|rediss|unix|amqp|amqps|pyamqp|(redis\+)?sentinel|redis\+cluster)://"
+        ),
+    ] = None
     prefix: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+$")] = "il"
     namespace: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+$")] = "interlock"
     enqueue: Literal["auto", "fused", "plain"] = "auto"
@@ -240,6 +245,16 @@ def _state_folder() -> Path:
         problem = "this user has no home folder; name one for worktrees: INTERLOCK_WORKTREES"
         raise SettingsError(problem) from None
     return state / "interlock"
+
+
+def store_hint(settings: Settings) -> str:
+    """Return what a person can do if the store of the settings does not answer."""
+    if "store_url" in settings.model_fields_set:
+        return " (is its address right, and does it run? `interlock up` starts a store here)"
+    return (
+        f" (`interlock up` does not run in {settings.home.absolute()}, which INTERLOCK_HOME names,"
+        " and INTERLOCK_STORE_URL names no other store)"
+    )
 
 
 def _shown(value: object) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import SplitResult, parse_qs, unquote, urlsplit
 
 from redis import Redis, exceptions
-from redis.backoff import ExponentialWithJitterBackoff
+from redis.backoff import ExponentialWithJitterBackoff, NoBackoff
 from redis.cluster import ClusterNode, RedisCluster
 from redis.retry import Retry
 from redis.sentinel import Sentinel
@@ -17,6 +17,7 @@ from interlock.kernel.store.scripts import Client, store_error
 
 TIMEOUT_S = 5.0
 RETRIES = 3
+GREETING_S = 2.0
 VERSION_MIN = 7
 CLUSTER = "redis+cluster"
 SENTINEL = "redis+sentinel"
@@ -29,7 +30,7 @@ def open_store(url: str, *, connections_max: int = 500) -> Client:
     cluster, `redis+sentinel://host:port[,...]/service[/db]` a master found through Sentinel. Every
     wait has a bound; a repeated script is safe because each mutating call carries an op-id.
     """
-    parts = urlsplit(url)
+    parts = _parts(url)
     if parts.scheme == CLUSTER:
         node: Callable[..., Any] = ClusterNode
         nodes = [node(host, port) for host, port in _hosts(parts.netloc, url)]
@@ -56,6 +57,7 @@ def open_store(url: str, *, connections_max: int = 500) -> Client:
             url,
             socket_timeout=TIMEOUT_S,
             socket_connect_timeout=TIMEOUT_S,
+            # A connection over a file takes no such option.
             **({} if parts.scheme == "unix" else {"socket_keepalive": True}),
             health_check_interval=10,
             retry=Retry(ExponentialWithJitterBackoff(base=0.05, cap=1.0), RETRIES),
@@ -66,6 +68,27 @@ def open_store(url: str, *, connections_max: int = 500) -> Client:
     except (TypeError, ValueError) as refusal:
         raise StoreMisconfiguredError(f"{_shown(url)} cannot be used: {refusal}") from None
     return client
+
+
+def greet(url: str) -> None:
+    """Connect to a single server once. Raises StoreError if no store answers in GREETING_S."""
+    client = open_store(url)
+    if not isinstance(client, Redis) or urlsplit(url).scheme == SENTINEL:
+        return
+    pool = client.connection_pool
+    options = {
+        **pool.connection_kwargs,
+        "socket_timeout": GREETING_S,
+        "socket_connect_timeout": GREETING_S,
+        "retry": Retry(NoBackoff(), 0),
+    }
+    connection = pool.connection_class(**options)
+    try:
+        connection.connect()
+    except exceptions.RedisError as refusal:
+        raise store_error(refusal) from refusal
+    finally:
+        connection.disconnect()
 
 
 def refuse_unsafe(client: Client) -> None:
@@ -130,6 +153,13 @@ def _behind_sentinel(url: str, connections_max: int) -> Redis:
     )
     master: Redis = sentinel.master_for(service)
     return master
+
+
+def _parts(url: str) -> SplitResult:
+    try:
+        return urlsplit(url)
+    except ValueError as refusal:
+        raise StoreMisconfiguredError(f"{_shown(url)} cannot be used: {refusal}") from None
 
 
 def _login(parts: SplitResult) -> dict[str, str | None]:

@@ -26,6 +26,8 @@ Client = Redis | RedisCluster
 # The errors of a cluster are no RedisErrors.
 FAULTS = (exceptions.RedisError, exceptions.RedisClusterException)
 _USE = "--@use"
+# How a server answers that wants a password and was given none, or another one than before.
+_LOGIN = ("NOAUTH", "WRONGPASS", "HELLO must be called with the client already authenticated")
 
 
 @cache
@@ -132,8 +134,11 @@ def store_error(refusal: Exception) -> StoreError:
     busy = (exceptions.ReadOnlyError, exceptions.BusyLoadingError)
     if isinstance(refusal, busy) or text.startswith(("MISCONF", "READONLY", "NOREPLICAS")):
         return StoreReadOnlyError(f"the store refuses to write for now: {text}")
-    if isinstance(refusal, (exceptions.AuthenticationError, exceptions.NoPermissionError)):
-        return StoreDeniedError(f"the store refuses this user or password: {text}")
+    denied = (exceptions.AuthenticationError, exceptions.NoPermissionError)
+    if isinstance(refusal, denied) or text.startswith(_LOGIN):
+        return StoreDeniedError(f"the store refuses this password or this user: {text}")
+    if isinstance(refusal, exceptions.InvalidResponse):
+        return StoreDownError(f"what answers is neither Redis nor Valkey: {text}")
     down = (
         exceptions.ConnectionError,
         exceptions.TimeoutError,

@@ -23,7 +23,7 @@ from celery import Celery
 
 from interlock.kernel.event import Note
 from interlock.workers.client import Client
-from interlock.workers.config import read_settings
+from interlock.workers.config import Settings, read_settings
 from interlock.workers.gateways.server import EmbeddedServer, find_binary, free_port
 from interlock.workers.jobs.client import Graphs
 from tests.deploy.services import (
@@ -320,21 +320,36 @@ def test_every_variable_of_the_compose_file_is_in_the_example() -> None:
     assert names == documented
 
 
-NUMBERS = ("CONCURRENCY", "AGENTS_MAX")
+# The compose file sets these itself: its store, the names in its commands, what its containers are.
+OWN = {
+    *("STORE_URL", "BROKER_URL", "PREFIX", "NAMESPACE", "ENQUEUE"),
+    *("CONCURRENCY", "ALIVE", "AGENTS_MAX", "HOME", "HOST"),
+}
 
 
-def test_every_setting_of_the_compose_file_is_one() -> None:
-    for service in SERVICES.values():
-        variables = service.get("environment", {})
-        values = {k: "1" if k.endswith(NUMBERS) else "x" for k in variables}
-        read_settings({**values, "INTERLOCK_STORE_URL": "redis://store:6379/0"})
+def test_every_setting_can_be_set_from_the_env_file() -> None:
+    settings = {f"INTERLOCK_{name.upper()}" for name in Settings.model_fields}
+    expected = settings - {f"INTERLOCK_{name}" for name in OWN}
+    environments = [service.get("environment", {}) for service in SERVICES.values()]
+    ours = [variables for variables in environments if "INTERLOCK_STORE_URL" in variables]
+
+    assert ours
+    for variables in ours:
+        values = {name: expand(str(value)) for name, value in variables.items()}
+        read_settings({name: value for name, value in values.items() if value})
+        taken = {name for name, value in variables.items() if str(value).startswith(f"${{{name}:-")}
+        assert taken == expected
 
 
-def test_published_ports_are_only_on_the_loopback_address() -> None:
+def test_ports_are_published_on_the_loopback_address_unless_another_is_set() -> None:
     ports = [port for service in SERVICES.values() for port in service.get("ports", [])]
+    store = SERVICES["store"]["ports"][0]
 
     assert ports
-    assert all(port.startswith("127.0.0.1:") for port in ports)
+    assert all(expand(port).startswith("127.0.0.1:") for port in ports)
+    assert (
+        expand(store, {"STORE_ADDRESS": "10.0.0.5", "STORE_PORT": "7000"}) == "10.0.0.5:7000:6379"
+    )
 
 
 def test_every_service_has_a_healthcheck_and_no_privileges() -> None:

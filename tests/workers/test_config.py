@@ -63,6 +63,8 @@ def test_an_empty_variable_counts_as_unset_and_other_programs_variables_are_igno
         ("CONCURRENCY", "many"),
         ("LEASE_S", "0"),
         ("POLL_S", "-1"),
+        ("POLL_S", "inf"),
+        ("BROKER_URL", "nonsense"),
         ("SWEEP_BATCH", "1001"),
         ("MODEL_ATTEMPTS_MAX", "0"),
         ("TASK_EVENTS", "perhaps"),

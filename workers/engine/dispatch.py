@@ -5,14 +5,15 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from interlock.kernel.effect import Effect
-from interlock.kernel.errors import StoreDeniedError, StoreReadOnlyError
+from interlock.kernel.errors import StoreDeniedError, StoreDownError, StoreReadOnlyError
 from interlock.kernel.lifecycle import Fired, Lifecycle
 from interlock.kernel.machine import Machine
 from interlock.kernel.record import Record
@@ -25,7 +26,7 @@ from interlock.kernel.store.commands import (
     NoteDraft,
     Warrant,
 )
-from interlock.kernel.store.connect import open_store, refuse_unsafe
+from interlock.kernel.store.connect import greet, open_store, refuse_unsafe
 from interlock.kernel.store.hosts import Hosts
 from interlock.kernel.store.inboxes import Inboxes
 from interlock.kernel.store.indexes import Indexes, ServerCheck
@@ -38,7 +39,7 @@ from interlock.kernel.store.slots import Slots
 from interlock.kernel.store.subscriptions import Subscriber, Subscriptions
 from interlock.kernel.store.views import Views
 from interlock.kernel.table import Data
-from interlock.workers.config import Settings
+from interlock.workers.config import Settings, store_hint
 
 if TYPE_CHECKING:  # imported where it is opened
     from interlock.workers.engine.publisher import Publisher
@@ -75,7 +76,8 @@ class Dispatch:
     def client(self) -> Client:
         """The store's client; a store that could drop data silently is refused here."""
         client = open_store(self.settings.store_url, connections_max=self.settings.concurrency + 50)
-        refuse_unsafe(client)
+        with self._hint():
+            refuse_unsafe(client)
         return client
 
     def wait_for_store(self) -> None:
@@ -94,6 +96,20 @@ class Dispatch:
             else:
                 return
             time.sleep(STORE_POLL_S)
+
+    def greet(self) -> None:
+        """Raise a StoreError if no store answers in two seconds: a person does not wait longer."""
+        with self._hint():
+            greet(self.settings.store_url)
+
+    @contextmanager
+    def _hint(self) -> Iterator[None]:
+        try:
+            yield
+        except StoreDeniedError:
+            raise
+        except StoreDownError as refusal:
+            raise StoreDownError(f"{refusal}{store_hint(self.settings)}") from refusal
 
     @cached_property
     def keys(self) -> Keys:

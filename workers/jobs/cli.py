@@ -95,7 +95,8 @@ def create(
 ) -> None:
     """Create a job, or a whole graph from a file. Repeating it changes nothing."""
     if (job is None) is (file is None):
-        fail("give a GRAPH/JOB or a --file, not both", as_json=as_json, kind="UsageError")
+        problem = "give a GRAPH/JOB or a --file" + (", not both" if job else " with a graph")
+        fail(problem, as_json=as_json, kind="UsageError")
     graphs = Graphs(client(actor))
     for_one_job = command or description or after or fields != "{}" or priority is not None
     if file is not None and for_one_job:

@@ -17,6 +17,7 @@ import typer
 from interlock.kernel.event import Event
 from interlock.kernel.machines import MACHINES
 from interlock.workers.config import local_settings, read_settings
+from interlock.workers.engine.card import title_of
 from interlock.workers.ops import screen
 from interlock.workers.terminal.answer import (
     Actor,
@@ -48,10 +49,11 @@ def up(port: StorePort = None, flower_port: FlowerPort = None, as_json: AsJson =
     from interlock.workers.ops.demo import keep_up
 
     def announce(addresses: Mapping[str, str]) -> None:
-        answer(addresses, as_json=as_json, show=screen.up)
+        answer(addresses, as_json=as_json, show=lambda v: screen.up(v, settings.home.absolute()))
         sys.stdout.flush()
 
-    keep_up(read_settings(), announce=announce, port=port, flower_port=flower_port)
+    settings = read_settings()
+    keep_up(settings, announce=announce, port=port, flower_port=flower_port)
 
 
 @guarded
@@ -143,7 +145,11 @@ def list_records(
     interlock = client()
     rows = interlock.list(machine=machine, state=state, limit=limit)
     counts = interlock.dispatch.views.counts([interlock.dispatch.lifecycle.machine(machine)])
-    value = {"counts": counts[machine], "records": [asdict(row) for row in rows]}
+    found = interlock.dispatch.views.records(row.id for row in rows)
+    records = [
+        asdict(row) | {"title": title_of(found[row.id]) if row.id in found else ""} for row in rows
+    ]
+    value = {"counts": counts[machine], "records": records}
     now_ms = interlock.dispatch.views.now_ms()
     answer(value, as_json=as_json, show=lambda v: screen.records(v, now_ms))
 
@@ -178,7 +184,10 @@ def retry(
     record_id: Id, reason: Reason = "", as_json: AsJson = False, actor: Actor = "person"
 ) -> None:
     """Give the quarantined effects of a record new attempts."""
-    answer_flag(record_id, client(actor).retry(record_id, reason=reason), as_json=as_json)
+    status = client(actor).retry(record_id, reason=reason)
+    if status == "nothing" and not as_json:
+        fail(f"no effect of {record_id} is quarantined", as_json=False, kind="")
+    answer_flag(record_id, status, as_json=as_json)
 
 
 @guarded
@@ -208,12 +217,19 @@ def verify(
 
 @guarded
 def doctor(as_json: AsJson = False) -> None:
-    """Show how safe the store is, the waiting work, and what was rejected or left out."""
+    """Check the store, its workers and its sweeps. Exits with 1 at a problem.
+
+    Lists what waits, what was rejected, and the capabilities that are left out.
+    """
+    from interlock.workers.ops.attendance import attendance
     from interlock.workers.ops.doctor import diagnose, left_out
 
     dispatch = client().dispatch
-    found = diagnose(dispatch) | {"left_out": left_out(dispatch.settings.capabilities)}
-    answer(found, as_json=as_json, show=screen.diagnosis)
+    value = diagnose(dispatch) | {"left_out": left_out(dispatch.settings.capabilities)}
+    value |= attendance(dispatch, value["depths"]["effects"])
+    answer(value, as_json=as_json, show=screen.diagnosis)
+    if value["problems"]:
+        raise typer.Exit(1)
 
 
 @guarded

@@ -238,7 +238,7 @@ def print_results(
     )
     for command in (
         f"export INTERLOCK_HOME={shlex.quote(str(home))} EXAMPLE_DESK={shlex.quote(str(desk))}",
-        "export INTERLOCK_CAPABILITIES=examples/capabilities.toml",
+        f"export INTERLOCK_CAPABILITIES={shlex.quote(str(EXAMPLES / 'capabilities.toml'))}",
         ".venv/bin/interlock up            # in one terminal, with Flower",
         ".venv/bin/interlock cards         # in another: what you are asked",
         ".venv/bin/interlock decide 01-printer-paper approve     # asks you, at a terminal",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from operator import itemgetter
 from typing import Any
 
@@ -18,6 +19,7 @@ from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.gateways.capabilities.registry import load_registry
 
 READS_MAX = 5
+REJECTED_SHOWN_MAX = 20
 REPLICAS_MIN = 2
 REPLICAS_TO_WRITE = "replicas required for a write"
 LEVELS = {
@@ -123,6 +125,9 @@ def diagnose(dispatch: Dispatch) -> dict[str, Any]:
         "enqueue": "fused" if dispatch.settings.fused else "plain",
         "depths": dispatch.views.depths(),
         "rejected": dispatch.rejected.counts(),
+        "rejected_messages": [
+            asdict(message) for message in dispatch.rejected.newest(REJECTED_SHOWN_MAX)
+        ],
         "machines": dispatch.views.counts(dispatch.machines.values()),
     }
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from rich.markup import escape
@@ -15,6 +18,7 @@ from interlock.workers.terminal.screen import (
     clock,
     counts_text,
     grid,
+    one_line,
     out,
     short,
     state_text,
@@ -95,23 +99,30 @@ def reasons_of(event: Mapping[str, Any]) -> str:
 
 def records(value: Mapping[str, Any], now_ms: int) -> None:
     """Print a list of records and the counts by state."""
-    table = grid("id", "state", "since")
+    table = grid("id", "state", "since", "title")
     for row in value["records"]:
-        table.add_row(row["id"], state_text(row["state"]), age(now_ms - row["since_ms"]))
+        since = age(now_ms - row["since_ms"])
+        table.add_row(row["id"], state_text(row["state"]), since, one_line(row["title"]))
     out.print(table)
     counts = counts_text(value["counts"])
     out.print(Text(counts or "no records", style="dim"))
 
 
-def up(addresses: Mapping[str, str]) -> None:
+def up(addresses: Mapping[str, str], home: Path) -> None:
     """Print the addresses of a deployment that was started."""
     out.print("Interlock is up; Ctrl-C ends it.", style="bold green")
     table = grid("", "")
     table.add_row("store and broker", addresses["store"])
     table.add_row("Flower", addresses["flower"])
     table.add_row("logs", addresses["logs"])
-    table.add_row("try", "interlock submit --title 'Call the dentist'   (in another terminal)")
     out.print(table)
+    out.print("in another terminal:")
+    command = shlex.quote(str(Path(sys.executable).with_name("interlock")))
+    for line in (
+        f"export INTERLOCK_HOME={shlex.quote(str(home))}",
+        f"{command} submit --title 'Call the dentist'",
+    ):
+        out.print(f"  {line}", style="cyan", highlight=False, markup=False, soft_wrap=True)
 
 
 def machines(value: Sequence[Mapping[str, Any]]) -> None:
@@ -160,7 +171,15 @@ def diagnosis(value: Mapping[str, Any]) -> None:
         table.add_row(machine, counts_text(counts) or "none")
     for name, why in value["left_out"].items():
         table.add_row(f"capability left out: {name}", Text(why, style="red"))
+    table.add_row("workers", ", ".join(value["workers"]) or "none")
     out.print(table)
+    if value["rejected_messages"]:
+        table = grid("rejected", "why", "message", title="the newest rejected messages")
+        for message in value["rejected_messages"]:
+            table.add_row(message["kind"], one_line(message["reason"]), one_line(message["body"]))
+        out.print(table)
+    for problem in value["problems"]:
+        out.print(Text(problem, style="bold red"), soft_wrap=True)
 
 
 def capabilities(value: Mapping[str, Any]) -> None:

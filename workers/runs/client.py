@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any, Literal
 from uuid import uuid4
 
@@ -106,6 +107,12 @@ class Runs:
         """
         if not workspace.is_dir():
             raise RunRefusedError(f"the workspace {workspace} is not a folder; make it first")
+        try:
+            with TemporaryFile(dir=workspace):
+                pass
+        except OSError as refusal:
+            problem = f"the workspace {workspace} cannot be written: {refusal.strerror}"
+            raise RunRefusedError(problem) from refusal
         found = read_plan(plan, workspace)
         opened = open_workspace(self.dispatch, workspace, self._cause("a run starts"))
         new = RunSetup(found.stored(), {"kind": "fresh"})

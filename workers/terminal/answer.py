@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable
 from functools import wraps
@@ -10,7 +11,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from interlock.kernel.errors import KernelError, StoreDownError
+from interlock.kernel.errors import KernelError
 from interlock.kernel.record import Record
 from interlock.workers.client import Client, WaitTimeoutError
 from interlock.workers.config import SetupError, local_settings
@@ -29,7 +30,6 @@ Id = Annotated[str, typer.Argument(help="A record's id.", metavar="ID")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 Actor = Annotated[str, typer.Option("--as", help="The name under which you act; the log keeps it.")]
 Reason = Annotated[str, typer.Option("--reason", help="Why; the log keeps it.")]
-STORE_HINT = " (`interlock up` starts a store here; INTERLOCK_STORE_URL names another)"
 EXPECTED_ERRORS = (KernelError, SetupError, WaitTimeoutError)
 
 
@@ -41,9 +41,13 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
         try:
             command(*args, **options)
         except EXPECTED_ERRORS as error:
-            hint = STORE_HINT if isinstance(error, StoreDownError) else ""
-            kind = type(error).__name__
-            fail(f"{error}{hint}", as_json=bool(options.get("as_json")), kind=kind)
+            fail(str(error), as_json=bool(options.get("as_json")), kind=type(error).__name__)
+        except OSError as refusal:
+            # Of a file, such as a home that cannot be written; any other is a fault of ours.
+            if refusal.filename is None:
+                raise
+            sentence = f"{os.fsdecode(refusal.filename)}: {refusal.strerror}"
+            fail(sentence, as_json=bool(options.get("as_json")), kind=type(refusal).__name__)
 
     return run
 
@@ -73,7 +77,9 @@ def answer_record(record: Record, *, as_json: bool) -> None:
 
 def client(actor: str = "person") -> Client:
     """Open the client on the store that the settings name, or on the one that `up` started here."""
-    return Client(local_settings(), actor=actor)
+    opened = Client(local_settings(), actor=actor)
+    opened.dispatch.greet()
+    return opened
 
 
 def answer_flag(record_id: str, status: str, *, as_json: bool) -> None:

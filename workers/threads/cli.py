@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -26,7 +27,12 @@ from interlock.workers.terminal.answer import (
 )
 from interlock.workers.terminal.cards import cards as show_cards
 from interlock.workers.threads.client import Threads
-from interlock.workers.threads.requests import read_request, request_files
+from interlock.workers.threads.requests import (
+    RequestError,
+    RequestsError,
+    read_request,
+    request_files,
+)
 
 
 @guarded
@@ -34,7 +40,9 @@ def submit(
     paths: Annotated[
         list[Path] | None, typer.Argument(help="Requests (*.md), or folders with requests.")
     ] = None,
-    title: Annotated[str, typer.Option(help="The title of a request, instead of files.")] = "",
+    title: Annotated[
+        str | None, typer.Option(help="The title of a request, instead of files.")
+    ] = None,
     text: Annotated[str, typer.Option(help="The text of the request with that title.")] = "",
     record_id: Annotated[str | None, typer.Option("--id", help="An id that you choose.")] = None,
     policy: Annotated[
@@ -48,10 +56,14 @@ def submit(
     actor: Actor = "cli",
 ) -> None:
     """Submit requests: files, folders, or one with --title. Repeating it changes nothing."""
-    if bool(paths) is bool(title):
+    if paths and title is not None:
         fail("give files or folders, or a --title, not both", as_json=as_json, kind="UsageError")
+    if not paths and not (title and title.strip()):
+        problem = "the --title is empty" if title is not None else "nothing is given to submit"
+        sentence = f"{problem}: give files or folders with requests (*.md), or --title 'a request'"
+        fail(sentence, as_json=as_json, kind="UsageError")
     if paths:
-        requests = [read_request(file) for path in paths for file in request_files(path)]
+        requests = _read_all(paths)
     else:
         request: dict[str, Any] = {"inciting": {"source": "cli", "title": title, "text": text}}
         requests = [request | {"id": record_id, "priority": priority, "policy": policy}]
@@ -65,6 +77,21 @@ def submit(
     answer(rows, as_json=as_json, show=screen.submissions)
     if any(done.error for done in submitted):
         raise typer.Exit(1)
+
+
+def _read_all(paths: Sequence[Path]) -> list[dict[str, Any]]:
+    """Read every request, or raise RequestError with the faults of all files."""
+    requests: list[dict[str, Any]] = []
+    faults: list[RequestError] = []
+    for path in paths:
+        for file in request_files(path):
+            try:
+                requests.append(read_request(file))
+            except RequestError as fault:
+                faults.append(fault)
+    if faults:
+        raise RequestsError(faults)
+    return requests
 
 
 @guarded

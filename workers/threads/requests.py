@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime
 from math import isfinite
 from pathlib import Path
@@ -16,6 +16,7 @@ from typing import Any
 import yaml
 
 from interlock.kernel.errors import CallError, InvalidIdError
+from interlock.kernel.machines.threads.autonomy import COMPOSITIONS
 from interlock.kernel.record import CHILDREN_MAX, record_id
 
 BYTES_MAX = 256 * 1024
@@ -48,6 +49,15 @@ class RequestError(CallError):
     def __init__(self, path: Path, line: int, problem: str) -> None:
         super().__init__(f"{path}:{line}: {problem}" if line else f"{path}: {problem}")
         self.path, self.line, self.problem = path, line, problem
+
+
+class RequestsError(CallError):
+    """Some of several files are no valid requests. None of them was submitted."""
+
+    def __init__(self, faults: Sequence[RequestError]) -> None:
+        several = f"; nothing was submitted, {len(faults)} files are wrong" * (len(faults) > 1)
+        super().__init__("\n".join(map(str, faults)) + several)
+        self.faults = tuple(faults)
 
 
 def request_files(path: Path) -> tuple[Path, ...]:
@@ -242,6 +252,9 @@ class _FrontMatter:
     def policy(self) -> dict[str, Any] | None:
         value = self._values.get("policy")
         if isinstance(value, str):
+            if value not in COMPOSITIONS:
+                problem = f"{value!r} is no policy; there are {', '.join(COMPOSITIONS)}"
+                raise self._error_at("policy", problem)
             return {"composition": value}
         if value is None or isinstance(value, dict):
             return value and self._json("policy", value)

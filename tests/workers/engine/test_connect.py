@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import socket
+import threading
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
 import redis
 
-from interlock.kernel.errors import StoreDownError, StoreError, StoreMisconfiguredError
-from interlock.kernel.store.connect import open_store, refuse_unsafe
+from interlock.kernel.errors import (
+    StoreDeniedError,
+    StoreDownError,
+    StoreError,
+    StoreMisconfiguredError,
+)
+from interlock.kernel.store.connect import greet, open_store, refuse_unsafe
 from interlock.workers.client import Client
+from interlock.workers.config import Settings, store_hint
 from interlock.workers.gateways.server import EmbeddedServer, free_port
 from tests.servers import Watched
 from tests.waiting import until
@@ -25,6 +34,7 @@ NewServer = Callable[..., EmbeddedServer]
     [
         ("nonsense", "is no address of a store"),
         ("http://127.0.0.1:6379", "is no address of a store"),
+        ("redis://[", "cannot be used: Invalid IPv6 URL"),
         ("redis://127.0.0.1:70000/0", "cannot be used: Port out of range"),
         ("redis://127.0.0.1:6379/0?colour=blue", "cannot be used: .*colour"),
         ("redis+sentinel://127.0.0.1:26379", "must end with a service"),
@@ -155,3 +165,56 @@ def test_a_sentinel_has_a_password_of_its_own() -> None:
     assert pool.connection_kwargs["db"] == 2
     watcher = pool.sentinel_manager.sentinels[0].connection_pool.connection_kwargs
     assert (watcher["username"], watcher["password"]) == (None, "theirs")
+
+
+def test_a_store_is_reached_over_its_socket_file(new_server: NewServer, tmp_path: Path) -> None:
+    file = tmp_path / "store.sock"
+    new_server(settings={"unixsocket": str(file)})
+
+    greet(f"unix://{file}")
+    refuse_unsafe(open_store(f"unix://{file}"))
+
+
+def test_a_port_that_is_silent_is_given_up_after_one_try() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        with pytest.raises(StoreDownError, match="does not answer"):
+            greet(f"redis://127.0.0.1:{silent.getsockname()[1]}/0")
+        silent.settimeout(0.0)
+        silent.accept()[0].close()
+
+        with pytest.raises(BlockingIOError):
+            silent.accept()
+
+
+def test_a_program_that_is_no_store_is_named_as_that() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as web:
+
+        def serve() -> None:
+            connection, _ = web.accept()
+            connection.sendall(b"<html>")
+            connection.recv(65_536)
+            connection.close()
+
+        serving = threading.Thread(target=serve)
+        serving.start()
+        with pytest.raises(StoreDownError, match="neither Redis nor Valkey"):
+            greet(f"redis://127.0.0.1:{web.getsockname()[1]}/0")
+        serving.join()
+
+
+@pytest.mark.parametrize("login", ["", ":wrong@", "nobody:wrong@"])
+def test_a_password_that_is_wrong_or_missing_is_named_as_that(tmp_path: Path, login: str) -> None:
+    with EmbeddedServer(tmp_path) as server:
+        with redis.Redis.from_url(server.url) as client:
+            client.config_set("requirepass", "right")
+
+        with pytest.raises(StoreDeniedError, match="refuses this password"):
+            greet(server.url.replace("//", f"//{login}"))
+
+
+def test_an_error_names_the_home_in_which_no_store_runs(tmp_path: Path) -> None:
+    settings = Settings(home=tmp_path)
+    named = Settings(home=tmp_path, store_url="redis://127.0.0.1:9/0")
+
+    assert f"does not run in {tmp_path}" in store_hint(settings)
+    assert str(tmp_path) not in store_hint(named)

@@ -12,6 +12,8 @@ from interlock.kernel.machines.runs.values import MICRO_MAX
 from interlock.kernel.record import Record, partition_of
 from interlock.kernel.store.scripts import read, read_all
 from interlock.workers.engine.sweeps import prune
+from interlock.workers.gateways.server import free_port
+from interlock.workers.runs.client import Runs
 from interlock.workers.runs.history import stored_execution
 from interlock.workers.runs.outcome import CodonEnd
 from interlock.workers.runs.sequence import Execution, StrangeHistoryError
@@ -308,3 +310,12 @@ def test_a_position_that_cannot_be_one_is_refused(
 ) -> None:
     with pytest.raises(InvalidPayloadError, match="does not look like 17-0"):
         workspace.runs.events_after(opened, wrong)
+
+
+def test_a_run_in_a_folder_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
+    plan = tmp_path / "plan.yaml"
+    plan.write_text("codons:\n  - {codon: one, command: 'true'}\n")
+    runs = Runs(client_of(f"redis://127.0.0.1:{free_port()}/0", "il"))
+
+    with pytest.raises(RunRefusedError, match="/proc cannot be written"):
+        runs.start(plan, Path("/proc"))

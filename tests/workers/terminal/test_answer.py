@@ -319,11 +319,30 @@ def test_verify_and_doctor_check_the_store(interlock: Client, run_json: RunJson,
 
     assert run_json("verify")["faults"] == []
     assert run_json("verify", "one")["records"] == 1
-    doctor = run_json("doctor")
-    assert (doctor["level"], doctor["enqueue"]) == ("D1", "fused")
-    assert doctor["machines"]["thread"] == {"awaiting_confirmation": 1}
     assert "every record agrees with its log" in run("verify").stdout
-    assert "D1" in run("doctor").stdout
+
+
+def test_doctor_shows_the_store_and_each_rejected_message(
+    interlock: Client, run_json: RunJson, run: Run
+) -> None:
+    interlock.dispatch.rejected.put("unknown task", "nobody knows it", "x")
+
+    found, shown = run_json("doctor"), run("doctor").stdout
+
+    assert (found["level"], found["enqueue"]) == ("D1", "fused")
+    assert (found["problems"], found["workers"]) == ([], [])
+    assert found["rejected_messages"][0]["reason"] == "nobody knows it"
+    assert "D1" in shown
+    assert "nobody knows it" in shown
+
+
+def test_doctor_fails_where_effects_are_owed_and_nobody_works(interlock: Client, run: Run) -> None:
+    interlock.submit(thread_payload(), machine="thread", id="one")
+
+    result = run("doctor")
+
+    assert result.exit_code == 1
+    assert "effects are owed (1) and no worker answers" in result.stdout
 
 
 def test_verify_exits_with_1_if_a_record_does_not_agree(interlock: Client, run: Run) -> None:
@@ -390,7 +409,7 @@ def test_an_error_is_json_for_programs(
             "there are: approve, edit, reject",
         ),
         (("decide", "one", "approve", "--proposal", "one:1"), "look again"),
-        (("submit",), "give files or folders, or a --title"),
+        (("submit",), "give files or folders with requests (*.md), or --title"),
         (("submit", "--title", "x", str(INBOX)), "not both"),
         (("submit", "--title", "x", "--policy", "reckless"), "composition cannot be 'reckless'"),
         (("submit", "no-such-file.md"), "no-such-file.md"),
@@ -419,6 +438,53 @@ def test_an_unknown_setting_is_named(
 
     assert result.exit_code == 1
     assert "INTERLOCK_STORE is no setting" in result.stderr
+
+
+def test_a_list_shows_titles(interlock: Client, run: Run, run_json: RunJson) -> None:
+    request = thread_payload() | {"inciting": {"source": "cli", "title": "Call the dentist"}}
+    interlock.submit(request, machine="thread", id="one")
+
+    assert [row["title"] for row in run_json("list")["records"]] == ["Call the dentist"]
+    assert "Call the dentist" in run("list").stdout
+
+
+def test_an_answer_of_a_card_is_explained_by_its_name(interlock: Client, run_json: RunJson) -> None:
+    bring(interlock, "one", "awaiting_confirmation")
+
+    assert run_json("explain", "one", "approve")["accepted"]
+
+
+def test_nothing_to_retry_is_said_in_a_sentence(interlock: Client, run: Run) -> None:
+    interlock.submit(thread_payload(), machine="thread", id="one")
+
+    result = run("retry", "one")
+
+    assert (result.exit_code, result.stderr) == (1, "error no effect of one is quarantined\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [((), "nothing is given to submit"), (("--title", " "), "the --title is empty")],
+)
+def test_what_is_missing_in_a_submission_is_named(
+    run: Run, arguments: tuple[str, ...], problem: str
+) -> None:
+    assert problem in run("submit", *arguments).stderr
+
+
+def test_every_faulty_file_of_a_folder_is_named_and_none_is_submitted(
+    interlock: Client, run: Run, tmp_path: Path
+) -> None:
+    (tmp_path / "a.md").write_text("---\npolicy: whatever\n---\nOne")
+    (tmp_path / "b.md").write_text("---\ntitle: x\npriority: 12\n---\nTwo")
+    (tmp_path / "c.md").write_text("Three")
+
+    result = run("submit", tmp_path)
+
+    assert result.exit_code == 1
+    assert "a.md:2: policy: 'whatever'" in result.stderr
+    assert "b.md:3: priority: 12" in result.stderr
+    assert interlock.list(machine="thread") == []
 
 
 def test_a_store_that_is_down_is_reported_in_one_sentence(

@@ -81,7 +81,10 @@ ALREADY_MET = "its dependencies are met already, or one of them is lost"
 ALREADY_LOST = "it is known already that this dependency is lost"
 NOT_LOST = "only a steward waives a dependency, and only a lost one"
 LAST_PHASE = "it is in its last phase, which ends with agent_completed"
-NO_PHASE = "only a steward decides, and names a phase that it has come to: see `interlock job show`"
+NO_PHASE = (
+    "only one of its stewards decides, on a phase that it has come to:"
+    " `interlock job show` names both"
+)
 
 # fmt: off
 PUBLISHED = (

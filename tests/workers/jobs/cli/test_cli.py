@@ -129,7 +129,7 @@ def test_a_file_with_errors_reports_each_with_its_line_and_writes_nothing(
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("create",), "give a GRAPH/JOB or a --file, not both"),
+        (("create",), "give a GRAPH/JOB or a --file with a graph"),
         (("create", "g/a", "-f", "x.yaml"), "give a GRAPH/JOB or a --file, not both"),
         (("create", "g/a"), "name the worker: --command, or `phases` in --fields"),
         (("create", "a", "--command", "x"), "'a' names no job: write it as <graph>/<job>"),

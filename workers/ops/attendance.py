@@ -1,0 +1,72 @@
+"""Finds out which workers are there, and which work waits for one that is not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from kombu.exceptions import OperationalError
+
+from interlock.workers.engine.celery_app import INTAKE_QUEUE, SWEEPS_QUEUE, queue_of
+from interlock.workers.engine.dispatch import Dispatch
+
+# How long workers have to answer. One whose threads are all busy answers at once.
+ANSWER_S = 1.0
+
+
+def attendance(dispatch: Dispatch, effects: int) -> dict[str, Any]:
+    """Return the workers that answer, and each problem with what a person can do.
+
+    `effects` is how many effects are owed or at work.
+    """
+    try:
+        served = _served(dispatch)
+    except OperationalError as refusal:
+        return {"workers": [], "problems": [f"the broker does not answer: {refusal}"]}
+    return {"workers": sorted(served), "problems": _problems(dispatch, served, effects)}
+
+
+def _served(dispatch: Dispatch) -> dict[str, set[str]]:
+    """Return the queues that each worker of this deployment serves."""
+    inspect = dispatch.publisher.app.control.inspect(timeout=ANSWER_S)
+    answers: Mapping[str, list[dict[str, Any]]] = inspect.active_queues() or {}
+    ours = queue_of(dispatch.settings, "")
+    found = {node: {queue["name"] for queue in queues} for node, queues in answers.items()}
+    # Deployments that share a broker answer each other.
+    return {
+        node: names for node, names in found.items() if any(name.startswith(ours) for name in names)
+    }
+
+
+def _problems(dispatch: Dispatch, served: Mapping[str, set[str]], effects: int) -> list[str]:
+    if not served:
+        if not effects:
+            return []
+        sentence = (
+            f"effects are owed ({effects}) and no worker answers: start one with `interlock up`, or"
+            " `celery -A interlock.workers.main worker`"
+        )
+        return [sentence]
+    taken = set().union(*served.values())
+    names = {name for machine in dispatch.machines.values() for name in machine.effects}
+    missing = {
+        name: queue
+        for name in sorted(names | {INTAKE_QUEUE})
+        if (queue := queue_of(dispatch.settings, name)) not in taken
+    }
+    waiting = {
+        queue: length
+        for name, queue in missing.items()
+        if (length := dispatch.publisher.queue_length(name))
+    }
+    found = [
+        f"{length} messages wait in {queue} and no worker serves it: start one with -Q {queue}"
+        for queue, length in waiting.items()
+    ]
+    sweeps = queue_of(dispatch.settings, SWEEPS_QUEUE)
+    if sweeps not in taken:
+        found.append(
+            f"no worker serves {sweeps}: no timer fires and no lost work is found;"
+            f" start one with -Q {sweeps}"
+        )
+    return found
