@@ -9,6 +9,8 @@ from kombu.exceptions import OperationalError
 
 from interlock.workers.engine.celery_app import INTAKE_QUEUE, SWEEPS_QUEUE, queue_of
 from interlock.workers.engine.dispatch import Dispatch
+from interlock.workers.engine.sweeper import late_sweeps
+from interlock.workers.systems import sweeps
 
 # How long workers have to answer. One whose threads are all busy answers at once.
 ANSWER_S = 1.0
@@ -23,7 +25,7 @@ def attendance(dispatch: Dispatch, effects: int) -> dict[str, Any]:
         served = _served(dispatch)
     except OperationalError as refusal:
         return {"workers": [], "problems": [f"the broker does not answer: {refusal}"]}
-    return {"workers": sorted(served), "problems": _problems(dispatch, served, effects)}
+    return {"workers": sorted(served), "problems": problems_of(dispatch, served, effects)}
 
 
 def _served(dispatch: Dispatch) -> dict[str, set[str]]:
@@ -38,7 +40,8 @@ def _served(dispatch: Dispatch) -> dict[str, set[str]]:
     }
 
 
-def _problems(dispatch: Dispatch, served: Mapping[str, set[str]], effects: int) -> list[str]:
+def problems_of(dispatch: Dispatch, served: Mapping[str, set[str]], effects: int) -> list[str]:
+    """Return what is wrong with workers and beat; `served` has the queues of each worker."""
     if not served:
         if not effects:
             return []
@@ -63,10 +66,15 @@ def _problems(dispatch: Dispatch, served: Mapping[str, set[str]], effects: int) 
         f"{length} messages wait in {queue} and no worker serves it: start one with -Q {queue}"
         for queue, length in waiting.items()
     ]
-    sweeps = queue_of(dispatch.settings, SWEEPS_QUEUE)
-    if sweeps not in taken:
+    queue = queue_of(dispatch.settings, SWEEPS_QUEUE)
+    if queue not in taken:
         found.append(
-            f"no worker serves {sweeps}: no timer fires and no lost work is found;"
-            f" start one with -Q {sweeps}"
+            f"no worker serves {queue}: no timer fires and no lost work is found;"
+            f" start one with -Q {queue}"
+        )
+    elif late := late_sweeps(dispatch, sweeps()):
+        found.append(
+            f"no beat sends the sweeps {', '.join(late)}: no timer fires and no lost work is found;"
+            " start one with `celery -A interlock.workers.main beat`"
         )
     return found

@@ -1,0 +1,49 @@
+"""`interlock doctor` names what nobody does: the effects, a queue, the sweeps, the beat."""
+
+from __future__ import annotations
+
+import pytest
+
+from interlock.workers.client import Client
+from interlock.workers.gateways.server import EmbeddedServer
+from interlock.workers.ops.attendance import problems_of
+from interlock.workers.systems import sweeps
+from tests.workers.threads.threads import client_of
+
+
+@pytest.fixture
+def client(server: EmbeddedServer, prefix: str) -> Client:
+    return client_of(server.url, prefix)
+
+
+def begin_sweeps(client: Client) -> None:
+    for sweep in sweeps():
+        client.dispatch.indexes.begin_sweep(sweep.name, 1_000)
+
+
+def served(client: Client, *, without: str = "") -> dict[str, set[str]]:
+    names = {name for machine in client.machines.values() for name in machine.effects}
+    namespace = client.settings.namespace
+    return {"w": {f"{namespace}.{name}" for name in names | {"sweeps", "intake"}} - {without}}
+
+
+def test_nothing_is_wrong_where_every_queue_is_served_and_the_sweeps_begin(client: Client) -> None:
+    begin_sweeps(client)
+
+    assert problems_of(client.dispatch, served(client), 3) == []
+
+
+def test_without_a_beat_the_sweeps_that_are_late_are_named(client: Client) -> None:
+    [problem] = problems_of(client.dispatch, served(client), 0)
+
+    assert "no beat sends the sweeps orphans, stalls" in problem
+    assert "celery -A interlock.workers.main beat" in problem
+
+
+def test_without_a_worker_of_the_sweeps_its_queue_is_named(client: Client) -> None:
+    begin_sweeps(client)
+    queue = f"{client.settings.namespace}.sweeps"
+
+    [problem] = problems_of(client.dispatch, served(client, without=queue), 0)
+
+    assert f"no worker serves {queue}" in problem
