@@ -18,7 +18,7 @@ class Shape(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class Answer(Shape):
+class CardAnswer(Shape):
     """Base of the answers to cards: its schema refuses what the model refuses, and nothing more.
 
     `rules` are the keywords of the schema for what a model's validators check.

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BaseModel, Field, model_validator
 from pydantic.json_schema import SkipJsonSchema
 
 from interlock.kernel.machines.threads.autonomy import parse
-from interlock.kernel.payload import Answer, Shape
+from interlock.kernel.payload import CardAnswer, Shape
 from interlock.kernel.record import CHILDREN_MAX
 
 Text = Annotated[str, Field(max_length=64_000)]
@@ -190,7 +190,7 @@ class ThreadBudgetExceeded(Shape):
     detail: Text = ""
 
 
-class ThreadEdited(Answer):
+class ThreadEdited(CardAnswer):
     """The changes of a person. `clear`: neither this proposal nor an older one may run.
 
     Each card takes some of these fields: see EditedIntent, EditedContext and EditedAction.
@@ -210,19 +210,19 @@ class ThreadEdited(Answer):
         return self
 
 
-class EditedIntent(Answer):
+class EditedIntent(CardAnswer):
     """A person's intent instead of the proposed one."""
 
     intent: Line
 
 
-class EditedContext(Answer):
+class EditedContext(CardAnswer):
     """The items that a person chose instead of the proposed ones."""
 
     item_ids: list[Line]
 
 
-class EditedAction(Answer):
+class EditedAction(CardAnswer):
     """Another capability, other parameters, or `clear`: then no action may run."""
 
     capability: Name | None = None
@@ -234,14 +234,14 @@ class EditedAction(Answer):
     }
 
 
-class ThreadRedirected(Answer):
+class ThreadRedirected(CardAnswer):
     """Start again from a phase, with a person's feedback."""
 
     feedback: Text = ""
     target: TargetName | None = None
 
 
-class ThreadProvided(Answer):
+class ThreadProvided(CardAnswer):
     """The answer to a clarification, or a whole action where the person knows what to do."""
 
     text: Text = ""

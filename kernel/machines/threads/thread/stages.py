@@ -8,7 +8,7 @@ from interlock.kernel.effect import CASCADE, RESOLUTION
 from interlock.kernel.machines.threads.effects import CLEANUP, EXECUTION, INFERENCE
 from interlock.kernel.machines.threads.thread import payloads, questions
 from interlock.kernel.machines.threads.thread.names import State, Trigger
-from interlock.kernel.payload import Answer
+from interlock.kernel.payload import CardAnswer
 from interlock.kernel.table import Active, Data, Terminal, Timer, Waiting, never
 
 KICKOFF_MS = 2_000
@@ -80,7 +80,7 @@ def asks(
     affordances: tuple[tuple[str, str], ...],
     question: Callable[[Data], str],
     shows: str = questions.ACTION,
-    edited: type[Answer] = payloads.EditedAction,
+    edited: type[CardAnswer] = payloads.EditedAction,
 ) -> Waiting:
     """Return a state in which a person is asked and reminded, until the expiry if there is one."""
     timers = (REMIND, EXPIRE)
