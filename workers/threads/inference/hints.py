@@ -37,6 +37,40 @@ _POLITE_ORDER = re.compile(
     re.IGNORECASE,
 )
 _PICKED_NUMBER = re.compile(r"#?(\d{1,2})[.)]?")
+# "We need to clean the car" asks for the same as "Clean the car".
+_WISH_START = re.compile(
+    r"^\W*(?:please |hey |hi |so |and )*"
+    r"(?:(?:can|could|would|will) (?:you|we|someone|somebody) (?:please )?"
+    r"|(?:i|we|someone|somebody) (?:have|has|need|needs|must|should|ought)(?: to)? )?(?:please )?",
+    re.IGNORECASE,
+)
+_PARTICLES = frozenset({"away", "back", "down", "off", "on", "out", "over", "up"})
+_PARTICLE_WITHIN = 4
+# A request that begins with one of these begins with no verb.
+_NO_VERB = frozenset(
+    {"a", "an", "another", "any", "for", "from", "he", "her", "his", "how", "i", "in", "is", "it"}
+    | {"its", "more", "my", "no", "of", "on", "one", "our", "she", "some", "someone", "something"}
+    | {
+        "that",
+        "the",
+        "their",
+        "there",
+        "these",
+        "they",
+        "this",
+        "those",
+        "to",
+        "we",
+        "what",
+        "when",
+    }
+    | {"where", "which", "who", "why", "with", "yes", "you", "your"}
+)
+_PREPOSITIONS = frozenset({"at", "by", "from", "in", "into", "of", "with"})
+# These say nothing without their object: "make a note", "make a cake".
+_LIGHT_VERBS = frozenset(
+    {"be", "do", "get", "give", "go", "have", "keep", "let", "make", "put", "set", "take"}
+)
 _WORD = re.compile(r"[a-z]+")
 _FILLER = frozenset({"a", "an", "the", "my", "new", "please", "for", "me", "this", "to", "re"})
 
@@ -262,6 +296,23 @@ def has_question(text: str) -> bool:
         for part in sentences
         if part and not _POLITE_ORDER.match(part)
     )
+
+
+def opening(text: str) -> str:
+    """Return the verb with which a request begins, with its particle, as in "write down".
+
+    The object belongs to a verb that says nothing by itself: "make note".
+    """
+    first_sentence = _SENTENCE_END.split(without_code(text).strip(), maxsplit=1)[0]
+    words = _WORD.findall(_WISH_START.sub("", first_sentence, count=1).lower())
+    if not words or words[0] in _NO_VERB:
+        return ""
+    verb, *rest = words
+    if verb in _LIGHT_VERBS:
+        rest = [word for word in rest if word not in _FILLER | _PARTICLES | _PREPOSITIONS]
+        return f"{verb} {rest[0]}" if rest else verb
+    particles = [word for word in rest[: _PARTICLE_WITHIN - 1] if word in _PARTICLES]
+    return " ".join([verb, *particles[:1]])
 
 
 def without_code(text: str) -> str:
