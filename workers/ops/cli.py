@@ -79,7 +79,7 @@ def show(record_id: Id, as_json: AsJson = False) -> None:
 @guarded
 def explain(
     record_id: Id,
-    trigger: Annotated[str, typer.Argument(help="The trigger that would be fired.")],
+    trigger: Annotated[str, typer.Argument(help="A choice of its card, or a trigger.")],
     fields_json: Annotated[
         str, typer.Option("--payload", help="The fields of the trigger, as a JSON object.")
     ] = "{}",

@@ -172,13 +172,13 @@ def test_a_message_in_a_long_queue_is_not_published_again_for_a_while(
 def test_a_queue_is_counted_once_a_second_at_most(
     running: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("interlock.workers.engine.dispatch.QUEUE_LENGTH_AGE_S", 3_600.0)
+    monkeypatch.setattr("interlock.workers.engine.publisher.QUEUE_LENGTH_AGE_S", 3_600.0)
     running.client.submit(thread("jot"), machine="thread", id="one")
     assert running.dispatch.publisher.queue_length("inference") == 1
     running.client.submit(thread("jot"), machine="thread", id="two")
 
     assert running.dispatch.publisher.queue_length("inference") == 1
-    monkeypatch.setattr("interlock.workers.engine.dispatch.QUEUE_LENGTH_AGE_S", -1.0)
+    monkeypatch.setattr("interlock.workers.engine.publisher.QUEUE_LENGTH_AGE_S", -1.0)
     assert running.dispatch.publisher.queue_length("inference") == 2
 
 

@@ -273,7 +273,7 @@ def test_a_job_goes_back_only_to_a_phase_that_it_has(
     phases = [{"name": name, "worker": {"command": "true"}} for name in ("plan", "build")]
     brought(worker, "g/j", "approval_required", phases=phases)
 
-    with pytest.raises(JobCommandError, match="restep is refused: only a steward decides"):
+    with pytest.raises(JobCommandError, match="restep is refused: only one of its stewards"):
         worker.graphs.command("g/j", "restep", {"phase": "ship"})
     record = worker.graphs.command("g/j", "restep", {"phase": "plan", "reason": "as you plan"})
 
