@@ -213,6 +213,15 @@ def test_names_are_kept_from_state_to_state_and_freed_with_the_last(world: World
     assert world.views.holds("b") == {}
 
 
+def test_a_name_that_another_holds_by_now_is_not_freed(world: World) -> None:
+    of = ticket(world, files=["x"])
+    world.fire(of, "take")
+    scripts.read(world.client, "HSET", world.keys.holds("b"), "x", "b/repaired")
+    world.fire(of, "fail")
+
+    assert world.views.holds("b") == {"x": "b/repaired"}
+
+
 def test_names_of_other_families_are_strangers(world: World) -> None:
     world.create("c/a", {"files": ["x"]}, machine="ticket")
     of = ticket(world, files=["x"])
