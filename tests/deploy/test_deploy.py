@@ -74,7 +74,7 @@ def test_the_compose_file_runs_a_whole_interlock(deployed: ComposeServices) -> N
     without_a_password_nothing_is_answered(deployed)
     for role, command in FORBIDDEN:
         a_user_may_do_no_more_than_its_role(deployed, role, command)
-    a_worker_without_a_permission_ends_with_the_reason(deployed)
+    a_worker_without_a_permission_says_so_and_waits(deployed)
     a_wedged_worker_is_not_healthy(deployed)
 
 
@@ -235,13 +235,16 @@ def without_a_password_nothing_is_answered(deployed: ComposeServices) -> None:
         nobody.ping()
 
 
-def a_worker_without_a_permission_ends_with_the_reason(deployed: ComposeServices) -> None:
+def a_worker_without_a_permission_says_so_and_waits(deployed: ComposeServices) -> None:
     unprivileged = deployed.start(
         "worker", "unprivileged", INTERLOCK_STORE_URL=deployed.url("sender")
     )
 
+    lacks = "no permissions to run the 'info' command"
+    until(lambda: lacks in deployed.output("unprivileged"), what="it says so", within_s=READY_S)
+    assert unprivileged.poll() is None
+    unprivileged.terminate()
     assert unprivileged.wait(READY_S) != 0
-    assert "no permissions to run the 'info' command" in deployed.output("unprivileged")
     del deployed.processes["unprivileged"]
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from interlock.kernel.errors import HeldError, InvalidIdError, UnknownRecordError
+from interlock.kernel.store import scripts
 from interlock.kernel.store.commands import InitialLease
 from interlock.kernel.store.leases import Lease
 from tests.kernel.store.kernel_at_a_fixed_time import World, token
@@ -178,6 +179,18 @@ def test_who_does_not_come_for_an_offered_name_loses_its_place(world: World) -> 
     assert not [key for key in world.dump() if b"hold-queue" in key]
 
 
+def test_a_name_is_offered_to_nobody_who_waits_for_another(world: World) -> None:
+    other = ticket(world, "other", files=["y"])
+    every = {name: ticket(world, name, files=["x"]) for name in ("one", "two")}
+    for of in (other, every["one"]):
+        world.fire(of, "take")
+    second, queue = wait_for(world, every["two"]), world.keys.hold_queue("b")
+    world.fire(other, "fail")
+
+    assert world.score(second) != world.now
+    assert scripts.read(world.client, "PTTL", queue) > DELAY_MS, "it is forgotten in the end"
+
+
 def test_a_name_that_became_free_meanwhile_is_tried_at_once(world: World) -> None:
     one, two = ticket(world, "one", files=["x"]), ticket(world, "two", files=["x"])
     world.fire(one, "take")
@@ -198,6 +211,15 @@ def test_names_are_kept_from_state_to_state_and_freed_with_the_last(world: World
     world.fire(of, "finish", warrant=token(lease))
 
     assert world.views.holds("b") == {}
+
+
+def test_a_name_that_another_holds_by_now_is_not_freed(world: World) -> None:
+    of = ticket(world, files=["x"])
+    world.fire(of, "take")
+    scripts.read(world.client, "HSET", world.keys.holds("b"), "x", "b/repaired")
+    world.fire(of, "fail")
+
+    assert world.views.holds("b") == {"x": "b/repaired"}
 
 
 def test_names_of_other_families_are_strangers(world: World) -> None:
