@@ -326,7 +326,7 @@ def test_every_variable_of_the_compose_file_is_in_the_example() -> None:
 # The compose file sets these itself: its store, the names in its commands, what its containers are.
 OWN = {
     *("STORE_URL", "BROKER_URL", "PREFIX", "NAMESPACE", "ENQUEUE"),
-    *("CONCURRENCY", "ALIVE", "AGENTS_MAX", "HOME", "HOST"),
+    *("CONCURRENCY", "ALIVE", "AGENTS_MAX", "HOME", "HOST", "WORKTREES"),
 }
 
 
