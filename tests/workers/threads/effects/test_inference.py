@@ -47,7 +47,7 @@ def test_a_card_that_did_not_understand_lists_capabilities(
     outcome = asyncio.run(inference(claimed(running, name="inference")))
 
     running.dispatch.client.close()
-    payload = outcome.payload
-    asks = payload["detail"] if target == "intent" else payload["proposal"]["payload"]["blocked_on"]
+    found = outcome.payload
+    asks = found["detail"] if target == "intent" else found["proposal"]["payload"]["blocked_on"]
     assert asks.startswith("I did not understand what is wanted with 'Mow the meadow'.")
     assert " add_task (Put something that has to be done on the to-do list" in asks
