@@ -33,6 +33,7 @@ def settings_for(url: str, prefix: str, **more: str) -> Settings:
         "INTERLOCK_NAMESPACE": prefix,
         "INTERLOCK_CAPABILITIES": "tests.end_to_end.threads.capabilities",
         "INTERLOCK_MODEL": "local",
+        "INTERLOCK_MODEL_PRICES": "local=0/0",
         "INTERLOCK_MODEL_BASE_URL": "http://127.0.0.1:9/v1",
         "INTERLOCK_LEASE_S": "1.5",
     }

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.threads.effects.inference import inference
 from tests.workers.engine.running import Running, settings_for
@@ -21,3 +23,31 @@ def test_a_model_without_a_known_price_is_not_asked(server: EmbeddedServer, pref
     running.dispatch.client.close()
     assert (outcome.trigger, outcome.payload["code"]) == ("budget_exceeded", "unknown_price")
     assert "set INTERLOCK_MODEL_PRICES=mine:7b=INPUT/OUTPUT" in outcome.payload["detail"]
+
+
+@pytest.mark.parametrize("target", ["intent", "action"])
+def test_a_card_that_did_not_understand_lists_capabilities(
+    server: EmbeddedServer, prefix: str, target: str
+) -> None:
+    settings = {
+        "INTERLOCK_MODEL": "embedded:wordllama",
+        "INTERLOCK_MODEL_BASE_URL": "",
+        "INTERLOCK_CAPABILITIES": "examples.capabilities",
+    }
+    running = Running(settings_for(server.url, prefix, **settings))
+    given = {"intent": "who knows", "item_ids": []} if target == "action" else {}
+    payload = {"inciting": {"title": "Mow the meadow"}, "policy": "end_to_end", "given": given}
+    running.client.submit(payload, machine="thread", id="one")
+    if given:
+        for _ in ("intent", "context"):
+            work = claimed(running, name="inference")
+            outcome = asyncio.run(inference(work))
+            work.fire(outcome)
+
+    outcome = asyncio.run(inference(claimed(running, name="inference")))
+
+    running.dispatch.client.close()
+    found = outcome.payload
+    asks = found["detail"] if target == "intent" else found["proposal"]["payload"]["blocked_on"]
+    assert asks.startswith("I did not understand what is wanted with 'Mow the meadow'.")
+    assert " add_task (Put something that has to be done on the to-do list" in asks
