@@ -156,7 +156,11 @@ def rollback(
     as_json: AsJson = False,
     actor: Actor = "person",
 ) -> None:
-    """Restore the workspace to a checkpoint, and continue from there in a new run."""
+    """Restore the workspace to a checkpoint, and continue from there in a new run.
+
+    The codons after the checkpoint are executed again and cost again. Files that differ from it are
+    put aside first: `interlock run status` names the checkpoint that has them.
+    """
     runs = Runs(client(actor))
     wait_and_print(runs, runs.rollback(workspace, to), wait, as_json=as_json)
 

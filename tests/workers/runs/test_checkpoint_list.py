@@ -13,6 +13,7 @@ from interlock.workers.runs.checkpoint_list import (
     resume_checkpoint,
 )
 from interlock.workers.runs.outcome import CodonEnd
+from interlock.workers.runs.screen import run_value
 from interlock.workers.runs.sequence import Execution
 from interlock.workers.runs.start import RunSetup, start_run
 from tests.kernel.store.machines_runs import HOLDER, LAUNCH, fail, settle
@@ -138,9 +139,10 @@ def run_and_restore(workspace: StoredWorkspace, rescued: str = "e" * 40) -> tupl
 def test_what_was_rescued_is_a_checkpoint_at_which_counts_what_counted_before(
     workspace: StoredWorkspace,
 ) -> None:
-    first, _ = run_and_restore(workspace)
+    first, second = run_and_restore(workspace)
 
     found = find_checkpoint(workspace.dispatch, workspace.id, "eeee")
+    shown = run_value(workspace.dispatch.views.record(second), [], 0)
 
     assert [one.type for one in list_checkpoints(workspace.dispatch, workspace.id)] == [
         "initial",
@@ -150,6 +152,7 @@ def test_what_was_rescued_is_a_checkpoint_at_which_counts_what_counted_before(
     ]
     assert (found.type, found.run, found.after) == ("recovery", first, "clean")
     assert [one.record for one in found.done] == [f"{first}/1"]
+    assert shown["put_aside"] == found.sha, "the run tells where its files before are"
 
 
 def test_what_a_run_that_never_began_left_was_left_by_the_one_before(
