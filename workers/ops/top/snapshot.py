@@ -148,11 +148,11 @@ class SnapshotReader:
             late_sweeps=late_sweeps(self.dispatch, self.sweeps),
         )
 
-    def _others(self) -> dict[str, Counter[str]]:
+    def _others(self) -> dict[str, dict[str, int]]:
         """Return how many records of each counted machine are in each state."""
         machines = [self.client.machines[name] for name in COUNTED_MACHINES]
         found = self.dispatch.views.counts(machines, self.partitions)
-        return {name: counts for name, counts in found.items() if counts}
+        return {name: dict(counts) for name, counts in found.items() if counts}
 
     def _at_work(self, others: Mapping[str, Mapping[str, int]]) -> int:
         """Return how many of these records are in a state with a running effect."""
