@@ -33,11 +33,11 @@ def visible_line(text: str) -> str:
 
 
 def visible_data(value: Any) -> Any:
-    """Return plain data in which every text is a visible line."""
+    """Return plain data in which every text is visible and one line: a newline is a space."""
     match value:
         case str():
             # A StrEnum is its value; str() of one that is none would be its name.
-            return visible_line(str(value))
+            return visible(str(value)).replace("\n", " ")
         case Mapping():
             return {visible_data(name): visible_data(part) for name, part in value.items()}
         case list() | tuple():

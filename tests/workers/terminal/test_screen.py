@@ -79,4 +79,4 @@ def test_a_command_shows_data_whose_texts_are_visible_lines() -> None:
 
     answer({"title": ["a\nforged\x08"], "count": 3}, as_json=False, show=shown.append)
 
-    assert shown == [{"title": [r"a\nforged\x08"], "count": 3}]
+    assert shown == [{"title": [r"a forged\x08"], "count": 3}]
