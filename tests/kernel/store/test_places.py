@@ -140,6 +140,7 @@ def test_a_place_that_is_freed_shortens_no_delay(world: World) -> None:
     world.fire("r", "again")
     delayed, sibling = world.claim("build"), world.key("clear")
     world.leases.release(delayed, delay_ms=LEASE_MS, counted=True)
+    assert world.score(sibling) == world.now
     world.settle(world.claim_key(sibling))
 
     assert world.score(delayed.key) == world.now + LEASE_MS

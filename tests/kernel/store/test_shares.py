@@ -10,6 +10,7 @@ from interlock.kernel.errors import HeldError, InvalidIdError, UnknownRecordErro
 from interlock.kernel.store import scripts
 from interlock.kernel.store.commands import InitialLease
 from interlock.kernel.store.leases import Lease
+from interlock.kernel.store.repairs import Repairs
 from tests.kernel.store.kernel_at_a_fixed_time import World, token
 from tests.kernel.store.tables import GRACE_MS, LEASE_MS
 
@@ -189,6 +190,15 @@ def test_a_name_is_offered_to_nobody_who_waits_for_another(world: World) -> None
 
     assert world.score(second) != world.now
     assert scripts.read(world.client, "PTTL", queue) > DELAY_MS, "it is forgotten in the end"
+
+
+def test_a_name_that_a_repair_frees_is_offered_too(world: World) -> None:
+    of = ticket(world, "one", files=["x"])
+    scripts.read(world.client, "HSET", world.keys.holds("b"), "x", "b/gone")
+    waiting = wait_for(world, of)
+
+    assert Repairs(world.client, world.keys).free("b", "x", "b/gone") == "freed"
+    assert world.score(waiting) == world.now
 
 
 def test_a_name_that_became_free_meanwhile_is_tried_at_once(world: World) -> None:
