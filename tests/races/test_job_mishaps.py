@@ -430,7 +430,7 @@ def test_a_job_cannot_be_sent_to_a_phase_that_it_has_not_reached(worker: InProce
 
     def refused(verb: str, phase: str) -> None:
         was = worker.record(job_id)
-        with pytest.raises(JobCommandError, match="names a phase that it has"):
+        with pytest.raises(JobCommandError, match="on a phase that it has come to"):
             worker.graphs.command(job_id, verb, {"phase": phase, "reason": "on"})
         assert worker.record(job_id) == was
 

@@ -231,7 +231,7 @@ class Tasks:
         return views.each_record(views.ids(self.dispatch.lifecycle.machine("task"), root=backlog))
 
     def why(self, record: Record) -> str:
-        """Return why a task waits or failed, or ''."""
+        """Return in one line why a task waits or failed, or ''; `show` has the whole reason."""
         blocked_on = record.data.get("blocked_on") or {}
         if record.state == "blocked" and blocked_on:
             return f"it waits for {blocked_on['on']}"
@@ -239,7 +239,9 @@ class Tasks:
             return self.why_waiting(record)
         if record.state == "planned":
             return self.why_starved(record)
-        return str((record.data.get("failure") or {}).get("reason", ""))
+        reason = str((record.data.get("failure") or {}).get("reason", ""))
+        first, _, more = reason.strip().partition("\n")
+        return f"{first} …" if more else first
 
     def why_waiting(self, record: Record) -> str:
         """Return why an open task cannot be claimed now, as far as other tasks are the reason."""

@@ -39,10 +39,8 @@ def tasks(rows: Sequence[Mapping[str, Any]]) -> None:
 
 
 def title_and_why(row: Mapping[str, Any]) -> Text:
-    """Return the title of a task, and in one line why it failed or waits."""
-    first, _, more = str(row["why"]).strip().partition("\n")
-    why = f"  {first}{' …' if more else ''}" if first else ""
-    return Text.assemble(row["title"], (why, "red"))
+    """Return the title of a task, and why it failed or waits."""
+    return Text.assemble(row["title"], (f"  {row['why']}" if row["why"] else "", "red"))
 
 
 def backlogs(rows: Sequence[Mapping[str, Any]]) -> None:

@@ -22,6 +22,7 @@ from interlock.workers.tasks.agents import Agents
 from interlock.workers.tasks.claims import claim
 from interlock.workers.tasks.client import Tasks
 from interlock.workers.tasks.sweeps.assignments import run
+from tests.workers.engine.running import perform
 from tests.workers.tasks.claims import Claimed, claimed, fire, same_partition, taken
 from tests.workers.threads.threads import client_of
 
@@ -131,9 +132,10 @@ def test_a_merge_waits_in_line_for_its_target_and_is_woken_when_that_is_free(
     key, partition = entry.key("b/two"), partition_of("b")
 
     def merge() -> str:
-        return runner.perform(MACHINES["task"], "merge", lambda _: Outcome("merge_begun"), key)
+        begun = Outcome("merge_begun")
+        return perform(runner, MACHINES["task"], "merge", lambda _: begun, key)
 
-    assert merge().startswith("waits (owed): 'b/two' cannot be taken now: b/one holds")
+    assert merge().startswith("retry: waits (owed): 'b/two' cannot be taken now: b/one holds")
     assert not [line for line in client.history("b/two") if getattr(line, "kind", "") == FAILED]
     assert key not in client.dispatch.indexes.due_effects(partition, 100)
     fire(client, taken(client, "b/one"), "merged")

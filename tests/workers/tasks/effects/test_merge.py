@@ -17,6 +17,7 @@ from interlock.workers.gateways.git.repository import Repository
 from interlock.workers.gateways.git.worktree import add_worktree
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.systems import handlers
+from tests.workers.engine import running
 from tests.workers.gateways.git.scene import AGENT, git, make_repository, write
 from tests.workers.tasks.claims import Claimed, claimed
 from tests.workers.threads.threads import client_of
@@ -55,7 +56,7 @@ def perform(client: Client, task_id: str, name: str) -> str:
     """Perform an effect that a task owes, and return the state of the task."""
     runner = Runner(client.dispatch, Resources(client.settings))
     (entry,) = [entry for entry in client.show(task_id).entries if entry.name == name]
-    runner.perform(MACHINES["task"], name, handlers()[name], entry.key(task_id))
+    running.perform(runner, MACHINES["task"], name, handlers()[name], entry.key(task_id))
     return client.show(task_id).state
 
 
