@@ -67,7 +67,7 @@ def shown_fields(data: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "deadline", f"{data.get('deadline_s') or claim['deadline_s']} s: {reasons}"
     yield from ((name, short(data[name])) for name in SHOWN_FIELDS if data.get(name))
     reason = str((data.get("failure") or {}).get("reason", "")).strip()
-    if "\n" in reason:
+    if reason != short(reason):
         # Such as the output of a command, of which lists show the first line.
         yield "why", reason
 

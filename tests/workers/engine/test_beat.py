@@ -13,17 +13,25 @@ from celery import Celery
 
 from interlock.workers.engine import beat
 from interlock.workers.engine.beat import SweepScheduler
+from interlock.workers.engine.celery_app import SWEEPS_QUEUE, make_app
+from interlock.workers.engine.liveness import write_liveness_file
+from interlock.workers.engine.sweeper import register_sweeps
 from interlock.workers.gateways.server import EmbeddedServer
-from interlock.workers.main import assemble
+from interlock.workers.systems import sweeps
 from tests.waiting import until
-from tests.workers.engine.running import settings_for
+from tests.workers.engine.running import Running, settings_for
 
 SWEEPS = {"sweep.orphans", "sweep.stalls", "sweep.assignments"}
 
 
 @pytest.fixture
 def app(server: EmbeddedServer, prefix: str) -> Celery:
-    return assemble(settings_for(server.url, prefix, INTERLOCK_SWEEP_PERIOD_S="0.05"))
+    settings = settings_for(server.url, prefix, INTERLOCK_SWEEP_PERIOD_S="0.05")
+    running = Running(settings)
+    app = make_app(settings, ("assignment", SWEEPS_QUEUE))
+    register_sweeps(app, running.dispatch, sweeps())
+    write_liveness_file(app, None)
+    return app
 
 
 def sent(client: redis.Redis, prefix: str) -> list[dict[str, Any]]:

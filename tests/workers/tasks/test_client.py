@@ -212,7 +212,7 @@ def test_a_list_shows_the_first_line_of_a_failure_and_show_the_rest(
 
     assert "the last output: …" in listed
     assert "41 == 42" not in listed
-    assert "E  assert 41 == 42" in shown
+    assert "E  assert 41 == 42 1 failed" in shown
 
 
 def test_the_default_target_is_the_branch_that_the_repository_is_on(
