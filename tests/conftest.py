@@ -37,7 +37,7 @@ NewServer = Callable[..., EmbeddedServer]
 NewProxy = Callable[[int], FaultProxy]
 
 # No deadline, because cores are shared. The same examples every time, so that failures repeat.
-settings.register_profile("test", deadline=None, derandomize=True, print_blob=True)
+settings.register_profile("test", max_examples=50, deadline=None, derandomize=True, print_blob=True)
 settings.register_profile("proof", parent=settings.get_profile("test"), max_examples=5_000)
 
 
@@ -53,14 +53,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     leave the other processes without work.
     """
     count = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
-    slow = [item for item in items if item.get_closest_marker("slow")]
-    others = [item for item in items if not item.get_closest_marker("slow")]
+    # One process runs these, because every process would start a node of its own, which takes long.
+    with_rabbitmq = [item for item in items if "rabbitmq" in getattr(item, "fixturenames", ())]
+    rest = [item for item in items if item not in with_rabbitmq]
+    slow = [item for item in rest if item.get_closest_marker("slow")]
+    others = [item for item in rest if not item.get_closest_marker("slow")]
     # Tests of a module stay together, because they share its fixtures.
     part = math.ceil(len(others) / count)
     items[:] = [
-        item
-        for number in range(count)
-        for item in (*slow[number::count], *others[number * part : (number + 1) * part])
+        *with_rabbitmq,
+        *(
+            item
+            for number in range(count)
+            for item in (*slow[number::count], *others[number * part : (number + 1) * part])
+        ),
     ]
 
 

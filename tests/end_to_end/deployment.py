@@ -36,10 +36,6 @@ QUICK: Mapping[str, str] = {
     "INTERLOCK_POLL_S": "1",
     "INTERLOCK_SWEEP_PERIOD_S": "0.5",
     "INTERLOCK_CAPABILITIES": "tests.end_to_end.threads.capabilities",
-    # No server listens there: the threads of these tests have proposals and need no model.
-    "INTERLOCK_MODEL": "local",
-    "INTERLOCK_MODEL_BASE_URL": "http://127.0.0.1:9/v1",
-    "INTERLOCK_MODEL_PRICES": "local=0/0",
 }
 
 

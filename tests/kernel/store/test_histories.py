@@ -352,7 +352,7 @@ def run(make: Callable[[], History], *, examples: int, steps: int) -> None:
 
 
 def test_every_promise_holds_after_every_step(client: redis.Redis, text: Text) -> None:
-    run(lambda: History(client, text), examples=40, steps=30)
+    run(lambda: History(client, text), examples=25, steps=30)
 
 
 def walk(history: History, rng: Random, steps: int) -> None:
