@@ -196,9 +196,8 @@ class Client:
         """
         record = self.show(record_id)
         machine = self.dispatch.lifecycle.machine(record.machine)
-        stage = machine.stage(record.state)
-        offered = dict(stage.affordances) if isinstance(stage, Waiting) else {}
-        trigger = offered.get(trigger, trigger)
+        if trigger not in machine.triggers:
+            trigger = self._trigger(record, record.state, trigger)
         facts = self.dispatch.lifecycle.facts(record, ancestors(record.id))
         return machine.explain(record, trigger, machine.admit(trigger, payload or {}), facts)
 

@@ -247,6 +247,19 @@ def _state_folder() -> Path:
     return state / "interlock"
 
 
+def as_variable(value: object) -> str:
+    """Return a setting in the form of its environment variable."""
+    match value:
+        case dict():
+            return ",".join(f"{key}={_joined(item, '/')}" for key, item in value.items())
+        case _:
+            return _joined(value, ",")
+
+
+def _joined(value: object, separator: str) -> str:
+    return separator.join(map(str, value)) if isinstance(value, tuple) else str(value)
+
+
 def store_hint(settings: Settings) -> str:
     """Return what a person can do if the store of the settings does not answer."""
     if "store_url" in settings.model_fields_set:

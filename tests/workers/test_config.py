@@ -8,10 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from interlock.kernel.scales import Tier
 from interlock.workers.config import (
     PREFIX,
     Settings,
     SettingsError,
+    as_variable,
     environment_of_work,
     local_settings,
     read_settings,
@@ -195,3 +197,24 @@ def test_each_home_and_prefix_has_worktrees_of_its_own_in_the_state_folder(
     assert chosen.worktree_folder.parent == Path("w").absolute()
     monkeypatch.setenv("XDG_STATE_HOME", "relative")
     assert one.worktree_folder.parent == Path.home() / ".local" / "state" / "interlock"
+
+
+def test_a_setting_is_read_back_from_its_variable() -> None:
+    settings = Settings(
+        model_prices={"m": (2.5, 10.0), "n": (0.0, 0.0)},
+        tier_models={Tier.LOCAL_FAST: "m"},
+        queue_slots={"a": 1, "b": 2},
+        roles=("coder", "writer"),
+        lease_s=1.5,
+        task_events=False,
+    )
+    variables = {
+        f"INTERLOCK_{name.upper()}": as_variable(getattr(settings, name))
+        for name in settings.model_fields_set
+    }
+
+    found = read_settings(variables)
+
+    assert [getattr(found, name) for name in settings.model_fields_set] == [
+        getattr(settings, name) for name in settings.model_fields_set
+    ]

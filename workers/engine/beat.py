@@ -43,10 +43,10 @@ class SweepScheduler(Scheduler):
         return max(0.0, min(self._due_at.values()) - time.monotonic())
 
     def _is_left_waiting(self, entry: ScheduleEntry) -> bool:
-        """Whether many messages wait in an entry's queue, counted once a minute at most."""
+        """Whether many messages wait in an entry's queue, counted once a minute while few do."""
         queue = entry.options["queue"]
         counted_at, waiting = self._counts.get(queue, (0.0, 0))
-        if time.monotonic() - counted_at >= COUNT_PERIOD_S:
+        if waiting > WAITING_MAX or time.monotonic() - counted_at >= COUNT_PERIOD_S:
             waiting = count_messages(self.app, queue)
             self._counts[queue] = (time.monotonic(), waiting)
         return waiting > WAITING_MAX

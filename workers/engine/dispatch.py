@@ -88,7 +88,7 @@ class Dispatch:
         refused = False
         while True:
             try:
-                assert self.client, "the store is open"
+                refuse_unsafe(self.client)
             except (StoreDeniedError, StoreReadOnlyError) as refusal:
                 if not refused:
                     log.warning("this process waits for the store: %s", refusal)

@@ -32,6 +32,8 @@ TRANSPORT_ALIASES[TRANSPORT] = f"{__name__}:Transport"
 resolve_aliases[TRANSPORT] = "redis"
 # How many messages one call takes at most, so that no worker takes all of a short list.
 BATCH_MAX = 8
+# The shortest time to wait for a message: 0 would be for ever.
+NO_WAIT_S = 0.001
 # The errors that kombu and Celery raise on a message of the wrong shape.
 SHAPE_ERRORS = (TypeError, ValueError, LookupError, AttributeError, RecursionError)
 # KEYS: the receipts, their index by time, the lists in the order in which they are read.
@@ -106,6 +108,7 @@ class Channel(kombu_redis.Channel):
     QoS = QoS
     rendering: PublishBatch | None = None
     _polled: Sequence[str] = ()
+    _took_one = False
     _pooled_client: Any = None
     _client_pool: Any = None
 
@@ -132,7 +135,9 @@ class Channel(kombu_redis.Channel):
         self._brpop_sent_at = time.monotonic()
         self._polled = keys
         if self.ack_emulation:
-            # This moves a message to where it was, so it only waits until there is one.
+            # This moves a message to where it was, so it only waits until there is one. It watches
+            # one list of those that are read then, so it does not wait while they have messages.
+            wait_s = NO_WAIT_S if self._took_one else wait_s
             command = ("BLMOVE", keys[0], keys[0], "RIGHT", "RIGHT", wait_s)
         else:
             command = ("BLMPOP", wait_s, len(keys), *keys, "RIGHT", "COUNT", self._messages_max())
@@ -147,6 +152,7 @@ class Channel(kombu_redis.Channel):
             reply = self.client.parse_response(self.client.connection, "BLMPOP", **options)
             tag = str(uuid4()) if self.ack_emulation else ""
             popped = self._take(tag) if tag else reply
+            self._took_one = bool(popped)
         except self.connection_errors:
             # The next poll then connects again.
             self.client.connection.disconnect()

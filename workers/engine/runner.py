@@ -68,7 +68,7 @@ class EffectRetriedError(Retry):
 
 
 class EffectNotOwedError(Exception):
-    """No record owes the effect any more, or its end was told by an earlier message."""
+    """No record owes the effect any more, or an earlier message has reported its end."""
 
 
 class Runner:
@@ -234,8 +234,8 @@ class Runner:
             # The commit has only ended the effect of a state that was left: this one is still open.
             return self._settle(work, line)
         if isinstance(stage, Active) and stage.is_failure(outcome.trigger):
-            told = (outcome.reason, outcome.payload.get("reason"), outcome.payload.get("detail"))
-            reason = next((f": {text}" for text in told if text), "")
+            reasons = (outcome.reason, outcome.payload.get("reason"), outcome.payload.get("detail"))
+            reason = next((f": {text}" for text in reasons if text), "")
             raise EffectFailedError(f"{line}{reason}"[:DETAIL_MAX])
         return line
 
@@ -270,6 +270,8 @@ class Runner:
             )
         except StoreError as away:
             raise EffectRetriedError(f"not released, its lease will lapse: {away}") from away
+        if status in ("lost", "gone"):
+            raise Ignore(f"{status} while it was to wait: {refusal}") from refusal
         raise EffectRetriedError(f"waits ({status}): {refusal}") from refusal
 
     def _retry_later(self, work: Work, failure: Exception) -> str:

@@ -16,16 +16,16 @@ from interlock.workers.systems import sweeps
 ANSWER_S = 1.0
 
 
-def attendance(dispatch: Dispatch, effects: int) -> dict[str, Any]:
+def attendance(dispatch: Dispatch, depths: Mapping[str, int]) -> dict[str, Any]:
     """Return the workers that answer, and each problem with what a person can do.
 
-    `effects` is how many effects are owed or at work.
+    `depths` has how many effects are owed or at work, and how many timers are set.
     """
     try:
         served = _served(dispatch)
     except OperationalError as refusal:
         return {"workers": [], "problems": [f"the broker does not answer: {refusal}"]}
-    return {"workers": sorted(served), "problems": problems_of(dispatch, served, effects)}
+    return {"workers": sorted(served), "problems": problems_of(dispatch, served, depths)}
 
 
 def _served(dispatch: Dispatch) -> dict[str, set[str]]:
@@ -40,16 +40,22 @@ def _served(dispatch: Dispatch) -> dict[str, set[str]]:
     }
 
 
-def problems_of(dispatch: Dispatch, served: Mapping[str, set[str]], effects: int) -> list[str]:
-    """Return what is wrong with workers and beat; `served` has the queues of each worker."""
+def problems_of(
+    dispatch: Dispatch, served: Mapping[str, set[str]], depths: Mapping[str, int]
+) -> list[str]:
+    """Return what is wrong with workers and beat; `served` has the queues of each worker.
+
+    `depths` has how many effects are owed or at work, and how many timers are set.
+    """
     if not served:
-        if not effects:
-            return []
+        messages = dispatch.publisher.queue_length(INTAKE_QUEUE)
+        waiting = {"effects": depths["effects"], "timers": depths["timers"], "messages": messages}
+        named = ", ".join(f"{count} {name}" for name, count in waiting.items() if count)
         sentence = (
-            f"effects are owed ({effects}) and no worker answers: start one with `interlock up`, or"
+            f"work waits ({named}) and no worker answers: start one with `interlock up`, or"
             " `celery -A interlock.workers.main worker`"
         )
-        return [sentence]
+        return [sentence] if named else []
     taken = set().union(*served.values())
     names = {name for machine in dispatch.machines.values() for name in machine.effects}
     missing = {
@@ -72,9 +78,10 @@ def problems_of(dispatch: Dispatch, served: Mapping[str, set[str]], effects: int
             f"no worker serves {queue}: no timer fires and no lost work is found;"
             f" start one with -Q {queue}"
         )
-    elif late := late_sweeps(dispatch, sweeps()):
+    served_sweeps = [each for each in sweeps() if queue_of(dispatch.settings, each.queue) in taken]
+    if late := late_sweeps(dispatch, served_sweeps):
         found.append(
-            f"no beat sends the sweeps {', '.join(late)}: no timer fires and no lost work is found;"
-            " start one with `celery -A interlock.workers.main beat`"
+            f"these sweeps are late: {', '.join(late)}. Start a beat with `celery -A"
+            " interlock.workers.main beat`, or another worker if the threads of the first are busy"
         )
     return found

@@ -69,9 +69,9 @@ def show(record_id: Id, as_json: AsJson = False) -> None:
     """Show a record: its state, its card, its running effects, and the results of its actions."""
     interlock = client()
     record = interlock.show(record_id)
-    card = interlock.card(record_id)
+    open_cards = [card.as_data() for card in interlock.cards_of(record_id)]
     runs = runs_of(interlock.history(record_id))
-    value = asdict(record) | {"card": card.as_data() if card else None, "runs": runs}
+    value = asdict(record) | {"cards": open_cards, "runs": runs}
     value |= {"children": interlock.dispatch.views.children(record_id)}
     answer(value, as_json=as_json, show=screen.record)
 
@@ -226,7 +226,7 @@ def doctor(as_json: AsJson = False) -> None:
 
     dispatch = client().dispatch
     value = diagnose(dispatch) | {"left_out": left_out(dispatch.settings.capabilities)}
-    value |= attendance(dispatch, value["depths"]["effects"])
+    value |= attendance(dispatch, value["depths"])
     answer(value, as_json=as_json, show=screen.diagnosis)
     if value["problems"]:
         raise typer.Exit(1)

@@ -232,6 +232,7 @@ def print_results(
             )
         )
     waiting = sum(record.state.startswith("awaiting_") for record in records)
+    program = screen.program()
     screen.out.rule("commands to try next")
     screen.out.print(
         f"{len(ids)} requests in {took_s:.0f} s; {waiting} threads wait for you; the store is kept:"
@@ -239,11 +240,11 @@ def print_results(
     for command in (
         f"export INTERLOCK_HOME={shlex.quote(str(home))} EXAMPLE_DESK={shlex.quote(str(desk))}",
         f"export INTERLOCK_CAPABILITIES={shlex.quote(str(EXAMPLES / 'capabilities.toml'))}",
-        ".venv/bin/interlock up            # in one terminal, with Flower",
-        ".venv/bin/interlock cards         # in another: what you are asked",
-        ".venv/bin/interlock decide 01-printer-paper approve     # asks you, at a terminal",
-        ".venv/bin/interlock history 01-printer-paper",
-        ".venv/bin/interlock verify        # recompute every record from its log",
+        f"{program} up            # in one terminal, with Flower",
+        f"{program} cards         # in another: what you are asked",
+        f"{program} decide 01-printer-paper approve     # asks you, at a terminal",
+        f"{program} history 01-printer-paper",
+        f"{program} verify        # recompute every record from its log",
     ):
         screen.out.print(f"  {command}", style="cyan", highlight=False, soft_wrap=True)
 

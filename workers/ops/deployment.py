@@ -15,7 +15,13 @@ from types import TracebackType
 from typing import Self
 
 from interlock.kernel.machines import MACHINES
-from interlock.workers.config import PREFIX, Settings, SetupError, environment_without_settings
+from interlock.workers.config import (
+    PREFIX,
+    Settings,
+    SetupError,
+    as_variable,
+    environment_without_settings,
+)
 from interlock.workers.engine.celery_app import SWEEPS_QUEUE, queue_of
 from interlock.workers.gateways.server import (
     EmbeddedServer,
@@ -216,9 +222,9 @@ class Deployment:
         }
 
     def _wait_until_ready(self) -> None:
-        """Wait until every worker is ready, which its log says when it starts to consume."""
+        """Wait until every worker consumes and beat has sent the sweeps, as their logs say."""
         until = time.monotonic() + READY_S
-        waiting = [name for name in self._processes if name not in ("beat", "flower")]
+        waiting = [name for name in self._processes if name != "flower"]
         while waiting:
             if name := self.dead():
                 raise DeploymentError(f"{name} ended at its start: {self._last_words(name)}")
@@ -227,16 +233,13 @@ class Deployment:
                 raise DeploymentError(
                     f"{name} is not ready after {READY_S:g} s: {self._last_words(name)}"
                 )
-            waiting = [name for name in waiting if b" ready." not in self.log(name).read_bytes()]
+            waiting = [name for name in waiting if not self._has_begun(name)]
             time.sleep(0.05)
+
+    def _has_begun(self, name: str) -> bool:
+        words = b"Sending due task sweep." if name == "beat" else b" ready."
+        return words in self.log(name).read_bytes()
 
     def _last_words(self, name: str) -> str:
         log = self._parts[name].log
         return f"{last_line(log)} (the end of {log})"
-
-
-def as_variable(value: object) -> str:
-    """Return a setting in the form of its environment variable."""
-    if isinstance(value, dict):
-        return ",".join(f"{key}={item}" for key, item in value.items())
-    return str(value)

@@ -35,11 +35,12 @@ class Part:
             return None if code is None else self._postpone(now_s, f"ended with {exit_text(code)}")
         if now_s < self.due_at_s:
             return None
+        self.started_at_s = now_s
         try:
             self.start()
         except (StoreError, OSError) as refusal:
             return self._postpone(now_s, f"does not start ({sentence(str(refusal))})")
-        self.due_at_s, self.started_at_s = None, now_s
+        self.due_at_s = None
         return None
 
     def _postpone(self, now_s: float, what: str) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from interlock.workers.terminal.screen import (
     grid,
     one_line,
     out,
+    program,
     short,
     state_text,
 )
@@ -48,8 +48,11 @@ def record(value: Mapping[str, Any]) -> None:
     for entry in value["entries"]:
         facts.add_row("effect", f"{entry['name']} {entry['state']}, attempt {entry['attempts']}")
     out.print(facts)
-    if value["card"]:
-        cards([value["card"]])
+    reason = str((value["data"].get("failure") or {}).get("reason", "")).strip()
+    if reason != short(reason):
+        # Such as the output of a command, of which lists show the first line.
+        out.print(Text.assemble(("why  ", "dim"), reason), soft_wrap=True, highlight=False)
+    cards(value["cards"])
     if value["runs"]:
         runs(value["runs"])
 
@@ -66,10 +69,6 @@ def shown_fields(data: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         reasons = "; ".join(claim.get("deadline_reasons", ()))
         yield "deadline", f"{data.get('deadline_s') or claim['deadline_s']} s: {reasons}"
     yield from ((name, short(data[name])) for name in SHOWN_FIELDS if data.get(name))
-    reason = str((data.get("failure") or {}).get("reason", "")).strip()
-    if reason != short(reason):
-        # Such as the output of a command, of which lists show the first line.
-        yield "why", reason
 
 
 def history(lines: Sequence[Mapping[str, Any]]) -> None:
@@ -117,10 +116,9 @@ def up(addresses: Mapping[str, str], home: Path) -> None:
     table.add_row("logs", addresses["logs"])
     out.print(table)
     out.print("in another terminal:")
-    command = shlex.quote(str(Path(sys.executable).with_name("interlock")))
     for line in (
         f"export INTERLOCK_HOME={shlex.quote(str(home))}",
-        f"{command} submit --title 'Call the dentist'",
+        f"{program()} submit --title 'Call the dentist'",
     ):
         out.print(f"  {line}", style="cyan", highlight=False, markup=False, soft_wrap=True)
 

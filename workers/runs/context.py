@@ -14,7 +14,7 @@ from interlock.kernel.event import Cause
 from interlock.kernel.machines.runs.effects import STEP
 from interlock.kernel.machines.runs.translation import branch_of
 from interlock.kernel.store.commands import Call, InitialLease
-from interlock.workers.config import PREFIX
+from interlock.workers.config import PREFIX, as_variable
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.heartbeat import Heartbeat
 from interlock.workers.engine.leases import claim_initial_lease
@@ -123,13 +123,13 @@ class RunContext:
             "MODEL_API_KEY": settings.model_api_key,
             "MODEL_ATTEMPTS_MAX": settings.model_attempts_max,
             "MODEL_TIMEOUT_S": settings.model_timeout_s,
-            "MODEL_PRICES": ",".join(
-                f"{name}={of_input}/{of_output}"
-                for name, (of_input, of_output) in settings.model_prices.items()
-            )
-            or None,
+            "MODEL_PRICES": settings.model_prices or None,
         }
-        return {f"{PREFIX}{name}": str(value) for name, value in found.items() if value is not None}
+        return {
+            f"{PREFIX}{name}": as_variable(value)
+            for name, value in found.items()
+            if value is not None
+        }
 
     def context_may_end(self, start: NextCodon) -> bool:
         """Return whether the loop of a codon ends when the model's context is full."""

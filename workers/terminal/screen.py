@@ -7,9 +7,11 @@ console makes visible.
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console, ConsoleOptions, RenderableType
@@ -130,6 +132,11 @@ def submissions(rows: Sequence[Mapping[str, Any]]) -> None:
 def command_line(text: str) -> None:
     """Print a command line. It is not folded, so that it works when it is pasted into a shell."""
     out.print(Text(f"  {text}", style="dim"), soft_wrap=True)
+
+
+def program() -> str:
+    """Return how a shell of any folder starts this command line."""
+    return shlex.quote(str(Path(sys.executable).with_name("interlock")))
 
 
 def record_state(value: Mapping[str, Any]) -> None:

@@ -180,6 +180,18 @@ def test_who_does_not_come_for_an_offered_name_loses_its_place(world: World) -> 
     assert not [key for key in world.dump() if b"hold-queue" in key]
 
 
+def test_a_name_is_not_offered_to_who_is_paused(world: World) -> None:
+    every = {name: ticket(world, name, files=["x"]) for name in ("one", "two", "three")}
+    world.fire(every["one"], "take")
+    second, third = wait_for(world, every["two"]), wait_for(world, every["three"])
+    world.flag("pause", every["two"])
+    world.fire(every["one"], "fail")
+
+    assert world.score(third) == world.now
+    assert world.score(second) is None
+    world.fire(every["three"], "take", warrant=token(world.claim("offer", of=every["three"])))
+
+
 def test_a_name_is_offered_to_nobody_who_waits_for_another(world: World) -> None:
     other = ticket(world, "other", files=["y"])
     every = {name: ticket(world, name, files=["x"]) for name in ("one", "two")}

@@ -68,3 +68,25 @@ def test_a_message_whose_consumer_is_killed_when_it_has_taken_it_is_read_again_o
 
         assert sorted(read) == ["last", "plain"]
         assert not client.exists(prefix, f"{prefix}.unacked", f"{prefix}.unacked_index")
+
+
+def test_a_reader_does_not_wait_while_a_list_that_it_does_not_watch_has_messages(
+    server: EmbeddedServer, prefix: str
+) -> None:
+    """It watches one list for a second at a time: 100 messages of another one took 100 s."""
+    read: list[object] = []
+
+    def keep(body: object, message: Any) -> None:
+        read.append(body)
+        message.ack()
+
+    def has_read_all() -> bool:
+        connection.drain_events(timeout=60)
+        return len(read) == 100
+
+    with connection_of(server, prefix) as connection:
+        producer = connection.Producer(serializer="json")
+        for number in range(100):
+            producer.publish({"id": number}, routing_key=prefix, priority=9)
+        with Consumer(connection, [Queue(prefix)], callbacks=[keep]):
+            until(has_read_all, what="every message is read", within_s=60)

@@ -10,6 +10,8 @@ from interlock.workers.ops.attendance import problems_of
 from interlock.workers.systems import sweeps
 from tests.workers.threads.threads import client_of
 
+DEPTHS = {"effects": 3, "timers": 0, "waits": 0}
+
 
 @pytest.fixture
 def client(server: EmbeddedServer, prefix: str) -> Client:
@@ -30,13 +32,13 @@ def served(client: Client, *, without: str = "") -> dict[str, set[str]]:
 def test_nothing_is_wrong_where_every_queue_is_served_and_the_sweeps_begin(client: Client) -> None:
     begin_sweeps(client)
 
-    assert problems_of(client.dispatch, served(client), 3) == []
+    assert problems_of(client.dispatch, served(client), DEPTHS) == []
 
 
 def test_without_a_beat_the_sweeps_that_are_late_are_named(client: Client) -> None:
-    [problem] = problems_of(client.dispatch, served(client), 0)
+    [problem] = problems_of(client.dispatch, served(client), DEPTHS)
 
-    assert "no beat sends the sweeps orphans, stalls" in problem
+    assert "these sweeps are late: orphans, stalls" in problem
     assert "celery -A interlock.workers.main beat" in problem
 
 
@@ -44,6 +46,15 @@ def test_without_a_worker_of_the_sweeps_its_queue_is_named(client: Client) -> No
     begin_sweeps(client)
     queue = f"{client.settings.namespace}.sweeps"
 
-    [problem] = problems_of(client.dispatch, served(client, without=queue), 0)
+    [problem] = problems_of(client.dispatch, served(client, without=queue), DEPTHS)
 
     assert f"no worker serves {queue}" in problem
+
+
+def test_without_any_worker_all_that_waits_is_named_and_nothing_else(client: Client) -> None:
+    idle = {"effects": 0, "timers": 0, "waits": 4}
+    assert problems_of(client.dispatch, {}, idle) == []
+
+    [problem] = problems_of(client.dispatch, {}, {"effects": 0, "timers": 2, "waits": 0})
+
+    assert "work waits (2 timers) and no worker answers" in problem

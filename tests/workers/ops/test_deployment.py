@@ -23,7 +23,7 @@ from tests.end_to_end.deployment import thread
 from tests.processes import is_alive
 from tests.waiting import until
 
-READY = "import time; print('x ready.', flush=True); time.sleep(60)"
+READY = "import time; print('x ready. Sending due task sweep.', flush=True); time.sleep(60)"
 
 
 def settings_in(folder: Path, **options: Any) -> Settings:
@@ -92,7 +92,7 @@ def test_a_process_that_has_ended_is_named_and_started_again(
 ) -> None:
     script = (
         "import pathlib, sys, time\n"
-        "print('x ready.', flush=True)\n"
+        "print('x ready. Sending due task sweep.', flush=True)\n"
         "ended = pathlib.Path(__file__).with_name('ended')\n"
         "if sys.argv[1] == 'beat' and not ended.exists():\n"
         "    ended.touch()\n"

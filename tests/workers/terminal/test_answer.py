@@ -112,11 +112,11 @@ def test_show_prints_record_card_children_and_runs(
 
     value = run_json("show", "one")
 
-    assert (value["state"], value["card"]["kind"]) == ("awaiting_confirmation", "consent")
+    assert (value["state"], value["cards"][0]["kind"]) == ("awaiting_confirmation", "consent")
     assert (value["children"], value["runs"]) == ([], [])
     output = run("show", "one").stdout
     assert "Paper" in output
-    for choice in value["card"]["affordances"]:
+    for choice in value["cards"][0]["affordances"]:
         assert f"  {choice['command']}\n" in output
 
 
@@ -342,7 +342,7 @@ def test_doctor_fails_where_effects_are_owed_and_nobody_works(interlock: Client,
     result = run("doctor")
 
     assert result.exit_code == 1
-    assert "effects are owed (1) and no worker answers" in result.stdout
+    assert "work waits (1 effects, " in result.stdout
 
 
 def test_verify_exits_with_1_if_a_record_does_not_agree(interlock: Client, run: Run) -> None:

@@ -48,7 +48,7 @@ async def merge(work: Work) -> Outcome:
         return Outcome("merged", {})
     if not record.data.get("merging"):
         # This only takes the hold on the target. The state is entered again, so this effect is owed
-        # once more; while another task has the hold, the outcome is refused and tried again.
+        # once more; while another task has the hold, this effect waits in line for it.
         return Outcome("merge_begun")
     if parent := await asyncio.to_thread(cancelled_parent, work.dispatch, record):
         payload = {"reason": f"{parent}, which it is a part of, was cancelled", "final": True}

@@ -40,7 +40,8 @@ end
 -- Offers a name that was freed to the effect that has waited for it longest.
 local function offer_name(hold_queue, effects, name)
   for _, waiting in ipairs(waiting_effects(hold_queue)) do
-    if waiting.name == name then
+    -- An effect that is paused or dropped meanwhile is not in the index: it could not come.
+    if waiting.name == name and redis.call('ZSCORE', effects, waiting.effect) then
       if waiting.offered == 0 or now_ms < waiting.offered + OFFER_MS then
         local line = waiting.since .. ' ' .. now_ms .. ' ' .. name
         redis.call('HSET', hold_queue, waiting.effect, line)
