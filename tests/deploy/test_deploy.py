@@ -421,7 +421,7 @@ def test_the_environment_of_the_image_can_be_built_from_scratch(tmp_path: Path) 
         subprocess.run(arguments, cwd=ROOT, check=True)
 
     printed = subprocess.run(
-        [target / "bin" / "interlock", "version"], cwd=tmp_path, capture_output=True, check=True
+        [target / "bin" / "interlock", "--version"], cwd=tmp_path, capture_output=True, check=True
     )
     assert printed.stdout.startswith(b"interlock ")
 
