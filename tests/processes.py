@@ -35,6 +35,17 @@ def is_alive(process_id: int) -> bool:
     return stat.rpartition(")")[2].split()[0] not in {"Z", "X"}
 
 
+def start_of(process_id: int) -> int:
+    """Return when a process was started, in ticks since the boot; -1 if it is gone.
+
+    Another process may get its id soon: with many short ones the system comes round in minutes.
+    """
+    with suppress(OSError):
+        stat = (PROC / str(process_id) / "stat").read_text()
+        return int(stat.rpartition(")")[2].split()[19])
+    return -1
+
+
 def parent_of(process_id: int) -> int:
     """Return a process's parent; 0 if the process is gone."""
     with suppress(OSError):

@@ -24,7 +24,7 @@ from interlock.kernel.store.fold import fold
 from interlock.kernel.table import Terminal
 from interlock.workers.client import Client
 from interlock.workers.config import read_settings
-from tests.processes import is_alive, processes
+from tests.processes import is_alive, processes, start_of
 from tests.waiting import until
 
 ROOT = Path(__file__).parents[2]
@@ -78,11 +78,15 @@ class Process:
     name: str
     id: int
     log: Path
+    started: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.started = start_of(self.id)
 
     @property
     def alive(self) -> bool:
         """Whether the process runs."""
-        return is_alive(self.id)
+        return is_alive(self.id) and start_of(self.id) == self.started
 
     @property
     def output(self) -> str:
