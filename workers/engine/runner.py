@@ -339,7 +339,7 @@ def _register(app: Celery, runner: Runner, machine: Machine, name: str, handler:
         except EffectNotOwedError as refusal:
             log.info("%s: %s", args[0], refusal)
             if runner.dispatch.settings.task_events:
-                # Flower shows it as revoked, unless an earlier message has told its end.
+                # Flower shows it as revoked, unless an earlier message has reported its end.
                 with suppress(OperationalError):
                     self.send_event("task-revoked")
             raise Ignore(str(refusal)) from refusal

@@ -158,8 +158,8 @@ def rollback(
 ) -> None:
     """Restore the workspace to a checkpoint, and continue from there in a new run.
 
-    The codons after the checkpoint are executed again and cost again. Files that differ from it are
-    put aside first: `interlock run status` names the checkpoint that has them.
+    The codons after the checkpoint are executed again and cost again. If files
+    differ from it, they are kept on a recovery checkpoint first: `interlock run status` names it.
     """
     runs = Runs(client(actor))
     wait_and_print(runs, runs.rollback(workspace, to), wait, as_json=as_json)

@@ -40,9 +40,9 @@ def run(value: Row) -> None:
     head.add_row("cost", f"{dollars(value['cost'])} of codons, {dollars(value['spent'])} spent")
     if value["began_as"]:
         head.add_row("began", one_line(value["began_as"]))
-    if value["put_aside"]:
-        sha = value["put_aside"][:SHA_LENGTH_SHOWN]
-        head.add_row("put aside", f"the files before it: interlock run rollback --to {sha}")
+    if value["rescued"]:
+        sha = value["rescued"][:SHA_LENGTH_SHOWN]
+        head.add_row("rescued", f"the files before it: interlock run rollback --to {sha}")
     if value["why"]:
         head.add_row("ended", one_line(value["why"]))
     out.print(head)
@@ -223,7 +223,7 @@ def run_value(run: Record, codons: Sequence[Record], now_ms: int) -> dict[str, A
         "cost": run.counters.get("tree.cost", 0),
         "spent": run.counters.get("tree.spent", 0),
         "began_as": start_text(starting) if starting["kind"] != "fresh" else "",
-        "put_aside": run.data.get("rescued") or "",
+        "rescued": run.data.get("rescued") or "",
         "why": str(ended.get("reason") or ended.get("detail") or ""),
         "codons": [codon_value(codon, now_ms) for codon in codons],
     }

@@ -127,7 +127,7 @@ def an_effect_that_failed_is_a_failure_and_stays_one(
     deployment.client.dispatch.publish([again])
     late = f"{row['uuid']}: not claimed: gone"
     deployment.sees(lambda: late in deployment.processes[0].output, what="it came twice")
-    deployment.sees(lambda: shown()[0]["revoked"], what="Flower has heard of it")
+    deployment.sees(lambda: shown()[0]["revoked"], what="Flower shows it")
     assert [row["state"] for row in shown()] == ["FAILURE"]
     page = html.unescape(flower.page(f"/task/{row['uuid']}"))
     assert row["result"] in page

@@ -95,7 +95,7 @@ LEASES = (
         claims.test_a_token_is_higher_than_the_last_one_even_when_the_clock_goes_back,
     ),
     Mutant(
-        "an interrupt that a lost holder acknowledged is told to the next",
+        "an interrupt that a lost holder acknowledged reaches the next",
         "claim",
         "entry.acknowledged = 0",
         "",

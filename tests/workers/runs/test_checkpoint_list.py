@@ -152,7 +152,7 @@ def test_what_was_rescued_is_a_checkpoint_at_which_counts_what_counted_before(
     ]
     assert (found.type, found.run, found.after) == ("recovery", first, "clean")
     assert [one.record for one in found.done] == [f"{first}/1"]
-    assert shown["put_aside"] == found.sha, "the run tells where its files before are"
+    assert shown["rescued"] == found.sha, "the run tells where its files before are"
 
 
 def test_what_a_run_that_never_began_left_was_left_by_the_one_before(
