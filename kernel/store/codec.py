@@ -98,7 +98,7 @@ def entry_of(suffix: str, line: str) -> Entry:
         _releases,
         lease_until,
         kill_by,
-        _not_before,
+        not_before,
         _begun,
         carried,
         _once,
@@ -125,6 +125,7 @@ def entry_of(suffix: str, line: str) -> Entry:
         posted=int(interrupts),
         exclusive=exclusive == "1",
         countdown=countdown,
+        not_before=int(not_before),
     )
 
 

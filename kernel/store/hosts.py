@@ -6,7 +6,10 @@ import json
 from collections.abc import Mapping
 
 from interlock.kernel.store.keys import Keys
-from interlock.kernel.store.scripts import Client, call, read
+from interlock.kernel.store.scripts import Client, call
+
+# A machine that has announced nothing for so long is no longer believed: it may be gone for good.
+SILENCE_MS = 600_000
 
 
 class Hosts:
@@ -18,9 +21,13 @@ class Hosts:
     def announce(self, host: str, facts: Mapping[str, bool]) -> None:
         """Keep the facts of a machine, in place of those that it announced before."""
         written = json.dumps(dict(facts), sort_keys=True)
-        call(self.client, "announce", [self.keys.hosts()], [host, written])
+        call(self.client, "announce", self._names(), [host, written, SILENCE_MS])
 
     def facts(self) -> dict[str, dict[str, bool]]:
-        """Return the facts of every machine that has announced any."""
-        pairs = read(self.client, "HGETALL", self.keys.hosts())
-        return {host.decode(): json.loads(facts) for host, facts in dict(pairs).items()}
+        """Return the facts of every machine that has announced any in the last SILENCE_MS."""
+        found = call(self.client, "list_facts", self._names(), [SILENCE_MS])
+        pairs = zip(found[::2], found[1::2], strict=True)
+        return {host.decode(): json.loads(facts) for host, facts in pairs}
+
+    def _names(self) -> list[str]:
+        return [self.keys.hosts(), self.keys.hosts_announced()]

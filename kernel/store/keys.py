@@ -157,3 +157,7 @@ class Keys:
     def hosts(self) -> str:
         """Hash: what each machine says of itself, by its host name."""
         return f"{self.prefix}:{{hosts}}"
+
+    def hosts_announced(self) -> str:
+        """Sorted set: the host names by the ms at which each machine announced its facts last."""
+        return f"{self.prefix}:{{hosts}}:announced"

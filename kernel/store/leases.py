@@ -196,12 +196,19 @@ class Leases:
         return Answer(status, owed=(message,) if advance and not pushed else ())
 
     def release(
-        self, lease: Lease, *, delay_ms: int = 0, counted: bool, needs: Sequence[str] = ()
+        self,
+        lease: Lease,
+        *,
+        delay_ms: int = 0,
+        counted: bool,
+        needs: Sequence[str] = (),
+        asks: bool = False,
     ) -> str:
         """Give an effect back. Returns the new state of its entry, gone, or lost.
 
         An effect that `needs` names which its family holds waits for them, first come first
-        served; then `delay_ms` is only how long it waits at most until it is tried again.
+        served; then `delay_ms` is only how long it waits at most until it is tried again. With
+        `asks` the record asks a person, until the effect is claimed again, to make way for it.
         """
         record_id = lease.record.id
         partition = partition_of(record_id)
@@ -217,7 +224,8 @@ class Leases:
         flag = "1" if counted else "0"
         releases_max = self.limits.releases_max
         own = [record_id, lease.suffix, lease.token]
-        args = [*own, delay_ms, flag, releases_max, json.dumps(list(needs))]
+        waits = [json.dumps(list(needs)), "1" if asks else "0"]
+        args = [*own, delay_ms, flag, releases_max, *waits]
         status: bytes = call(self.client, "release", names, args)[0]
         return status.decode()
 

@@ -10,7 +10,7 @@ from interlock.kernel.effect import Kind
 from interlock.kernel.errors import UnknownRecordError
 from interlock.kernel.event import Cause, Event
 from interlock.kernel.machine import Decision, Machine
-from interlock.kernel.record import RETRY, Record, RecordId, ancestors, parent_of, partition_of
+from interlock.kernel.record import Record, RecordId, ancestors, parent_of, partition_of
 from interlock.kernel.store import codec
 from interlock.kernel.store.commands import (
     Answer,
@@ -254,7 +254,7 @@ class Store:
     ) -> Answer:
         """Pause, resume or retry a record, as a person asked. Its version stays the same.
 
-        `proposal` is the one that the person saw, who lets quarantined effects try again.
+        `proposal` is the one that the person saw, who lets effects try again.
         """
         keys, partition = self.keys, partition_of(record.id)
         detail = codec.encode({"actor": cause.actor, "reason": cause.reason}, "the note")
@@ -267,8 +267,8 @@ class Store:
             keys.timers(partition),
             keys.waits(partition),
         ]
-        digest, seen = codec.digest(name, proposal), proposal.rpartition(RETRY)[2]
-        args = [record.id, op_id, digest, detail, self.limits.op_window_ms, seen]
+        digest = codec.digest(name, proposal)
+        args = [record.id, op_id, digest, detail, self.limits.op_window_ms, proposal]
         status, *owed = (part.decode() for part in call(self.client, name, names, args))
         pairs = zip(owed[::2], owed[1::2], strict=True)
         messages = tuple(self._message(record, suffix, effect) for suffix, effect in pairs)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
@@ -10,14 +10,15 @@ from math import inf
 from typing import Any
 
 from interlock.kernel.errors import MissedError, UnknownRecordError
-from interlock.kernel.event import Event, Note
+from interlock.kernel.event import EFFECT_FAILED, LAPSE, Event, Note
 from interlock.kernel.machine import Machine
 from interlock.kernel.record import PARTITIONS, Record, RecordId, partition_of, root_of
 from interlock.kernel.store import codec
 from interlock.kernel.store.keys import Keys
-from interlock.kernel.store.scripts import Client, read, read_all
+from interlock.kernel.store.scripts import Client, call_all, read, read_all
 
 PAGE = 500
+FAILURE_LINES = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,11 +112,12 @@ class Views:
             totals[place.machine][place.state] += number
         return totals
 
-    def list_oldest(
-        self, machine: Machine, states: Iterable[str], limit: int
-    ) -> list[RecordInState]:
-        """Return records in any of these states, the longest there first, in two round trips."""
-        places = [StateKey(machine.name, name, at) for name in states for at in range(PARTITIONS)]
+    def list_oldest(self, states: Iterable[tuple[str, str]], limit: int) -> list[RecordInState]:
+        """Return records in any of these states, the longest there first, in two round trips.
+
+        Each state comes with the name of its machine before it.
+        """
+        places = [StateKey(*state, at) for state in states for at in range(PARTITIONS)]
         limits = {place: min(limit, n) for place, n in self.count_in_states(places).items()}
         found = [row for page in self.list_in_states(limits).values() for row in page]
         return sorted(found, key=lambda row: row.since_ms)[:limit]
@@ -181,10 +183,45 @@ class Views:
             for one, page in zip(asked, pages, strict=True)
         }
 
+    def last_failures(self, records: Iterable[Record]) -> dict[str, dict[str, str]]:
+        """Return why the waiting effects of records failed last, by id and by the effect's suffix.
+
+        It looks at the newest FAILURE_LINES lines of each log, in one round trip.
+        """
+        waiting: dict[str, set[str]] = {
+            record.id: {
+                entry.suffix
+                for entry in record.entries
+                if entry.attempts and entry.state in ("owed", "quarantined")
+            }
+            for record in records
+        }
+        found: dict[str, dict[str, str]] = {record_id: {} for record_id in waiting}
+        asked = (record_id for record_id, suffixes in waiting.items() if suffixes)
+        for record_id, lines in self.latest(asked, FAILURE_LINES).items():
+            for note in lines:
+                if not isinstance(note, Note) or note.kind not in (EFFECT_FAILED, LAPSE):
+                    continue
+                if (suffix := note.detail.get("effect")) in waiting[record_id]:
+                    error = note.detail.get("detail") or "its worker was lost"
+                    found[record_id].setdefault(suffix, str(error))
+        return found
+
     def count_in_states(self, state_keys: Collection[StateKey]) -> dict[StateKey, int]:
         """Return how many records are in each state that has any, in one round trip."""
-        found = read_all(self.client, [("ZCARD", self._state_index(key)) for key in state_keys])
-        return {key: int(n) for key, n in zip(state_keys, found, strict=True) if n}
+        by_partition: dict[int, list[StateKey]] = defaultdict(list)
+        for key in state_keys:
+            by_partition[key.partition].append(key)
+        # One script for each partition: nearly every state of a partition is empty, and to read
+        # that many replies takes several times as long.
+        groups = list(by_partition.values())
+        calls: list[tuple[list[str], list[Any]]] = [
+            ([self._state_index(key) for key in group], []) for group in groups
+        ]
+        found: dict[StateKey, int] = {}
+        for group, reply in zip(groups, call_all(self.client, "count", calls), strict=True):
+            found.update((group[at - 1], n) for at, n in zip(reply[::2], reply[1::2], strict=True))
+        return {key: found[key] for key in state_keys if key in found}
 
     def list_in_states(
         self, limits: Mapping[StateKey, int], *, newest: bool = False

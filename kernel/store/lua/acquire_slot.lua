@@ -1,4 +1,4 @@
---@use clock slots
+--@use slots
 -- Takes one of a limited number of slots, or enters the queue for it. A repeat keeps the slot, or
 -- the place in the queue, and returns the same holders to wake.
 -- KEYS     holders, queue, reports
@@ -18,7 +18,7 @@ end
 offer_slots(holders, queue, limit)
 local held = redis.call('ZSCORE', holders, id)
 if held then
-  redis.call('ZADD', holders, now_ms, id)
+  redis.call('ZADD', holders, '1', id)
   redis.call('HDEL', reports, id)
 end
 return {held and 'held' or 'queued', unpack(holders_to_wake(holders, reports, call_id))}

@@ -35,7 +35,7 @@ end
 local was_quarantined = entry.state == 'quarantined'
 lease(record, effects, id, suffix, entry, holder, lease_ms)
 if was_quarantined then
-  end_quarantine(record, waits, timers, id)
+  stop_asking(record, waits, timers, id)
 end
 local fields = redis.call('HGETALL', record)
 return {'adopted', entry.token, tostring(entry.attempts), fields, redis.call('HGETALL', counters)}

@@ -65,10 +65,10 @@ if not repeated then
   grant(record, log, suffix, entry, nonce, holder)
 end
 
-local was_quarantined = entry.state == 'quarantined'
+local asked = asks_person(entry)
 lease(record, effects, id, suffix, entry, holder, lease_ms)
-if was_quarantined then
-  end_quarantine(record, waits, timers, id)
+if asked then
+  stop_asking(record, waits, timers, id)
 end
 local fields = redis.call('HGETALL', record)
 return {'granted', entry.token, tostring(entry.attempts), fields, redis.call('HGETALL', chain[1])}

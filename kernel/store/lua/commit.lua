@@ -65,13 +65,13 @@ local owner = {
   poll_ms = plan.poll_ms,
 }
 local reporting = plan.warrant[1] == 'token' and plan.warrant[2] or ''
-local quarantine_left = change_effects(owner, plan, reporting, was_paused)
+local asks_left, quarantine_left = change_effects(owner, plan, reporting, was_paused)
 if data ~= '' then
   redis.call('HSET', record, 'data', data)
 end
 if plan.mode == 'internal' then
   redis.call('HSET', record, 'version', version)
-  end_quarantine(record, waits, timers, plan.id)
+  stop_asking(record, waits, timers, plan.id)
 else
   end_timers(owner, plan, quarantine_left)
   redis.call(
@@ -80,7 +80,7 @@ else
   )
   redis.call('ZREM', old_state_index, plan.id)
   redis.call('ZADD', new_state_index, now_ms, plan.id)
-  if plan.waits or quarantine_left then
+  if plan.waits or asks_left then
     redis.call('ZADD', waits, now_ms, plan.id)
   else
     redis.call('ZREM', waits, plan.id)

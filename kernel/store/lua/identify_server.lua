@@ -28,16 +28,13 @@ if not known_run_id then
   last_pass, open_at = now_ms, '0'
   redis.call(
     'HSET', meta, 'run_id', run_id, 'incarnation', incarnation, 'format', format,
-    'partitions', partitions, 'up_since', now_ms, 'open_at', open_at
+    'partitions', partitions, 'open_at', open_at
   )
 elseif known_run_id ~= run_id then
   changed = '1'
   incarnation = new_incarnation
   open_at = tostring(now_ms + lease_ms)
-  redis.call(
-    'HSET', meta, 'run_id', run_id, 'incarnation', incarnation, 'up_since', now_ms,
-    'open_at', open_at
-  )
+  redis.call('HSET', meta, 'run_id', run_id, 'incarnation', incarnation, 'open_at', open_at)
 end
 if sweep_passes then
   -- After a stall of the sweeps, holders have the time of one lease to renew theirs. It is given

@@ -22,11 +22,9 @@ if not version then
   return {'missing', '0', ''}
 end
 paused = paused == '1'
-if plan.op_id ~= '' then
-  local known, known_version = known_outcome(ops, plan.op_id, plan.digest)
-  if known then
-    return {known, known_version, ''}
-  end
+local known, known_version = known_outcome(ops, plan.op_id, plan.digest)
+if known then
+  return {known, known_version, ''}
 end
 if not is_warranted(record, plan.warrant) then
   return {'fenced', version, ''}

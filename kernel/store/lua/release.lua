@@ -2,10 +2,12 @@
 -- Gives an effect back: at shutdown (not counted), or for another attempt later (counted). A
 -- carried effect may not start again, so it is lapsed at once. An effect that needs names which
 -- another record holds waits for them: it is polled when its turn has come, at the latest after the
--- delay. Its attempt does not count.
+-- delay. Its attempt does not count. Where a person has to remove something first, such as changes
+-- that are in the way of a merge, the record asks for that until the effect is claimed again. The
+-- effect is tried again after the delay, whether the person has answered or not.
 -- KEYS     record, effects, waits, timers, holds, hold queue, chain of counters
 -- ARGV     id, suffix, token, delay in ms, '1' if the attempt counts, how many releases may be
---          uncounted, names that it needs
+--          uncounted, names that it needs, '1' if it asks a person
 -- Returns  {status}: owed | lapsed | gone | lost
 local record = KEYS[1]
 local effects = KEYS[2]
@@ -21,6 +23,7 @@ local delay_ms = tonumber(ARGV[4])
 local counted = ARGV[5] == '1'
 local releases_max = tonumber(ARGV[6])
 local names = cjson.decode(ARGV[7])
+local asks = ARGV[8] == '1'
 local member = id .. ':' .. suffix
 
 local entry = read_entry(record, suffix)
@@ -35,7 +38,7 @@ end
 
 release_reservation(chain, entry, false)
 local due_at = now_ms + delay_ms
-local was_quarantined = entry.state == 'quarantined'
+local asked = asks_person(entry)
 -- The holder has left the place that exclusive effects share, so it is free at once.
 entry.kill_by = now_ms
 if entry.carried == 1 then
@@ -57,13 +60,16 @@ else
   end
   entry.state = 'owed'
   entry.token = '-'
-  entry.holder = '-'
+  entry.holder = asks and PERSON or '-'
   entry.not_before = #names > 0 and now_ms or due_at
   entry.polls = 0
 end
 write_entry(record, suffix, entry)
-if was_quarantined then
-  end_quarantine(record, waits, timers, id)
+if asked then
+  stop_asking(record, waits, timers, id)
+end
+if asks_person(entry) then
+  redis.call('ZADD', waits, 'NX', now_ms, id)
 end
 wake_siblings(record, effects, id, entry)
 -- After its siblings, which it is one of: an effect that waits for a name is not due yet.

@@ -11,10 +11,8 @@ local id = ARGV[1]
 local limit = tonumber(ARGV[2])
 local call_id = ARGV[3]
 
-if id ~= '' then
-  redis.call('ZREM', holders, id)
-  redis.call('ZREM', queue, id)
-  redis.call('HDEL', reports, id)
-end
+redis.call('ZREM', holders, id)
+redis.call('ZREM', queue, id)
+redis.call('HDEL', reports, id)
 offer_slots(holders, queue, limit)
 return {'released', unpack(holders_to_wake(holders, reports, call_id))}

@@ -26,7 +26,7 @@ local function renew(record, lease, entry)
   entry.kill_by = entry.lease_until + entry.grace_ms
   write_entry(record, lease.suffix, entry)
   if was_quarantined then
-    end_quarantine(record, waits, timers, lease.id)
+    stop_asking(record, waits, timers, lease.id)
   end
   redis.call('ZADD', effects, entry.lease_until, lease.id .. ':' .. lease.suffix)
   if paused then

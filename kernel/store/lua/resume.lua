@@ -43,9 +43,7 @@ for _, field in ipairs(fields) do
   local name = string.match(field, '^t:(.*)$')
   if name then
     local _, timer_version, left, fired = read_timer(record, name)
-    if left ~= '-' then
-      set_timer(record, timers, id, name, tonumber(left), timer_version, fired, false)
-    end
+    set_timer(record, timers, id, name, tonumber(left), timer_version, fired, false)
   end
 end
 write_note(log, version, 'resume', detail)

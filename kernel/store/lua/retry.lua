@@ -1,8 +1,11 @@
 --@use clock entry ops record_note quarantine
--- Lets every quarantined effect of a record try again with fresh attempts, as a person has decided.
--- The person may name the proposal that was seen: it says how many effects are quarantined, and
--- until when the last holder of the latest could be at work. An old token stays good until the
--- effect is claimed.
+-- Lets effects of a record try again at once with fresh attempts, as a person has decided: those
+-- that are quarantined, those that wait for a person who is in their way, and those that have
+-- failed and wait for their next attempt. Of a paused record only quarantined ones. The person may
+-- name the proposal that was seen (Record.retry_proposal builds the same text): how many effects
+-- are quarantined, when the last holder of the latest of them has surely stopped, and when the
+-- latest that waits for the person was given back. Where no effect asks a person it is ''.
+-- An old token stays good until the effect is claimed.
 -- KEYS     record, log, ops, times of ops, effects, timers, waits
 -- ARGV     id, op-id, digest, detail of the note, window of op-ids in ms, proposal or ''
 -- Returns  {status, suffix, name, ...}, two values for each effect that should be published;
@@ -21,7 +24,7 @@ local detail = ARGV[4]
 local window_ms = tonumber(ARGV[5])
 local proposal = ARGV[6]
 
-local version = redis.call('HGET', record, 'version')
+local version, paused = unpack(redis.call('HMGET', record, 'version', 'paused'))
 if not version then
   return {'missing'}
 end
@@ -29,26 +32,44 @@ local known = known_outcome(ops, op_id, digest)
 if known then
   return {known}
 end
-local quarantined = {}
-local latest = 0
+local waiting = {}
+local quarantined = 0
+local stopped_by = 0
+local given_back_at = 0
 for _, suffix in ipairs(entry_suffixes(record)) do
   local entry = read_entry(record, suffix)
   if entry.state == 'quarantined' then
-    quarantined[#quarantined + 1] = {suffix = suffix, entry = entry}
-    latest = math.max(latest, entry.kill_by)
+    quarantined = quarantined + 1
+    stopped_by = math.max(stopped_by, entry.kill_by)
+    entry.state = 'lapsed'
+    waiting[#waiting + 1] = {suffix = suffix, entry = entry}
+  elseif
+    entry.state == 'owed'
+    and paused ~= '1'
+    and (asks_person(entry) or now_ms < entry.not_before)
+  then
+    if asks_person(entry) then
+      given_back_at = math.max(given_back_at, entry.kill_by)
+    end
+    entry.holder = '-'
+    waiting[#waiting + 1] = {suffix = suffix, entry = entry}
   end
 end
-if proposal ~= '' and proposal ~= string.format('%d.%.0f', #quarantined, latest) then
+local current = ''
+if quarantined > 0 or given_back_at > 0 then
+  local form = '%s:retry:%d.%.0f.%.0f'
+  current = string.format(form, id, quarantined, stopped_by, given_back_at)
+end
+if proposal ~= '' and proposal ~= current then
   return {'stale'}
 end
-if #quarantined == 0 then
+if #waiting == 0 then
   return {'nothing'}
 end
 
 local answer = {'retried'}
-for _, found in ipairs(quarantined) do
+for _, found in ipairs(waiting) do
   local entry = found.entry
-  entry.state = 'lapsed'
   entry.attempts = 0
   entry.polls = 0
   entry.not_before = 0
@@ -57,7 +78,7 @@ for _, found in ipairs(quarantined) do
   answer[#answer + 1] = found.suffix
   answer[#answer + 1] = entry.name
 end
-end_quarantine(record, waits, timers, id)
+stop_asking(record, waits, timers, id)
 write_note(log, version, 'retry', detail)
 record_outcome(ops, op_times, op_id, digest, version, window_ms)
 return answer

@@ -30,7 +30,7 @@ end
 local owner = {id = id, record = record, effects = effects, chain = chain}
 drop(owner, suffix, entry, false)
 if entry.state == 'quarantined' then
-  end_quarantine(record, waits, timers, id)
+  stop_asking(record, waits, timers, id)
 end
 local advance = ''
 if entry.kind == 'spawn' then

@@ -24,3 +24,18 @@ def contents(world: World) -> dict[str, Any]:
         word, *more = READS[read(world.client, "TYPE", key)]
         found[key] = read(world.client, word, key, *more)
     return found
+
+
+def stored(world: World) -> dict[str, Any]:
+    """Return the content of every key as text, by the key without its prefix and partition."""
+    return {key.rpartition("}:")[2]: _as_text(value) for key, value in contents(world).items()}
+
+
+def _as_text(value: Any) -> Any:
+    if isinstance(value, bytes):
+        return value.decode()
+    if isinstance(value, dict):
+        return {_as_text(name): _as_text(one) for name, one in value.items()}
+    if isinstance(value, list | tuple | set):
+        return [_as_text(one) for one in value]
+    return value

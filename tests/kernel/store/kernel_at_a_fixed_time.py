@@ -31,6 +31,7 @@ from interlock.kernel.store.commands import (
     Render,
     Warrant,
 )
+from interlock.kernel.store.hosts import Hosts
 from interlock.kernel.store.indexes import DueEffect, DueTimer, Indexes
 from interlock.kernel.store.keys import Keys
 from interlock.kernel.store.leases import Lease, Leases, Order, Refused
@@ -99,6 +100,7 @@ class World:
         self.indexes = Indexes(client, self.keys, LIMITS)
         self.views = Views(client, self.keys)
         self.subscriptions, self.slots = Subscriptions(client, self.keys), Slots(client, self.keys)
+        self.hosts = Hosts(client, self.keys)
         self._ops = 0
 
     @property

@@ -260,7 +260,7 @@ COMMITS = (
     Mutant(
         "a quarantined effect that is left still waits for a person",
         "commit",
-        "quarantine_left = quarantine_left or (stays and entry.state == 'quarantined')",
+        "asks_left = asks_left or (stays and asks_person(entry))",
         "",
         quarantine.test_a_transitions_effect_stays_quarantined_when_the_state_is_left,
     ),

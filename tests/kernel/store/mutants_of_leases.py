@@ -177,7 +177,7 @@ LEASES = (
     Mutant(
         "a late release ends a quarantine",
         "release",
-        "if was_quarantined then",
+        "if asked then",
         "if false then",
         quarantine.test_a_late_release_ends_the_quarantine,
     ),

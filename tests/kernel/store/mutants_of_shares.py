@@ -101,7 +101,7 @@ SHARES = (
         "a record that is taken leaves the queue",
         "commit",
         "redis.call('ZREM', left_queue, id)",
-        "",
+        "1",
         shares.test_a_line_has_a_name_and_is_forgotten_when_it_is_empty,
     ),
     Mutant(

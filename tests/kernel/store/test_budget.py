@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from interlock.kernel.errors import FencedError
+from tests.kernel.store.contents import stored
 from tests.kernel.store.kernel_at_a_fixed_time import World, token
 from tests.kernel.store.tables import GRACE_MS, LEASE_MS
 
@@ -135,3 +136,11 @@ def test_children_share_the_cap_of_their_root_and_may_have_a_lower_one(world: Wo
     assert sums(world) == (50, 30, 0)
     assert sums(world, "r/b") == (50, 0, 0)
     assert world.counter("spent") == 0
+
+
+def test_an_amount_of_zero_is_not_written_into_the_records_above(world: World) -> None:
+    world.split()
+    world.create_child("r", "a")
+    world.note("r/a", deltas={"spent": 0}, op="bill")
+
+    assert "n:r" not in stored(world)

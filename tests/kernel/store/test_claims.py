@@ -340,3 +340,28 @@ def test_a_release_under_pause_stays_off_the_index(world: World) -> None:
 
     assert world.leases.release(lease, counted=False) == "owed"
     assert world.score(lease.key) is None
+
+
+def test_who_gave_an_effect_back_neither_settles_it_nor_reserves_for_it(world: World) -> None:
+    world.at("asking")
+    lease = world.claim("notify")
+    world.leases.release(lease, counted=False)
+
+    assert world.entry("notify").holder == ""
+    assert world.settle(lease).status == "lost"
+    with pytest.raises(FencedError):
+        world.leases.reserve(lease, 1)
+    assert world.state_of("notify") == "owed"
+
+
+def test_a_lost_holder_settles_nothing_once_a_pause_took_its_effect_back(world: World) -> None:
+    world.at("asking")
+    lease = world.claim("notify")
+    world.flag("pause")
+    world.later(LEASE_MS)
+    world.poll()
+    world.later(GRACE_MS)
+    world.poll()
+
+    assert world.state_of("notify") == "owed"
+    assert world.settle(lease).status == "lost"

@@ -119,10 +119,10 @@ def test_a_commit_puts_the_record_where_it_is_looked_for(world: World) -> None:
     world.at("working")
     world.later(5)
     world.fire("r", "done")
-    (row,) = world.views.list_oldest(machine, ["asking"], 10)
+    (row,) = world.views.list_oldest([(machine.name, "asking")], 10)
 
     assert (row.since_ms, world.record().since_ms) == (world.now, world.now)
-    assert world.views.list_oldest(machine, ["working"], 10) == []
+    assert world.views.list_oldest([(machine.name, "working")], 10) == []
     assert world.views.waits([partition], 10) == (1, [("r", world.now)])
     assert world.views.ended(partition, world.now, 10) == []
     world.fire("r", "approve")
@@ -383,3 +383,12 @@ def test_a_fused_commit_pushes_its_messages_itself(world: World) -> None:
     warrant = token(world.claim())
     assert world.fire("r", "done", warrant=warrant).owed == ()
     assert world.list_of(queue)[0] == world.key("notify").encode()
+
+
+def test_a_warrant_of_an_unknown_kind_entitles_to_nothing(world: World) -> None:
+    world.at("working")
+    world.spend("work")
+    suffix = world.entry().suffix
+
+    assert world.fails("fail", Warrant("unknown", (suffix, "2"))) == "FencedError"
+    assert world.fire("r", "fail", warrant=Warrant.exhausted(suffix, 2)).version == 3

@@ -73,3 +73,25 @@ def test_another_format_is_refused(world: World) -> None:
 
     with pytest.raises(StoreMisconfiguredError):
         meet(world)
+
+
+def test_a_partition_keeps_its_incarnation_until_its_server_changes(world: World) -> None:
+    first = [meet(world).incarnation for _ in range(2)]
+    second = [meet(world, "two").incarnation for _ in range(2)]
+
+    assert first[0] == first[1]
+    assert second[0] == second[1]
+    assert first[0] != second[0]
+
+
+def test_a_script_finds_the_run_of_its_server_itself(world: World) -> None:
+    assert meet(world, "").server == world.client.info("server")["run_id"]
+
+
+def test_a_client_that_connects_changes_nothing_on_a_server_that_is_known(world: World) -> None:
+    meet(world)
+    world.later(10 * PERIOD_MS)
+    before = world.dump()
+    meet(world, passing=False)
+
+    assert world.dump() == before

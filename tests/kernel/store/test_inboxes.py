@@ -293,3 +293,12 @@ def test_what_a_table_ignores_is_noted_once_a_call_and_changes_nothing(world: Wo
     now = world.record(OWL)
     assert (now.version, now.data) == (stopped.version, stopped.data)
     assert [note.kind for note in world.notes(OWL)].count("ignored") == 1
+
+
+def test_mail_that_was_read_stays_until_its_room_is_needed(world: World) -> None:
+    agent(world)
+    ids = [post(world, str(n)).detail for n in range(3)]
+    read(world, ids[1])
+    newest = post(world, "more").detail
+
+    assert [one.id for one in inbox(world)] == [*ids, newest]

@@ -15,6 +15,7 @@ from interlock.kernel.errors import (
 from interlock.kernel.store.commands import NoteDraft
 from interlock.kernel.store.fold import fold, sums
 from interlock.kernel.store.leases import Lease
+from tests.kernel.store.contents import stored
 from tests.kernel.store.kernel_at_a_fixed_time import LIMITS, World, token
 from tests.kernel.store.tables import LIFE
 
@@ -24,6 +25,7 @@ def test_a_note_moves_no_version_and_makes_no_decision_stale(world: World) -> No
     world.note(kind="progress")
 
     assert world.record().version == record.version
+    assert world.notes()[-1].at_ms == world.now
     assert world.fire(record, "approve").version == record.version + 1
 
 
@@ -165,12 +167,26 @@ def test_what_lives_is_owed_or_ended_just_now_is_not_pruned(world: World) -> Non
     assert world.views.ended(world.partition(), world.now, 10) == []
 
 
-def test_a_tombstone_does_not_stay_for_ever(world: World) -> None:
+def test_a_tombstone_stays_for_its_time_and_not_for_ever(world: World) -> None:
     world.create("r")
     world.fire("r", "cancel")
+    began = world.views.now_ms()
     pruned(world)
-    client = world.client
-    left: object = client.pttl(world.keys.tombstone("r"))
+    left: object = world.client.pttl(world.keys.tombstone("r"))
 
     assert isinstance(left, int)
-    assert 0 < left <= LIMITS.tombstone_ms
+    assert left <= LIMITS.tombstone_ms
+    assert world.views.now_ms() + left >= began + LIMITS.tombstone_ms
+
+
+def test_a_pruned_record_leaves_no_list_of_its_children(world: World) -> None:
+    parent = world.split("p")
+    world.create_child("p", "a")
+    world.settle(parent)
+    for of in ("p/a", "p"):
+        world.fire(of, "cancel")
+        for entry in world.record(of).entries:
+            world.settle(world.claim_key(entry.key(of)))
+        assert pruned(world, of) == "pruned"
+
+    assert not [key for key in stored(world) if key.startswith(("children:p", "count:p"))]

@@ -126,6 +126,7 @@ def test_carrying_what_was_given_back_makes_it_a_crash(world: World) -> None:
     world.fire("r", "go_on")
 
     assert world.state_of() == "lapsed"
+    assert world.score(lease.key) == world.now
     polled = world.poll()[lease.key]
     assert polled.status == "crash"
     warrant = Warrant.lapsed(lease.suffix, polled.detail)
@@ -231,3 +232,52 @@ def test_a_terminal_record_changes_no_more(world: World) -> None:
 def test_an_unknown_record_is_said_to_be_unknown(world: World) -> None:
     with pytest.raises(UnknownRecordError):
         world.fire("nobody", "begin")
+
+
+def test_an_effect_that_drains_already_is_not_hurried_by_the_next_transition(world: World) -> None:
+    world.at("working")
+    lease = world.claim()
+    world.fire("r", "again")
+    (draining,) = (entry for entry in world.record().entries if entry.state == "draining")
+    world.later(1_000)
+    world.fire("r", "cancel")
+
+    assert world.record().entries == (draining,)
+    assert world.renew(lease) is Order.STOP
+
+
+def test_an_effect_that_drains_is_not_carried_along(world: World) -> None:
+    world.at("working")
+    world.claim()
+    world.fire("r", "again")
+    world.fire("r", "go_on")
+
+    assert [entry.carried for entry in world.record().entries if entry.state == "draining"] == [
+        False
+    ]
+
+
+def test_a_transition_leaves_what_earlier_ones_owe_to_its_time(world: World) -> None:
+    world.at("asking")
+    key = world.key("notify")
+    before = world.score(key)
+    world.later(10)
+    world.fire("r", "revise")
+
+    assert world.score(key) == before
+
+
+def test_a_carried_effect_that_was_given_back_drains_from_then_on_for_its_grace(
+    world: World,
+) -> None:
+    world.at("working")
+    lease = world.claim()
+    world.fire("r", "go_on")
+    world.later(1_000)
+    world.leases.release(lease, counted=False)
+    released_ms = world.now
+    world.later(1_000)
+    world.fire("r", "cancel")
+
+    assert world.state_of() == "draining"
+    assert world.entry().kill_by == released_ms + GRACE_MS

@@ -6,8 +6,8 @@ import pytest
 
 from interlock.kernel.errors import OpIdReusedError
 from interlock.kernel.store.leases import Order
-from tests.kernel.store.kernel_at_a_fixed_time import World, token
-from tests.kernel.store.tables import EXPIRY_MS, REMIND_MS
+from tests.kernel.store.kernel_at_a_fixed_time import ACTOR, World, token
+from tests.kernel.store.tables import EXPIRY_MS, LEASE_MS, REMIND_MS
 
 
 def test_pausing_takes_what_is_owed_off_the_index_and_resuming_brings_it_back(
@@ -112,3 +112,44 @@ def test_an_effect_carried_under_pause_may_still_crash(world: World) -> None:
     world.fire("r", "go_on")
 
     assert world.poll_status(lease.key) == "crash"
+
+
+def test_a_pause_and_its_end_are_noted_with_who_asked_for_them(world: World) -> None:
+    world.at("working")
+    world.flag("pause")
+    world.flag("resume")
+
+    assert [(note.kind, note.detail["actor"]) for note in world.notes()] == [
+        ("pause", "test"),
+        ("resume", "test"),
+    ]
+
+
+def test_a_resumption_that_is_repeated_is_answered_as_such(world: World) -> None:
+    world.at("working")
+    world.flag("pause")
+
+    assert world.flag("resume", op="one").status == "resumed"
+    assert world.flag("resume", op="one").status == "replayed"
+
+
+def test_resuming_leaves_a_lease_that_went_on_as_it_is(world: World) -> None:
+    world.at("working")
+    lease = world.claim()
+    world.flag("pause")
+    world.later(1_000)
+    answer = world.flag("resume")
+
+    assert answer.owed == ()
+    assert world.score(lease.key) == world.now - 1_000 + LEASE_MS
+
+
+@pytest.mark.parametrize("name", ["pause", "resume", "retry"])
+def test_a_record_that_was_pruned_meanwhile_is_said_to_be_missing(world: World, name: str) -> None:
+    record = world.at("working")
+    world.client.delete(world.keys.record("r"))
+    before = world.dump()
+    answer = world.lifecycle.store.flag(name, record, op_id="one", cause=ACTOR)
+
+    assert answer.status == "missing"
+    assert world.dump() == before

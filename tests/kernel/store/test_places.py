@@ -310,3 +310,14 @@ def test_what_is_carried_may_still_change_hands(world: World) -> None:
 
     assert world.poll_status(taken.key) == "crash"
     assert world.entry("build").carried
+
+
+def test_a_place_that_is_freed_wakes_nothing_that_does_not_need_it(world: World) -> None:
+    world.at("building")
+    lease = world.claim("build")
+    world.fire("r", "revise")
+    key = world.key("work")
+    before = world.score(key)
+    world.settle(lease)
+
+    assert world.score(key) == before

@@ -204,3 +204,92 @@ def test_a_lapsed_effect_of_a_paused_record_is_given_up_only_after_its_grace(
     assert world.renew(lease) is Order.LOST
     world.flag("resume")
     assert isinstance(world.ask(lease.key, "b"), Lease)
+
+
+def test_a_quarantined_effect_that_is_in_the_index_leaves_it(world: World) -> None:
+    world.at("polishing")
+    world.spend("polish")
+    key = world.key("polish")
+    world.make_due(key)
+
+    assert world.poll_status(key) == "later"
+    assert world.score(key) is None
+    assert world.state_of("polish") == "quarantined"
+
+
+def test_the_gate_is_open_only_for_the_server_that_it_was_asked_for(world: World) -> None:
+    world.at("working")
+    lease = world.claim()
+    world.later(LEASE_MS)
+    partition, run_id = world.partition(), world.client.info("server")["run_id"]
+
+    for server, state in (("0" * 40, "leased"), (run_id, "lapsed")):
+        world.make_due(lease.key)
+        world.indexes.poll_effects(partition, [lease.key], gate_open=True, server=server)
+        assert world.state_of() == state
+
+
+def test_a_record_waits_for_a_person_since_its_effect_was_quarantined(world: World) -> None:
+    world.at("polishing")
+    world.spend("polish")
+
+    assert world.views.waits([world.partition()], 10) == (1, [("r", world.now)])
+
+
+def test_used_up_attempts_that_were_reported_are_polled_again_later(world: World) -> None:
+    world.at("working")
+    world.spend("work")
+    key = world.key()
+    world.make_due(key)
+
+    assert [world.poll_status(key), world.poll_status(key)] == ["exhausted", "not due"]
+
+
+def test_a_crash_that_was_reported_is_polled_again_later(world: World) -> None:
+    world.at("working")
+    lease = world.claim()
+    world.fire(lease.record, "go_on", warrant=token(lease))
+    world.later(LEASE_MS)
+
+    assert [world.poll_status(lease.key), world.poll_status(lease.key)] == ["crash", "not due"]
+
+
+def neglected(world: World) -> str:
+    """Poll an effect so often that the next poll is far away; return its id."""
+    world.at("working")
+    key = world.key()
+    for _ in range(6):
+        world.make_due(key)
+        assert world.poll_status(key) == "publish"
+    score = world.score(key)
+    assert score is not None
+    assert score > world.now + 16 * POLL_MS
+    return key
+
+
+def polled_soon(world: World, key: str) -> bool:
+    """Whether an effect that is published now is polled again soon."""
+    world.make_due(key)
+    assert world.poll_status(key) == "publish"
+    score = world.score(key)
+    return score is not None and score <= world.now + 4 * POLL_MS
+
+
+def test_an_effect_whose_holder_is_lost_is_polled_as_often_as_a_new_one(world: World) -> None:
+    key = neglected(world)
+    world.claim()
+    world.later(LEASE_MS)
+
+    assert polled_soon(world, key)
+
+
+def test_an_effect_that_was_given_back_is_polled_as_often_as_a_new_one(world: World) -> None:
+    world.at("working")
+    lease = world.claim()
+    world.later(LEASE_MS)
+    for _ in range(6):
+        world.make_due(lease.key)
+        assert world.poll_status(lease.key) == "publish"
+    world.leases.release(lease, counted=False)
+
+    assert polled_soon(world, lease.key)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from interlock.kernel.errors import OpIdReusedError, StaleDecisionError
+from interlock.kernel.record import partition_of
 from interlock.kernel.store.commands import Warrant
 from interlock.kernel.store.leases import Lease, Order, Refused
+from interlock.kernel.store.scripts import read
 from tests.kernel.store.kernel_at_a_fixed_time import ACTOR, LIMITS, World, token
 from tests.kernel.store.tables import LEASE_MS
 
@@ -28,7 +30,8 @@ def released(world: World) -> None:
     """Assert that nobody is asked about the record any more."""
     assert not world.waits()
     assert world.timer("quarantine") is None
-    assert "quarantine" not in world.poll_timers()
+    index = world.keys.timers(world.partition())
+    assert read(world.client, "ZSCORE", index, "r:quarantine") is None
 
 
 def test_nobody_gets_a_quarantined_effect(world: World) -> None:
@@ -101,9 +104,11 @@ def test_an_internal_loop_leaves_it_and_its_own_holder_revives_it(world: World) 
     world.fire("r", "poke")
     assert world.state_of("polish") == "quarantined"
     assert world.waits()
+    assert world.timer("quarantine") is not None
     world.fire("r", "poke", warrant=token(lease))
 
     assert world.state_of("polish") == "leased"
+    assert world.score(lease.key) == world.entry("polish").lease_until
     released(world)
 
 
@@ -118,7 +123,7 @@ def test_leaving_the_state_ends_it(world: World) -> None:
 def test_retry_gives_fresh_attempts_and_the_old_token_stays_good(world: World) -> None:
     lease = quarantined(world)
     with pytest.raises(StaleDecisionError, match=world.record().retry_proposal):
-        world.lifecycle.flag("retry", "r", op_id="old", cause=ACTOR, proposal="r:retry:1.7")
+        world.lifecycle.flag("retry", "r", op_id="old", cause=ACTOR, proposal="r:retry:1.7.0")
     answer = world.flag("retry", op="again")
 
     assert [message.key for message in answer.owed] == [lease.key]
@@ -215,3 +220,189 @@ def test_used_up_attempts_of_a_quarantine_entitle_to_nothing(world: World) -> No
 
     assert world.fails("fail", Warrant.exhausted(lease.suffix, 2)) == "FencedError"
     assert world.fails("fail", Warrant.lapsed(lease.suffix, lease.token)) == "FencedError"
+
+
+def test_settling_a_quarantined_effect_ends_the_quarantine(world: World) -> None:
+    world.at("asking")
+    lease = world.claim("notify", "a")
+    world.leases.release(lease, counted=True)
+    lease = world.claim("notify", "b")
+    world.later(LEASE_MS)
+    world.poll()
+    world.later(LIMITS.poll_ms * 8)
+    world.poll()
+    assert world.state_of("notify") == "quarantined"
+
+    assert world.settle(lease).status == "settled"
+    assert world.state_of("notify") == "gone"
+    assert world.timer("quarantine") is None
+    assert world.waits(), "its state asks a person"
+
+
+def test_a_holder_that_only_reports_its_progress_ends_the_quarantine(world: World) -> None:
+    of = "g/a"
+    world.create(of, machine="node")
+    for trigger in ("activate", "begin"):
+        world.fire(of, trigger)
+    for nonce in ("a", "b"):
+        lease = world.claim("run", nonce, of)
+        for _ in range(2):
+            world.later(LEASE_MS)
+            world.poll(of)
+    assert world.state_of("run", of) == "quarantined"
+
+    world.fire(of, "poke", {"value": 1}, warrant=token(lease))
+    assert world.state_of("run", of) == "leased"
+    assert not world.waits(of)
+
+
+def test_after_a_retry_an_effect_is_polled_as_often_as_a_new_one(world: World) -> None:
+    world.at("asking")
+    for nonce in ("a", "b"):
+        lease = world.claim("notify", nonce)
+        world.leases.release(lease, counted=True, delay_ms=LEASE_MS)
+        for _ in range(6):
+            world.make_due(lease.key)
+            assert world.poll_status(lease.key) == "later"
+        world.later(LEASE_MS)
+    world.poll()
+    assert world.state_of("notify") == "quarantined"
+    world.flag("retry")
+
+    assert world.poll_status(lease.key) == "publish"
+    score = world.score(lease.key)
+    assert score is not None
+    assert score <= world.now + 4 * LIMITS.poll_ms
+
+
+def obstructed(world: World) -> Lease:
+    """Give an effect back for a later attempt, because a person is in its way."""
+    world.at("polishing")
+    lease = world.claim("polish")
+    assert world.leases.release(lease, delay_ms=LEASE_MS, counted=True, asks=True) == "owed"
+    assert world.entry("polish").asks_person
+    return lease
+
+
+def test_a_person_in_the_way_of_an_effect_is_asked_until_it_is_tried_again(world: World) -> None:
+    lease = obstructed(world)
+    assert world.views.waits([partition_of("r")], 1)[1] == [("r", world.now)]
+    assert world.refused(lease.key, "b") == "early"
+    world.later(LEASE_MS)
+
+    assert isinstance(world.ask(lease.key, "b"), Lease)
+    assert not world.waits()
+
+
+def test_an_internal_loop_still_asks_the_person_in_the_way(world: World) -> None:
+    obstructed(world)
+    world.fire("r", "poke")
+    assert world.waits()
+    world.fire("r", "cancel")
+
+    assert not world.waits()
+
+
+def test_a_person_in_the_way_of_a_transitions_effect_is_asked_after_the_state_is_left(
+    world: World,
+) -> None:
+    world.at("asking")
+    world.leases.release(world.claim("notify"), delay_ms=LEASE_MS, counted=True, asks=True)
+    world.fire("r", "approve")
+
+    assert world.waits()
+
+
+def test_a_person_in_the_way_is_not_reminded_of_a_quarantine_that_has_ended(
+    world: World,
+) -> None:
+    world.at("asking")
+    world.spend("notify")
+    world.flag("retry")
+    world.leases.release(world.claim("notify"), delay_ms=LEASE_MS, counted=True, asks=True)
+    world.fire("r", "approve")
+
+    assert world.waits()
+    assert world.timer("quarantine") is None
+
+
+def answer_card(world: World, proposal: str) -> str:
+    """Let the effects of the record try again, as an answer to the card with this proposal."""
+    op_id = f"answer:{world.now}:{proposal}"
+    return world.lifecycle.flag("retry", "r", op_id=op_id, cause=ACTOR, proposal=proposal).status
+
+
+def test_an_answer_about_an_older_obstacle_is_refused(world: World) -> None:
+    older = obstructed(world)
+    seen = world.record().retry_proposal
+    world.later(LEASE_MS)
+    lease = world.ask(older.key, "b")
+    assert isinstance(lease, Lease)
+    world.leases.release(lease, delay_ms=LEASE_MS, counted=True, asks=True)
+    current = world.record().retry_proposal
+
+    with pytest.raises(StaleDecisionError, match=current):
+        answer_card(world, seen)
+    assert world.waits()
+    assert answer_card(world, current) == "retried"
+    assert not world.waits()
+
+
+def test_an_answer_is_refused_where_no_effect_asks_a_person(world: World) -> None:
+    world.at("polishing")
+    world.leases.release(world.claim("polish"), delay_ms=LEASE_MS, counted=True)
+
+    for proposal in ("r:retry:0.0", "r:retry:0.0.0", "r:retry:"):
+        with pytest.raises(StaleDecisionError, match="nothing waits for a person"):
+            answer_card(world, proposal)
+
+
+def test_a_card_is_answered_after_the_delay_too(world: World) -> None:
+    obstructed(world)
+    world.later(LEASE_MS)
+
+    assert answer_card(world, world.record().retry_proposal) == "retried"
+    assert not world.waits()
+
+
+def test_a_paused_record_asks_no_person_who_is_in_the_way(world: World) -> None:
+    obstructed(world)
+    seen = world.record().retry_proposal
+    world.flag("pause")
+
+    assert not world.record().retry_proposal
+    with pytest.raises(StaleDecisionError, match="nothing waits for a person"):
+        answer_card(world, seen)
+    world.flag("resume")
+    assert world.record().retry_proposal == seen
+    assert answer_card(world, seen) == "retried"
+
+
+def test_a_retry_makes_an_effect_due_that_waits_for_its_next_attempt(world: World) -> None:
+    world.at("polishing")
+    lease = world.claim("polish")
+    world.leases.release(lease, delay_ms=LEASE_MS, counted=True)
+    world.flag("retry")
+
+    assert world.score(lease.key) == world.now
+    assert isinstance(world.ask(lease.key, "b"), Lease)
+
+
+def test_a_retry_tries_at_once_what_a_person_was_in_the_way_of(world: World) -> None:
+    lease = obstructed(world)
+    answer = world.flag("retry")
+
+    assert [message.key for message in answer.owed] == [lease.key]
+    assert world.score(lease.key) == world.now
+    assert not world.waits()
+    fresh = world.ask(lease.key, "b")
+    assert isinstance(fresh, Lease)
+    assert fresh.attempt == 1
+
+
+def test_a_retry_starts_no_effect_of_a_paused_record(world: World) -> None:
+    lease = obstructed(world)
+    world.flag("pause")
+
+    assert world.flag("retry").status == "nothing"
+    assert world.score(lease.key) is None

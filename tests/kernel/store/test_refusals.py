@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 
 import pytest
@@ -30,6 +29,7 @@ from interlock.workers.gateways.server import EmbeddedServer
 from tests.conftest import NewProxy, NewServer
 from tests.kernel.store.kernel_at_a_fixed_time import Text, World, token
 from tests.kernel.store.tables import LIFE
+from tests.servers import refusing
 
 
 @pytest.fixture
@@ -38,26 +38,6 @@ def private(new_server: NewServer, text: Text) -> Iterator[World]:
     server = new_server()
     with redis.Redis.from_url(server.url) as client:
         yield World(client, "alone", text)
-
-
-@contextmanager
-def full(world: World) -> Iterator[None]:
-    client = world.client
-    client.config_set("maxmemory", 1)
-    try:
-        yield
-    finally:
-        client.config_set("maxmemory", 0)
-
-
-@contextmanager
-def read_only(world: World) -> Iterator[None]:
-    client = world.client
-    client.replicaof("127.0.0.1", 1)
-    try:
-        yield
-    finally:
-        client.replicaof("NO", "ONE")
 
 
 WRITES: dict[str, Callable[[World, Lease], object]] = {
@@ -84,7 +64,7 @@ def test_a_full_store_refuses_whole_scripts(private: World, write: str) -> None:
     lease = private.claim()
     private.make_due(lease.key)
     before = private.dump()
-    with full(private):
+    with refusing(private.client, "is full"):
         with pytest.raises(StoreFullError):
             WRITES[write](private, lease)
         refused = private.dump()
@@ -97,7 +77,7 @@ def test_an_outcome_is_written_whole_by_a_full_store_because_it_frees_first(
 ) -> None:
     private.at("working")
     lease = private.claim()
-    with full(private):
+    with refusing(private.client, "is full"):
         fired = private.fire("r", "done", {"value": 1}, warrant=token(lease))
     folded = fold(LIFE, private.views.history("r"))
 
@@ -111,7 +91,7 @@ def test_a_read_only_store_refuses_whole_scripts(private: World, write: str) -> 
     lease = private.claim()
     private.make_due(lease.key)
     before = private.dump()
-    with read_only(private):
+    with refusing(private.client, "is a replica"):
         with pytest.raises(StoreReadOnlyError):
             WRITES[write](private, lease)
         refused = private.dump()

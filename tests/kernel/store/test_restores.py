@@ -24,7 +24,7 @@ from interlock.kernel.restoration import (
 from interlock.kernel.store.commands import Commit
 from interlock.kernel.store.repairs import Repairs
 from interlock.kernel.store.scripts import read
-from tests.kernel.store.contents import contents
+from tests.kernel.store.contents import contents, stored
 from tests.kernel.store.kernel_at_a_fixed_time import World
 from tests.kernel.store.machines_runs import (
     CODON,
@@ -307,3 +307,29 @@ def test_only_what_nobody_holds_any_more_is_freed(world: World) -> None:
         read(world.client, "HSET", world.keys.holds(DATA), "run", holder)
         assert repairs(world).free(DATA, "run", holder) == "freed", "it has ended, or never was"
     assert world.views.holds(DATA) == {}
+
+
+def test_a_restored_record_is_written_as_it_was_but_for_what_is_over(world: World) -> None:
+    """Its effects and the tokens of their holders are over; its timers begin anew."""
+    begun(world)
+    world.later(3)
+    move(world, "completed")
+    complete(world)
+    world.later(4)
+    before = stored(world)
+    found = [replace(kept(world, of), priority=3, schema=2) for of in IDS]
+    every = world.lifecycle.machines
+    world.lifecycle.machines = {name: replace(one, schema=2) for name, one in every.items()}
+    wipe(world)
+    for one in found:
+        restoration(world).restore(one)
+    after = stored(world)
+
+    for of in IDS:
+        was = {name: one for name, one in before[f"r:{of}"].items() if name[1] != ":"}
+        now = {name: one for name, one in after[f"r:{of}"].items() if name[1] != ":"}
+        assert now == was | {"last_token": "0", "priority": "3", "schema": "2"}
+    indexes = {name for name in before if name[:3] == "in:"} | {"ended"}
+    assert {name: after[name] for name in indexes} == {name: before[name] for name in indexes}
+    assert after["timers"] == [[f"{DATA}:recheck", world.now + 3_600_000]]
+    assert after[f"r:{DATA}"]["t:recheck"] == f"{world.now + 3_600_000} 1 - 0"

@@ -121,7 +121,7 @@ def all_there(world: World) -> None:
     assert world.counter("tree.spent") == 7
     assert world.counter("tree.reserved") == 0
     assert world.views.counts([LIFE])[LIFE.name]["done"] == 3
-    assert [found.id for found in world.views.list_oldest(LIFE, ["done"], 1)]
+    assert [found.id for found in world.views.list_oldest([(LIFE.name, "done")], 1)]
     assert world.views.depths()["waits"] == 0
     assert world.views.now_ms() > 0
     assert sorted(world.views.children("r")) == ["r/a", "r/b"]

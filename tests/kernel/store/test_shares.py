@@ -366,3 +366,33 @@ def test_a_parent_stops_counting_what_will_not_come_to_an_end(world: World) -> N
         world.fire("p/b", trigger)
     assert world.views.tally("p", "children:2") == {"lost": 1, "done": 1}
     assert world.state_of("cascade", "p") == "owed"
+
+
+def test_a_line_is_listed_until_the_last_has_left_it(world: World) -> None:
+    first, _ = ticket(world, "p", role="painter"), ticket(world, "q", role="painter")
+    world.fire(first, "take")
+
+    assert world.views.queues("b") == ["painter"]
+
+
+def test_who_waits_for_a_name_since_the_same_moment_gets_it_by_the_id(world: World) -> None:
+    every = {name: ticket(world, name, files=["x"]) for name in ("one", "z", "a")}
+    world.fire(every["one"], "take")
+    late, early = wait_for(world, every["z"]), ""
+    world.later(-1)
+    early = wait_for(world, every["a"])
+    world.fire(every["one"], "fail")
+
+    assert world.score(early) == world.now
+    assert world.score(late) != world.now
+
+
+def test_an_effect_waits_on_while_its_record_takes_no_name(world: World) -> None:
+    holder, waiting = ticket(world, "one", files=["x"]), ticket(world, "two")
+    world.fire(holder, "take")
+    lease = world.claim("offer", of=waiting)
+    world.leases.release(lease, delay_ms=DELAY_MS, counted=False, needs=["x"])
+    world.fire(waiting, "take")
+    world.fire(holder, "fail")
+
+    assert world.score(lease.key) == world.now

@@ -15,6 +15,7 @@ from interlock.kernel.store.keys import Keys
 from interlock.kernel.store.views import StateKey, Views
 from interlock.workers.client import Client
 from interlock.workers.gateways.server import EmbeddedServer
+from tests.kernel.store.kernel_at_a_fixed_time import World
 from tests.workers.tasks.claims import noted, same_partition, submitted
 from tests.workers.threads.threads import client_of, thread_payload
 
@@ -123,3 +124,10 @@ def test_a_store_that_is_away_is_said() -> None:
 
     with pytest.raises(StoreDownError):
         away.records(["one"])
+
+
+def test_only_states_with_records_are_counted(world: World) -> None:
+    world.create("r")
+    places = [StateKey("life", state, world.partition()) for state in ("working", "idle")]
+
+    assert world.views.count_in_states(places) == {places[1]: 1}

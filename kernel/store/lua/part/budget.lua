@@ -13,9 +13,6 @@ end
 -- Gives back what an effect has reserved. What a lost holder may have spent of it is not known, so
 -- it is booked as residue.
 local function release_reservation(chain, entry, lost)
-  if entry.reserved == 0 then
-    return
-  end
   add_to_trees(chain, 'reserved', -entry.reserved)
   if lost then
     add_to_trees(chain, 'residue', entry.reserved)

@@ -10,6 +10,7 @@ end
 -- Returns another record that holds one of these names, or to which one was offered, and the name
 -- that is in the way; or nil.
 local function other_holder(holds, hold_queue, names, id)
+  -- Most commits take no names. They need not read those that are held.
   if #names == 0 then
     return nil
   end
@@ -54,11 +55,8 @@ local function change_shares(shares, keys, effects, record, id)
   if #shares.takes > 0 then
     stop_waiting(hold_queue, id)
   end
-  if shares.left ~= '' then
-    redis.call('ZREM', left_queue, id)
-    if redis.call('ZCARD', left_queue) == 0 then
-      redis.call('SREM', queues, shares.left)
-    end
+  if redis.call('ZREM', left_queue, id) == 1 and redis.call('ZCARD', left_queue) == 0 then
+    redis.call('SREM', queues, shares.left)
   end
   if shares.entered ~= '' then
     local priority, created = unpack(redis.call('HMGET', record, 'priority', 'created'))

@@ -1,7 +1,7 @@
 --@use clock
 -- A name has a limited number of slots, and a queue of the records that wait for one.
--- Score of a holder: > 0, it took its slot at that time (ms). < 0, it was reported as one to wake
--- at that time (-score), and has not taken its slot since. 0, it was not reported yet.
+-- Score of a holder: > 0, it took its slot. < 0, it was reported as one to wake at that time
+-- (-score, in ms), and has not taken its slot since. 0, it was not reported yet.
 
 -- An offer that nobody has taken for so long is reported again. It is no longer than the grace of
 -- the exclusive effects that wake holders: where such an effect is lost between the two, the next

@@ -1,12 +1,14 @@
---@use clock entry revoke timer drop
+--@use clock entry revoke timer drop quarantine
 -- What a transition does to the effects and timers that its record has.
 -- owner = {id, record, effects, timers, chain, fields: of the record's hash before the transition}
 
 -- Ends, keeps, carries or revokes each effect. `reporting` is the effect whose outcome this is, or
--- ''. Returns whether a quarantined effect is left, so that a person must still be asked.
+-- ''. Returns whether a person must still be asked about an effect that is left, and whether a
+-- quarantined one is left.
 local function change_effects(owner, plan, reporting, paused)
   local internal = plan.mode == 'internal'
   local carries = plan.mode == 'carry'
+  local asks_left = false
   local quarantine_left = false
   for _, suffix in ipairs(entry_suffixes(owner.record, owner.fields)) do
     local entry = read_entry(owner.record, suffix)
@@ -21,32 +23,30 @@ local function change_effects(owner, plan, reporting, paused)
     elseif entry.kind == 'state' then
       if plan.interrupts then
         entry.interrupts = entry.interrupts + 1
+        write_entry(owner.record, suffix, entry)
       end
       if carries then
         carry(owner, suffix, entry, plan.fires_exhausted)
       elseif not internal then
         revoke(owner, suffix, entry)
         stays = false
-      elseif plan.interrupts then
-        write_entry(owner.record, suffix, entry)
       end
     elseif plan.ends and paused and entry.state == 'owed' then
       -- The end lifts the pause, which had taken this effect out of the index.
       redis.call('ZADD', owner.effects, now_ms, owner.id .. ':' .. suffix)
     end
+    asks_left = asks_left or (stays and asks_person(entry))
     quarantine_left = quarantine_left or (stays and entry.state == 'quarantined')
   end
-  return quarantine_left
+  return asks_left, quarantine_left
 end
 
 -- Ends the timers of the state that is left, but for those that the new state sets anew. The
 -- reminder of a quarantine that is left goes on; the end of a paused record resumes it.
 local function end_timers(owner, plan, quarantine_left)
   local set_anew = {}
-  if not owner.paused then
-    for _, timer in ipairs(plan.timers) do
-      set_anew[timer.name] = true
-    end
+  for _, timer in ipairs(plan.timers) do
+    set_anew[timer.name] = true
   end
   for _, field in ipairs(owner.fields) do
     local name = string.match(field, '^t:(.*)$')
