@@ -54,7 +54,7 @@ def unauthorised(machine: Machine, decision: Decision, warrant: Warrant) -> str:
     if decision.by and names and not names & set(decision.by):
         return f"only {' or '.join(decision.by)} may fire it"
     if decision.names_proposal and warrant.kind == NO_WARRANT.kind:
-        return "a person fires it, and must name the proposal that was seen"
+        return "a person fires it, and must say what was seen: the card's proposal, or the version"
     return ""
 
 

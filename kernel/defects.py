@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from pydantic import BaseModel
 
 from interlock.kernel.table import Active, Mode, Stage, Terminal, Transition, Waiting
 
@@ -23,6 +25,37 @@ def defects_of(stages: Sequence[Stage], rows: Rows, triggers: Sequence[str] = ()
         yield from _promises(stage, rows, initial=stage is stages[0])
     yield from _carries(stages, rows)
     yield from _cells(rows)
+
+
+def missing_fields(
+    stages: Sequence[Stage],
+    cancel_triggers: Sequence[str],
+    payloads: Mapping[str, type[BaseModel]],
+) -> Iterator[str]:
+    """Name each trigger that Interlock itself fires without a field that its payload must have."""
+    fired: list[tuple[str, str, Iterable[str]]] = [
+        ("a cancel", trigger, ("reason", "by")) for trigger in cancel_triggers
+    ]
+    for stage in stages:
+        if isinstance(stage, Active):
+            ends = (("its loss", stage.crash), ("its exhaustion", stage.exhausted))
+            fired += [
+                (f"{stage.state} ({who})", trigger, ("code", "detail"))
+                for who, trigger in ends
+                if trigger
+            ]
+        timers = [(timer, timer.trigger) for timer in stage.timers]
+        fired += [
+            (f"{stage.state} (timer {timer.name})", trigger, timer.payload)
+            for timer, trigger in timers
+            if trigger
+        ]
+    for who, trigger, given in fired:
+        model = payloads.get(trigger)
+        fields = model.model_fields if model else {}
+        needed = {name for name, field in fields.items() if field.is_required()}
+        if missing := sorted(needed - set(given)):
+            yield f"{who} fires {trigger} without {', '.join(missing)}, which its payload needs"
 
 
 def _names(stages: Sequence[Stage], rows: Rows) -> Iterator[str]:
@@ -83,6 +116,11 @@ def _promises(stage: Stage, rows: Rows, *, initial: bool) -> Iterator[str]:
         yield f"{stage.state} names a timer quarantine, a name that the store uses itself"
     if isinstance(stage, Waiting):
         owed += [("a card's answer", name) for _, name in stage.affordances]
+        known = {str(row.trigger) for row in rows}
+        described = {*stage.answers, *stage.offered_if, *stage.values} - known
+        yield from (
+            f"{stage.state} describes the answer {name}, which no row has" for name in described
+        )
     owed += [(f"timer {t.name}", t.trigger) for t in stage.timers if t.trigger]
     for reason, trigger in owed:
         cell = [row for row in rows if row.source == stage.state and row.trigger == trigger]

@@ -17,6 +17,16 @@ class MachineDefectError(KernelError):
         self.defects = tuple(defects)
 
 
+class UnknownActorError(KernelError):
+    """A row may be fired by somebody who does not exist. Raised at import; fix the table."""
+
+    def __init__(self, actor: str, known: Sequence[str]) -> None:
+        super().__init__(
+            f"by({actor!r}) names nobody: give the Effect itself, or one of {', '.join(known)}"
+        )
+        self.actor = actor
+
+
 class CallError(KernelError):
     """The call is wrong as it stands and changed nothing. Correct it; do not retry it."""
 
@@ -25,7 +35,10 @@ class UnknownMachineError(CallError):
     """No machine has this name."""
 
     def __init__(self, name: str, known: Sequence[str]) -> None:
-        super().__init__(f"there is no machine {name!r}; known machines: {', '.join(known)}")
+        super().__init__(
+            f"there is no machine {name!r}; known machines: {', '.join(known)}; "
+            "one of your own is added by INTERLOCK_SYSTEMS"
+        )
         self.name = name
 
 
@@ -132,7 +145,8 @@ class IdTakenError(CallError):
 
     def __init__(self, record_id: str) -> None:
         super().__init__(
-            f"id_taken: {record_id!r} was created with another payload; choose another id"
+            f"id_taken: the name {record_id!r} is taken: it was submitted before with other fields;"
+            " choose another name"
         )
         self.record_id = record_id
 

@@ -9,6 +9,8 @@ from typing import Any
 from interlock.kernel.record import RecordId, Version
 
 NO_FACTS: Mapping[str, Any] = {}
+EFFECT_FAILED = "effect_failed"  # the kind of the note of an attempt that failed
+LAPSE = "lapse"  # and that of one whose worker was lost
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,10 +8,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
+from typing import Any
 
 from pydantic import BaseModel
 
-from interlock.kernel.defects import defects_of
+from interlock.kernel.defects import defects_of, missing_fields
 from interlock.kernel.effect import CASCADE, Effect, Kind
 from interlock.kernel.errors import (
     GuardRefusedError,
@@ -117,8 +118,18 @@ class Machine:
     def __post_init__(self) -> None:
         named = (self.advance_trigger, self.close_trigger, self.lost_trigger, self.first_trigger)
         triggers = (*named, *self.cancel_triggers, *self.ignores, *self.payloads)
-        if found := tuple(defects_of(self.stages, self.transitions, triggers)):
+        found = [
+            *defects_of(self.stages, self.transitions, triggers),
+            *missing_fields(self.stages, self.cancel_triggers, self.payloads),
+        ]
+        if found:
             raise MachineDefectError(self.name, found)
+
+    def taken_by(self, trigger: str, offered: Data) -> dict[str, Any]:
+        """Return `offered` without the fields that the payload of the trigger does not have."""
+        model = self.payloads.get(trigger)
+        fields = model.model_fields if model else {}
+        return {name: value for name, value in offered.items() if name in fields}
 
     def check_id(self, new_id: str, *, is_child: bool = False) -> None:
         """Refuse what is no id of this machine's records. A child has its id from its parent."""
@@ -257,7 +268,9 @@ class Machine:
         for row in rows:
             if row.guard is None or row.guard(ask):
                 return self._follow(row, record, ask)
-        raise GuardRefusedError(self.name, record.state, trigger, rows[-1].refusal)
+        refusal = rows[-1].refusal
+        why = refusal if isinstance(refusal, str) else refusal(ask)
+        raise GuardRefusedError(self.name, record.state, trigger, why)
 
     def exhausts(self, state: str) -> bool:
         """Whether using up the attempts of this state's effect fires a trigger."""

@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import (
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     GetJsonSchemaHandler,
@@ -18,8 +19,17 @@ from pydantic_core import CoreSchema, ErrorDetails
 
 from interlock.kernel.errors import InvalidPayloadError
 
-# A name without spaces, as roles, queues, phases and stewards have one.
-Word = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._~-]{0,63}$")]
+# A name without spaces, as roles, queues, phases, stewards and machines have one.
+WORD_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._~-]{0,63}$"
+Word = Annotated[str, Field(pattern=WORD_PATTERN)]
+
+
+def _whole(value: Any) -> Any:
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+# For an integer of an answer: 3.0 is a whole number, as JSON schemas understand it.
+WHOLE = BeforeValidator(_whole)
 
 
 class Shape(BaseModel):

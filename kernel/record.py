@@ -20,7 +20,8 @@ ID_LENGTH_MAX = 200
 ID_DEPTH_MAX = 8
 CHILDREN_MAX = 10_000
 PRIORITY_LAST = 9  # 0 is first
-RETRY = ":retry:"  # after the record's id, in the name of the question of a quarantine
+RETRY = ":retry:"  # after the record's id, in the name of the question about its effects
+PERSON = "@person"  # the holder of an effect while a person has to remove what is in its way
 _SEGMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._~-]*")
 
 
@@ -81,6 +82,12 @@ class Entry:
     posted: int = 0  # interrupts to its holder
     exclusive: bool = False
     countdown: str = ""
+    not_before: int = 0  # while it is owed
+
+    @property
+    def asks_person(self) -> bool:
+        """Whether a person is asked about it: it was given up, or that person is in its way."""
+        return self.state == "quarantined" or (self.state == "owed" and self.holder == PERSON)
 
     def key(self, owner_id: str) -> str:
         """Return the effect's id, which is also its idempotency key."""
@@ -134,13 +141,30 @@ class Record:
         return f"{self.id}:{self.entered}"
 
     @property
-    def retry_proposal(self) -> str:
-        """The name of the question whether quarantined effects may try again, or ''.
+    def quarantined(self) -> tuple[Entry, ...]:
+        """The effects that were given up."""
+        return tuple(entry for entry in self.entries if entry.state == "quarantined")
 
-        It changes when another effect is quarantined, or one of these again: see lua/retry.lua.
+    @property
+    def obstructed(self) -> tuple[Entry, ...]:
+        """The effects that wait for a person who is in their way; of a paused record none start."""
+        if self.paused:
+            return ()
+        return tuple(e for e in self.entries if e.asks_person and e.state == "owed")
+
+    @property
+    def retry_proposal(self) -> str:
+        """The name of the question whether effects that ask a person may try again, or ''.
+
+        It changes when another effect is quarantined or obstructed, or one of these again:
+        lua/retry.lua compares it.
         """
-        ends = [entry.kill_by for entry in self.entries if entry.state == "quarantined"]
-        return f"{self.id}{RETRY}{len(ends)}.{max(ends)}" if ends else ""
+        given_up = [entry.kill_by for entry in self.quarantined]
+        given_back = [entry.kill_by for entry in self.obstructed]
+        if not given_up and not given_back:
+            return ""
+        latest = f"{max(given_up, default=0)}.{max(given_back, default=0)}"
+        return f"{self.id}{RETRY}{len(given_up)}.{latest}"
 
 
 def split_key(effect_key: str) -> tuple[RecordId, str]:

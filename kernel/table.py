@@ -10,10 +10,12 @@ from typing import Any, TypedDict, Unpack
 from pydantic import BaseModel
 
 from interlock.kernel.effect import Effect, Kind
+from interlock.kernel.errors import UnknownActorError
 from interlock.kernel.question import nothing, shall_begin
 from interlock.kernel.reason import TransitionReason
 
 Data = Mapping[str, Any]
+FieldValues = Mapping[str, Sequence[str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +25,10 @@ class Ask:
     data: Data
     payload: Data
     facts: Data
+
+
+# Why a guard refuses: always the same sentence, or one about the record and the payload.
+Refusal = str | Callable[[Ask], str]
 
 
 class Mode(StrEnum):
@@ -119,6 +125,7 @@ class Stage:
     holds: Callable[[Data], tuple[str, ...]] | None = None  # names no other of its family may hold
     counts_as_ended: Callable[[Data], bool] | None = None  # for the countdown of its parent
     slot: HeldSlot | None = None
+    outlook: Callable[[Data], str] = nothing  # tells people what follows by itself, or ''
 
     def waits_for_person(self, data: Data) -> bool:
         """Whether a person's decision is what moves a record on from here."""
@@ -178,13 +185,29 @@ class Waiting(Stage):
     inspect: Callable[[Data], str] = nothing  # the command that shows what the card is about, or ''
     shows: str = ""  # the proposal that the card shows, of those in the record's data
     affordances: tuple[tuple[str, str], ...] = ()  # each choice of a person, and its trigger
-    # The model of an answer, by trigger, where this card takes less than the trigger's payload.
+    # By trigger, what its answer is on this card: the model of the answer, where the card takes
+    # less than the trigger's payload; whether it is offered, where it is not always; and the only
+    # values that a field may have, where they depend on the record.
     answers: Mapping[str, type[BaseModel]] = field(default_factory=dict)
+    offered_if: Mapping[str, Callable[[Data], bool]] = field(default_factory=dict)
+    values: Mapping[str, Callable[[Data], FieldValues]] = field(default_factory=dict)
     countdown: str = ""  # the countdown whose end the record waits for
 
     def waits_for_person(self, data: Data) -> bool:
         """Whether a person's decision is what moves a record on from here."""
         return self.asks(data)
+
+    def offered_choices(self, data: Data) -> tuple[tuple[str, str], ...]:
+        """Return the choices that the card of a record with this data offers, with triggers."""
+        return tuple(
+            (choice, trigger)
+            for choice, trigger in self.affordances
+            if self.offered_if.get(trigger, always)(data)
+        )
+
+    def field_values(self, trigger: str, data: Data) -> FieldValues:
+        """Return the only values that fields of an answer may have, by field."""
+        return self.values[trigger](data) if trigger in self.values else {}
 
     def owes(self) -> Iterator[Effect | None]:
         """Name every effect that this stage may owe."""
@@ -249,7 +272,7 @@ class Transition:
     guard: Callable[[Ask], bool] | None = None
     update: Callable[[Ask], Data] | None = None
     explain: Callable[[Ask], Mapping[str, Any]] | None = None
-    refusal: str = ""  # of the last row of a cell: why no row was followed
+    refusal: Refusal = ""  # of the last row of a cell: why no row was followed
     effect: Effect | None = None
     spawns: str = ""  # the countdown that the effect fills
     mode: Mode = Mode.LEAVE
@@ -273,6 +296,7 @@ class Transition:
 # Besides effects, people and programs outside fire rows, and the two sweeps.
 PERSON, PRODUCER = "person", "producer"
 ORPHANS, STALLS = "orphans", "stalls"
+ACTORS = (PERSON, PRODUCER, ORPHANS, STALLS)
 
 Row = Callable[[StrEnum], Transition]  # a row without its source, which `rows` gives it
 
@@ -283,7 +307,7 @@ class RowFields(TypedDict, total=False):
     guard: Callable[[Ask], bool]
     update: Callable[[Ask], Data]
     explain: Callable[[Ask], Mapping[str, Any]]
-    refusal: str
+    refusal: Refusal
     effect: Effect
     spawns: str
     interrupts: bool
@@ -334,5 +358,8 @@ def reenter(trigger: StrEnum, actors: tuple[str, ...], **fields: Unpack[RowField
 
 
 def by(*actors: Effect | str) -> tuple[str, ...]:
-    """Name the effects, people and sweeps that may fire a row."""
+    """Name the effects, people and sweeps that may fire a row. Raises UnknownActorError."""
+    for actor in actors:
+        if isinstance(actor, str) and actor not in ACTORS:
+            raise UnknownActorError(actor, ACTORS)
     return tuple(str(actor) for actor in actors)

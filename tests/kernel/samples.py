@@ -26,7 +26,7 @@ INCITING = {"title": "Call the dentist", "text": "Tooth hurts"}
 
 def thread(policy: str = "plan_then_review", **more: Any) -> Data:
     """Return the data of a new thread."""
-    return initial_data({"inciting": INCITING, "policy": policy, **more})
+    return initial_data({"inciting": INCITING, "policy": policy} | more)
 
 
 def action(kind: str = "standard", **more: Any) -> dict[str, Any]:
@@ -46,19 +46,27 @@ def proposed(payload: Data, confidence: float = 0.9, **more: Any) -> dict[str, A
 def threads() -> tuple[Data, ...]:
     ready = {"id": "action-1", "declared": DECLARED, **proposal(action())}
     reviewed = {**ready, "declared": {**DECLARED, "requires_post_review": True}}
-    return tuple(
-        {**thread(policy), "target": target, "proposals": proposals, "relationship": together}
-        for policy in ("end_to_end", "hands_off")
-        for target in ("intent", "context", "action")
-        for proposals in ({"action": ready}, {"action": reviewed})
-        for together in ("decompose", "singular")
+    held = {**thread(hold=True), "target": "intent", "proposals": {"action": ready}}
+    cleared = {**thread(), "target": "action", "proposals": {"action": {**ready, "cleared": True}}}
+    return (
+        held,
+        cleared,
+        *(
+            {**thread(policy), "target": target, "proposals": proposals, "relationship": together}
+            for policy in ("end_to_end", "hands_off")
+            for target in ("intent", "context", "action")
+            for proposals in ({"action": ready}, {"action": reviewed})
+            for together in ("decompose", "singular")
+        ),
     )
 
 
 def tasks() -> tuple[Data, ...]:
     """Return tasks that differ in everything that their guards ask."""
     claim = {"owner": "here", "identity": "any/make", "number": 1}
-    fresh = new_task({"title": "mend it", "stage_failures": True, "repo": "/r", "agent": "make"})
+    work = {"title": "mend it", "repo": "/r", "agent": "make"}
+    new = new_task({**work, "stage_failures": True, "plan": "p"})
+    fresh = {**new, "blocked_on": {"kind": "text", "on": "a key"}}
     worn = {**fresh, "claims": 20, "crashes": 3, "retries": 3, "given_up": True}
     asks = {**fresh, "needs_approval": True}
     waits = {**fresh, "blocked_on": {"kind": "task", "on": "other"}}
@@ -107,6 +115,8 @@ def jobs() -> tuple[Data, ...]:
         {**fresh, "lost": {"g/a": "canceled"}},
         {**fresh, **job(on_cancel="cancel")},
         {**fresh, "met": True, "time_left_ms": 60_000, "paused_s": 60, "auto_approve": True},
+        {**fresh, **job(hold=True, stewards=["ann", "bob"]), "phase": 1},
+        {**fresh, **job(manual=True), "met": True},
     )
 
 

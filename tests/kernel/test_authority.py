@@ -79,7 +79,7 @@ def test_an_approval_names_the_proposal_that_was_seen(lifecycle: Lifecycle) -> N
     }
     record = Record(RecordId("one"), "thread", "awaiting_confirmation", Version(2), data)
 
-    with pytest.raises(GuardRefusedError, match="must name the proposal"):
+    with pytest.raises(GuardRefusedError, match="must say what was seen"):
         lifecycle.fire(record, "execute", {}, Call(Cause("careless")))
 
 
@@ -118,7 +118,7 @@ def test_auto_approval_is_fired_by_its_effect_and_by_no_other(
         with pytest.raises(GuardRefusedError, match="approval or person may fire it"):
             lifecycle.fire("g/j", "approve", {}, Call(Cause("x"), warrant=warrant))
     for actor in ("producer", "person"):
-        with pytest.raises(GuardRefusedError, match="must name the proposal"):
+        with pytest.raises(GuardRefusedError, match="must say what was seen"):
             lifecycle.fire("g/j", "approve", {}, Call(Cause(actor)))
     approved = lifecycle.fire("g/j", "approve", {"by": "approval"}, Call(Cause("x"), "1", mine))
     assert approved.record is not None

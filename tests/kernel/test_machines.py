@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from interlock.kernel.defects import defects_of
+from interlock.kernel.defects import defects_of, missing_fields
 from interlock.kernel.effect import CASCADE, NOTIFICATION, RESOLUTION, SPAWN
 from interlock.kernel.errors import (
     CallError,
@@ -20,6 +20,7 @@ from interlock.kernel.errors import (
     IllegalTransitionError,
     InvalidPayloadError,
     MachineDefectError,
+    UnknownActorError,
     UnknownTriggerError,
 )
 from interlock.kernel.machine import Machine
@@ -36,6 +37,8 @@ from interlock.kernel.table import (
     Timer,
     Transition,
     Waiting,
+    by,
+    never,
 )
 from interlock.kernel.traits import Children, Prerequisites
 from tests.kernel.samples import SAMPLES
@@ -351,6 +354,9 @@ DEFECTS: dict[str, str] = {
     "no unguarded last row for nothing (a card's answer)": broken(
         stages=staged(S.ASKING, affordances=(("say", "nothing"),))
     ),
+    "asking describes the answer vanish, which no row has": broken(
+        stages=staged(S.ASKING, offered_if={"vanish": never})
+    ),
     "polishing/done has a row behind an unguarded one": broken(
         rows=(*ROWS, Transition(S.POLISHING, T.DONE, S.FAILED))
     ),
@@ -418,3 +424,49 @@ def test_a_record_cannot_begin_in_a_state_that_is_carried_into() -> None:
     stages = (carried, *(stage for stage in STAGES if stage is not carried))
 
     assert "carried is active, starts no effect" in broken(stages=stages)
+
+
+def test_a_row_cannot_be_fired_by_somebody_who_does_not_exist() -> None:
+    assert by(RESOLUTION, "person") == ("resolution", "person")
+    with pytest.raises(UnknownActorError, match=r"by\('persn'\) names nobody"):
+        by(RESOLUTION, "persn")
+
+
+class Booked(Shape):
+    account: str
+    reason: str = ""
+
+
+@pytest.mark.parametrize(
+    ("stages", "cancels", "problem"),
+    [
+        ((), (T.AGAIN,), "a cancel fires again without account"),
+        (
+            staged(S.WORKING, crash=T.AGAIN),
+            (),
+            "working (its loss) fires again without account",
+        ),
+        (
+            staged(S.WORKING, exhausted=T.AGAIN),
+            (),
+            "working (its exhaustion) fires again without account",
+        ),
+        (
+            staged(S.WORKING, timers=(Timer("late", lambda _: 1, T.AGAIN),)),
+            (),
+            "working (timer late) fires again without account",
+        ),
+    ],
+)
+def test_what_interlock_fires_has_the_fields_that_the_payload_needs(
+    stages: tuple[Stage, ...], cancels: tuple[str, ...], problem: str
+) -> None:
+    found = "; ".join(missing_fields(stages, cancels, {T.AGAIN: Booked}))
+
+    assert problem in found
+    assert "reason" not in found
+
+
+def test_a_machine_that_cannot_be_cancelled_as_it_says_is_refused() -> None:
+    with pytest.raises(MachineDefectError, match="a cancel fires again without account"):
+        replace(LIFE, cancel_triggers=(T.AGAIN,), payloads={**LIFE.payloads, T.AGAIN: Booked})

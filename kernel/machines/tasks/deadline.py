@@ -74,10 +74,10 @@ def deadline(
     if recorded:
         mean_s = sum(recorded) / len(recorded)
         wanted_s = max(sized_s, HISTORY_FACTOR * mean_s)
-        relation = "more than" if wanted_s > sized_s else "within"
+        relation = "more" if wanted_s > sized_s else "not more"
         reasons.append(
-            f"recorded durations: {len(recorded)}, mean {mean_s:.1f} s, times {HISTORY_FACTOR} is "
-            f"{relation} the {sized_s:.0f} s of its size"
+            f"tasks of its role took {mean_s:.0f} s on average ({len(recorded)} of them), and "
+            f"{HISTORY_FACTOR} times that is {relation} than the {sized_s:.0f} s of its size"
         )
     seconds = round(min(max(wanted_s, DEADLINE_S_MIN), DEADLINE_S_MAX))
     if wanted_s < DEADLINE_S_MIN:

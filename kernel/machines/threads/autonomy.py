@@ -106,6 +106,15 @@ COMPOSITIONS: Mapping[str, AutonomyPolicy] = {
     ),
 }
 DEFAULT_COMPOSITION = "plan_then_review"
+# What a person is asked about, by waiting state and by proposal.
+ASKED_ABOUT: Mapping[str, str] = {
+    Gate.AWAITING_INTENT_CONFIRMATION: "intent",
+    Gate.AWAITING_CONTEXT_CONFIRMATION: "context",
+    Gate.AWAITING_CONFIRMATION: "action",
+    ProposalKind.INTENT_INFERRED: "intent",
+    ProposalKind.CONTEXT_INFERRED: "context",
+    ProposalKind.ACTION_INFERRED: "action",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,7 +283,7 @@ def demands_review(policy: AutonomyPolicy, risk: Risk, *, requires_post_review: 
 
     It does if its capability says so, or if it is above the threshold of irreversibility.
     """
-    why = f"the action's template says {requires_post_review}"
+    why = f"the capability asks for {'a' if requires_post_review else 'no'} review of what was done"
     checks = (
         Check("requires_post_review", not requires_post_review, why),
         _check_level("irreversibility", risk.irreversibility, policy.irreversibility_threshold),
@@ -298,8 +307,7 @@ def wants_combined(policy: AutonomyPolicy) -> bool:
 
 def _check_state(policy: AutonomyPolicy, wait_state: str) -> Check:
     passed = wait_state in policy.auto_advance_states
-    relation = "is" if passed else "is not"
-    why = f"{wait_state} {relation} among {_listed(policy.auto_advance_states)}"
+    why = _whether_asked(policy, ASKED_ABOUT.get(wait_state, wait_state), asks=not passed)
     return Check("auto_advance_states", passed, why)
 
 
@@ -318,9 +326,15 @@ def _check_consent(policy: AutonomyPolicy, proposal_kind: str) -> Check:
     asked = policy.consent_required_kinds
     known = proposal_kind in frozenset[str](ProposalKind)
     passed = known and proposal_kind not in asked
-    relation = "is not" if passed else "is" if known else "is no known proposal and not"
-    why = f"{proposal_kind} {relation} among those that need consent: {_listed(asked)}"
-    return Check("consent_required_kinds", passed, why)
+    what = ASKED_ABOUT.get(proposal_kind, proposal_kind)
+    why = _whether_asked(policy, what, asks=not passed)
+    return Check("consent_required_kinds", passed, why if known else f"{what} is no known proposal")
+
+
+def _whether_asked(policy: AutonomyPolicy, what: str, *, asks: bool) -> str:
+    name = next((name for name, known in COMPOSITIONS.items() if known == policy), "")
+    who = f"the policy {name}" if name else "the policy"
+    return f"{who} asks a person about every {what}" if asks else f"{who} asks nobody about {what}s"
 
 
 def _check_action(policy: AutonomyPolicy, action: ActionAsk) -> list[Check]:
@@ -331,8 +345,10 @@ def _check_action(policy: AutonomyPolicy, action: ActionAsk) -> list[Check]:
         Check(
             "pause_on_risk_amplifier",
             not (policy.pause_on_risk_amplifier and risk.risk_amplifier),
-            f"pausing on an amplifier is {policy.pause_on_risk_amplifier}, "
-            f"the action being one is {risk.risk_amplifier}",
+            "something makes the action riskier"
+            + (", and the policy then asks a person" if policy.pause_on_risk_amplifier else "")
+            if risk.risk_amplifier
+            else "nothing makes the action riskier",
         ),
         _check_kind(policy, action.kind),
         Check(

@@ -9,4 +9,4 @@ from interlock.kernel.effect import Effect
 
 INFERENCE = Effect("inference")
 EXECUTION = Effect("execution")
-CLEANUP = Effect("cleanup", attempts_max=5)
+CLEANUP = Effect("cleanup", attempts_max=5, local=True)

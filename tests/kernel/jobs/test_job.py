@@ -166,7 +166,7 @@ def test_a_steward_waives_lost_dependencies_one_by_one_or_at_once() -> None:
     one = starved().fire("dependency_waived", by="ann", dependency="g/a")
     assert (one.data["lost"], one.data["waived"]) == ({"g/b": "canceled"}, ["g/a"])
     assert one.asks
-    refused(one, "dependency_waived", "only a lost one", by="ann", dependency="g/a")
+    refused(one, "dependency_waived", "g/a is not among", by="ann", dependency="g/a")
     refused(one, "dependency_lost", "known already", dependency="g/a", state="canceled")
     refused(one, "dependencies_met", "one of them is lost", tally={"canceled": 2})
     one.fire("dependency_waived", by="ann")
@@ -182,11 +182,11 @@ def test_a_steward_waives_lost_dependencies_one_by_one_or_at_once() -> None:
 
 def test_only_a_steward_waives_and_only_a_lost_dependency() -> None:
     waiting = PureJob(depends_on=["g/a"], stewards=["ann"]).fire("activate")
-    refused(waiting, "dependency_waived", "only a steward waives", by="ann")
+    refused(waiting, "dependency_waived", "has lost no dependency", by="ann")
     waiting.fire("dependency_lost", dependency="g/a", state="canceled")
 
-    refused(waiting, "dependency_waived", "only a steward waives", by="bob")
-    refused(waiting, "dependency_waived", "only a lost one", by="ann", dependency="g/b")
+    refused(waiting, "dependency_waived", "only ann may decide: add --as ann", by="bob")
+    refused(waiting, "dependency_waived", "g/b is not among", by="ann", dependency="g/b")
 
 
 def test_a_manual_job_waits_for_a_person_before_each_step() -> None:

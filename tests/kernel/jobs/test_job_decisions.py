@@ -36,8 +36,14 @@ STEWARDED = {
 def test_only_a_steward_decides_where_there_are_some(trigger: str) -> None:
     state, payload = STEWARDED[trigger]
 
-    refused(PureJob.at(state, stewards=["ann"]), trigger, "steward", by="bob", **payload)
-    refused(PureJob.at(state, stewards=["ann"]), trigger, "steward", **payload)
+    refused(
+        PureJob.at(state, stewards=["ann"]),
+        trigger,
+        "only ann may decide: add --as ann",
+        by="bob",
+        **payload,
+    )
+    refused(PureJob.at(state, stewards=["ann"]), trigger, "only ann may decide", **payload)
     by_steward = PureJob.at(state, stewards=["ann", "eve"]).fire(trigger, by="eve", **payload)
     by_anyone = PureJob.at(state).fire(trigger, by="bob", **payload)
     assert by_steward.state == by_anyone.state
@@ -99,9 +105,9 @@ def test_auto_approval_is_by_its_effect_or_a_steward_only() -> None:
         return PureJob.at("approval_required", stewards=["ann"], **given)
 
     for by in ("bob", "person", "approval "):
-        refused(waits(auto_approve=True), "approve", "stewards", by=by)
+        refused(waits(auto_approve=True), "approve", "only ann may decide", by=by)
     assert waits(auto_approve=True).fire("approve", by="ann").state == "success"
-    refused(waits(), "approve", "stewards", by="approval")
+    refused(waits(), "approve", "only ann may decide", by="approval")
 
 
 def test_a_review_is_begun_by_scheduling_alone() -> None:

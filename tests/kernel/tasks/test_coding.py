@@ -20,7 +20,7 @@ from interlock.kernel.machines.tasks.task.changes import (
     backoff_ms,
     child_payload,
 )
-from interlock.kernel.machines.tasks.task.questions import approve_merge, diff_command
+from interlock.kernel.machines.tasks.task.questions import approve_merge, diff_command, next_try
 from interlock.kernel.machines.tasks.task.table import TASK
 from interlock.kernel.machines.tasks.turn.table import TURN
 from interlock.kernel.record import Record, RecordId, Version
@@ -320,3 +320,17 @@ def test_a_merge_may_take_a_day() -> None:
     judged = task.last.timers[0].delay_ms
 
     assert task.to("verified").last.timers[0].delay_ms == 24 * judged
+
+
+def test_rejected_work_is_tried_again_and_says_so_with_the_reason() -> None:
+    asked = PureTask(needs_approval=True).to("claimed", "completed", "verified")
+    data = asked.fire("rejected", {"reason": "use tabs"}).record.data
+
+    assert data["failure"]["reason"] == "a person rejected its work: use tabs"
+    assert next_try(data) == (
+        "It is tried again 30 s after it failed; 3 tries are left. Cancel it to end it."
+    )
+    again = asked.to("retried", "claimed", "completed", "verified").fire("rejected", {})
+    assert again.record.data["rejections"] == ["use tabs", "no reason was given"]
+    given_up = PureTask(needs_approval=True, max_retries=0).to("claimed", "completed", "verified")
+    assert next_try(given_up.fire("rejected", {}).record.data) == ""

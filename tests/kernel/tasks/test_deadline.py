@@ -116,14 +116,20 @@ def test_each_step_that_counted_is_one_readable_line() -> None:
             "complexity high: times 1.5",
             "model family opus: times 1.5",
             "owned files: 4, 30 s each",
-            "recorded durations: 2, mean 8500.0 s, times 1.5 is more than the 8220 s of its size",
+            (
+                "tasks of its role took 8500 s on average (2 of them), and "
+                "1.5 times that is more than the 8220 s of its size"
+            ),
             "never more than 7200 s",
         ),
     )
 
 
 def test_a_history_that_changes_nothing_is_named_too() -> None:
-    line = "recorded durations: 1, mean 1200.0 s, times 1.5 is within the 1800 s of its size"
+    line = (
+        "tasks of its role took 1200 s on average (1 of them), and "
+        "1.5 times that is not more than the 1800 s of its size"
+    )
 
     assert plain(durations_s=[1200]).reasons == ("scope medium: 1800 s", line)
 

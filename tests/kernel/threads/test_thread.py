@@ -15,6 +15,8 @@ from interlock.kernel.errors import (
 )
 from interlock.kernel.machines.threads.thread.stages import irrevocable
 from interlock.kernel.machines.threads.thread.table import THREAD
+from interlock.kernel.table import Waiting
+from interlock.kernel.traits import Children
 from tests.kernel.samples import DECLARED, INCITING, action, proposal, thread
 from tests.kernel.threads.pure_threads import CONTEXT, INTENT, PureThread, asked, at_action
 
@@ -154,6 +156,16 @@ def test_a_switched_capability_brings_its_own_risk() -> None:
 
     assert not irrevocable(case.data)
     assert case.fire("execute").fire("execution_done", {"result": 1}).state == "done"
+
+
+@pytest.mark.parametrize("claimed", ["low", "high"])
+def test_an_answered_clarification_has_the_declared_risk_or_a_claimed_one(claimed: str) -> None:
+    case = at_action().infer({**action("clarification"), "irreversibility": claimed})
+    answer = {"capability": "notes.append", "parameters": {"text": "y"}, "declared": DECLARED}
+    case.fire("provided", answer)
+
+    assert case.state == "awaiting_confirmation"
+    assert case.data["proposals"]["action"]["payload"]["irreversibility"] == claimed
 
 
 def test_an_edit_fits_its_card() -> None:
@@ -364,8 +376,43 @@ def test_children_that_a_producer_hands_in_become_the_proposed_action() -> None:
         {"inciting": INCITING, "policy": "reckless"},
         {"inciting": INCITING, "policy": {"inference_confidence_floor": 2}},
         {"inciting": INCITING, "expires_s": -1},
+        {"inciting": {"fields": {"request_host": 7}}},
+        {"inciting": {"fields": {"request_host": "north\n"}}},
+        {"inciting": {"fields": {"request_host": "n" * 65}}},
+        {"inciting": INCITING, "children": [{"fields": {"request_host": ""}}]},
     ],
 )
 def test_an_invalid_thread_is_refused(payload: Data) -> None:
     with pytest.raises(CallError, match="the thread is invalid"):
         THREAD.initial_data(payload)
+
+
+def test_a_part_is_on_the_machine_of_the_whole_whatever_it_names() -> None:
+    fields = {"request_host": "north"}
+    parent = THREAD.initial_data({"inciting": INCITING | {"fields": fields}})
+    assert isinstance(THREAD.waits_for, Children)
+
+    payloads = [
+        THREAD.waits_for.payload(parent, {"fields": own})[0]
+        for own in ({}, {"request_host": "south"})
+    ]
+
+    hosts = [THREAD.placement.host(THREAD.initial_data(payload)) for payload in payloads]
+    assert hosts == ["north", "north"]
+
+
+@pytest.mark.parametrize("host", ["north", ""])
+def test_a_clean_up_that_no_worker_began_says_on_which_machine_one_is_needed(host: str) -> None:
+    fields = {"request_host": host} if host else {}
+    case = PureThread(thread(inciting=INCITING | {"fields": fields}), "cleaning_up")
+    timer = THREAD.stage(case.state).timer("stall")
+    assert timer is not None
+
+    case.fire(str(timer.trigger), timer.payload_when(begun=False))
+
+    stage = THREAD.stage(case.state)
+    assert isinstance(stage, Waiting)
+    question = stage.question(case.data)
+    assert "no worker began it within an hour" in question
+    only = "is on the machine north, and only a worker of north removes it. Start one there"
+    assert (only in question) is bool(host)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 from pydantic import Field
+from pydantic.json_schema import SkipJsonSchema
 
-from interlock.kernel.payload import Shape, Word
+from interlock.kernel.payload import WHOLE, CardAnswer, Shape, Word
 
 Detail = Annotated[str, Field(max_length=8_000)]
 
@@ -45,12 +46,20 @@ class GraphConfiguration(Shape):
     by: Annotated[str, Field(max_length=200)] = "person"
 
 
-class GraphLimitsRaised(Shape):
-    """The limits from now on; one that is not named stays."""
+class NewGraphLimits(CardAnswer):
+    """The limits of a graph that a person changes, as GraphLimits has them."""
 
-    limits: GraphLimits
+    cost_micro: Annotated[int, Field(ge=0, le=10**15), WHOLE] | None = None
+    time_s: Annotated[int, Field(ge=1, le=31_536_000), WHOLE] | None = None
+    iterations: Annotated[int, Field(ge=1, le=10**9), WHOLE] | None = None
+
+
+class GraphLimitsRaised(CardAnswer):
+    """The limits from now on; one that is not named stays. The client sets `by`."""
+
+    limits: Annotated[NewGraphLimits, Field(examples=[{"cost_micro": 10_000_000}])]
     reason: Detail = ""
-    by: Annotated[str, Field(max_length=200)] = "person"
+    by: SkipJsonSchema[Annotated[str, Field(max_length=200)]] = "person"
 
 
 class GraphLimitReached(Shape):

@@ -8,6 +8,7 @@ from interlock.kernel.effect import RESOLUTION
 from interlock.kernel.machine import Machine
 from interlock.kernel.machines.jobs.effects import GRAPH_UPKEEP, REVIEWER, SCHEDULING, WORKER
 from interlock.kernel.machines.jobs.graph import payloads
+from interlock.kernel.machines.jobs.stewards import only_stewards, steward
 from interlock.kernel.payload import validated
 from interlock.kernel.question import failure_detail
 from interlock.kernel.table import (
@@ -66,11 +67,6 @@ def is_in_force(ask: Ask) -> bool:
     return found is not None and abs(found / scale - ask.payload["allowed"]) < 1 / scale
 
 
-def steward(ask: Ask) -> bool:
-    """Whether one of the graph's stewards decides, or the graph names none."""
-    return not ask.data["stewards"] or ask.payload["by"] in ask.data["stewards"]
-
-
 def configured(ask: Ask) -> Data:
     """Take over the changes."""
     changes = {name: value for name, value in ask.payload.items() if name != "by"}
@@ -117,21 +113,20 @@ STAGES = (
 SHARED = "the page has a workflow of jobs and no record of what they share"
 LIMITED = "one card for the graph, not one for each of its jobs"
 
-# Why a guard refuses.
-NO_STEWARD = "only one of its stewards decides"
+# Why the guard of a limit refuses.
 OTHER_LIMIT = "its limits were changed meanwhile"
 
 # fmt: off
 TRANSITIONS = (
     *rows(State.OPEN,
         stay(Trigger.CONFIGURE, by(PRODUCER, PERSON), bounds=True, ours=SHARED,
-             guard=steward, refusal=NO_STEWARD, update=configured, effect=GRAPH_UPKEEP),
+             guard=steward, refusal=only_stewards, update=configured, effect=GRAPH_UPKEEP),
         move(Trigger.LIMIT_REACHED, State.HALTED, by(SCHEDULING, WORKER, REVIEWER), ours=LIMITED,
              guard=is_in_force, refusal=OTHER_LIMIT, update=halted),
     ),
     *rows(State.HALTED,
         move(Trigger.RAISE_LIMITS, State.OPEN, by(PERSON), bounds=True, ours=LIMITED,
-             guard=steward, refusal=NO_STEWARD, update=limits_raised, effect=GRAPH_UPKEEP),
+             guard=steward, refusal=only_stewards, update=limits_raised, effect=GRAPH_UPKEEP),
     ),
     *rows((State.OPEN, State.HALTED),
         move(Trigger.FINISH, State.FINISHED, by(GRAPH_UPKEEP), ours=SHARED),

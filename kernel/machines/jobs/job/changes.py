@@ -9,8 +9,9 @@ from interlock.kernel.effect import NOTIFICATION
 from interlock.kernel.machines.jobs.effects import APPROVAL
 from interlock.kernel.machines.jobs.job.names import ReviewVerdict, RunUntil
 from interlock.kernel.machines.jobs.job.payloads import NewJob
+from interlock.kernel.machines.jobs.stewards import steward
 from interlock.kernel.payload import validated
-from interlock.kernel.table import Ask, Bounds, Data
+from interlock.kernel.table import Ask, Bounds, Data, FieldValues
 
 UNBEGUN = "unbegun"  # the code of a wait for a worker that was too long; it is no failed try
 UNBEGUN_MAX = 8  # with the defaults a person is asked after four hours of that
@@ -87,11 +88,6 @@ def phase_of(data: Data) -> str:
     return str(data["phases"][index]["name"])
 
 
-def steward(ask: Ask) -> bool:
-    """Whether one of the job's stewards decides, or the job names none."""
-    return not ask.data["stewards"] or ask.payload.get("by") in ask.data["stewards"]
-
-
 def all_met(ask: Ask) -> bool:
     """Whether all dependencies but the waived ones succeeded, for the first time.
 
@@ -156,8 +152,17 @@ def signed_off(ask: Ask) -> bool:
 def knows_phase(ask: Ask) -> bool:
     """Whether a steward decides, and names no phase or one that the job has come to."""
     named = ask.payload.get("phase")
-    reached = [phase["name"] for phase in ask.data["phases"][: ask.data["phase"] + 1]]
-    return steward(ask) and (named is None or named in reached)
+    return steward(ask) and (named is None or named in phases_reached(ask.data)["phase"])
+
+
+def phases_reached(data: Data) -> FieldValues:
+    """Return the phases that the job has come to, as the values of the field `phase`."""
+    return {"phase": [phase["name"] for phase in data["phases"][: data["phase"] + 1]]}
+
+
+def lost_dependencies(data: Data) -> FieldValues:
+    """Return the dependencies that are lost, as the values of the field `dependency`."""
+    return {"dependency": sorted(data["lost"])}
 
 
 def configured(ask: Ask) -> Data:

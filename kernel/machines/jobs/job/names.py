@@ -1,8 +1,10 @@
-"""The names of a job's states and triggers, and two choices of its payloads."""
+"""The names of a job's states, triggers and evidence folder, and two choices of its payloads."""
 
 from __future__ import annotations
 
 from enum import StrEnum, auto
+
+EVIDENCE_FOLDER = ".evidence"  # below the job's directory
 
 
 class State(StrEnum):

@@ -7,9 +7,10 @@ from copy import copy
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field, create_model, model_validator
+from pydantic.json_schema import SkipJsonSchema
 
 from interlock.kernel.machines.jobs.job.names import ReviewVerdict, RunUntil
-from interlock.kernel.payload import Shape, Word
+from interlock.kernel.payload import WHOLE, CardAnswer, Shape, Word
 
 DEPENDENCIES_MAX = 20_000
 EVIDENCE_MAX = 200
@@ -154,17 +155,37 @@ class JobReason(Shape):
     detail: Detail = ""
 
 
-class JobRequiredReason(JobReason):
-    """The same, with a required reason."""
+class JobAnswer(CardAnswer):
+    """A person's decision: the reason in words, and the name, which the client sets."""
+
+    reason: Detail = ""
+    by: SkipJsonSchema[Line] = "person"
+
+
+class JobRequiredReason(JobAnswer):
+    """A decision with a required reason."""
 
     reason: Annotated[str, Field(min_length=1, max_length=8_000, pattern=r"\S")]
 
 
-class JobResubmit(JobReason):
+class NewJobLimits(CardAnswer):
+    """The limits of a job that a person changes, as JobLimits has them."""
+
+    cost_micro: Annotated[int, Field(ge=0, le=10**15), WHOLE] | None = None
+    time_s: Annotated[int, Field(ge=1, le=31_536_000), WHOLE] | None = None
+    iterations: Annotated[int, Field(ge=1, le=1_000_000), WHOLE] | None = None
+
+
+class JobReviewAgain(JobAnswer):
+    """Back to the review: with guidance, perhaps with higher limits."""
+
+    limits: NewJobLimits | None = None
+
+
+class JobResubmit(JobReviewAgain):
     """Back to work: with guidance, perhaps from an earlier phase, perhaps with higher limits."""
 
     phase: Word | None = None
-    limits: JobLimits | None = None
 
 
 class JobReject(JobRequiredReason):
@@ -173,16 +194,16 @@ class JobReject(JobRequiredReason):
     phase: Word | None = None
 
 
-class JobRestep(JobReason):
+class JobRestep(JobAnswer):
     """The phase to go back to."""
 
     phase: Word
 
 
-class JobRun(JobReason):
+class JobRun(JobAnswer):
     """How far the job goes on."""
 
-    to: RunUntil = RunUntil.GATE
+    to: Annotated[RunUntil, Field(strict=False)] = RunUntil.GATE
 
 
 class JobDependenciesMet(Shape):
@@ -198,7 +219,7 @@ class JobDependencyLost(Shape):
     state: Annotated[str, Field(max_length=100)]
 
 
-class JobDependencyWaived(JobReason):
+class JobDependencyWaived(JobAnswer):
     """The lost dependency that the job no longer waits for; without a name, all of them."""
 
     dependency: Line | None = None

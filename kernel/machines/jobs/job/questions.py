@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 
+from interlock.kernel.machines.jobs.job.names import EVIDENCE_FOLDER
 from interlock.kernel.question import as_sentence, failure_reason
 from interlock.kernel.table import Data
+
+EVIDENCE_SHOWN_MAX = 10
 
 
 def always_asks(question: str) -> Callable[[Data], str]:
@@ -32,3 +36,12 @@ def approve(data: Data) -> str:
     summary = as_sentence(data.get("summary", "")) or "It is done."
     said = f" The reviewer: {as_sentence(review['summary'])}" if review.get("summary") else ""
     return f"{summary}{said} Approve it?"
+
+
+def evidence_command(data: Data) -> str:
+    """Return the command that shows the newest kept files of evidence, or "" if there are none."""
+    kept = dict.fromkeys(file["sha256"] for file in data.get("evidence", ()))
+    if not (kept and data.get("dir")):
+        return ""
+    newest = list(kept)[-EVIDENCE_SHOWN_MAX:]
+    return shlex.join(("less", *(f"{data['dir']}/{EVIDENCE_FOLDER}/{digest}" for digest in newest)))

@@ -137,6 +137,11 @@ STAGES = (
         card="pending",
         question=questions.run_it,
         affordances=PENDING,
+        offered_if={
+            Trigger.DEPENDENCY_WAIVED: changes.starved,
+            Trigger.RUN: lambda data: not changes.starved(data),
+        },
+        values={Trigger.DEPENDENCY_WAIVED: changes.lost_dependencies},
     ),
     Waiting(
         State.SUSPENDED,
@@ -206,6 +211,7 @@ STAGES = (
         card="intervention",
         question=questions.resubmit,
         affordances=INTERVENTION,
+        values={Trigger.RESUBMIT: changes.phases_reached},
     ),
     Waiting(
         State.APPROVAL_REQUIRED,
@@ -223,7 +229,9 @@ STAGES = (
         offered=lambda data: not signed_by_person(data),
         card="sign_off",
         question=questions.approve,
+        inspect=questions.evidence_command,
         affordances=SIGN_OFF,
+        values={Trigger.REJECT: changes.phases_reached},
     ),
     Terminal(State.SUCCESS, notification=NOTIFICATION, is_success=True),
     Terminal(State.CANCELED, notification=NOTIFICATION),

@@ -12,9 +12,10 @@ from interlock.kernel.machines.jobs.effects import (
     SUBSCRIPTION,
     WORKER,
 )
-from interlock.kernel.machines.jobs.job import changes, payloads
+from interlock.kernel.machines.jobs.job import changes, payloads, refusals
 from interlock.kernel.machines.jobs.job.names import State, Trigger
 from interlock.kernel.machines.jobs.job.stages import STAGES
+from interlock.kernel.machines.jobs.stewards import only_stewards, steward
 from interlock.kernel.table import (
     ORPHANS,
     PERSON,
@@ -71,21 +72,6 @@ HALT = "the page says that every active state can be suspended; its matrix has n
 FORCE = "the page names FORCE_SUCCESS and no state; a steward, with a reason, from any but a draft"
 BACK = "its command line can go back to an earlier phase; nothing may be at work meanwhile"
 
-# Why a guard refuses.
-NO_STEWARD = "only one of its stewards decides: `interlock job show` names them"
-NOT_YET = (
-    "a dependency is missing or lost, or it waits for a person or before a retry: "
-    "`interlock job show` says which"
-)
-ALREADY_MET = "its dependencies are met already, or one of them is lost"
-ALREADY_LOST = "it is known already that this dependency is lost"
-NOT_LOST = "only a steward waives a dependency, and only a lost one"
-LAST_PHASE = "it is in its last phase, which ends with agent_completed"
-NO_PHASE = (
-    "only one of its stewards decides, on a phase that it has come to:"
-    " `interlock job show` names both"
-)
-
 # fmt: off
 PUBLISHED = (
     *rows(State.DRAFT,
@@ -94,7 +80,7 @@ PUBLISHED = (
     ),
     *rows(State.PENDING,
         move(Trigger.SCHEDULED, State.RUNNING, by(SCHEDULING),
-             guard=changes.may_start, refusal=NOT_YET, update=changes.started),
+             guard=changes.may_start, refusal=refusals.NOT_YET, update=changes.started),
     ),
     *rows(State.SUSPENDED,
         move(Trigger.RESUME, State.PENDING, by(PERSON),
@@ -114,17 +100,17 @@ PUBLISHED = (
     ),
     *rows(State.APPROVAL_REQUIRED,
         move(Trigger.APPROVE, State.SUCCESS, by(APPROVAL, PERSON), names_proposal=True,
-             guard=changes.signed_off, refusal=NO_STEWARD, update=changes.ended),
+             guard=changes.signed_off, refusal=only_stewards, update=changes.ended),
         move(Trigger.REJECT, State.PENDING, by(PERSON), names_proposal=True,
-             guard=changes.knows_phase, refusal=NO_PHASE, update=changes.resubmitted),
+             guard=changes.knows_phase, refusal=refusals.no_phase, update=changes.resubmitted),
     ),
     *rows(State.INTERVENTION_REQUIRED,
         move(Trigger.RESUBMIT, State.PENDING, by(PERSON), bounds=True,
-             guard=changes.knows_phase, refusal=NO_PHASE, update=changes.resubmitted),
+             guard=changes.knows_phase, refusal=refusals.no_phase, update=changes.resubmitted),
         move(Trigger.RESUBMIT_TO_REVIEW, State.REVIEW_REQUIRED, by(PERSON), bounds=True,
-             guard=changes.steward, refusal=NO_STEWARD, update=changes.resubmitted_to_review),
+             guard=steward, refusal=only_stewards, update=changes.resubmitted_to_review),
         move(Trigger.TERMINATE, State.CANCELED, by(PERSON),
-             guard=changes.steward, refusal=NO_STEWARD, update=changes.ended),
+             guard=steward, refusal=only_stewards, update=changes.ended),
     ),
     *rows(State.RUNNING,
         move(Trigger.PAUSE, State.PAUSED, by(WORKER, PERSON), update=changes.paused),
@@ -158,11 +144,11 @@ OURS = (
     ),
     *rows(State.PENDING,
         reenter(Trigger.DEPENDENCIES_MET, by(CASCADE, SCHEDULING), ours=MET,
-                guard=changes.all_met, refusal=ALREADY_MET, update=changes.met),
+                guard=changes.all_met, refusal=refusals.ALREADY_MET, update=changes.met),
     ),
     *rows(State.SUSPENDED,
         stay(Trigger.DEPENDENCIES_MET, by(CASCADE, SCHEDULING), ours=MET,
-             guard=changes.all_met, refusal=ALREADY_MET, update=changes.met),
+             guard=changes.all_met, refusal=refusals.ALREADY_MET, update=changes.met),
     ),
     *rows((State.PENDING, State.SUSPENDED),
         move(Trigger.DEPENDENCY_LOST, State.CANCELED,
@@ -171,16 +157,16 @@ OURS = (
     ),
     *rows(State.PENDING,
         reenter(Trigger.DEPENDENCY_LOST, by(NOTIFICATION, SUBSCRIPTION, SCHEDULING), ours=LOST,
-                guard=changes.newly_lost, refusal=ALREADY_LOST, update=changes.lost),
+                guard=changes.newly_lost, refusal=refusals.ALREADY_LOST, update=changes.lost),
     ),
     *rows(State.SUSPENDED,
         stay(Trigger.DEPENDENCY_LOST, by(NOTIFICATION, SUBSCRIPTION, SCHEDULING), ours=LOST,
-             guard=changes.newly_lost, refusal=ALREADY_LOST, update=changes.lost),
+             guard=changes.newly_lost, refusal=refusals.ALREADY_LOST, update=changes.lost),
     ),
     *rows(State.PENDING,
         reenter(Trigger.DEPENDENCY_WAIVED, by(PERSON), ours=LOST,
-                guard=changes.may_be_waived, refusal=NOT_LOST, update=changes.waived,
-                effect=SCHEDULING),
+                guard=changes.may_be_waived, refusal=refusals.not_waivable,
+                update=changes.waived, effect=SCHEDULING),
         stay(Trigger.SLOT_AWAITED, by(SCHEDULING), ours=PLACE, update=changes.slot_awaited),
     ),
     *rows(WAITS_TO_RUN,
@@ -189,7 +175,8 @@ OURS = (
     ),
     *rows(State.RUNNING,
         stay(Trigger.PHASE_COMPLETED, by(WORKER), ours=PHASES,
-             guard=changes.more_phases, refusal=LAST_PHASE, update=changes.phase_completed),
+             guard=changes.more_phases, refusal=refusals.LAST_PHASE,
+             update=changes.phase_completed),
         move(Trigger.STUCK, State.INTERVENTION_REQUIRED, by(WORKER), ours=STUCK,
              update=changes.stuck),
         move(Trigger.RETRY, State.PENDING, by(WORKER), ours=RETRY,
@@ -224,19 +211,19 @@ OURS = (
     ),
     *rows(FORCED,
         move(Trigger.FORCE_SUCCESS, State.SUCCESS, by(PERSON), names_proposal=True, ours=FORCE,
-             guard=changes.steward, refusal=NO_STEWARD, update=changes.ended),
+             guard=steward, refusal=only_stewards, update=changes.ended),
     ),
     *rows(State.PENDING,
         reenter(Trigger.RESTEP, by(PERSON), ours=BACK,
-                guard=changes.knows_phase, refusal=NO_PHASE, update=changes.resubmitted),
+                guard=changes.knows_phase, refusal=refusals.no_phase, update=changes.resubmitted),
     ),
     *rows(State.SUSPENDED,
         stay(Trigger.RESTEP, by(PERSON), ours=BACK,
-             guard=changes.knows_phase, refusal=NO_PHASE, update=changes.resubmitted),
+             guard=changes.knows_phase, refusal=refusals.no_phase, update=changes.resubmitted),
     ),
     *rows(IDLE_GATES,
         move(Trigger.RESTEP, State.PENDING, by(PERSON), ours=BACK,
-             guard=changes.knows_phase, refusal=NO_PHASE, update=changes.resubmitted),
+             guard=changes.knows_phase, refusal=refusals.no_phase, update=changes.resubmitted),
     ),
 )
 # fmt: on
@@ -248,10 +235,10 @@ JOB = Machine(
     initial_data=changes.initial_data,
     payloads={
         Trigger.CONFIGURE: payloads.JobConfiguration,
-        Trigger.ACTIVATE: payloads.JobReason,
+        Trigger.ACTIVATE: payloads.JobAnswer,
         Trigger.SUSPEND: payloads.JobReason,
-        Trigger.RESUME: payloads.JobReason,
-        Trigger.CANCEL: payloads.JobReason,
+        Trigger.RESUME: payloads.JobAnswer,
+        Trigger.CANCEL: payloads.JobAnswer,
         Trigger.DEPENDENCIES_MET: payloads.JobDependenciesMet,
         Trigger.DEPENDENCY_LOST: payloads.JobDependencyLost,
         Trigger.DEPENDENCY_WAIVED: payloads.JobDependencyWaived,
@@ -263,16 +250,16 @@ JOB = Machine(
         Trigger.STUCK: payloads.JobStuck,
         Trigger.RETRY: payloads.JobRetry,
         Trigger.PAUSE: payloads.JobPause,
-        Trigger.UNPAUSE: payloads.JobReason,
+        Trigger.UNPAUSE: payloads.JobAnswer,
         Trigger.RECOVERED: payloads.JobReason,
         Trigger.LIMIT_REACHED: payloads.JobLimitReached,
         Trigger.STEP: payloads.JobScheduled,
         Trigger.REVIEW_COMPLETED: payloads.JobReviewCompleted,
-        Trigger.APPROVE: payloads.JobReason,
+        Trigger.APPROVE: payloads.JobAnswer,
         Trigger.REJECT: payloads.JobReject,
         Trigger.RESUBMIT: payloads.JobResubmit,
-        Trigger.RESUBMIT_TO_REVIEW: payloads.JobResubmit,
-        Trigger.TERMINATE: payloads.JobReason,
+        Trigger.RESUBMIT_TO_REVIEW: payloads.JobReviewAgain,
+        Trigger.TERMINATE: payloads.JobAnswer,
         Trigger.FORCE_SUCCESS: payloads.JobRequiredReason,
         Trigger.RESTEP: payloads.JobRestep,
     },

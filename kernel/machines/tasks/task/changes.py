@@ -17,6 +17,7 @@ BACKOFF_S_MAX = 300
 CRASHES_MAX = 2
 CLAIMS_MAX = 20
 CHILDREN_MAX = 100
+REJECTIONS_MAX = 5  # so many are told to the next agent
 # The fields that name tasks to wait for, and the states in which such a task satisfies the wait. A
 # task is done before its work is verified, and closed once that is merged.
 DEPENDENCIES = {"depends_on": (State.CLOSED,), "depends_on_done": (State.DONE, State.CLOSED)}
@@ -162,6 +163,14 @@ def verification_rejected(ask: Ask) -> Data:
     return {**failed(ask), "checked": ask.payload.get("results", [])}
 
 
+def rejected(ask: Ask) -> Data:
+    """Keep that a person rejected the work, and tell the agents of the next tries why."""
+    after, reason = failed(ask), ask.payload["reason"] or "no reason was given"
+    failure = {**after["failure"], "reason": f"a person rejected its work: {reason}"}
+    rejections = [*ask.data.get("rejections", []), reason][-REJECTIONS_MAX:]
+    return {**after, "failure": failure, "rejections": rejections}
+
+
 def retried(ask: Ask) -> Data:
     """Count the retry; claims and crashes are counted anew."""
     counts = {"retries": ask.data["retries"] + 1, "claims": 0, "crashes": 0, "given_up": False}
@@ -226,6 +235,11 @@ def verified(ask: Ask) -> Data:
 def is_verified(data: Data) -> bool:
     """Whether the work is verified, so that only the merge is left to do."""
     return bool(data.get("verified"))
+
+
+def changed_nothing(data: Data) -> bool:
+    """Whether the verified work of an agent is the same as what it began from."""
+    return bool(data.get("changes")) and data["changes"]["files"] == 0
 
 
 def not_merging(ask: Ask) -> bool:

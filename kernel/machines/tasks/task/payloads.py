@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, model_validator
 
 from interlock.kernel.machines.tasks.deadline import Complexity, Scope
-from interlock.kernel.payload import Shape, Word
+from interlock.kernel.payload import CardAnswer, Shape, Word
 from interlock.kernel.reason import AbortReason, TransitionReason
 
 SUBTASKS_MAX = 1_000
@@ -97,7 +97,7 @@ class NewTask(TaskWork):
         if self.agent and not self.repo:
             raise ValueError("an agent needs a repo to work in")
         if self.repo and not self.agent:
-            raise ValueError("a repo is for an agent's command; without one, others do the work")
+            raise ValueError("a repository needs the command of an agent (--agent)")
         if self.signals and not self.repo:
             raise ValueError("signals are judged in a repo, and there is none")
         return self
@@ -154,6 +154,18 @@ class TaskReason(Shape):
     retry_after_s: Annotated[int, Field(ge=0, le=86_400)] | None = None
     paths: Annotated[list[str], Field(max_length=200)] = []
     results: Annotated[list[dict[str, Any]], Field(max_length=200)] = []
+
+
+class TaskAnswer(CardAnswer):
+    """The reason of a person's decision, in words."""
+
+    reason: Annotated[str, Field(max_length=2_000)] = ""
+
+
+class TaskRejected(TaskAnswer):
+    """The reason why work is not accepted. `final`: it is not tried again by itself."""
+
+    final: bool = False
 
 
 class TaskBlocked(Shape):

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import shlex
 
-from interlock.kernel.machines.tasks.task.changes import awaited
+from interlock.kernel.machines.tasks.task.changes import awaited, backoff_ms, is_verified
 from interlock.kernel.question import as_sentence, failure_reason
 from interlock.kernel.table import Data
+
+# The other answer to whether a failed task shall be tried again.
+ELSE = "If you cancel it instead, what depends on it never starts."
 
 
 def approve_plan(data: Data) -> str:
@@ -19,11 +22,12 @@ def approve_plan(data: Data) -> str:
 def approve_merge(data: Data) -> str:
     """Ask whether verified work shall be merged."""
     changes = data.get("changes")
-    found = f" ({_counts(changes)}, on the branch {data['branch']})" if changes else ""
+    found = f" ({counts_text(changes)}, on the branch {data['branch']})" if changes else ""
     return f"Its work was verified{found}. Shall it be merged into {data['target']}?"
 
 
-def _counts(changes: Data) -> str:
+def counts_text(changes: Data) -> str:
+    """Return how many files and lines some work changes."""
     files = f"{changes['files']} file{'' if changes['files'] == 1 else 's'}"
     binary = f", {changes['binary']} of them binary" if changes["binary"] else ""
     return f"{files}{binary}, +{changes['added']} -{changes['removed']}"
@@ -37,9 +41,28 @@ def diff_command(data: Data) -> str:
     return shlex.join(("git", "-C", data["repo"], "diff", between))
 
 
+def next_step(data: Data) -> str:
+    """Say what follows when an agent has delivered its work: its verification, then the merge."""
+    if not is_verified(data):
+        return "Its work is verified next."
+    judged = "approved" if data.get("approved") else "verified"
+    into = f"; it is merged into {data['target']} next" if data.get("repo") else ""
+    return f"Its work is {judged}{into}."
+
+
+def next_try(data: Data) -> str:
+    """Say when a failed task is tried again by itself; where it is not, nothing."""
+    wait_ms = backoff_ms(data)
+    if wait_ms is None:
+        return ""
+    left = data["max_retries"] - data["retries"]
+    tries = f"{left} {'try is' if left == 1 else 'tries are'} left"
+    return f"It is tried again {wait_ms // 1_000} s after it failed; {tries}. Cancel it to end it."
+
+
 def try_again(data: Data) -> str:
     """Ask whether a failed task shall be tried again."""
-    return f"It failed and has no retries left: {failure_reason(data)} Try it again?"
+    return f"It failed and has no retries left: {failure_reason(data)} Try it again? {ELSE}"
 
 
 def is_settled(data: Data) -> str:

@@ -15,6 +15,7 @@ from interlock.kernel.machines.tasks.effects import (
 )
 from interlock.kernel.machines.tasks.task import changes, questions
 from interlock.kernel.machines.tasks.task.names import State, Trigger
+from interlock.kernel.machines.tasks.task.payloads import TaskAnswer
 from interlock.kernel.table import Active, Data, Terminal, Timer, Waiting, never
 
 RECHECK_MS = 60_000
@@ -28,8 +29,9 @@ DEADLINE_S = 1_800
 LATE = {"reason": "it took longer than its deadline", "abort": "timeout"}
 UNJUDGED = {"reason": "it was not judged and merged in time"}
 APPROVAL = (("approve", "approved"), ("reject", "rejected"))
+MERGE_APPROVAL = (*APPROVAL, ("cancel", "cancelled"))
 BLOCK = (("unblock", "unblocked"), ("cancel", "cancelled"))
-GIVEN_UP = (("retry", "retried"),)
+GIVEN_UP = (("retry", "retried"), ("cancel", "cancelled"))
 
 
 def after(ms: int) -> Callable[[Data], int | None]:
@@ -85,6 +87,7 @@ STAGES = (
         card="plan",
         question=questions.approve_plan,
         affordances=APPROVAL,
+        answers={Trigger.REJECTED: TaskAnswer},
     ),
     Active(
         State.CLAIMED,
@@ -120,6 +123,7 @@ STAGES = (
         (Timer("stall", judging, Trigger.VERIFICATION_REJECTED, payload=UNJUDGED),),
         effect=VERIFICATION,
         holds=changes.merge_hold,
+        outlook=questions.next_step,
         later=MERGE,
         is_later=changes.is_verified,
         outcomes=(Trigger.VERIFIED, Trigger.VERIFICATION_REJECTED, Trigger.MERGED),
@@ -133,6 +137,7 @@ STAGES = (
         ),
         asks=changes.given_up,
         counts_as_ended=changes.given_up,
+        outlook=questions.next_try,
         notifies=RESOLUTION,
         card="dead_letter",
         question=questions.try_again,
@@ -177,7 +182,7 @@ STAGES = (
         card="approval",
         question=questions.approve_merge,
         inspect=questions.diff_command,
-        affordances=APPROVAL,
+        affordances=MERGE_APPROVAL,
     ),
     Terminal(State.CLOSED),
     Terminal(State.CANCELLED),

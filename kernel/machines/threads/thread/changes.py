@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from interlock.kernel.errors import InvalidPayloadError
-from interlock.kernel.machines.threads.autonomy import parse
+from interlock.kernel.machines.threads.autonomy import ActionKind, parse
 from interlock.kernel.machines.threads.thread.guards import TARGETS, checked_proposal, risk_of
-from interlock.kernel.machines.threads.thread.payloads import NewThread
+from interlock.kernel.machines.threads.thread.payloads import REQUEST_HOST, NewThread
 from interlock.kernel.payload import validated
 from interlock.kernel.policy_axis import PolicyError
 from interlock.kernel.table import Ask, Bounds, Data
@@ -46,15 +46,23 @@ def bounds(data: Data) -> Bounds:
     return Bounds(parse(data["policy"]).budget_micro)
 
 
+def host(data: Data) -> str:
+    """Return the machine that has the thread's request, or '' if no machine was named."""
+    return str(data["inciting"].get("fields", {}).get(REQUEST_HOST) or "")
+
+
 def child_payload(parent: Data, child: Data) -> tuple[Data, int | None]:
     """Return what a child is created from, and its own cap if it asks for one."""
     source = parent["inciting"]
+    # A part is in the source of the whole, so it is on the same machine and on no other.
+    fields = {k: v for k, v in child.get("fields", {}).items() if k != REQUEST_HOST}
+    where = {REQUEST_HOST: host(parent)} if host(parent) else {}
     inciting = {
         "source": source.get("source", "producer"),
         "title": child.get("title", ""),
         "text": child.get("text", ""),
         "at": source.get("at"),
-        "fields": child.get("fields", {}),
+        "fields": {**fields, **where},
     }
     policy = child.get("policy")
     payload = {
@@ -99,7 +107,8 @@ def propose(target: str, following: str) -> Update:
         kept: dict[str, Any] = {**checked_proposal(ask, target), "id": f"{target}-{number}"}
         if ask.payload.get("declared"):
             kept["declared"] = ask.payload["declared"]
-        if target == "action":
+        # A clarification runs nothing: it keeps what its model claims, for the action that follows.
+        if target == "action" and kept["payload"]["kind"] != ActionKind.CLARIFICATION:
             kept["payload"] = _with_risk(kept["payload"], kept.get("declared"))
         prefetched = {**ask.data.get("prefetched", {}), **ask.payload.get("prefetched", {})}
         prefetched.pop(target, None)

@@ -9,6 +9,7 @@ from interlock.kernel.machines.threads.autonomy import (
     ActionKind,
     AdvanceVerdict,
     AutonomyPolicy,
+    Check,
     Gate,
     InvocationContext,
     ProposalKind,
@@ -91,6 +92,14 @@ def explain_action(ask: Ask) -> Data:
     return _action_verdict(ask).as_data()
 
 
+def explain_unclear(ask: Ask) -> Data:
+    """Explain why a person is asked for the action: say what the model did not know."""
+    asked = checked_proposal(ask, "action")["payload"].get("blocked_on") or "it does not say what"
+    why = f"the model lacks something: {asked}"
+    check = Check("allowed_action_kinds", passed=False, why=why)
+    return AdvanceVerdict(advance=False, checks=(check,)).as_data()
+
+
 def unclear(ask: Ask) -> bool:
     """Whether the model says that it cannot propose an action."""
     return bool(checked_proposal(ask, "action")["payload"]["kind"] == ActionKind.CLARIFICATION)
@@ -133,7 +142,12 @@ def gives_action(ask: Ask) -> bool:
 
 def runnable(ask: Ask) -> bool:
     """Whether the current proposal can be executed; a cleared one cannot, nor anything older."""
-    action = ask.data["proposals"].get("action")
+    return is_runnable(ask.data)
+
+
+def is_runnable(data: Data) -> bool:
+    """Whether the proposal of a thread with this data can be executed."""
+    action = data["proposals"].get("action")
     if not action or action.get("cleared"):
         return False
     standard = action["payload"].get("kind") == ActionKind.STANDARD

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -9,7 +10,7 @@ from pydantic import AfterValidator, BaseModel, Field, model_validator
 from pydantic.json_schema import SkipJsonSchema
 
 from interlock.kernel.machines.threads.autonomy import parse
-from interlock.kernel.payload import CardAnswer, Shape
+from interlock.kernel.payload import WORD_PATTERN, CardAnswer, Shape
 from interlock.kernel.record import CHILDREN_MAX
 
 Text = Annotated[str, Field(max_length=64_000)]
@@ -24,14 +25,32 @@ class NoPayload(Shape):
     """A trigger that carries nothing."""
 
 
+# The field that names the machine with the request. A queue is called by that name.
+REQUEST_HOST = "request_host"
+
+
+def _checked_host(fields: dict[str, Any]) -> dict[str, Any]:
+    host = fields.get(REQUEST_HOST)
+    if host is not None and not (isinstance(host, str) and re.fullmatch(WORD_PATTERN, host)):
+        named = "a machine is named by at most 64 letters, digits, '.', '_', '~' and '-'"
+        raise ValueError(f"{REQUEST_HOST}: {named}")
+    return fields
+
+
+EventFields = Annotated[dict[str, Any], AfterValidator(_checked_host)]
+
+
 class IncitingEvent(Shape):
-    """The event that a thread is about. `fields` are whatever the producer adds."""
+    """The event that a thread is about. `fields` are whatever the producer adds.
+
+    With the field `request_host` only workers of that machine remove the request from its source.
+    """
 
     source: Line = "producer"
     title: Line = ""
     text: Text = ""
     at: Line | None = None
-    fields: dict[str, Any] = {}
+    fields: EventFields = {}
 
 
 class ContextItem(Shape):
@@ -89,7 +108,7 @@ class ThreadPart(Shape):
 
     title: Line = ""
     text: Text = ""
-    fields: dict[str, Any] = {}
+    fields: EventFields = {}
     items: list[ContextItem] = []
     policy: PolicyField = None
 

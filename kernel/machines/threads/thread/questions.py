@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from interlock.kernel.machines.threads.thread.changes import host
 from interlock.kernel.question import failure_detail, value_text
 from interlock.kernel.table import Data
 
 INTENT, CONTEXT, ACTION = "intent", "context", "action"
+UNBEGUN = "unbegun"  # the code of a clean-up that no worker began
 
 
 def proposed(data: Data, phase: str) -> Mapping[str, Any]:
@@ -55,7 +57,14 @@ def what_now(data: Data) -> str:
 
 def try_cleanup_again(data: Data) -> str:
     """Ask whether to try again to tidy up the source."""
-    return f"Tidying up the source failed: {failure_detail(data)} Try again, or accept it?"
+    failed = f"Tidying up the source failed: {failure_detail(data)}"
+    machine = host(data)
+    if machine and data["failure"]["code"] == UNBEGUN:
+        return (
+            f"{failed} The request is on the machine {machine}, and only a worker of {machine}"
+            " removes it. Start one there and try again, or accept that it stays?"
+        )
+    return f"{failed} Try again, or accept it?"
 
 
 def action_line(payload: Mapping[str, Any]) -> str:

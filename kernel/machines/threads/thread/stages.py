@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from interlock.kernel.effect import CASCADE, RESOLUTION
 from interlock.kernel.machines.threads.effects import CLEANUP, EXECUTION, INFERENCE
-from interlock.kernel.machines.threads.thread import payloads, questions
+from interlock.kernel.machines.threads.thread import guards, payloads, questions
 from interlock.kernel.machines.threads.thread.names import State, Trigger
 from interlock.kernel.payload import CardAnswer
 from interlock.kernel.table import Active, Data, Terminal, Timer, Waiting, never
@@ -93,6 +93,7 @@ def asks(
         shows=shows,
         affordances=affordances,
         answers={Trigger.EDITED: edited},
+        offered_if={Trigger.EXECUTE: guards.is_runnable},
     )
 
 
@@ -192,7 +193,18 @@ STAGES = (
     ),
     Active(
         State.CLEANING_UP,
-        (stall(CLEANUP_MS, Trigger.CLEANUP_FAILED),),
+        (
+            Timer(
+                "stall",
+                after(CLEANUP_MS),
+                Trigger.CLEANUP_FAILED,
+                payload={"code": "stalled", "detail": "it was begun, and not done within an hour"},
+                unbegun_payload={
+                    "code": questions.UNBEGUN,
+                    "detail": "no worker began it within an hour",
+                },
+            ),
+        ),
         effect=CLEANUP,
         outcomes=(Trigger.CLEANUP_SUCCEEDED, Trigger.CLEANUP_FAILED),
         exhausted=Trigger.CLEANUP_FAILED,

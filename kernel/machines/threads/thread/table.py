@@ -20,7 +20,7 @@ from interlock.kernel.table import (
     rows,
     stay,
 )
-from interlock.kernel.traits import Bookkeeping, Children
+from interlock.kernel.traits import Bookkeeping, Children, Placement
 
 WAITS = (
     State.AWAITING_INTENT_CONFIRMATION,
@@ -84,7 +84,7 @@ PUBLISHED = (
     *rows(State.INFERRING_ACTION,
         move(Trigger.INFERENCE_DONE, State.AWAITING_ACTION_CLARIFICATION, by(INFERENCE), reads=True,
              guard=guards.unclear, update=changes.propose("action", "action"),
-             explain=guards.explain_action),
+             explain=guards.explain_unclear),
         move(Trigger.INFERENCE_DONE, State.EXECUTING, by(INFERENCE), reads=True,
              guard=guards.action_advances, update=changes.propose("action", "action"),
              explain=guards.explain_action),
@@ -280,6 +280,7 @@ THREAD = Machine(
     },
     cancel_triggers=(Trigger.DISMISSED_BY_USER, Trigger.CANCEL_REQUESTED),
     first_trigger=Trigger.BEGIN_INFERENCE,
+    placement=Placement(host=changes.host),
     bookkeeping=Bookkeeping(bounds=changes.bounds),
     waits_for=Children(
         payload=changes.child_payload,
