@@ -6,10 +6,35 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # so that type checkers see what __getattr__ returns
+    from interlock.kernel.effect import RESOLUTION, Effect
     from interlock.kernel.errors import CallError, ConflictError, KernelError, StoreError
+    from interlock.kernel.event import Event, Note
+    from interlock.kernel.machine import Machine
+    from interlock.kernel.payload import Shape, validated
     from interlock.kernel.scales import Level
-    from interlock.workers.client import Client, Submitted
+    from interlock.kernel.table import (
+        ORPHANS,
+        PERSON,
+        PRODUCER,
+        STALLS,
+        Active,
+        Ask,
+        Terminal,
+        Timer,
+        Waiting,
+        always,
+        by,
+        move,
+        never,
+        reenter,
+        rows,
+        stay,
+    )
+    from interlock.workers.client import Client, WaitTimeoutError
     from interlock.workers.config import Settings, read_settings
+    from interlock.workers.engine.submission import Submitted
+    from interlock.workers.engine.system import CommandRow, Panel, System
+    from interlock.workers.engine.work import Outcome, Work
     from interlock.workers.gateways.capabilities.capability import (
         CapabilityError,
         Steps,
@@ -21,38 +46,93 @@ if TYPE_CHECKING:  # so that type checkers see what __getattr__ returns
     from interlock.workers.loops.client import Loops
     from interlock.workers.runs.client import Runs
     from interlock.workers.tasks.client import Tasks
+    from interlock.workers.terminal.answer import guarded
     from interlock.workers.threads.client import Threads
 
 __all__ = [
+    "ORPHANS",
+    "PERSON",
+    "PRODUCER",
+    "RESOLUTION",
+    "STALLS",
+    "Active",
+    "Ask",
     "CallError",
     "CapabilityError",
     "Client",
+    "CommandRow",
     "ConflictError",
+    "Effect",
+    "Event",
     "Failed",
     "GraphView",
     "Graphs",
     "KernelError",
     "Level",
     "Loops",
+    "Machine",
+    "Note",
+    "Outcome",
+    "Panel",
     "Runs",
     "Settings",
+    "Shape",
     "Steps",
     "StoreError",
     "Submitted",
     "Succeeded",
+    "System",
     "Tasks",
+    "Terminal",
     "Threads",
+    "Timer",
+    "WaitTimeoutError",
+    "Waiting",
+    "Work",
+    "always",
+    "by",
     "capability",
+    "guarded",
+    "move",
+    "never",
     "read_settings",
+    "reenter",
+    "rows",
+    "stay",
+    "validated",
 ]
 
 # Not imported at once: an agent's watchdog imports from this package with the standard library
 # alone, and has to be up in a few hundredths of a second.
 _MODULES = {
+    "kernel.effect": ("RESOLUTION", "Effect"),
     "kernel.errors": ("CallError", "ConflictError", "KernelError", "StoreError"),
+    "kernel.machine": ("Machine",),
+    "kernel.payload": ("Shape", "validated"),
     "kernel.scales": ("Level",),
-    "workers.client": ("Client", "Submitted"),
+    "kernel.table": (
+        "ORPHANS",
+        "PERSON",
+        "PRODUCER",
+        "STALLS",
+        "Active",
+        "Ask",
+        "Terminal",
+        "Timer",
+        "Waiting",
+        "always",
+        "by",
+        "move",
+        "never",
+        "reenter",
+        "rows",
+        "stay",
+    ),
+    "kernel.event": ("Event", "Note"),
+    "workers.client": ("Client", "WaitTimeoutError"),
     "workers.config": ("Settings", "read_settings"),
+    "workers.engine.system": ("CommandRow", "Panel", "System"),
+    "workers.engine.work": ("Outcome", "Work"),
     "workers.gateways.capabilities.capability": ("CapabilityError", "Steps", "capability"),
     "workers.gateways.capabilities.result": ("Failed", "Succeeded"),
     "workers.jobs.client": ("Graphs",),
@@ -60,6 +140,8 @@ _MODULES = {
     "workers.loops.client": ("Loops",),
     "workers.runs.client": ("Runs",),
     "workers.tasks.client": ("Tasks",),
+    "workers.terminal.answer": ("guarded",),
+    "workers.engine.submission": ("Submitted",),
     "workers.threads.client": ("Threads",),
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import re
@@ -30,7 +31,10 @@ WORK_VARIABLES = f"{PREFIX}WORK_VARIABLES"
 # Every agent's process gets these from the module that starts it.
 PROCESS_VARIABLES = (f"{PREFIX}AGENT_MARK", f"{PREFIX}REPORT_FD", WORK_VARIABLES)
 SINGLE_SERVER_SCHEMES = ("redis://", "rediss://", "unix://")
-UP_FILE = "up.json"  # in this file `interlock up` names its store
+UP_FILE = "up.json"  # in this file `interlock up` tells its store to commands
+LOCK_FILE = "up.lock"  # it is locked while an `interlock up` runs in its folder
+# Commands import what these settings name.
+MODULE_SETTINGS = ("capabilities", "systems", "capabilities_root")
 UNSUPPORTED_BROKERS = ("redis+sentinel://", "redis+cluster://", "sentinel://")
 Seconds = Annotated[float, Field(gt=0, le=100 * 365 * 86_400)]
 
@@ -49,8 +53,8 @@ class Settings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     store_url: Annotated[
-        str, Field(pattern=r"^(redis|rediss|unix|redis\+sentinel|redis\+cluster)://")
-    ] = "redis://127.0.0.1:6379/0"
+        str | None, Field(pattern=r"^(redis|rediss|unix|redis\+sentinel|redis\+cluster)://")
+    ] = None
     broker_url: Annotated[
         str | None,
         Field(
@@ -88,6 +92,8 @@ class Settings(BaseModel):
     judge_s: Seconds = 60.0
     verify_s: Seconds = 120.0
     capabilities: str | None = None
+    capabilities_root: Path = Path()  # their modules and relative files are there
+    systems: tuple[str, ...] = Field(default_factory=tuple)  # modules that add machines
 
     sources_root: Path = Path()  # the effect `cleanup` only touches files below this folder
     cards: Path | None = None
@@ -103,7 +109,7 @@ class Settings(BaseModel):
     stall_s: Seconds = 300.0
     spawn_s: Seconds = 60.0
     roles: tuple[Word, ...] = Field(default_factory=tuple)  # empty: tasks may name any role
-    host: str = Field(default_factory=socket.gethostname)
+    host: Word = Field(default_factory=socket.gethostname, validate_default=True)
 
     @field_validator("tier_models", mode="before")
     @classmethod
@@ -142,11 +148,13 @@ class Settings(BaseModel):
             raise ValueError("write queue=slots with at least 1, several separated by commas")
         return {queue: int(slots) for queue, _, slots in pairs}
 
-    @field_validator("roles", mode="before")
+    @field_validator("roles", "systems", mode="before")
     @classmethod
-    def _roles(cls, value: object) -> object:
-        """Read `role,role`."""
-        return [role.strip() for role in value.split(",")] if isinstance(value, str) else value
+    def _names(cls, value: object) -> object:
+        """Read `name,name`."""
+        if not isinstance(value, str):
+            return value
+        return [name for name in map(str.strip, value.split(",")) if name]
 
     @property
     def worktree_folder(self) -> Path:
@@ -160,16 +168,24 @@ class Settings(BaseModel):
         return (self.worktrees or _state_folder()).absolute() / digest
 
     @property
+    def store(self) -> str:
+        """The URL of the store. Raises SettingsError if none is named: no address is assumed."""
+        if self.store_url is None:
+            raise SettingsError("INTERLOCK_STORE_URL is not set: name the store there")
+        return self.store_url
+
+    @property
     def broker(self) -> str:
-        """The URL that messages go to: the store's, if no other is set."""
-        return self.broker_url or self.store_url
+        """The URL that messages go to: the store's, if no other is set. Raises SettingsError."""
+        return self.broker_url or self.store
 
     @property
     def fused(self) -> bool:
         """Whether a commit pushes the messages itself; broker and store must be one database."""
         same = self.broker_url in (None, self.store_url)
-        possible = same and self.store_url.startswith(SINGLE_SERVER_SCHEMES)
-        return possible and self.enqueue != "plain"
+        # Without an address the store is the one that `interlock up` starts, a single server.
+        one_server = self.store_url is None or self.store_url.startswith(SINGLE_SERVER_SCHEMES)
+        return same and one_server and self.enqueue != "plain"
 
 
 def read_settings(environment: Mapping[str, str] | None = None) -> Settings:
@@ -191,9 +207,10 @@ def read_settings(environment: Mapping[str, str] | None = None) -> Settings:
             for error in refusal.errors(include_url=False)
         )
         raise SettingsError(f"settings: {problems}") from None
-    if settings.broker.startswith(UNSUPPORTED_BROKERS):
+    broker = settings.broker_url or settings.store_url or ""
+    if broker.startswith(UNSUPPORTED_BROKERS):
         raise SettingsError(
-            f"settings: {_shown(settings.broker)} cannot be the broker: messages cannot go "
+            f"settings: {_shown(broker)} cannot be the broker: messages cannot go "
             "through Sentinel or Cluster; set INTERLOCK_BROKER_URL to one server or RabbitMQ"
         )
     if settings.enqueue == "fused" and not settings.fused:
@@ -220,19 +237,65 @@ def environment_of_work(*fields: Mapping[str, str]) -> dict[str, str]:
 
 
 def local_settings(environment: Mapping[str, str] | None = None) -> Settings:
-    """Read the settings. If they name no store, use the one that `interlock up` started here."""
+    """Read the settings, with the store that they name or that `interlock up` started here.
+
+    Raises SettingsError if there is neither.
+    """
+    settings = settings_here(environment)
+    if settings.store_url is None:
+        place = "here"
+        if "home" in settings.model_fields_set:
+            place = f"in {settings.home.absolute()}, which INTERLOCK_HOME names"
+        raise SettingsError(
+            f"nothing runs {place}: start it with `make up` or `interlock up`, or set "
+            "INTERLOCK_STORE_URL"
+        )
+    return settings
+
+
+def settings_here(environment: Mapping[str, str] | None = None) -> Settings:
+    """Read the settings. If they name no store, add those of `interlock up`, if it runs here."""
     settings = read_settings(environment)
     file = settings.home / UP_FILE
-    if "store_url" in settings.model_fields_set or not file.exists():
+    if settings.store_url is not None or not file.exists():
         return settings
     try:
         found = json.loads(file.read_text("utf-8"))
-        values = {**dict(found), **settings.model_dump(exclude_unset=True)}
-        return Settings.model_validate(values)
+        named = settings.model_dump(exclude_unset=True)
+        values = dict(found)
+        # All modules are in one folder: that of this command if it names any, else that of `up`.
+        folder = Path(values.get("capabilities_root", "")).absolute()
+        is_other = folder != settings.capabilities_root.absolute()
+        named_here = bool(named.keys() & {"capabilities", "systems"})
+        if (named_here and is_other) or not _is_of_running_up(file):
+            values = {name: value for name, value in values.items() if name not in MODULE_SETTINGS}
+        return Settings.model_validate({**values, **named})
     except (OSError, TypeError, ValueError) as refusal:
         raise SettingsError(
             f"{file} cannot be read ({refusal}); remove it or name a store"
         ) from None
+
+
+def _is_of_running_up(file: Path) -> bool:
+    """Return whether an `interlock up` of this user runs in the folder of its file.
+
+    Any other file, such as one in a repository that was cloned, must name no modules: its author
+    would decide which code the commands run.
+    """
+    try:
+        # A link could lead to a file that some other program has locked.
+        lock = os.open(file.with_name(LOCK_FILE), os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except OSError:
+        return False
+    try:
+        if {file.stat().st_uid, os.fstat(lock).st_uid} != {os.getuid()}:
+            return False
+        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(lock)
+    return False
 
 
 def _state_folder() -> Path:
@@ -258,16 +321,6 @@ def as_variable(value: object) -> str:
 
 def _joined(value: object, separator: str) -> str:
     return separator.join(map(str, value)) if isinstance(value, tuple) else str(value)
-
-
-def store_hint(settings: Settings) -> str:
-    """Return what a person can do if the store of the settings does not answer."""
-    if "store_url" in settings.model_fields_set:
-        return " (is its address right, and does it run? `interlock up` starts a store here)"
-    return (
-        f" (`interlock up` does not run in {settings.home.absolute()}, which INTERLOCK_HOME names,"
-        " and INTERLOCK_STORE_URL names no other store)"
-    )
 
 
 def _shown(value: object) -> str:

@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-import logging
-
 from celery import Celery
 from celery.signals import worker_init, worker_shutting_down
 
-from interlock.kernel.errors import KernelError, StoreError
+from interlock.kernel.errors import KernelError
 from interlock.kernel.machines import MACHINES
-from interlock.workers.config import Settings, SettingsError, read_settings
+from interlock.workers.config import Settings
 from interlock.workers.engine.affinity import tune_when_ready
+from interlock.workers.engine.announcement import Announcer
 from interlock.workers.engine.celery_app import SWEEPS_QUEUE, local_queue, make_app
 from interlock.workers.engine.dispatch import Dispatch
+from interlock.workers.engine.entry import start
 from interlock.workers.engine.liveness import write_liveness_file
 from interlock.workers.engine.log_lines import make_log_visible
 from interlock.workers.engine.publisher import Publisher
 from interlock.workers.engine.resources import Resources
-from interlock.workers.engine.runner import MissingHandlerError, Runner, register_effects
+from interlock.workers.engine.runner import Runner, register_effects
 from interlock.workers.engine.sweeper import register_sweeps
+from interlock.workers.engine.system import cause_of
 from interlock.workers.systems import facts, handlers, openers, sweeps
-
-log = logging.getLogger(__name__)
 
 
 def assemble(settings: Settings) -> Celery:
@@ -31,6 +30,7 @@ def assemble(settings: Settings) -> Celery:
     dispatch = Dispatch(settings, MACHINES, Publisher(settings, celery_app))
     resources = Resources(settings)
     runner = Runner(dispatch, resources)
+    announcer = Announcer(lambda: dispatch.hosts, settings.host)
     celery_app.reject_message = dispatch.reject
     register_effects(celery_app, runner, MACHINES, handlers())
     register_sweeps(celery_app, dispatch, sweeps())
@@ -44,30 +44,24 @@ def assemble(settings: Settings) -> Celery:
         try:
             for opener in openers():
                 resources.get(opener)
+            announced = facts(resources)
             dispatch.wait_for_store()
+        # Celery would only log an error that a signal's receiver raises, and start the worker.
         except (KernelError, ValueError) as refusal:
-            # Celery would only log an error that a signal's receiver raises, and start the worker.
             raise SystemExit(f"interlock: {refusal}") from refusal
+        except Exception as failure:
+            # A system of others may raise anything where it opens what it needs.
+            why = f"interlock: this worker cannot start: {cause_of(failure)}"
+            raise SystemExit(why) from failure
         if settings.agents_max:
-            try:
-                dispatch.hosts.announce(settings.host, facts(resources))
-            except StoreError as refusal:
-                # Without the facts, work that this machine cannot do is refused later.
-                log.warning("%s has not announced itself: %s", settings.host, refusal)
+            announcer.start(announced)
 
     @worker_shutting_down.connect(weak=False)
     def shut_down(**_: object) -> None:
+        announcer.stop()
         runner.shut_down()
 
     return celery_app
 
 
-def start() -> Celery:
-    """Return the app of this process. Ends the process with one sentence if a setting is wrong."""
-    try:
-        return assemble(read_settings())
-    except (SettingsError, MissingHandlerError) as refusal:
-        raise SystemExit(f"interlock: {refusal}") from refusal
-
-
-app = start()
+app = start(assemble)

@@ -1,13 +1,13 @@
-"""The registry of systems, the only list of them. A new system needs its line here."""
+"""The registry of systems, the only list of them. A new system of ours needs its line here."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from interlock.workers.engine.builtin import BUILTIN
-from interlock.workers.engine.system import System, load
+from interlock.workers.engine.own_systems import added_systems, wrong
+from interlock.workers.engine.system import CommandRow, System, SystemsError, load
 from interlock.workers.jobs.system import SYSTEM as JOBS
 from interlock.workers.loops.system import SYSTEM as LOOPS
 from interlock.workers.runs.system import SYSTEM as RUNS
@@ -15,6 +15,8 @@ from interlock.workers.tasks.system import SYSTEM as TASKS
 from interlock.workers.threads.system import SYSTEM as THREADS
 
 if TYPE_CHECKING:  # the command line lists its commands without settings, sweeps and handlers
+    from interlock.kernel.record import Record
+    from interlock.workers.client import Client
     from interlock.workers.config import Settings
     from interlock.workers.engine.resources import Resources
     from interlock.workers.engine.sweeper import Sweep
@@ -23,35 +25,65 @@ if TYPE_CHECKING:  # the command line lists its commands without settings, sweep
 SYSTEMS: tuple[System, ...] = (THREADS, TASKS, JOBS, LOOPS, RUNS)
 
 
-class SystemsError(ValueError):
-    """Two systems claim the same name. Rename one of them."""
+def systems() -> tuple[System, ...]:
+    """Return every system: those of Interlock, then those that INTERLOCK_SYSTEMS names.
+
+    `add_systems` has added the latter when the process, or its client, read its settings.
+    """
+    return (*SYSTEMS, *added_systems().values())
 
 
-def handlers(systems: Iterable[System] = SYSTEMS) -> Mapping[str, Handler]:
+def command_rows(of_operators: Iterable[CommandRow]) -> tuple[CommandRow, ...]:
+    """Return these commands, and those of all systems.
+
+    Raises SystemsError if a module that INTERLOCK_SYSTEMS names claims the name of another command.
+    """
+    rows = [*of_operators, *(row for system in SYSTEMS for row in system.commands)]
+    for module, system in added_systems().items():
+        names = {row.name for row in rows}
+        if taken := sorted(names & {row.name for row in system.commands}):
+            raise wrong(module, f"has a command called {taken[0]}, as another one is; rename it")
+        rows += system.commands
+    return tuple(rows)
+
+
+def handlers() -> Mapping[str, Handler]:
     """Import the handler of every effect, by the effect's name. Raises SystemsError.
 
     An effect's name is the name of its queue: two systems cannot share one.
     """
-    found = [load(f"{system.effects}:HANDLERS") for system in (BUILTIN, *systems)]
-    names = Counter(name for each in found for name in each)
-    if twice := sorted(name for name, number in names.items() if number > 1):
-        raise SystemsError(f"two systems have an effect called {', '.join(twice)}")
-    return {name: handler for each in found for name, handler in each.items()}
+    found: dict[str, Handler] = {}
+    for system in (BUILTIN, *systems()):
+        each: Mapping[str, Handler] = load(f"{system.effects}:HANDLERS")
+        if twice := sorted(found.keys() & each.keys()):
+            named = f"two systems have an effect called {', '.join(twice)}"
+            raise SystemsError(f"{named}; rename that of {system.name}")
+        found |= each
+    return found
 
 
-def openers(systems: Iterable[System] = SYSTEMS) -> tuple[Callable[[Settings], Any], ...]:
+def openers() -> tuple[Callable[[Settings], Any], ...]:
     """Import the functions that open the resources of the systems, each once."""
-    named = (name for system in (BUILTIN, *systems) for name in system.resources)
+    named = (name for system in (BUILTIN, *systems()) for name in system.resources)
     return tuple(load(name) for name in dict.fromkeys(named))
 
 
-def facts(resources: Resources, systems: Iterable[System] = SYSTEMS) -> dict[str, bool]:
+def facts(resources: Resources) -> dict[str, bool]:
     """Return what a machine announces of itself: which of the things it has that may be missing."""
-    named = (pair for system in systems for pair in system.facts.items())
+    named = (pair for system in systems() for pair in system.facts.items())
     return {name: resources.get(load(opener)) is not None for name, opener in named}
 
 
-def sweeps(systems: Iterable[System] = SYSTEMS) -> tuple[Sweep, ...]:
+def details(client: Client, record: Record) -> dict[str, str] | None:
+    """Return what `interlock show` prints of a record; None where its system leaves that to it."""
+    named = (
+        system.details[record.machine] for system in systems() if record.machine in system.details
+    )
+    source = next(named, None)
+    return load(source)(client, record) if source else None
+
+
+def sweeps() -> tuple[Sweep, ...]:
     """Import every sweep that beat starts."""
-    packages = [system.sweeps for system in (BUILTIN, *systems) if system.sweeps]
+    packages = [system.sweeps for system in (BUILTIN, *systems()) if system.sweeps]
     return tuple(sweep for package in packages for sweep in load(f"{package}:SWEEPS"))

@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import subprocess
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from interlock.kernel.scales import Tier
+from interlock.workers.client import Client
 from interlock.workers.config import (
     PREFIX,
     Settings,
     SettingsError,
     as_variable,
     environment_of_work,
+    environment_without_settings,
     local_settings,
     read_settings,
 )
+from interlock.workers.ops.home import lock_home
 
 PAGE = (Path(__file__).parents[2] / "docs" / "configuration.md").read_text("utf-8")
 ROWS = dict(re.findall(r"^\| `(INTERLOCK_\w+)` \| (.+?) \|", PAGE, re.MULTILINE))
@@ -29,9 +36,40 @@ IN_WORDS = ("none", "the store", "per effect", "the host's name", "the user's st
 def test_without_variables_everything_has_its_default() -> None:
     settings = read_settings({})
 
-    assert settings.store_url == "redis://127.0.0.1:6379/0"
-    assert settings.broker == settings.store_url
+    assert settings.store_url is None
     assert settings.fused
+
+
+def test_no_store_is_assumed_where_none_is_named() -> None:
+    settings = read_settings({})
+
+    for opened in (lambda: settings.store, lambda: settings.broker, lambda: Client(settings)):
+        with pytest.raises(SettingsError, match="INTERLOCK_STORE_URL is not set"):
+            opened()
+
+
+def test_where_nothing_runs_an_error_says_how_to_start_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    with pytest.raises(SettingsError, match="nothing runs here: start it with `make up`"):
+        local_settings({})
+    with pytest.raises(SettingsError, match=f"nothing runs in {tmp_path}/x, which INTERLOCK_HOME"):
+        local_settings({"INTERLOCK_HOME": "x"})
+
+
+@pytest.mark.parametrize("entry", ["main", "intake", "flower"])
+def test_no_process_of_celery_starts_without_a_store(entry: str) -> None:
+    command = [sys.executable, "-c", f"import interlock.workers.{entry}"]
+    done = subprocess.run(
+        command, env=environment_without_settings(), check=False, capture_output=True, text=True
+    )
+
+    assert (done.returncode, done.stderr.strip()) == (
+        1,
+        "interlock: INTERLOCK_STORE_URL is not set: name the store there",
+    )
 
 
 def test_a_variable_is_read_by_its_fields_name() -> None:
@@ -70,6 +108,7 @@ def test_an_empty_variable_counts_as_unset_and_other_programs_variables_are_igno
         ("SWEEP_BATCH", "1001"),
         ("MODEL_ATTEMPTS_MAX", "0"),
         ("TASK_EVENTS", "perhaps"),
+        ("HOST", "a b"),
     ],
 )
 def test_a_wrong_value_is_named_with_its_variable(name: str, value: str) -> None:
@@ -98,8 +137,8 @@ def test_settings_do_not_change() -> None:
         ({}, True),
         ({"store_url": "unix:///run/store.sock"}, True),
         ({"enqueue": "plain"}, False),
-        ({"broker_url": "redis://127.0.0.1:6379/0"}, True),
-        ({"broker_url": "redis://127.0.0.1:6379/1"}, False),
+        ({"store_url": "redis://h:1/0", "broker_url": "redis://h:1/0"}, True),
+        ({"store_url": "redis://h:1/0", "broker_url": "redis://h:1/1"}, False),
         ({"broker_url": "amqp://guest@host//"}, False),
         ({"store_url": "redis+cluster://h:1", "broker_url": "redis://h:2"}, False),
     ],
@@ -131,9 +170,19 @@ def test_a_broker_behind_sentinel_or_cluster_is_refused(store: str, broker: str)
     assert "hush" not in str(refusal.value)
 
 
-def test_the_store_that_up_started_is_found(tmp_path: Path) -> None:
+@pytest.fixture
+def running(tmp_path: Path) -> Iterator[None]:
+    """Lock the home in `tmp_path`, as `interlock up` does while it runs there."""
+    lock = lock_home(tmp_path)
+    yield
+    os.close(lock)
+
+
+def test_the_store_that_up_started_is_found(tmp_path: Path, running: None) -> None:
+    del running
     file = tmp_path / "up.json"
-    file.write_text(json.dumps({"store_url": "redis://127.0.0.1:1/0", "capabilities": "a"}))
+    written = {"store_url": "redis://127.0.0.1:1/0", "capabilities": "a", "capabilities_root": "/b"}
+    file.write_text(json.dumps(written))
     home = {"INTERLOCK_HOME": str(tmp_path)}
 
     found = local_settings(home)
@@ -143,6 +192,71 @@ def test_the_store_that_up_started_is_found(tmp_path: Path) -> None:
     assert (found.store_url, found.capabilities) == ("redis://127.0.0.1:1/0", "a")
     assert (named.store_url, named.capabilities) == ("redis://127.0.0.1:2/0", None)
     assert (overridden.store_url, overridden.capabilities) == ("redis://127.0.0.1:1/0", "b")
+    assert (found.capabilities_root, overridden.capabilities_root) == (Path("/b"), Path())
+
+
+FROM_ELSEWHERE = {
+    "store_url": "redis://127.0.0.1:1/0",
+    "capabilities": "theirs",
+    "systems": "theirs",
+    "capabilities_root": "/theirs",
+}
+
+
+@pytest.mark.parametrize("variable", ["CAPABILITIES", "SYSTEMS"])
+def test_modules_are_those_of_up_or_of_the_command_unless_both_have_one_folder(
+    tmp_path: Path, running: None, variable: str
+) -> None:
+    del running
+    (tmp_path / "up.json").write_text(json.dumps(FROM_ELSEWHERE))
+    named = {"INTERLOCK_HOME": str(tmp_path), f"INTERLOCK_{variable}": "mine"}
+    field = variable.lower()
+
+    in_another_folder = local_settings(named)
+    in_the_same = local_settings({**named, "INTERLOCK_CAPABILITIES_ROOT": "/theirs"})
+
+    assert in_another_folder.model_fields_set == {"home", "store_url", field}
+    defaults = Settings().model_dump(include={"capabilities", "systems"})
+    theirs = {"capabilities": "theirs", "systems": ("theirs",)}
+    mine = {field: getattr(in_another_folder, field)}
+    assert in_another_folder.model_dump(include={*theirs}) == {**defaults, **mine}
+    assert in_the_same.model_dump(include={*theirs}) == {**theirs, **mine}
+    assert in_the_same.capabilities_root == Path("/theirs")
+
+
+def test_a_file_of_up_names_no_modules_where_no_up_runs(tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    lock = lock_home(other)
+    (tmp_path / "up.json").write_text(json.dumps(FROM_ELSEWHERE))
+
+    for link in (None, "up.lock"):
+        if link:  # a repository can hold a link to the lock of an `up` that runs elsewhere
+            (tmp_path / link).symlink_to(other / link)
+        found = local_settings({"INTERLOCK_HOME": str(tmp_path)})
+        assert found.model_fields_set == {"home", "store_url"}
+    os.close(lock)
+
+
+def test_a_file_of_another_user_names_no_modules(
+    tmp_path: Path, running: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    del running
+    (tmp_path / "up.json").write_text(json.dumps(FROM_ELSEWHERE))
+    this_user = os.getuid()
+    monkeypatch.setattr(os, "getuid", lambda: this_user + 1)
+
+    found = local_settings({"INTERLOCK_HOME": str(tmp_path)})
+
+    assert found.model_fields_set == {"home", "store_url"}
+
+
+def test_a_start_of_up_removes_the_file_that_it_finds(tmp_path: Path) -> None:
+    (tmp_path / "up.json").write_text(json.dumps(FROM_ELSEWHERE))
+
+    os.close(lock_home(tmp_path))
+
+    assert not (tmp_path / "up.json").exists()
 
 
 @pytest.mark.parametrize("content", ["", "{", "[1]", "7", '{"store_url": 1}', '{"colour": "blue"}'])
@@ -205,6 +319,7 @@ def test_a_setting_is_read_back_from_its_variable() -> None:
         tier_models={Tier.LOCAL_FAST: "m"},
         queue_slots={"a": 1, "b": 2},
         roles=("coder", "writer"),
+        systems=("billing", "parcels.of.mine"),
         lease_s=1.5,
         task_events=False,
     )

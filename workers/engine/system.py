@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from importlib import import_module
 from typing import Any
+
+
+class SystemsError(ValueError):
+    """A system is wrong, or claims the name of another. The message says what to change."""
 
 
 class Panel(StrEnum):
@@ -45,8 +50,11 @@ class System:
     what a machine with agents announces when its worker starts: each with the opener of a thing
     that the machine has or lacks. `commands` lists its commands and groups of commands. `submit`
     gives, for a machine whose plain messages need more than a new record, the `module:function`
-    that accepts them. `counted` lists the machines whose records `interlock top` counts by state,
-    `shown` the fields of a record's data that `interlock show` prints if they are set.
+    that accepts them. `machines` is for a system that is not a part of Interlock: it gives, for
+    each of its machines, where the table is, as `module:attribute`. `details` gives, for a machine,
+    the `module:function` that returns what `interlock show` prints of its records instead of
+    `shown`. `counted` lists the machines whose records `interlock top` counts by state, `shown` the
+    fields of a record's data that `interlock show` prints if they are set.
     """
 
     name: str
@@ -56,11 +64,30 @@ class System:
     facts: Mapping[str, str] = field(default_factory=dict)
     commands: tuple[CommandRow, ...] = ()
     submit: Mapping[str, str] = field(default_factory=dict)
+    machines: Mapping[str, str] = field(default_factory=dict)
+    details: Mapping[str, str] = field(default_factory=dict)
     counted: tuple[str, ...] = ()
     shown: tuple[str, ...] = ()
 
 
 def load(name: str) -> Any:
-    """Import what the registry names as `module:attribute`, and return it."""
+    """Import what the registry names as `module:attribute`, and return it.
+
+    Raises SystemsError if a module that is not a part of Interlock does not have it.
+    """
     module, _, attribute = name.partition(":")
-    return getattr(import_module(module), attribute)
+    try:
+        return getattr(import_module(module), attribute)
+    except Exception as failure:
+        if module.startswith("interlock."):
+            raise
+        raise SystemsError(f"{name} cannot be loaded: {cause_of(failure)}") from failure
+
+
+def cause_of(failure: Exception) -> str:
+    """Return an error as a sentence, with the line that raised it."""
+    text = f"{type(failure).__name__}: {' '.join(str(failure).split())}"
+    if isinstance(failure, SyntaxError):
+        return text
+    frame = traceback.extract_tb(failure.__traceback__)[-1]
+    return f"{text} ({frame.filename}, line {frame.lineno})"

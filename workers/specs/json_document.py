@@ -119,7 +119,7 @@ class _JsonReader:
         return self._line
 
     def _error(self, problem: str) -> UnreadableError:
-        return UnreadableError(self._line_here(), f"it is no JSON: {problem}; correct it")
+        return UnreadableError(self._line_here(), f"it is not JSON: {problem}; correct it")
 
 
 def _no_number(constant: str) -> float:

@@ -40,13 +40,13 @@ def read_object(line: bytes, *, bytes_max: int) -> dict[str, Any]:
     except UnicodeDecodeError as error:
         raise LineError(f"the line is not UTF-8 at byte {error.start}") from error
     except json.JSONDecodeError as error:
-        raise LineError(f"the line is no JSON: {error.msg} at column {error.colno}") from error
+        raise LineError(f"the line is not JSON: {error.msg} at column {error.colno}") from error
     except RecursionError as error:
         raise LineError("the line is nested too deep") from error
     except ValueError as error:
         raise LineError("the line has a number of too many digits") from error
     if not isinstance(value, dict):
-        raise LineError(f"the line is no JSON object, it is {shown(value)}")
+        raise LineError(f"the line is not a JSON object, it is {shown(value)}")
     return value
 
 

@@ -91,7 +91,8 @@ class Problems:
 class Location:
     """A part of a file, named as its author knows it, and the list that gets its problems.
 
-    `item` is for example "step 'build'", and `path` the field inside the item: "limits.cost".
+    `item` is for example "step 'build'", and `path` the field inside the item: "limits.cost", or
+    "after (entry 1)" for the first entry of a list.
     """
 
     problems: Problems
@@ -102,7 +103,10 @@ class Location:
         """Return the location of a field or list entry of this one, at a path of one or more."""
         path = self.path
         for step in steps:
-            text = str(step)
+            if isinstance(step, int):
+                path = f"{path} (entry {step + 1})".lstrip()
+                continue
+            text = step
             if not text.isprintable() or len(text) > _NAME_LENGTH_MAX:
                 text = shown(text)
             path = f"{path}.{text}" if path else text
@@ -123,10 +127,9 @@ class Location:
             if not isinstance(key, str):
                 self.refuse(inner.line, f"the key {shown(key)} is not text; {_listed(known)}")
             elif key not in known:
-                meant = self.problems.suggestion(key, known)
-                self.refuse(
-                    inner.line, f"{shown(key)} is not a field here; {_listed(known)}{meant}"
-                )
+                # The list of all fields is long; it would hide the one that is meant.
+                hint = self.problems.suggestion(key, known) or f"; {_listed(known)}"
+                self.refuse(inner.line, f"{shown(key)} is not a field here{hint}")
         return {key: inner for key, inner in node.value.items() if key in known}
 
     def entries(self, node: Node) -> list[Node]:

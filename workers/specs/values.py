@@ -114,7 +114,7 @@ def check_json(node: Node, location: Location) -> None:
     elif isinstance(node.value, str) and not _is_text(node.value):
         location.refuse(node.line, f"{shown(node.value)}: {_ADVICE['string_unicode']}")
     elif isinstance(node.value, date):
-        location.refuse(node.line, f"{node.text}: a date is no JSON; put it in quotation marks")
+        location.refuse(node.line, f"{node.text}: a date is not JSON; put it in quotation marks")
     elif isinstance(node.value, float) and not isfinite(node.value):
         problem = f"{node.text}: JSON has no such number; put it in quotation marks"
         location.refuse(node.line, problem)

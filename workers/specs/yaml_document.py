@@ -61,7 +61,7 @@ def read_yaml(text: str) -> Node:
     if strange := _STRANGE.search(text):
         line = text.count("\n", 0, strange.start()) + 1
         problem = f"unacceptable character #x{ord(strange.group()):04x}"
-        raise UnreadableError(line, f"it is no YAML: {problem}; take it out")
+        raise UnreadableError(line, f"it is not YAML: {problem}; take it out")
     # The parser in C counts the end of a text as one more line.
     last = max(1, len(text.splitlines()))
     try:
@@ -69,10 +69,10 @@ def read_yaml(text: str) -> Node:
     except yaml.MarkedYAMLError as error:
         line = min(_line_of(error.problem_mark or error.context_mark), last)
         problem = ", ".join(part for part in (error.context, error.problem) if part)
-        raise UnreadableError(line, f"it is no YAML: {problem}; correct it") from error
+        raise UnreadableError(line, f"it is not YAML: {problem}; correct it") from error
     except yaml.YAMLError as error:
         first = (str(error) or type(error).__name__).partition("\n")[0]
-        raise UnreadableError(0, f"it is no YAML: {first}; correct it") from error
+        raise UnreadableError(0, f"it is not YAML: {first}; correct it") from error
 
 
 class _Composer:
@@ -94,7 +94,7 @@ class _Composer:
         if not seen(yaml.StreamEndEvent):
             line = _line_of(take().start_mark)
             problem = "expected a single document, but this begins another one"
-            raise UnreadableError(line, f"it is no YAML: {problem}; make files of them")
+            raise UnreadableError(line, f"it is not YAML: {problem}; make files of them")
         return root
 
     def _node(self, event: Any, *, depth: int) -> Node:
@@ -157,7 +157,7 @@ class _Composer:
         try:
             return self._loader.yaml_constructors[tag](self._loader, node)
         except (ValueError, OverflowError) as error:
-            raise UnreadableError(line, f"it is no YAML: {error}; correct it") from error
+            raise UnreadableError(line, f"it is not YAML: {error}; correct it") from error
 
 
 def _check_number(text: str, line: int) -> None:

@@ -39,7 +39,7 @@ def test_a_file_is_json_if_its_name_ends_so_and_otherwise_yaml(file: Path) -> No
     json.write_text('{"a":\t"\\ud83c\\udf89"}')
     assert read_document(json, bytes_max=99, advice="").root.plain() == {"a": "\U0001f389"}
     json.write_text("a: 1\n")
-    assert refusal(json).startswith(f"{json}:1: it is no JSON: ")
+    assert refusal(json).startswith(f"{json}:1: it is not JSON: ")
 
 
 def test_an_error_lists_the_problems_in_the_order_of_their_lines(file: Path) -> None:

@@ -62,7 +62,7 @@ def test_a_text_that_python_refuses_as_json_is_refused(text: str) -> None:
     try:
         value = json.loads(text, parse_constant=refuse)
     except ValueError:
-        assert "it is no JSON: " in refusal(text)
+        assert "it is not JSON: " in refusal(text)
         return
     try:
         assert read_json(text).plain() == value
@@ -79,20 +79,20 @@ def test_every_value_has_its_line_and_its_text() -> None:
 
 
 REFUSED = [
-    ('{"a": 1,\n "b" 2}', "2: it is no JSON: expected ':'; correct it"),
-    ('{"a": 1\n "b": 2}', "2: it is no JSON: expected ','; correct it"),
-    ('{"a": 1,\n}', "2: it is no JSON: expected a name in double quotes; correct it"),
-    ("[1,\n\n 2", "3: it is no JSON: expected ','; correct it"),
-    ("[1,\n\n tru]", "3: it is no JSON: Expecting value; correct it"),
-    ('[1,\n "a\tb"]', "2: it is no JSON: Invalid control character; correct it"),
-    ('[1,\n "a\n"]', "2: it is no JSON: Invalid control character; correct it"),
-    ("[1,\n NaN]", "2: it is no JSON: NaN is not a number in JSON; correct it"),
-    ("[1]\n x", "2: it is no JSON: 'x' comes after its end; correct it"),
+    ('{"a": 1,\n "b" 2}', "2: it is not JSON: expected ':'; correct it"),
+    ('{"a": 1\n "b": 2}', "2: it is not JSON: expected ','; correct it"),
+    ('{"a": 1,\n}', "2: it is not JSON: expected a name in double quotes; correct it"),
+    ("[1,\n\n 2", "3: it is not JSON: expected ','; correct it"),
+    ("[1,\n\n tru]", "3: it is not JSON: Expecting value; correct it"),
+    ('[1,\n "a\tb"]', "2: it is not JSON: Invalid control character; correct it"),
+    ('[1,\n "a\n"]', "2: it is not JSON: Invalid control character; correct it"),
+    ("[1,\n NaN]", "2: it is not JSON: NaN is not a number in JSON; correct it"),
+    ("[1]\n x", "2: it is not JSON: 'x' comes after its end; correct it"),
     ('{"a": 1,\n "a": 2}', "2: 'a' is there twice, first in line 1; remove one"),
     ("[" * (DEPTH_MAX + 1), f"1: it is nested deeper than {DEPTH_MAX} levels; make it flatter"),
-    ("1" * (NUMBER_LENGTH_MAX + 1), "1: it is no JSON: a number of 101 characters is too long"),
-    ("1" * 5_000, "1: it is no JSON: Exceeds the limit"),
-    ("", "1: it is no JSON: Expecting value; correct it"),
+    ("1" * (NUMBER_LENGTH_MAX + 1), "1: it is not JSON: a number of 101 characters is too long"),
+    ("1" * 5_000, "1: it is not JSON: Exceeds the limit"),
+    ("", "1: it is not JSON: Expecting value; correct it"),
 ]
 
 

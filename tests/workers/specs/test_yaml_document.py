@@ -72,11 +72,11 @@ def test_a_text_without_a_value_is_null(text: str) -> None:
 
 
 REFUSED = [
-    ("a: [\n1", "2: it is no YAML: while parsing a flow sequence"),
-    ("a: [\n1\n", "it is no YAML: while parsing a flow sequence"),
-    ("a: b: c", "1: it is no YAML: mapping values are not allowed"),
-    ("a: 1\n---\nb: 2\n", "2: it is no YAML: expected a single document, but this begins another"),
-    ("a: 1\n...\nb: 2\n", "it is no YAML: "),
+    ("a: [\n1", "2: it is not YAML: while parsing a flow sequence"),
+    ("a: [\n1\n", "it is not YAML: while parsing a flow sequence"),
+    ("a: b: c", "1: it is not YAML: mapping values are not allowed"),
+    ("a: 1\n---\nb: 2\n", "2: it is not YAML: expected a single document, but this begins another"),
+    ("a: 1\n...\nb: 2\n", "it is not YAML: "),
     ("a:\n  x: 1\n  y: 2\n  x: 3\n", "4: 'x' is there twice, first in line 2; remove one"),
     ('1: a\n"1": b\n', "2: '1' is there twice, first in line 1"),
     ("1: a\n1.0: b\n", "2: '1.0' is there twice, first in line 1"),
@@ -93,10 +93,10 @@ REFUSED = [
     ("a: -017", "1: -017 can be read as two numbers"),
     ("a: 0_7", "1: 0_7 can be read as two numbers"),
     (f"a: {'1' * (NUMBER_LENGTH_MAX + 1)}", f"1: a number of {NUMBER_LENGTH_MAX + 1} characters"),
-    ("a: 1\nb: 2026-02-30", "2: it is no YAML: day is out of range for month; correct it"),
-    ("a: 1\nb: \x07", "2: it is no YAML: unacceptable character #x0007; take it out"),
-    ("a: 1\nb: \ufeff", "2: it is no YAML: unacceptable character #xfeff; take it out"),
-    ("a: \ud800", "1: it is no YAML: unacceptable character #xd800; take it out"),
+    ("a: 1\nb: 2026-02-30", "2: it is not YAML: day is out of range for month; correct it"),
+    ("a: 1\nb: \x07", "2: it is not YAML: unacceptable character #x0007; take it out"),
+    ("a: 1\nb: \ufeff", "2: it is not YAML: unacceptable character #xfeff; take it out"),
+    ("a: \ud800", "1: it is not YAML: unacceptable character #xd800; take it out"),
     ("[" * 17, "1: it is nested deeper than 16 levels; make it flatter"),
 ]
 

@@ -1,0 +1,370 @@
+"""Systems of other projects: INTERLOCK_SYSTEMS adds them, and nothing of Interlock is changed."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from interlock.kernel.errors import StaleDecisionError
+from interlock.kernel.event import Event
+from interlock.kernel.machines import MACHINES
+from interlock.kernel.record import partition_of
+from interlock.workers import cli, producer_message
+from interlock.workers.client import Client
+from interlock.workers.config import environment_without_settings, read_settings
+from interlock.workers.engine import own_systems
+from interlock.workers.engine.card import Card
+from interlock.workers.engine.resources import Resources
+from interlock.workers.engine.runner import Runner
+from interlock.workers.engine.sweeps import orphans
+from interlock.workers.engine.system import SystemsError
+from interlock.workers.engine.work import Handler, Outcome, Work
+from interlock.workers.gateways.server import EmbeddedServer
+from interlock.workers.supervision.supervisor import open_dispatch
+from interlock.workers.systems import handlers
+from tests.fresh_worker import fresh_worker
+from tests.waiting import until
+from tests.workers.engine.running import perform
+from tests.workers.sixth_system import FILES
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "own_machines.md").read_text("utf-8")
+BILLING, PRODUCER = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+READY_S = 60.0
+INTERLOCK = "import sys; sys.path.pop(0); from interlock.workers.cli import main; main()"
+MODULES = ("billing", "parcels", "wrong", "table")
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """Return the folder of a project that has the module of the page and the package `parcels`."""
+    folder = tmp_path / "project"
+    for name, text in {**FILES, "billing.py": BILLING}.items():
+        file = folder / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, "utf-8")
+    return folder
+
+
+@pytest.fixture
+def added(project: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Let this process find the modules, and forget the systems after the test."""
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.chdir(project)
+    monkeypatch.setattr(own_systems, "_ADDED", {})
+    monkeypatch.setattr(MACHINES, "_added", {})
+    yield
+    for name in [name for name in sys.modules if name.partition(".")[0] in MODULES]:
+        del sys.modules[name]
+
+
+@pytest.fixture
+def environment(server: EmbeddedServer, prefix: str, tmp_path: Path) -> dict[str, str]:
+    return {
+        "INTERLOCK_STORE_URL": server.url,
+        "INTERLOCK_PREFIX": prefix,
+        "INTERLOCK_NAMESPACE": prefix,
+        "INTERLOCK_HOME": str(tmp_path / "home"),
+        "INTERLOCK_SYSTEMS": "billing, parcels",
+        # Nobody listens there, and nothing here asks a model.
+        "INTERLOCK_MODEL": "local",
+        "INTERLOCK_MODEL_BASE_URL": "http://127.0.0.1:9/v1",
+    }
+
+
+@pytest.fixture
+def run(project: Path, environment: dict[str, str]) -> Run:
+    """Return what runs `interlock` in the folder of the project."""
+
+    def run(*words: str, **variables: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-c", INTERLOCK, *words],
+            cwd=project,
+            env={**environment_without_settings(), **environment, **variables},
+            check=False,
+            capture_output=True,
+            text=True,
+        )
+
+    return run
+
+
+@pytest.fixture
+def worker(project: Path, environment: dict[str, str], tmp_path: Path) -> Iterator[Path]:
+    """Start a worker in the project and return its log."""
+    variables = {**environment_without_settings(), **environment}
+    log = tmp_path / "worker.log"
+    with fresh_worker(Path(sys.executable), project, variables, log):
+        yield log
+
+
+def test_its_records_live_as_those_of_any_other_system(
+    added: None, project: Path, environment: dict[str, str], run: Run, worker: Path
+) -> None:
+    del added
+    client = Client(read_settings(environment), actor="ann")
+
+    def printed(*words: str) -> str:
+        done = run(*words)
+        assert done.returncode == 0, done.stdout + done.stderr + worker.read_text()
+        return done.stdout
+
+    assert "p1 goes to Oslo" in printed("parcel", "send", "p1", "Oslo")
+    assert client.wait("p1", timeout_s=READY_S).state == "at_the_door"
+    (card,) = client.cards()
+    assert (card.machine, card.kind) == ("parcel", "door")
+    assert card.question == "A parcel for Oslo is at the door. Take it?"
+    assert "from at_the_door to delivered" in printed("explain", "p1", "take")
+    with pytest.raises(StaleDecisionError):
+        client.decide("p1", "take", proposal="p1:1")
+    taken = client.decide("p1", "take", proposal=card.proposal)
+    assert (taken.state, taken.data) == ("delivered", {"to": "Oslo", "taken_by": "ann"})
+
+    subprocess.run(
+        [sys.executable, "-c", PRODUCER], cwd=project, check=True, env={**os.environ, **environment}
+    )
+    assert [card.question for card in client.cards()] == ["Pay 120.0 to Acme?"]
+    assert client.cancel("inv-1", reason="ordered twice").state == "rejected"
+
+    shown = printed("show", "inv-1")
+    assert "ordered twice" in shown, "its system says which fields are shown"
+    assert "about" not in shown, "it has no title"
+    listed = printed("list")
+    assert "p1" in listed
+    assert "inv-1" in listed
+    assert "invoice: rejected 1" in listed
+    others = json.loads(printed("top", "--json"))["others"]
+    assert (others["invoice"], others["parcel"]) == ({"rejected": 1}, {"delivered": 1})
+    checked = json.loads(run("doctor", "--json").stdout)
+    assert checked["machines"]["parcel"] == {"delivered": 1}
+
+
+def test_a_plain_message_creates_its_record(added: None, environment: dict[str, str]) -> None:
+    del added
+    client = Client(read_settings(environment))
+    request = {"id": "inv-2", "machine": "invoice", "payload": {"supplier": "Acme", "amount": 5}}
+
+    done = [producer_message.accept(client, request) for _ in range(2)]
+
+    assert done == ["accepted: inv-2", "known: inv-2"]
+    assert client.show("inv-2").data == {"supplier": "Acme", "amount": 5.0}
+
+
+def test_a_supervisor_knows_its_machines(
+    added: None, environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    del added
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+
+    assert {"invoice", "parcel"} < set(open_dispatch().machines)
+
+
+def test_two_systems_cannot_share_the_name_of_an_effect(added: None, project: Path) -> None:
+    del added
+    text = "from interlock import System\nHANDLERS = {'execution': print}\n"
+    (project / "wrong.py").write_text(f"{text}SYSTEM = System(name='w', effects='wrong')\n")
+    own_systems.add_systems(["wrong"], project)
+
+    with pytest.raises(SystemsError, match="an effect called execution; rename that of w"):
+        handlers()
+
+
+def test_the_folder_of_an_installed_system_is_not_searched(
+    added: None, project: Path, tmp_path: Path
+) -> None:
+    del added
+    elsewhere, before = tmp_path / "elsewhere", [*sys.path]
+    elsewhere.mkdir()
+
+    sys.path.append(str(project))
+    own_systems.add_systems(["billing"], elsewhere)
+    assert sys.path == [*before, str(project)]
+    sys.path.remove(str(project))
+    own_systems.add_systems(["parcels"], project)
+    assert sys.path == [*before, str(project)], "what it names is imported later, from there"
+
+
+class OneWorker:
+    """A client, and a runner that does the effects of invoices one by one, in this process."""
+
+    def __init__(self, environment: dict[str, str]) -> None:
+        self.client = Client(read_settings({**environment, "INTERLOCK_LEASE_S": "1"}), actor="ann")
+        self.runner = Runner(self.client.dispatch, Resources(self.client.settings))
+        self.invoice = MACHINES["invoice"]
+        self.client.submit({"supplier": "Acme", "amount": 5}, id="inv", machine="invoice")
+
+    def work(self, name: str, handler: Handler) -> str:
+        """Let the runner do the effect that is due."""
+        (entry,) = [one for one in self.client.show("inv").entries if one.name == name]
+        return perform(self.runner, self.invoice, name, handler, entry.key("inv"))
+
+    def sweep(self) -> None:
+        """Let the sweep look for lost effects once."""
+        orphans.run(self.client.dispatch, partition_of("inv"))
+
+
+def test_a_payment_that_was_begun_is_not_begun_again_and_a_person_is_asked(
+    added: None, environment: dict[str, str]
+) -> None:
+    del added
+    one = OneWorker(environment)
+    one.work("invoice_checking", handlers_of("billing")["invoice_checking"])
+    card = one.client.card("inv")
+    assert card is not None
+    one.client.decide("inv", "approve", proposal=card.proposal)
+
+    def breaks(_: Work) -> Outcome:
+        raise OSError("the bank does not answer")
+
+    one.work("invoice_payment", breaks)
+    one.sweep()
+
+    assert one.client.show("inv").state == "unclear"
+    asked = one.client.card("inv")
+    assert asked is not None
+    assert asked.question == "Acme may have got 5.0 already. Did it?"
+    again = one.client.decide("inv", "pay_again", proposal=asked.proposal)
+    assert again.state == "paying"
+
+
+def test_a_cancel_gives_a_trigger_only_the_fields_that_its_payload_has(
+    added: None, environment: dict[str, str]
+) -> None:
+    del added
+    client = Client(read_settings(environment), actor="ann")
+    client.submit({"to": "Oslo"}, id="p", machine="parcel")
+
+    assert client.cancel("p", reason="ordered twice").state == "returned"
+    event = client.history("p")[-1]
+    assert isinstance(event, Event)
+    assert (event.payload, event.cause.reason) == ({}, "ordered twice")
+
+
+def test_a_card_and_the_log_say_why_an_effect_was_given_up(
+    added: None, environment: dict[str, str], run: Run
+) -> None:
+    del added
+    one = OneWorker(environment)
+
+    def breaks(_: Work) -> Outcome:
+        raise LookupError("there is no rule for Acme\nand more lines")
+
+    for _ in range(3):
+        until(
+            lambda: one.work("invoice_checking", breaks).startswith(("retry: tried", "failure")),
+            what="the next attempt is due",
+        )
+
+    def asks() -> list[Card]:
+        one.sweep()
+        return one.client.cards_of("inv")
+
+    (card,) = until(asks, what="it is given up")
+    assert card.kind == "quarantine"
+    assert "(after 3 attempts): LookupError: there is no rule for Acme. Repair" in card.question
+    assert [listed.question for listed in one.client.cards()] == [card.question]
+    log = run("history", "inv").stdout
+    assert log.count("LookupError: there is no rule for Acme and more lines\n") == 3
+
+
+WRONG = {
+    "is not the name of a module": ("no-name", ""),
+    "there is no 'nowhere'": ("nowhere", ""),
+    "cannot be imported: ZeroDivisionError": ("wrong", "1 / 0"),
+    "has no SYSTEM": ("wrong", "x = 1"),
+    "has a system called jobs": ("wrong", "SYSTEM = System(name='jobs', effects='wrong')"),
+    "there is a machine called job already": (
+        "wrong",
+        "SYSTEM = System(name='w', effects='wrong', machines={'job': 'wrong:X'})",
+    ),
+    "has a command called list": (
+        "wrong",
+        (
+            "mine = CommandRow('list', 'wrong:app', Panel.LOOK, 'Mine.')\n"
+            "SYSTEM = System(name='w', effects='wrong', commands=(mine,))"
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("problem", WRONG)
+def test_a_wrong_module_is_one_sentence_that_names_it(
+    problem: str,
+    project: Path,
+    added: None,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    del added
+    module, text = WRONG[problem]
+    (project / "wrong.py").write_text(f"from interlock import CommandRow, Panel, System\n{text}\n")
+    monkeypatch.setenv("INTERLOCK_SYSTEMS", module)
+    monkeypatch.setattr(sys, "argv", ["interlock", "--help"])
+
+    with pytest.raises(SystemExit) as end:
+        cli.main()
+
+    printed = capsys.readouterr()
+    assert (end.value.code, printed.out, printed.err.count("\n")) == (1, "", 1)
+    assert problem in printed.err
+    assert f"'{module}'" in printed.err
+
+
+@pytest.mark.parametrize(
+    ("where", "problem"),
+    [
+        ("wrong:NOTHING", "without a table: wrong:NOTHING cannot be loaded: AttributeError"),
+        ("wrong:SYSTEM", "but that is no Machine"),
+        ("billing:INVOICE", "but the table billing:INVOICE is of invoice"),
+        ("table:BAD", "table:BAD cannot be loaded: UnknownActorError: by('paymnt') names nobody"),
+    ],
+)
+def test_a_wrong_table_is_one_sentence_that_names_its_module(
+    where: str, problem: str, project: Path, added: None
+) -> None:
+    del added
+    (project / "wrong.py").write_text(
+        "from interlock import System\n"
+        f"SYSTEM = System(name='w', effects='wrong', machines={{'parcel_post': '{where}'}})\n"
+    )
+    (project / "table.py").write_text("import interlock\nBAD = interlock.by('paymnt')\n")
+    own_systems.add_systems(["wrong"], project)
+    with pytest.raises(SystemsError) as refusal:
+        MACHINES["parcel_post"]
+
+    assert "INTERLOCK_SYSTEMS: the module 'wrong' " in str(refusal.value)
+    assert problem in str(refusal.value)
+
+
+def test_a_worker_with_a_wrong_module_ends_with_one_sentence(
+    project: Path, environment: dict[str, str]
+) -> None:
+    (project / "wrong.py").write_text("SYSTEM = 1\n")
+
+    done = subprocess.run(
+        [sys.executable, "-c", "import interlock.workers.intake"],
+        cwd=project,
+        env={**environment_without_settings(), **environment, "INTERLOCK_SYSTEMS": "wrong"},
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+
+    assert done.returncode == 1
+    assert done.stderr.startswith("interlock: INTERLOCK_SYSTEMS: the module 'wrong' has no SYSTEM")
+    assert done.stderr.count("\n") == 1
+
+
+def handlers_of(module: str) -> dict[str, Handler]:
+    found: dict[str, Handler] = import_module(module).HANDLERS
+    return found

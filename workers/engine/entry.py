@@ -1,0 +1,22 @@
+"""Starts a Celery app: a wrong setting ends its process with one sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from celery import Celery
+
+from interlock.workers.config import Settings, SetupError, read_settings
+from interlock.workers.engine.own_systems import add_systems
+from interlock.workers.engine.runner import MissingHandlerError
+from interlock.workers.engine.system import SystemsError
+
+
+def start(assemble: Callable[[Settings], Celery]) -> Celery:
+    """Return the app of this process, which knows the systems that its settings name."""
+    try:
+        settings = read_settings()
+        add_systems(settings.systems, settings.capabilities_root)
+        return assemble(settings)
+    except (SetupError, SystemsError, MissingHandlerError) as refusal:
+        raise SystemExit(f"interlock: {refusal}") from refusal
