@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from interlock.kernel.errors import (
     CallError,
     IllegalTransitionError,
-    InvalidIdError,
     InvalidPayloadError,
     KernelError,
     StaleDecisionError,
@@ -19,28 +18,23 @@ from interlock.kernel.errors import (
 from interlock.kernel.event import Cause, Event, Note
 from interlock.kernel.machine import Explanation, Machine
 from interlock.kernel.machines import MACHINES
-from interlock.kernel.record import PARTITIONS, PRIORITY_LAST, RETRY, Record, ancestors
+from interlock.kernel.payload import validated
+from interlock.kernel.record import PARTITIONS, RETRY, Record, ancestors
 from interlock.kernel.store.commands import Call, Warrant
 from interlock.kernel.store.views import RecordInState
 from interlock.kernel.table import Terminal, Waiting
 from interlock.workers.config import Settings, local_settings
-from interlock.workers.engine.card import Card, action_of, card_of, quarantine_of
+from interlock.workers.engine.card import Card, action_of, asks_person, card_of, cards_of_effects
 from interlock.workers.engine.dispatch import Dispatch
+from interlock.workers.engine.own_systems import add_systems
 from interlock.workers.engine.polling import polls
+from interlock.workers.engine.submission import Submitted, check_submission
 
 if TYPE_CHECKING:  # imported where it is loaded
     from interlock.workers.gateways.capabilities.registry import Registry
+
 # The fields of an answer that are about a capability.
 ACTION_FIELDS = frozenset({"capability", "parameters", "declared"})
-
-
-@dataclass(frozen=True, slots=True)
-class Submitted:
-    """The result of one submission. `replayed`: the same submission was accepted before."""
-
-    id: str
-    replayed: bool
-    error: KernelError | None = None
 
 
 class WaitTimeoutError(TimeoutError):
@@ -58,6 +52,7 @@ class Client:
         machines: Mapping[str, Machine] = MACHINES,
     ) -> None:
         self.settings, self.actor, self.machines = settings or local_settings(), actor, machines
+        add_systems(self.settings.systems, self.settings.capabilities_root)
         self.dispatch = Dispatch(self.settings, machines)
         self._registry: Registry | None = None
 
@@ -67,10 +62,10 @@ class Client:
         if self._registry is None:
             # A client that reads needs none, and it imports the libraries of schemas.
             from interlock.workers.gateways.capabilities.registry import (  # noqa: PLC0415
-                load_registry,
+                open_registry,
             )
 
-            self._registry = load_registry(self.settings.capabilities)
+            self._registry = open_registry(self.settings)
         return self._registry
 
     def submit(
@@ -87,7 +82,7 @@ class Client:
         with another payload.
         """
         new_id = f"{machine[:2]}-{uuid4().hex[:10]}" if id is None else id
-        _check_submission(payload, new_id, priority)
+        check_submission(payload, new_id, priority)
         call = Call(Cause(self.actor))
         fired = self.dispatch.create(machine, new_id, payload, call, priority=priority)
         begins = self.dispatch.lifecycle.machine(machine).first_trigger
@@ -122,9 +117,16 @@ class Client:
         *,
         op_id: str | None = None,
         reason: str = "",
+        version: int | None = None,
     ) -> Record:
-        """Fire a trigger. Repeat a call whose answer was lost with the same op-id."""
+        """Fire a trigger. Repeat a call whose answer was lost with the same op-id.
+
+        With the `version` with which the record entered the state that you saw, the call is refused
+        once the record has left it. Where the table demands that, the call is refused without one.
+        """
         call = self._call(op_id, reason)
+        if version is not None:
+            call = replace(call, warrant=Warrant.person(version))
         fields = dict(payload or {})
         if ACTION_FIELDS & fields.keys():
             fields = self._checked_action(self.show(record_id), trigger, fields)
@@ -147,6 +149,8 @@ class Client:
         may offer `retry` as well.
         """
         if choice == "retry" and proposal.startswith(f"{record_id}{RETRY}"):
+            if answer:
+                raise InvalidPayloadError(choice, [f"takes no payload, got {sorted(answer)}"])
             self.dispatch.flag("retry", record_id, self._call(op_id, ""), proposal=proposal)
             return self.show(record_id)
         record = self.show(record_id)
@@ -159,20 +163,26 @@ class Client:
                 raise self._stale(record, proposal)
         trigger = self._trigger(record, state, choice)
         call = Call(Cause(self.actor), op_id or uuid4().hex, Warrant.person(entered))
-        fields = self._checked_action(record, trigger, dict(answer or {}))
-        payload = self.with_actor(record, trigger, fields)
+        payload = self.answer_payload(record, state, trigger, answer or {})
         fired = self.dispatch.fire(record.id, trigger, payload, call)
         return fired.record or self.show(record_id)
+
+    def check_choice(self, record_id: str, choice: str) -> None:
+        """Raise CallError, with the choices that there are, if no open card takes this one."""
+        record = self.show(record_id)
+        names = [offer.name for card in self._cards_of([record]) for offer in card.affordances]
+        if choice not in names:
+            self._trigger(record, record.state, choice, names)
 
     def cancel(self, record_id: str, *, reason: str = "") -> Record:
         """End a record, or ask its running action to stop. The returned state says which it was."""
         record = self.show(record_id)
-        machine = self.dispatch.lifecycle.machine(record.machine)
+        machine = self._machine(record)
         legal = machine.legal(record.state)
         trigger = next((name for name in machine.cancel_triggers if name in legal), None)
         if trigger is None:
             raise IllegalTransitionError(machine.name, record.state, "cancel", legal)
-        fields = self.with_actor(record, trigger, {"reason": reason})
+        fields = machine.taken_by(trigger, {"reason": reason, "by": self.actor})
         return self.fire(record_id, trigger, fields, reason=reason)
 
     def pause(self, record_id: str, *, reason: str = "") -> str:
@@ -184,7 +194,7 @@ class Client:
         return self.dispatch.flag("resume", record_id, self._call(None, reason)).status
 
     def retry(self, record_id: str, *, reason: str = "") -> str:
-        """Give every quarantined effect of a record new attempts."""
+        """Let the effects of a record that failed, or were given up, try again now."""
         return self.dispatch.flag("retry", record_id, self._call(None, reason)).status
 
     def explain(
@@ -195,15 +205,23 @@ class Client:
         `trigger` is one of the choices of the record's card, or a trigger of its machine.
         """
         record = self.show(record_id)
-        machine = self.dispatch.lifecycle.machine(record.machine)
-        if trigger not in machine.triggers:
+        machine = self._machine(record)
+        stage, fields = machine.stage(record.state), payload or {}
+        offered = dict(stage.affordances) if isinstance(stage, Waiting) else {}
+        if trigger in offered or trigger not in machine.triggers:
             trigger = self._trigger(record, record.state, trigger)
+            fields = self.answer_payload(record, record.state, trigger, fields)
         facts = self.dispatch.lifecycle.facts(record, ancestors(record.id))
-        return machine.explain(record, trigger, machine.admit(trigger, payload or {}), facts)
+        return machine.explain(record, trigger, machine.admit(trigger, fields), facts)
 
     def show(self, record_id: str) -> Record:
         """Return a record as it is now."""
         return self.dispatch.views.record(record_id)
+
+    def outlook(self, record: Record) -> str:
+        """Say what follows by itself in the state of a record, or ''."""
+        stage = self._machine(record).stage(record.state)
+        return stage.outlook(record.data)
 
     def history(self, record_id: str) -> list[Event | Note]:
         """Return a record's whole log, oldest first."""
@@ -214,34 +232,44 @@ class Client:
 
     def card(self, record_id: str) -> Card | None:
         """Return the card that a record shows a person now, if it has one."""
-        record = self.show(record_id)
-        return self._card_of(record)
+        return self._card_of(self.show(record_id))
 
     def cards(self, *, limit: int = 100) -> list[Card]:
         """Return the open cards, the longest waiting first."""
         views = self.dispatch.views
         _, waiting = views.waits(range(PARTITIONS), limit)
         records = views.records(record_id for record_id, _ in waiting[:limit])
-        return [card for record in records.values() for card in self._cards_of(record)]
+        return self._cards_of(records.values())
 
     def cards_of(self, record_id: str) -> list[Card]:
-        """Return the open cards of one record: that of its state, and that of a quarantine."""
-        return self._cards_of(self.show(record_id))
+        """Return the open cards of one record: that of its state, and those of its effects."""
+        return self._cards_of([self.show(record_id)])
 
-    def _cards_of(self, record: Record) -> list[Card]:
-        machine = self.dispatch.lifecycle.machine(record.machine)
-        found = (self._card_of(record), quarantine_of(machine, record))
+    def _cards_of(self, records: Collection[Record]) -> list[Card]:
+        failures = self.dispatch.views.last_failures(records)
+        found: list[Card | None] = []
+        for one in records:
+            found.append(self._card_of(one))
+            found += cards_of_effects(self._machine(one), one, failures[one.id])
         return [card for card in found if card is not None]
 
     def list(
-        self, *, machine: str, state: str | None = None, limit: int = 100
+        self, *, machine: str | None = None, state: str | None = None, limit: int = 100
     ) -> list[RecordInState]:
-        """Return records of a machine, in one state or in all, the longest in their state first."""
-        found = self.dispatch.lifecycle.machine(machine)
-        states = [str(stage.state) for stage in found.stages]
-        if state is not None and state not in states:
-            raise CallError(f"{machine} has no state {state!r}; its states: {', '.join(states)}")
-        return self.dispatch.views.list_oldest(found, [state] if state else states, limit)
+        """Return records, the longest in their state first: of one machine or of all.
+
+        With `state`, only those in this state.
+        """
+        one = self.dispatch.lifecycle.machine
+        found = [one(machine)] if machine is not None else list(self.machines.values())
+        states = [(each.name, str(stage.state)) for each in found for stage in each.stages]
+        chosen = [pair for pair in states if state in (None, pair[1])]
+        if not chosen and machine is None:
+            raise CallError(f"no machine has a state {state!r}; `interlock machines` lists them")
+        if not chosen:
+            known = ", ".join(name for _, name in states)
+            raise CallError(f"{machine} has no state {state!r}; its states: {known}")
+        return self.dispatch.views.list_oldest(chosen, limit)
 
     def wait(self, record_id: str, *, timeout_s: float, for_person: bool = True) -> Record:
         """Wait until a record has ended or (with `for_person`) asks a person.
@@ -250,9 +278,9 @@ class Client:
         """
         for _ in polls(timeout_s):
             record = self.show(record_id)
-            stage = self.dispatch.lifecycle.machine(record.machine).stage(record.state)
-            asks = isinstance(stage, Waiting) and stage.asks(record.data)
-            if isinstance(stage, Terminal) or (for_person and asks):
+            machine = self._machine(record)
+            ended = isinstance(machine.stage(record.state), Terminal)
+            if ended or (for_person and asks_person(machine, record)):
                 return record
         raise WaitTimeoutError(f"{record_id} is still {record.state} after {timeout_s:g} s")
 
@@ -264,13 +292,15 @@ class Client:
             lines = self.history(record_id)
             yield from lines[seen:]
             seen = len(lines)
-            stage = self.dispatch.lifecycle.machine(record.machine).stage(record.state)
+            stage = self._machine(record).stage(record.state)
             if isinstance(stage, Terminal) and not record.entries:
                 return
 
+    def _machine(self, record: Record) -> Machine:
+        return self.dispatch.lifecycle.machine(record.machine)
+
     def _card_of(self, record: Record) -> Card | None:
-        machine = self.dispatch.lifecycle.machine(record.machine)
-        return card_of(machine, record, self._registry_or_none)
+        return card_of(self._machine(record), record, self._registry_or_none)
 
     def _registry_or_none(self) -> Registry | None:
         try:
@@ -291,9 +321,25 @@ class Client:
 
     def with_actor(self, record: Record, trigger: str, fields: dict[str, Any]) -> dict[str, Any]:
         """Return a payload with the actor in its field `by`, if the trigger's payload has that."""
-        model = self.dispatch.lifecycle.machine(record.machine).payloads.get(trigger)
-        has_actor = model is not None and "by" in model.model_fields
-        return {**fields, "by": self.actor} if has_actor else fields
+        machine = self._machine(record)
+        return fields | machine.taken_by(trigger, {"by": self.actor})
+
+    def answer_payload(
+        self, record: Record, state: str, trigger: str, answer: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """Return the payload that an answer to the card of a state fires its trigger with.
+
+        Raises a CallError if the card does not take a field of the answer, or if the answer names
+        a capability with wrong parameters.
+        """
+        if "by" in answer:
+            raise InvalidPayloadError("the answer", ["by: leave it out; it is who answers"])
+        stage = self._machine(record).stage(state)
+        model = stage.answers.get(trigger) if isinstance(stage, Waiting) else None
+        if model is not None:
+            validated(model, trigger, answer)
+        fields = self._checked_action(record, trigger, dict(answer))
+        return self.with_actor(record, trigger, fields)
 
     def proposal_version(self, record: Record, proposal: str) -> int:
         """Return a proposal's version. Raises StaleDecisionError if it is not this record's."""
@@ -308,20 +354,20 @@ class Client:
         return next((event.target for event in events if event.version == entered), "")
 
     def _stale(self, record: Record, proposal: str) -> StaleDecisionError:
-        stage = self.dispatch.lifecycle.machine(record.machine).stage(record.state)
+        stage = self._machine(record).stage(record.state)
         waits = stage.waits_for_person(record.data)
         return StaleDecisionError(proposal, record.proposal if waits else None)
 
-    def _trigger(self, record: Record, state: str, choice: str) -> str:
-        """Return the trigger that a choice fires in a state."""
-        machine = self.dispatch.lifecycle.machine(record.machine)
+    def _trigger(self, record: Record, state: str, choice: str, also: Sequence[str] = ()) -> str:
+        """Return the trigger that a choice fires in a state. An error names those of `also` too."""
+        machine = self._machine(record)
         stage = machine.stage(state)
         offered = dict(stage.affordances) if isinstance(stage, Waiting) else {}
         if choice in offered:
             return offered[choice]
         if choice == "redirect" and "redirected" in machine.legal(state):
             return "redirected"
-        choices = ", ".join(offered) or "none, it waits for no answer"
+        choices = ", ".join(dict.fromkeys([*offered, *also])) or "none, it waits for no answer"
         raise CallError(f"{choice!r} is no answer to {record.id} in {state}; there are: {choices}")
 
     def _checked_action(
@@ -335,13 +381,3 @@ class Client:
         )
 
         return checked_answer(self.registry, answer, trigger, action_of(record.data))
-
-
-def _check_submission(payload: Any, new_id: Any, priority: Any) -> None:
-    """Refuse arguments of wrong types, which a caller without a type checker may pass."""
-    if not isinstance(payload, Mapping):
-        raise InvalidPayloadError("the payload", [f"it is {type(payload).__name__}, not a mapping"])
-    if not isinstance(new_id, str):
-        raise InvalidIdError(repr(new_id), "it is not text")
-    if type(priority) is not int or not 0 <= priority <= PRIORITY_LAST:
-        raise InvalidPayloadError("priority", [f"{priority!r} is not between 0 (first) and 9"])

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from celery import Celery
 from celery.events.state import Task
 from celery.states import SUCCESS
 from flower.options import options
 
 from interlock.kernel.machines import MACHINES
-from interlock.workers.config import read_settings
+from interlock.workers.config import Settings
 from interlock.workers.engine.celery_app import INTAKE_QUEUE, SWEEPS_QUEUE, make_app
+from interlock.workers.engine.entry import start
 
 CAUSE_AND_EFFECT = 2
 
@@ -30,9 +32,14 @@ def format_task(task: Task) -> Task:
     return task
 
 
+def assemble(settings: Settings) -> Celery:
+    """Return the app, which knows every queue."""
+    effects = {name for machine in MACHINES.values() for name in machine.effects}
+    return make_app(settings, (*sorted(effects), SWEEPS_QUEUE, INTAKE_QUEUE))
+
+
 # A variable FLOWER_* or an argument replaces any of these.
 options.tasks_columns = "name,args,state,result,received,runtime,worker,uuid"
 options.format_task = format_task
 options.read_only = True
-EFFECTS = {name for machine in MACHINES.values() for name in machine.effects}
-app = make_app(read_settings(), (*sorted(EFFECTS), SWEEPS_QUEUE, INTAKE_QUEUE))
+app = start(assemble)

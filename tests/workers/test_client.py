@@ -31,7 +31,7 @@ from interlock.workers.client import Client, WaitTimeoutError
 from interlock.workers.engine.celery_app import queue_of
 from interlock.workers.engine.sweeps import prune
 from interlock.workers.gateways.server import EmbeddedServer, free_port
-from tests.workers.threads.threads import bring, client_of, thread_payload
+from tests.workers.threads.threads import bring, client_of, obstruct, thread_payload
 
 
 @pytest.fixture
@@ -273,7 +273,9 @@ def test_a_retry_answers_the_card_that_its_proposal_names_and_no_other(interlock
     with pytest.raises(StaleDecisionError):
         interlock.decide("one", "retry", proposal="one:1")
     with pytest.raises(StaleDecisionError, match=seen):
-        interlock.decide("one", "retry", proposal="one:retry:1.7")
+        interlock.decide("one", "retry", proposal="one:retry:1.7.0")
+    with pytest.raises(InvalidPayloadError, match="takes no payload"):
+        interlock.decide("one", "retry", {"reason": "try"}, proposal=seen)
     assert states_of(interlock, "one", "resolution") == ["quarantined"]
     interlock.decide("one", "retry", proposal=seen, op_id="mine")
     assert states_of(interlock, "one", "resolution") == ["lapsed"]
@@ -321,6 +323,15 @@ def test_a_wait_returns_when_a_person_is_asked_or_at_the_end(interlock: Client) 
         interlock.wait("one", timeout_s=0.05, for_person=False)
     interlock.decide("one", "reject", proposal=record.proposal)
     assert interlock.wait("one", timeout_s=60, for_person=False).state == "dismissed"
+
+
+def test_a_wait_returns_when_an_effect_asks_a_person(interlock: Client) -> None:
+    bring(interlock, "one", "awaiting_inference")
+    obstruct(interlock, "one")
+
+    assert interlock.wait("one", timeout_s=60).state == "awaiting_inference"
+    with pytest.raises(WaitTimeoutError):
+        interlock.wait("one", timeout_s=0.05, for_person=False)
 
 
 def test_a_watch_yields_each_line_once_until_the_end(interlock: Client) -> None:
@@ -401,6 +412,15 @@ def test_explain_returns_what_a_trigger_would_do_without_firing_it(interlock: Cl
     refused = interlock.explain("one", "execute")
     assert (refused.target, "legal here" in refused.sentence) == ("", True)
     assert interlock.show("one").version == before
+
+
+def test_what_a_card_refuses_is_explained_as_refused(interlock: Client) -> None:
+    bring(interlock, "one", "awaiting_confirmation")
+
+    assert interlock.explain("one", "edit", {"parameters": {"text": "so"}}).target
+    for answer in ({"intent": "so"}, {"parameters": {"txt": "so"}}, {"by": "ann", "clear": True}):
+        with pytest.raises(InvalidPayloadError):
+            interlock.explain("one", "edit", answer)
 
 
 def test_a_record_of_a_newer_schema_is_not_changed(interlock: Client) -> None:

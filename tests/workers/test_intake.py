@@ -16,12 +16,14 @@ from typing import Any
 import pytest
 from tenacity import stop_after_attempt
 
-from interlock.workers import intake
+from interlock.workers import producer_message
 from interlock.workers.client import Client
 from interlock.workers.gateways.server import EmbeddedServer, free_port
 from interlock.workers.processes.bound_process import end_bound, start_bound
+from tests.conftest import NewServer
 from tests.end_to_end.threads.test_bad_input import misshapen
 from tests.fakes.proxy import FaultProxy
+from tests.servers import REFUSALS, refusing
 from tests.waiting import until
 from tests.workers.threads.threads import client_of, thread_payload
 
@@ -41,13 +43,13 @@ assert not [name for name in sys.modules if name.partition(".")[0] == "interlock
 # minute, and which kills itself at the first message if DIES_ONCE is set.
 IMPATIENT = """
 import os, signal
-from interlock.workers import intake
+from interlock.workers import intake, producer_message
 intake.app.conf.broker_transport_options |= {"visibility_timeout": 2}
 if os.environ.get("DIES_ONCE") and not os.path.exists(os.environ["DIES_ONCE"]):
     def die(*_):
         open(os.environ["DIES_ONCE"], "w").close()
         os.kill(os.getpid(), signal.SIGKILL)
-    intake.accept = die
+    producer_message.accept = die
 app = intake.app
 """
 
@@ -73,7 +75,7 @@ def new_intake(tmp_path: Path) -> Iterator[NewIntake]:
         def start(client: Client, url: str = "", **variables: str) -> subprocess.Popen[bytes]:
             log = tmp_path / f"intake-{uuid.uuid4().hex[:6]}.log"
             settings = {
-                "INTERLOCK_STORE_URL": url or client.settings.store_url,
+                "INTERLOCK_STORE_URL": url or client.settings.store,
                 "INTERLOCK_PREFIX": client.settings.prefix,
                 "INTERLOCK_NAMESPACE": client.settings.namespace,
                 "PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}",
@@ -99,7 +101,7 @@ def send(client: Client, *requests: Any) -> None:
     """Send messages from a process that does not import Interlock."""
     queue = f"{client.settings.namespace}.intake"
     subprocess.run(
-        [sys.executable, "-c", PRODUCER, client.settings.store_url, queue],
+        [sys.executable, "-c", PRODUCER, client.settings.store, queue],
         input=json.dumps(requests),
         text=True,
         check=True,
@@ -287,10 +289,26 @@ def test_a_message_whose_fault_cannot_be_kept_yet_is_delivered_again(
     def fail(*_: object) -> str:
         raise RuntimeError("a bug")
 
-    monkeypatch.setattr(intake, "accept", fail)
+    monkeypatch.setattr(producer_message, "accept", fail)
     nobody = client_of(f"redis://127.0.0.1:{free_port()}/0", "nobody")
-    receive_once = intake.receive.retry_with(stop=stop_after_attempt(1))
+    receive_once = producer_message.receive.retry_with(stop=stop_after_attempt(1))
 
     # The task gives the message back for such an error, and for no other.
-    with pytest.raises(intake.TEMPORARY_ERRORS):
+    with pytest.raises(producer_message.TEMPORARY_ERRORS):
         receive_once(nobody, [request("one")], {})
+
+
+@pytest.mark.parametrize("why", [why for why in REFUSALS if why != "wants a password"])
+def test_a_message_is_given_back_while_the_store_refuses_to_write(
+    new_server: NewServer, why: str
+) -> None:
+    client = client_of(new_server().url, "refused")
+    receive_once = producer_message.receive.retry_with(stop=stop_after_attempt(1))
+
+    with refusing(client.dispatch.client, why):
+        for message in (request("one"), request("not an id")):
+            with pytest.raises(producer_message.TEMPORARY_ERRORS):
+                receive_once(client, [message], {})
+
+    assert receive_once(client, [request("one")], {}) == "accepted: one"
+    assert client.dispatch.rejected.counts() == {}

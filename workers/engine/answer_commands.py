@@ -12,18 +12,9 @@ from interlock.workers.text import visible_json
 TEXT_FIELDS: Mapping[str, str] = {"redirect": "feedback", "provide": "text", "edit": "intent"}
 # The fields of a proposal that a person may edit.
 EDITABLE = ("intent", "item_ids", "parameters")
+# What a person has to replace. No value that a capability would accept stands in its place: a
+# command that is pasted as it is must be refused.
 PLACEHOLDER = "..."
-# Examples of values, by the format or else the type that a schema names.
-EXAMPLES: Mapping[str, Any] = {
-    "date-time": "2026-01-31T09:00:00Z",
-    "date": "2026-01-31",
-    "time": "09:00:00Z",
-    "integer": 0,
-    "number": 0,
-    "boolean": False,
-    "array": [],
-    "object": {},
-}
 
 
 def text_field(choice: str) -> str:
@@ -37,24 +28,42 @@ def example_answer(
     """Return an answer with every field that the choice needs, to be filled in; {} if it has none.
 
     An edit has the values that are proposed now. Where the card asks for the values of one
-    capability, the answer is its call with the values that are known.
+    capability, the answer is its call with the values that are known; if only one is missing, that
+    value as text is an answer.
     """
     payload, properties = proposed.get("payload") or {}, schema.get("properties") or {}
     if choice == "edit":
         shown = {name: payload[name] for name in EDITABLE if name in payload}
-        return shown or _examples(properties, ("capability", "parameters"))
+        return shown or _examples(
+            properties, schema.get("required") or ("capability", "parameters")
+        )
     asked = (properties.get("capability") or {}).get("const")
     if asked is not None:
         parameters = properties.get("parameters") or {}
-        needed = _examples(parameters.get("properties") or {}, parameters.get("required") or ())
-        return {"capability": asked, "parameters": {**needed, **payload.get("parameters", {})}}
+        known = payload.get("parameters") or {}
+        missing = [name for name in parameters.get("required") or () if name not in known]
+        if len(missing) == 1:
+            return {text_field(choice): PLACEHOLDER}
+        needed = _examples(parameters.get("properties") or {}, missing)
+        return {"capability": asked, "parameters": {**needed, **known}}
     named = (text_field(choice),) if choice in TEXT_FIELDS else ()
     return _examples(properties, schema.get("required") or named)
 
 
-def needs_answer(choice: str, schema: Mapping[str, Any]) -> bool:
-    """Whether a choice is refused without any field."""
-    return choice in ("edit", "provide") or bool(schema.get("required"))
+def unfilled(answer: Any) -> bool:
+    """Whether an answer still has a placeholder of an example in it."""
+    match answer:
+        case dict():
+            return any(map(unfilled, answer.values()))
+        case list():
+            return any(map(unfilled, answer))
+        case _:
+            return bool(answer == PLACEHOLDER)
+
+
+def needs_answer(schema: Mapping[str, Any]) -> bool:
+    """Whether a choice with this schema is refused without any field."""
+    return bool(schema.get("required") or schema.get("anyOf"))
 
 
 def answer_flags(choice: str, answer: Mapping[str, Any]) -> str:
@@ -77,13 +86,22 @@ def decide_command(
 
 
 def _examples(properties: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
-    """Return an example of each of these properties."""
+    """Return placeholders for these properties, each in the shape of its example or its type."""
     return {name: _example(properties.get(name) or {}) for name in names}
 
 
 def _example(schema: Mapping[str, Any]) -> Any:
-    for values in ("examples", "enum"):
-        if schema.get(values):
-            return schema[values][0]
-    named = (str(schema.get(name)) for name in ("format", "type"))
-    return next((EXAMPLES[name] for name in named if name in EXAMPLES), PLACEHOLDER)
+    shapes: Mapping[str, Any] = {"array": [PLACEHOLDER], "object": {"name": PLACEHOLDER}}
+    given = schema.get("examples") or [shapes.get(str(schema.get("type")), PLACEHOLDER)]
+    return _emptied(given[0])
+
+
+def _emptied(value: Any) -> Any:
+    """Return a value with a placeholder for each value inside it."""
+    match value:
+        case dict():
+            return {name: _emptied(part) for name, part in value.items()}
+        case list():
+            return [*map(_emptied, value)]
+        case _:
+            return PLACEHOLDER

@@ -6,20 +6,22 @@ What an answer may repeat, such as parameters, is as it was proposed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from interlock.kernel.machine import Machine
+from interlock.kernel.question import as_sentence
 from interlock.kernel.record import Record
 from interlock.kernel.table import Waiting
 from interlock.workers.engine.answer_commands import decide_command, example_answer
-from interlock.workers.text import visible_data, visible_line
+from interlock.workers.text import visible, visible_data, visible_line
 
 if TYPE_CHECKING:  # imported where a card may name a capability
     from interlock.workers.gateways.capabilities.registry import Registry
 
 BODY_MAX = 2_000
+NO_FIELDS: Mapping[str, Any] = {"type": "object", "additionalProperties": False}
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,14 +79,14 @@ def card_of(
     proposed = (data.get("proposals") or {}).get(stage.shows) or {}
     offered = [
         (name, trigger, schema_of(machine, stage, trigger, data, registry))
-        for name, trigger in stage.affordances
+        for name, trigger in stage.offered_choices(data)
     ]
     return _card(
         machine,
         record,
         stage.card,
         record.proposal,
-        visible_line(stage.question(data))[:BODY_MAX],
+        visible(stage.question(data)).replace("\n", " ")[:BODY_MAX],
         offered,
         inspect=visible_line(stage.inspect(data)),
         proposed=None if proposed.get("cleared") else proposed,
@@ -92,15 +94,46 @@ def card_of(
     )
 
 
-def quarantine_of(machine: Machine, record: Record) -> Card | None:
-    """Return the card of a record with an effect that was given up, else None."""
-    stuck = [entry for entry in record.entries if entry.state == "quarantined"]
-    if not stuck:
-        return None
-    names = ", ".join(f"{entry.name} (after {entry.attempts} attempts)" for entry in stuck)
-    question = f"Given up: {names}. Repair the cause, then let it try again?"
-    offered = [("retry", "retry", {"type": "object"})]
-    return _card(machine, record, "quarantine", record.retry_proposal, question, offered)
+def asks_person(machine: Machine, record: Record) -> bool:
+    """Return whether a record has a card: its state asks a person, or one of its effects does."""
+    of_state = machine.stage(record.state).waits_for_person(record.data)
+    return of_state or bool(record.retry_proposal)
+
+
+def cards_of_effects(
+    machine: Machine, record: Record, failures: Mapping[str, str]
+) -> Iterator[Card]:
+    """Yield a card of the effects that were given up, and one of those that wait for a person.
+
+    `failures` are the errors of the last attempts, by the effect's suffix.
+    """
+    if record.quarantined:
+        given_up = []
+        for entry in record.quarantined:
+            error = failures.get(entry.suffix, "").strip().partition("\n")[0]
+            after = f"{entry.name} (after {entry.attempts} attempts)"
+            given_up.append(f"{after}: {error}" if error else after)
+        question = f"Given up: {as_sentence('; '.join(given_up))}"
+        question += " Repair the cause, then let it try again?"
+        yield _card_of_effects(machine, record, "quarantine", question)
+    if asking := record.obstructed:
+        errors = [(entry.name, failures.get(entry.suffix, "")) for entry in asking]
+        question = " ".join(_obstacle(record.id, name, error) for name, error in errors)
+        question += " It is tried again by itself, or now if you say so. Is the cause removed?"
+        yield _card_of_effects(machine, record, "obstacle", question)
+
+
+def _obstacle(record_id: str, name: str, error: str) -> str:
+    """Say what is in the way of an effect. Its error is '' where it is too old to be read."""
+    if not error:
+        return f"Something is in the way of the {name}; `interlock history {record_id}` says what."
+    return as_sentence(f"The {name} waits: {error}")
+
+
+def _card_of_effects(machine: Machine, record: Record, kind: str, question: str) -> Card:
+    shown = visible_line(question)[:BODY_MAX]
+    offered = [("retry", "retry", NO_FIELDS)]
+    return _card(machine, record, kind, record.retry_proposal, shown, offered)
 
 
 def _card(
@@ -157,8 +190,10 @@ def schema_of(
     """Return the JSON schema of an answer: it accepts what the client accepts."""
     model = stage.answers.get(trigger) or machine.payloads.get(trigger)
     if model is None:
-        return {"type": "object", "additionalProperties": False}
+        return NO_FIELDS
     schema = model.model_json_schema()
+    for name, values in stage.field_values(trigger, data).items():
+        schema["properties"][name]["enum"] = list(values)
     if "capability" not in schema.get("properties", {}) or (known := registry()) is None:
         return schema
     from interlock.workers.gateways.capabilities.answers import answer_schema  # noqa: PLC0415

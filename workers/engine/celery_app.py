@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ssl
+from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any
 
 from celery import Celery
@@ -63,16 +65,19 @@ def queue_of(settings: Settings, name: str) -> str:
     return f"{settings.namespace}.{name}"
 
 
-def count_messages(app: Celery, queue: str) -> int:
-    """Return how many messages are in a queue; 0 if the broker does not answer."""
-    # On some brokers a refusal closes the channel, so this asks on a connection of its own.
+def count_messages(app: Celery, queues: Iterable[str]) -> dict[str, int]:
+    """Return how many messages are in each queue; 0 if there is none, or the broker is away."""
+    counts = dict.fromkeys(queues, 0)
+    # A connection of its own: on AMQP a queue that does not exist closes the channel, and its
+    # library opens it again for the next queue, but without what a consumer had set on it.
     with app.connection_for_read() as connection:
-        try:
-            with connection.channel() as channel:
-                declared = channel.queue_declare(queue=queue, passive=True)
-        except (*connection.connection_errors, *connection.channel_errors, OperationalError):
-            return 0
-    return int(declared.message_count)
+        unknown, away = connection.channel_errors, connection.connection_errors
+        with suppress(*unknown, *away, OperationalError), connection.channel() as channel:
+            for queue in counts:
+                with suppress(*unknown):
+                    declared = channel.queue_declare(queue=queue, passive=True)
+                    counts[queue] = int(declared.message_count)
+    return counts
 
 
 def host_queue(settings: Settings, host: str) -> Queue:

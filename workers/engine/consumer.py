@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -13,10 +12,9 @@ from kombu.exceptions import KombuError
 
 from interlock.kernel.errors import KernelError
 from interlock.workers.engine.redis_transport import SHAPE_ERRORS
+from interlock.workers.engine.refusals import repeat_while_refused
 
 log = logging.getLogger(__name__)
-
-BROKER_POLL_S = 1.0
 
 
 class Consumer(CeleryConsumer):
@@ -36,21 +34,13 @@ class Consumer(CeleryConsumer):
 
         Celery retries at once and without end where the broker answers and refuses.
         """
-        refused = False
-        while True:
-            maybe_shutdown()
-            try:
-                with self.app.connection_for_read() as connection, connection.channel() as channel:
-                    self.app.amqp.queues[self.app.conf.task_default_queue](channel).declare()
-            except (*self.connection_errors, *self.channel_errors) as refusal:
-                if not refused:
-                    log.warning("the broker takes no messages now, this process waits: %s", refusal)
-                refused = True
-            else:
-                break
-            time.sleep(BROKER_POLL_S)
-        if refused:
-            log.warning("the broker takes messages again")
+        errors = (*self.connection_errors, *self.channel_errors)
+        repeat_while_refused("the broker", self._bind_queue, errors)
+
+    def _bind_queue(self) -> None:
+        maybe_shutdown()
+        with self.app.connection_for_read() as connection, connection.channel() as channel:
+            self.app.amqp.queues[self.app.conf.task_default_queue](channel).declare()
 
     def create_task_handler(self, *args: Any, **options: Any) -> Callable[[Any], Any]:
         """Return Celery's handler, which here rejects a malformed message instead of raising."""

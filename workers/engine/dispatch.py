@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import logging
 import os
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -39,15 +37,14 @@ from interlock.kernel.store.slots import Slots
 from interlock.kernel.store.subscriptions import Subscriber, Subscriptions
 from interlock.kernel.store.views import Views
 from interlock.kernel.table import Data
-from interlock.workers.config import Settings, store_hint
+from interlock.workers.config import Settings
+from interlock.workers.engine.refusals import repeat_while_refused
 
 if TYPE_CHECKING:  # imported where it is opened
     from interlock.workers.engine.publisher import Publisher
 
-log = logging.getLogger(__name__)
-
 LEASE_S = 30.0
-STORE_POLL_S = 1.0
+HINT = " (is its address right, and does it run? `interlock up` starts a store here)"
 
 
 class Dispatch:
@@ -59,7 +56,7 @@ class Dispatch:
         machines: Mapping[str, Machine],
         publisher: Publisher | None = None,
     ) -> None:
-        self.settings, self.machines = settings, machines
+        self.settings, self.machines, self._store = settings, machines, settings.store
         if publisher is not None:
             self.publisher = publisher
         self.holder = f"{settings.host}:{os.getpid()}:{uuid4().hex[:6]}"
@@ -75,7 +72,7 @@ class Dispatch:
     @cached_property
     def client(self) -> Client:
         """The store's client; a store that could drop data silently is refused here."""
-        client = open_store(self.settings.store_url, connections_max=self.settings.concurrency + 50)
+        client = open_store(self._store, connections_max=self.settings.concurrency + 50)
         with self._hint():
             refuse_unsafe(client)
         return client
@@ -85,22 +82,13 @@ class Dispatch:
 
         Raises StoreDownError or StoreMisconfiguredError where a setting may be wrong.
         """
-        refused = False
-        while True:
-            try:
-                refuse_unsafe(self.client)
-            except (StoreDeniedError, StoreReadOnlyError) as refusal:
-                if not refused:
-                    log.warning("this process waits for the store: %s", refusal)
-                refused = True
-            else:
-                return
-            time.sleep(STORE_POLL_S)
+        errors = (StoreDeniedError, StoreReadOnlyError)
+        repeat_while_refused("the store", lambda: self.client, errors)
 
     def greet(self) -> None:
         """Raise a StoreError if no store answers in two seconds: a person does not wait longer."""
         with self._hint():
-            greet(self.settings.store_url)
+            greet(self._store)
 
     @contextmanager
     def _hint(self) -> Iterator[None]:
@@ -109,7 +97,7 @@ class Dispatch:
         except StoreDeniedError:
             raise
         except StoreDownError as refusal:
-            raise StoreDownError(f"{refusal}{store_hint(self.settings)}") from refusal
+            raise StoreDownError(f"{refusal}{HINT}") from refusal
 
     @cached_property
     def keys(self) -> Keys:

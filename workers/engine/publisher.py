@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from celery import Celery
 from kombu.exceptions import OperationalError
@@ -48,15 +48,25 @@ class Publisher:
             raise StoreDownError(f"the store does not answer: {refusal}") from refusal
 
     def queue_length(self, name: str) -> int:
-        """Return how many messages are in an effect's queue, as of at most a second ago.
+        """Return how many messages are in an effect's queue, as `queue_lengths` does."""
+        return self.queue_lengths([name])[name]
+
+    def queue_lengths(self, names: Collection[str]) -> dict[str, int]:
+        """Return how many messages are in the queues of effects, as of at most a second ago.
 
         0 if the broker does not answer.
         """
-        counted_at, length = self._queue_lengths.get(name, (-math.inf, 0))
-        if time.monotonic() - counted_at > QUEUE_LENGTH_AGE_S:
-            length = count_messages(self.app, queue_of(self.settings, name))
-            self._queue_lengths[name] = (time.monotonic(), length)
-        return length
+        now, never = time.monotonic(), (-math.inf, 0)
+        old = {
+            queue_of(self.settings, name): name
+            for name in names
+            if now - self._queue_lengths.get(name, never)[0] > QUEUE_LENGTH_AGE_S
+        }
+        if old:
+            counts = count_messages(self.app, old)
+            now = time.monotonic()
+            self._queue_lengths |= {old[queue]: (now, count) for queue, count in counts.items()}
+        return {name: self._queue_lengths[name][1] for name in names}
 
     def publish(self, messages: Sequence[EffectMessage]) -> int:
         """Publish messages and return how many the broker took; a sweep repeats the others."""

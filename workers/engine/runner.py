@@ -26,6 +26,7 @@ from interlock.kernel.errors import (
     KernelError,
     StoreError,
 )
+from interlock.kernel.event import EFFECT_FAILED
 from interlock.kernel.machine import Machine
 from interlock.kernel.record import split_key
 from interlock.kernel.store.commands import EffectMessage, NoteDraft
@@ -36,7 +37,7 @@ from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.heartbeat import Heartbeat
 from interlock.workers.engine.resources import Resources
 from interlock.workers.engine.retry_delay import retry_delay_ms
-from interlock.workers.engine.work import Handler, Outcome, Work
+from interlock.workers.engine.work import Handler, ObstacleError, Outcome, Work
 
 log = logging.getLogger(__name__)
 
@@ -275,16 +276,21 @@ class Runner:
         raise EffectRetriedError(f"waits ({status}): {refusal}") from refusal
 
     def _retry_later(self, work: Work, failure: Exception) -> str:
-        detail = f"{type(failure).__name__}: {failure}"[:DETAIL_MAX]
+        asks = isinstance(failure, ObstacleError)
+        # What a person is asked is a sentence of its own.
+        cause = str(failure) if asks else f"{type(failure).__name__}: {failure}"
+        detail = cause[:DETAIL_MAX]
         log.warning("%s failed, attempt %d: %s", work.key, work.attempt, detail)
         delay_ms = retry_delay_ms(work.attempt)
         draft = NoteDraft(
-            "effect_failed",
+            EFFECT_FAILED,
             {"effect": work.lease.suffix, "attempt": work.attempt, "detail": detail},
         )
         try:
             self.dispatch.note(work.record, draft, warrant=work.warrant)
-            status = self.dispatch.leases.release(work.lease, delay_ms=delay_ms, counted=True)
+            status = self.dispatch.leases.release(
+                work.lease, delay_ms=delay_ms, counted=True, asks=asks
+            )
         except FencedError:
             return self._settle(work, f"stale: {detail}")
         except StoreError as refusal:

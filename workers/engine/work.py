@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import CancelledError
@@ -22,6 +23,7 @@ from interlock.kernel.table import Active
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.heartbeat import HeldLease
 from interlock.workers.engine.resources import Resources
+from interlock.workers.gateways.llm.outcome import UnknownPriceError
 
 log = logging.getLogger(__name__)
 
@@ -39,6 +41,14 @@ class NotYetError(RuntimeError):
     """The effect cannot be done now, or not on this host.
 
     The attempt counts as failed, and the effect is tried again after the usual delay.
+    """
+
+
+class ObstacleError(RuntimeError):
+    """A person is in the way of the effect: the sentence says what that person has to do.
+
+    The attempt counts as failed. A card asks the person, and the effect is tried again after the
+    usual delay, or as soon as the person says so.
     """
 
 
@@ -202,6 +212,18 @@ class Work:
             lambda: [self.dispatch.views.record(above).counters for above in chain]
         )
         return any("cap" in found for found in counters)
+
+    async def estimate_micro(self, bound_micro: Callable[[], int]) -> int:
+        """Return what a question can cost at most; 0 if its price is unknown and nothing caps it.
+
+        Raises UnknownPriceError if its price is unknown and a cap limits what may be spent.
+        """
+        try:
+            return bound_micro()
+        except UnknownPriceError:
+            if await asyncio.to_thread(self.is_capped):
+                raise
+            return 0
 
     def call_on_order(self, callback: Callable[[], None]) -> None:
         """Call back, from the heartbeat's thread, when an order to stop or interrupt arrives."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from interlock.workers.engine.answer_commands import decide_command, example_answer
+from interlock.workers.engine.answer_commands import decide_command, example_answer, unfilled
 
 REFUND = {
     "properties": {
@@ -23,20 +23,28 @@ REFUND = {
 ASKED = {"properties": {"capability": {"const": "refund"}, "parameters": REFUND}}
 
 
-def test_a_card_that_asks_for_values_has_a_filled_example() -> None:
-    known = {"payload": {"capability": "refund", "parameters": {"amount_eur": 25}}}
+def test_a_card_that_asks_for_values_shows_those_that_are_known_and_no_others() -> None:
+    known = {"payload": {"capability": "refund", "parameters": {"order_id": "a"}}}
 
     found = example_answer("provide", ASKED, known)
 
-    assert found == {
-        "capability": "refund",
-        "parameters": {
-            "order_id": "...",
-            "amount_eur": 25,
-            "at": "2026-01-31T09:00:00Z",
-            "kind": "full",
-        },
-    }
+    parameters = {"order_id": "a", "amount_eur": "...", "at": "...", "kind": "..."}
+    assert found == {"capability": "refund", "parameters": parameters}
+
+
+def test_a_card_that_asks_for_one_value_takes_it_as_text() -> None:
+    parameters = {"order_id": "a", "at": "2026-01-31T09:00:00Z", "kind": "full"}
+    known = {"payload": {"capability": "refund", "parameters": parameters}}
+
+    assert example_answer("provide", ASKED, known) == {"text": "..."}
+
+
+@pytest.mark.parametrize("kind", ["string", "integer", "number", "boolean", "array", "object"])
+def test_no_example_is_an_answer_before_it_is_filled_in(kind: str) -> None:
+    schema = {"properties": {"x": {"type": kind, "examples": [1]}}, "required": ["x"]}
+
+    assert unfilled(example_answer("approve", schema, {}))
+    assert not unfilled({"text": "Wait... no.", "values": [0, False, {}]})
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import time
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -18,6 +19,8 @@ from interlock.workers.engine.liveness import write_liveness_file
 from interlock.workers.engine.sweeper import register_sweeps
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.systems import sweeps
+from tests.conftest import NewServer
+from tests.servers import REFUSALS, refusing
 from tests.waiting import until
 from tests.workers.engine.running import Running, settings_for
 
@@ -26,12 +29,46 @@ SWEEPS = {"sweep.orphans", "sweep.stalls", "sweep.assignments"}
 
 @pytest.fixture
 def app(server: EmbeddedServer, prefix: str) -> Celery:
+    return app_over(server, prefix)
+
+
+def app_over(server: EmbeddedServer, prefix: str) -> Celery:
+    """Return the app of a beat whose sweeps are due all the time."""
     settings = settings_for(server.url, prefix, INTERLOCK_SWEEP_PERIOD_S="0.05")
     running = Running(settings)
     app = make_app(settings, ("assignment", SWEEPS_QUEUE))
     register_sweeps(app, running.dispatch, sweeps())
     write_liveness_file(app, None)
     return app
+
+
+# Celery itself waits for a broker to which beat cannot connect, and logs that.
+@pytest.mark.parametrize("why", [why for why in REFUSALS if why != "wants a password"])
+def test_a_broker_that_refuses_is_logged_once_and_the_sweeps_are_sent_when_it_accepts(
+    new_server: NewServer, prefix: str, why: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    server = new_server()
+    scheduler = SweepScheduler(app_over(server, prefix))
+    with redis.Redis.from_url(server.url) as client:
+        with refusing(client, why):
+            scheduler.tick()
+            assert [line.getMessage()[:34] for line in warnings(caplog)] == [
+                "this process waits for the broker:"
+            ]
+
+        def is_sent() -> bool:
+            scheduler.tick()
+            return bool(client.llen(f"{prefix}.sweeps"))
+
+        until(is_sent, what="the sweeps are sent")
+    assert [line.getMessage() for line in warnings(caplog)[1:]] == [
+        "the broker does not refuse this process any more"
+    ]
+
+
+def warnings(caplog: pytest.LogCaptureFixture) -> list[logging.LogRecord]:
+    """Return the lines of the log that are more than information."""
+    return [line for line in caplog.records if line.levelno >= logging.WARNING]
 
 
 def sent(client: redis.Redis, prefix: str) -> list[dict[str, Any]]:
@@ -91,3 +128,22 @@ def test_no_sweep_is_sent_into_a_queue_that_nobody_serves(
         scheduler.tick()
 
     assert client.llen(f"{prefix}.sweeps") == waiting
+
+
+def test_sweeps_are_sent_again_as_soon_as_a_full_queue_is_served(
+    app: Celery, client: redis.Redis, prefix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(beat, "COUNT_PERIOD_S", 3_600.0)
+    monkeypatch.setattr(beat, "WAITING_MAX", 1)
+    client.rpush(f"{prefix}.sweeps", *range(2))
+    scheduler = SweepScheduler(app)
+    scheduler.tick()
+    assert client.llen(f"{prefix}.sweeps") == 2
+
+    client.delete(f"{prefix}.sweeps")
+
+    def is_sent() -> bool:
+        scheduler.tick()
+        return bool(client.llen(f"{prefix}.sweeps"))
+
+    until(is_sent, what="a sweep is sent")

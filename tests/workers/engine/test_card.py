@@ -11,13 +11,13 @@ import jsonschema
 import pytest
 
 from interlock.kernel.effect import Kind
-from interlock.kernel.errors import GuardRefusedError, IllegalTransitionError, InvalidPayloadError
+from interlock.kernel.errors import IllegalTransitionError, InvalidPayloadError
 from interlock.kernel.event import Event
 from interlock.kernel.machines import MACHINES
-from interlock.kernel.record import Entry, Record, RecordId, Version
+from interlock.kernel.record import PERSON, Entry, Record, RecordId, Version
 from interlock.kernel.table import Waiting
 from interlock.workers.client import Client
-from interlock.workers.engine.card import quarantine_of
+from interlock.workers.engine.card import cards_of_effects
 from interlock.workers.gateways.card_delivery import CardFolder
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.text import visible
@@ -204,7 +204,7 @@ def test_texts_from_outside_are_visible_in_a_card_and_its_file(
 
     assert (card.title, card.question) == (
         r"x\x1b[2K\u202e\x9b",
-        r"x\x1b[2K\u202e\x9b\nforged",
+        r"x\x1b[2K\u202e\x9b forged",
     )
     assert visible(written) == written
     assert json.loads(written)["proposed"]["payload"]["blocked_on"] == hostile
@@ -215,9 +215,9 @@ def test_texts_from_outside_are_visible_in_a_card_and_its_file(
     [
         ("awaiting_confirmation", "approve", {"sure": True}, InvalidPayloadError),
         ("awaiting_confirmation", "edit", {}, InvalidPayloadError),
-        ("awaiting_confirmation", "edit", {"intent": "other"}, GuardRefusedError),
+        ("awaiting_confirmation", "edit", {"intent": "other"}, InvalidPayloadError),
         ("awaiting_intent_confirmation", "edit", {"intent": 3}, InvalidPayloadError),
-        ("awaiting_intent_confirmation", "edit", {"item_ids": []}, GuardRefusedError),
+        ("awaiting_intent_confirmation", "edit", {"item_ids": []}, InvalidPayloadError),
         ("awaiting_intent_clarification", "provide", {}, InvalidPayloadError),
         ("awaiting_intent_clarification", "provide", {"text": "  "}, InvalidPayloadError),
         ("awaiting_redirect", "redirect", {"target": "dinner"}, InvalidPayloadError),
@@ -307,15 +307,15 @@ def test_a_handoff_names_who_and_where(here: Client, payload: dict[str, str]) ->
         Threads(here).handoff("one", **payload)
 
 
-def test_an_effect_that_was_given_up_has_a_card_in_any_state() -> None:
-    machine = MACHINES["thread"]
-    stuck = Entry(
+def thread_with(*, state: str, holder: str = "") -> Record:
+    """Return a thread that has ended and whose effect `resolution` has failed 20 times."""
+    entry = Entry(
         suffix="3.0:abc",
         name="resolution",
         kind=Kind.TRANSITION,
-        state="quarantined",
+        state=state,
         token="",
-        holder="",
+        holder=holder,
         attempts=20,
         attempts_max=20,
         lease_until=0,
@@ -323,11 +323,27 @@ def test_an_effect_that_was_given_up_has_a_card_in_any_state() -> None:
         carried=False,
     )
     data = {"inciting": {"title": "Paper"}}
-    record = Record(RecordId("one"), "thread", "done", Version(3), data, entries=(stuck,))
+    return Record(RecordId("one"), "thread", "done", Version(3), data, entries=(entry,))
 
-    card = quarantine_of(machine, record)
 
-    assert card is not None
+def test_an_effect_that_was_given_up_has_a_card_in_any_state() -> None:
+    machine, record = MACHINES["thread"], thread_with(state="quarantined")
+
+    (card,) = cards_of_effects(machine, record, {"3.0:abc": "OSError: no disk"})
+
     assert (card.kind, [each.name for each in card.affordances]) == ("quarantine", ["retry"])
-    assert "resolution (after 20 attempts)" in card.question
-    assert quarantine_of(machine, replace(record, entries=())) is None
+    assert card.question.startswith("Given up: resolution (after 20 attempts): OSError: no disk. ")
+    assert not [*cards_of_effects(machine, replace(record, entries=()), {})]
+
+
+def test_a_card_says_what_is_in_the_way_of_an_effect_or_where_to_read_it() -> None:
+    machine, record = MACHINES["thread"], thread_with(state="owed", holder=PERSON)
+
+    (card,) = cards_of_effects(machine, record, {"3.0:abc": "file a changed"})
+    (without_error,) = cards_of_effects(machine, record, {})
+
+    assert card.question.startswith("The resolution waits: file a changed. It is tried again")
+    assert without_error.question.startswith(
+        "Something is in the way of the resolution; `interlock history one` says what. It is tried"
+    )
+    assert not [*cards_of_effects(machine, replace(record, paused=True), {})]

@@ -20,7 +20,6 @@ from interlock.kernel.errors import (
 )
 from interlock.kernel.store.connect import greet, open_store, refuse_unsafe
 from interlock.workers.client import Client
-from interlock.workers.config import Settings, store_hint
 from interlock.workers.gateways.server import EmbeddedServer, free_port
 from tests.servers import Watched
 from tests.waiting import until
@@ -210,11 +209,3 @@ def test_a_password_that_is_wrong_or_missing_is_named_as_that(tmp_path: Path, lo
 
         with pytest.raises(StoreDeniedError, match="refuses this password"):
             greet(server.url.replace("//", f"//{login}"))
-
-
-def test_an_error_names_the_home_in_which_no_store_runs(tmp_path: Path) -> None:
-    settings = Settings(home=tmp_path)
-    named = Settings(home=tmp_path, store_url="redis://127.0.0.1:9/0")
-
-    assert f"does not run in {tmp_path}" in store_hint(settings)
-    assert str(tmp_path) not in store_hint(named)

@@ -15,6 +15,7 @@ from interlock.workers.engine.sweeper import Sweep, act_on_each, late_sweeps, sw
 from interlock.workers.engine.sweeps import orphans, prune, stalls
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.systems import sweeps
+from tests.conftest import NewProxy
 from tests.end_to_end.deployment import thread
 from tests.waiting import until
 from tests.workers.engine.running import Running, settings_for
@@ -180,6 +181,34 @@ def test_a_queue_is_counted_once_a_second_at_most(
     assert running.dispatch.publisher.queue_length("inference") == 1
     monkeypatch.setattr("interlock.workers.engine.publisher.QUEUE_LENGTH_AGE_S", -1.0)
     assert running.dispatch.publisher.queue_length("inference") == 2
+
+
+def test_many_queues_are_counted_over_as_many_connections_as_one(
+    server: EmbeddedServer, prefix: str, new_proxy: NewProxy
+) -> None:
+    broker = new_proxy(server.port)
+    running = Running(settings_for(server.url, prefix, INTERLOCK_BROKER_URL=broker.url))
+    running.client.submit(thread("jot"), machine="thread", id="one")
+    before = broker.connections
+    assert running.dispatch.publisher.queue_length("merge") == 0
+    for_one = broker.connections - before
+
+    lengths = running.dispatch.publisher.queue_lengths(["cleanup", "inference", "cascade"])
+
+    assert lengths == {"cleanup": 0, "inference": 1, "cascade": 0}
+    assert broker.connections - before == 2 * for_one
+
+
+@pytest.mark.slow
+def test_a_queue_that_rabbitmq_does_not_have_hides_no_other(
+    server: EmbeddedServer, prefix: str, rabbitmq: str
+) -> None:
+    running = Running(settings_for(server.url, prefix, INTERLOCK_BROKER_URL=rabbitmq))
+    running.client.submit(thread("jot"), machine="thread", id="one")
+
+    lengths = running.dispatch.publisher.queue_lengths(["cleanup", "inference", "cascade"])
+
+    assert lengths == {"cleanup": 0, "inference": 1, "cascade": 0}
 
 
 def test_a_broker_that_is_down_stops_no_producer_and_no_sweep(

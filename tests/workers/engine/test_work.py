@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from concurrent.futures import CancelledError
 from typing import Any
@@ -12,6 +13,7 @@ from interlock.kernel.errors import FencedError
 from interlock.kernel.event import Event, Note
 from interlock.kernel.store.leases import Lease, Order
 from interlock.workers.engine.work import Outcome, Work
+from interlock.workers.gateways.llm.outcome import UnknownPriceError
 from interlock.workers.gateways.server import EmbeddedServer
 from tests.conftest import NewProxy
 from tests.fakes.proxy import FaultProxy
@@ -66,6 +68,23 @@ def test_an_outcome_whose_reply_is_lost_counts_once(running: Running, proxy: Fau
     assert record.state == "done"
     assert lines(running, "execution_done") == 1
     assert running.client.show("one").counters["spent"] == 5
+
+
+def unknown_price() -> int:
+    raise UnknownPriceError("mine:7b")
+
+
+def test_an_unknown_price_is_refused_under_a_cap_and_counts_nothing_without_one(
+    running: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    work = claimed(running)
+    assert work.is_capped()
+
+    with pytest.raises(UnknownPriceError):
+        asyncio.run(work.estimate_micro(unknown_price))
+    monkeypatch.setattr(work, "is_capped", lambda: False)
+    assert asyncio.run(work.estimate_micro(unknown_price)) == 0
+    assert asyncio.run(work.estimate_micro(lambda: 7)) == 7
 
 
 def test_a_note_whose_reply_is_lost_is_written_once(running: Running, proxy: FaultProxy) -> None:

@@ -110,7 +110,8 @@ def _publish(dispatch: Dispatch, queues: QueueLengths, due: DueEffect) -> str:
 def _fire(dispatch: Dispatch, due: DueEffect) -> str:
     record_id, suffix = split_key(due.key)
     record = dispatch.views.record(record_id)
-    stage = dispatch.lifecycle.machine(record.machine).stage(record.state)
+    machine = dispatch.lifecycle.machine(record.machine)
+    stage = machine.stage(record.state)
     crashed = due.status == "crash"
     trigger = (stage.crash if crashed else stage.exhausted) if isinstance(stage, Active) else None
     if trigger is None:
@@ -127,7 +128,8 @@ def _fire(dispatch: Dispatch, due: DueEffect) -> str:
     )
     call = Call(Cause(ACTOR, detail, (code,)), f"{due.status}:{suffix}:{due.detail}", warrant)
     try:
-        dispatch.fire(record, str(trigger), {"code": code, "detail": detail}, call)
+        fields = machine.taken_by(trigger, {"code": code, "detail": detail})
+        dispatch.fire(record, str(trigger), fields, call)
     except (FencedError, IllegalTransitionError):
         return "moved on"
     return due.status

@@ -63,6 +63,7 @@ def test_a_parent_waits_for_a_person_where_a_child_has_the_id_of_another_record(
     split = Threads(running.client).decompose("shop", parts, proposal=asked.proposal)
 
     assert split.version == 11
-    assert "IdTakenError: id_taken: 'shop/11.1'" in running.perform("shop", name="spawn")
+    said = running.perform("shop", name="spawn")
+    assert "IdTakenError: id_taken: the name 'shop/11.1' is taken" in said
     assert running.entry("shop", "spawn").state == "owed", "it is tried again, then a person asked"
     assert running.dispatch.views.counted("shop", "children:11") == {"*"}
