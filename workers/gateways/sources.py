@@ -96,16 +96,21 @@ class Sources:
 
 def open_sources(settings: Settings) -> Sources:
     """Open the sources that the settings name. See `load_sources`."""
-    return load_sources(settings.capabilities, root=settings.sources_root)
+    return load_sources(
+        settings.capabilities, settings.capabilities_root, root=settings.sources_root
+    )
 
 
-def load_sources(specification: str | None = None, *, root: Path | None = None) -> Sources:
+def load_sources(
+    specification: str | None = None, modules_root: Path = Path(), *, root: Path | None = None
+) -> Sources:
     """Return the shipped sources, and those of the modules in INTERLOCK_CAPABILITIES (SOURCES).
 
-    With a `root`, the shipped sources change nothing outside that folder. Raises ExtensionError.
+    Relative files and modules are found in the folder `modules_root`. With a `root`, the shipped
+    sources change nothing outside that folder. Raises ExtensionError.
     """
     found: list[IncitingSource] = [Inbox(root), NoteLine(root)]
-    for module in read_extensions(specification).modules:
+    for module in read_extensions(specification, modules_root).modules:
         for source in getattr(module, "SOURCES", ()):
             if not isinstance(getattr(source, "name", None), str):
                 raise ExtensionError(module.__name__, "SOURCES has a member without a name")

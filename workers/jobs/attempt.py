@@ -266,11 +266,9 @@ async def _run_model(
     question = JobQuestion(role == REVIEWER, prompt, material)
     ledger = model.ledger(question)
     try:
-        estimate = ledger.bound.micro()
+        estimate = await work.estimate_micro(ledger.bound.micro)
     except UnknownPriceError as unknown:
-        if await asyncio.to_thread(work.is_capped):
-            return AttemptResult(shape(action=ReplyAction.STUCK, summary=str(unknown)), {})
-        estimate = 0
+        return AttemptResult(shape(action=ReplyAction.STUCK, summary=str(unknown)), {})
     if estimate:
         await asyncio.to_thread(reserve, work, estimate)
     try:

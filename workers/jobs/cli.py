@@ -27,8 +27,8 @@ from interlock.workers.terminal.answer import (
     Reason,
     answer,
     answer_record,
+    asked_answer,
     client,
-    confirm_proposal,
     fail,
     guarded,
 )
@@ -97,13 +97,15 @@ def create(
     if (job is None) is (file is None):
         problem = "give a GRAPH/JOB or a --file" + (", not both" if job else " with a graph")
         fail(problem, as_json=as_json, kind="UsageError")
-    graphs = Graphs(client(actor))
     for_one_job = command or description or after or fields != "{}" or priority is not None
     if file is not None and for_one_job:
         problem = "--command, --description, --after, --priority and --fields are for one job"
         fail(problem, as_json=as_json, kind="UsageError")
-    if file is not None:
-        created = graphs.submit(read_graph(file), activate=activate)
+    # A file is read before the store is asked, so that its problems are shown without one.
+    whole = None if file is None else read_graph(file)
+    graphs = Graphs(client(actor))
+    if whole is not None:
+        created = graphs.submit(whole, activate=activate)
         rows = [{"id": one.id, "replayed": one.replayed} for one in created.jobs]
         value = {"graph": created.graph, "jobs": rows, "activated": activate}
     else:
@@ -174,7 +176,9 @@ def command_of(verb: Verb) -> Callable[..., None]:
         fields |= {"limits": limits} if limits else {}
         api = client(actor)
         if verb.confirmed and not proposal:
-            proposal = confirm_proposal(api, target, verb.name, as_json=as_json)
+            proposal, fields = asked_answer(
+                api, target, verb.name, fields, proposal, as_json=as_json
+            )
         if "/" in target or not verb.for_graph:
             record = Graphs(api).command(target, name, fields, proposal=proposal)
             answer_record(record, as_json=as_json)

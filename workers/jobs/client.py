@@ -23,8 +23,9 @@ from interlock.kernel.machines.jobs.job.payloads import NewJob
 from interlock.kernel.record import Record, RecordId, record_id
 from interlock.kernel.store.codec import digest, encode
 from interlock.kernel.store.commands import Call, Warrant
-from interlock.workers.client import Client, Submitted
+from interlock.workers.client import Client
 from interlock.workers.engine.polling import polls
+from interlock.workers.engine.submission import Submitted
 from interlock.workers.jobs.admission import GraphAdmission, dependencies_in
 from interlock.workers.jobs.file.file import GraphFile, Step
 from interlock.workers.jobs.manifest import restore_manifest

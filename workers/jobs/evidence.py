@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+from interlock.kernel.machines.jobs.job.names import EVIDENCE_FOLDER
 from interlock.workers.files.folder import FolderError, UntrustedFolder
 from interlock.workers.jobs.reply import ReplyError
 from interlock.workers.text import sentence
-
-EVIDENCE_FOLDER = ".evidence"
 
 
 def keep_evidence(folder: Path, files: Sequence[str]) -> list[dict[str, Any]]:

@@ -13,7 +13,8 @@ from tenacity import (
     wait_exponential_jitter,
 )
 
-from interlock.workers.client import Client, Submitted
+from interlock.workers.client import Client
+from interlock.workers.engine.submission import Submitted
 from interlock.workers.jobs.admission import UnknownDependencyError
 from interlock.workers.jobs.client import Graphs
 

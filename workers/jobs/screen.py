@@ -21,7 +21,7 @@ from interlock.workers.terminal.screen import (
 )
 
 CONDITION_STYLES = {
-    "flows": "green",
+    "in progress": "green",
     "ended": "green",
     "waits for a person": "yellow",
     "starves": "red",
@@ -120,12 +120,24 @@ def job(value: Mapping[str, Any]) -> None:
         summary = f"  {short(entry['summary'], REASON_LENGTH_MAX)}" if entry["summary"] else ""
         line = Text.assemble(f"  {entry['phase']} ", state_text(entry["status"].lower()), summary)
         out.print(line, soft_wrap=True)
-    for file in value["evidence"]:
-        text = f"  evidence {file['path']}  sha256 {file['sha256'][:12]}  {file['bytes']} bytes"
-        out.print(Text(text, "dim"))
+    _files(value)
     if value["question"]:
         out.print(Text(f"  {value['question']}", "yellow"), soft_wrap=True)
+    if value["stewards"]:
+        out.print(Text(f"  only these may decide: {', '.join(value['stewards'])}", "dim"))
     if value["legal"]:
         out.print(Text(f"  legal now: {', '.join(value['legal'])}", "dim"))
     if value["proposal"]:
         out.print(Text(f"  you see the proposal {value['proposal']}", "dim"), soft_wrap=True)
+
+
+def _files(value: Mapping[str, Any]) -> None:
+    """Print where a job's files are, and its evidence, each file with a command that shows it."""
+    if value["dir"]:
+        where = f" on {value['host']}" if value["host"] else ""
+        out.print(Text(f"  files{where}: {value['dir']}", "dim"), soft_wrap=True)
+    for file in value["evidence"]:
+        text = f"  evidence {file['path']}  sha256 {file['sha256'][:12]}  {file['bytes']} bytes"
+        out.print(Text(text, "dim"))
+        if file["kept"]:
+            command_line(shlex.join(("less", file["kept"])))

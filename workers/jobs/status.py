@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from interlock.kernel.event import Note
@@ -14,6 +15,7 @@ from interlock.workers.engine.card import card_of, no_registry
 from interlock.workers.jobs.client import Graphs
 from interlock.workers.jobs.dependencies import CYCLE, unmet_dependencies
 from interlock.workers.jobs.drawing.drawing import DrawnJob
+from interlock.workers.jobs.evidence import kept_file
 from interlock.workers.jobs.limits import GRAPH, JOB, LimitUsage, usages
 from interlock.workers.jobs.manifest import manifest_now
 from interlock.workers.jobs.verbs import legal_verbs
@@ -23,7 +25,7 @@ JOBS_SHOWN_MAX = 50
 HALT = "limit:"
 ENDED = (State.SUCCESS, State.CANCELED, State.FAILED)
 # The conditions of a graph.
-FLOWS, WAITS, STARVES = "flows", "waits for a person", "starves"
+PROGRESSES, WAITS, STARVES = "in progress", "waits for a person", "starves"
 HALTED, OVER, EMPTY = "halted", "ended", "empty"
 
 
@@ -93,11 +95,12 @@ class GraphView:
             "summary": record.data.get("summary", ""),
             "review": record.data.get("review_result"),
             "guidance": record.data["guidance"],
-            "evidence": record.data.get("evidence", []),
+            "evidence": _with_kept_files(record),
             "failure": record.data.get("failure"),
             "limits": [_usage(usage) for usage in usages(record, JOB)],
             "warnings": warned,
             "dir": record.data.get("dir"),
+            "host": record.data.get("host"),
         }
 
     def rows(self, graph: str) -> list[dict[str, Any]]:
@@ -183,8 +186,17 @@ def _condition(own: Record | None, counts: Mapping[str, int], moving: int, starv
     if not alive:
         return OVER if counts else EMPTY
     if moving:
-        return FLOWS
+        return PROGRESSES
     return STARVES if starved else WAITS
+
+
+def _with_kept_files(record: Record) -> list[dict[str, Any]]:
+    """Return the evidence of a job, each file with the path of the copy that was kept."""
+    folder = record.data.get("dir")
+    return [
+        {**file, "kept": str(kept_file(Path(folder), file["sha256"])) if folder else ""}
+        for file in record.data.get("evidence", ())
+    ]
 
 
 def _lost(lost: Mapping[str, str]) -> str:

@@ -12,8 +12,16 @@ from interlock.workers.loops import screen as loop_screen
 from interlock.workers.loops.client import Loops
 from interlock.workers.loops.mailbox import OPERATOR
 from interlock.workers.terminal import screen
-from interlock.workers.terminal.answer import Actor, AsJson, Reason, answer, client, fail, guarded
-from interlock.workers.text import visible
+from interlock.workers.terminal.answer import (
+    Actor,
+    AsJson,
+    Reason,
+    answer,
+    client,
+    echo_output,
+    fail,
+    guarded,
+)
 
 app = typer.Typer()
 
@@ -164,7 +172,7 @@ def logs(name: Name) -> None:
     """Print the output of an agent's last session."""
     _, file = Loops(client()).logs(name)
     if file.exists():
-        _echo(file.read_text("utf-8", errors="replace"))
+        echo_output(file.read_text("utf-8", errors="replace"))
 
 
 @app.command()
@@ -172,9 +180,4 @@ def logs(name: Name) -> None:
 def tail(name: Name) -> None:
     """Print what an agent's sessions print from now on, until the agent has stopped."""
     for text in Loops(client()).tail(name):
-        _echo(text)
-
-
-def _echo(text: str) -> None:
-    """Print an agent's output. It cannot move the cursor; a tab becomes spaces."""
-    typer.echo(visible(text.expandtabs()), nl=False)
+        echo_output(text)

@@ -26,7 +26,7 @@ from interlock.workers.loops.mailbox import Mailbox
 from interlock.workers.loops.paths import name_of
 from interlock.workers.loops.session_prompt import read_prompt
 from interlock.workers.processes.agent.process import AgentProcess, Exit, LogFiles, SpawnError
-from interlock.workers.supervision.leased_process import Command, LeasedProcess
+from interlock.workers.supervision.leased_process import FOLDER_DELETED, Command, LeasedProcess
 from interlock.workers.supervision.reports import (
     AgentFailed,
     AgentReady,
@@ -78,10 +78,13 @@ class SessionSupervisor(Supervisor):
     def run(self) -> None:
         """Run the session to its end and fire its outcome."""
         with self.heartbeat.holding(self.work.held):
-            self.work.fire_or_settle(self._run_session())
+            if outcome := self._run_session():
+                self.work.fire_or_settle(outcome)
 
-    def _run_session(self) -> Outcome:
-        process = LeasedProcess(self._command(), lambda: (self.work,))
+    def _run_session(self) -> Outcome | None:
+        """Run the session, and return its outcome; None if its work folder was deleted."""
+        leases = (self.work,)
+        process = LeasedProcess(self._command(), lambda: leases, work_folder=self.work_folder)
         try:
             self.prompt = read_prompt(self.work_folder, self.spec.prompt, self.spec.digest)
             self.began_at = time.monotonic()
@@ -89,7 +92,8 @@ class SessionSupervisor(Supervisor):
         except (SpawnError, OSError) as refusal:
             return Outcome("session_error", {"code": "spawn_error", "detail": str(refusal)})
         with agent:
-            return self._outcome(process.follow(agent, read=self._read_reports, act=self._act))
+            ended = process.follow(agent, read=self._read_reports, act=self._act)
+        return None if ended.reason_by_us == FOLDER_DELETED else self._outcome(ended)
 
     def _command(self) -> Command:
         spec = self.spec

@@ -322,7 +322,7 @@ def _event_from(text: str) -> dict[str, Any]:
     try:
         found = json.loads(sys.stdin.read() if text == "-" else text)
     except json.JSONDecodeError as error:
-        raise InvalidPayloadError("the event", [f"it is no JSON: {error}"]) from error
+        raise InvalidPayloadError("the event", [f"it is not JSON: {error}"]) from error
     if not isinstance(found, dict):
         raise InvalidPayloadError("the event", [f"it is {type(found).__name__}, not an object"])
     return found

@@ -12,6 +12,10 @@ from interlock.workers.processes.agent.process import AgentProcess, Exit, LogFil
 POLL_S = 0.1
 # The watchdog's kill deadline is moved only if it moves by more than this.
 ARM_AFTER_S = 1.0
+# The reason for ending a process whose supervisor's work folder was deleted. Nothing is reported
+# of it, because a person who deletes the home of a deployment deletes its store as well.
+FOLDER_DELETED = "work folder deleted"
+FOLDER_DELETED_GRACE_S = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,10 +37,19 @@ class Command:
 
 
 class LeasedProcess:
-    """A command whose process lives no longer than leases do. `leases` returns the present ones."""
+    """A command whose process lives no longer than leases do. `leases` returns the present ones.
 
-    def __init__(self, command: Command, leases: Callable[[], Iterable[Work]]) -> None:
-        self.command, self._leases = command, leases
+    It also ends when its supervisor's `work_folder` is deleted.
+    """
+
+    def __init__(
+        self,
+        command: Command,
+        leases: Callable[[], Iterable[Work]],
+        *,
+        work_folder: Path | None,
+    ) -> None:
+        self.command, self._leases, self._work_folder = command, leases, work_folder
         self._kill_by = 0.0
 
     def start(self) -> AgentProcess:
@@ -75,8 +88,21 @@ class LeasedProcess:
             if kill_by > self._kill_by + ARM_AFTER_S:
                 self._kill_by = kill_by
                 process.arm(kill_by)
+            if self._work_folder is not None and is_deleted(self._work_folder):
+                process.end(FOLDER_DELETED, grace_s=FOLDER_DELETED_GRACE_S)
             act(process)
 
     def _kill_deadline(self) -> float:
         """Return when the process must be dead unless the leases are renewed."""
         return min(work.kill_by for work in self._leases())
+
+
+def is_deleted(folder: Path) -> bool:
+    """Return whether a folder is certainly gone; one that cannot be looked at now is not."""
+    try:
+        folder.stat()
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    return False

@@ -21,12 +21,13 @@ from interlock.workers.config import read_settings
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.heartbeat import Heartbeat
 from interlock.workers.engine.log_lines import make_log_visible
+from interlock.workers.engine.own_systems import add_systems
 from interlock.workers.engine.publisher import open_publisher
 from interlock.workers.engine.resources import Resources
 from interlock.workers.engine.work import Work
 from interlock.workers.supervision.launch import LaunchSpec, hand_over
 
-# Read at import, so that the fork server has every table before it forks.
+# Read at import, so that the fork server has every table of ours before it forks.
 TABLES = dict(MACHINES)
 Spec = TypeVar("Spec", bound=LaunchSpec)
 
@@ -70,4 +71,6 @@ def supervise(spec_type: type[Spec], supervisor: Callable[[Spec, Dispatch], Supe
 def open_dispatch() -> Dispatch:
     """Return the dispatch of this process."""
     settings = read_settings()
-    return Dispatch(settings, TABLES, open_publisher(settings, TABLES))
+    add_systems(settings.systems, settings.capabilities_root)
+    machines = {**TABLES, **MACHINES}
+    return Dispatch(settings, machines, open_publisher(settings, machines))

@@ -23,7 +23,7 @@ from interlock.kernel.errors import (
 from interlock.kernel.event import Cause
 from interlock.kernel.machines.tasks.deadline import Complexity, Deadline, Scope, deadline
 from interlock.kernel.machines.tasks.task.changes import awaited
-from interlock.kernel.record import Record, root_of
+from interlock.kernel.record import Record, RecordId, root_of
 from interlock.kernel.store.commands import Call, InitialLease, Warrant
 from interlock.kernel.store.leases import Lease
 from interlock.kernel.table import Data
@@ -105,20 +105,38 @@ def why_starved(dispatch: Dispatch, waiting: Record, name: str) -> str:
             other = dispatch.views.record(record_id)
         except UnknownRecordError:
             return f"{next_name}, which does not exist"
-        if other.state == "cancelled" or other.data.get("given_up"):
+        if _is_lost(other):
             return f"{next_name}, which is {other.state} and is not tried again"
-        onward = _waits_for(other)
+        onward = _waits_for(dispatch, other)
         if onward is None or len(seen) > CHAIN_MAX:
             return ""
         next_name = onward
 
 
-def _waits_for(task: Record) -> str | None:
-    """Return the name of the first task that a task waits for, or None."""
+def _waits_for(dispatch: Dispatch, task: Record) -> str | None:
+    """Return the name of a task that a task waits for, or None.
+
+    It is one that will never be done if there is such a one, or else the first.
+    """
     blocked_on = task.data.get("blocked_on") or {}
     if task.state == "blocked":
         return str(blocked_on["on"]) if blocked_on.get("kind") == "task" else None
-    return next(iter(awaited(task.data)), None) if task.state == "open" else None
+    if task.state not in ("open", "planned"):
+        return None
+    states = awaited(task.data)
+    root = root_of(task.id)
+    found = dispatch.views.records(f"{root}/{name}" for name in states)
+    others = {name: found.get(RecordId(f"{root}/{name}")) for name in states}
+    unmet = [
+        name for name, other in others.items() if other is None or (other.state not in states[name])
+    ]
+    lost = (name for name in unmet if (other := others[name]) is None or _is_lost(other))
+    return next(lost, next(iter(unmet), None))
+
+
+def _is_lost(task: Record) -> bool:
+    """Whether a task will never be done, unless a person says so."""
+    return task.state == "cancelled" or bool(task.data.get("given_up"))
 
 
 def cancelled_parent(dispatch: Dispatch, task: Record) -> str:

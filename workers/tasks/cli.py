@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from interlock.workers.tasks import screen as task_screen
-from interlock.workers.tasks.client import TaskClaim, Tasks
+from interlock.workers.tasks.client import ERRORS, OUTPUT, TaskClaim, Tasks
 from interlock.workers.tasks.failed import FailedTasks
 from interlock.workers.terminal import screen
 from interlock.workers.terminal.answer import (
@@ -19,8 +19,9 @@ from interlock.workers.terminal.answer import (
     Reason,
     answer,
     answer_record,
+    asked_answer,
     client,
-    confirm_proposal,
+    echo_output,
     fail,
     guarded,
 )
@@ -41,6 +42,7 @@ StopHooks = Annotated[
 Target = Annotated[
     str | None, typer.Option(help="The branch to merge into; by default the current one.")
 ]
+Push = Annotated[str | None, typer.Option(help="A git remote to push the merged branch to.")]
 KEY = "The claim's key, as `claim` printed it."
 Key = Annotated[str, typer.Option("--key", envvar="INTERLOCK_KEY", help=KEY)]
 Proposal = Annotated[
@@ -68,9 +70,7 @@ def submit(
         list[str] | None, typer.Option(help="A command that must pass. Repeatable.")
     ] = None,
     target: Target = None,
-    push: Annotated[
-        str | None, typer.Option(help="A git remote to push the merged branch to.")
-    ] = None,
+    push: Push = None,
     backlog: Annotated[str | None, typer.Option(help="By default the repository's name.")] = None,
     name: Annotated[str | None, typer.Option(help="Its name in the backlog.")] = None,
     role: Annotated[str, typer.Option(help="The role that it is for.")] = "any",
@@ -122,7 +122,9 @@ def submit(
     }
     fields = {field: value for field, value in payload.items() if value is not None}
     chosen = backlog or (folder.name if folder else "tasks")
-    done = tasks(actor).submit(fields, backlog=chosen, name=name, priority=priority)
+    opened = tasks(actor)
+    opened.refuse_missing(chosen, [*(after or ()), *(after_done or ())])
+    done = opened.submit(fields, backlog=chosen, name=name, priority=priority)
     rows = [{"id": done.id, "replayed": done.replayed, "error": None}]
     answer(rows, as_json=as_json, show=screen.submissions)
 
@@ -294,29 +296,40 @@ def split(
     answer_record(record, as_json=as_json)
 
 
-def _decide(task: str, choice: str, proposal: str | None, actor: str, *, as_json: bool) -> None:
+def _decide(
+    task: str, choice: str, proposal: str | None, reason: str, actor: str, *, as_json: bool
+) -> None:
     opened = client(actor)
-    seen = proposal or confirm_proposal(opened, task, choice, as_json=as_json)
-    record = opened.decide(task, choice, proposal=seen)
-    answer_record(record, as_json=as_json)
+    given = {"reason": reason} if reason else {}
+    seen, fields = asked_answer(opened, task, choice, given, proposal, as_json=as_json)
+    record = opened.decide(task, choice, fields, proposal=seen)
+    answer_record(record, as_json=as_json, outlook=opened.outlook(record))
 
 
 @app.command()
 @guarded
 def approve(
-    task: Id, proposal: Proposal = None, as_json: AsJson = False, actor: Actor = "person"
+    task: Id,
+    proposal: Proposal = None,
+    reason: Reason = "",
+    as_json: AsJson = False,
+    actor: Actor = "person",
 ) -> None:
     """Approve a planned task, or verified work that waits for approval."""
-    _decide(task, "approve", proposal, actor, as_json=as_json)
+    _decide(task, "approve", proposal, reason, actor, as_json=as_json)
 
 
 @app.command()
 @guarded
 def reject(
-    task: Id, proposal: Proposal = None, as_json: AsJson = False, actor: Actor = "person"
+    task: Id,
+    proposal: Proposal = None,
+    reason: Reason = "",
+    as_json: AsJson = False,
+    actor: Actor = "person",
 ) -> None:
-    """Reject a planned task, or verified work that waits for approval."""
-    _decide(task, "reject", proposal, actor, as_json=as_json)
+    """Reject a planned task, which ends it, or verified work, which is tried again."""
+    _decide(task, "reject", proposal, reason, actor, as_json=as_json)
 
 
 @app.command(name="list")
@@ -332,6 +345,21 @@ def list_tasks(
         answer(tasks().backlogs(), as_json=as_json, show=task_screen.backlogs)
     else:
         answer(tasks().of(backlog), as_json=as_json, show=task_screen.tasks)
+
+
+@app.command()
+@guarded
+def logs(
+    task: Id,
+    number: Annotated[
+        int | None, typer.Option(help="The number of the claim. By default the last one.")
+    ] = None,
+) -> None:
+    """Print the output of the agent of a task, on the machine where it runs; errors on stderr."""
+    folder = tasks().logs(task, number=number)
+    for name in (OUTPUT, ERRORS):
+        text = (folder / name).read_text("utf-8", errors="replace")
+        echo_output(text, err=name == ERRORS)
 
 
 @app.command(name="list-failed")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,14 +19,17 @@ from interlock.kernel.errors import (
     UnknownRecordError,
 )
 from interlock.kernel.event import Cause
-from interlock.kernel.machines.tasks.task.changes import awaited, unmet
-from interlock.kernel.record import Record, root_of, split_key
+from interlock.kernel.machines.tasks.task.changes import awaited, changed_nothing, unmet
+from interlock.kernel.record import Record, RecordId, root_of, split_key
 from interlock.kernel.store import codec
 from interlock.kernel.store.commands import Call, InitialLease, Warrant
-from interlock.workers.client import Client, Submitted
+from interlock.workers.client import Client
 from interlock.workers.config import Settings
+from interlock.workers.engine.card import asks_person
 from interlock.workers.engine.leases import claim_initial_lease
+from interlock.workers.engine.submission import Submitted
 from interlock.workers.gateways.git.admission import admit
+from interlock.workers.gateways.git.remote import refuse_unknown_remote
 from interlock.workers.gateways.git.repository import Repository
 from interlock.workers.supervision.command import check_command
 from interlock.workers.tasks.claim_names import ClaimNames
@@ -36,10 +39,13 @@ from interlock.workers.tasks.claims import (
     queued_tasks,
     why_starved,
 )
+from interlock.workers.tasks.next_try import next_try_s
 from interlock.workers.tasks.verification.judgeable import refuse_unjudgeable
 from interlock.workers.tasks.verification.signals import parse_signals
+from interlock.workers.tasks.work_folders import work_folder_of
 
 NAME_LENGTH_MAX = 40
+OUTPUT, ERRORS = "output.log", "errors.log"
 ANY_ROLE = "any"  # the role of a task that names none
 # `fail_stage` fails the tasks in these states: no agent works on them.
 STAGE_STATES = ("planned", "open", "blocked", "waiting_for_subtasks")
@@ -53,6 +59,10 @@ class TaskClaim:
     key: str
     token: str
     record: Record
+
+
+class NoOutputError(CallError):
+    """The output of a task's agent is not here. The message says why."""
 
 
 class UnknownRoleError(CallError):
@@ -90,6 +100,20 @@ class Tasks:
         task_id = f"{backlog}/{name or name_from_title(str(payload.get('title', '')))}"
         fields = self.check(task_id, payload)
         return self.client.submit(fields, id=task_id, machine="task", priority=priority)
+
+    def refuse_missing(self, backlog: str, names: Iterable[str]) -> None:
+        """Refuse names that no task of a backlog has. Raises CallError.
+
+        A program may submit a task before those that it depends on, so `submit` does not ask this.
+        """
+        asked = tuple(names)
+        found = self.dispatch.views.records(f"{backlog}/{name}" for name in asked)
+        for name in asked:
+            if RecordId(f"{backlog}/{name}") not in found:
+                raise CallError(
+                    f"the backlog {backlog!r} has no task {name!r} to wait for: submit that first, "
+                    "or submit both as a plan"
+                )
 
     def check(
         self, task_id: str, payload: Mapping[str, Any], *, local: bool = True
@@ -208,8 +232,10 @@ class Tasks:
     def of(self, backlog: str) -> list[dict[str, Any]]:
         """Return the tasks of a backlog with their states; `why` explains a failure or a wait.
 
-        Raises CallError if there is no such backlog.
+        `asks` says whether the task waits for a person, and `next_try_s` in how many seconds it is
+        tried again by itself, if it is. Raises CallError if there is no such backlog.
         """
+        machine, now_ms = self.dispatch.lifecycle.machine("task"), self.dispatch.views.now_ms()
         rows = [
             {
                 "id": record.id,
@@ -217,6 +243,9 @@ class Tasks:
                 "title": record.data["title"],
                 "why": self.why(record),
                 "retries": record.data["retries"],
+                "max_retries": record.data["max_retries"],
+                "next_try_s": next_try_s(record, now_ms),
+                "asks": asks_person(machine, record),
             }
             for record in self.records(backlog)
         ]
@@ -230,8 +259,33 @@ class Tasks:
         views = self.dispatch.views
         return views.each_record(views.ids(self.dispatch.lifecycle.machine("task"), root=backlog))
 
+    def logs(self, task: str, *, number: int | None = None) -> Path:
+        """Return the folder with the output of an agent: `output.log` and `errors.log`.
+
+        `number` is that of the claim; by default it is the last one. Raises NoOutputError.
+        """
+        record = self.client.show(task)
+        last = int(record.data.get("claimed", 0))
+        chosen = last if number is None else number
+        if not 0 < chosen <= last:
+            raise NoOutputError(f"{task} has no claim {chosen}; it was claimed {last} times")
+        claim = record.data.get("claim") or {}
+        agent = claim.get("agent") if claim.get("number") == chosen else None
+        agent = str(agent or ClaimNames(task, chosen).agent)
+        with suppress(UnknownRecordError):
+            host = self.client.show(agent).data.get("host")
+            if host and host != self.client.settings.host:
+                raise NoOutputError(f"its agent ran on {host}, and its output is there")
+        folder = work_folder_of(agent, self.client.settings)
+        if not (folder / OUTPUT).exists():
+            raise NoOutputError(f"there is no {folder / OUTPUT}: its agent did not start here")
+        return folder
+
     def why(self, record: Record) -> str:
-        """Return in one line why a task waits or failed, or ''; `show` has the whole reason."""
+        """Return in one line why a task waits, failed or ended without a change, or ''.
+
+        `show` has the whole reason.
+        """
         blocked_on = record.data.get("blocked_on") or {}
         if record.state == "blocked" and blocked_on:
             return f"it waits for {blocked_on['on']}"
@@ -239,7 +293,13 @@ class Tasks:
             return self.why_waiting(record)
         if record.state == "planned":
             return self.why_starved(record)
+        if record.state == "closed" and changed_nothing(record.data):
+            return "its agent changed nothing"
         reason = str((record.data.get("failure") or {}).get("reason", ""))
+        if not reason:
+            # Such as of a merge that waits until the user has committed.
+            failures = self.dispatch.views.last_failures([record])[record.id]
+            reason = next(iter(failures.values()), "")
         first, _, more = reason.strip().partition("\n")
         return f"{first} …" if more else first
 
@@ -285,6 +345,8 @@ class Tasks:
             raise InvalidPayloadError("the task", [problem])
         paths: Sequence[str] = payload.get("owned_files", ())
         target = payload.get("target")
+        if payload.get("push"):
+            refuse_unknown_remote(repository, str(payload["push"]))
         admitted = admit(repository, target=target, branch=names.branch, paths=paths)
         return {"target": admitted.target}
 

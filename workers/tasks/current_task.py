@@ -70,7 +70,16 @@ class CurrentTask:
     @property
     def prompt(self) -> str:
         """Return the text that a plain command reads from stdin."""
-        return f"{self.data['title']}\n\n{self.data['text']}".rstrip() + "\n"
+        return f"{self.data['title']}\n\n{self.text}".rstrip() + "\n"
+
+    @property
+    def text(self) -> str:
+        """Return the text of the task, and why a person rejected the work of earlier tries."""
+        reasons = "\n".join(f"- {reason}" for reason in self.data.get("rejections", ()))
+        if not reasons:
+            return str(self.data["text"])
+        rejected = f"A person rejected the work of earlier tries:\n{reasons}"
+        return f"{self.data['text']}\n\n{rejected}".lstrip()
 
     @property
     def variables(self) -> dict[str, str]:
@@ -78,7 +87,7 @@ class CurrentTask:
         return {
             "TASK_ID": self.record_id,
             "TASK_TITLE": self.data["title"],
-            "TASK_TEXT": self.data["text"],
+            "TASK_TEXT": self.text,
             "TASK_ROLE": self.data["role"],
             "KEY": self.work.key,
             "TOKEN": self.work.lease.token,
@@ -190,7 +199,8 @@ class CurrentTask:
             reason = f"its process was killed, exit code {ended.code}"
             return Outcome("orphaned", {"reason": reason, "abort": abort})
         last = (ended.errors or ended.output).strip().rpartition("\n")[2][-500:]
-        reason = f"its agent ended with {abort}, exit code {ended.code}: {last or 'no output'}"
+        known = "" if abort is AbortReason.UNKNOWN else f"{abort}, "
+        reason = f"its agent ended with {known}exit code {ended.code}: {last or 'no output'}"
         return Outcome("failed", {"reason": reason, "abort": abort, "why": why_of(abort)})
 
     def report(self, outcome: Outcome) -> None:

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from interlock.workers.client import Client, Submitted
+from interlock.workers.client import Client
+from interlock.workers.engine.submission import Submitted
 from interlock.workers.tasks.client import Tasks
 
 

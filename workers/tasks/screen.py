@@ -10,6 +10,7 @@ from rich.text import Text
 
 from interlock.workers.terminal.screen import (
     REASON_LENGTH_MAX,
+    age,
     clock,
     command_line,
     counts_text,
@@ -30,12 +31,24 @@ TRUST_COLOURS = {
 
 
 def tasks(rows: Sequence[Mapping[str, Any]]) -> None:
-    """Print tasks with their states, retries and reasons."""
-    table = grid("task", "state", "retries", "title, and why")
+    """Print tasks with their states, the retries that are used, what comes next, and reasons."""
+    table = grid("task", "state", "retries", "next", "title, and why")
     for row in rows:
-        state = state_text(row["state"])
-        table.add_row(row["id"], state, str(row["retries"]), title_and_why(row))
+        used = f"{row['retries']} of {row['max_retries']}"
+        table.add_row(row["id"], state_text(row["state"]), used, next_text(row), title_and_why(row))
     out.print(table)
+    if any(row["asks"] for row in rows):
+        out.print(
+            Text("asks you: `interlock show TASK` prints the question and its answers", "dim")
+        )
+
+
+def next_text(row: Mapping[str, Any]) -> Text:
+    """Return what a task waits for: a person, or its next try."""
+    if row["asks"]:
+        return Text("asks you", "yellow")
+    in_s = row["next_try_s"]
+    return Text("" if in_s is None else f"try in {age(int(in_s * 1_000))}")
 
 
 def title_and_why(row: Mapping[str, Any]) -> Text:

@@ -20,7 +20,7 @@ from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.work import Outcome, Work
 from interlock.workers.processes.agent.process import AgentProcess, Exit, LogFiles, SpawnError
 from interlock.workers.specs.json_line import as_line
-from interlock.workers.supervision.leased_process import Command, LeasedProcess
+from interlock.workers.supervision.leased_process import FOLDER_DELETED, Command, LeasedProcess
 from interlock.workers.supervision.reports import (
     AbortRaised,
     AgentBlocked,
@@ -80,7 +80,9 @@ class TaskSupervisor(Supervisor):
         for work in self._leases():
             self.heartbeat.hold(work.held)
         try:
-            process = LeasedProcess(self._command(), self._leases)
+            process = LeasedProcess(
+                self._command(), self._leases, work_folder=Path(self.spec.work_folder)
+            )
             agent = process.start()
         except (SpawnError, OSError) as refusal:
             self._report_spawn_failure(str(refusal))
@@ -88,7 +90,8 @@ class TaskSupervisor(Supervisor):
         with agent:
             self.started_at = time.monotonic()
             ended = process.follow(agent, read=self._read_reports, act=self._act)
-        self._report_end(ended)
+        if ended.reason_by_us != FOLDER_DELETED:
+            self._report_end(ended)
 
     def _leases(self) -> list[Work]:
         """Return the work whose leases the agent's process needs."""

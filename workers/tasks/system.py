@@ -21,5 +21,6 @@ SYSTEM = System(
         CommandRow("agent", f"{TASKS}.agents_cli:app", Panel.WORK, AGENT_HELP),
     ),
     submit={"task": "interlock.workers.tasks.intake:accept"},
+    details={"task": f"{TASKS}.details:details"},
     shown=("blocked_on", "end", "role", "command", "identity", "successes", "violations"),
 )

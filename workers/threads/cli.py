@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from interlock.workers.engine.answer_commands import text_field
+from interlock.workers.engine.answer_commands import PLACEHOLDER, text_field, unfilled
 from interlock.workers.terminal import screen
 from interlock.workers.terminal.answer import (
     Actor,
@@ -17,13 +17,11 @@ from interlock.workers.terminal.answer import (
     Reason,
     answer,
     answer_record,
-    card_with,
+    asked_answer,
     client,
     fail,
     guarded,
     json_object,
-    missing_answer,
-    seen_card,
 )
 from interlock.workers.terminal.cards import cards as show_cards
 from interlock.workers.threads.client import Threads
@@ -62,14 +60,15 @@ def submit(
         problem = "the --title is empty" if title is not None else "nothing is given to submit"
         sentence = f"{problem}: give files or folders with requests (*.md), or --title 'a request'"
         fail(sentence, as_json=as_json, kind="UsageError")
+    connected = client(actor)
     if paths:
-        requests = _read_all(paths)
+        requests = _read_all(paths, connected.settings.host)
     else:
         request: dict[str, Any] = {"inciting": {"source": "cli", "title": title, "text": text}}
         requests = [request | {"id": record_id, "priority": priority, "policy": policy}]
     payloads = [{k: v for k, v in fields.items() if v is not None} for fields in requests]
     payloads = [payload | ({"hold": True} if hold else {}) for payload in payloads]
-    submitted = Threads(client(actor)).submit_many(payloads)
+    submitted = Threads(connected).submit_many(payloads)
     rows = [
         {"id": done.id, "replayed": done.replayed, "error": str(done.error) if done.error else None}
         for done in submitted
@@ -79,14 +78,14 @@ def submit(
         raise typer.Exit(1)
 
 
-def _read_all(paths: Sequence[Path]) -> list[dict[str, Any]]:
+def _read_all(paths: Sequence[Path], host: str) -> list[dict[str, Any]]:
     """Read every request, or raise RequestError with the faults of all files."""
     requests: list[dict[str, Any]] = []
     faults: list[RequestError] = []
     for path in paths:
         for file in request_files(path):
             try:
-                requests.append(read_request(file))
+                requests.append(read_request(file, host=host))
             except RequestError as fault:
                 faults.append(fault)
     if faults:
@@ -112,7 +111,12 @@ def decide(
         str, typer.Option("--answer", help="The fields of the answer, as a JSON object.")
     ] = "{}",
     text: Annotated[
-        str, typer.Option(help="The main text of the answer; short for --answer.")
+        str,
+        typer.Option(
+            "--text",
+            "--reason",
+            help="The main text of the answer, such as its reason; short for --answer.",
+        ),
     ] = "",
     proposal: Annotated[
         str | None,
@@ -128,17 +132,12 @@ def decide(
     connected = client(actor)
     if text:
         fields[text_field(choice)] = text
-    card = (
-        card_with(connected, record_id, choice)
-        if proposal
-        else seen_card(connected, record_id, choice, as_json=as_json)
-    )
-    typed = missing_answer(card, choice, as_json=as_json) if card and not fields else {}
-    if card and not proposal and not typed:
-        typer.confirm(f"{choice}?", abort=True)
-    seen = proposal or (card.proposal if card else connected.show(record_id).proposal)
-    record = connected.decide(record_id, choice, fields | typed, proposal=seen)
-    answer_record(record, as_json=as_json)
+    seen, given = asked_answer(connected, record_id, choice, fields, proposal, as_json=as_json)
+    if unfilled(given):
+        sentence = f"replace {PLACEHOLDER} by your answer"
+        fail(sentence, as_json=as_json, kind="UsageError")
+    record = connected.decide(record_id, choice, given, proposal=seen)
+    answer_record(record, as_json=as_json, outlook=connected.outlook(record))
 
 
 @guarded

@@ -10,7 +10,8 @@ from interlock.kernel.machines.threads.thread.names import Trigger
 from interlock.kernel.machines.threads.thread.table import THREAD
 from interlock.kernel.record import Record
 from interlock.kernel.store.commands import Call, Warrant
-from interlock.workers.client import Client, Submitted
+from interlock.workers.client import Client
+from interlock.workers.engine.submission import Submitted
 
 
 class Threads:

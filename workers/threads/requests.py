@@ -17,6 +17,7 @@ import yaml
 
 from interlock.kernel.errors import CallError, InvalidIdError
 from interlock.kernel.machines.threads.autonomy import COMPOSITIONS
+from interlock.kernel.machines.threads.thread.payloads import REQUEST_HOST
 from interlock.kernel.record import CHILDREN_MAX, record_id
 
 BYTES_MAX = 256 * 1024
@@ -75,11 +76,12 @@ def request_files(path: Path) -> tuple[Path, ...]:
     return found
 
 
-def read_request(path: Path) -> dict[str, Any]:
+def read_request(path: Path, *, host: str) -> dict[str, Any]:
     """Read one file: id, inciting, items, policy, children, relationship, priority.
 
     The id is the file's name as a slug, unless the front matter gives one. `inciting.fields` has
-    the file's path and sha256 beside the `fields` of the front matter. Raises RequestError.
+    the file's path and sha256, and the name of this machine, its `host`, beside the `fields` of the
+    front matter. Raises RequestError.
     """
     text, digest = _read(path)
     front, body = _split(path, text)
@@ -96,6 +98,7 @@ def read_request(path: Path) -> dict[str, Any]:
             "at": front_matter.moment(),
             "fields": {
                 **front_matter.fields(),
+                REQUEST_HOST: host,
                 "request_path": str(path.resolve()),
                 "request_sha256": digest,
             },

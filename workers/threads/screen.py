@@ -1,4 +1,4 @@
-"""Tables for people: the runs of a thread's actions."""
+"""What people see of a thread: its proposals, and the runs of its actions."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from interlock.kernel.event import Event, Note
+from interlock.kernel.machines.threads.thread import questions
 from interlock.workers.terminal.screen import grid, out, short
 
 
@@ -23,6 +24,23 @@ def runs_of(lines: Sequence[Event | Note]) -> list[dict[str, Any]]:
         )
         run[part].append({"at_ms": line.at_ms, **detail})
     return list(found.values())
+
+
+def proposal_text(phase: str, proposal: Mapping[str, Any]) -> str:
+    """Return what a phase proposes: the intent, the items of the context, or the action."""
+    payload = proposal["payload"]
+    match phase:
+        case questions.INTENT:
+            return str(payload.get("intent", ""))
+        case questions.CONTEXT:
+            items = ", ".join(payload.get("item_ids", ())) or "no items"
+            return "; ".join(filter(None, (items, payload.get("reasoning"))))
+        case _ if payload.get("kind") == "clarification":
+            return str(payload.get("blocked_on") or payload.get("summary"))
+        case _:
+            risk = payload.get("irreversibility", "")
+            shown = questions.action_line(payload)
+            return f"{shown}, irreversibility {risk}" if risk else shown
 
 
 def runs(found: Sequence[Mapping[str, Any]]) -> None:

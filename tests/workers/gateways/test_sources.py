@@ -42,7 +42,7 @@ def request_file(tmp_path: Path) -> Path:
 
 
 def test_the_file_of_a_request_moves_to_done(request_file: Path) -> None:
-    inciting = read_request(request_file)["inciting"]
+    inciting = read_request(request_file, host="here")["inciting"]
 
     assert clean_up(inciting) == CleanedUp("moved milk.md to done/milk.md")
     assert not request_file.exists()
@@ -50,7 +50,7 @@ def test_the_file_of_a_request_moves_to_done(request_file: Path) -> None:
 
 
 def test_a_file_that_is_gone_is_a_success(request_file: Path) -> None:
-    inciting = read_request(request_file)["inciting"]
+    inciting = read_request(request_file, host="here")["inciting"]
     clean_up(inciting)
 
     outcome = clean_up(inciting)
@@ -63,7 +63,7 @@ def test_a_file_that_is_gone_is_a_success(request_file: Path) -> None:
 def test_a_folder_that_cannot_be_looked_into_is_never_a_success(
     request_file: Path, outage: str
 ) -> None:
-    inciting = read_request(request_file)["inciting"]
+    inciting = read_request(request_file, host="here")["inciting"]
     folder = request_file.parent
     folder.rename(folder.with_name("unmounted"))
     if outage == "folder is a file":
@@ -76,7 +76,7 @@ def test_a_folder_that_cannot_be_looked_into_is_never_a_success(
 
 
 def test_another_request_under_the_same_name_is_left_alone(request_file: Path) -> None:
-    inciting = read_request(request_file)["inciting"]
+    inciting = read_request(request_file, host="here")["inciting"]
     request_file.write_text("# Buy bread\n")
 
     outcome = clean_up(inciting)
@@ -90,7 +90,7 @@ def test_a_file_that_was_done_before_is_not_overwritten(request_file: Path) -> N
     done = request_file.parent / "done"
     done.mkdir()
     (done / "milk.md").write_text("older")
-    inciting = read_request(request_file)["inciting"]
+    inciting = read_request(request_file, host="here")["inciting"]
 
     clean_up(inciting)
 
@@ -100,7 +100,7 @@ def test_a_file_that_was_done_before_is_not_overwritten(request_file: Path) -> N
 
 
 def test_with_a_root_nothing_outside_it_is_touched(request_file: Path, tmp_path: Path) -> None:
-    inciting = read_request(request_file)["inciting"]
+    inciting = read_request(request_file, host="here")["inciting"]
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
 
@@ -172,7 +172,7 @@ def test_a_note_is_found_beside_the_request_that_names_it(tmp_path: Path) -> Non
         "---\nsource: note_line\nfields: {note_path: journal.txt, line_text: call Ann}\n---\n"
     )
 
-    assert isinstance(clean_up(read_request(file)["inciting"]), CleanedUp)
+    assert isinstance(clean_up(read_request(file, host="here")["inciting"]), CleanedUp)
     assert (tmp_path / "journal.txt").read_text() == ""
 
 

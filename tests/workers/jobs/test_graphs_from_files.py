@@ -134,9 +134,9 @@ def test_another_payload_for_a_known_job_is_refused_before_anything_is_written(
     new = "steps:\n  - {name: d, worker: {command: x}}\n"
     more = CHAIN.replace("echo a", "echo b").replace("steps:\n", new)
 
-    with pytest.raises(IdTakenError, match="'g/a' was created with another payload"):
+    with pytest.raises(IdTakenError, match="the name 'g/a' is taken"):
         worker.graphs.submit(written(file, more))
-    with pytest.raises(IdTakenError, match="'g' was created with another payload"):
+    with pytest.raises(IdTakenError, match="the name 'g' is taken"):
         worker.graphs.submit(written(file, CHAIN.replace("slots: 2", "slots: 3")))
 
     assert stored(worker) == before

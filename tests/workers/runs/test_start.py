@@ -265,7 +265,7 @@ def test_a_folder_whose_workspace_is_forgotten_says_so_in_a_sentence(
     settle(workspace.world, workspace.id)
     settings = workspace.dispatch.settings
     more: dict[str, Any] = {"prune_after_s": 0.001, "archive": tmp_path / "archive"}
-    pruning = client_of(settings.store_url, settings.prefix, **more).dispatch
+    pruning = client_of(settings.store, settings.prefix, **more).dispatch
     partition = partition_of(workspace.id)
     # As if it had been closed long ago.
     read(workspace.world.client, "ZADD", workspace.world.keys.ended(partition), 1, workspace.id)

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from interlock.workers.processes.agent.process import KILL_BY_PASSED, AgentProcess, Exit, LogFiles
-from interlock.workers.supervision.leased_process import Command, LeasedProcess
+from interlock.workers.supervision.leased_process import FOLDER_DELETED, Command, LeasedProcess
 
 
 def ended(
@@ -18,6 +18,7 @@ def ended(
     script: str,
     *works: Any,
     act: Callable[[AgentProcess], object] = lambda _: None,
+    work_folder: Path | None = None,
 ) -> Exit:
     """Run a shell script under leases, and return how its process ended."""
     command = Command(
@@ -27,7 +28,7 @@ def ended(
         logs=LogFiles(folder / "output.log", folder / "errors.log", 100_000),
         process_label=str(folder),
     )
-    process = LeasedProcess(command, lambda: works)
+    process = LeasedProcess(command, lambda: works, work_folder=work_folder)
     with process.start() as running:
         return process.follow(running, read=AgentProcess.reports, act=act)
 
@@ -56,7 +57,7 @@ def test_the_kill_deadline_follows_the_lease_that_ends_first() -> None:
     first, second = SimpleNamespace(kill_by=10.0), SimpleNamespace(kill_by=20.0)
     leases: Any = [first, second]
     renewed = iter([20.5, 30.0, 40.0, 40.0])
-    leased = LeasedProcess(cast("Command", None), lambda: leases)
+    leased = LeasedProcess(cast("Command", None), lambda: leases, work_folder=None)
 
     def renew(_: AgentProcess) -> None:
         first.kill_by = next(renewed)
@@ -79,3 +80,17 @@ def test_a_process_is_ended_for_the_reason_of_its_supervisor(tmp_path: Path) -> 
         process.end("enough", grace_s=5)
 
     assert ended(tmp_path, "sleep 60", dead_in(60), act=end).reason_by_us == "enough"
+
+
+def test_a_process_is_ended_when_the_work_folder_of_its_supervisor_is_deleted(
+    tmp_path: Path,
+) -> None:
+    work_folder = tmp_path / "work"
+    work_folder.mkdir()
+
+    def delete(_: AgentProcess) -> None:
+        if work_folder.exists():
+            work_folder.rmdir()
+
+    end = ended(tmp_path, "sleep 60", dead_in(60), act=delete, work_folder=work_folder)
+    assert end.reason_by_us == FOLDER_DELETED

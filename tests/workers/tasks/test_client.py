@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -25,7 +26,10 @@ from interlock.workers.gateways.git.errors import RefusedError
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.tasks.client import TaskClaim, Tasks
 from interlock.workers.tasks.verification.signals import InvalidSignalError
+from interlock.workers.terminal import screen
 from tests.workers.gateways.git.scene import git, make_repository
+from tests.workers.tasks.claims import claimed as local_agent
+from tests.workers.tasks.claims import fire, taken
 from tests.workers.threads.threads import client_of
 
 
@@ -215,6 +219,142 @@ def test_a_list_shows_the_first_line_of_a_failure_and_show_the_rest(
     assert "E  assert 41 == 42 1 failed" in shown
 
 
+def test_a_list_tells_a_task_that_is_tried_again_from_one_that_is_given_up(
+    shell: Callable[..., Result], tasks: Tasks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(screen.out, "width", 80)
+    for name, retries in (("later", 2), ("never", 0)):
+        submitted(tasks, name, max_retries=retries)
+        claim = tasks.claim(f"b/{name}", owner="ann")
+        tasks.report(claim.key, claim.token, "failed", {"reason": "no luck"})
+    later = tasks.client.show("b/later").since_ms + 5_000
+    monkeypatch.setattr(tasks.dispatch.views, "now_ms", lambda: later)
+
+    rows = {row["id"]: row for row in tasks.of("b")}
+    listed = shell("task", "list", "b").output
+
+    assert (rows["b/later"]["next_try_s"], rows["b/later"]["asks"]) == (25, False)
+    assert (rows["b/never"]["next_try_s"], rows["b/never"]["asks"]) == (None, True)
+    assert re.search(r"b/later +failed +0 of 2 +try in \d+ s +later  no luck", listed)
+    assert re.search(r"b/never +failed +0 of 0 +asks you +never  no luck", listed)
+    assert "asks you: `interlock show TASK` prints the question and its answers" in listed
+    assert max(map(len, listed.splitlines())) <= 80
+
+
+def test_a_paused_task_names_no_time_of_its_next_try(tasks: Tasks, client: Client) -> None:
+    submitted(tasks, "one")
+    claim = claimed(tasks)
+    tasks.report(claim.key, claim.token, "failed", {"reason": "no luck"})
+    client.pause("b/one")
+
+    assert tasks.of("b")[0]["next_try_s"] is None
+
+
+def test_a_list_says_that_the_agent_of_a_closed_task_changed_nothing(
+    tasks: Tasks, client: Client
+) -> None:
+    for name, files in (("none", 0), ("some", 1)):
+        local_agent(client, f"b/{name}").alive().delivered()
+        counts = {"files": files, "added": files, "removed": 0}
+        found = {"commit": "0" * 40, "branch": "x", "changes": counts}
+        fire(client, taken(client, f"b/{name}"), "verified", found)
+        fire(client, taken(client, f"b/{name}"), "merged", {"commit": "0" * 40})
+
+    whys = {row["id"]: (row["state"], row["why"]) for row in tasks.of("b")}
+
+    assert whys == {
+        "b/none": ("closed", "its agent changed nothing"),
+        "b/some": ("closed", ""),
+    }
+
+
+def shows(output: str, pattern: str) -> bool:
+    """Tell whether a whole line of an output is like this."""
+    return any(re.fullmatch(pattern, line.rstrip()) for line in output.splitlines())
+
+
+def test_show_says_where_the_work_of_a_task_is_who_does_it_and_what_comes_next(
+    shell: Callable[..., Result], client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(screen.out, "width", 80)
+    command = "opencode run --model some-model " * 3
+    fields = {"signals": [{"type": "test_passes", "value": "make test"}], "deadline_s": 1_200}
+    more = {"target": "trunk", "push": "origin", "owned_files": ["src"], "depends_on_done": ["a"]}
+    client.submit({"title": "first"}, id="b/a", machine="task")
+    claim = Tasks(client).claim("b/a", owner="ann")
+    Tasks(client).report(claim.key, claim.token, "completed", {"summary": "ok"})
+    agent = local_agent(client, "b/one", **{**fields, **more}, agent=command).alive()
+    at_work = shell("show", "b/one").output
+    agent.task_fires("failed", {"reason": "exit code 3", "abort": "unknown", "why": "aborted"})
+    tried_again = shell("show", "b/one").output
+
+    assert shows(at_work, r"repository +/nowhere, merged into trunk, then pushed to origin")
+    assert shows(at_work, r"branch +interlock/b/one@1")
+    assert command.replace(" ", "") in re.sub(r"\s", "", at_work), "it is folded, not cut"
+    assert shows(at_work, r"verify +test_passes make test")
+    assert shows(at_work, r"owns +src")
+    assert shows(at_work, r"after +a")
+    assert shows(at_work, r"output +interlock task logs b/one")
+    assert shows(at_work, r"deadline +20 min for each try; (19|20) min left")
+    assert shows(tried_again, r"retries +0 of 3 used; next try in \d+ s")
+    assert shows(tried_again, r"why +exit code 3")
+    assert "aborted" not in tried_again
+    assert max(map(len, (at_work + tried_again).splitlines())) <= 80
+
+
+def test_the_answer_to_an_approval_says_that_the_merge_comes_next(
+    shell: Callable[..., Result], client: Client
+) -> None:
+    local_agent(client, "b/one", needs_approval=True, target="trunk").alive().delivered()
+    assert "Its work is verified next." in shell("show", "b/one").output
+    fire(client, taken(client, "b/one"), "verified", {"commit": "0" * 40})
+    proposal = client.show("b/one").proposal
+
+    answered = shell("task", "approve", "b/one", "--proposal", proposal).output
+
+    assert "b/one is done\nIts work is approved; it is merged into trunk next." in answered
+
+
+def test_show_says_what_an_open_task_waits_for(shell: Callable[..., Result], tasks: Tasks) -> None:
+    submitted(tasks, "base")
+    submitted(tasks, "top", depends_on=["base"])
+
+    shown = shell("show", "b/top").output
+
+    assert shows(shown, r"why +it waits for base")
+    assert shows(shown, r"agent +anyone who claims it")
+
+
+def test_logs_print_the_output_of_an_agent_of_this_machine(
+    shell: Callable[..., Result],
+    client: Client,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("INTERLOCK_HOME", str(tmp_path))
+    monkeypatch.setenv("INTERLOCK_HOST", "anvil")
+    local_agent(client, "b/none")
+    claim = local_agent(client, "b/one").alive(host="anvil")
+    folder = tmp_path / "supervisors" / "b" / "one~1"
+    folder.mkdir(parents=True)
+    (folder / "output.log").write_text("thinking\x1b[2J\n")
+    (folder / "errors.log").write_text("a warning\n")
+
+    printed = shell("task", "logs", "b/one")
+
+    assert (printed.stdout, printed.stderr) == ("thinking\\x1b[2J\n", "a warning\n")
+    claim.task_fires("failed", {"reason": "no"})
+    assert shell("task", "logs", "b/one", "--number", "1").stdout == printed.stdout
+    assert "b/one has no claim 2; it was claimed 1 times" in (
+        shell("task", "logs", "b/one", "--number", "2").stderr
+    )
+    assert "its agent did not start here" in shell("task", "logs", "b/none").stderr
+    monkeypatch.setenv("INTERLOCK_HOST", "forge")
+    assert "its agent ran on anvil, and its output is there" in (
+        shell("task", "logs", "b/one").stderr
+    )
+
+
 def test_the_default_target_is_the_branch_that_the_repository_is_on(
     shell: Callable[..., Result], client: Client, tmp_path: Path
 ) -> None:
@@ -266,3 +406,19 @@ def test_the_command_line_claims_and_reports(shell: Callable[..., Result]) -> No
     )
     assert ask("cancel", "b/one")["state"] == "cancelled"
     assert [row["state"] for row in ask("list", "b")] == ["cancelled"]
+
+
+def test_a_person_who_names_a_task_or_a_remote_that_does_not_exist_is_told_at_once(
+    shell: Callable[..., Result], client: Client, tmp_path: Path
+) -> None:
+    repo = make_repository(tmp_path / "repo")
+    work = ("task", "submit", "--title", "x", "--repo", str(repo), "--agent", "make", "--json")
+
+    for option in ("--after", "--after-done"):
+        refused = shell(*work, option, "nonesuch")
+        assert "the backlog 'repo' has no task 'nonesuch' to wait for" in refused.stdout
+    refused = shell(*work, "--push", "nowhere")
+    assert "has no remote 'nowhere'; add it with git remote add" in refused.stdout
+    assert client.list(machine="task") == []
+    assert shell(*work, "--name", "one").exit_code == 0
+    assert shell(*work, "--name", "two", "--after", "one").exit_code == 0

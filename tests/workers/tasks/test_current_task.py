@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from interlock.workers.tasks.current_task import (
     stop_hook_refusal,
 )
 from interlock.workers.tasks.launch_spec import PreparedClaim
-from tests.workers.tasks.claims import Claimed, claimed
+from tests.workers.tasks.claims import Claimed, claimed, fire, taken
 from tests.workers.threads.threads import client_of
 
 
@@ -67,16 +68,36 @@ def test_an_outcome_that_comes_too_late_settles_the_lease_and_changes_nothing(
     assert "agent" not in [entry.name for entry in record.entries]
 
 
-def reported_as_killed(client: Client, *, started: bool) -> Claimed:
-    """Report that an agent was killed, before or after its task was started."""
+def reported(client: Client, code: int, abort: AbortReason, *, started: bool) -> Claimed:
+    """Report that an agent ended without its work, before or after its task was started."""
     claim = claimed(client, "b/one")
     prepared = PreparedClaim(claim.task.key, claim.task.token, claim.names.turn, "", "", "", "")
     task = CurrentTask(held(client, claim.task), prepared, client.show(claim.names.agent))
     if started:
         task.start()
-    ended = Exit(-9, None, 0, "", "", cut=False, wall_s=1.0, cpu_s=0.1, max_rss_bytes=1)
-    task.report(task.failure(ended, AbortReason.UNKNOWN, None))
+    ended = Exit(code, None, 0, "", "", cut=False, wall_s=1.0, cpu_s=0.1, max_rss_bytes=1)
+    task.report(task.failure(ended, abort, None))
     return claim
+
+
+def reported_as_killed(client: Client, *, started: bool) -> Claimed:
+    """Report that an agent was killed, before or after its task was started."""
+    return reported(client, -9, AbortReason.UNKNOWN, started=started)
+
+
+@pytest.mark.parametrize(
+    ("code", "abort", "words"),
+    [
+        (3, AbortReason.UNKNOWN, "its agent ended with exit code 3: no output"),
+        (124, AbortReason.TIMEOUT, "its agent ended with timeout, exit code 124: no output"),
+    ],
+)
+def test_a_failure_names_the_cause_of_the_end_where_it_is_known(
+    client: Client, code: int, abort: AbortReason, words: str
+) -> None:
+    reported(client, code, abort, started=True)
+
+    assert client.show("b/one").data["failure"]["reason"] == words
 
 
 def test_the_turn_of_a_killed_agent_goes_on_until_the_task_is_recovered(
@@ -160,3 +181,23 @@ def test_a_task_whose_worktree_is_gone_is_orphaned_and_has_not_failed(
 
     record = client.show("b/one")
     assert (record.state, record.data["lost"]["reason"]) == ("orphaned", "its worktree is gone")
+
+
+def test_the_agent_of_the_next_try_is_told_why_a_person_rejected_the_work(client: Client) -> None:
+    claim = claimed(client, "b/one", needs_approval=True, text="Mind the docs.", retry_delay_s=1)
+    claim.alive().delivered()
+    fire(client, taken(client, "b/one"), "verified", {"commit": "0" * 40})
+    card = client.card("b/one")
+    assert card is not None
+    assert [each.name for each in card.affordances] == ["approve", "reject", "cancel"]
+    client.decide("b/one", "reject", {"reason": "use tabs"}, proposal=card.proposal)
+    client.fire("b/one", "retried")
+
+    record = client.show("b/one")
+    prepared = PreparedClaim(claim.task.key, claim.task.token, claim.names.turn, "", "", "", "")
+    lease, agent = replace(claim.task, record=record), client.show(claim.names.agent)
+    task = CurrentTask(held(client, lease), prepared, agent)
+
+    told = "Mind the docs.\n\nA person rejected the work of earlier tries:\n- use tabs"
+    assert task.prompt == f"b/one\n\n{told}\n"
+    assert task.variables["TASK_TEXT"] == told

@@ -1,4 +1,4 @@
-"""What the schema of each answer of a card accepts is what `decide` accepts."""
+"""Schemas accept what `decide` accepts where an answer names a capability with its values."""
 
 from __future__ import annotations
 
@@ -8,14 +8,10 @@ from typing import Any
 
 import pytest
 
-from interlock.kernel.errors import CallError
-from interlock.kernel.machines.threads.thread.table import THREAD
-from interlock.kernel.record import Record
-from interlock.workers.client import ACTION_FIELDS, Client
-from interlock.workers.engine.card import action_of
-from interlock.workers.gateways.capabilities.answers import checked_answer
+from interlock.workers.client import Client
 from interlock.workers.gateways.capabilities.capability import validator_of
 from interlock.workers.gateways.server import EmbeddedServer
+from tests.workers.engine.test_card_answers import accepts
 from tests.workers.threads.threads import STARTED, WAITS, bring, client_of, proposed, step
 
 # Every field of every answer, with values that fit and values that do not.
@@ -55,19 +51,6 @@ def answers(fields: Iterable[str]) -> Iterator[dict[str, Any]]:
     for names in [*((name,) for name in VALUES), *together]:
         for values in product(*(VALUES[name] for name in names)):
             yield dict(zip(names, values, strict=True))
-
-
-def accepts(client: Client, record: Record, trigger: str, answer: Mapping[str, Any]) -> bool:
-    """Return whether `Client.decide` accepts an answer; nothing is written."""
-    action = action_of(record.data)
-    try:
-        fields = dict(answer)
-        if ACTION_FIELDS & fields.keys():
-            fields = checked_answer(client.registry, fields, trigger, action)
-        THREAD.decide(record, trigger, THREAD.admit(trigger, fields))
-    except CallError:
-        return False
-    return True
 
 
 @pytest.fixture

@@ -43,7 +43,7 @@ def file(tmp_path: Path) -> Path:
 def test_every_key_is_read(file: Path) -> None:
     file.write_text(WHOLE)
 
-    assert read_request(file) == {
+    assert read_request(file, host="here") == {
         "id": "tea-party",
         "inciting": {
             "source": "letter",
@@ -54,6 +54,7 @@ def test_every_key_is_read(file: Path) -> None:
                 "guests": 4,
                 "outside": True,
                 "day": "2026-03-08",
+                "request_host": "here",
                 "request_path": str(file),
                 "request_sha256": hashlib.sha256(file.read_bytes()).hexdigest(),
             },
@@ -87,7 +88,7 @@ def test_every_key_is_read(file: Path) -> None:
 def test_no_line_of_front_matter_is_needed(file: Path) -> None:
     file.write_text("# Milk\r\n\r\nTwo litres.\r\n")
 
-    request = read_request(file)
+    request = read_request(file, host="here")
 
     assert request["id"] == "buy-milk-please"
     assert request["inciting"]["title"] == "Milk"
@@ -102,7 +103,7 @@ def test_no_line_of_front_matter_is_needed(file: Path) -> None:
 def test_an_empty_request_is_a_request(file: Path, content: str) -> None:
     file.write_text(content)
 
-    inciting = read_request(file)["inciting"]
+    inciting = read_request(file, host="here")["inciting"]
 
     assert (inciting["title"], inciting["text"]) == ("", "")
 
@@ -110,7 +111,7 @@ def test_an_empty_request_is_a_request(file: Path, content: str) -> None:
 def test_without_a_heading_the_first_line_is_the_title(file: Path) -> None:
     file.write_text("Milk is out.\n\n---\n\nPlease buy some.")
 
-    inciting = read_request(file)["inciting"]
+    inciting = read_request(file, host="here")["inciting"]
 
     assert inciting["title"] == "Milk is out."
     assert inciting["text"] == "Milk is out.\n\n---\n\nPlease buy some."
@@ -119,13 +120,13 @@ def test_without_a_heading_the_first_line_is_the_title(file: Path) -> None:
 def test_a_composition_can_be_given_by_its_name(file: Path) -> None:
     file.write_text("---\npolicy: end_to_end\n---\n")
 
-    assert read_request(file)["policy"] == {"composition": "end_to_end"}
+    assert read_request(file, host="here")["policy"] == {"composition": "end_to_end"}
 
 
 def test_children_are_parts_of_the_work_unless_the_request_differs(file: Path) -> None:
     file.write_text("---\nchildren: [{title: a}]\n---\n")
 
-    assert read_request(file)["relationship"] == "decompose"
+    assert read_request(file, host="here")["relationship"] == "decompose"
 
 
 @pytest.mark.parametrize(
@@ -172,7 +173,7 @@ def test_a_mistake_is_named_with_its_file_and_line(
     file.write_text(f"---\n{front}\n---\ntext\n")
 
     with pytest.raises(RequestError) as raised:
-        read_request(file)
+        read_request(file, host="here")
 
     assert problem in str(raised.value)
     assert str(raised.value).startswith(f"{file}:{line}: ")
@@ -193,7 +194,7 @@ def test_a_file_that_is_not_text_is_refused_with_its_reason(
     file.write_bytes(content)
 
     with pytest.raises(RequestError, match=problem) as raised:
-        read_request(file)
+        read_request(file, host="here")
 
     assert raised.value.line == line
 
@@ -203,7 +204,7 @@ def test_a_name_that_gives_no_id_needs_one(tmp_path: Path) -> None:
     file.write_text("text")
 
     with pytest.raises(RequestError, match="give one in the front matter"):
-        read_request(file)
+        read_request(file, host="here")
 
 
 def test_a_folder_gives_its_requests_and_a_file_itself(tmp_path: Path) -> None:
@@ -221,7 +222,7 @@ def test_a_folder_without_requests_and_a_missing_file_are_refused(tmp_path: Path
     with pytest.raises(RequestError, match="no request"):
         request_files(tmp_path)
     with pytest.raises(RequestError, match="cannot be read: No such file"):
-        read_request(tmp_path / "none.md")
+        read_request(tmp_path / "none.md", host="here")
 
 
 @settings(
@@ -245,7 +246,7 @@ def test_any_front_matter_gives_json_or_an_error_with_a_line(
     file.write_text(f"---\n{lines}\n---\n")
 
     try:
-        request = read_request(file)
+        request = read_request(file, host="here")
     except RequestError as error:
         line = error.line
     else:

@@ -111,3 +111,13 @@ def client_of(store_url: str, prefix: str, **fields: Any) -> Client:
         **fields,
     )
     return Client(settings, actor="tester")
+
+
+def obstruct(client: Client, record_id: str) -> None:
+    """Give the only effect of a record back, because a person is in its way."""
+    record, dispatch = client.show(record_id), client.dispatch
+    (entry,) = record.entries
+    effect, key = dispatch.effect(record.machine, entry.name), entry.key(record_id)
+    lease = dispatch.leases.claim(key, effect, nonce="n", holder="test", schema=record.schema)
+    assert isinstance(lease, Lease)
+    dispatch.leases.release(lease, delay_ms=600_000, counted=True, asks=True)

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import importlib
-import re
-import sys
 import tomllib
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from interlock.kernel.errors import KernelError
+from interlock.workers.specs.module import (
+    NoModuleError,
+    import_named,
+    is_module_name,
+    names_in,
+)
 
-_MODULE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 _TABLES = ("module", "mcp")
 
 
@@ -42,23 +43,23 @@ class Extensions:
     servers: tuple[ServerTable, ...]
 
 
-def read_extensions(specification: str | None) -> Extensions:
+def read_extensions(specification: str | None, root: Path = Path()) -> Extensions:
     """Read INTERLOCK_CAPABILITIES: module names and paths of .toml files, separated by commas.
 
-    A file lists [[module]] tables (name = "package.module") and [[mcp]] tables. Raises
-    ExtensionError; an error inside a module is raised as it is, with the line that raised it.
+    Relative paths and modules are found in the folder `root`. A file lists [[module]] tables
+    (name = "package.module") and [[mcp]] tables. Raises ExtensionError; an error inside a module
+    is raised as it is, with the line that raised it.
     """
     names: dict[str, str] = {}
     servers: list[ServerTable] = []
-    entries = [entry.strip() for entry in (specification or "").split(",")]
-    for entry in filter(None, entries):
+    for entry in names_in(specification or ""):
         if entry.endswith(".toml"):
-            listed, found = _read_file(Path(entry))
+            listed, found = _read_file(root / entry)
             names |= dict.fromkeys(listed, entry)
             servers += found
         else:
             names.setdefault(entry, "INTERLOCK_CAPABILITIES")
-    modules = tuple(_load(name, where) for name, where in names.items())
+    modules = tuple(_load(name, where, root) for name, where in names.items())
     return Extensions(modules, tuple(servers))
 
 
@@ -88,28 +89,10 @@ def _module_name(path: Path, table: Mapping[str, Any]) -> str:
     return name
 
 
-def _load(name: str, where: str) -> ModuleType:
-    if not _MODULE.fullmatch(name):
+def _load(name: str, where: str, root: Path) -> ModuleType:
+    if not is_module_name(name):
         raise ExtensionError(where, f"{name!r} is neither the name of a module nor a .toml file")
     try:
-        with _current_folder_first():
-            return importlib.import_module(name)
-    except ModuleNotFoundError as error:
-        if error.name is None or not f"{name}.".startswith(f"{error.name}."):
-            raise
-        why = (
-            f"names the module {name!r}, but there is no {error.name!r} to import; "
-            "install it, or start the worker in the folder that holds it"
-        )
-        raise ExtensionError(where, why) from error
-
-
-@contextmanager
-def _current_folder_first() -> Iterator[None]:
-    """Let an import find the modules of the current folder, as `python -m` does for a worker."""
-    folder = str(Path.cwd())
-    sys.path.insert(0, folder)
-    try:
-        yield
-    finally:
-        sys.path.remove(folder)
+        return import_named(name, root)
+    except NoModuleError as refusal:
+        raise ExtensionError(where, str(refusal)) from refusal

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import importlib
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Protocol
 
@@ -32,8 +33,9 @@ class UnknownCapabilityError(CallError):
     """No capability has this name. Choose one of the similar names, or add its module."""
 
     def __init__(self, name: str, near: Sequence[str]) -> None:
-        hint = f"did you mean {' or '.join(near)}?" if near else "the catalog has all names"
-        super().__init__(f"there is no capability {sentence(name, length_max=80)!r}; {hint}")
+        listed = "`interlock capabilities` lists those that INTERLOCK_CAPABILITIES names"
+        hint = f"did you mean {' or '.join(near)}?" if near else listed
+        super().__init__(f"no capability {sentence(name, length_max=80)!r} is loaded; {hint}")
         self.name, self.near = name, tuple(near)
 
 
@@ -165,16 +167,17 @@ class Registry:
 
 def open_registry(settings: Settings) -> Registry:
     """Open the capabilities that the settings name. See `load_registry`."""
-    return load_registry(settings.capabilities)
+    return load_registry(settings.capabilities, settings.capabilities_root)
 
 
-def load_registry(specification: str | None) -> Registry:
+def load_registry(specification: str | None, root: Path = Path()) -> Registry:
     """Build the registry that INTERLOCK_CAPABILITIES describes; `decompose` is always in it.
 
+    Relative files and modules are found in the folder `root`.
     From each module it takes CAPABILITIES or, without that list, every capability in it.
     Starts no server. Raises ExtensionError or CapabilityDefectError.
     """
-    extensions = read_extensions(specification)
+    extensions = read_extensions(specification, root)
     local = [decompose]
     for module in extensions.modules:
         listed = getattr(module, "CAPABILITIES", None)

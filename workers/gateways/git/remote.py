@@ -32,13 +32,18 @@ def push(repository: Repository, *, branch: str, remote: str) -> Pushed:
         return _pushed(replace(repository, git=git), branch, remote)
 
 
-def _pushed(repository: Repository, branch: str, remote: str) -> Pushed:
+def refuse_unknown_remote(repository: Repository, remote: str) -> None:
+    """Refuse a remote that the repository does not have. Raises RefusedError."""
     known = repository.git.run("remote").line().split("\n")
     if remote not in known or not remote:
         add = "add it with git remote add"
         remedy = f"name one of these: {', '.join(known)}" if known != [""] else add
         problem = f"{repository.root} has no remote {remote!r}"
         raise RefusedError(Refusal.REMOTE_MISSING, problem, remedy)
+
+
+def _pushed(repository: Repository, branch: str, remote: str) -> Pushed:
+    refuse_unknown_remote(repository, remote)
     commit = head(repository, branch)
     if commit is None:
         problem = f"{repository.root} has no branch {branch!r}"

@@ -394,4 +394,4 @@ class CodonExecution:
             self.work.audit(kind, detail)
 
     def _process(self, command: Command) -> LeasedProcess:
-        return LeasedProcess(command, lambda: (self.context.work, self.work))
+        return LeasedProcess(command, lambda: (self.context.work, self.work), work_folder=None)

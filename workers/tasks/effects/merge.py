@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 
-from interlock.workers.engine.work import Outcome, Work
+from interlock.workers.engine.work import ObstacleError, Outcome, Work
 from interlock.workers.gateways.git.branch import head
 from interlock.workers.gateways.git.errors import GitError, Refusal, RefusedError
 from interlock.workers.gateways.git.merge import (
@@ -36,8 +36,8 @@ from interlock.workers.tasks.verification.work import (
 ATTEMPTS_MAX = 20
 PATHS_MAX = 100
 REASON_MAX = 2_000
-# The user works in the target: the merge is tried again later.
-TRANSIENT = (Refusal.DIRTY, Refusal.CHECKOUT_BUSY)
+# The user works in the target: that person is asked, and the merge is tried again.
+OBSTACLES = (Refusal.DIRTY, Refusal.CHECKOUT_BUSY)
 
 
 async def merge(work: Work) -> Outcome:
@@ -58,8 +58,8 @@ async def merge(work: Work) -> Outcome:
         repository = await asyncio.to_thread(repository_of, record)
         return await _merge_branch(work, repository)
     except RefusedError as refusal:
-        if refusal.refusal in TRANSIENT:
-            raise
+        if refusal.refusal in OBSTACLES:
+            raise ObstacleError(str(refusal)) from refusal
         return Outcome("verification_rejected", {"reason": str(refusal)})
 
 

@@ -13,7 +13,16 @@ import typer
 from interlock.workers.tasks.plans import screen as plan_screen
 from interlock.workers.tasks.plans.client import PlanDecisions, Plans, PlanStatus
 from interlock.workers.tasks.plans.file import read_plan
-from interlock.workers.terminal.answer import Actor, AsJson, Reason, answer, client, fail, guarded
+from interlock.workers.terminal.answer import (
+    Actor,
+    AsJson,
+    Reason,
+    answer,
+    client,
+    confirm,
+    fail,
+    guarded,
+)
 
 app = typer.Typer()
 
@@ -35,9 +44,10 @@ UNDECIDED = ("unseen", "refused")
 @guarded
 def check(file: File, repo: Repo = None, backlog: Into = None, as_json: AsJson = False) -> None:
     """Check a plan, its repositories and its dependencies; write nothing."""
-    plan = read_plan(file, repo=repo, backlog=backlog)
-    new = list(Plans(client()).check(plan))
+    plan, plans = read_plan(file, repo=repo, backlog=backlog), Plans(client())
+    new = list(plans.check(plan))
     value = {"plan": plan.name, "backlog": plan.backlog, "tasks": len(plan.tasks), "new": new}
+    value |= {"starved": plans.starved(plan)}
     answer(value, as_json=as_json, show=plan_screen.checked)
 
 
@@ -52,9 +62,12 @@ def submit(
 ) -> None:
     """Submit a plan; its tasks wait for your approval. Submitting it again changes nothing."""
     plan = read_plan(file, repo=repo, backlog=backlog)
-    done = Plans(client(actor)).submit(plan)
+    plans = Plans(client(actor))
+    done = plans.submit(plan)
     rows = [{"id": task.id, "replayed": task.replayed} for task in done.tasks]
-    value = {"plan": plan.name, "backlog": plan.backlog, "tasks": rows, "others": done.others}
+    value: dict[str, Any] = {"plan": plan.name, "backlog": plan.backlog, "tasks": rows}
+    value |= {"others": done.others}
+    value |= {"starved": plans.starved(plan)}
     answer(value, as_json=as_json, show=plan_screen.submitted)
 
 
@@ -122,7 +135,7 @@ def _seen_proposals(
         fail(sentence, as_json=as_json, kind="UsageError")
     elif plan.proposals:
         answer(asdict(plan), as_json=False, show=plan_screen.plan)
-        typer.confirm(f"{choice}?", abort=True)
+        confirm(choice)
     return plan.proposals
 
 

@@ -18,7 +18,8 @@ from interlock.kernel.errors import (
 from interlock.kernel.machines.tasks.task.changes import awaited
 from interlock.kernel.machines.tasks.task.names import State
 from interlock.kernel.record import Record
-from interlock.workers.client import Client, Submitted
+from interlock.workers.client import Client
+from interlock.workers.engine.submission import Submitted
 from interlock.workers.specs.dependencies import in_order, starved_by
 from interlock.workers.specs.problems import Problems
 from interlock.workers.tasks.client import Tasks
@@ -105,6 +106,18 @@ class Plans:
         Raises SpecFileError with every problem of a task and its line in the file.
         """
         return Admission(self.tasks, plan).admit()
+
+    def starved(self, plan: PlanFile) -> dict[str, str]:
+        """Return the tasks of a plan that wait for a failed task that is not tried again.
+
+        Each comes with the direct dependency that has failed so, or that waits for such a task.
+        """
+        failed = [
+            name
+            for name, record in self._backlog(plan.backlog).items()
+            if record.data.get("given_up")
+        ]
+        return starved_by({task.name: task.after for task in plan.tasks}, failed)
 
     def submit(self, plan: PlanFile) -> PlanSubmission:
         """Submit a plan: each of its tasks waits for approval.

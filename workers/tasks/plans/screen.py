@@ -18,6 +18,7 @@ def checked(value: Mapping[str, Any]) -> None:
     """Print that a plan is valid, and how many of its tasks are new."""
     head = (f"{value['plan']}", "bold"), f" in {value['backlog']} is valid: "
     out.print(Text.assemble(*head, f"{value['tasks']} tasks, {len(value['new'])} of them new"))
+    starved(value)
 
 
 def submitted(value: Mapping[str, Any]) -> None:
@@ -30,8 +31,21 @@ def submitted(value: Mapping[str, Any]) -> None:
     if value["others"]:
         names = ", ".join(value["others"])
         out.print(Text(f"the plan has tasks that the file does not have: {names}", "yellow"))
+    starved(value)
     command = shlex.join(("interlock", "plan", "show", value["backlog"], value["plan"]))
     out.print(Text(f"no task runs before it is approved: {command}", "dim"), soft_wrap=True)
+
+
+def starved(value: Mapping[str, Any]) -> None:
+    """Print which tasks of a plan wait for one that has failed and is not tried again."""
+    for name, dependency in value["starved"].items():
+        if dependency in value["starved"]:
+            sentence = f"so {name}, which depends on {dependency}, waits as well"
+        else:
+            retry = shlex.join(("interlock", "task", "retry", f"{value['backlog']}/{dependency}"))
+            why = "which has failed and is not tried again"
+            sentence = f"{name} depends on {dependency}, {why}: {retry}, or remove the dependency"
+        out.print(Text(sentence, "yellow"), soft_wrap=True)
 
 
 def plan(value: Mapping[str, Any]) -> None:

@@ -69,11 +69,9 @@ class Judges:
     async def _answer(self, model: JudgeModel, inquiry: Inquiry) -> object:
         ledger = model.ledger(inquiry)
         try:
-            estimate = ledger.bound.micro()
+            estimate = await self.work.estimate_micro(ledger.bound.micro)
         except UnknownPriceError as unknown:
-            if await asyncio.to_thread(self.work.is_capped):
-                raise UnansweredError(str(unknown)) from unknown
-            estimate = 0
+            raise UnansweredError(str(unknown)) from unknown
         if estimate and not await asyncio.to_thread(self._reserve, estimate):
             raise UnansweredError(
                 f"asking {model.name} may cost {estimate / 1e6:.4f} $,"

@@ -50,7 +50,6 @@ from interlock.workers.threads.inference.meaning import (
     Meanings,
     meanings,
     parts,
-    require_packages,
     whole,
 )
 from interlock.workers.threads.inference.outcome import Answered, InferenceOutcome, ModelProposal
@@ -106,10 +105,9 @@ class EmbeddedModel:
     """Static word embeddings of the wordllama package."""
 
     def __init__(self, name: str = NAME) -> None:
-        """Check that the model can be loaded; load nothing yet. Raises ConfigurationError."""
+        """Check the name; load nothing yet. Raises ConfigurationError."""
         if name != NAME:
             raise ConfigurationError(f"there is no embedded model {name!r}, only {NAME!r}")
-        require_packages()
         self.name = NAME
 
     def estimate_micro(self, question: Question) -> int:
@@ -183,7 +181,9 @@ def _context(question: Question, request: ReadRequest, model: Meanings) -> Model
     # The confidence is high when no item is close to the threshold.
     gap = min((abs(nearness - BELONGS) for nearness in near.values()), default=SURE_GAP)
     confidence = 0.5 + 0.5 * min(gap / SURE_GAP, 1.0)
-    reasoning = f"{len(chosen)} of {len(near)} known items are near in meaning"
+    reasoning = f"{len(chosen)} of its {len(near)} items are near in meaning"
+    if not near:
+        reasoning = "the request came with none"
     return ModelProposal({"item_ids": chosen, "reasoning": reasoning}, confidence)
 
 

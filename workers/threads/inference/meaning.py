@@ -12,16 +12,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from interlock.workers.gateways.llm.outcome import ConfigurationError
-
-PACKAGES = ("wordllama", "dateparser")
 TEXT_CHARS_MAX = 4_000
 PARTS_MAX = 24
 CACHED_TEXTS_MAX = 2_048
@@ -36,16 +32,6 @@ _SMALLEST = 1e-9
 _LETTERS = re.compile(r"\w")
 
 Vectors = npt.NDArray[np.float32]
-
-
-def require_packages() -> None:
-    """Raise ConfigurationError if a package of the extra is not installed."""
-    absent = [name for name in PACKAGES if find_spec(name) is None]
-    if absent:
-        raise ConfigurationError(
-            f"the embedded model needs {' and '.join(absent)}, which is not installed:"
-            " install interlock[embedded], or set INTERLOCK_MODEL to another model"
-        )
 
 
 class Meanings:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib.util import find_spec
 from typing import Protocol
 
 from interlock.kernel.scales import Tier
@@ -14,10 +15,11 @@ from interlock.workers.gateways.llm.options import (
     ModelPrices,
     is_embedded,
 )
-from interlock.workers.threads.inference.embedded import EmbeddedModel
+from interlock.workers.gateways.llm.outcome import ConfigurationError
 from interlock.workers.threads.inference.outcome import InferenceOutcome
 from interlock.workers.threads.inference.question import Question
 
+EMBEDDED_NEEDS = ("dateparser", "numpy", "wordllama")
 _LIMITS = ExchangeLimits()
 
 
@@ -93,7 +95,7 @@ def model_named(
 
     def opened_model(name: str) -> InferenceModel:
         if is_embedded(name):
-            return EmbeddedModel(name)
+            return _open_embedded(name)
         # The default model does without these: the libraries take a second to import.
         from interlock.workers.gateways.llm.model import open_exchange  # noqa: PLC0415
         from interlock.workers.threads.inference.provider import ProviderModel  # noqa: PLC0415
@@ -113,3 +115,15 @@ def model_named(
         return default
     opened = {name: opened_model(name) for name in set(tier_models.values())}
     return TieredModel(default, {tier: opened[name] for tier, name in tier_models.items()})
+
+
+def _open_embedded(name: str) -> InferenceModel:
+    if absent := [package for package in EMBEDDED_NEEDS if find_spec(package) is None]:
+        raise ConfigurationError(
+            f"the embedded model needs {' and '.join(absent)}, which is not installed:"
+            " install interlock[embedded], or set INTERLOCK_MODEL to another model"
+        )
+    # A worker whose model is a provider's does without the packages of the embedded one.
+    from interlock.workers.threads.inference.embedded import EmbeddedModel  # noqa: PLC0415
+
+    return EmbeddedModel(name)

@@ -74,6 +74,21 @@ def test_a_module_of_the_current_folder_is_found(
     assert sys.path == path
 
 
+def test_files_and_modules_of_another_folder_are_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root, elsewhere = tmp_path / "root", tmp_path / "elsewhere"
+    for folder in (root, elsewhere):
+        folder.mkdir()
+    (root / "in_another_folder.py").write_text("CAPABILITIES = []\n")
+    (root / "listed.toml").write_text('[[module]]\nname = "in_another_folder"\n')
+    monkeypatch.chdir(elsewhere)
+
+    [module] = read_extensions("listed.toml", root).modules
+
+    assert module.__file__ == str(root / "in_another_folder.py")
+
+
 def test_a_module_that_misses_its_own_import_keeps_its_own_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -60,7 +60,7 @@ def test_an_unknown_name_is_refused_with_similar_names() -> None:
     with pytest.raises(UnknownCapabilityError, match="did you mean echo") as raised:
         _ = REGISTRY["ecco"]
     assert raised.value.near == ("echo",)
-    with pytest.raises(UnknownCapabilityError, match="the catalog has all names"):
+    with pytest.raises(UnknownCapabilityError, match="is loaded; `interlock capabilities` lists"):
         REGISTRY.check("zzz", {})
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import shutil
 import subprocess
+import tempfile
+from functools import cache
 from pathlib import Path
 
 from interlock.workers.gateways.git.branch import head
@@ -51,7 +54,17 @@ def commit(folder: Path, subject: str, **files: str) -> str:
 
 def make_repository(folder: Path) -> Path:
     """Make a repository with a branch main of three files and some ignored ones."""
-    folder.mkdir()
+    shutil.copytree(_original(), folder)
+    # Git remembers when each file was written, and a copy is another file.
+    git(folder, "update-index", "-q", "--refresh")
+    return folder
+
+
+@cache
+def _original() -> Path:
+    """Make the repository that all tests of this process copy: Git needs four processes for it."""
+    folder = Path(tempfile.mkdtemp())
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
     git(folder, "init", "-q", "-b", "main")
     commit(folder, "first", a__txt="a\n", b__txt="b\n", c__txt="c\n", __gitignore="*.env\n")
     return folder

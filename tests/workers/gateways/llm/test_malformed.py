@@ -3,7 +3,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from interlock.workers.gateways.llm.outcome import Unanswered
@@ -77,7 +77,6 @@ def test_however_malformed_an_answer_there_is_one_typed_outcome() -> None:
         inner[path[-1]] = value
         return Reply(json.dumps(document).encode())
 
-    @settings(max_examples=100)
     @given(path=st.sampled_from(WHERE), value=st.sampled_from(WEIRD))
     def check(path: tuple[str | int, ...], value: object) -> None:
         change.append((path, value))

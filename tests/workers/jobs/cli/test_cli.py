@@ -126,6 +126,15 @@ def test_a_file_with_errors_reports_each_with_its_line_and_writes_nothing(
     assert stored(worker) == before
 
 
+def test_the_problems_of_a_file_are_shown_where_no_store_answers(
+    refuse: Refuse, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("INTERLOCK_STORE_URL", "unix:///nowhere")
+    file.write_text(CHAIN.replace("slots", "slot"))
+
+    assert refuse("create", "-f", file).startswith(f"{file}:3: ")
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -302,8 +311,8 @@ REFUSED: dict[tuple[str, ...], tuple[str, str]] = {
     ("terminate", "g/j"): (
         "intervention_required",
         (
-            "g/j is intervention_required: terminate is refused: only one of its stewards decides: "
-            "`interlock job show` names them; legal now: suspend (person), "
+            "g/j is intervention_required: terminate is refused: only ann or bob may decide: "
+            "add --as NAME; legal now: suspend (person), "
             "cancel (person or producer), resubmit (ann or bob), "
             "resubmit --to review (ann or bob), terminate (ann or bob), "
             "force-success (ann or bob), restep (ann or bob)"
@@ -437,13 +446,19 @@ def test_a_job_is_shown_whole(worker: InProcessWorker, ask: Ask, printed: Ask) -
     assert value["proposal"] == record.proposal
     assert value["dependencies"] == {"g/before": "success"}
     assert value["evidence"][0]["path"] == "x"
+    kept = value["evidence"][0]["kept"]
+    assert Path(kept).read_text() == "1\n"
+    assert worker.client.cards_of("g/j")[0].inspect == f"less {kept}"
     for part in (
         "g/j is approval_required",
         "after g/before success",
         "default review_required made",
+        f"files on {worker.client.settings.host}: {value['dir']}",
         "evidence x sha256",
+        f"less {kept}",
         "0.50 $",
         "made. The reviewer: no reviewer is configured. Approve it?",
+        "only these may decide: ann",
         "legal now: suspend, cancel, approve, reject, force-success, restep",
         f"you see the proposal {record.proposal}",
     ):

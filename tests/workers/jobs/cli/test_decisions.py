@@ -44,10 +44,21 @@ def test_a_card_names_the_stewards_and_its_commands_are_theirs(
 
     assert "only these may answer: ann, bob" in printed
     (command,) = [line for line in printed.splitlines() if f"decide g/j {choice} " in line]
-    result = CliRunner().invoke(app, shlex.split(command)[1:])
+    result = CliRunner().invoke(app, shlex.split(command.replace("...", "wrong"))[1:])
 
     assert (result.exit_code, result.stderr) == (0, "")
     assert worker.graphs.job("g/j").state != "approval_required"
+
+
+def test_an_answer_is_explained_to_a_steward_as_what_it_would_do(worker: InProcessWorker) -> None:
+    brought(worker, "g/j", "approval_required", stewards=["ann"])
+    explain = ["explain", "g/j", "approve"]
+
+    mine = CliRunner().invoke(app, [*explain, "--as", "ann"]).stdout
+    others = CliRunner().invoke(app, [*explain, "--as", "bob"]).stdout
+
+    assert "approve would take g/j from approval_required to success" in " ".join(mine.split())
+    assert "only ann may decide: add --as ann" in " ".join(others.split())
 
 
 @pytest.mark.parametrize(

@@ -268,7 +268,7 @@ def test_json_is_read_with_lines_as_well(tmp_path: Path) -> None:
     assert problems_of(file, '{"graph": "g",\n"graph": "h"}') == [
         "2: 'graph' is there twice, first in line 1; remove one"
     ]
-    assert problems_of(file, "graph: g\n")[0].startswith("1: it is no JSON: ")
+    assert problems_of(file, "graph: g\n")[0].startswith("1: it is not JSON: ")
 
 
 PARAMETERS = '"name": "a",\n "worker": {"capability": "c", "parameters": '

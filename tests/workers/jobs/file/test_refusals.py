@@ -24,22 +24,22 @@ NAME = "it is not a name; use up to 64 letters, digits and ._~-, a letter or dig
 
 # A file that cannot be parsed has one problem.
 UNREADABLE = [
-    ("graph: g\n\tsteps: x\n", "2: it is no YAML: while scanning"),
-    ("graph: g\nsteps: [", "2: it is no YAML: while parsing a flow node"),
-    ("graph: g\n---\ngraph: h\n", "2: it is no YAML: expected a single document"),
+    ("graph: g\n\tsteps: x\n", "2: it is not YAML: while scanning"),
+    ("graph: g\nsteps: [", "2: it is not YAML: while parsing a flow node"),
+    ("graph: g\n---\ngraph: h\n", "2: it is not YAML: expected a single document"),
     ("graph: g\ngraph: h\n", "2: 'graph' is there twice, first in line 1; remove one"),
     ("graph: g\nlimits: {\n cost: 1,\n cost: 2}", "4: 'cost' is there twice, first in line 3"),
     ("graph: &a g\nsteps: *a\n", "2: the alias *a is not allowed; write it out"),
     ("graph: g\n<<: {slots: 1}\n", "2: the merge << is not allowed; write it out"),
     ("graph: g\nsteps: !!set {a}\n", "2: the tag tag:yaml.org,2002:set is not allowed"),
     ("graph: g\n? [a]\n: b\n", "2: a key is a list or a mapping; write a word"),
-    ("graph: g\nslots: \0\n", "2: it is no YAML: unacceptable character #x0000; take it out"),
-    ("graph: g\nslots: \ufeff1\n", "2: it is no YAML: unacceptable character #xfeff"),
+    ("graph: g\nslots: \0\n", "2: it is not YAML: unacceptable character #x0000; take it out"),
+    ("graph: g\nslots: \ufeff1\n", "2: it is not YAML: unacceptable character #xfeff"),
     ("graph: g\nsteps: " + "[" * 40, "2: it is nested deeper than 16 levels; make it flatter"),
     ("graph: g\nremind: 1:30\n", "2: 1:30 can be read as two numbers; put it in quotation"),
     ("graph: g\nremind: 010\n", "2: 010 can be read as two numbers; put it in quotation"),
     (f"graph: g\nslots: 0x{'f' * 4000}\n", "2: a number of 4002 characters is too long; put it"),
-    ("graph: 2026-13-01\n", "1: it is no YAML: month must be in 1..12; correct it"),
+    ("graph: 2026-13-01\n", "1: it is not YAML: month must be in 1..12; correct it"),
 ]
 
 
@@ -59,9 +59,9 @@ FIELDS = [
     ("details: {a: b}", "details: {'a': 'b'}: write a text"),
     ("objective: " + "x" * 64_001, "it has 64001 characters, at most 64000 are allowed"),
     ("acceptance: x", "acceptance: 'x': write a list"),
-    ("acceptance: [a, '']", "acceptance.1: '': it is empty; write a text"),
-    ("acceptance: [~]", "acceptance.0: None: write a text"),
-    ("acceptance: [2026-01-01]", f"acceptance.0: datetime.date(2026, 1, 1): {QUOTES}"),
+    ("acceptance: [a, '']", "acceptance (entry 2): '': it is empty; write a text"),
+    ("acceptance: [~]", "acceptance (entry 1): None: write a text"),
+    ("acceptance: [2026-01-01]", f"acceptance (entry 1): datetime.date(2026, 1, 1): {QUOTES}"),
     (f"acceptance: [{'x, ' * 101}]", "these are 101, at most 100 are allowed"),
     ("auto_approve: 1", "auto_approve: 1: write true or false"),
     ("manual: maybe", "manual: 'maybe': write true or false"),
@@ -80,7 +80,7 @@ FIELDS = [
     ("limits: {1: x}", "limits: the key 1 is not text; known: cost, time, iterations"),
     (
         "limits: {tim: 1}",
-        "'tim' is not a field here; known: cost, time, iterations; did you mea",
+        "'tim' is not a field here; did you mea",
     ),
     ("limits: {iterations: .inf}", "limits.iterations: inf: write a whole number"),
     ("limits: {iterations: true}", "limits.iterations: True: write a whole number"),
@@ -95,14 +95,14 @@ FIELDS = [
     ("health: 30m", f"health: '30m': {LINES}"),
     (
         "health: {recoverys: 1}",
-        "health: 'recoverys' is not a field here; known: running, review",
+        "health: 'recoverys' is not a field here; did you mean 'recoveries'?",
     ),
     ("health: {recoveries: 101}", "health.recoveries: 101: write 100 or less"),
     ("retries: 101", "retries: 101: write 100 or less"),
     ("retry_delay: 2h", "retry_delay: '2h': write 1h or less"),
     ("remind: 10s", "remind: '10s': write 1m or more"),
     ("stewards: ann", "stewards: 'ann': write a list"),
-    ("stewards: [a b]", f"stewards.0: 'a b': {NAME}"),
+    ("stewards: [a b]", f"stewards (entry 1): 'a b': {NAME}"),
     ("on_cancel: yes", "on_cancel: True: write 'starve' or 'cancel'"),
     ("folder: ~/x", "folder: '~/x': write the whole path; only a shell replaces ~"),
     ('dir: "a\\0"', "dir: 'a\\x00': no path has a NUL character; take it out"),
@@ -116,7 +116,7 @@ FIELDS = [
     ("review: {command: x, model: y}", f"review: {ONE_OF}"),
     ("review: {command: x, parameters: {a: 1}}", "review: parameters are for a capability"),
     ("review: {command: true}", f"review.command: True: {QUOTES}"),
-    ("review: {comand: x}", "known: command, capability, parameters, model, cost; did you mean 'c"),
+    ("review: {comand: x}", "'comand' is not a field here; did you mean 'command'?"),
     ("review: {capability: a b}", f"review.capability: 'a b': {NAME}"),
     (f"review: {{model: {'m' * 16_001}}}", "it has 16001 characters, at most 16000 are allowed"),
     ("review: {command: x, cost: cheap}", f"review.cost: 'cheap': {MONEY}"),
@@ -129,8 +129,8 @@ FIELDS = [
     ("depends_on: [g/a/b]", "depends_on: there is no step 'a/b'"),
     ("depends_on: [a]", "depends_on: it depends on itself; remove that"),
     (f"depends_on: [h/{'x' * 200}]", "cannot be an id: longer than 200 characters"),
-    ("desription: x", "is not a field here; known: name, depends_on, description, objective,"),
-    ("desription: x", "; did you mean 'description'?"),
+    ("desription: x", "'desription' is not a field here; did you mean 'description'?"),
+    ("xyz: x", "is not a field here; known: name, depends_on, description, objective,"),
     ("~: x", "the key None is not text; known: name, depends_on"),
     ('details: "' + "\\x01" * 50_000 + '"', "bytes, the limit is 262144; pass a reference instead"),
 ]
@@ -179,16 +179,16 @@ graph: ~ #! name it: `graph: <name>`
 slots: 0 #! slots: 0: write a whole number, 1 or more; leave it out to set no limit
 stewards: #! no
 - ann
-- #! stewards.1: None: write a text
-- a b #! stewards.2: 'a b': it is not a name
-- 7 #! stewards.3: 7: it is not text; put it in quotation marks
+- #! stewards (entry 2): None: write a text
+- a b #! stewards (entry 3): 'a b': it is not a name
+- 7 #! stewards (entry 4): 7: it is not text; put it in quotation marks
 on_cancel: stop #! on_cancel: 'stop': write 'starve' or 'cancel'
 remind: soon #! remind: 'soon': write whole seconds, or a time
 description: [a] #! description: ['a']: write a text
 folder: 7 #! folder: 7: it is not text
 dir: ~/out #! dir: '~/out': write the whole path
 defaults: [a] #! defaults: ['a']: write lines of the form key: value
-step: #! 'step' is not a field here; known: graph, description, slots, & did you mean 'steps'?
+step: #! 'step' is not a field here & did you mean 'steps'?
 7: x #! the key 7 is not text; known: graph,
 steps: {a: b} #! steps: write a list of at least one step""",
     "graph: 7 #! graph: 7: it is not text & steps: write a list of at least one step",
@@ -202,7 +202,7 @@ graph: g
 slots: 9999999 #! slots: 9999999: write 1000000 or less
 limits:
   cost: much #! limits.cost: 'much': write US dollars
-  tme: 2h #! limits: 'tme' is not a field here; known: cost, time, iterations; did you mean 'time'?
+  tme: 2h #! limits: 'tme' is not a field here; did you mean 'time'?
   iterations: 0 #! limits.iterations: 0: write 1 or more
 steps:
 - {name: a, worker: w}""",
@@ -244,7 +244,7 @@ steps:
 - {worker: w, name: a} #! step 'a': name: line 18 has a step of this name; choose another
 - {worker: w, name: a} #! step 'a': name: line 18 has a step of this name; choose another
 - name: b #! step 'b': say who works: `worker: <command>`, or `phases`
-  wroker: x #! step 'b': 'wroker' is not a field here; known: name, & did you mean 'worker'?
+  wroker: x #! step 'b': 'wroker' is not a field here & did you mean 'worker'?
 - {name: c, worker: ~} #! step 'c': say who works
 - name: d
   worker: w
@@ -260,15 +260,15 @@ steps:
 - name: c
   phases:
   - {name: x, worker: w}
-  - {name: y} #! step 'c': phases.1: say who works: `worker: <command>`
-  - w #! step 'c': phases.2: 'w': write lines of the form
-  - {name: x, worker: w} #! step 'c': phases.3.name: line 9 has a phase 'x' as well; choose another
-  - {nam: z, worker: 7} #! step 'c': phases.4: 'nam' is not a field & phases.4.worker: 7: write a co
-  - #! step 'c': phases.5: None: write lines of the form
+  - {name: y} #! step 'c': phases (entry 2): say who works: `worker: <command>`
+  - w #! step 'c': phases (entry 3): 'w': write lines of the form
+  - {name: x, worker: w} #! step 'c': phases (entry 4).name: line 9 has a phase 'x' as well
+  - {nam: z, worker: 7} #! step 'c': phases (entry 5): 'nam' is not a & (entry 5).worker: 7: write
+  - #! step 'c': phases (entry 6): None: write lines of the form
 - name: d
   phases:
   - worker: w
-  - worker: x #! step 'd': phases.1.name: line 17 has a phase 'default' as well; choose another name
+  - worker: x #! step 'd': phases (entry 2).name: line 17 has a phase 'default' as well
 - name: e
   worker: #! step 'e': worker: name one of command, capability and model
     cost: 5
@@ -277,11 +277,11 @@ steps:
     capability: c
     parameters:
       a:
-      - .inf #! step 'f': worker.parameters.a.0: .inf: JSON has no such number
+      - .inf #! step 'f': worker.parameters.a (entry 1): .inf: JSON has no such number
       - 1
       - -.NaN #! no
-      - .nan #! step 'f': worker.parameters.a.3: .nan: JSON has no such number
-      b: 2026-01-01 #! step 'f': worker.parameters.b: 2026-01-01: a date is no JSON; put it in
+      - .nan #! step 'f': worker.parameters.a (entry 4): .nan: JSON has no such number
+      b: 2026-01-01 #! step 'f': worker.parameters.b: 2026-01-01: a date is not JSON; put it in
       7: x #! step 'f': worker.parameters: the key 7 is not text; put it in quotation marks""",
     # Dependencies of a step.
     """\

@@ -47,7 +47,7 @@ class Site:
 
     def process(self, command: Command) -> LeasedProcess:
         self.ran.append(command.arguments)
-        return LeasedProcess(command, lambda: (self.work,))
+        return LeasedProcess(command, lambda: (self.work,), work_folder=None)
 
     def set_up(self, *items: RigCopy | RigCommand) -> list[str]:
         base = Command(

@@ -254,7 +254,7 @@ codons:
         ("5:", "did you mean 'costs_updated'?"),
         ("6:", "sentinel 'watcher': strategy.debounce_s: 301: write 300 or less"),
         ("8:", "codon 'fetch': it has a command and a model; take one out"),
-        ("10:", "rig.0.copy.from: '../raw.csv': it goes up with .."),
+        ("10:", "rig (entry 1).copy.from: '../raw.csv': it goes up with .."),
         ("14:", "no codon comes before the first one"),
         ("16:", "did you mean 'watcher'?"),
         ("17:", "loop 'polish': write when it ends"),
@@ -276,7 +276,7 @@ codons:
         ("plan: p\ncodons: {a: b}", "2: codons: {'a': 'b'}: write a list"),
         ("codons: [{codon: c, command: x}]", "1: name the plan: `plan: <name>`"),
         ("plan: p\nplan: q", "2: 'plan' is there twice, first in line 1; remove one"),
-        ("plan: [", "1: it is no YAML: "),
+        ("plan: [", "1: it is not YAML: "),
         ("plan: p\ncodons: [*x]", "2: the alias *x is not allowed; write it out"),
         ("plan: p\ncodons: [x]", "2: 'x': write lines of the form key: value"),
     ],
@@ -321,7 +321,7 @@ def test_a_codon_names_a_sentinel_once(workspace: Path) -> None:
     text = f"plan: p\n{watching}\ncodons:\n{CODON % 'sentinels: [s, s]'}"
 
     assert refusals(text, workspace) == [
-        "4: codon 'c': sentinels.1: s is listed twice; take one out"
+        "4: codon 'c': sentinels (entry 2): s is listed twice; take one out"
     ]
 
 
@@ -411,12 +411,12 @@ def test_links_within_the_workspace_are_followed(workspace: Path) -> None:
         ("sentinels: s", "sentinels: 's': write a list"),
         ("prompt: x", "a prompt is for a model"),
         ("rig: []", "rig: it is empty; write at least one item"),
-        ("rig: [{}]", "rig.0: write one thing, `copy: {from: <path>, to: <path>}`"),
+        ("rig: [{}]", "rig (entry 1): write one thing, `copy: {from: <path>, to: <path>}`"),
         ("rig: [{command: {in: workspace}}]", "write what to run: `run: <command>`"),
         ("rig: [{command: {run: x, in: copied}}]", "command.in: no copy comes before it"),
-        ("rig: [{command: x}]", "rig.0.command: 'x': write lines of the form key: value"),
-        ("rig: [{copy: {to: a}}]", "rig.0.copy: write what to copy: `from: <path>`"),
-        ("rig: [{copy: {from: a}}]", "rig.0.copy: write where to: `to: <path>`"),
+        ("rig: [{command: x}]", "rig (entry 1).command: 'x': write lines of the form key: value"),
+        ("rig: [{copy: {to: a}}]", "rig (entry 1).copy: write what to copy: `from: <path>`"),
+        ("rig: [{copy: {from: a}}]", "rig (entry 1).copy: write where to: `to: <path>`"),
         (
             "rig: [{copy: {from: a, to: a/b}}]",
             "one of a and a/b is inside the other; keep them apart",
@@ -491,7 +491,10 @@ def test_a_loop_without_a_valid_end_is_refused(until: str, problem: str, workspa
         ("{on: [progress], sequence: [progress], command: x}", "it has on and sequence"),
         ("{on: [progress, progress], command: x}", "on: progress is listed more than once"),
         ("{on: progress, command: x}", "on: 'progress': write a list"),
-        ("{on: [[progress]], command: x}", "on.0: ['progress'] is no event; known: codon_started"),
+        (
+            "{on: [[progress]], command: x}",
+            "on (entry 1): ['progress'] is no event; known: codon_started",
+        ),
         ("{true: [progress], command: x}", "the key True is not text"),
         ("{on: [progress]}", "write what it runs"),
         ("{on: [progress], command: x, speaks: plain}", "'speaks' is not a field here"),

@@ -61,7 +61,7 @@ def test_a_line_cut_in_the_middle_costs_only_itself(number: int) -> None:
 
     reports = fed([*SAMPLE[:number], cut, *SAMPLE[number + 1 :]])
 
-    assert "the line is no JSON" in next(x.reason for x in reports if isinstance(x, RejectedLine))
+    assert "the line is not JSON" in next(x.reason for x in reports if isinstance(x, RejectedLine))
     assert (reports[-1] == REPORTS[-1]) is (number < len(SAMPLE) - 1)
 
 

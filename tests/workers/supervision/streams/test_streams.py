@@ -75,7 +75,7 @@ def test_plain_output_has_no_report_and_our_own_lines_are_read_one_by_one() -> N
     assert feed("plain", ready) == []
     assert feed("interlock", ready) == [AgentReady()]
     assert feed("interlock", b"no") == [
-        RejectedLine("the line is no JSON: Expecting value at column 1")
+        RejectedLine("the line is not JSON: Expecting value at column 1")
     ]
 
 

@@ -17,6 +17,7 @@ from interlock.workers.gateways.git.repository import Repository
 from interlock.workers.gateways.git.worktree import add_worktree
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.systems import handlers
+from interlock.workers.tasks.client import Tasks
 from tests.workers.engine import running
 from tests.workers.gateways.git.scene import AGENT, git, make_repository, write
 from tests.workers.tasks.claims import Claimed, claimed
@@ -95,3 +96,28 @@ def test_the_tools_of_a_task_find_no_configuration_of_the_folder_of_the_home(
 
     assert client.show("b/test_one").data["verified"]
     assert not claim.names.worktree(client.settings).is_relative_to(project.parent)
+
+
+def test_a_merge_into_a_checkout_that_the_user_changes_says_so_until_the_user_has_stashed(
+    client: Client, repository: Repository
+) -> None:
+    write(repository.root, price="1\n")
+    git(repository.root, "add", "price")
+    git(repository.root, "commit", "-m", "price")
+    delivered(client, repository, "one", "true")
+    for name in ("verification", "merge"):
+        assert perform(client, "b/one", name) == "done"
+    write(repository.root, price="2\n")
+
+    assert perform(client, "b/one", "merge") == "done"
+
+    reason = f"{repository.root} has uncommitted changes ('price'); commit, stash or move it"
+    (row,) = Tasks(client).of("b")
+    assert row["why"].startswith(reason)
+    (card,) = client.cards()
+    assert card.question.startswith(f"The merge waits: {reason}")
+    assert [each.name for each in card.affordances] == ["retry"]
+    git(repository.root, "stash")
+    assert client.decide("b/one", "retry", proposal=card.proposal).state == "done"
+    assert perform(client, "b/one", "merge") == "closed"
+    assert client.cards() == []

@@ -204,11 +204,11 @@ def test_the_name_of_a_record_of_another_machine_is_taken(
     [
         (
             ["{name: a, title: A, after: [none]}"],
-            r"5: task 'a': after.0: 'none' is no task of this",
+            r"5: task 'a': after \(entry 1\): 'none' is no task of this",
         ),
         (
             ["{name: a, title: A, after_done: [gone]}"],
-            r"after_done.0: 'gone' is cancelled and will never be done; remove it",
+            r"after_done \(entry 1\): 'gone' is cancelled and will never be done; remove it",
         ),
         (
             ["{name: far, title: F, after: [top]}", "{name: x, title: X}"],
@@ -248,8 +248,8 @@ def test_every_task_that_does_not_fit_the_backlog_is_named(
     problems = refused.value.problems
     assert [(problem.line, problem.part) for problem in problems] == [
         (5, "task 'taken': name"),
-        (6, "task 'a': after.1"),
-        (7, "task 'b': after.0"),
+        (6, "task 'a': after (entry 2)"),
+        (7, "task 'b': after (entry 1)"),
         (8, "task 'c'"),
     ], "the fault of a repository is reported once"
     assert task_ids(client) == ["b/taken"]
@@ -495,4 +495,25 @@ def test_the_command_line_speaks_to_people(shell: Shell, file: Path) -> None:
     written(file, "{name: c, title: other}")
     assert "id_taken" in shell.output("plan", "submit", str(file), code=1)
     file.write_text("plan: [")
-    assert "it is no YAML" in shell.output("plan", "check", str(file), code=1)
+    assert "it is not YAML" in shell.output("plan", "check", str(file), code=1)
+
+
+def test_a_plan_that_waits_for_a_task_that_is_not_tried_again_says_so(
+    shell: Shell, plans: Plans, file: Path
+) -> None:
+    plans.tasks.submit({"title": "done"}, backlog="b", name="done")
+    plans.tasks.submit({"title": "frob", "max_retries": 0}, backlog="b", name="frob")
+    claim = plans.tasks.claim("b/frob", owner="ann")
+    plans.tasks.report(claim.key, claim.token, "failed", {"reason": "no"})
+    written(
+        file, "{name: two, title: T, after: [done, frob]}", "{name: three, title: T, after: [two]}"
+    )
+
+    for command in ("check", "submit"):
+        shown = shell.output("plan", command, str(file))
+        failed = "two depends on frob, which has failed and is not tried again"
+        assert f"{failed}: interlock task retry b/frob, or remove the dependency" in shown
+        assert "so three, which depends on two, waits as well" in shown
+
+    why = {task.name: task.why for task in plans.show("b", "p").tasks}
+    assert why["three"] == "it depends on frob, which is failed and is not tried again"

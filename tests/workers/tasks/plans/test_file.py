@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from pathlib import Path
 from typing import Any
 
@@ -117,20 +116,20 @@ def test_repository_and_backlog_can_be_named_outside_of_the_file(
 
 
 REFUSED = [
-    ("2: it is no YAML", "plan: p\n\tbacklog: b\n"),
+    ("2: it is not YAML", "plan: p\n\tbacklog: b\n"),
     ("1: None: write lines of the form key: value", ""),
     ("1: ['a']: write lines of the form key: value", "- a\n"),
-    ("it is no YAML: expected a single document", "plan: p\n--- \nplan: q\n"),
+    ("it is not YAML: expected a single document", "plan: p\n--- \nplan: q\n"),
     ("2: 'plan' is there twice, first in line 1; remove one", "plan: p\nplan: q\n"),
     ("2: the alias *a is not allowed; write it out", "plan: &a p\nbacklog: *a\n"),
     ("2: the merge << is not allowed; write it out", "plan: p\n<<: {backlog: b}\n"),
     ("1: the tag tag:yaml.org,2002:binary is not allowed", "plan: !!binary aGk=\n"),
     ("1: a key is a list or a mapping; write a word", "{[a]: b}\n"),
     ("1: it is nested deeper than 16 levels", "plan: " + "[" * 40 + "]" * 40),
-    ("it is no YAML: unacceptable character #x0000", "plan: \0"),
-    ("it is no YAML: month must be in 1..12", "plan: 2026-13-01\n"),
+    ("it is not YAML: unacceptable character #x0000", "plan: \0"),
+    ("it is not YAML: month must be in 1..12", "plan: 2026-13-01\n"),
     (
-        "4: 'plans' is not a field here; known: plan, backlog, defaults, tasks",
+        "4: 'plans' is not a field here; did you mean 'plan'?",
         TOP + "plans: p\n",
     ),
     ("4: defaults: 'name' is not a field here; known: text, ", TOP + "defaults: {name: x}\n"),
@@ -165,7 +164,7 @@ REFUSED = [
         HEAD + "  - {name: a, title: A, max_retries: 101}\n",
     ),
     (
-        "7: task 'a': owns.1: '../b': '../b' is no path inside",
+        "7: task 'a': owns (entry 2): '../b': '../b' is no path inside",
         HEAD + "  - name: a\n    title: A\n    owns: [c,\n      ../b]\n",
     ),
     (
@@ -190,7 +189,10 @@ REFUSED = [
         HEAD + "  - {name: a, title: A, after: [b], after_done: [b]}\n",
     ),
     ("4: task 'a': after: 'b': write a list", HEAD + "  - {name: a, title: A, after: b}\n"),
-    ("4: task 'a': after.0: 7: it is not text", HEAD + "  - {name: a, title: A, after: [7]}\n"),
+    (
+        "4: task 'a': after (entry 1): 7: it is not text",
+        HEAD + "  - {name: a, title: A, after: [7]}\n",
+    ),
     (
         "4: task 'a': verify: 'pytest': write a list",
         HEAD + "  - {name: a, title: A, verify: pytest}\n",
@@ -204,23 +206,23 @@ REFUSED = [
         HEAD + "  - {name: a, title: A}\n  - {name: b, title: B}\n  - {name: a, title: C}\n",
     ),
     (
-        "4: task 'a': verify.0: 5: the value must be a text",
+        "4: task 'a': verify (entry 1): 5: the value must be a text",
         HEAD + "  - {name: a, title: A, verify: [5]}\n",
     ),
     (
-        "4: task 'a': signals.0: 'x': 'tests' is not a type of signal; known: path_exists,",
+        "4: task 'a': signals (entry 1): 'x': 'tests' is not a type of signal; known: path_exists,",
         HEAD + f"  - {SIGNALS}[{{type: tests, value: x}}]}}\n",
     ),
     (
-        "5: task 'a': signals.1: '../x'",
+        "5: task 'a': signals (entry 2): '../x'",
         HEAD + f"  - {SIGNALS}[{{type: path_exists, value: x}},\n"
         "      {type: path_exists, value: ../x}]}",
     ),
     (
-        "5: task 'a': signals.0.value: '",
+        "5: task 'a': signals (entry 1).value: '",
         HEAD + f"  - {SIGNALS}[\n      {{type: test_passes, value: {'x' * 2001}}}]}}",
     ),
-    ("4: task 'a': signals.0: 7: a signal has the two", HEAD + f"  - {SIGNALS}[7]}}\n"),
+    ("4: task 'a': signals (entry 1): 7: a signal has the two", HEAD + f"  - {SIGNALS}[7]}}\n"),
     (
         "4: task 'a': a task has at most 50 signals, these are 51",
         HEAD + f"  - {SIGNALS}[{', '.join(['{type: path_exists, value: x}'] * SIGNALS_MAX)}]}}\n",
@@ -287,10 +289,8 @@ def test_every_fault_is_named_with_its_line(file: Path) -> None:
 
     assert refusals(file) == [
         "3: defaults: priority: 'high': write 0 (first) to 9 (last)",
-        "7: task 'a': 'agnt' is not a field here; known: "
-        + ", ".join(["name", *FIELDS])
-        + "; did you mean 'agent'?",
-        f"9: task 'a': owns.1: '../x': {OUTSIDE}",
+        "7: task 'a': 'agnt' is not a field here; did you mean 'agent'?",
+        f"9: task 'a': owns (entry 2): '../x': {OUTSIDE}",
         "12: task 'b': b -> c -> b is a cycle; remove one of these dependencies",
         "17: task 'c': max_retries: -1: write 0 or more",
         "18: task 'a': name: line 5 has a task of this name; choose another",
@@ -311,20 +311,17 @@ def test_the_size_of_a_plan_is_limited(file: Path) -> None:
     assert refusals(file) == [f"has more than {BYTES_MAX} bytes; split it, {OTHER_PLANS}"]
 
 
-def test_nested_aliases_are_refused_at_once(file: Path) -> None:
+def test_nested_aliases_are_refused(file: Path) -> None:
     lines = ["a: &a [x]"] + [
         f"{chr(98 + n)}: &{chr(98 + n)} [*{chr(97 + n)}, *{chr(97 + n)}]" for n in range(24)
     ]
     file.write_text("\n".join(lines))
-    began = time.monotonic()
 
     with pytest.raises(SpecFileError, match="alias"):
         read_plan(file)
     file.write_text("plan: " + "[" * (BYTES_MAX - 10))
     with pytest.raises(SpecFileError, match="deeper"):
         read_plan(file)
-
-    assert time.monotonic() - began < 5
 
 
 @given(text=st.text(max_size=200) | st.text(alphabet="plantsk:-[]{}&*!#'\" \n\t|>?0", max_size=80))

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import re
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -210,6 +211,17 @@ def test_an_answer_with_one_value_stays_with_the_capability(
     assert says is None or says in found["blocked_on"]
 
 
+def test_the_one_missing_value_is_not_read_as_another_wish() -> None:
+    asked = wish("Write that down", previous=asks_for("append_note"))
+    alone = proposal(wish("Buy milk")).payload
+
+    found = proposal(replace(asked, feedback=(remark("Buy milk"),))).payload
+
+    assert alone["capability"] == "add_task"
+    assert (found["kind"], found["capability"]) == ("standard", "append_note")
+    assert found["parameters"]["text"] == "Buy milk"
+
+
 def test_what_is_not_understood_lists_the_nearest_to_pick_from() -> None:
     asks = proposal(wish("Mow the meadow", target=Target.INTENT)).payload["blocked_on"]
     listed = re.findall(r"(\d) (\w+) \(", asks)
@@ -279,7 +291,7 @@ def test_context_is_what_is_near_in_meaning() -> None:
     found = proposal(wish("buy milk and bread", target=Target.CONTEXT, items=items))
 
     assert found.payload["item_ids"] == ["a", "c"]
-    assert found.payload["reasoning"] == "2 of 3 known items are near in meaning"
+    assert found.payload["reasoning"] == "2 of its 3 items are near in meaning"
     assert 0.5 <= found.confidence <= 1
 
 

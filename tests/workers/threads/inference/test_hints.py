@@ -164,6 +164,15 @@ def test_one_missing_value_is_answered_by_itself(
         assert repr(answer) in filled.lack
 
 
+@pytest.mark.parametrize("answer", ["2", "#2.", "add_task", "Add task"])
+def test_a_pick_of_a_capability_is_no_text_of_the_request(answer: str) -> None:
+    asked = question(inciting={}, catalog=(choice(),), feedback=({"text": answer},))
+
+    request = read(asked)
+
+    assert (request.text, request.remarks) == ("", ())
+
+
 def test_only_required_and_rare_hints_are_telling() -> None:
     chosen = choice(("a", "b"), a="title", b="datetime", c="command")
 

@@ -1,0 +1,95 @@
+"""What `interlock show` says of a task: where its work is, who does it, and what comes next."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from interlock.kernel.machines.tasks.task.changes import awaited
+from interlock.kernel.machines.tasks.task.questions import counts_text
+from interlock.kernel.machines.tasks.task.stages import deadline
+from interlock.kernel.record import Record
+from interlock.workers.client import Client
+from interlock.workers.tasks.claim_names import CLAIM_STATES, ClaimNames
+from interlock.workers.tasks.client import Tasks
+from interlock.workers.tasks.next_try import next_try_s
+from interlock.workers.terminal.screen import age
+
+COMMIT_LENGTH = 12
+MINUTES_FROM_S = 120
+
+
+def details(client: Client, record: Record) -> dict[str, str]:
+    """Return what is shown of a task, by its name. What a task does not have is left out."""
+    data, now_ms = record.data, client.dispatch.views.now_ms()
+    rows = {
+        "title": data["title"],
+        "repository": _repository(data),
+        "branch": _branch(record),
+        "role": data["role"] if data["role"] != "any" else "",
+        "agent": data.get("agent") or _owner(data),
+        "output": f"interlock task logs {record.id}" if _has_output(data) else "",
+        "verify": "; ".join(f"{each['type']} {each['value']}" for each in data["signals"]),
+        "owns": ", ".join(data["owned_files"]),
+        "after": ", ".join(awaited(data)),
+        "deadline": _deadline(record, now_ms),
+        "retries": _retries(record, now_ms),
+        "changes": counts_text(data["changes"]) if data.get("changes") else "",
+        "merged": str(data.get("merged") or "")[:COMMIT_LENGTH],
+        "summary": data.get("summary", ""),
+        "why": Tasks(client).why(record),
+        "reason": data.get("reason", ""),
+    }
+    return {name: str(text) for name, text in rows.items() if text}
+
+
+def _repository(data: Mapping[str, Any]) -> str:
+    if not data.get("repo"):
+        return ""
+    into = f"{data['repo']}, merged into {data['target']}"
+    return f"{into}, then pushed to {data['push']}" if data.get("push") else into
+
+
+def _branch(record: Record) -> str:
+    """Return the branch of the current claim, whose agent works on it or has worked on it."""
+    claim = record.data.get("claim")
+    if not claim or not record.data.get("repo") or record.state not in CLAIM_STATES:
+        return ""
+    return ClaimNames(record.id, int(claim["number"])).branch
+
+
+def _owner(data: Mapping[str, Any]) -> str:
+    claim = data.get("claim")
+    return f"{claim['owner']}, who claimed it" if claim else "anyone who claims it"
+
+
+def _has_output(data: Mapping[str, Any]) -> bool:
+    return bool(data.get("agent")) and int(data["claimed"]) > 0
+
+
+def _deadline(record: Record, now_ms: int) -> str:
+    """Return how long a try may take and why, and how much of that is left."""
+    data, claim = record.data, record.data.get("claim") or {}
+    if not (data.get("deadline_s") or claim):
+        return ""
+    reasons = "; ".join(claim.get("deadline_reasons", ()))
+    why = f" ({reasons})" if reasons else ""
+    whose = "for each try" if data.get("deadline_s") else f"for this try{why}"
+    due = (timer.due_at for timer in record.timers if timer.name == "deadline")
+    due_ms = None if record.paused else next(due, None)
+    left = "" if due_ms is None else f"; {_span(due_ms - now_ms)} left"
+    return f"{_span(deadline(data) or 0)} {whose}{left}"
+
+
+def _span(ms: int) -> str:
+    seconds = max(ms, 0) // 1_000
+    return f"{seconds} s" if seconds < MINUTES_FROM_S else f"{seconds // 60} min"
+
+
+def _retries(record: Record, now_ms: int) -> str:
+    """Return how many retries are used, and when the next try begins."""
+    data = record.data
+    used = f"{data['retries']} of {data['max_retries']} used"
+    in_s = next_try_s(record, now_ms)
+    crashes = f"; agents lost: {data['crashes']}" if data["crashes"] else ""
+    return used + crashes + (f"; next try in {age(int(in_s * 1_000))}" if in_s is not None else "")
