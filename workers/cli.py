@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
+from functools import cache
 from importlib.metadata import version as installed_version
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -12,8 +15,10 @@ from typer.core import TyperCommand, TyperGroup
 from typer.exceptions import TyperException
 from typer.main import get_command
 
-from interlock.workers.engine.system import CommandRow, Panel, load
-from interlock.workers.systems import SYSTEMS
+from interlock.workers.engine.own_systems import add_systems
+from interlock.workers.engine.system import CommandRow, Panel, SystemsError, load
+from interlock.workers.specs.module import names_in
+from interlock.workers.systems import command_rows
 
 OPS, TOP = "interlock.workers.ops.cli", "interlock.workers.ops.top.cli"
 SUPERVISION = "interlock.workers.supervision.cli"
@@ -30,13 +35,19 @@ OF_OPERATORS = (
     CommandRow("explain", f"{OPS}:explain", Panel.LOOK, "Show what an answer would do."),
     CommandRow("doctor", f"{OPS}:doctor", Panel.OPERATE, "Check store, workers and queues."),
     CommandRow("cancel", f"{OPS}:cancel", Panel.OPERATE, "End a record."),
+    CommandRow("fire", f"{OPS}:fire", Panel.OPERATE, "Fire a trigger at a record."),
     CommandRow("pause", f"{OPS}:pause", Panel.OPERATE, "Start no new effect on a record."),
     CommandRow("resume", f"{OPS}:resume", Panel.OPERATE, "Resume a paused record."),
-    CommandRow("retry", f"{OPS}:retry", Panel.OPERATE, "Give quarantined effects new attempts."),
+    CommandRow("retry", f"{OPS}:retry", Panel.OPERATE, "Try failed effects again now."),
     CommandRow("verify", f"{OPS}:verify", Panel.OPERATE, "Compare records with their logs."),
     CommandRow("report", f"{SUPERVISION}:report", Panel.AGENTS, "Report on the work of an agent."),
 )
-COMMANDS = (*OF_OPERATORS, *(command for system in SYSTEMS for command in system.commands))
+REPEATABLE = "TEXT"
+
+
+def commands() -> tuple[CommandRow, ...]:
+    """Return every command. Raises SystemsError if two systems claim the same name."""
+    return command_rows(OF_OPERATORS)
 
 
 class LazyGroup(TyperGroup):
@@ -44,7 +55,7 @@ class LazyGroup(TyperGroup):
 
     def __init__(self, **options: Any) -> None:
         panels = list(Panel)
-        rows = sorted(COMMANDS, key=lambda row: panels.index(row.panel))
+        rows = sorted(commands(), key=lambda row: panels.index(row.panel))
         listed = {
             row.name: TyperCommand(row.name, help=help_of(row.name), rich_help_panel=row.panel)
             for row in rows
@@ -59,20 +70,31 @@ class LazyGroup(TyperGroup):
 
 def help_of(name: str) -> str:
     """Return the help of a command; a group that several systems share has that of each."""
-    return " ".join(row.help for row in COMMANDS if row.name == name)
+    return " ".join(row.help for row in commands() if row.name == name)
 
 
+@cache
 def loaded(name: str) -> Any:
     """Import a command, or the modules of a group, and return it."""
     app = typer.Typer(help=help_of(name), no_args_is_help=True, add_completion=False)
-    for source in [load(row.source) for row in COMMANDS if row.name == name]:
+    for source in [load(row.source) for row in commands() if row.name == name]:
         if isinstance(source, typer.Typer):
             app.add_typer(source)
         else:
             app.command(name)(source)
     command = get_command(app)
     command.name = name
+    name_types(command)
     return command
+
+
+def name_types(command: Any) -> None:
+    """Let the help of a repeatable option show what one value of it is, not a type of Python."""
+    for inner in getattr(command, "commands", {}).values():
+        name_types(inner)
+    for option in command.params:
+        if getattr(option, "multiple", False) and option.metavar is None:
+            option.metavar = REPEATABLE
 
 
 def show_version(asked: bool) -> None:  # noqa: FBT001 - typer calls it with the option's value
@@ -99,6 +121,21 @@ def interlock(
 
 def main() -> None:
     """Run the command line. A usage error exits with code 2 and is printed as JSON with --json."""
+    try:
+        # Only these settings are read here: the help does without the others.
+        root = Path(os.environ.get("INTERLOCK_CAPABILITIES_ROOT", ""))
+        add_systems(names_in(os.environ.get("INTERLOCK_SYSTEMS", "")), root)
+        run()
+    except SystemsError as refusal:
+        if "--json" in sys.argv:
+            typer.echo(json.dumps({"error": "SystemsError", "message": str(refusal)}))
+        else:
+            typer.echo(f"error {refusal}", err=True)
+        sys.exit(1)
+
+
+def run() -> None:
+    """Run the command that the arguments name."""
     if "--json" not in sys.argv:
         app()
     try:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from interlock.workers.cli import COMMANDS, loaded
+from interlock.workers.cli import commands, loaded
 from interlock.workers.config import environment_without_settings
 from interlock.workers.engine.system import Panel
 from interlock.workers.gateways.server import EmbeddedServer
@@ -69,13 +71,13 @@ def test_a_command_that_reads_imports_nothing_of_workers(
 
 
 def test_a_worker_with_the_default_model_imports_no_library_of_language_models() -> None:
-    found = imported(START_A_WORKER)
+    found = imported(START_A_WORKER, INTERLOCK_STORE_URL="redis://127.0.0.1:9/0")
 
     assert "celery" in found
     assert not found & OF_MODELS
 
 
-@pytest.mark.parametrize("name", sorted({row.name for row in COMMANDS}))
+@pytest.mark.parametrize("name", sorted({row.name for row in commands()}))
 def test_a_command_is_listed_by_its_row_and_loaded_by_its_name(name: str) -> None:
     command = loaded(name)
 
@@ -83,5 +85,25 @@ def test_a_command_is_listed_by_its_row_and_loaded_by_its_name(name: str) -> Non
     assert command.get_short_help_str()
 
 
+def commands_of(command: Any) -> Iterator[Any]:
+    """Yield a command, and those of a group with all below them."""
+    yield command
+    for inner in getattr(command, "commands", {}).values():
+        yield from commands_of(inner)
+
+
+def test_the_help_of_a_repeatable_option_shows_no_type_of_python() -> None:
+    found = [
+        (command.name, option.name, option.metavar)
+        for name in sorted({row.name for row in commands()})
+        for command in commands_of(loaded(name))
+        for option in command.params
+        if getattr(option, "multiple", False)
+    ]
+
+    assert ("submit", "verify", "TEXT") in found
+    assert [option for option in found if not option[2]] == []
+
+
 def test_every_panel_of_the_help_has_a_command() -> None:
-    assert {row.panel for row in COMMANDS} == set(Panel)
+    assert {row.panel for row in commands()} == set(Panel)

@@ -63,14 +63,12 @@ def problems_of(
         for name in sorted(names | {INTAKE_QUEUE})
         if (queue := queue_of(dispatch.settings, name)) not in taken
     }
-    waiting = {
-        queue: length
-        for name, queue in missing.items()
-        if (length := dispatch.publisher.queue_length(name))
-    }
+    waiting = dispatch.publisher.queue_lengths(missing)
     found = [
-        f"{length} messages wait in {queue} and no worker serves it: start one with -Q {queue}"
-        for queue, length in waiting.items()
+        f"{length} messages wait in {missing[name]} and no worker serves it:"
+        f" start one with -Q {missing[name]}"
+        for name, length in waiting.items()
+        if length
     ]
     queue = queue_of(dispatch.settings, SWEEPS_QUEUE)
     if queue not in taken:

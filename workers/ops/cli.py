@@ -5,7 +5,6 @@ What one command alone needs is imported by that command: each starts a process 
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -16,9 +15,10 @@ import typer
 
 from interlock.kernel.event import Event
 from interlock.kernel.machines import MACHINES
-from interlock.workers.config import local_settings, read_settings
+from interlock.workers.config import read_settings, settings_here
 from interlock.workers.engine.card import title_of
 from interlock.workers.ops import screen
+from interlock.workers.systems import details
 from interlock.workers.terminal.answer import (
     Actor,
     AsJson,
@@ -30,6 +30,7 @@ from interlock.workers.terminal.answer import (
     client,
     fail,
     guarded,
+    json_object,
 )
 from interlock.workers.terminal.screen import fields, record_answer
 from interlock.workers.threads.screen import runs_of
@@ -41,6 +42,9 @@ StorePort = Annotated[
 FlowerPort = Annotated[
     int | None, typer.Option(min=1, max=65_535, help=f"Flower's port. {PORT_DEFAULT}")
 ]
+Fields = Annotated[
+    str, typer.Option("--payload", help="The fields of the trigger, as a JSON object.")
+]
 
 
 @guarded
@@ -49,7 +53,9 @@ def up(port: StorePort = None, flower_port: FlowerPort = None, as_json: AsJson =
     from interlock.workers.ops.demo import keep_up
 
     def announce(addresses: Mapping[str, str]) -> None:
-        answer(addresses, as_json=as_json, show=lambda v: screen.up(v, settings.home.absolute()))
+        named = "home" in settings.model_fields_set
+        home = settings.home.absolute()
+        answer(addresses, as_json=as_json, show=lambda v: screen.up(v, home, named=named))
         sys.stdout.flush()
 
     settings = read_settings()
@@ -72,7 +78,12 @@ def show(record_id: Id, as_json: AsJson = False) -> None:
     open_cards = [card.as_data() for card in interlock.cards_of(record_id)]
     runs = runs_of(interlock.history(record_id))
     value = asdict(record) | {"cards": open_cards, "runs": runs}
-    value |= {"children": interlock.dispatch.views.children(record_id)}
+    value |= {"outlook": interlock.outlook(record), "details": details(interlock, record)}
+    views = interlock.dispatch.views
+    value |= {
+        "children": views.children(record_id),
+        "failures": views.last_failures([record])[record_id],
+    }
     answer(value, as_json=as_json, show=screen.record)
 
 
@@ -80,29 +91,31 @@ def show(record_id: Id, as_json: AsJson = False) -> None:
 def explain(
     record_id: Id,
     trigger: Annotated[str, typer.Argument(help="A choice of its card, or a trigger.")],
-    fields_json: Annotated[
-        str, typer.Option("--payload", help="The fields of the trigger, as a JSON object.")
-    ] = "{}",
+    fields_json: Fields = "{}",
     as_json: AsJson = False,
+    actor: Actor = "person",
 ) -> None:
     """Show what firing a trigger now would do, or why it would be refused. Fires nothing."""
-    try:
-        payload = json.loads(fields_json)
-    except ValueError as refusal:
-        fail(f"--payload is not JSON: {refusal}", as_json=as_json, kind="UsageError")
-    found = client().explain(record_id, trigger, payload)
+    payload = json_object(fields_json, "--payload", as_json=as_json)
+    found = client(actor).explain(record_id, trigger, payload)
     value = {"id": record_id, "answer": found.sentence, "accepted": bool(found.target)}
     answer(value | asdict(found), as_json=as_json, show=record_answer)
 
 
 @guarded
-def history(record_id: Id, as_json: AsJson = False) -> None:
-    """Show a record's whole log: every transition with its reasons, every note."""
+def history(
+    record_id: Id,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Show the notes of workers' claims and of cards too.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show a record's log: every transition with what was said and why, and the notes between."""
     lines = client().history(record_id)
     value = [
         {"line": "event" if isinstance(line, Event) else "note"} | asdict(line) for line in lines
     ]
-    answer(value, as_json=as_json, show=screen.history)
+    answer(value, as_json=as_json, show=lambda v: screen.history(v, everything=everything))
 
 
 @guarded
@@ -136,20 +149,25 @@ def events(
 
 @guarded
 def list_records(
-    machine: Annotated[str, typer.Option(help="The machine of the records.")] = "thread",
+    machine: Annotated[
+        str | None, typer.Option(help="Only records of this machine. Default: of all.")
+    ] = None,
     state: Annotated[str | None, typer.Option(help="Only records in this state.")] = None,
     limit: Annotated[int, typer.Option(min=1, max=10_000)] = 100,
     as_json: AsJson = False,
 ) -> None:
-    """List records, the longest in their state first, with the counts of all states."""
+    """List records, the longest in their state first, with how many there are in each state."""
     interlock = client()
     rows = interlock.list(machine=machine, state=state, limit=limit)
-    counts = interlock.dispatch.views.counts([interlock.dispatch.lifecycle.machine(machine)])
+    lifecycle = interlock.dispatch.lifecycle
+    asked = [lifecycle.machine(machine)] if machine else list(interlock.machines.values())
+    counts = interlock.dispatch.views.counts(asked)
     found = interlock.dispatch.views.records(row.id for row in rows)
     records = [
         asdict(row) | {"title": title_of(found[row.id]) if row.id in found else ""} for row in rows
     ]
-    value = {"counts": counts[machine], "records": records}
+    some = {name: found for name, found in counts.items() if found or machine}
+    value = {"counts": some, "records": records}
     now_ms = interlock.dispatch.views.now_ms()
     answer(value, as_json=as_json, show=lambda v: screen.records(v, now_ms))
 
@@ -160,6 +178,31 @@ def cancel(
 ) -> None:
     """End a record. If an action is running, ask it to stop first."""
     record = client(actor).cancel(record_id, reason=reason)
+    answer_record(record, as_json=as_json)
+
+
+@guarded
+def fire(
+    record_id: Id,
+    trigger: Annotated[str, typer.Argument(help="A trigger of its machine.")],
+    fields_json: Fields = "{}",
+    version: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="The version with which it entered the state that you saw. The trigger is refused"
+            " if it has left that state; some triggers need this.",
+        ),
+    ] = None,
+    reason: Reason = "",
+    as_json: AsJson = False,
+    actor: Actor = "person",
+) -> None:
+    """Fire a trigger that the table lets a person or a program fire."""
+    fields = json_object(fields_json, "--payload", as_json=as_json)
+    connected = client(actor)
+    payload = connected.with_actor(connected.show(record_id), trigger, fields)
+    record = connected.fire(record_id, trigger, payload, reason=reason, version=version)
     answer_record(record, as_json=as_json)
 
 
@@ -183,10 +226,10 @@ def resume(
 def retry(
     record_id: Id, reason: Reason = "", as_json: AsJson = False, actor: Actor = "person"
 ) -> None:
-    """Give the quarantined effects of a record new attempts."""
+    """Let effects that failed, or were given up, try again now with new attempts."""
     status = client(actor).retry(record_id, reason=reason)
     if status == "nothing" and not as_json:
-        fail(f"no effect of {record_id} is quarantined", as_json=False, kind="")
+        fail(f"no effect of {record_id} waits for another attempt", as_json=False, kind="")
     answer_flag(record_id, status, as_json=as_json)
 
 
@@ -222,10 +265,11 @@ def doctor(as_json: AsJson = False) -> None:
     Lists what waits, what was rejected, and the capabilities that are left out.
     """
     from interlock.workers.ops.attendance import attendance
-    from interlock.workers.ops.doctor import diagnose, left_out
+    from interlock.workers.ops.doctor import diagnose, left_out, unloaded_proposals
 
     dispatch = client().dispatch
-    value = diagnose(dispatch) | {"left_out": left_out(dispatch.settings.capabilities)}
+    value = diagnose(dispatch) | {"left_out": left_out(dispatch.settings)}
+    value["left_out"] |= unloaded_proposals(dispatch)
     value |= attendance(dispatch, value["depths"])
     answer(value, as_json=as_json, show=screen.diagnosis)
     if value["problems"]:
@@ -234,10 +278,14 @@ def doctor(as_json: AsJson = False) -> None:
 
 @guarded
 def capabilities(as_json: AsJson = False) -> None:
-    """List the capabilities, and those that are left out with the reason. It needs no store."""
-    from interlock.workers.gateways.capabilities.registry import load_registry
+    """List the capabilities, and why others could not be loaded. This command needs no store.
 
-    registry = load_registry(local_settings().capabilities)
+    It lists those of INTERLOCK_CAPABILITIES or, if that is not set, those of a running `up`.
+    """
+    from interlock.workers.gateways.capabilities.registry import open_registry
+
+    settings = settings_here()
+    registry = open_registry(settings)
     listed = [
         {
             "name": found.name,
@@ -247,5 +295,9 @@ def capabilities(as_json: AsJson = False) -> None:
         }
         for found in registry.catalog()
     ]
-    value = {"capabilities": listed, "left_out": registry.left_out()}
+    value = {
+        "named": settings.capabilities,
+        "capabilities": listed,
+        "left_out": registry.left_out(),
+    }
     answer(value, as_json=as_json, show=screen.capabilities)

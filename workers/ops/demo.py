@@ -9,8 +9,9 @@ import shutil
 import signal
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +19,13 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from interlock.kernel.errors import KernelError
+from interlock.kernel.machine import Machine
 from interlock.kernel.machines import MACHINES
 from interlock.kernel.record import Record
-from interlock.kernel.table import Terminal
+from interlock.kernel.table import Active, Terminal
 from interlock.workers.client import Client
-from interlock.workers.config import UP_FILE, Settings, SettingsError, read_settings
+from interlock.workers.config import UP_FILE, Settings, SettingsError, as_variable, read_settings
 from interlock.workers.engine.card import card_of, no_registry
 from interlock.workers.ops.deployment import Deployment
 from interlock.workers.ops.home import new_home
@@ -31,6 +34,7 @@ from interlock.workers.threads.requests import read_request, request_files
 
 EXAMPLES = Path(__file__).absolute().parents[3] / "examples"
 PATIENCE_S = 45.0
+RECORDS_MAX = 1_000
 POLL_S = 0.1
 
 
@@ -68,6 +72,7 @@ def keep_up(
     """Start everything, announce its addresses, and keep it running until Ctrl-C or SIGTERM."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
+    left: dict[str, float] = {}
     try:
         with (
             Deployment(
@@ -77,27 +82,85 @@ def keep_up(
         ):
             announce(
                 {
-                    "store": deployment.settings.store_url,
+                    "store": deployment.settings.store,
                     "flower": deployment.flower_url,
                     "logs": str(deployment.log("worker").parent),
                 }
             )
             for notice in deployment.notices:
                 screen.notice(notice)
-            while True:
-                for notice in deployment.revive():
-                    screen.notice(notice)
-                time.sleep(POLL_S)
+            try:
+                keep_alive(deployment)
+            except KeyboardInterrupt:
+                # While the store still runs.
+                left = running_agents(Client(deployment.settings))
+                raise
     except KeyboardInterrupt:
         screen.err.print("ended", style="dim")
+        if left:
+            # A store that the settings name stays, and agents that use it need nothing of `up`.
+            screen.notice(going_on(left, store_ends="store_url" not in settings.model_fields_set))
+
+
+def keep_alive(deployment: Deployment) -> None:
+    """Start processes of a deployment again whenever one ends, for ever."""
+    while True:
+        for notice in deployment.revive():
+            screen.notice(notice)
+        time.sleep(POLL_S)
+
+
+def going_on(agents: Mapping[str, float], *, store_ends: bool) -> str:
+    """Return the sentence about agents that go on after the end of `up`. See `running_agents`."""
+    one = len(agents) == 1
+    goes = "1 agent goes" if one else f"{len(agents)} agents go"
+    until = "until it is done" if one else "until they are done"
+    if store_ends:
+        kept = "keeps it" if one else "keeps them"
+        until = f"for about {min(agents.values()):g} s; `interlock up` before that {kept}"
+    return f"{goes} on {until}: {', '.join(agents)}"
+
+
+def running_agents(client: Client) -> dict[str, float]:
+    """Return the agents that run on this machine under supervisors, which outlive the workers.
+
+    Each has the seconds of its lease: about so long its supervisor goes on without the store. Of
+    each machine only the first RECORDS_MAX records are read, as nothing has been stopped yet.
+    """
+    found = {}
+    with suppress(KernelError):
+        for machine in filter(has_agents, client.machines.values()):
+            active = [str(each.state) for each in machine.stages if isinstance(each, Active)]
+            ids = client.dispatch.views.ids(machine, states=active) if active else iter(())
+            for record in client.dispatch.views.each_record(islice(ids, RECORDS_MAX)):
+                leased = [entry.name for entry in record.entries if entry.state == "leased"]
+                local = record.data.get("host") in (None, client.settings.host)
+                if leased and local and record.data.get("pid"):
+                    work = record.data.get("task") or record.id
+                    effects = (client.dispatch.effect(machine.name, name) for name in leased)
+                    lease_s = min(effect.lease_ms for effect in effects) / 1000
+                    found[f"{work} (process {record.data['pid']})"] = lease_s
+    return found
+
+
+def has_agents(machine: Machine) -> bool:
+    """Return whether the records of a machine have the process of an agent."""
+    return any("pid" in payload.model_fields for payload in machine.payloads.values())
 
 
 @contextmanager
 def named_store(deployment: Deployment) -> Iterator[None]:
-    """Name the store in the file by which commands in the same home find it."""
-    values = {"store_url": deployment.settings.store_url}
-    if deployment.settings.capabilities:
-        values["capabilities"] = deployment.settings.capabilities
+    """Tell commands with the same home the store, the machine's name, and the modules."""
+    settings = deployment.settings
+    # What a command on this machine submits is cleaned up by the workers with this name.
+    values = {"store_url": settings.store, "host": settings.host}
+    if settings.capabilities:
+        values["capabilities"] = settings.capabilities
+    if settings.systems:
+        values["systems"] = as_variable(settings.systems)
+    if settings.capabilities or settings.systems:
+        # A command may run in another folder.
+        values["capabilities_root"] = str(settings.capabilities_root.absolute())
     file = deployment.home / UP_FILE
     file.write_text(json.dumps(values) + "\n", "utf-8")
     try:
@@ -110,7 +173,8 @@ def run() -> None:
     """Run the example inbox on a store of its own, answer two cards, and print the results."""
     if not EXAMPLES.exists():
         raise SettingsError("the examples are not installed: run the demonstration from a checkout")
-    home = new_home(read_settings().home / "demo")
+    named = read_settings()
+    home = new_home(named.home / "demo")
     desk, inbox = home / "desk", home / "inbox"
     shutil.copytree(EXAMPLES / "inbox", inbox)
     shutil.copytree(EXAMPLES / "papers", desk / "tray")
@@ -120,7 +184,14 @@ def run() -> None:
         "INTERLOCK_CAPABILITIES": str(EXAMPLES / "capabilities.toml"),
         "INTERLOCK_SOURCES_ROOT": str(inbox),
     }
-    settings = read_settings({**environment, "INTERLOCK_CARDS": str(home / "cards")})
+    settings = read_settings(
+        {
+            **environment,
+            "INTERLOCK_CARDS": str(home / "cards"),
+            "INTERLOCK_SYSTEMS": as_variable(named.systems),
+            "INTERLOCK_CAPABILITIES_ROOT": str(named.capabilities_root.absolute()),
+        }
+    )
     screen.out.rule(
         "[bold]Interlock[/]: an inbox of requests, from their submission to their results"
     )
@@ -140,7 +211,8 @@ def run() -> None:
 
 def play(client: Client, inbox: Path) -> tuple[list[str], list[Record], list[ScriptedAnswer]]:
     """Submit everything, answer the two cards, and wait until each record ends or asks a person."""
-    requests = [read_request(path) for path in request_files(inbox)]
+    host = client.settings.host
+    requests = [read_request(path, host=host) for path in request_files(inbox)]
     payloads = [{k: v for k, v in request.items() if v is not None} for request in requests]
     submitted = client.submit_many(payloads, machine="thread")
     ids = [result.id for result in submitted if result.error is None]
@@ -235,7 +307,8 @@ def print_results(
     program = screen.program()
     screen.out.rule("commands to try next")
     screen.out.print(
-        f"{len(ids)} requests in {took_s:.0f} s; {waiting} threads wait for you; the store is kept:"
+        f"{len(ids)} requests in {took_s:.0f} s; {waiting} threads wait for you; the store"
+        " is kept in a folder of its own, which these variables name:"
     )
     for command in (
         f"export INTERLOCK_HOME={shlex.quote(str(home))} EXAMPLE_DESK={shlex.quote(str(desk))}",

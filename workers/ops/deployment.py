@@ -23,6 +23,7 @@ from interlock.workers.config import (
     environment_without_settings,
 )
 from interlock.workers.engine.celery_app import SWEEPS_QUEUE, queue_of
+from interlock.workers.engine.own_systems import add_systems
 from interlock.workers.gateways.server import (
     EmbeddedServer,
     PortTakenError,
@@ -103,11 +104,12 @@ class Deployment:
         return self.home / "log" / f"{name}.log"
 
     def _start(self) -> Self:
+        add_systems(self.settings.systems, self.settings.capabilities_root)
         self.home.mkdir(parents=True, exist_ok=True)
         self._stack.callback(os.close, lock_home(self.home))
         self.log("any").parent.mkdir(exist_ok=True)
         self._ports = read_ports(self.home)
-        if "store_url" not in self.settings.model_fields_set:
+        if self.settings.store_url is None:
             self._start_store()
         elif self._asked["store"]:
             raise DeploymentError(

@@ -11,15 +11,18 @@ from redis import Redis
 from redis.exceptions import RedisError
 
 from interlock.kernel.errors import KernelError
-from interlock.kernel.record import Record, partition_of
+from interlock.kernel.record import PARTITIONS, Record, partition_of
 from interlock.kernel.store.fold import fold, sums
 from interlock.kernel.store.scripts import read, store_error
 from interlock.kernel.table import Active, Terminal
+from interlock.workers.config import Settings
+from interlock.workers.engine.card import action_of
 from interlock.workers.engine.dispatch import Dispatch
-from interlock.workers.gateways.capabilities.registry import load_registry
+from interlock.workers.gateways.capabilities.registry import open_registry
 
 READS_MAX = 5
 REJECTED_SHOWN_MAX = 20
+CARDS_READ_MAX = 1_000  # of each partition of the store
 REPLICAS_MIN = 2
 REPLICAS_TO_WRITE = "replicas required for a write"
 LEVELS = {
@@ -102,7 +105,7 @@ def missing_in_indexes(dispatch: Dispatch, record: Record) -> Iterator[str]:
         if entry.state != "quarantined" and not (record.paused and entry.state == "owed")
     ]
     asks = stage.waits_for_person(record.data)
-    asks = asks or any(entry.state == "quarantined" for entry in record.entries)
+    asks = asks or any(entry.asks_person for entry in record.entries)
     members_by_index: dict[str, list[str]] = {
         keys.effects(partition): [f"{record.id}:{suffix}" for suffix in owed],
         keys.timers(partition): [f"{record.id}:{name}" for name in due],
@@ -132,12 +135,32 @@ def diagnose(dispatch: Dispatch) -> dict[str, Any]:
     }
 
 
-def left_out(specification: str | None) -> dict[str, str]:
+def left_out(settings: Settings) -> dict[str, str]:
     """Return why capabilities of INTERLOCK_CAPABILITIES are left out, by name."""
     try:
-        return load_registry(specification).left_out()
+        return open_registry(settings).left_out()
     except (KernelError, ValueError) as refusal:
         return {"all": str(refusal)}
+
+
+def unloaded_proposals(dispatch: Dispatch) -> dict[str, str]:
+    """Return what to do about each capability that an open card proposes and that is not loaded."""
+    try:
+        names = open_registry(dispatch.settings).names
+    except (KernelError, ValueError):
+        return {}  # `left_out` says why none is loaded
+    _, waiting = dispatch.views.waits(range(PARTITIONS), CARDS_READ_MAX)
+    ids_by_name: dict[str, list[str]] = {}
+    for record in dispatch.views.records(record_id for record_id, _ in waiting).values():
+        if (name := action_of(record.data).get("capability")) and name not in names:
+            ids_by_name.setdefault(str(name), []).append(record.id)
+    more = {name: f" and {len(ids) - 1} more" for name, ids in ids_by_name.items() if len(ids) > 1}
+    return {
+        name: f"not loaded here, but proposed by the card of {ids[0]}{more.get(name, '')}:"
+        " approved, it fails where the workers do not load it either; start `interlock up` with the"
+        " INTERLOCK_CAPABILITIES that has it"
+        for name, ids in sorted(ids_by_name.items())
+    }
 
 
 def durability(dispatch: Dispatch) -> tuple[str, dict[str, str]]:

@@ -6,15 +6,17 @@ import fcntl
 import itertools
 import json
 import os
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from interlock.workers.config import SetupError
+from interlock.workers.config import LOCK_FILE, UP_FILE, SetupError
 from interlock.workers.terminal import screen
 
-LOCK_FILE = "up.lock"
 PORTS_FILE = "ports.json"
+LOCK_ATTEMPTS = 10
+LOCK_POLL_S = 0.05
 
 
 class HomeTakenError(SetupError):
@@ -31,15 +33,30 @@ class HomeTakenError(SetupError):
 def lock_home(home: Path) -> int:
     """Return a descriptor that locks the folder until it is closed. Raises HomeTakenError."""
     lock = os.open(home / LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+    if not _locked(lock):
         process_id = os.read(lock, 20).decode().strip()
         os.close(lock)
-        raise HomeTakenError(home, process_id) from None
+        raise HomeTakenError(home, process_id)
     os.ftruncate(lock, 0)
     os.write(lock, f"{os.getpid()}\n".encode())
+    # Commands believe this file from now on: it must not be one that another process has left.
+    (home / UP_FILE).unlink(missing_ok=True)
     return lock
+
+
+def _locked(lock: int) -> bool:
+    """Lock the file, and return whether that was possible.
+
+    It is tried more than once: a command that asks whether `up` runs shares the lock for a moment.
+    """
+    for _ in range(LOCK_ATTEMPTS):
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            time.sleep(LOCK_POLL_S)
+        else:
+            return True
+    return False
 
 
 def new_home(folder: Path) -> Path:

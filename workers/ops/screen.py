@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 from rich.markup import escape
+from rich.padding import Padding
 from rich.text import Text
 
-from interlock.workers.systems import SYSTEMS
+from interlock.workers.systems import systems
 from interlock.workers.terminal.cards import cards
 from interlock.workers.terminal.screen import (
     age,
     clock,
+    counted,
     counts_text,
     grid,
     one_line,
@@ -23,57 +26,104 @@ from interlock.workers.terminal.screen import (
     short,
     state_text,
 )
-from interlock.workers.threads.screen import runs
+from interlock.workers.threads.screen import proposal_text, runs
 
-# The fields of a record's data that are shown if they are set, in this order.
-SHOWN_FIELDS = tuple(name for system in SYSTEMS for name in system.shown)
+ENQUEUE = {"fused": "in the commit (fused)", "plain": "after the commit (plain)"}
+# The names of counters that their own name does not explain.
+COUNTERS = {
+    "cap": "may spend at most",
+    "tree.spent": "spent, with all below it",
+    "tokens_in": "tokens of questions",
+    "tokens_out": "tokens of answers",
+}
+DEPTHS = {
+    "effects": "effects owed or at work",
+    "timers": "timers that are set",
+    "waits": "records that wait for a person",
+}
+REASON_LENGTH_MAX = 400
+# The fields of an event's payload that a person or model said: sentences, and values with a name.
+SENTENCES = ("detail", "text", "feedback", "reason")
+ANSWERS = ("intent", "item_ids", "capability", "parameters", "values")
+# Notes that only say how the work was carried out.
+ROUTINE_NOTES = ("claim", "card_withdrawn")
 
 
 def record(value: Mapping[str, Any]) -> None:
     """Print one record."""
     head = Text.assemble((str(value["id"]), "bold"), "  ", state_text(value["state"]))
     head.append(f"  version {value['version']}", style="dim")
+    if value["entered"] != value["version"]:
+        head.append(f", in this state since version {value['entered']}", style="dim")
     if value["paused"]:
         head.append("  paused", style="yellow")
     out.print(head)
     facts = grid("", "")
-    for name, text in shown_fields(value["data"]):
+    # Folded, so that no path and no command is cut.
+    facts.columns[-1].no_wrap, facts.columns[-1].overflow = False, "fold"
+    details = value["details"]
+    for name, text in details.items() if details else shown_fields(value["data"]):
         facts.add_row(name, text)
     if value["children"]:
         facts.add_row("children", ", ".join(value["children"][:10]))
     for name, amount in sorted(value["counters"].items()):
-        facts.add_row(
-            name, f"{amount / 1e6:.6f} $" if "spent" in name or name == "cap" else str(amount)
-        )
+        facts.add_row(COUNTERS.get(name, name), counter_text(name, amount))
     for entry in value["entries"]:
-        facts.add_row("effect", f"{entry['name']} {entry['state']}, attempt {entry['attempts']}")
+        facts.add_row("effect", effect_text(entry, failed=entry["suffix"] in value["failures"]))
     out.print(facts)
-    reason = str((value["data"].get("failure") or {}).get("reason", "")).strip()
-    if reason != short(reason):
-        # Such as the output of a command, of which lists show the first line.
+    if value["outlook"]:
+        out.print(Text(value["outlook"]), soft_wrap=True, highlight=False)
+    for reason in failure_reasons(value):
         out.print(Text.assemble(("why  ", "dim"), reason), soft_wrap=True, highlight=False)
     cards(value["cards"])
     if value["runs"]:
         runs(value["runs"])
 
 
+def failure_reasons(value: Mapping[str, Any]) -> Iterator[str]:
+    """Yield why a record failed, and why its effects did, as far as no line above says it whole."""
+    reason = str((value["data"].get("failure") or {}).get("reason", "")).strip()
+    if reason != short(reason):
+        # Such as the output of a command, of which lists show the first line.
+        yield reason
+    if not value["cards"]:
+        yield from value["failures"].values()
+
+
+def effect_text(entry: Mapping[str, Any], *, failed: bool) -> str:
+    """Return what an effect is doing; if it failed, also when it is tried again."""
+    text = f"{entry['name']} {entry['state']}, attempt {entry['attempts']}"
+    if failed and entry["state"] == "owed":
+        text += f", which failed; tried again at {clock(entry['not_before'])[:8]} UTC"
+    return text
+
+
+def counter_text(name: str, amount: int) -> str:
+    """Return the amount of a counter; one of money counts millionths of a dollar."""
+    if "spent" in name or name == "cap":
+        return f"{Decimal(amount) / 1_000_000:f} $"
+    return str(amount)
+
+
 def shown_fields(data: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield the fields that people look for: title, proposals, deadline, results."""
+    """Yield the fields that people look for: title, proposals, results."""
     inciting = data.get("inciting") or data
-    yield "about", inciting.get("title") or data.get("task") or data.get("name") or "(no title)"
+    if about := inciting.get("title") or data.get("task") or data.get("name"):
+        yield "about", about
     for phase, proposal in (data.get("proposals") or {}).items():
-        shown = "taken back" if proposal.get("cleared") else short(proposal["payload"])
-        yield phase, f"{shown}  ({proposal['confidence']:.2f}, {proposal['id']})"
-    claim = data.get("claim") or {}
-    if claim.get("deadline_s"):
-        reasons = "; ".join(claim.get("deadline_reasons", ()))
-        yield "deadline", f"{data.get('deadline_s') or claim['deadline_s']} s: {reasons}"
-    yield from ((name, short(data[name])) for name in SHOWN_FIELDS if data.get(name))
+        shown = "taken back" if proposal.get("cleared") else short(proposal_text(phase, proposal))
+        yield phase, f"{shown}  (confidence {proposal['confidence']:.2f})"
+    names = dict.fromkeys(name for system in systems() for name in system.shown)
+    yield from ((name, short(data[name])) for name in names if data.get(name))
 
 
-def history(lines: Sequence[Mapping[str, Any]]) -> None:
-    """Print a whole log: one line for each event, its reasons below it, notes dimmed in between."""
-    for line in lines:
+def history(lines: Sequence[Mapping[str, Any]], *, everything: bool) -> None:
+    """Print a log: a line for each event with its reasons below, and the notes in grey.
+
+    Notes that only say how the work was carried out are left out unless `everything` is asked for.
+    """
+    shown = lines if everything else without_routine(lines)
+    for line in shown:
         time = Text(f"{clock(line['at_ms'])}  ", style="dim")
         if line["line"] == "event":
             arrow = f"  {line['source']} -> " if line["source"] else "  -> "
@@ -81,45 +131,77 @@ def history(lines: Sequence[Mapping[str, Any]]) -> None:
             by = (f"  by {line['cause']['actor']}", "dim")
             out.print(Text.assemble(head, state_text(line["target"]), by))
             if why := reasons_of(line):
-                out.print(Text(f"      {short(why, 160)}", style="dim italic"))
+                reason = Text(short(why, REASON_LENGTH_MAX), style="dim italic")
+                out.print(Padding(reason, (0, 0, 0, 6), expand=False))
         else:
             detail = {name: value for name, value in line["detail"].items() if name != "effect"}
+            error = str(detail.pop("detail", "")) if line["kind"] == "effect_failed" else ""
             text = f"{line['kind']}  {short(detail, 90)}"
             out.print(Text.assemble("      ", time, (text, "dim")))
+            if error:
+                # Whole, because it is the reason why a person is asked in the end.
+                out.print(Text(f"      {error}", style="dim italic"), soft_wrap=True)
+    if left := len(lines) - len(shown):
+        out.print(Text(f"{left} notes of workers and cards are left out: --all shows them", "dim"))
+
+
+def without_routine(lines: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return the lines of a log but those of claims and withdrawn cards, each card's first only."""
+    found: list[Mapping[str, Any]] = []
+    cards_seen: set[str] = set()
+    for line in lines:
+        kind = line.get("kind")
+        if line["line"] == "note" and kind == "card_delivered":
+            proposal = str(line["detail"].get("proposal"))
+            if proposal in cards_seen:
+                continue
+            cards_seen.add(proposal)
+        if line["line"] == "event" or kind not in ROUTINE_NOTES:
+            found.append(line)
+    return found
 
 
 def reasons_of(event: Mapping[str, Any]) -> str:
-    """Return the caller's reason for an event, and the policy checks that failed."""
-    checks = (event["explanation"] or {}).get("checks", [])
+    """Return why an event happened: the caller's reason, what was said, policy checks that failed.
+
+    Each sentence is in it once.
+    """
+    payload, checks = event["payload"] or {}, (event["explanation"] or {}).get("checks", [])
+    said = [short(payload[name], REASON_LENGTH_MAX) for name in SENTENCES if payload.get(name)]
+    said += [f"{name}: {short(payload[name])}" for name in ANSWERS if payload.get(name)]
     failed = [check["why"] for check in checks if not check["passed"]]
-    reason = event["cause"]["reason"]
-    return "; ".join([reason, *failed] if reason else failed)
+    return "; ".join(dict.fromkeys(filter(None, (event["cause"]["reason"], *said, *failed))))
 
 
 def records(value: Mapping[str, Any], now_ms: int) -> None:
-    """Print a list of records and the counts by state."""
-    table = grid("id", "state", "since", "title")
+    """Print a list of records, and for each machine how many are in each state."""
+    table = grid("id", "machine", "state", "since", "title")
     for row in value["records"]:
-        since = age(now_ms - row["since_ms"])
-        table.add_row(row["id"], state_text(row["state"]), since, one_line(row["title"]))
+        since, title = age(now_ms - row["since_ms"]), one_line(row["title"])
+        table.add_row(row["id"], row["machine"], state_text(row["state"]), since, title)
     out.print(table)
-    counts = counts_text(value["counts"])
-    out.print(Text(counts or "no records", style="dim"))
+    for machine, counts in value["counts"].items():
+        out.print(Text(f"{machine}: {counts_text(counts) or 'no records'}", style="dim"))
+    if not value["counts"]:
+        out.print(Text("no records", style="dim"))
 
 
-def up(addresses: Mapping[str, str], home: Path) -> None:
-    """Print the addresses of a deployment that was started."""
+def up(addresses: Mapping[str, str], home: Path, *, named: bool) -> None:
+    """Print the addresses of a deployment that was started; `named`: INTERLOCK_HOME has its home.
+
+    Commands in the same folder find a home that was not named by themselves.
+    """
     out.print("Interlock is up; Ctrl-C ends it.", style="bold green")
     table = grid("", "")
     table.add_row("store and broker", addresses["store"])
     table.add_row("Flower", addresses["flower"])
     table.add_row("logs", addresses["logs"])
     out.print(table)
-    out.print("in another terminal:")
-    for line in (
-        f"export INTERLOCK_HOME={shlex.quote(str(home))}",
-        f"{program()} submit --title 'Call the dentist'",
-    ):
+    chosen = f"export INTERLOCK_HOME={shlex.quote(str(home))}"
+    submit = f"{program()} submit --title 'Call the dentist'"
+    lines = (chosen, submit) if named else (submit, f"{chosen}    # first, from another folder")
+    out.print("in another terminal:" if named else "in another terminal, in this folder:")
+    for line in lines:
         out.print(f"  {line}", style="cyan", highlight=False, markup=False, soft_wrap=True)
 
 
@@ -144,29 +226,50 @@ def verification(report: Mapping[str, Any]) -> None:
     """Print whether logs and records agree."""
     for fault in report["faults"]:
         out.print(f"[red]fault[/] {escape(fault)}", highlight=False)
-    verdict = (
+    agreement = (
         "every record agrees with its log"
         if not report["faults"]
-        else f"{len(report['faults'])} faults"
+        else counted(len(report["faults"]), "fault")
     )
     out.print(
-        f"{report['records']} records, {report['transitions']} transitions: {verdict}",
+        f"{counted(report['records'], 'record')}, {counted(report['transitions'], 'transition')}:"
+        f" {agreement}",
         highlight=False,
     )
 
 
+def verdict(value: Mapping[str, Any]) -> str:
+    """Return in one sentence whether a deployment is well."""
+    waits = value["depths"]["waits"]
+    asked = f"{counted(waits, 'record')} {'waits' if waits == 1 else 'wait'} for a person"
+    workers = counted(len(value["workers"]), "worker")
+    if value["problems"]:
+        return f"{counted(len(value['problems']), 'problem')}, at the end; {asked}"
+    if not value["workers"]:
+        return f"no worker answers, and no work waits for one; {asked}"
+    refused = sum(value["rejected"].values())
+    more = [counted(refused, "rejected message")] if refused else []
+    if value["left_out"]:
+        more.append(f"{len(value['left_out'])} of the capabilities left out")
+    return f"all is well: {', '.join((workers, 'sweeps on time', asked, *more))}"
+
+
 def diagnosis(value: Mapping[str, Any]) -> None:
-    """Print the level of durability, the depths of queues, and the counts by state."""
-    out.print(Text.assemble((value["level"], "bold green"), f"  {value['promise']}"))
+    """Print whether all is well, the durability, the depths of queues, and the counts by state."""
+    style = "bold green" if value["workers"] and not value["problems"] else "bold red"
+    out.print(Text(verdict(value), style=style))
+    out.print(Text.assemble((value["level"], "bold"), f"  {value['promise']}"))
     table = grid("", "")
-    for name, fact in {**value["store"], "enqueue": value["enqueue"]}.items():
+    for name, fact in value["store"].items():
         table.add_row(name, str(fact))
+    table.add_row("messages are sent", ENQUEUE[value["enqueue"]])
     for name, depth in value["depths"].items():
-        table.add_row(name, str(depth))
+        table.add_row(DEPTHS[name], str(depth))
     for kind, count in value["rejected"].items():
         table.add_row(f"rejected: {kind}", str(count))
     for machine, counts in value["machines"].items():
-        table.add_row(machine, counts_text(counts) or "none")
+        if counts:
+            table.add_row(f"records: {machine}", counts_text(counts))
     for name, why in value["left_out"].items():
         table.add_row(f"capability left out: {name}", Text(why, style="red"))
     table.add_row("workers", ", ".join(value["workers"]) or "none")
@@ -188,6 +291,9 @@ def capabilities(value: Mapping[str, Any]) -> None:
         risk = found["irreversibility"]
         table.add_row(found["name"], Text(needs), risk, Text(found["description"]))
     out.print(table)
+    if value["named"] is None:
+        sentence = "INTERLOCK_CAPABILITIES is not set, and no `interlock up` with it runs here yet"
+        out.print(Text(sentence, style="yellow"), soft_wrap=True)
     for name, why in value["left_out"].items():
         line = Text.assemble(("left out ", "bold red"), (f"{name}: ", "bold"), why)
         out.print(line, soft_wrap=True, highlight=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import Annotated, Any, NoReturn
 
@@ -22,15 +22,16 @@ from interlock.workers.engine.answer_commands import (
     text_field,
 )
 from interlock.workers.engine.card import Card
+from interlock.workers.engine.system import SystemsError
 from interlock.workers.terminal import screen
 from interlock.workers.terminal.cards import cards
-from interlock.workers.text import visible_data, visible_json
+from interlock.workers.text import visible, visible_data, visible_json
 
 Id = Annotated[str, typer.Argument(help="A record's id.", metavar="ID")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 Actor = Annotated[str, typer.Option("--as", help="The name under which you act; the log keeps it.")]
 Reason = Annotated[str, typer.Option("--reason", help="Why; the log keeps it.")]
-EXPECTED_ERRORS = (KernelError, SetupError, WaitTimeoutError)
+EXPECTED_ERRORS = (KernelError, SetupError, SystemsError, WaitTimeoutError)
 
 
 def guarded(command: Callable[..., None]) -> Callable[..., None]:
@@ -69,9 +70,14 @@ def answer(value: Any, *, as_json: bool, show: Callable[[Any], None]) -> None:
         show(visible_data(value))
 
 
-def answer_record(record: Record, *, as_json: bool) -> None:
-    """Print the id of a record and its state."""
-    value = {"id": record.id, "state": record.state}
+def echo_output(text: str, *, err: bool = False) -> None:
+    """Print an agent's output. It cannot move the cursor; a tab becomes spaces."""
+    typer.echo(visible(text.expandtabs()), nl=False, err=err)
+
+
+def answer_record(record: Record, *, as_json: bool, outlook: str = "") -> None:
+    """Print the id of a record and its state, and what follows by itself."""
+    value = {"id": record.id, "state": record.state} | ({"outlook": outlook} if outlook else {})
     answer(value, as_json=as_json, show=screen.record_state)
 
 
@@ -89,31 +95,51 @@ def answer_flag(record_id: str, status: str, *, as_json: bool) -> None:
         raise typer.Exit(1)
 
 
-def confirm_proposal(interlock: Client, record_id: str, choice: str, *, as_json: bool) -> str:
-    """Show a card, ask for confirmation, and return the proposal that the person saw."""
-    card = seen_card(interlock, record_id, choice, as_json=as_json)
+def asked_answer(
+    interlock: Client,
+    record_id: str,
+    choice: str,
+    fields: Mapping[str, Any],
+    proposal: str | None,
+    *,
+    as_json: bool,
+) -> tuple[str, dict[str, Any]]:
+    """Return the proposal that a person answers, and the fields of the answer.
+
+    A person who names no proposal is shown the card, and asked for the fields that the choice takes
+    if none are given, or else for a confirmation. Ends the command where nobody can be asked.
+    Raises CallError, before the person is asked, if cards are open and none takes this choice.
+    """
+    card = card_with(interlock, record_id, choice)
     if card is None:
-        return interlock.show(record_id).proposal
+        return proposal or interlock.show(record_id).proposal, dict(fields)
+    if not proposal:
+        interlock.check_choice(record_id, choice)
+        show_at_terminal(card, as_json=as_json)
+    typed = {} if fields else missing_answer(card, choice, as_json=as_json)
+    if not proposal and not typed:
+        confirm(choice)
+    return proposal or card.proposal, {**fields, **typed}
+
+
+def confirm(choice: str) -> None:
+    """Ask a person who has seen what is decided whether to do it. Ends the command after a no."""
     typer.confirm(f"{choice}?", abort=True)
-    return card.proposal
 
 
 def card_with(interlock: Client, record_id: str, choice: str) -> Card | None:
     """Return the card of a record that offers a choice; if none does, its first card, if any."""
-    cards = interlock.cards_of(record_id)
-    offering = (card for card in cards if choice in [each.name for each in card.affordances])
-    return next(offering, cards[0] if cards else None)
+    found = interlock.cards_of(record_id)
+    offering = (card for card in found if choice in [each.name for each in card.affordances])
+    return next(offering, found[0] if found else None)
 
 
-def seen_card(interlock: Client, record_id: str, choice: str, *, as_json: bool) -> Card | None:
-    """Show a record's card at a terminal, and return it. Elsewhere the proposal has to be named."""
-    card = card_with(interlock, record_id, choice)
-    if card is not None and (as_json or not sys.stdin.isatty()):
+def show_at_terminal(card: Card, *, as_json: bool) -> None:
+    """Show a card at a terminal. Ends the command elsewhere: the proposal has to be named there."""
+    if as_json or not sys.stdin.isatty():
         sentence = f"name the proposal that you saw: --proposal {card.proposal} is the current one"
         fail(sentence, as_json=as_json, kind="UsageError")
-    if card is not None:
-        answer([card.as_data()], as_json=False, show=cards)
-    return card
+    answer([card.as_data()], as_json=False, show=cards)
 
 
 def missing_answer(card: Card, choice: str, *, as_json: bool) -> dict[str, Any]:
@@ -125,7 +151,7 @@ def missing_answer(card: Card, choice: str, *, as_json: bool) -> dict[str, Any]:
     example = example_answer(choice, schema, card.proposed) if schema else {}
     if not example:
         return {}
-    needed = needs_answer(choice, schema)
+    needed = needs_answer(schema)
     if as_json or not sys.stdin.isatty():
         if needed:
             flags = answer_flags(choice, example)
@@ -133,7 +159,7 @@ def missing_answer(card: Card, choice: str, *, as_json: bool) -> dict[str, Any]:
             fail(sentence, as_json=as_json, kind="UsageError")
         return {}
     field = text_field(choice)
-    if choice != "edit" or field in example:
+    if field in schema["properties"] and {field}.issuperset(schema.get("required", ())):
         default = None if needed else ""
         text = typer.prompt(f"{choice}, in words", default=default, show_default=False)
         return {field: text} if text else {}

@@ -21,9 +21,11 @@ def cards(found: Sequence[Mapping[str, Any]]) -> None:
     if not found:
         out.print("nobody is asked anything", style="dim")
     for card in found:
-        room = max(out.width - len(card["state"]) - len(GAP), TITLE_LENGTH_MIN)
-        title = short(card["title"], room)
-        out.print(Text.assemble((title, "bold"), GAP, state_text(card["state"])))
+        record_id, state = card["record_id"], card["state"]
+        room = max(out.width - len(record_id) - len(state) - 2 * len(GAP), TITLE_LENGTH_MIN)
+        # A record without a title has its id as the title of its card.
+        title = "" if card["title"] == record_id else GAP + short(card["title"], room)
+        out.print(Text.assemble((record_id, "bold"), title, GAP, state_text(state)))
         # A long question is folded with its indent, so that no part of it looks like a command.
         question = Padding(Text(card["question"]), (0, 0, 0, QUESTION_INDENT), expand=False)
         out.print(question, highlight=False)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -36,11 +36,31 @@ class Screen(Console):
 
 
 class Grid(Table):
-    """A table whose cells are plain text, each on one line: a newline forges no further row."""
+    """A table whose cells are plain text, each on one line: a newline forges no further row.
+
+    No row ends with blanks, which would fill files and pipes to the width of the table.
+    """
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
+        """Yield the parts of the rows."""
+        # A table yields nothing but segments, though its type says less.
+        drawn = super().__rich_console__(console, options)
+        segments = (part for part in drawn if isinstance(part, Segment))
+        for line in Segment.split_lines(segments):
+            yield from _without_trailing_blanks(line)
+            yield Segment.line()
 
     def add_row(self, *cells: RenderableType | None, **options: Any) -> None:
         """Add a row."""
         super().add_row(*(_one_line_cell(cell) for cell in cells), **options)
+
+
+def _without_trailing_blanks(line: Sequence[Segment]) -> list[Segment]:
+    """Return the parts of a line up to the last character that is no blank."""
+    kept = list(line)
+    while kept and not kept[-1].text.strip(" "):
+        kept.pop()
+    return [*kept[:-1], Segment(kept[-1].text.rstrip(" "), kept[-1].style)] if kept else []
 
 
 def _one_line_cell(cell: RenderableType | None) -> RenderableType | None:
@@ -140,8 +160,10 @@ def program() -> str:
 
 
 def record_state(value: Mapping[str, Any]) -> None:
-    """Print the state of a record."""
+    """Print the state of a record, and what follows by itself."""
     out.print(Text.assemble((value["id"], "bold"), " is ", state_text(value["state"])))
+    if value.get("outlook"):
+        out.print(Text(value["outlook"]), soft_wrap=True, highlight=False)
 
 
 def record_answer(value: Mapping[str, Any]) -> None:
@@ -164,6 +186,11 @@ def short(value: Any, length_max: int = LINE_LENGTH_MAX) -> str:
 def one_line(value: Any) -> Text:
     """Return a value that a user or an agent wrote as one line, in which brackets are no markup."""
     return Text(short(value))
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number of things; the noun is in the singular."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def counts_text(counts: Mapping[str, int]) -> str:

@@ -10,6 +10,8 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from uuid import uuid4
 
@@ -19,11 +21,17 @@ import pytest
 from interlock.kernel.machines import MACHINES
 from interlock.kernel.table import Terminal
 from interlock.workers.client import Client
-from interlock.workers.config import Settings
+from interlock.workers.config import Settings, local_settings
 from interlock.workers.gateways.server import EmbeddedServer
+from interlock.workers.ops import demo
+from interlock.workers.ops.demo import going_on, has_agents, named_store, running_agents
+from interlock.workers.ops.deployment import Deployment
 from interlock.workers.ops.doctor import verify_all
+from interlock.workers.ops.home import lock_home
 from tests.processes import marked
 from tests.waiting import until
+from tests.workers.tasks.claims import claimed
+from tests.workers.threads.threads import client_of
 
 ROOT = Path(__file__).parents[3]
 INTERLOCK = str(Path(sys.executable).with_name("interlock"))
@@ -50,6 +58,16 @@ def environment(owner: str, tmp_path: Path) -> dict[str, str]:
 def log(tmp_path: Path) -> Path:
     """Return the file for a command's output."""
     return tmp_path / "output.txt"
+
+
+@contextmanager
+def locked(home: Path) -> Iterator[None]:
+    """Lock a home, as `up` does before it names its store there."""
+    lock = lock_home(home)
+    try:
+        yield
+    finally:
+        os.close(lock)
 
 
 def start(environment: dict[str, str], log: Path, *arguments: str) -> subprocess.Popen[bytes]:
@@ -188,6 +206,28 @@ def test_a_killed_demonstration_leaves_no_process(
     until(lambda: all_gone(owner), what="all processes are gone", within_s=STOP_S)
 
 
+def test_another_terminal_finds_the_systems_that_up_was_started_with(tmp_path: Path) -> None:
+    settings = Settings(
+        home=tmp_path, store_url="redis://127.0.0.1:1/0", systems=("billing", "parcels")
+    )
+
+    with locked(tmp_path), named_store(Deployment(settings, flower=False)):
+        found = local_settings({"INTERLOCK_HOME": str(tmp_path)})
+
+    assert found.systems == ("billing", "parcels")
+
+
+def test_another_terminal_has_the_host_of_up_unless_it_names_one(tmp_path: Path) -> None:
+    settings = Settings(home=tmp_path, store_url="redis://127.0.0.1:1/0", host="x")
+    home = {"INTERLOCK_HOME": str(tmp_path)}
+
+    with named_store(Deployment(settings, flower=False)):
+        found = local_settings(home)
+        named = local_settings({**home, "INTERLOCK_HOST": "y"})
+
+    assert (found.host, named.host) == ("x", "y")
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(200)
 def test_up_keeps_everything_running_until_ctrl_c(
@@ -224,6 +264,22 @@ def test_up_keeps_everything_running_until_ctrl_c(
     assert tracebacks(log.read_text()) == 0
 
 
+def test_a_command_in_another_folder_finds_the_capabilities_of_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home, elsewhere = tmp_path / "home", tmp_path / "elsewhere"
+    for folder in (home, elsewhere):
+        folder.mkdir()
+    settings = Settings(home=home, store_url="unix:///nowhere", capabilities="listed.toml")
+
+    monkeypatch.chdir(tmp_path)
+    with locked(home), named_store(Deployment(settings, flower=False)):
+        monkeypatch.chdir(elsewhere)
+        found = local_settings({"INTERLOCK_HOME": str(home)})
+
+    assert (found.capabilities, found.capabilities_root) == ("listed.toml", tmp_path)
+
+
 def run_json(environment: dict[str, str], *arguments: str) -> bytes:
     """Run a command as in another terminal and return its JSON."""
     command = [INTERLOCK, *arguments, "--json"]
@@ -238,3 +294,58 @@ def answers(address: str) -> bool:
         return httpx.get(address, timeout=60).status_code == httpx.codes.OK
     except httpx.TransportError:
         return False
+
+
+def test_ctrl_c_during_the_start_ends_it_without_a_traceback(
+    environment: dict[str, str], log: Path, owner: str, tmp_path: Path
+) -> None:
+    process = start(environment, log, "up")
+    until((tmp_path / "log" / "worker.log").exists, what="it starts", within_s=LIMIT_S)
+
+    assert press_ctrl_c(process) == 0
+    assert log.read_text() == "ended\n"
+    until(partial(all_gone, owner), what="nothing is left", within_s=STOP_S)
+
+
+def test_the_end_of_up_names_the_agents_that_go_on_on_this_machine(
+    server: EmbeddedServer, prefix: str
+) -> None:
+    client = client_of(server.url, prefix)
+    here = client.settings.host
+    claimed(client, "b/one").alive(pid=4711, host=here)
+    claimed(client, "b/two").alive(pid=4712, host="elsewhere")
+    ended = claimed(client, "b/three").alive(pid=4713, host=here)
+    ended.delivered()
+
+    assert running_agents(client) == {"b/one (process 4711)": 60}
+
+
+@pytest.mark.parametrize(
+    ("agents", "store_ends", "sentence"),
+    [
+        ({"a": 60}, True, "1 agent goes on for about 60 s; `interlock up` before that keeps it: a"),
+        (
+            {"a": 60, "b": 30},
+            True,
+            "2 agents go on for about 30 s; `interlock up` before that keeps them: a, b",
+        ),
+        ({"a": 60}, False, "1 agent goes on until it is done: a"),
+        ({"a": 60, "b": 30}, False, "2 agents go on until they are done: a, b"),
+    ],
+)
+def test_the_end_of_up_says_for_how_long_agents_go_on(
+    agents: dict[str, float], *, store_ends: bool, sentence: str
+) -> None:
+    assert going_on(agents, store_ends=store_ends) == sentence
+
+
+def test_the_end_of_up_reads_only_records_of_machines_with_agents_and_not_all_of_them(
+    server: EmbeddedServer, prefix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = client_of(server.url, prefix)
+    for number in (1, 2):
+        claimed(client, f"b/{number}").alive(pid=4710 + number, host=client.settings.host)
+    monkeypatch.setattr(demo, "RECORDS_MAX", 1)
+
+    assert len(running_agents(client)) == 1
+    assert {name for name in MACHINES if has_agents(MACHINES[name])} == {"agent", "loop", "codon"}

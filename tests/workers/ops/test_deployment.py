@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import sys
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -69,6 +70,14 @@ def test_a_deployment_that_is_not_ready_in_time_leaves_no_process(
     assert not any(is_alive(pid) for pid in started)
 
 
+def test_a_home_that_cannot_be_made_is_named_in_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "home").touch()
+    below = tmp_path / "home" / "sub"
+
+    with pytest.raises(DeploymentError, match=f"Not a directory: {below} cannot be written$"):
+        Deployment(Settings(home=below), flower=False).__enter__()
+
+
 def test_a_deployment_on_a_given_store_starts_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -85,6 +94,37 @@ def test_a_deployment_on_a_given_store_starts_none(
             "intake.log",
             "beat.log",
         }
+
+
+def test_a_deployment_is_not_up_before_beat_has_sent_a_sweep(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = (
+        "import pathlib, sys, time\n"
+        "print('x ready.', flush=True)\n"
+        "may_send = pathlib.Path(__file__).with_name('may_send')\n"
+        "while sys.argv[1] == 'beat' and not may_send.exists():\n"
+        "    time.sleep(0.01)\n"
+        "print('Sending due task sweep.', flush=True)\n"
+        "time.sleep(60)\n"
+    )
+    replace_celery(tmp_path, script, monkeypatch)
+    url = f"redis://127.0.0.1:{free_port()}/0"
+    starting = Deployment(settings_in(tmp_path, store_url=url), flower=False)
+
+    def all_ready() -> bool:
+        logs = list((starting.home / "log").glob("*.log"))
+        return len(logs) == 4 and all("ready." in log.read_text() for log in logs)
+
+    with ThreadPoolExecutor(1) as thread:
+        started = thread.submit(starting.__enter__)
+        until(all_ready, what="every process has begun")
+        # Long enough for several looks; a slower machine cannot make this fail.
+        is_up_early = bool(wait([started], timeout=0.5).done)
+        (tmp_path / "may_send").touch()
+        started.result(60).__exit__(None, None, None)
+
+    assert not is_up_early
 
 
 def test_a_process_that_has_ended_is_named_and_started_again(

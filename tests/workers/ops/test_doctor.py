@@ -15,9 +15,15 @@ from interlock.kernel.record import partition_of
 from interlock.kernel.store.codec import digest, encode
 from interlock.kernel.store.commands import Call, InitialLease, Warrant
 from interlock.workers.client import Client
-from interlock.workers.config import read_settings
+from interlock.workers.config import Settings, read_settings
 from interlock.workers.gateways.server import EmbeddedServer, free_port
-from interlock.workers.ops.doctor import diagnose, durability, left_out, verify_all
+from interlock.workers.ops.doctor import (
+    diagnose,
+    durability,
+    left_out,
+    unloaded_proposals,
+    verify_all,
+)
 from tests.kernel.samples import RUN_BIRTH
 from tests.waiting import until
 from tests.workers.threads.threads import bring, client_of
@@ -29,6 +35,17 @@ STATES = ("awaiting_confirmation", "awaiting_review", "awaiting_redirect", "awai
 @pytest.fixture
 def interlock(server: EmbeddedServer, prefix: str) -> Client:
     return client_of(server.url, prefix)
+
+
+def test_a_card_whose_capability_is_not_loaded_is_named(interlock: Client) -> None:
+    bring(interlock, "one", "awaiting_confirmation")
+    without = interlock.settings.model_copy(update={"capabilities": None})
+
+    found = unloaded_proposals(Client(without).dispatch)
+
+    assert list(found) == ["jot"]
+    assert "proposed by the card of one: approved, it fails" in found["jot"]
+    assert unloaded_proposals(interlock.dispatch) == {}
 
 
 def test_a_sound_store_has_no_fault(interlock: Client) -> None:
@@ -390,5 +407,6 @@ def test_a_store_that_is_down_is_a_typed_error() -> None:
 
 
 def test_capabilities_that_cannot_be_loaded_are_named_with_the_reason() -> None:
-    assert left_out(None) == {}
-    assert "there is no 'no_such_module' to import" in left_out("no_such_module")["all"]
+    assert left_out(Settings()) == {}
+    missing = left_out(Settings(capabilities="no_such_module"))
+    assert "there is no 'no_such_module' to import" in missing["all"]

@@ -49,9 +49,19 @@ def test_a_newline_in_a_cell_forges_no_row_and_brackets_are_no_markup(
     assert rows == ["id title", r"a\nforged b\nforged red", "[red]c d"]
 
 
+def test_no_row_of_a_table_ends_with_blanks(console: screen.Screen) -> None:
+    table = screen.grid("id", "title", title="All of them")
+    table.add_row("a", Text.assemble("b", ("  ", "red")))
+    table.add_row("c", "")
+    console.print(table)
+
+    assert printed(console).splitlines() == ["All of them", "id  title", "a   b", "c"]
+
+
 def test_no_long_text_forges_a_row_of_a_card(capsys: pytest.CaptureFixture[str]) -> None:
     long = "interlock decide two approve " * 30
     card = {
+        "record_id": "one",
         "title": long,
         "state": "awaiting_confirmation",
         "kind": "consent",
@@ -65,6 +75,7 @@ def test_no_long_text_forges_a_row_of_a_card(capsys: pytest.CaptureFixture[str])
     cards([card])
 
     title, *rows = capsys.readouterr().out.splitlines()
+    assert title.startswith("one  interlock decide two")
     assert title.endswith("…  awaiting_confirmation")
     assert len(rows) > 5
     assert {row[:4] for row in rows[:-2]} == {"    "}, "the question has an indent of its own"
@@ -72,6 +83,16 @@ def test_no_long_text_forges_a_row_of_a_card(capsys: pytest.CaptureFixture[str])
         "  irreversibility: high",
         "  interlock decide one approve --proposal one:1",
     ]
+
+
+def test_a_card_without_a_title_shows_the_id_of_its_record_once(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    card = {"record_id": "g/j", "title": "g/j", "state": "draft", "kind": "draft", "question": "?"}
+
+    cards([card | {"proposed": {}, "deciders": [], "inspect": "", "affordances": []}])
+
+    assert capsys.readouterr().out.splitlines()[0] == "g/j  draft"
 
 
 def test_a_command_shows_data_whose_texts_are_visible_lines() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from interlock.kernel.event import Event, Note
+from interlock.kernel.event import EFFECT_FAILED, Event, Note
 from interlock.kernel.machines.tasks.visual_state import Thresholds, VisualState, classify
 from interlock.kernel.reason import AbortReason
 from interlock.kernel.record import Entry, Record
@@ -38,7 +38,11 @@ class ClaimRecords:
 
 @dataclass(frozen=True, slots=True)
 class ClaimRow:
-    """The fields of a claim that are shown. Ages are in seconds; None means not known."""
+    """The fields of a claim that are shown. Ages are in seconds; None means not known.
+
+    `silent_s` is how long ago the agent last printed or reported something, `left_s` how much time
+    is left until the task's deadline. `succeeded` says that the agent has ended, and ended well.
+    """
 
     look: VisualState
     agent: str
@@ -50,6 +54,8 @@ class ClaimRow:
     doing: str
     age_s: float
     heartbeat_age_s: float | None
+    silent_s: float | None
+    left_s: float | None
     retries: int
     tokens: int | None
     spent_micro: int | None
@@ -57,6 +63,7 @@ class ClaimRow:
     host: str
     pid: int | None
     containment: str
+    succeeded: bool = False
 
 
 def row_of(claim: ClaimRecords, now_ms: int, thresholds: Thresholds, lease_ms: LeaseMs) -> ClaimRow:
@@ -79,9 +86,11 @@ def row_of(claim: ClaimRecords, now_ms: int, thresholds: Thresholds, lease_ms: L
         task=claim.names.task,
         number=claim.names.number,
         state=task.state if task else "",
-        doing=_one_line(_activity(claim) or (turn.state if turn else "")),
+        doing=_doing(claim),
         age_s=_age_s(now_ms, started_ms),
         heartbeat_age_s=None if beat_ms is None else _age_s(now_ms, beat_ms),
+        silent_s=_silent_s(claim, now_ms),
+        left_s=_left_s(claim, now_ms),
         retries=int(task_data.get("retries", 0)),
         tokens=sum(token_counts) if token_counts else None,
         spent_micro=counters.get("spent"),
@@ -89,7 +98,22 @@ def row_of(claim: ClaimRecords, now_ms: int, thresholds: Thresholds, lease_ms: L
         host=_one_line(agent_data.get("host")),
         pid=agent_data.get("pid"),
         containment=_one_line(agent_data.get("containment")),
+        succeeded=_has_succeeded(agent),
     )
+
+
+def _doing(claim: ClaimRecords) -> str:
+    """Return what is done with the task now; nothing is while a person is asked."""
+    if claim.task is not None and claim.task.state == "pending_approval":
+        return "asks you"
+    return _one_line(_activity(claim) or (claim.turn.state if claim.turn else ""))
+
+
+def _has_succeeded(agent: Record | None) -> bool:
+    if agent is None or agent.state != "dead":
+        return False
+    end = agent.data.get("end") or {}
+    return not (end.get("exit_code") or end.get("abort") or end.get("code"))
 
 
 def _look(
@@ -145,6 +169,26 @@ def _is_held(entry: Entry) -> bool:
     return lapsed or entry.state in ("leased", "draining")
 
 
+def _silent_s(claim: ClaimRecords, now_ms: int) -> float | None:
+    """Return how long the agent has been silent, computed from the limit of its silence."""
+    agent = claim.agent
+    due_ms = None if claim.delivered or agent is None else _due_ms(agent, "progress")
+    if agent is None or due_ms is None:
+        return None
+    return _age_s(now_ms, due_ms - int(agent.data["progress_limit_s"]) * 1_000)
+
+
+def _left_s(claim: ClaimRecords, now_ms: int) -> float | None:
+    due_ms = _due_ms(claim.task, "deadline") if claim.present and claim.task else None
+    return None if due_ms is None else _age_s(due_ms, now_ms)
+
+
+def _due_ms(record: Record, name: str) -> int | None:
+    """Return when a timer of a record is due; None while the record is paused."""
+    due = (timer.due_at for timer in record.timers if timer.name == name and not record.paused)
+    return next(due, None)
+
+
 def _activity(claim: ClaimRecords) -> str | None:
     """Return the last activity that the task's log has since its last transition."""
     if not claim.present:
@@ -156,7 +200,7 @@ def _activity(claim: ClaimRecords) -> str | None:
 def _last_message(claim: ClaimRecords) -> str:
     """Return the last error of a delivered task, the end of a dead agent, or its last report."""
     if claim.delivered:
-        failures = _since_event(claim.task_log, "effect_failed")
+        failures = _since_event(claim.task_log, EFFECT_FAILED)
         return next((_one_line(note.detail.get("detail")) for note in failures), "")
     agent = claim.agent
     if agent is not None and agent.state == "dead":

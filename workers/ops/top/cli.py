@@ -33,7 +33,12 @@ def top(
     ] = 2,
     as_json: AsJson = False,
 ) -> None:
-    """Watch agents, tasks and queues: one row for each claim. Ctrl-C ends it."""
+    """Watch agents, tasks and queues: one row for each claim. Ctrl-C ends it.
+
+    AGE is the age of the claim, HB that of the last heartbeat, which says that the supervisor
+    lives. OUT is how long ago the agent printed or reported something, DUE how much time is left
+    until its deadline. TRY counts the retries that are used.
+    """
     try:
         reader = SnapshotReader(client(), backlog=backlog)
         first = reader.read()

@@ -17,6 +17,7 @@ from interlock.workers.terminal.screen import age, clock, state_text
 LABEL_WIDTH = 9
 LABEL_LINES_MAX = 2
 STARVED_SHOWN_MAX = 2
+SILENCE_S_MIN = 60  # a shorter silence of an agent is not worth a remark
 WIDE_COLUMNS = 120
 # Published names of colours that have another name in a terminal.
 TERMINAL_COLOURS = {"gray": "bright_black"}
@@ -82,14 +83,7 @@ def _title(snapshot: Snapshot, width: int, trouble: str) -> list[Text]:
 
 
 def _summary(snapshot: Snapshot, width: int) -> list[Text]:
-    looks = [
-        Text(
-            f"{APPEARANCES[VisualState(look)].symbol} {number} {look}",
-            style=_style(VisualState(look)),
-        )
-        for look, number in snapshot.looks.items()
-        if number
-    ]
+    looks = _looks(snapshot)
     plus = "+" if snapshot.partial else ""
     states = sorted(
         ((state, number) for state, number in snapshot.tasks.items() if number),
@@ -105,10 +99,28 @@ def _summary(snapshot: Snapshot, width: int) -> list[Text]:
         *_others(snapshot, width),
         *_row("queues", queues, "nothing waits for a worker", width),
         *_asks(snapshot, width),
+        *_next_tries(snapshot, width),
         *_starving(snapshot, width),
         *_oldest(snapshot.oldest, width),
         *_late_sweeps(snapshot.late_sweeps, width),
     ]
+
+
+def _looks(snapshot: Snapshot) -> list[Text]:
+    """Return how many agents have each look; those that ended well are no dead ones."""
+    succeeded = sum(row.succeeded for row in snapshot.lines)
+    counts = {**snapshot.looks}
+    counts["dead"] -= succeeded
+    looks = [
+        Text(
+            f"{APPEARANCES[VisualState(look)].symbol} {number} {look}",
+            style=_style(VisualState(look)),
+        )
+        for look, number in counts.items()
+        if number
+    ]
+    ended = Text(f"{APPEARANCES[VisualState.DEAD].symbol} {succeeded} ended well", style="dim")
+    return [*looks, ended] if succeeded else looks
 
 
 def _others(snapshot: Snapshot, width: int) -> list[Text]:
@@ -132,6 +144,19 @@ def _asks(snapshot: Snapshot, width: int) -> list[Text]:
     ]
     number = Text(f"{snapshot.asks} asked", style="yellow")
     return _row("people", [number, *asked], "", width, rows_max=1)
+
+
+def _next_tries(snapshot: Snapshot, width: int) -> list[Text]:
+    """Say which failed tasks are tried again by themselves; no row where there is none."""
+    items = [
+        Text.assemble(
+            task.id,
+            f" in {age(_ms(task.in_s))}",
+            (f" ({task.retries} of {task.max_retries} used)", "dim"),
+        )
+        for task in snapshot.next_tries
+    ]
+    return _row("retries", items, "", width, rows_max=1) if items else []
 
 
 def _starving(snapshot: Snapshot, width: int) -> list[Text]:
@@ -213,7 +238,7 @@ def _foot(hidden: int, more: int, width: int) -> Text:
 
 
 def _symbol(row: ClaimRow) -> Text:
-    return Text(APPEARANCES[row.look].symbol, style=_style(row.look))
+    return Text(APPEARANCES[row.look].symbol, style="dim" if row.succeeded else _style(row.look))
 
 
 def _claim(row: ClaimRow, cells: int) -> Text:
@@ -236,8 +261,15 @@ def _task(row: ClaimRow, cells: int) -> Text:
     return Text(shortened(row.task, cells))
 
 
-def _beat(row: ClaimRow) -> Text:
-    return NOTHING if row.heartbeat_age_s is None else Text(duration(row.heartbeat_age_s))
+def _seconds(seconds: float | None) -> Text:
+    return NOTHING if seconds is None else Text(duration(seconds))
+
+
+def _said(row: ClaimRow) -> Text:
+    """Return what the agent said last, or that it has printed nothing for a long time."""
+    silent_s = row.silent_s or 0
+    silence = f"no output for {age(_ms(silent_s))}" if silent_s >= SILENCE_S_MIN else ""
+    return Text(row.said or silence, style="dim")
 
 
 def _doing(row: ClaimRow) -> Text:
@@ -268,17 +300,19 @@ TABLE_COLUMNS = (
     Column("",               1, lambda row, _: _symbol(row)),
     Column("AGENT ON TASK",  0, _claim,                                  maximum=WIDE_COLUMNS - 1),
     Column("AGENT",         22, _agent,                                  minimum=WIDE_COLUMNS),
-    Column("ROLE",           8, _role,                                   minimum=80),
+    Column("ROLE",           8, _role,                                   minimum=90),
     Column("TASK",          22, _task,                                   minimum=WIDE_COLUMNS),
     Column("STATE",         11, lambda row, _: state_text(row.state)),
     Column("DOING",         10, lambda row, _: _doing(row)),
     Column("AGE",            3, lambda row, _: Text(duration(row.age_s)), right=True),
-    Column("HB",             3, lambda row, _: _beat(row),             right=True),
+    Column("HB",             3, lambda row, _: _seconds(row.heartbeat_age_s), right=True),
+    Column("OUT",            3, lambda row, _: _seconds(row.silent_s), right=True, minimum=60),
+    Column("DUE",            3, lambda row, _: _seconds(row.left_s),   right=True, minimum=60),
     Column("TRY",            3, lambda row, _: _tries(row),            right=True, minimum=64),
     Column("TOK",            5, lambda row, _: _tokens(row),           right=True, minimum=70),
     Column("COST",           6, lambda row, _: _cost(row),             right=True, minimum=76),
     Column("PROCESS",       20, _process,                                minimum=180),
-    Column("SAID",           0, lambda row, _: Text(row.said, style="dim"), minimum=WIDE_COLUMNS),
+    Column("SAID",           0, lambda row, _: _said(row),              minimum=WIDE_COLUMNS),
 )
 # fmt: on
 

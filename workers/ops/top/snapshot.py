@@ -17,21 +17,21 @@ from interlock.kernel.table import Active
 from interlock.workers.client import Client
 from interlock.workers.engine.sweeper import late_sweeps
 from interlock.workers.ops.top.claim_row import ClaimRecords, ClaimRow, row_of
-from interlock.workers.systems import SYSTEMS, sweeps
+from interlock.workers.systems import sweeps, systems
 from interlock.workers.tasks.claim_names import ClaimNames
 from interlock.workers.tasks.client import Tasks
+from interlock.workers.tasks.next_try import next_try_s
 
 ROWS_MAX = 200
 SCANNED_MAX = 2_000  # records in each state, for one backlog
 OPEN_MAX = 50
+FAILED_MAX = 50
 DEPENDENCIES_MAX = 100
 ASKED_MAX = 5
 LOG_LINES_READ = 10
 DEAD_SHOWN_MS = 60_000
 
 LISTED_MACHINES = ("task", "agent")
-# Machines whose records are only counted by state. Each has a list command of its own.
-COUNTED_MACHINES = tuple(name for system in SYSTEMS for name in system.counted)
 LIVE_STATES = ("working", "starting", "idle")
 # `done` comes first: such a task is not merged yet, and its agent may have ended already.
 CLAIMED_STATES = ("done", "in_progress", "claimed")
@@ -59,6 +59,16 @@ class AgedRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class NextTry:
+    """A failed task that is tried again by itself, in so many seconds, and the retries it used."""
+
+    id: str
+    in_s: float
+    retries: int
+    max_retries: int
+
+
+@dataclass(frozen=True, slots=True)
 class Snapshot:
     """The state of a deployment at one moment of the store's clock, in ms.
 
@@ -78,6 +88,7 @@ class Snapshot:
     asked: tuple[AgedRecord, ...]
     starved: tuple[AgedRecord, ...]
     oldest: AgedRecord | None
+    next_tries: tuple[NextTry, ...] = ()
     others: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     others_at_work: int = 0
     late_sweeps: Mapping[str, int | None] = field(default_factory=dict)
@@ -136,13 +147,14 @@ class SnapshotReader:
             looks={str(look): looks[look] for look in ORDER},
             tasks={state: counts_by_state.count("task", state) for state in self.states["task"]},
             partial=counts_by_state.partial,
-            queues={name: self.dispatch.publisher.queue_length(name) for name in self.queues},
+            queues=self.dispatch.publisher.queue_lengths(self.queues),
             asks=asks,
             asked=asked,
             starved=self._starved(opened, now_ms),
             oldest=AgedRecord(first.id, first.state, _s(now_ms - first.since_ms))
             if first
             else None,
+            next_tries=self._next_tries(counts_by_state.some("task", ["failed"]), now_ms),
             others=others,
             others_at_work=self._at_work(others),
             late_sweeps=late_sweeps(self.dispatch, self.sweeps),
@@ -150,7 +162,9 @@ class SnapshotReader:
 
     def _others(self) -> dict[str, dict[str, int]]:
         """Return how many records of each counted machine are in each state."""
-        machines = [self.client.machines[name] for name in COUNTED_MACHINES]
+        # Each of them has a list command of its own: here they are only counted by state.
+        counted = [name for system in systems() for name in system.counted]
+        machines = [self.client.machines[name] for name in counted]
         found = self.dispatch.views.counts(machines, self.partitions)
         return {name: dict(counts) for name, counts in found.items() if counts}
 
@@ -188,9 +202,10 @@ class SnapshotReader:
             limits |= _shared(_only(counts_by_key, machine_state))
         limits |= dict.fromkeys(_only(counts_by_key, ("task", "open")), OPEN_MAX)
         dead = dict.fromkeys(_only(counts_by_key, ("agent", "dead")), ROWS_MAX)
+        failed = dict.fromkeys(_only(counts_by_key, ("task", "failed")), FAILED_MAX)
         pages = [
             *views.list_in_states(limits).values(),
-            *views.list_in_states(dead, newest=True).values(),
+            *views.list_in_states(dead | failed, newest=True).values(),
         ]
         return StateCounts(counts, _by_state(pages), partial=False)
 
@@ -274,6 +289,17 @@ class SnapshotReader:
             for record_id, since_ms in first
             if record_id in records
         )
+
+    def _next_tries(self, failed: Sequence[RecordInState], now_ms: int) -> tuple[NextTry, ...]:
+        """Return the next try of each task that failed lately, the earliest try first."""
+        latest = sorted(failed, key=lambda row: -row.since_ms)[:FAILED_MAX]
+        records = self.dispatch.views.records(row.id for row in latest).values()
+        found = [
+            NextTry(record.id, in_s, int(record.data["retries"]), int(record.data["max_retries"]))
+            for record in records
+            if (in_s := next_try_s(record, now_ms)) is not None
+        ]
+        return tuple(sorted(found, key=lambda task: task.in_s))
 
     def _starved(self, opened: Sequence[RecordInState], now_ms: int) -> tuple[AgedRecord, ...]:
         """Return those of the oldest open tasks whose dependencies can never be fulfilled."""

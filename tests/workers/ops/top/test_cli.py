@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 import os
 import re
@@ -85,6 +86,8 @@ class Screen:
 
     def read(self) -> None:
         """Read its output until it closes the terminal."""
+        # A character of several bytes may arrive in two chunks.
+        decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
         while True:
             try:
                 chunk = os.read(self.master, 65_536)
@@ -92,7 +95,7 @@ class Screen:
                 return
             if not chunk:
                 return
-            self.output += chunk.decode(errors="replace")
+            self.output += decoder.decode(chunk)
 
     @property
     def rows(self) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -77,6 +78,26 @@ def test_a_running_agent_shows_its_activity_usage_and_last_message(client: Clien
     assert (row.pid, row.host, row.containment) == (4711, "anvil", "cgroup")
     assert row.heartbeat_age_s is not None
     assert row.heartbeat_age_s < STALL_S
+
+
+def test_a_silent_agent_shows_how_long_and_the_time_left_until_its_deadline(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    claim = claimed(client, "b/one", deadline_s=1_200).alive()
+    at_ms = client.show(claim.names.agent).since_ms
+    monkeypatch.setattr(client.dispatch.views, "now_ms", lambda: at_ms + 300_000)
+
+    row = only_row(client)
+
+    assert row.silent_s == pytest.approx(300, abs=1)
+    assert row.left_s == pytest.approx(900, abs=1)
+    shown = text(SnapshotReader(client).read())
+    assert "no output for 5 min" in shown
+    assert re.search(r"OUT +DUE .*\n.* 5m +(14|15)m ", shown)
+    assert " 5m " in text(SnapshotReader(client).read(), width=80), "it fits a small terminal"
+    client.pause("b/one")
+    client.pause(claim.names.agent)
+    assert (only_row(client).silent_s, only_row(client).left_s) == (None, None)
 
 
 def test_an_agent_whose_last_heartbeat_is_a_lease_ago_is_stalled(client: Client) -> None:
@@ -159,6 +180,23 @@ def test_a_dead_agent_is_shown_for_a_minute_and_says_why(
     assert SnapshotReader(client).read().lines == ()
 
 
+def test_an_agent_that_ended_well_is_not_counted_as_dead_and_its_task_asks_a_person(
+    client: Client,
+) -> None:
+    claimed(client, "b/good", needs_approval=True).alive().delivered()
+    fire(client, taken(client, "b/good"), "verified", {"commit": "0" * 40})
+    bad = claimed(client, "b/bad").alive()
+    bad.agent_fires("ended", {"exit_code": 3, "abort": "unknown"})
+    bad.task_fires("failed", {"reason": "no luck"})
+
+    snapshot = SnapshotReader(client).read()
+
+    rows = {row.task: row for row in snapshot.lines}
+    assert (rows["b/good"].state, rows["b/good"].doing) == ("pending_approval", "asks you")
+    assert [rows[name].succeeded for name in ("b/good", "b/bad")] == [True, False]
+    assert "agents   ○ 1 dead  ○ 1 ended well" in text(snapshot)
+
+
 def test_each_look_is_counted_and_claims_that_need_attention_come_first(client: Client) -> None:
     scene(client)
 
@@ -187,6 +225,23 @@ def test_each_look_is_counted_and_claims_that_need_attention_come_first(client: 
     assert snapshot.queues["assignment"] > 0, "no worker serves this queue"
     assert str(verdict(snapshot)) == "1 stalled"
     assert snapshot.more == 0
+
+
+def test_failed_tasks_that_are_tried_again_are_shown_with_the_time_of_their_next_try(
+    client: Client,
+) -> None:
+    for name, delay_s in (("b/soon", 100), ("b/later", 300)):
+        claim = claimed(client, name, retry_delay_s=delay_s).alive()
+        claim.task_fires("failed", {"reason": "no luck"})
+    claimed(client, "b/never").alive().task_fires("failed", {"reason": "no", "final": True})
+
+    snapshot = SnapshotReader(client).read()
+
+    assert [task.id for task in snapshot.next_tries] == ["b/soon", "b/later"]
+    assert snapshot.next_tries[0].in_s == pytest.approx(100, abs=60)
+    assert "retries  b/soon in " in text(snapshot)
+    assert "(0 of 3 used)" in text(snapshot)
+    assert "retries" not in text(SnapshotReader(client, backlog="empty").read())
 
 
 def test_a_snapshot_of_one_backlog_has_only_its_records(client: Client) -> None:

@@ -1,0 +1,120 @@
+"""The log of a record as a person reads it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from interlock.workers.ops import screen
+from interlock.workers.ops.screen import (
+    counter_text,
+    reasons_of,
+    shown_fields,
+    verdict,
+    without_routine,
+)
+from interlock.workers.terminal.screen import Screen
+from tests.kernel.samples import DECLARED, action
+from tests.kernel.threads.pure_threads import PureThread, at_action
+
+
+def event_of(case: PureThread, **payload: Any) -> dict[str, Any]:
+    """Return the last event of a thread, as the log has it."""
+    return {
+        "line": "event",
+        "payload": payload,
+        "explanation": case.last.explanation,
+        "cause": {"actor": "person", "reason": ""},
+    }
+
+
+def note(kind: str, **detail: str) -> dict[str, Any]:
+    return {"line": "note", "kind": kind, "detail": detail}
+
+
+def test_a_policy_that_asks_is_named_once() -> None:
+    case = at_action("plan_then_review").infer(action(), declared=DECLARED)
+
+    reason = reasons_of(event_of(case))
+    assert reason == "the policy plan_then_review asks a person about every action"
+
+
+def test_what_a_model_lacks_is_the_reason_of_its_question() -> None:
+    case = at_action().infer(action("clarification", blocked_on="I need: price (number)"))
+
+    assert reasons_of(event_of(case)) == "the model lacks something: I need: price (number)"
+
+
+def test_what_went_wrong_and_what_was_answered_are_shown() -> None:
+    case = at_action("end_to_end")
+    failure = event_of(case, code="out_of_domain", detail="nothing fits")
+    answer = event_of(case, capability="jot", parameters={"price": 20}, declared=DECLARED)
+
+    assert reasons_of(failure) == "nothing fits"
+    assert reasons_of(answer) == "capability: jot; parameters: price=20"
+
+
+def test_a_diagnosis_begins_with_its_verdict() -> None:
+    value = {"workers": ["a", "b"], "problems": [], "depths": {"waits": 1}}
+    value |= {"rejected": {"refused at intake": 2}, "left_out": {}}
+    sick: dict[str, Any] = value | {"problems": ["no beat"]}
+
+    assert verdict(value) == (
+        "all is well: 2 workers, sweeps on time, 1 record waits for a person, 2 rejected messages"
+    )
+    assert verdict(sick) == "1 problem, at the end; 1 record waits for a person"
+    assert verdict(value | {"workers": []}).startswith("no worker answers, and no work waits")
+
+
+def test_up_asks_for_an_export_only_where_it_is_needed(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    addresses = {"store": "redis://h:1/0", "flower": "", "logs": "log"}
+    monkeypatch.setattr(screen, "out", Screen(width=240, file=sys.stdout))
+    screen.up(addresses, Path("/here/.interlock"), named=False)
+    screen.up(addresses, Path("/chosen"), named=True)
+
+    here, named = capsys.readouterr().out.split("Interlock is up")[1:]
+    assert here.index(" submit --title") < here.index("# first, from another folder")
+    assert named.index("export INTERLOCK_HOME=/chosen") < named.index(" submit --title")
+
+
+@pytest.mark.parametrize("named", [None, "mine"])
+def test_a_list_of_capabilities_says_where_none_is_named(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, named: str | None
+) -> None:
+    monkeypatch.setattr(screen, "out", Screen(width=240, file=sys.stdout))
+    screen.capabilities({"named": named, "capabilities": [], "left_out": {}})
+
+    assert ("INTERLOCK_CAPABILITIES is not set" in capsys.readouterr().out) is (named is None)
+
+
+@pytest.mark.parametrize(
+    ("phase", "payload", "shown"),
+    [
+        ("intent", {"intent": "buy paint"}, "buy paint"),
+        ("context", {"item_ids": [], "reasoning": "none is near"}, "no items; none is near"),
+        ("action", action(), "notes.append(text='x'), irreversibility low"),
+        ("action", action("clarification", blocked_on="which?"), "which?"),
+    ],
+)
+def test_a_proposal_is_shown_in_words(phase: str, payload: dict[str, Any], shown: str) -> None:
+    data = {"proposals": {phase: {"payload": payload, "confidence": 1, "id": "x-1"}}}
+
+    assert dict(shown_fields(data))[phase] == f"{shown}  (confidence 1.00)"
+
+
+def test_money_is_shown_in_dollars() -> None:
+    assert (counter_text("cap", 500_000), counter_text("spent", 1)) == ("0.5 $", "0.000001 $")
+    assert counter_text("tokens_in", 12) == "12"
+
+
+def test_a_log_leaves_out_claims_withdrawn_cards_and_a_card_that_is_shown_again() -> None:
+    card, later = note("card_delivered", proposal="a:4"), note("card_delivered", proposal="a:6")
+    refused = note("refused", why="stale")
+    lines = [note("claim"), card, note("card_withdrawn"), card, refused, later]
+
+    assert without_routine(lines) == [card, refused, later]
