@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import math
 import os
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import pytest
 import redis
-import typer.main
-import typer.testing
 from hypothesis import settings
 from kombu import pools
 
@@ -70,6 +69,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     ]
 
 
+def pytest_collection_finish() -> None:
+    """Let the garbage collector skip what was collected: thousands of tests, for the whole run."""
+    gc.freeze()
+
+
 @pytest.fixture(scope="session")
 def ctrl_c_is_not_ignored() -> None:
     """Let the processes that tests start receive SIGINT.
@@ -97,14 +101,6 @@ def no_process_left(ctrl_c_is_not_ignored: None) -> Iterator[None]:
     if PROC.joinpath("self", "environ").exists():
         left = kill_marked(TEST_VARIABLE, owner, patience_s=END_PATIENCE_S)
         assert not left, f"tests left these processes behind: {left}"
-
-
-@pytest.fixture(scope="session", autouse=True)
-def command_line_is_built_once() -> Iterator[None]:
-    """Build the command line at its first use in this process instead of at each: it takes long."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(typer.testing, "_get_command", cache(typer.main.get_command))
-        yield
 
 
 def is_idle(loop: asyncio.AbstractEventLoop) -> bool:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import socket
 import subprocess
+import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -23,6 +25,21 @@ SLOT_LAST = 16_383
 RABBITMQ = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")
 RABBITMQ_START_S = 90.0
 RABBITMQ_STOP_S = 60.0
+# Why a server that answers refuses: the command after which it does, and the one that ends it.
+REFUSALS = {
+    "misses replicas": ("CONFIG SET min-replicas-to-write 1", "CONFIG SET min-replicas-to-write 0"),
+    "is full": ("CONFIG SET maxmemory 1", "CONFIG SET maxmemory 0"),
+    "is a replica": (f"REPLICAOF {LOOPBACK} 1", "REPLICAOF NO ONE"),
+    "wants a password": ("CONFIG SET requirepass new", 'CONFIG SET requirepass ""'),
+}
+# The settings of a server that loads its data so slowly that it is still loading when a test looks.
+# It answers between two keys, so a key has more bytes than it reads between two answers.
+LOADS_SLOWLY = {
+    "appendonly": "no",
+    "key-load-delay": "50000",
+    "loading-process-events-interval-bytes": "1024",
+}
+SLOW_KEYS = 2_000
 
 
 @contextmanager
@@ -98,6 +115,44 @@ def sentinel(folder: Path, master: EmbeddedServer, replica: EmbeddedServer) -> I
         stack.callback(end_bound, bound, patience_s=60)
         until(watched.is_in_step, what="the Sentinel reports the replica synchronised")
         yield watched
+
+
+@contextmanager
+def refusing(client: Any, why: str) -> Iterator[None]:
+    """Let a server refuse its clients, for one of the reasons in REFUSALS, until the block ends."""
+    begin, end = REFUSALS[why]
+    client.execute_command(*shlex.split(begin))
+    try:
+        yield
+    finally:
+        client.execute_command(*shlex.split(end))
+
+
+@contextmanager
+def loading(server: EmbeddedServer) -> Iterator[None]:
+    """Restart a server that LOADS_SLOWLY; it answers that it is loading until the block ends."""
+    with redis.Redis.from_url(server.url) as client:
+        client.mset({f"slow:{number}": os.urandom(2_000) for number in range(SLOW_KEYS)})
+        client.save()
+        server.stop()
+        start = threading.Thread(target=server.start)
+        start.start()
+        try:
+            until(partial(_is_loading, client), what="it is loading")
+            yield
+        finally:
+            client.config_set("key-load-delay", 0)
+            start.join()
+
+
+def _is_loading(client: redis.Redis) -> bool:
+    try:
+        client.ping()
+    except redis.BusyLoadingError:
+        return True
+    except redis.ConnectionError:
+        pass
+    return False
 
 
 def redis_binary() -> Path | None:

@@ -27,6 +27,7 @@ from interlock.workers.config import Settings, read_settings
 from interlock.workers.gateways.server import EmbeddedServer, find_binary, free_port
 from interlock.workers.jobs.client import Graphs
 from tests.deploy.services import (
+    COMPOSE,
     DEPLOY,
     PASSWORDS,
     READY_S,
@@ -326,7 +327,7 @@ def test_every_variable_of_the_compose_file_is_in_the_example() -> None:
 # The compose file sets these itself: its store, the names in its commands, what its containers are.
 OWN = {
     *("STORE_URL", "BROKER_URL", "PREFIX", "NAMESPACE", "ENQUEUE"),
-    *("CONCURRENCY", "ALIVE", "AGENTS_MAX", "HOME", "HOST", "WORKTREES"),
+    *("CONCURRENCY", "ALIVE", "AGENTS_MAX", "HOME", "WORKTREES", "CAPABILITIES_ROOT"),
 }
 
 
@@ -373,6 +374,26 @@ def test_the_image_runs_as_its_own_user_and_in_exec_form() -> None:
 
     assert users == ["interlock"]
     assert all(rest.startswith("[") for word, rest in STEPS if word in ("RUN", "CMD"))
+
+
+def test_the_containers_are_one_machine_whose_files_are_on_one_volume() -> None:
+    image = dict(
+        found.split("=", 1) for word, rest in STEPS if word == "ENV" for found in rest.split()
+    )
+    (user,) = (json.loads(rest) for word, rest in STEPS if word == "RUN" and "useradd" in rest)
+    home = user[user.index("--home-dir") + 1]
+    ours = [
+        each for each in SERVICES.values() if "INTERLOCK_STORE_URL" in each.get("environment", {})
+    ]
+
+    # An empty volume gets the owner of the image's folder, which is the user's home.
+    assert "--create-home" in user
+    assert image["INTERLOCK_HOME"] == home
+    assert Path(image["INTERLOCK_WORKTREES"]).is_relative_to(home)
+    assert "files" in COMPOSE["volumes"]
+    for service in ours:
+        assert expand(service["environment"]["INTERLOCK_HOST"], {}) == "compose"
+        assert f"files:{home}" in service["volumes"]
 
 
 def test_the_image_starts_a_worker_by_default() -> None:

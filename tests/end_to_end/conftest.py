@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
@@ -47,15 +49,20 @@ def new_deployment(
     tmp_path: Path,
     prefix: str,
 ) -> Iterator[NewDeployment]:
-    """Return a function that makes a deployment: `new_deployment(store_url, **variables)`."""
+    """Return a function that makes a deployment: `new_deployment(store_url, **variables)`.
+
+    All deployments of a module have its `VARIABLES`.
+    """
     deployments: list[Deployment] = []
+    of_module = getattr(request.module, "VARIABLES", {})
 
     def build(store_url: str = "", **variables: str) -> Deployment:
         number = len(deployments)
         folder = tmp_path / f"deployment{number}"
         folder.mkdir()
         url = store_url or server.url
-        deployment = Deployment(preloaded, folder, url, f"{prefix}{number}", dict(variables))
+        chosen = {**of_module, **variables}
+        deployment = Deployment(preloaded, folder, url, f"{prefix}{number}", chosen)
         deployments.append(deployment)
         return deployment
 
@@ -68,6 +75,34 @@ def new_deployment(
 def deployment(new_deployment: NewDeployment) -> Deployment:
     """Return a deployment with one worker and beat."""
     return new_deployment().full()
+
+
+@pytest.fixture(scope="module")
+def module_workers(
+    request: pytest.FixtureRequest,
+    preloaded: Preloaded,
+    server: EmbeddedServer,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Deployment]:
+    """Return a worker and beat that tests of a module share, with its variables in `SHARED`."""
+    variables = dict(getattr(request.module, "SHARED", {}))
+    folder, prefix = tmp_path_factory.mktemp("module"), f"t{uuid4().hex[:12]}"
+    workers = Deployment(preloaded, folder, server.url, prefix, variables)
+    try:
+        yield workers.full(concurrency=24)
+    finally:
+        workers.close(failed=False)
+
+
+@pytest.fixture
+def joint_deployment(
+    request: pytest.FixtureRequest, module_workers: Deployment
+) -> Iterator[Deployment]:
+    """Return that deployment with a scope and a client of this test, which kills no process."""
+    scope = f"b{uuid4().hex[:6]}"
+    yield replace(module_workers, scope=scope)
+    if FAILED in request.node.stash:
+        module_workers.print_logs()
 
 
 @pytest.fixture(scope="module")

@@ -24,6 +24,7 @@ from interlock.kernel.store.fold import fold
 from interlock.kernel.table import Terminal
 from interlock.workers.client import Client
 from interlock.workers.config import read_settings
+from tests.end_to_end.engine.preloaded import COMMAND
 from tests.processes import is_alive, processes, start_of
 from tests.waiting import until
 
@@ -31,10 +32,12 @@ ROOT = Path(__file__).parents[2]
 READY_S = 60.0
 POLL_S = 0.05
 STOP_S = 60.0
+# Task events, which only Flower reads, are a sixth of a worker's time.
 QUICK: Mapping[str, str] = {
     "INTERLOCK_LEASE_S": "2",
     "INTERLOCK_POLL_S": "1",
     "INTERLOCK_SWEEP_PERIOD_S": "0.5",
+    "INTERLOCK_TASK_EVENTS": "0",
     "INTERLOCK_CAPABILITIES": "tests.end_to_end.threads.capabilities",
 }
 
@@ -44,7 +47,7 @@ class Preloaded:
 
     def __init__(self) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.end_to_end.engine.preloaded"],
+            COMMAND,
             cwd=ROOT,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -117,7 +120,10 @@ class Process:
 
 @dataclass
 class Deployment:
-    """Workers and beat over one store, and a client for the test."""
+    """Workers and beat over one store, and a client for the test.
+
+    Tests that share workers differ in `scope`, with which the names of their records begin.
+    """
 
     preloaded: Preloaded
     folder: Path
@@ -126,6 +132,7 @@ class Deployment:
     variables: dict[str, str] = field(default_factory=dict)
     processes: list[Process] = field(default_factory=list)
     workers_wanted: int = 0
+    scope: str = "b"
 
     @property
     def environment(self) -> dict[str, str]:
@@ -181,6 +188,13 @@ class Deployment:
         """Start beat."""
         name = f"beat{uuid4().hex[:6]}"
         return self._start(name, ["beat", "--pidfile=", "-l", "INFO"], variables)
+
+    def intake(self) -> Process:
+        """Start an intake worker."""
+        name = f"intake{uuid4().hex[:6]}"
+        argv = ["worker", "-P", "threads", "-c", "1", "-n", f"{name}@%h", "-l", "INFO"]
+        argv += ["--without-mingle", "--without-gossip"]
+        return self._start(name, argv, {}, app="interlock.workers.intake")
 
     def full(self, *, workers: int = 1, concurrency: int = 8) -> Deployment:
         """Start workers and beat."""
@@ -298,9 +312,13 @@ class Deployment:
         for process_id in processes(lambda _, command: home in command):
             with suppress(ProcessLookupError):
                 os.kill(process_id, signal.SIGKILL)
+        if failed:
+            self.print_logs()
+
+    def print_logs(self) -> None:
+        """Print the ends of the logs of all processes, for a test that failed."""
         for process in self.processes:
-            if failed:
-                sys.stdout.write(f"--- {process.name}\n{process.output[-4000:]}\n")
+            sys.stdout.write(f"--- {process.name}\n{process.output[-4000:]}\n")
 
     def _replace_dead_workers(self) -> None:
         alive = sum(each.alive and each.name.startswith("w") for each in self.processes)
@@ -311,10 +329,16 @@ class Deployment:
         machine = self.client.dispatch.lifecycle.machine(record.machine)
         return isinstance(machine.stage(record.state), Terminal)
 
-    def _start(self, name: str, argv: Sequence[str], variables: Mapping[str, str]) -> Process:
+    def _start(
+        self,
+        name: str,
+        argv: Sequence[str],
+        variables: Mapping[str, str],
+        app: str = "tests.end_to_end.engine.app",
+    ) -> Process:
         log = self.folder / f"{name}.log"
         environment = {**self.environment, **variables}
-        command = ["-A", "tests.end_to_end.engine.app", *argv]
+        command = ["-A", app, *argv]
         process = Process(name, self.preloaded.start(command, environment, log), log)
         self.processes.append(process)
         return process

@@ -24,7 +24,7 @@ from interlock.workers.threads.requests import read_request, request_files
 
 ROOT = Path(__file__).parents[2]
 INBOX = ROOT / "examples" / "inbox"
-REQUESTS = {path.stem: read_request(path) for path in request_files(INBOX)}
+REQUESTS = {path.stem: read_request(path, host="here") for path in request_files(INBOX)}
 TWICE = """
 import asyncio, sys
 from interlock.workers.gateways.capabilities.call import call_capability
@@ -238,7 +238,7 @@ def registry_names(registry: Registry) -> list[str]:
 def test_the_journal_line_of_the_example_can_be_cleaned_up(tmp_path: Path) -> None:
     for name in ("15-lunch-with-carla.md", "journal.txt"):
         (tmp_path / name).write_bytes((INBOX / name).read_bytes())
-    inciting = read_request(tmp_path / "15-lunch-with-carla.md")["inciting"]
+    inciting = read_request(tmp_path / "15-lunch-with-carla.md", host="here")["inciting"]
 
     outcome = asyncio.run(load_sources(root=tmp_path).clean_up(inciting, key="k"))
 

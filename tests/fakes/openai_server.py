@@ -17,6 +17,8 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any, Self
 
+from tests.fakes.connections import end_connections
+
 HEAD_BYTES_MAX = 64 * 1024
 BODY_BYTES_MAX = 8 * 1024 * 1024
 START_S_MAX = 10.0
@@ -241,10 +243,7 @@ class OpenAIServer:
         self.url = f"http://127.0.0.1:{port}/v1"
         self._started.set()
         await self._closing.wait()
-        server.close()
-        for connection in self._connections:
-            connection.cancel()
-        await asyncio.gather(*self._connections, return_exceptions=True)
+        await end_connections(server, self._connections)
 
     async def _connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
@@ -257,6 +256,9 @@ class OpenAIServer:
             pass
         finally:
             self._connections.discard(task)
+            if task.cancelling():
+                # What is not sent yet would keep the connection open.
+                writer.transport.abort()
             writer.close()
 
     async def _exchange(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:

@@ -15,6 +15,8 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
+from tests.fakes.connections import end_connections
+
 HOST = "127.0.0.1"
 CHUNK = 65_536
 T = TypeVar("T")
@@ -46,6 +48,7 @@ class FaultProxy:
         self._delay_s = 0.0
         self._losing: list[bytes] = []
         self._pairs: set[_Pair] = set()
+        self._serving: set[asyncio.Task[Any]] = set()
         self._open: asyncio.Event
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="fault proxy")
@@ -114,14 +117,7 @@ class FaultProxy:
         self.port = self._listener.sockets[0].getsockname()[1]
 
     async def _close(self) -> None:
-        self._listener.close()
-        await self._reset()
-        self._open.set()
-        mine = asyncio.current_task()
-        others = [task for task in asyncio.all_tasks() if task is not mine]
-        for task in others:
-            task.cancel()
-        await asyncio.gather(*others, return_exceptions=True)
+        await end_connections(self._listener, self._serving)
 
     async def _set(self, *, refusing: bool, delay_s: float, holding: bool) -> None:
         self._refusing, self._delay_s = refusing, delay_s
@@ -142,15 +138,21 @@ class FaultProxy:
         self._losing.append(to)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._serving.add(task)
         self.connections += 1
-        if self._refusing:
-            writer.transport.abort()
-            return
         try:
-            server_reader, server_writer = await asyncio.open_connection(HOST, self.server_port)
-        except OSError:
+            if not self._refusing:
+                await self._forward(reader, writer)
+        except (OSError, asyncio.CancelledError):
+            pass
+        finally:
+            self._serving.discard(task)
             writer.transport.abort()
-            return
+
+    async def _forward(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        server_reader, server_writer = await asyncio.open_connection(HOST, self.server_port)
         pair = _Pair(client=writer, server=server_writer)
         self._pairs.add(pair)
         try:

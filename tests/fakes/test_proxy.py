@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import time
 from collections.abc import Iterator
+from concurrent.futures import Future
 from contextlib import suppress
 
 import pytest
@@ -15,6 +17,7 @@ from redis.retry import Retry
 from interlock.workers.gateways.server import EmbeddedServer, free_port
 from tests.conftest import NewProxy
 from tests.fakes.proxy import FaultProxy
+from tests.waiting import until
 
 
 @pytest.fixture
@@ -91,6 +94,46 @@ def test_a_delay_holds_both_directions_back(proxy: FaultProxy, through: redis.Re
 
     assert through.ping()
     assert time.monotonic() - started >= 0.2
+
+
+def is_ended(client: socket.socket) -> bool:
+    """Whether the other side has closed a connection; waits a minute for that."""
+    client.settimeout(60)
+    try:
+        return client.recv(1) == b""
+    except ConnectionResetError:
+        return True
+
+
+def test_its_end_closes_a_connection_that_is_just_being_accepted(server: EmbeddedServer) -> None:
+    ended: Future[None] = Future()
+
+    def connect_and_close() -> None:
+        # The loop accepts in its next step, and in the same step it begins to close.
+        client.connect(("127.0.0.1", proxy.port))
+        closing = asyncio.run_coroutine_threadsafe(proxy._close(), proxy._loop)
+        closing.add_done_callback(lambda _: ended.set_result(None))
+
+    with socket.socket() as client:
+        with FaultProxy(server.port) as proxy:
+            proxy._loop.call_soon_threadsafe(connect_and_close)
+            ended.result(60)
+        assert is_ended(client)
+
+
+def test_its_end_closes_a_connection_for_which_it_connects_to_the_server(
+    server: EmbeddedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def connect_never(*_: object) -> None:
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(asyncio, "open_connection", connect_never)
+    with FaultProxy(server.port) as proxy:
+        client = socket.create_connection(("127.0.0.1", proxy.port))
+        until(lambda: proxy.connections, what="it has accepted")
+
+    with client:
+        assert is_ended(client)
 
 
 def test_a_server_that_is_down_looks_down(new_proxy: NewProxy) -> None:

@@ -20,13 +20,13 @@ from interlock.kernel.record import partition_of
 from interlock.workers.engine.sweeps import stalls
 from interlock.workers.engine.work import Outcome, Work
 from interlock.workers.gateways.server import EmbeddedServer
-from interlock.workers.intake import receive
 from interlock.workers.jobs.attempt import AttemptResult, run_attempt
 from interlock.workers.jobs.client import Graphs, JobCommandError
 from interlock.workers.jobs.dependencies import unmet_dependencies
 from interlock.workers.jobs.file.file import read_graph
 from interlock.workers.jobs.slots import acquire_slots
 from interlock.workers.jobs.status import STARVES, GraphView
+from interlock.workers.producer_message import receive
 from tests.kernel.store.kernel_at_a_fixed_time import START_US, Text
 from tests.races.in_process_worker import InProcessWorker, done
 from tests.races.test_job_slots import holders, job, queued_jobs, rest, states
@@ -430,7 +430,7 @@ def test_a_job_cannot_be_sent_to_a_phase_that_it_has_not_reached(worker: InProce
 
     def refused(verb: str, phase: str) -> None:
         was = worker.record(job_id)
-        with pytest.raises(JobCommandError, match="on a phase that it has come to"):
+        with pytest.raises(JobCommandError, match="none of the phases that it has come to"):
             worker.graphs.command(job_id, verb, {"phase": phase, "reason": "on"})
         assert worker.record(job_id) == was
 

@@ -3,7 +3,7 @@
 A record whose id is `kill-<point>-<effect>-...` kills the worker that first comes to that point of
 that effect. With DEPLOYMENT_BROKER=bad three of ten messages to this worker are lost, and three of
 ten come twice at once. With DEPLOYMENT_WITHOUT=<effect> that effect's handler does nothing.
-Otherwise it is a deployed worker.
+Its fork server is forked by the preloaded process. Otherwise it is a deployed worker.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ from interlock.kernel.store.leases import Lease, Leases
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.runner import Runner
 from interlock.workers.engine.work import Work
+from interlock.workers.supervision.launch import ForkServer
 from interlock.workers.systems import handlers
+from tests.end_to_end.engine.preloaded import FORK_SERVERS, request_fork_server
 from tests.end_to_end.threads.capabilities import die, first_time
 
 
@@ -101,6 +103,9 @@ if without := os.environ.get("DEPLOYMENT_WITHOUT"):
     # interlock.workers.main, imported below, registers these handlers.
     found = {**handlers(), without: do_nothing}
     vars(interlock.workers.systems)["handlers"] = lambda: found
+
+if FORK_SERVERS in os.environ:
+    setattr(ForkServer, "_start", request_fork_server)  # noqa: B010 - the type is a method's
 
 around(Leases, "claim", before_claim, after_claim)
 around(Leases, "settle", before_settle, after_settle)

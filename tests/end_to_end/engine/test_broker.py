@@ -14,6 +14,8 @@ from tests.conftest import NewProxy, NewServer
 from tests.end_to_end.conftest import NewDeployment
 from tests.end_to_end.deployment import Deployment, thread
 
+# As in a deployment: events go over the broker too.
+VARIABLES = {"INTERLOCK_TASK_EVENTS": "1"}
 KINDS = ("jot", "slow", "jot_once", "jot_reviewed")
 
 

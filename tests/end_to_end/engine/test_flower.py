@@ -23,6 +23,8 @@ from tests.end_to_end.conftest import NewDeployment
 from tests.end_to_end.deployment import ROOT, Deployment, thread
 from tests.end_to_end.threads.test_families import part, split
 
+# As in a deployment: Flower reads the events.
+VARIABLES = {"INTERLOCK_TASK_EVENTS": "1"}
 EFFECTS = {f"thread.{name}" for name in MACHINES["thread"].effects}
 # What the page with the list of tasks asks for.
 LIST = "/tasks/datatable?draw=1&start=0&length=1000&order[0][column]=0&columns[0][data]=name"

@@ -32,7 +32,7 @@ def programs(page: Path) -> list[str]:
 
 
 (TYPED,) = programs(README)
-TYPED_AGAIN, PLAIN = programs(PRODUCERS)
+TYPED_AGAIN, WAITING, PLAIN = programs(PRODUCERS)
 IMPORTS = ("from celery import Celery",)
 
 
@@ -50,13 +50,14 @@ def test_the_producer_of_the_readme_brings_its_request_to_an_end(
 ) -> None:
     deployment.full()
 
-    output = run_program(
-        [TYPED], cwd=str(ROOT), environment={**os.environ, **deployment.environment}
-    )
+    environment = {**os.environ, **deployment.environment}
+    output = run_program([TYPED, WAITING], cwd=str(ROOT), environment=environment)
 
-    question, state = output.splitlines()
+    question, state, end, log = output.splitlines()
     assert question.startswith("May this be done: add_task(")
     assert state == "done"
+    assert end.startswith("done {'file': ")
+    assert "execution_done" in log
     assert deployment.ends("mail-1042")[0].state == "done"
     assert "dentist" in (tmp_path / "desk" / "todo.txt").read_text()
 

@@ -10,13 +10,18 @@ from functools import partial
 from typing import Any
 
 import pytest
-import redis
+from celery import Celery
 
 from interlock.kernel.errors import StoreError, StoreFullError
+from interlock.workers.engine.celery_app import INTAKE_QUEUE
 from interlock.workers.gateways.server import EmbeddedServer, free_port
 from tests.conftest import NewServer
 from tests.end_to_end.conftest import NewDeployment
-from tests.end_to_end.deployment import Deployment, thread
+from tests.end_to_end.deployment import Deployment, Process, thread
+from tests.servers import refusing
+
+# As in a deployment: events go over the store too.
+VARIABLES = {"INTERLOCK_TASK_EVENTS": "1"}
 
 
 class Producer(threading.Thread):
@@ -103,23 +108,32 @@ def test_a_store_that_refuses_for_a_while_ends_no_process_and_none_that_starts_m
     store = new_server()
     deployment = new_deployment(store.url).full()
     worker, admin = deployment.processes[0], deployment.client.dispatch.client
-    assert isinstance(admin, redis.Redis)
-    admin.replicaof("127.0.0.1", 1)
-    late, _ = deployment.worker(ready=False), deployment.beat()
-    deployment.sees(lambda: "this process waits" in worker.output, what="it says so")
-    deployment.sees(lambda: "this process waits" in late.output, what="it says so")
-    admin.replicaof("NO", "ONE")
-    deployment.sees(late.is_ready, what="it goes on")
-    admin.config_set("requirepass", "changed")
-    shut_out, _ = deployment.worker(ready=False), deployment.beat()
-    deployment.sees(lambda: "waits for the store" in shut_out.output, what="it says so")
-    admin.config_set("requirepass", "")
+    intake = deployment.intake()
+    deployment.sees(intake.is_ready, what="intake is ready")
+    with refusing(admin, "is a replica"):
+        late = [deployment.worker(ready=False), deployment.intake()]
+        deployment.beat()
+        for each in (worker, intake, *late):
+            deployment.sees(partial(waits, each), what="it waits")
+    for each in late:
+        deployment.sees(each.is_ready, what="it goes on")
+    with refusing(admin, "wants a password"):
+        shut_out, _ = deployment.worker(ready=False), deployment.beat()
+        deployment.sees(lambda: "waits for the store" in shut_out.output, what="it says so")
     deployment.sees(shut_out.is_ready, what="it goes on")
 
-    deployment.client.submit(thread("jot"), machine="thread", id="after")
-    assert deployment.ends("after")[0].state == "done"
+    request = {"id": "after", "payload": thread("jot")}
+    with Celery(broker=store.url) as producer:
+        producer.send_task(
+            "interlock.submit", args=[request], queue=f"{deployment.prefix}.{INTAKE_QUEUE}"
+        )
+    deployment.reaches("after", "done")
     assert all(process.alive for process in deployment.processes)
     assert worker.output.count("this process waits") == 1
+
+
+def waits(process: Process) -> bool:
+    return "this process waits" in process.output
 
 
 def test_a_store_that_is_full_refuses_with_one_sentence_and_goes_on_when_there_is_room(

@@ -10,9 +10,12 @@ from interlock.kernel.errors import StoreError
 from interlock.workers.gateways.server import EmbeddedServer
 from tests.end_to_end.conftest import NewDeployment
 from tests.end_to_end.deployment import Deployment, thread
-from tests.end_to_end.threads.test_families import part, split
+from tests.end_to_end.threads.test_families import family_of, part, split
 from tests.servers import Watched
 from tests.waiting import until
+
+# As in a deployment: events go over the store too.
+VARIABLES = {"INTERLOCK_TASK_EVENTS": "1"}
 
 
 def test_threads_families_and_orphans_end_on_a_cluster(
@@ -23,7 +26,9 @@ def test_threads_families_and_orphans_end_on_a_cluster(
     deployment.client.submit(thread("deadly"), machine="thread", id="orphan")
     children = split(deployment, [part(), part("slow", seconds=1), part()])
 
-    assert {record.state for record in deployment.ends("family", "orphan", *children)} == {"done"}
+    assert {
+        record.state for record in deployment.ends(family_of(deployment), "orphan", *children)
+    } == {"done"}
     assert len(deployment.saw("orphan", "start")) == 2, "its worker was lost, and a sweep found it"
 
 

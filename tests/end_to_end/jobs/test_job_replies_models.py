@@ -305,7 +305,7 @@ def test_a_capability_that_fails_asks_a_person_and_says_why(desk: Desk) -> None:
     split = desk.calls("split", "decompose", children=[part, part])
 
     assert desk.stops(broken) == ("stuck", "no ink")
-    assert desk.stops(unknown)[1] == "there is no capability 'jott'; did you mean jot?"
+    assert desk.stops(unknown)[1] == "no capability 'jott' is loaded; did you mean jot?"
     assert "texts" in desk.stops(invalid)[1]
     assert "did not end within 1 s" in desk.stops(late)[1]
     assert last(desk.deployment, late, "retry").target == ASKS_A_PERSON

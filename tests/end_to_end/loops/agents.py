@@ -94,9 +94,15 @@ class Agents:
         script = self.folder / f"{name}.py"
         steps = [json.dumps(step) for step in always]
         script.write_text(AGENT.format(folder=str(self.folder), always=steps))
-        command = f"{shlex.quote(sys.executable)} {shlex.quote(str(script))}"
+        command = f"{shlex.quote(sys.executable)} -S {shlex.quote(str(script))}"
         defaults = {"next": "on_mail", "grace_s": 2}
         return self.loops.start(name, repo=self.repo, command=command, **{**defaults, **options})
+
+    def stop_all(self) -> None:
+        """Stop the agents of this test in a shared deployment, because their sessions cost time."""
+        for agent in self.loops.list():
+            if agent["name"].endswith(self.deployment.scope):
+                self.loops.stop(agent["name"])
 
     def send(self, to: str, *steps: Any, **fields: Any) -> str:
         """Send an agent mail with steps for its next session."""

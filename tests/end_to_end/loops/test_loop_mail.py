@@ -13,6 +13,7 @@ import pytest
 
 from tests.end_to_end.conftest import NewDeployment
 from tests.end_to_end.deployment import Deployment
+from tests.end_to_end.engine.preloaded import OWN_FORK_SERVER
 from tests.end_to_end.loops.mail_soak import (
     Killer,
     MailSoak,
@@ -121,7 +122,9 @@ def settle(soak: MailSoak, *, within_s: float) -> None:
 def test_each_message_goes_to_one_session_whatever_is_killed(
     new_deployment: NewDeployment, tmp_path: Path
 ) -> None:
-    soak = MailSoak(new_deployment().full(workers=2, concurrency=6), tmp_path)
+    # Supervisors are found and killed by the variables of their deployment.
+    deployment = new_deployment(**{OWN_FORK_SERVER: "1"})
+    soak = MailSoak(deployment.full(workers=2, concurrency=6), tmp_path)
 
     killer = send_while_killing(
         soak, messages=150, producers=3, pause_s=0.8, kill_pause_s=0.6, within_s=60
@@ -135,7 +138,8 @@ def test_each_message_goes_to_one_session_whatever_is_killed(
 def test_each_of_ten_thousand_messages_goes_to_one_session_whatever_is_killed(
     new_deployment: NewDeployment, tmp_path: Path
 ) -> None:
-    soak = MailSoak(new_deployment().full(workers=2, concurrency=6), tmp_path)
+    deployment = new_deployment(**{OWN_FORK_SERVER: "1"})
+    soak = MailSoak(deployment.full(workers=2, concurrency=6), tmp_path)
 
     killer = send_while_killing(
         soak, messages=10_000, producers=4, pause_s=1.2, kill_pause_s=1.2, within_s=300

@@ -23,6 +23,7 @@ from interlock.workers.loops.client import AgentNameError
 from interlock.workers.ops.doctor import verify_all
 from tests.conftest import NewServer
 from tests.end_to_end.conftest import NewDeployment
+from tests.end_to_end.engine.preloaded import OWN_FORK_SERVER
 from tests.end_to_end.loops.mail_soak import (
     Killer,
     MailSoak,
@@ -88,7 +89,8 @@ def test_the_mail_of_fifty_agents_is_accounted_for_and_nothing_is_left(
     seed = os.environ.get(SEED) or secrets.token_hex(4)
     sys.stdout.write(f"{SEED}={seed}\n")
     store = new_server(port=free_port())
-    deployment = new_deployment(store.url, INTERLOCK_LEASE_S="5").full(workers=2, concurrency=6)
+    variables = {"INTERLOCK_LEASE_S": "5", OWN_FORK_SERVER: "1"}
+    deployment = new_deployment(store.url, **variables).full(workers=2, concurrency=6)
     # Sessions take two seconds, so that some are running most of the time when urgent mail comes.
     soak = MailSoak(deployment, tmp_path, names=tuple(f"a{n}" for n in range(AGENTS)), steps=40)
     began_at = time.monotonic()

@@ -22,7 +22,7 @@ from interlock.workers.client import Client
 from interlock.workers.runs.client import AppliedEvent, Receipt, Runs
 from interlock.workers.runs.start import runs_of, workspace_id
 from tests.end_to_end.deployment import Deployment, Preloaded
-from tests.processes import marked
+from tests.processes import is_alive, marked, processes
 
 # Functions that every command of a plan can call: bash reads them before the command.
 FUNCTIONS = """\
@@ -280,13 +280,12 @@ class RunWorkspace:
     def supervisors(self) -> list[int]:
         """Return the live supervisors of this workspace's runs."""
         name = workspace_id(self.folder, self.deployment.client.settings.host)
-        work_folder = f"/runs/{name}/"
-        of_deployment = marked("DEPLOYMENT_FOLDER", str(self.deployment.folder))
-        return [
-            pid
-            for pid, command in of_deployment.items()
-            if "interlock.workers.runs.supervisor" in command and work_folder in command
-        ]
+        program, work_folder = b"interlock.workers.runs.supervisor", f"/runs/{name}/".encode()
+
+        def supervises(pid: int, command: bytes) -> bool:
+            return program in command and work_folder in command and is_alive(pid)
+
+        return processes(supervises)
 
     def check_nothing_left(self) -> None:
         """Check that nothing is left: no process, and no holder of the workspace."""

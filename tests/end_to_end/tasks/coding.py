@@ -14,6 +14,8 @@ from tests.end_to_end.deployment import Deployment
 from tests.processes import processes
 
 AGENTS = {"INTERLOCK_AGENTS_MAX": "2", "INTERLOCK_LEASE_S": "3"}
+# Of a deployment that tests share: the agents that a test leaves behind must not keep others out.
+SHARED_AGENTS = AGENTS | {"INTERLOCK_AGENTS_MAX": "24"}
 FIXES = "echo 42 > answer.txt"
 
 
@@ -39,7 +41,9 @@ def task(repo: Path, agent: str, **more: Any) -> dict[str, Any]:
 
 
 def submit(deployment: Deployment, name: str, payload: dict[str, Any]) -> str:
-    return str(deployment.client.submit(payload, id=f"b/{name}", machine="task").id)
+    return str(
+        deployment.client.submit(payload, id=f"{deployment.scope}/{name}", machine="task").id
+    )
 
 
 def reaches(deployment: Deployment, record_id: str, *states: str, within_s: float = 60) -> Record:
@@ -56,15 +60,15 @@ def trees(repo: Path) -> int:
 
 def nothing_left(deployment: Deployment, repo: Path, name: str, number: int = 1) -> None:
     """Wait until agent and turn have ended, and until no worktree is left."""
-    reaches(deployment, f"b/agent~{name}~{number}", "dead")
-    reaches(deployment, f"b/turn~{name}~{number}", "reaped")
+    reaches(deployment, f"{deployment.scope}/agent~{name}~{number}", "dead")
+    reaches(deployment, f"{deployment.scope}/turn~{name}~{number}", "reaped")
     deployment.sees(lambda: trees(repo) == 1, what="no worktree is left")
 
 
 def trusted(deployment: Deployment, command: str, levels: int, *, name: str = "agent") -> str:
     """Promote an agent before its first task; return its identity."""
     agents = Agents(deployment.client)
-    identity = agents.register("b", name=name, command=command)
+    identity = agents.register(deployment.scope, name=name, command=command)
     for _ in range(levels):
         agents.promote(identity)
     return identity

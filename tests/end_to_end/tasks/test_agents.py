@@ -21,6 +21,7 @@ from tests.end_to_end.deployment import Deployment
 from tests.end_to_end.engine.test_stranding import due
 from tests.end_to_end.tasks.coding import (
     AGENTS,
+    SHARED_AGENTS,
     events,
     make_repository,
     nothing_left,
@@ -35,7 +36,7 @@ from tests.processes import is_alive
 
 # The command of an agent: it takes the steps that the text of its task lists.
 AGENT = """
-import json, os, subprocess, sys, time
+import json, os, sys, time
 channel = int(os.environ["INTERLOCK_REPORT_FD"])
 
 def report(**fields):
@@ -69,7 +70,14 @@ for line in sys.stdin:
     else:
         do({**last, "text": last["title"]})
 """
+SHARED = SHARED_AGENTS
 DONE = {"type": "verify_requested", "summary": "done"}
+
+
+@pytest.fixture
+def deployment(joint_deployment: Deployment) -> Deployment:
+    """Return a deployment that the tests of this module share, each with its own backlog."""
+    return joint_deployment
 
 
 @pytest.fixture
@@ -81,7 +89,7 @@ def repo(tmp_path: Path) -> Path:
 def command(tmp_path: Path) -> str:
     program = tmp_path / "agent.py"
     program.write_text(AGENT)
-    return shlex.join([sys.executable, str(program)])
+    return shlex.join([sys.executable, "-S", str(program)])
 
 
 def steps(repo: Path, command: str, *todo: dict[str, Any], **more: Any) -> dict[str, Any]:
@@ -97,7 +105,7 @@ def one_agent(deployment: Deployment, state: str) -> Record:
     agents = Agents(deployment.client)
 
     def there() -> Record | None:
-        found = agents.of("b")
+        found = agents.of(deployment.scope)
         right = len(found) == 1 and found[0]["state"] == state
         return deployment.client.show(found[0]["id"]) if right else None
 
@@ -137,9 +145,8 @@ def test_a_session_goes_from_task_to_task_and_is_recycled_when_idle(
 
 
 def test_a_stop_hook_sends_a_session_back_and_fails_a_plain_command(
-    new_deployment: NewDeployment, repo: Path, command: str
+    deployment: Deployment, repo: Path, command: str
 ) -> None:
-    deployment = new_deployment(**AGENTS).full()
     hook = {"stop_hooks": ["test -e documented"]}
     again = [{"write": "documented"}, DONE]
     sent_back = submit(deployment, "back", steps(repo, command, DONE, again=again, **hook))
@@ -154,9 +161,8 @@ def test_a_stop_hook_sends_a_session_back_and_fails_a_plain_command(
 
 
 def test_the_breaker_ends_an_agent_for_scope_budget_and_failures(
-    new_deployment: NewDeployment, repo: Path, command: str
+    deployment: Deployment, repo: Path, command: str
 ) -> None:
-    deployment = new_deployment(**AGENTS | {"INTERLOCK_AGENTS_MAX": "3"}).full()
     tool: dict[str, Any] = {"type": "tool_started", "tool": "bash", "id": "1"}
     broken: dict[str, Any] = {"type": "tool_completed", "tool": "bash", "id": "1", "success": False}
     never = {"wait": "/nowhere"}
@@ -169,13 +175,19 @@ def test_the_breaker_ends_an_agent_for_scope_budget_and_failures(
         submit(deployment, name, steps(repo, command, *did, **more))
 
     for name in todo:
-        failed = reaches(deployment, f"b/{name}", "failed")
+        failed = reaches(deployment, f"{deployment.scope}/{name}", "failed")
         assert failed.data["failure"]["code"] == f"breaker_{name}", failed.data
-        agent = reaches(deployment, f"b/agent~{name}~1", "dead")
+        agent = reaches(deployment, f"{deployment.scope}/agent~{name}~1", "dead")
         assert agent.data["end"]["code"] == f"breaker_{name}"
         assert deployment.events(agent.id)[-1].source == "working"
-    assert deployment.client.show("b/scope").data["failure"]["why"] == "permission_denied"
-    assert deployment.client.show("b/agent~failures~1").data["end"]["abort"] == "bash_error"
+    assert (
+        deployment.client.show(f"{deployment.scope}/scope").data["failure"]["why"]
+        == "permission_denied"
+    )
+    assert (
+        deployment.client.show(f"{deployment.scope}/agent~failures~1").data["end"]["abort"]
+        == "bash_error"
+    )
 
 
 def test_trust_is_earned_by_verified_work_and_lost_by_a_violation(
@@ -216,15 +228,14 @@ def test_a_retired_identity_claims_no_more_tasks(
     deployment.full()
 
     reaches(deployment, second, "closed")
-    (row,) = [row for row in Tasks(deployment.client).of("b") if row["id"] == left]
+    (row,) = [row for row in Tasks(deployment.client).of(deployment.scope) if row["id"] == left]
     why = "its agent agent was taken out of service by a person"
     assert (row["state"], row["why"]) == ("open", why)
 
 
 def test_an_agent_that_cannot_start_is_dead_and_its_task_waits_for_a_retry(
-    new_deployment: NewDeployment, repo: Path
+    deployment: Deployment, repo: Path
 ) -> None:
-    deployment = new_deployment(**AGENTS).full()
     report = json.dumps({"type": "failed", "error": "overloaded", "retry_after_s": 400})
     limited = submit(
         deployment, "limited", task(repo, f"echo '{report}' >&$INTERLOCK_REPORT_FD; sleep 9")
@@ -233,7 +244,9 @@ def test_an_agent_that_cannot_start_is_dead_and_its_task_waits_for_a_retry(
 
     for task_id, code in ((limited, "rate_limit"), (fast, "fast_exit")):
         reaches(deployment, task_id, "failed")
-        agent = reaches(deployment, f"b/agent~{task_id.partition('/')[2]}~1", "dead")
+        agent = reaches(
+            deployment, f"{deployment.scope}/agent~{task_id.partition('/')[2]}~1", "dead"
+        )
         assert agent.data["end"]["code"] == code
         assert events(deployment, agent.id) == ["starting", "dead"]
     record = deployment.client.show(limited)
@@ -259,7 +272,7 @@ def family(
         deployment, "whole", steps(repo, command, {"type": "split", "subtasks": parts}, **more)
     )
     reaches(deployment, whole, "waiting_for_subtasks")
-    agent = deployment.client.show("b/agent~whole~1")
+    agent = deployment.client.show(f"{deployment.scope}/agent~whole~1")
     # The session itself takes one of the two, as it is idle by then.
     children = [
         str(
@@ -288,9 +301,8 @@ def both_ended(folder: Path) -> bool:
 
 
 def test_the_abort_of_a_session_ends_all_agents_below_it(
-    new_deployment: NewDeployment, repo: Path, command: str, tmp_path: Path
+    deployment: Deployment, repo: Path, command: str, tmp_path: Path
 ) -> None:
-    deployment = new_deployment(**AGENTS | {"INTERLOCK_AGENTS_MAX": "3"}).full()
     parent, children = family(deployment, repo, command, tmp_path)
     child_agents = [agent_of(deployment, child) for child in children]
     child_agents = [one for one in child_agents if one != parent.id]
@@ -312,14 +324,13 @@ def test_the_abort_of_a_session_ends_all_agents_below_it(
 
 @pytest.mark.parametrize("reaches_siblings", [True, False])
 def test_an_aborted_tool_call_ends_siblings_only_if_the_policy_says_so(
-    new_deployment: NewDeployment,
+    deployment: Deployment,
     repo: Path,
     command: str,
     tmp_path: Path,
     *,
     reaches_siblings: bool,
 ) -> None:
-    deployment = new_deployment(**AGENTS | {"INTERLOCK_AGENTS_MAX": "3"}).full()
     policy = {"abort_policy": {"tool_to_sibling": reaches_siblings}}
     trusted(deployment, command, 2)
     raised = {"type": "abort", "scope": "tool", "reason": "the build is broken for all of us"}
@@ -349,13 +360,12 @@ def test_an_aborted_tool_call_ends_siblings_only_if_the_policy_says_so(
 
 
 def test_the_agents_of_a_cancelled_task_are_recorded_as_aborted_by_their_parent(
-    new_deployment: NewDeployment, repo: Path, command: str, tmp_path: Path
+    deployment: Deployment, repo: Path, command: str, tmp_path: Path
 ) -> None:
-    deployment = new_deployment(**AGENTS | {"INTERLOCK_AGENTS_MAX": "3"}).full()
     _, children = family(deployment, repo, command, tmp_path, idle_limit_s=5)
     child_agents = {agent_of(deployment, child) for child in children}
 
-    deployment.client.cancel("b/whole", reason="no longer wanted")
+    deployment.client.cancel(f"{deployment.scope}/whole", reason="no longer wanted")
 
     for one in child_agents:
         assert reaches(deployment, one, "dead").data["end"]["abort"] == "parent_aborted"
@@ -364,9 +374,8 @@ def test_the_agents_of_a_cancelled_task_are_recorded_as_aborted_by_their_parent(
 
 
 def test_what_a_session_writes_after_its_report_is_not_verified(
-    new_deployment: NewDeployment, repo: Path, command: str, tmp_path: Path
+    deployment: Deployment, repo: Path, command: str, tmp_path: Path
 ) -> None:
-    deployment = new_deployment(**AGENTS).full()
     go, wrote = tmp_path / "go", tmp_path / "wrote"
     todo = {"write": "a"}, DONE, {"wait": str(go)}, {"write": "late"}, {"pid": str(wrote)}
     meanwhile = f"touch {go}; until [ -e {wrote} ]; do sleep 0.05; done"
@@ -405,14 +414,15 @@ def test_a_session_survives_an_outage_of_the_store(
 
 
 def test_an_agent_without_progress_is_ended_by_its_progress_limit(
-    new_deployment: NewDeployment, repo: Path, command: str, client: redis.Redis
+    deployment: Deployment, repo: Path, command: str, client: redis.Redis
 ) -> None:
-    deployment = new_deployment(**AGENTS).full()
     task_id = submit(
         deployment, "idles", steps(repo, command, {"wait": "/nowhere"}, stream="interlock")
     )
     reaches(deployment, task_id, "in_progress")
-    agent = reaches(deployment, "b/agent~idles~1", "working")
+    agent = reaches(deployment, f"{deployment.scope}/agent~idles~1", "working")
+    # Its first output is progress, and would move the limit that this test moves.
+    deployment.sees(lambda: deployment.notes(agent.id, "output_seen"), what="its output is seen")
 
     due(deployment.client.dispatch, client, agent.id, "progress")
 

@@ -183,7 +183,7 @@ def new_scenes(
         repo = make_repository(tmp_path / "repo")
         program = tmp_path / "agent.py"
         program.write_text(AGENT)
-        command = shlex.join([sys.executable, str(program)])
+        command = shlex.join([sys.executable, "-S", str(program)])
         deployment = new_deployment(**AGENTS | {"INTERLOCK_AGENTS_MAX": "5"})
         for name in ("agent", "ann"):
             role, own_command = ("other", "") if name == "ann" else ("any", command)

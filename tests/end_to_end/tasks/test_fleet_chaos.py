@@ -27,6 +27,7 @@ from interlock.kernel.record import Record
 from interlock.workers.processes.agent.containment import LABEL_VARIABLE
 from tests.end_to_end.conftest import NewDeployment
 from tests.end_to_end.deployment import Deployment, Process, overlaps
+from tests.end_to_end.engine.preloaded import OWN_FORK_SERVER
 from tests.end_to_end.tasks.coding import AGENTS, git, make_repository, submit, task, trees
 from tests.processes import PROC, is_alive, marked, parent_of, processes
 
@@ -34,7 +35,7 @@ pytestmark = [pytest.mark.proof, pytest.mark.timeout(1_500)]
 
 TASKS = 30
 SEED = "FLEET_CHAOS_SEED"
-FLEET = AGENTS | {"INTERLOCK_AGENTS_MAX": "4", "INTERLOCK_LEASE_S": "5"}
+FLEET = AGENTS | {"INTERLOCK_AGENTS_MAX": "4", "INTERLOCK_LEASE_S": "5", OWN_FORK_SERVER: "1"}
 MACHINES = ("task", "agent", "turn", "identity")
 ENDS = {"agent": "dead", "turn": "reaped"}
 WITHIN_S = 900.0

@@ -10,10 +10,13 @@ import pytest
 
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.tasks.client import Tasks
+from interlock.workers.threads.requests import read_request
 from tests.end_to_end.conftest import NewDeployment
+from tests.end_to_end.deployment import Deployment, thread
 from tests.end_to_end.tasks.coding import (
     AGENTS,
     FIXES,
+    SHARED_AGENTS,
     events,
     git,
     kill_supervisor,
@@ -28,6 +31,14 @@ from tests.end_to_end.tasks.coding import (
 from tests.fakes.proxy import FaultProxy
 from tests.processes import is_alive
 
+SHARED = SHARED_AGENTS
+
+
+@pytest.fixture
+def deployment(joint_deployment: Deployment) -> Deployment:
+    """Return a deployment that the tests of this module share, each with its own backlog."""
+    return joint_deployment
+
 
 @pytest.fixture
 def repo(tmp_path: Path) -> Path:
@@ -36,9 +47,8 @@ def repo(tmp_path: Path) -> Path:
 
 
 def test_a_task_is_claimed_worked_on_verified_and_merged(
-    new_deployment: NewDeployment, repo: Path
+    deployment: Deployment, repo: Path
 ) -> None:
-    deployment = new_deployment(**AGENTS).full()
     task_id = submit(deployment, "fix", task(repo, "sleep 1.5; echo 42 > answer.txt; echo fixed"))
 
     record = reaches(deployment, task_id, "closed")
@@ -55,15 +65,14 @@ def test_a_task_is_claimed_worked_on_verified_and_merged(
         "done",
         "closed",
     ]
-    reaches(deployment, "b/agent~fix~1", "dead")
-    reaches(deployment, "b/turn~fix~1", "reaped")
+    reaches(deployment, f"{deployment.scope}/agent~fix~1", "dead")
+    reaches(deployment, f"{deployment.scope}/turn~fix~1", "reaped")
     assert git(repo, "worktree", "list", "--porcelain").count("worktree ") == 1
 
 
 def test_an_agent_that_fails_leaves_the_branch_alone_and_asks_a_person(
-    new_deployment: NewDeployment, repo: Path
+    deployment: Deployment, repo: Path
 ) -> None:
-    deployment = new_deployment(**AGENTS).full()
     before = git(repo, "rev-parse", "main")
     task_id = submit(deployment, "fail", task(repo, "echo no luck >&2; exit 3", max_retries=0))
 
@@ -71,15 +80,14 @@ def test_an_agent_that_fails_leaves_the_branch_alone_and_asks_a_person(
 
     assert record.data["failure"]["abort"] == "unknown"
     assert "no luck" in record.data["failure"]["reason"]
-    assert deployment.client.cards()[0].record_id == task_id
+    assert task_id in {card.record_id for card in deployment.client.cards()}
     nothing_left(deployment, repo, "fail")
     assert git(repo, "rev-parse", "main") == before
 
 
 def test_a_failed_task_is_tried_again_after_its_backoff(
-    new_deployment: NewDeployment, repo: Path, tmp_path: Path
+    deployment: Deployment, repo: Path, tmp_path: Path
 ) -> None:
-    deployment = new_deployment(**AGENTS).full()
     agent = f"test -e {tmp_path}/once || {{ touch {tmp_path}/once; exit 1; }}; echo 42 > answer.txt"
     task_id = submit(deployment, "again", task(repo, agent, retry_delay_s=1))
 
@@ -91,9 +99,8 @@ def test_a_failed_task_is_tried_again_after_its_backoff(
 
 @pytest.mark.proof
 def test_an_agent_that_hangs_is_ended_at_its_deadline_with_all_it_started(
-    new_deployment: NewDeployment, repo: Path, tmp_path: Path
+    deployment: Deployment, repo: Path, tmp_path: Path
 ) -> None:
-    deployment = new_deployment(**AGENTS).full()
     agent = f"setsid sleep 1000 & echo $! > {tmp_path}/pid; trap '' TERM; sleep 1000"
     task_id = submit(deployment, "hang", task(repo, agent, max_retries=0, deadline_s=3))
 
@@ -102,15 +109,16 @@ def test_an_agent_that_hangs_is_ended_at_its_deadline_with_all_it_started(
     assert record.data["failure"]["abort"] == "timeout"
     assert deployment.events(task_id)[-1].cause.actor == "stalls"
     nothing_left(deployment, repo, "hang")
-    assert deployment.client.show("b/agent~hang~1").data["end"]["abort"] == "timeout"
+    assert (
+        deployment.client.show(f"{deployment.scope}/agent~hang~1").data["end"]["abort"] == "timeout"
+    )
     pid = int((tmp_path / "pid").read_text())
     deployment.sees(lambda: not is_alive(pid), what="its grandchild is gone")
 
 
 def test_work_that_its_signals_do_not_accept_is_not_merged(
-    new_deployment: NewDeployment, repo: Path
+    deployment: Deployment, repo: Path
 ) -> None:
-    deployment = new_deployment(**AGENTS).full()
     task_id = submit(deployment, "wrong", task(repo, "echo 43 > answer.txt", max_retries=0))
 
     record = reaches(deployment, task_id, "failed")
@@ -122,9 +130,8 @@ def test_work_that_its_signals_do_not_accept_is_not_merged(
 
 
 def test_a_change_outside_the_owned_files_is_a_violation(
-    new_deployment: NewDeployment, repo: Path
+    deployment: Deployment, repo: Path
 ) -> None:
-    deployment = new_deployment(**AGENTS).full()
     agent = "echo 42 > answer.txt; echo x > other.txt"
     task_id = submit(deployment, "scope", task(repo, agent, owned_files=["answer.txt"]))
 
@@ -136,9 +143,8 @@ def test_a_change_outside_the_owned_files_is_a_violation(
 
 
 def test_approved_work_is_merged_as_it_was_verified_or_not_at_all(
-    new_deployment: NewDeployment, repo: Path
+    deployment: Deployment, repo: Path
 ) -> None:
-    deployment = new_deployment(**AGENTS).full()
     options = {"needs_approval": True, "max_retries": 0}
     good = submit(deployment, "good", task(repo, "echo 42 > answer.txt", **options))
     moved = submit(
@@ -148,7 +154,7 @@ def test_approved_work_is_merged_as_it_was_verified_or_not_at_all(
         reaches(deployment, task_id, "pending_approval")
     card = deployment.client.card(moved)
     assert card is not None
-    branch = "interlock/b/moved@1"
+    branch = f"interlock/{deployment.scope}/moved@1"
     found = f"Its work was verified (2 files, +2 -1, on the branch {branch}). "
     assert card.question == f"{found}Shall it be merged into main?"
     assert card.inspect == shlex.join(("git", "-C", str(repo), "diff", f"main...{branch}"))
@@ -172,9 +178,8 @@ def test_approved_work_is_merged_as_it_was_verified_or_not_at_all(
 
 
 def test_a_conflict_is_a_failure_with_the_paths_named(
-    new_deployment: NewDeployment, repo: Path, tmp_path: Path
+    deployment: Deployment, repo: Path, tmp_path: Path
 ) -> None:
-    deployment = new_deployment(**AGENTS).full()
     gate = f"while [ ! -e {tmp_path}/go ]; do sleep 0.05; done"
     first = submit(deployment, "one", task(repo, f"{gate}; echo 42 > answer.txt", max_retries=0))
     other = task(repo, f"{gate}; printf '42\\nmore\\n' > answer.txt", max_retries=0, signals=[])
@@ -195,9 +200,8 @@ def test_a_conflict_is_a_failure_with_the_paths_named(
 
 
 def test_a_cancelled_task_leaves_no_process_and_no_worktree(
-    new_deployment: NewDeployment, repo: Path, tmp_path: Path
+    deployment: Deployment, repo: Path, tmp_path: Path
 ) -> None:
-    deployment = new_deployment(**AGENTS).full()
     task_id = submit(deployment, "stop", task(repo, f"echo $$ > {tmp_path}/pid; sleep 1000"))
     reaches(deployment, task_id, "in_progress")
 
@@ -210,9 +214,8 @@ def test_a_cancelled_task_leaves_no_process_and_no_worktree(
 
 @pytest.mark.proof
 def test_a_task_whose_supervisor_is_killed_is_orphaned_and_done_by_the_next_agent(
-    new_deployment: NewDeployment, repo: Path, tmp_path: Path
+    deployment: Deployment, repo: Path, tmp_path: Path
 ) -> None:
-    deployment = new_deployment(**AGENTS).full()
     agent = (
         f"echo $$ >> {tmp_path}/pids; "
         f"test -e {tmp_path}/once || {{ touch {tmp_path}/once; sleep 1000; }}; echo 42 > answer.txt"
@@ -248,8 +251,7 @@ def test_a_deployment_of_the_workers_does_not_touch_a_running_agent(
     assert (record.data["claimed"], record.data["crashes"]) == (1, 0)
 
 
-def test_a_task_waits_for_its_dependencies(new_deployment: NewDeployment, repo: Path) -> None:
-    deployment = new_deployment(**AGENTS).full()
+def test_a_task_waits_for_its_dependencies(deployment: Deployment, repo: Path) -> None:
     second = submit(
         deployment, "second", task(repo, "echo 2 > two.txt", depends_on=["first"], signals=[])
     )
@@ -264,9 +266,8 @@ def test_a_task_waits_for_its_dependencies(new_deployment: NewDeployment, repo: 
 
 
 def test_an_agent_reports_on_its_descriptor_and_splits_its_task(
-    new_deployment: NewDeployment, repo: Path
+    deployment: Deployment, repo: Path
 ) -> None:
-    deployment = new_deployment(**AGENTS).full()
     whole = (
         'test -n "$INTERLOCK_TASK_TEXT" && { echo "$INTERLOCK_TASK_TEXT" > $INTERLOCK_TASK_TEXT;'
         " exit 0; }; "
@@ -285,7 +286,7 @@ def test_an_agent_reports_on_its_descriptor_and_splits_its_task(
     assert record.data["tally"] == {"closed": 2}
     assert (repo / "a.txt").read_text() == "a.txt\n"
     assert (repo / "b.txt").read_text() == "b.txt\n"
-    seen = [event.trigger for event in deployment.events("b/turn~whole~1")]
+    seen = [event.trigger for event in deployment.events(f"{deployment.scope}/turn~whole~1")]
     assert seen[:5] == ["created", "task_claimed", "agent_spawned", "agent_spawned", "tool_started"]
     assert "tool_completed" in seen
     deployment.sees(lambda: trees(repo) == 1, what="no worktree is left")
@@ -305,12 +306,12 @@ def test_thirty_tasks_with_four_agents_end_merged_and_leave_nothing(
         submit(deployment, name, task(repo, f"echo {name} > {name}.txt", signals=[signal]))
 
     for name in names:
-        reaches(deployment, f"b/{name}", "closed", within_s=240)
+        reaches(deployment, f"{deployment.scope}/{name}", "closed", within_s=240)
 
     assert all((repo / f"{name}.txt").exists() for name in names)
     assert git(repo, "status", "--porcelain") == ""
     for name in names:
-        reaches(deployment, f"b/turn~{name}~1", "reaped")
+        reaches(deployment, f"{deployment.scope}/turn~{name}~1", "reaped")
     nothing_left(deployment, repo, names[-1])
     assert git(repo, "branch", "--list", "interlock/*") == ""
 
@@ -321,22 +322,34 @@ def test_effects_on_the_files_of_a_machine_run_on_that_machine(
     deployment = new_deployment(**AGENTS)
     deployment.beat()
     for host in ("north", "south"):
-        deployment.worker(INTERLOCK_HOST=host, INTERLOCK_HOME=str(tmp_path / host))
+        (tmp_path / host).mkdir()
+        own = str(tmp_path / host)
+        deployment.worker(INTERLOCK_HOST=host, INTERLOCK_HOME=own, INTERLOCK_SOURCES_ROOT=own)
     names = [f"n{n}" for n in range(4)]
     for name in names:
         submit(deployment, name, task(repo, f"echo {name} > {name}", signals=[]))
 
     for name in names:
-        record = reaches(deployment, f"b/{name}", "closed", "failed")
+        record = reaches(deployment, f"{deployment.scope}/{name}", "closed", "failed")
         assert record.state == "closed", record.data
-        reaches(deployment, f"b/turn~{name}~1", "reaped")
+        reaches(deployment, f"{deployment.scope}/turn~{name}~1", "reaped")
     assert trees(repo) == 1
+
+    # South may not change the files of north: its clean-up of one would fail.
+    for name in names:
+        file = tmp_path / "north" / f"{name}.md"
+        file.write_text("# Buy milk")
+        inciting = read_request(file, host="north")["inciting"]
+        asks = thread("jot", policy="plan_then_review") | {"inciting": inciting}
+        deployment.client.submit(asks, machine="thread", id=name)
+        deployment.reaches(name, "awaiting_confirmation")
+        deployment.client.fire(name, "cleanup_requested")
+    assert {record.state for record in deployment.ends(*names)} == {"done_cleanup_successful"}
 
 
 def test_work_is_verified_only_after_its_agent_has_ended(
-    new_deployment: NewDeployment, repo: Path, tmp_path: Path
+    deployment: Deployment, repo: Path, tmp_path: Path
 ) -> None:
-    deployment = new_deployment(**AGENTS).full()
     author = "git -c user.name=u -c user.email=u@x"
     agent = f"{FIXES}; {author} commit -qam fixed; echo $$ > {tmp_path}/pid; sleep 600"
     gone = {"type": "test_passes", "value": f"! kill -0 $(cat {tmp_path}/pid)"}

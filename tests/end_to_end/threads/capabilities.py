@@ -21,14 +21,17 @@ from interlock.workers.gateways.capabilities.capability import (
 )
 from interlock.workers.gateways.sources import CleanedUp, CleanUpFailed
 
-FOLDER = Path(os.environ.get("DEPLOYMENT_FOLDER", "."))
+
+def folder() -> Path:
+    """Return the folder of the deployment to which this process belongs."""
+    return Path(os.environ.get("DEPLOYMENT_FOLDER", "."))
 
 
 def record_call(what: str, record_id: str, key: str, **more: Any) -> None:
     """Append a line to the file of all calls, in one write, so that other lines cannot mix in."""
     line = {"what": what, "record": record_id, "key": key, "pid": os.getpid()}
     written = json.dumps({**line, "at": time.monotonic(), **more}) + "\n"
-    descriptor = os.open(FOLDER / "recorded.jsonl", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    descriptor = os.open(folder() / "recorded.jsonl", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     try:
         os.write(descriptor, written.encode())
     finally:
@@ -38,7 +41,7 @@ def record_call(what: str, record_id: str, key: str, **more: Any) -> None:
 def first_time(what: str) -> bool:
     """Return whether this is the first call with this text in the whole deployment."""
     try:
-        (FOLDER / f"once-{what.replace('/', '_')}").touch(exist_ok=False)
+        (folder() / f"once-{what.replace('/', '_')}").touch(exist_ok=False)
     except FileExistsError:
         return False
     return True

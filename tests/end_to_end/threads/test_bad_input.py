@@ -73,7 +73,7 @@ GARBAGE = {
     "a number": b"42",
     "an empty object": b"{}",
     "a list": b"[]",
-    "a body that is no JSON": envelope(b"{{{", lang="py", task="thread.execution", id="x"),
+    "a body that is not JSON": envelope(b"{{{", lang="py", task="thread.execution", id="x"),
     "no task": envelope({"hello": 1}),
     "pickle": envelope(b"cos\nsystem\n(S'true'\ntR.", task="thread.execution", id="x").replace(
         b"application/json", b"application/x-python-serialize"
@@ -115,16 +115,19 @@ def test_garbage_in_the_queues_is_rejected_and_ends_no_worker(
 
 @pytest.mark.parametrize("what", MISSHAPEN)
 def test_a_message_of_the_wrong_shape_is_rejected_and_ends_no_worker(
-    deployment: Deployment, client: redis.Redis, what: str
+    joint_deployment: Deployment, client: redis.Redis, what: str
 ) -> None:
-    queue = f"{deployment.prefix}.execution"
+    deployment, one = joint_deployment, f"{joint_deployment.scope}-one"
+    queue, rejected = f"{deployment.prefix}.execution", deployment.client.dispatch.rejected
+    before = sum(rejected.counts().values())
     client.lpush(queue, misshapen(queue, **copy.deepcopy(MISSHAPEN[what])))
 
-    deployment.client.submit(thread("jot"), machine="thread", id="one")
-    assert deployment.ends("one")[0].state == "done"
+    deployment.client.submit(thread("jot"), machine="thread", id=one)
+    assert deployment.ends(one)[0].state == "done"
     assert all(process.alive for process in deployment.processes)
-    rejected = deployment.client.dispatch.rejected
-    deployment.sees(lambda: sum(rejected.counts().values()) == 1, what="it is rejected once")
+    deployment.sees(
+        lambda: sum(rejected.counts().values()) == before + 1, what="it is rejected once"
+    )
     assert client.llen(queue) == 0
     assert client.hlen(f"{deployment.prefix}.unacked") == 0
 

@@ -11,6 +11,17 @@ from tests.end_to_end.conftest import NewDeployment
 from tests.end_to_end.deployment import Deployment, thread
 
 
+@pytest.fixture
+def deployment(joint_deployment: Deployment) -> Deployment:
+    """Return a deployment that the tests of this module share, each with its own family."""
+    return joint_deployment
+
+
+def family_of(deployment: Deployment) -> str:
+    """Return the id of the parent of a test."""
+    return f"{deployment.scope}-family"
+
+
 def part(capability: str = "jot", policy: Any = None, **parameters: Any) -> dict[str, Any]:
     """Return a part that has its proposals with it."""
     fields = {"title": capability, "given": thread(capability, **parameters)["given"]}
@@ -27,7 +38,7 @@ def split(
     if not record_id:
         payload = thread("jot")
         payload["given"]["action"]["kind"] = "suggestion"
-        record_id = deployment.client.submit(payload, machine="thread", id="family").id
+        record_id = deployment.client.submit(payload, machine="thread", id=family_of(deployment)).id
     asked = deployment.reaches(record_id, "awaiting_confirmation")
     parent = Threads(deployment.client).decompose(
         record_id, children, proposal=asked.proposal, relationship=relationship
@@ -37,41 +48,45 @@ def split(
 
 @pytest.mark.parametrize("relationship", ["decompose", "group", "singular"])
 def test_a_parent_ends_when_its_last_child_has(deployment: Deployment, relationship: str) -> None:
+    family = family_of(deployment)
     children = split(deployment, [part(), part("slow", seconds=1), part()], relationship)
 
-    parent = deployment.ends("family", *children)[0]
+    parent = deployment.ends(family, *children)[0]
 
     assert (parent.state, parent.data["tally"]) == ("done", {"done": 3})
-    assert [event.trigger for event in deployment.events("family")].count("children_done") == 1
+    assert [event.trigger for event in deployment.events(family)].count("children_done") == 1
 
 
 def test_a_singular_thread_whose_alternatives_are_all_dismissed_is_dismissed(
     deployment: Deployment,
 ) -> None:
+    family = family_of(deployment)
     children = split(deployment, [part(policy="hands_off")] * 2, "singular")
     for child in children:
         deployment.reaches(child, "awaiting_intent_confirmation")
         deployment.client.cancel(child)
 
-    parent = deployment.ends("family")[0]
+    parent = deployment.ends(family)[0]
 
     assert (parent.state, parent.data["tally"]) == ("dismissed", {"dismissed": 2})
 
 
 def test_a_parent_counts_a_child_that_ends_by_clean_up(deployment: Deployment) -> None:
+    family = family_of(deployment)
     payload = thread("jot", source="witnessed")
     payload["given"]["action"]["kind"] = "suggestion"
-    deployment.client.submit(payload, machine="thread", id="family")
-    [child] = split(deployment, [part(policy="hands_off")], record_id="family")
+    deployment.client.submit(payload, machine="thread", id=family)
+    [child] = split(deployment, [part(policy="hands_off")], record_id=family)
     deployment.reaches(child, "awaiting_intent_confirmation")
     deployment.client.fire(child, "cleanup_requested")
 
-    parent = deployment.ends("family")[0]
+    parent = deployment.ends(family)[0]
 
     assert parent.data["tally"] == {"done_cleanup_successful": 1}
 
 
 def test_closing_a_parent_reaches_its_grandchildren(deployment: Deployment) -> None:
+    family = family_of(deployment)
     middle = part("jot")
     middle["given"]["action"]["kind"] = "suggestion"
     [child] = split(deployment, [middle])
@@ -79,9 +94,9 @@ def test_closing_a_parent_reaches_its_grandchildren(deployment: Deployment) -> N
     for grandchild in grandchildren:
         deployment.reaches(grandchild, "awaiting_intent_confirmation")
 
-    deployment.client.cancel("family", reason="not needed")
+    deployment.client.cancel(family, reason="not needed")
 
-    assert {r.state for r in deployment.ends("family", child, *grandchildren)} == {"dismissed"}
+    assert {r.state for r in deployment.ends(family, child, *grandchildren)} == {"dismissed"}
     for record_id in (child, *grandchildren):
         assert deployment.events(record_id)[-1].trigger == "parent_force_close"
 
@@ -119,16 +134,16 @@ def many(deployment: Deployment, number: int) -> None:
     deployment.full(workers=2, concurrency=16)
     children = split(deployment, [{"title": f"part {n}"} for n in range(number)])
     deployment.sees(
-        lambda: len(deployment.client.dispatch.views.children("family")) == number,
+        lambda: len(deployment.client.dispatch.views.children(family_of(deployment))) == number,
         what="every child is created",
         within_s=300,
     )
     half = children[::2]
     for child in half:
         deployment.client.cancel(child)
-    deployment.client.cancel("family")
+    deployment.client.cancel(family_of(deployment))
 
-    deployment.ends("family", *children, within_s=300)
+    deployment.ends(family_of(deployment), *children, within_s=300)
     closed = [deployment.events(child)[-1].trigger for child in children]
     assert closed.count("dismissed_by_user") == len(half)
     assert closed.count("parent_force_close") == number - len(half)

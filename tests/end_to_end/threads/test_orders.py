@@ -4,10 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from interlock.workers.threads.client import Threads
 from tests.end_to_end.conftest import NewDeployment
 from tests.end_to_end.deployment import Deployment, thread
 from tests.processes import is_alive
+
+
+@pytest.fixture
+def deployment(joint_deployment: Deployment) -> Deployment:
+    """Return a deployment that the tests of this module share, each with its own records."""
+    return joint_deployment
 
 
 def running(deployment: Deployment, record_id: str) -> dict[str, int]:
@@ -23,50 +31,56 @@ def parent_of(deployment: Deployment, *children: dict[str, object]) -> list[str]
     """Submit a parent, split it at its consent gate, and return the ids of its children."""
     payload = thread("jot")
     payload["given"]["action"]["kind"] = "suggestion"
-    deployment.client.submit(payload, machine="thread", id="parent")
-    asked = deployment.reaches("parent", "awaiting_confirmation")
-    parent = Threads(deployment.client).decompose("parent", list(children), proposal=asked.proposal)
-    return [f"parent/{parent.version}.{number}" for number in range(1, len(children) + 1)]
+    parent_id = f"{deployment.scope}-parent"
+    deployment.client.submit(payload, machine="thread", id=parent_id)
+    asked = deployment.reaches(parent_id, "awaiting_confirmation")
+    parent = Threads(deployment.client).decompose(
+        parent_id, list(children), proposal=asked.proposal
+    )
+    return [f"{parent_id}/{parent.version}.{number}" for number in range(1, len(children) + 1)]
 
 
 def test_a_cancel_reaches_the_process_that_runs_the_action_and_ends_it(
     deployment: Deployment,
 ) -> None:
-    deployment.client.submit(thread("program"), machine="thread", id="one")
-    child = running(deployment, "one")["child"]
+    one = f"{deployment.scope}-one"
+    deployment.client.submit(thread("program"), machine="thread", id=one)
+    child = running(deployment, one)["child"]
 
-    assert deployment.client.cancel("one").state == "executing"
-    record = deployment.ends("one")[0]
+    assert deployment.client.cancel(one).state == "executing"
+    record = deployment.ends(one)[0]
 
     assert (record.state, record.data["reason"]) == ("dismissed", "stopped as asked")
-    assert [event.trigger for event in deployment.events("one")][-2:] == [
+    assert [event.trigger for event in deployment.events(one)][-2:] == [
         "cancel_requested",
         "cancel_confirmed",
     ]
     assert not is_alive(child)
-    assert deployment.notes("one", "execution_finished")[-1].detail["error"] == "cancelled"
+    assert deployment.notes(one, "execution_finished")[-1].detail["error"] == "cancelled"
 
 
 def test_a_cancel_does_not_claim_to_have_stopped_a_plain_function(
     deployment: Deployment,
 ) -> None:
-    deployment.client.submit(thread("stubborn", seconds=3), machine="thread", id="one")
-    running(deployment, "one")
+    one = f"{deployment.scope}-one"
+    deployment.client.submit(thread("stubborn", seconds=3), machine="thread", id=one)
+    running(deployment, one)
 
-    deployment.client.cancel("one")
-    record = deployment.ends("one")[0]
+    deployment.client.cancel(one)
+    record = deployment.ends(one)[0]
 
     assert record.state == "done", "it ran to its end, so it is done"
-    assert len(deployment.saw("one", "end")) == 1
+    assert len(deployment.saw(one, "end")) == 1
 
 
 def test_closing_a_parent_stops_the_process_of_its_executing_child(deployment: Deployment) -> None:
+    parent = f"{deployment.scope}-parent"
     soft, hard = parent_of(deployment, child("program"), child("stubborn", seconds=5))
     program = running(deployment, soft)["child"]
     running(deployment, hard)
 
-    deployment.client.cancel("parent", reason="no longer wanted")
-    states = {deployment.ends(name)[0].state for name in ("parent", soft, hard)}
+    deployment.client.cancel(parent, reason="no longer wanted")
+    states = {deployment.ends(name)[0].state for name in (parent, soft, hard)}
 
     assert states == {"dismissed"}
     assert deployment.events(soft)[-1].cause.actor == "cascade"
@@ -80,25 +94,27 @@ def test_closing_a_parent_stops_the_process_of_its_executing_child(deployment: D
 
 
 def test_a_paused_thread_starts_nothing_until_it_is_resumed(deployment: Deployment) -> None:
-    deployment.client.submit(thread("slow", seconds=2), machine="thread", id="one")
-    running(deployment, "one")
-    deployment.client.submit(thread("jot", policy="plan_then_review"), machine="thread", id="two")
-    waiting = deployment.reaches("two", "awaiting_confirmation")
+    one = f"{deployment.scope}-one"
+    two = f"{deployment.scope}-two"
+    deployment.client.submit(thread("slow", seconds=2), machine="thread", id=one)
+    running(deployment, one)
+    deployment.client.submit(thread("jot", policy="plan_then_review"), machine="thread", id=two)
+    waiting = deployment.reaches(two, "awaiting_confirmation")
 
-    assert deployment.client.pause("one") == "paused"
-    assert deployment.client.pause("two") == "paused"
-    deployment.client.decide("two", "approve", proposal=waiting.proposal)
+    assert deployment.client.pause(one) == "paused"
+    assert deployment.client.pause(two) == "paused"
+    deployment.client.decide(two, "approve", proposal=waiting.proposal)
 
-    assert deployment.ends("one")[0].state == "done", (
+    assert deployment.ends(one)[0].state == "done", (
         "an action that runs at the pause goes on to its end"
     )
-    assert deployment.client.show("two").state == "executing"
+    assert deployment.client.show(two).state == "executing"
     entry = next(
-        entry for entry in deployment.client.show("two").entries if entry.name == "execution"
+        entry for entry in deployment.client.show(two).entries if entry.name == "execution"
     )
     assert (entry.state, entry.attempts) == ("owed", 0)
-    assert deployment.client.resume("two") == "resumed"
-    assert deployment.ends("two")[0].state == "done"
+    assert deployment.client.resume(two) == "resumed"
+    assert deployment.ends(two)[0].state == "done"
 
 
 def test_a_stopped_worker_gives_its_work_back_and_another_does_it(
