@@ -57,7 +57,7 @@ check: $(DEV) ## Lint, format, types, floors, and documents in step with the tab
 	$(BIN)/python -m interlock.workers.ops.documents --check
 
 # Of one script or part: make mutants SCRIPT=retry, or SCRIPT=part/grant
-mutants: $(DEV) ## Change each rule of the store's scripts once, and show which change no test misses
+mutants: $(DEV) ## Change each rule of the store's scripts once, and show with which change all tests pass
 	$(BIN)/python -m tests.kernel.store.mutation_round $(SCRIPT)
 
 bench: $(RUN) ## Measure against plain Celery and write bench/latest.json

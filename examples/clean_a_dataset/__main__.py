@@ -48,7 +48,7 @@ class Demonstration:
     def __init__(self, home: Path, settings: Settings) -> None:
         self.home, self.workspace = home, home / WORKSPACE
         # The commands run beside the workspace, and read these variables.
-        os.environ |= {f"{PREFIX}HOME": str(home), f"{PREFIX}STORE_URL": settings.store_url}
+        os.environ |= {f"{PREFIX}HOME": str(home), f"{PREFIX}STORE_URL": settings.store}
         self.client = Client(settings, actor="example")
         self.runs = Runs(self.client)
         self.position = "0-0"

@@ -112,8 +112,11 @@ def print_results(records: list[Record], repo: Path) -> None:
     )
     green = "pass" if passed.returncode == 0 else "fail"
     screen.out.print(f"its tests {green}; worktrees: {git(repo, 'worktree', 'list').count('[')}")
-    branches = git(repo, "branch", "--list", "interlock/*") or "none"
-    screen.out.print(f"branches kept for you to look at:\n{branches}", highlight=False)
+    listing = ("branch", "--list", "interlock/*", "--format=%(refname:short)")
+    branches = git(repo, *listing).splitlines() or ["none"]
+    screen.out.print("branches kept for you to look at:")
+    for branch in branches:
+        screen.out.print(f"  {branch}", highlight=False)
 
 
 def main() -> None:
