@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +61,7 @@ class SweepScheduler(Scheduler):
     def _is_left_waiting(self, entry: ScheduleEntry) -> bool:
         """Whether many messages wait in an entry's queue, counted once a minute while few do."""
         queue = entry.options["queue"]
-        counted_at, waiting = self._counts.get(queue, (0.0, 0))
+        counted_at, waiting = self._counts.get(queue, (-inf, 0))
         if waiting > WAITING_MAX or time.monotonic() - counted_at >= COUNT_PERIOD_S:
             waiting = count_messages(self.app, [queue])[queue]
             self._counts[queue] = (time.monotonic(), waiting)

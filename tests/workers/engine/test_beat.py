@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import time
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -133,7 +134,7 @@ def test_no_sweep_is_sent_into_a_queue_that_nobody_serves(
 def test_sweeps_are_sent_again_as_soon_as_a_full_queue_is_served(
     app: Celery, client: redis.Redis, prefix: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(beat, "COUNT_PERIOD_S", 3_600.0)
+    monkeypatch.setattr(beat, "COUNT_PERIOD_S", math.inf)
     monkeypatch.setattr(beat, "WAITING_MAX", 1)
     client.rpush(f"{prefix}.sweeps", *range(2))
     scheduler = SweepScheduler(app)
