@@ -10,6 +10,7 @@ import signal
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -43,6 +44,20 @@ settings.register_profile("proof", parent=settings.get_profile("test"), max_exam
 def pytest_configure(config: pytest.Config) -> None:
     """Choose the number of examples: more in a run of the proofs."""
     settings.load_profile("proof" if config.getoption("markexpr") == "proof" else "test")
+
+
+def pytest_collection(session: pytest.Session) -> None:
+    """Let each process of the run begin its imports at another module.
+
+    All of them import all modules. What one has compiled, the others read from the disk.
+    """
+    worker = os.environ.get("PYTEST_XDIST_WORKER", "")
+    tests = session.config.rootpath / "tests"
+    if worker and session.config.args in (["tests"], [str(tests)]):
+        files = sorted(tests.rglob("test_*.py"))
+        first = len(files) * int(worker[2:]) // int(os.environ["PYTEST_XDIST_WORKER_COUNT"])
+        for file in (*files[first:], *files[:first]):
+            import_module(".".join(file.relative_to(session.config.rootpath).with_suffix("").parts))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -225,9 +225,9 @@ def test_a_process_killed_at_any_step_leaves_the_old_tip_and_a_store_that_opens(
     first = take(checkpoint_store)
     put(place, "file", b"new")
     folder = instead_of_git(
-        f'case "$*" in *" {last} "*) [ -e "$0.spent" ] || {{ >"$0.spent"; kill -9 $PPID; }};; esac'
-        # The one that was at work when its caller died ends without its work.
-        '\n[ -e "$0.done" ] || { [ -e "$0.spent" ] && { >"$0.done"; exit 1; }; }'
+        # It ends without its work: a later git must find nothing of it still running.
+        f'case "$*" in *" {last} "*)'
+        ' [ -e "$0.spent" ] || { >"$0.spent"; kill -9 $PPID; exit 1; };; esac'
     )
 
     command = [sys.executable, "-c", TAKE, str(place), first]
