@@ -60,6 +60,7 @@ def pytest_collection(session: pytest.Session) -> None:
             import_module(".".join(file.relative_to(session.config.rootpath).with_suffix("").parts))
 
 
+@pytest.hookimpl(trylast=True)  # after the proofs were left out
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Let each process of the run begin with its share of the slow tests.
 

@@ -41,6 +41,7 @@ MODULES = (
     "celery.worker.consumer.delayed_delivery",
     "celery.worker.strategy",
     "openai",
+    "openai.resources.chat",
     "pydantic_ai.models.openai",
     "interlock.workers.client",
     "interlock.workers.engine.beat",
@@ -52,6 +53,7 @@ MODULES = (
     "interlock.workers.loops.supervisor",
     "interlock.workers.runs.supervisor",
     "interlock.workers.tasks.supervisor",
+    "interlock.workers.threads.inference.embedded",
     "tests.end_to_end.threads.capabilities",
     *fork_server.PRELOADED,
 )

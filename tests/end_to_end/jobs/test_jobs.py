@@ -158,7 +158,10 @@ def test_the_manifest_says_what_the_log_says(jobs: Deployment, tmp_path: Path) -
     jobs.reaches(f"{g}/a", "success")
     path = tmp_path / "out" / "a" / "job_manifest.json"
     jobs.sees(
-        lambda: json.loads(path.read_text()) == manifest_now(jobs.client.dispatch, f"{g}/a"),
+        lambda: (
+            path.exists()
+            and json.loads(path.read_text()) == manifest_now(jobs.client.dispatch, f"{g}/a")
+        ),
         what="the manifest says the same",
     )
     found = json.loads(path.read_text())
