@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from pydantic import BaseModel
 
-from interlock.kernel.table import Active, Mode, Stage, Terminal, Transition, Waiting
+from interlock.kernel.reason import fields_named
+from interlock.kernel.table import CREATED, Active, Mode, Stage, Terminal, Transition, Waiting
 
 Rows = Sequence[Transition]
 
@@ -56,6 +57,26 @@ def missing_fields(
         needed = {name for name, field in fields.items() if field.is_required()}
         if missing := sorted(needed - set(given)):
             yield f"{who} fires {trigger} without {', '.join(missing)}, which its payload needs"
+
+
+def wrong_sentences(
+    says: Mapping[str, str], rows: Rows, payloads: Mapping[str, type[BaseModel]]
+) -> Iterator[str]:
+    """Name each sentence that no row says, or that names what the payload may not have."""
+    triggers = {str(row.trigger) for row in rows} | {CREATED}
+    yield from (f"no row has the trigger {name}" for name in says if name not in triggers)
+    sentences = [*says.items(), *((str(row.trigger), row.says) for row in rows)]
+    for trigger, text in dict.fromkeys(sentences):
+        try:
+            named = fields_named(text)
+        except ValueError as problem:
+            yield f"what {trigger} says cannot be filled in: {problem}: {text!r}"
+            continue
+        model = payloads.get(trigger)
+        fields = model.model_fields if model else {}
+        given = {n for n, field in fields.items() if field.default is not None}
+        if trigger != CREATED and (missing := sorted(set(named) - given)):
+            yield f"{trigger} says {', '.join(missing)}, which its payload may not have"
 
 
 def _names(stages: Sequence[Stage], rows: Rows) -> Iterator[str]:

@@ -10,6 +10,8 @@ from interlock.kernel.record import RecordId, Version
 
 NO_FACTS: Mapping[str, Any] = {}
 EFFECT_FAILED = "effect_failed"  # the kind of the note of an attempt that failed
+# The fields of a payload that tell why, where neither its `reason` nor the caller does.
+FURTHER_WORDS = ("reasons", "detail", "feedback", "summary")
 LAPSE = "lapse"  # and that of one whose worker was lost
 
 
@@ -24,7 +26,10 @@ class Cause:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One transition of a record. `facts` are what its guards read of other records."""
+    """One transition of a record. `facts` are what its guards read of other records.
+
+    `says` is the sentence of the row that moved it, '' where the table has none for it.
+    """
 
     record_id: RecordId
     version: Version
@@ -40,6 +45,31 @@ class Event:
     data_hash: str = ""
     op_id: str = ""
     deltas: Mapping[str, int] = field(default_factory=dict)
+    says: str = ""
+
+    @property
+    def because(self) -> str:
+        """Why it happened: the sentence of its row, then the words that came with the call."""
+        told = [_words(self.payload, "reason"), self.cause.reason]
+        if not any(told):
+            told = [_words(self.payload, name) for name in FURTHER_WORDS]
+        words = "; ".join(dict.fromkeys(filter(None, told)))
+        says = self.says or self._moved()
+        return f"{says}: {words}" if words else says
+
+    def _moved(self) -> str:
+        if not self.source:
+            return "it was created"
+        if self.source == self.target:
+            return f"{self.trigger} was fired, and it stays {self.target}"
+        return f"{self.trigger} took it from {self.source} to {self.target}"
+
+
+def _words(payload: Mapping[str, Any], name: str) -> str:
+    value = payload.get(name)
+    if isinstance(value, list):
+        return "; ".join(part for part in value if isinstance(part, str))
+    return value if isinstance(value, str) else ""
 
 
 @dataclass(frozen=True, slots=True)

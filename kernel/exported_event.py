@@ -81,7 +81,7 @@ class LifecycleEvents:
             from_status=event.source,
             to_status=event.target,
             actor=actor,
-            reason=_reason(event),
+            reason=event.because,
             transition_reason=self._transition_reason(event, machine_name, actor, abort),
             abort_reason=abort,
             version=event.version,
@@ -108,13 +108,6 @@ class LifecycleEvents:
             return None
         by_hand = None if actor in self._components else row.reason_by_hand
         return by_hand or row.reason
-
-
-def _reason(event: Event) -> str:
-    """Return the reason in words: that of the payload, of the cause, or another of the payload."""
-    payload = event.payload
-    words = (_text(payload, "reason"), event.cause.reason)
-    return next(filter(None, (*words, _text(payload, "detail"), _text(payload, "summary"))), "")
 
 
 def _text(payload: Mapping[str, Any], name: str) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from interlock.kernel.defects import defects_of, missing_fields
+from interlock.kernel.defects import defects_of, missing_fields, wrong_sentences
 from interlock.kernel.effect import CASCADE, Effect, Kind
 from interlock.kernel.errors import (
     GuardRefusedError,
@@ -25,8 +25,10 @@ from interlock.kernel.errors import (
 )
 from interlock.kernel.event import NO_FACTS
 from interlock.kernel.payload import validated
+from interlock.kernel.reason import sentence
 from interlock.kernel.record import Record, RecordId, Version
 from interlock.kernel.table import (
+    CREATED,
     UNBOUND,
     Active,
     Ask,
@@ -77,6 +79,7 @@ class Decision:
     counts_as_ended: bool = False
     bounds: Bounds = UNBOUND  # what the record's family may use from now on, where that changes
     deltas: Mapping[str, int] = field(default_factory=dict)  # how the record's counters change
+    says: str = ""  # the reason in words, as the row says it
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +110,7 @@ class Machine:
     first_trigger: str = ""  # a producer fires it right after the creation
     cancel_triggers: tuple[str, ...] = ()  # a person's cancel fires the first legal one
     ignores: Mapping[str, str] = field(default_factory=dict)  # triggers noted without a row: why
+    says: Mapping[str, str] = field(default_factory=dict)  # by trigger, what its rows say: why
 
     placement: Placement = field(default_factory=Placement)
     bookkeeping: Bookkeeping = field(default_factory=Bookkeeping)
@@ -121,6 +125,7 @@ class Machine:
         found = [
             *defects_of(self.stages, self.transitions, triggers),
             *missing_fields(self.stages, self.cancel_triggers, self.payloads),
+            *wrong_sentences(self.says, self.transitions, self.payloads),
         ]
         if found:
             raise MachineDefectError(self.name, found)
@@ -294,7 +299,7 @@ class Machine:
         return Decision(
             before=record,
             after=record,
-            trigger="created",
+            trigger=CREATED,
             payload=record.data,
             facts=NO_FACTS,
             mode=Mode.LEAVE,
@@ -304,6 +309,7 @@ class Machine:
             ends=False,
             interrupts=False,
             explanation=None,
+            says=sentence(self.says.get(CREATED, ""), record.data),
             shares=_shares(NOTHING, stage.shares(record.data)),
         )
 
@@ -337,6 +343,7 @@ class Machine:
             ends=isinstance(entered, Terminal),
             interrupts=row.interrupts,
             explanation=row.explain(ask) if row.explain else None,
+            says=sentence(row.says or self.says.get(str(row.trigger), ""), ask.payload),
             by=row.by,
             names_proposal=row.names_proposal,
             shares=None if stays else _shares(left.shares(record.data), entered.shares(data)),

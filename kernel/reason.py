@@ -1,9 +1,15 @@
-"""The reasons of transitions, and of abnormal ends of agents, as closed lists."""
+"""The reasons of transitions: in words, and with those of abnormal ends as closed lists."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum, auto
+from functools import cache
+from string import Formatter
+from typing import Any
+
+VALUE_LENGTH_MAX = 80
+VALUES_MAX = 10
 
 
 class TransitionReason(StrEnum):
@@ -87,3 +93,29 @@ def abort_reason(exit_code: int, *, killed_by_us: AbortReason | None = None) -> 
     if exit_code == 0:
         return None
     return _OF_EXIT_CODE.get(exit_code, AbortReason.UNKNOWN)
+
+
+@cache
+def fields_named(says: str) -> tuple[str, ...]:
+    """Return the fields of a payload that a row's sentence names, as in `{owner} claimed it`.
+
+    Raises ValueError for braces that name no field.
+    """
+    found = list(Formatter().parse(says))
+    names = tuple(name for _, name, _, _ in found if name is not None)
+    if not all(name.isidentifier() for name in names) or any(s or c for _, _, s, c in found):
+        raise ValueError("only the name of a field may be between braces")
+    return names
+
+
+def sentence(says: str, payload: Mapping[str, Any]) -> str:
+    """Return a row's sentence with the values of the payload, each as a short line."""
+    names = fields_named(says)
+    return says.format_map({name: _short(payload.get(name, "")) for name in names})
+
+
+def _short(value: Any) -> str:
+    parts = map(str, value[:VALUES_MAX]) if isinstance(value, list) else (str(value),)
+    # Cut first: a field may have many thousands of letters.
+    text = " ".join(", ".join(part[: 4 * VALUE_LENGTH_MAX] for part in parts).split())
+    return text if len(text) <= VALUE_LENGTH_MAX else f"{text[: VALUE_LENGTH_MAX - 3]}..."

@@ -284,6 +284,7 @@ class Transition:
     ours: str = ""  # why it is there, where the published table lacks it
     reason: TransitionReason | None = None  # the published one, where the payload gives none
     reason_by_hand: TransitionReason | None = None  # instead, where a person or producer fired it
+    says: str = ""  # the reason in words, where that of the machine for its trigger does not fit
 
     def owes(self) -> tuple[Owed, ...]:
         """Return the effect that following this row owes."""
@@ -297,6 +298,8 @@ class Transition:
 PERSON, PRODUCER = "person", "producer"
 ORPHANS, STALLS = "orphans", "stalls"
 ACTORS = (PERSON, PRODUCER, ORPHANS, STALLS)
+
+CREATED = "created"  # stands for the creation of a record where a trigger is named
 
 Row = Callable[[StrEnum], Transition]  # a row without its source, which `rows` gives it
 
@@ -317,6 +320,7 @@ class RowFields(TypedDict, total=False):
     ours: str
     reason: TransitionReason
     reason_by_hand: TransitionReason
+    says: str
 
 
 def rows(sources: StrEnum | Sequence[StrEnum], *each: Row) -> tuple[Transition, ...]:

@@ -177,6 +177,7 @@ def event_bytes(event: Event) -> bytes:
         "facts": event.facts,
         "why": event.explanation,
         "deltas": event.deltas,
+        "says": event.says,
     }
     kept |= {name: value for name, value in optional.items() if value}
     return encode(kept, "the event", 2 * DATA_BYTES_MAX)
@@ -211,4 +212,5 @@ def line_of(record_id: str, position: bytes, pairs: Mapping[bytes, bytes]) -> Ev
         data_hash=kept["hash"],
         op_id=kept["op"],
         deltas=kept.get("deltas", {}),
+        says=kept.get("says", ""),
     )

@@ -9,6 +9,7 @@ from interlock.kernel.event import Event, Note
 from interlock.kernel.machine import Machine
 from interlock.kernel.record import Record
 from interlock.kernel.store import codec
+from interlock.kernel.table import CREATED
 
 
 def fold(machine: Machine, lines: Sequence[Event | Note]) -> Record:
@@ -27,7 +28,7 @@ def fold(machine: Machine, lines: Sequence[Event | Note]) -> Record:
 
 
 def _created(machine: Machine, event: Event) -> Record:
-    if event.trigger != "created" or event.version != 1:
+    if event.trigger != CREATED or event.version != 1:
         raise StoreError(f"{event.record_id}: the log does not begin with its creation")
     return Record(event.record_id, machine.name, event.target, event.version, event.payload)
 

@@ -38,7 +38,7 @@ from interlock.kernel.store.commands import (
 from interlock.kernel.store.keys import Keys
 from interlock.kernel.store.scripts import Client, call
 from interlock.kernel.store.subscriptions import Subscriber
-from interlock.kernel.table import UNBOUND, Bounds, Owed
+from interlock.kernel.table import CREATED, UNBOUND, Bounds, Owed
 
 
 class Store:
@@ -345,7 +345,7 @@ class Store:
         data: bytes,
         deltas: Mapping[str, int],
     ) -> bytes:
-        creates = decision.trigger == "created"
+        creates = decision.trigger == CREATED
         return codec.event_bytes(
             Event(
                 record_id=decision.after.id,
@@ -361,5 +361,6 @@ class Store:
                 data_hash=codec.digest(data),
                 op_id=op_id,
                 deltas=deltas,
+                says=decision.says,
             )
         )

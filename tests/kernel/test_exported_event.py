@@ -66,6 +66,7 @@ def event(
     source: str = "",
     actor: str = "agent",
     reason: str = "",
+    says: str = "",
 ) -> Event:
     return Event(
         record_id=RecordId("b/one"),
@@ -75,6 +76,7 @@ def event(
         target=target,
         payload=payload or {},
         cause=Cause(actor, reason),
+        says=says,
         at_ms=1_767_225_600_250,
     )
 
@@ -98,6 +100,7 @@ def test_an_event_has_the_published_form() -> None:
         {"reason": "too long", "why": "prompt_too_long", "abort": None},
         source="in_progress",
         reason="as its agent said",
+        says="this try did not succeed",
     )
 
     assert EVENTS.published(failed, "task") == LifecycleEvent(
@@ -107,7 +110,7 @@ def test_an_event_has_the_published_form() -> None:
         from_status="in_progress",
         to_status="failed",
         actor="agent",
-        reason="too long",
+        reason="this try did not succeed: too long; as its agent said",
         transition_reason=TransitionReason.PROMPT_TOO_LONG,
         abort_reason=None,
         version=7,
@@ -204,21 +207,43 @@ def test_an_actor_is_of_the_closed_list_or_a_person(name: str, expected: str) ->
 
 
 @pytest.mark.parametrize(
-    ("payload", "cause", "expected"),
+    ("payload", "cause", "words"),
     [
-        ({"reason": "it took too long"}, "deadline is due", "it took too long"),
-        ({}, "deadline is due", "deadline is due"),
+        ({}, "", ""),
         ({"reason": ""}, "", ""),
-        ({"detail": "lost"}, "", "lost"),
-        ({"summary": "mended"}, "", "mended"),
+        ({}, "deadline is due", ": deadline is due"),
+        ({"reason": "ordered twice"}, "ordered twice", ": ordered twice"),
+        ({"reason": "it took too long"}, "deadline is due", ": it took too long; deadline is due"),
+        ({"detail": "lost"}, "", ": lost"),
+        ({"detail": "lost", "reason": "its agent was lost"}, "", ": its agent was lost"),
+        ({"summary": "mended"}, "", ": mended"),
+        ({"feedback": "use tabs"}, "", ": use tabs"),
+        ({"reasons": ["too slow", 7, "too dear"]}, "", ": too slow; too dear"),
+        ({"reason": {"no": "text"}}, "", ""),
     ],
 )
-def test_the_reason_in_words_is_that_of_the_payload_before_that_of_the_cause(
-    payload: Payload, cause: str, expected: str
+def test_the_reason_is_what_the_row_says_and_every_word_of_the_caller(
+    payload: Payload, cause: str, words: str
 ) -> None:
-    failed = event("failed", "failed", payload, reason=cause)
+    failed = event("failed", "failed", payload, reason=cause, says="it failed")
 
-    assert EVENTS.published(failed, "task").reason == expected
+    assert EVENTS.published(failed, "task").reason == f"it failed{words}"
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "reason"),
+    [
+        ("", "open", "it was created: because"),
+        ("open", "open", "checked was fired, and it stays open: because"),
+        ("open", "paid", "checked took it from open to paid: because"),
+    ],
+)
+def test_where_no_row_says_why_the_reason_names_trigger_and_states(
+    source: str, target: str, reason: str
+) -> None:
+    found = event("checked", target, source=source, reason="because")
+
+    assert EVENTS.published(found, "invoice").reason == reason
 
 
 json_values = st.recursive(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import product
@@ -27,8 +28,10 @@ from interlock.kernel.machine import Machine
 from interlock.kernel.machines import MACHINES
 from interlock.kernel.machines.threads.thread.changes import child_payload
 from interlock.kernel.payload import Shape
+from interlock.kernel.reason import fields_named, sentence
 from interlock.kernel.record import Record, RecordId, Version
 from interlock.kernel.table import (
+    CREATED,
     Active,
     Ask,
     Mode,
@@ -47,6 +50,7 @@ from tests.kernel.store.tables import LIFE, ROWS, STAGES, STALL, S, T
 GOLDEN = Path(__file__).parents[1] / "golden"
 EVERY = sorted(MACHINES)
 ROW_OF = tuple[str, str, str]
+SENTENCE_LENGTH_MAX = 100
 
 
 def row_of(row: Transition) -> ROW_OF:
@@ -78,6 +82,9 @@ def followed(machine: Machine) -> Iterator[tuple[Transition, Mapping[str, Any], 
             ask = Ask(data, admitted, {})
             row = next(row for row in rows if row.guard is None or row.guard(ask))
             assert (str(row.target), row.mode) == (decision.after.state, decision.mode)
+            says = row.says or machine.says[trigger]
+            assert decision.says == sentence(says, admitted)
+            assert all(str(admitted[field]) for field in fields_named(says))
             yield row, data, decision.after.data
 
 
@@ -99,6 +106,19 @@ def test_the_table_is_the_published_one_and_ours_with_a_reason_each(name: str) -
 @pytest.mark.parametrize("name", EVERY)
 def test_every_row_names_who_fires_it(name: str) -> None:
     assert [row_of(row) for row in MACHINES[name].transitions if not row.by] == []
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_every_row_and_every_creation_says_why_in_a_short_sentence(name: str) -> None:
+    machine, (data, *_) = MACHINES[name], SAMPLES[name][0]
+    rows = machine.transitions
+    said = {row_of(row): row.says or machine.says.get(row.trigger, "") for row in rows}
+    created = machine.decide_creation(record(machine, str(machine.initial.state), data))
+
+    assert [row for row, says in said.items() if not 0 < len(says) < SENTENCE_LENGTH_MAX] == []
+    assert 0 < len(created.says) < SENTENCE_LENGTH_MAX
+    assert created.says == sentence(machine.says[CREATED], data)
+    assert all(data.get(field) for field in fields_named(machine.says[CREATED]))
 
 
 @pytest.mark.parametrize("name", EVERY)
@@ -470,3 +490,41 @@ def test_what_interlock_fires_has_the_fields_that_the_payload_needs(
 def test_a_machine_that_cannot_be_cancelled_as_it_says_is_refused() -> None:
     with pytest.raises(MachineDefectError, match="a cancel fires again without account"):
         replace(LIFE, cancel_triggers=(T.AGAIN,), payloads={**LIFE.payloads, T.AGAIN: Booked})
+
+
+@pytest.mark.parametrize(
+    ("trigger", "says", "problem"),
+    [
+        ("vanish", "it is gone", "no row has the trigger vanish"),
+        (T.DONE, "it got {value}", "done says value, which its payload may not have"),
+        (T.BEGIN, "{who} began", "begin says who, which its payload may not have"),
+        (T.DONE, "it got {tally[a]}", "what done says cannot be filled in: only the name"),
+        (T.DONE, "it got {tally!r}", "what done says cannot be filled in: only the name"),
+        (T.DONE, "it got {tally:>9}", "what done says cannot be filled in: only the name"),
+        (T.DONE, "it got {}", "what done says cannot be filled in: only the name"),
+        (T.DONE, "it got {tally", "what done says cannot be filled in"),
+    ],
+)
+def test_a_sentence_that_cannot_be_said_is_refused(trigger: str, says: str, problem: str) -> None:
+    assert replace(LIFE, says={T.DONE: "it got {tally}"}).says
+    with pytest.raises(MachineDefectError, match=re.escape(problem)):
+        replace(LIFE, says={trigger: says})
+    if trigger in LIFE.triggers:
+        rows = tuple(replace(row, says=says if row.trigger == trigger else "") for row in ROWS)
+        with pytest.raises(MachineDefectError, match=re.escape(problem)):
+            replace(LIFE, transitions=rows)
+
+
+def test_what_a_row_says_goes_before_what_its_trigger_says() -> None:
+    rows = tuple(
+        replace(row, says="its work is done" if row.source is S.WORKING else "") for row in ROWS
+    )
+    machine = replace(LIFE, transitions=rows, says={T.DONE: "it is done", CREATED: "it is new"})
+
+    def says(source: S, trigger: T) -> str:
+        return machine.decide(record(machine, source, {}), trigger, {}).says
+
+    assert says(S.WORKING, T.DONE) == "its work is done"
+    assert says(S.CARRIED, T.DONE) == "it is done"
+    assert says(S.CARRIED, T.FAIL) == ""
+    assert machine.decide_creation(record(machine, S.IDLE, {})).says == "it is new"

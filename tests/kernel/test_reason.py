@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.kernel.reason import AbortReason, TransitionReason, abort_reason
+from interlock.kernel.reason import AbortReason, TransitionReason, abort_reason, sentence
 
 GOLDEN: dict[str, Any] = json.loads(
     (Path(__file__).parents[1] / "golden/reasons.json").read_text("utf-8")
@@ -45,3 +45,24 @@ def test_a_process_that_we_killed_has_our_reason_whatever_its_exit_code(
 def test_a_process_that_we_killed_is_never_called_out_of_memory(code: int) -> None:
     with pytest.raises(AssertionError):
         abort_reason(code, killed_by_us=AbortReason.OOM)
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        ("ann", "ann"),
+        (7, "7"),
+        (["a", "b"], "a, b"),
+        ("two\n lines", "two lines"),
+        ("{reason} {0} %s", "{reason} {0} %s"),
+        ("x" * 81, "x" * 77 + "..."),
+        (["y" * 70] * 1_000, "y" * 70 + ", yyyyy..."),
+        (" " * 10_000 + "late", ""),
+    ],
+)
+def test_what_a_row_says_of_a_value_is_a_short_line(value: Any, shown: str) -> None:
+    assert sentence("it has {value}!", {"value": value}) == f"it has {shown}!"
+
+
+def test_a_field_without_a_value_leaves_no_brace() -> None:
+    assert sentence("it has {value}", {}) == "it has "

@@ -135,6 +135,12 @@ def test_its_records_live_as_those_of_any_other_system(
     assert [card.question for card in client.cards()] == ["Pay 120.0 to Acme?"]
     assert client.cancel("inv-1", reason="ordered twice").state == "rejected"
 
+    reasons = [line.because for line in client.history("inv-1") if isinstance(line, Event)]
+    assert reasons == [
+        "it was created",
+        "the amount is positive",
+        "a person rejected it: ordered twice",
+    ]
     shown = printed("show", "inv-1")
     assert "ordered twice" in shown, "its system says which fields are shown"
     assert "about" not in shown, "it has no title"

@@ -127,10 +127,10 @@ def stop_or_halt(work: Work, refused: OverBudgetError) -> Outcome:
     graph, usage = graph_of(work.dispatch, work.record), refused.usage
     if usage.owner != GRAPH or graph is None:
         payload = {"of": usage.owner, **usage.payload()}
-        return Outcome("limit_reached", payload, reason=str(refused))
+        return Outcome("limit_reached", payload)
     halt_graph(work, graph, usage)
     # The graph asks its steward; this job is tried again when the limit has been raised.
-    return Outcome("retry", {"summary": f"{refused} is reached"}, reason=str(refused))
+    return Outcome("retry", {"summary": f"{refused} is reached"})
 
 
 def elapsed_ms(began: float) -> int:

@@ -59,7 +59,7 @@ def report_lost(work: Work, dependency: str, ended: str) -> None:
     if not work.machine.explain(work.record, work.machine.lost_trigger, payload).target:
         return
     try:
-        work.fire(Outcome(work.machine.lost_trigger, payload, reason=f"{dependency}: {ended}"))
+        work.fire(Outcome(work.machine.lost_trigger, payload))
     except CallError:
         # The notification was faster, or the job has moved on.
         work.record = work.dispatch.views.record(work.record.id)

@@ -117,11 +117,11 @@ def _entry(phase: str, state: State, summary: str) -> dict[str, str]:
 
 
 def _summary_of(event: Event) -> str:
-    """Return the reasons or summary of an event, as its author wrote them."""
+    """Return the reasons or summary of an event as its author wrote them, or what its row says."""
     payload = event.payload
     reasons = "; ".join(payload.get("reasons") or ())
     texts = (reasons, payload.get("summary"), payload.get("reason"), payload.get("detail"))
-    return next((str(text) for text in texts if text), event.cause.reason) or ""
+    return next((str(text) for text in texts if text), event.cause.reason or event.says)
 
 
 def manifest_now(dispatch: Dispatch, job_id: str) -> dict[str, Any]:

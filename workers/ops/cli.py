@@ -113,7 +113,10 @@ def history(
     """Show a record's log: every transition with what was said and why, and the notes between."""
     lines = client().history(record_id)
     value = [
-        {"line": "event" if isinstance(line, Event) else "note"} | asdict(line) for line in lines
+        {"line": "event", **asdict(line), "because": line.because}
+        if isinstance(line, Event)
+        else {"line": "note", **asdict(line)}
+        for line in lines
     ]
     answer(value, as_json=as_json, show=lambda v: screen.history(v, everything=everything))
 

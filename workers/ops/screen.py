@@ -130,9 +130,8 @@ def history(lines: Sequence[Mapping[str, Any]], *, everything: bool) -> None:
             head = Text.assemble(f"{line['version']:>4}  ", time, (line["trigger"], "bold"), arrow)
             by = (f"  by {line['cause']['actor']}", "dim")
             out.print(Text.assemble(head, state_text(line["target"]), by))
-            if why := reasons_of(line):
-                reason = Text(short(why, REASON_LENGTH_MAX), style="dim italic")
-                out.print(Padding(reason, (0, 0, 0, 6), expand=False))
+            reason = Text(short(reasons_of(line), REASON_LENGTH_MAX), style="dim italic")
+            out.print(Padding(reason, (0, 0, 0, 6), expand=False))
         else:
             detail = {name: value for name, value in line["detail"].items() if name != "effect"}
             error = str(detail.pop("detail", "")) if line["kind"] == "effect_failed" else ""
@@ -162,15 +161,16 @@ def without_routine(lines: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any
 
 
 def reasons_of(event: Mapping[str, Any]) -> str:
-    """Return why an event happened: the caller's reason, what was said, policy checks that failed.
+    """Return why an event happened: what its row says, what was said, policy checks that failed.
 
     Each sentence is in it once.
     """
     payload, checks = event["payload"] or {}, (event["explanation"] or {}).get("checks", [])
-    said = [short(payload[name], REASON_LENGTH_MAX) for name in SENTENCES if payload.get(name)]
+    texts = [str(payload[name]) for name in SENTENCES if payload.get(name)]
+    said = [short(text, REASON_LENGTH_MAX) for text in texts if text not in event["because"]]
     said += [f"{name}: {short(payload[name])}" for name in ANSWERS if payload.get(name)]
     failed = [check["why"] for check in checks if not check["passed"]]
-    return "; ".join(dict.fromkeys(filter(None, (event["cause"]["reason"], *said, *failed))))
+    return "; ".join(dict.fromkeys((event["because"], *said, *failed)))
 
 
 def records(value: Mapping[str, Any], now_ms: int) -> None:

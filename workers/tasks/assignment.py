@@ -110,7 +110,7 @@ def _start_agent(dispatch: Dispatch, task: Lease, slot: Slot) -> None:
         reason = str(failure)[:ERROR_LENGTH_MAX]
         payload = {"reason": reason, "code": "spawn_error"}
         with suppress(KernelError):
-            call = holder_call(agent, "spawn_failed", reason)
+            call = holder_call(agent, "spawn_failed")
             dispatch.fire(agent.record, "spawn_failed", payload, call)
 
 

@@ -55,10 +55,10 @@ def component_call(name: str, trigger: str, record_id: str) -> Call:
     return Call(Cause(name), op_id, Warrant.component(name))
 
 
-def holder_call(lease: Lease, trigger: str, reason: str) -> Call:
+def holder_call(lease: Lease, trigger: str) -> Call:
     """Return the call by which the holder of a lease reports the outcome of its work."""
     warrant = Warrant.token(lease.suffix, lease.token)
-    return Call(Cause(lease.name, reason), f"{lease.token}:{trigger}", warrant)
+    return Call(Cause(lease.name), f"{lease.token}:{trigger}", warrant)
 
 
 def queued_tasks(dispatch: Dispatch, root: str, queue: str) -> Iterator[Record]:
@@ -263,7 +263,7 @@ def fail_claim(dispatch: Dispatch, task: Lease, failure: Exception) -> None:
     with suppress(KernelError):
         _fire_turn(dispatch, turn, "task_failed", payload)
     with suppress(KernelError):
-        call = holder_call(task, "failed", reason)
+        call = holder_call(task, "failed")
         dispatch.fire(task.record, "failed", {**payload, **final}, call)
 
 

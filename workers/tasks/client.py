@@ -168,7 +168,7 @@ class Tasks:
         payload["at_ms"] = self.dispatch.views.now_ms()
         if role is not None:
             payload["role"] = role
-        call = Call(Cause(self.client.actor, f"claimed for {owner}"))
+        call = Call(Cause(self.client.actor))
         self.dispatch.fire(task, "claimed", payload, call, initial_lease=initial_lease)
         lease = claim_initial_lease(self.dispatch, task, initial_lease)
         return TaskClaim(task, lease.key, lease.token, lease.record)
@@ -192,7 +192,7 @@ class Tasks:
         # The same report sent twice counts once; reports that differ are not confused.
         digest = codec.digest(trigger, codec.encode(payload or {}, "the payload"))
         call = Call(
-            Cause("agent", str((payload or {}).get("reason", ""))),
+            Cause("agent"),
             f"{token}:{trigger}:{digest}",
             Warrant.token(suffix, token),
         )

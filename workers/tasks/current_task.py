@@ -226,13 +226,12 @@ class CurrentTask:
 def report_outcome(work: Work, outcome: Outcome, *, fallback: str) -> None:
     """Fire an outcome. If the call is refused, fire the trigger `fallback` with the reason."""
     payload = {name: value for name, value in outcome.payload.items() if value is not None}
-    reason = str(payload.get("reason", ""))
     try:
-        work.fire_or_settle(Outcome(outcome.trigger, payload, reason=reason))
+        work.fire_or_settle(Outcome(outcome.trigger, payload))
     except CallError as refusal:
         refused = {"reason": f"its report is refused: {refusal}"[:REASON_LENGTH_MAX]}
         with suppress(KernelError):
-            work.fire(Outcome(fallback, refused, reason=refused["reason"]))
+            work.fire(Outcome(fallback, refused))
     except StoreError:
         log.exception("%s could not be reported of %s", outcome.trigger, work.key)
 

@@ -229,7 +229,7 @@ def test_a_provider_that_names_a_time_is_left_alone_until_then(
 
     assert summary(desk.reaches(job_id, "success")) == "a poem"
 
-    assert (paused.payload["code"], "429" in paused.cause.reason) == ("rate_limit", True)
+    assert (paused.payload["code"], "429" in paused.payload["reason"]) == ("rate_limit", True)
     waited_ms = last(desk.deployment, job_id, "unpause").at_ms - paused.at_ms
     assert waited_ms >= 2_000
     first, second = (at for at, _ in provider.asked["later 2"])

@@ -185,7 +185,7 @@ def test_a_full_disk_suspends_a_job_before_it_begins(
     assert not (tmp_path / "made").exists()
     event = deployment.events("g/a")[-1]
     assert (event.trigger, event.cause.actor) == ("suspend", "worker")
-    assert "INTERLOCK_DISK_FREE_MIN_MB" in event.cause.reason
+    assert "INTERLOCK_DISK_FREE_MIN_MB" in event.payload["reason"]
     assert record.data["phase"] == 0
 
 

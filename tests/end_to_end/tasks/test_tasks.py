@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from interlock.workers.gateways.server import EmbeddedServer
+from interlock.workers.ops.event_export import EventExport
 from interlock.workers.tasks.client import Tasks
 from interlock.workers.threads.requests import read_request
 from tests.end_to_end.conftest import NewDeployment
@@ -68,6 +69,17 @@ def test_a_task_is_claimed_worked_on_verified_and_merged(
     reaches(deployment, f"{deployment.scope}/agent~fix~1", "dead")
     reaches(deployment, f"{deployment.scope}/turn~fix~1", "reaped")
     assert git(repo, "worktree", "list", "--porcelain").count("worktree ") == 1
+    export = EventExport(deployment.client.dispatch, [deployment.scope])
+    reasons = {(e.entity_type, e.from_status, e.trigger): e.reason for e in export.all()}
+    assert {kind for kind, _, _ in reasons} == {"task", "agent", "turn", "identity"}
+    records = [task_id, *(f"{deployment.scope}/{name}~fix~1" for name in ("agent", "turn"))]
+    logged = [event for name in records for event in deployment.events(name)]
+    assert [(event.record_id, event.trigger) for event in logged if not event.says] == []
+    assert reasons["task", "", "created"] == "it was handed in"
+    assert reasons["task", "in_progress", "completed"] == (
+        "its agent reported that the work is done: fixed"
+    )
+    assert reasons["turn", "spawning", "agent_spawned"] == "its agent is at work"
 
 
 def test_an_agent_that_fails_leaves_the_branch_alone_and_asks_a_person(

@@ -96,12 +96,15 @@ def test_a_backlog_is_exported_whole_and_in_order(interlock: Client) -> None:
 
     assert versions(events) == versions_in_logs(interlock, *ids)
     of_one = [event for event in events if event.entity_id == "b/one"]
-    assert [(event.trigger, event.actor, event.transition_reason) for event in of_one[:5]] == [
-        ("created", "person:tester", None),
-        ("claimed", "person:tester", None),
-        ("started", "agent", None),
-        ("failed", "agent", "max_turns"),
-        ("retried", "person:tester", "retry"),
+    shown = [
+        (event.trigger, event.actor, event.transition_reason, event.reason) for event in of_one[:5]
+    ]
+    assert shown == [
+        ("created", "person:tester", None, "it was handed in"),
+        ("claimed", "person:tester", None, "ann claimed it"),
+        ("started", "agent", None, "its agent began to work"),
+        ("failed", "agent", "max_turns", "this try did not succeed: no"),
+        ("retried", "person:tester", "retry", "it is tried again"),
     ]
     assert "c/elsewhere" not in {event.entity_id for event in events}
 
@@ -297,7 +300,7 @@ def test_a_line_is_json_whatever_the_reason_contains(interlock: Client) -> None:
     line = line_of(last)
     assert line.count(b"\n") == 1
     value = json.loads(line)
-    assert value["reason"] == 'two\nlines,   "quotes", žluťoučký'
+    assert value["reason"] == 'it is no longer wanted: two\nlines,   "quotes", žluťoučký'
     assert (value["transition_reason"], value["abort_reason"]) == ("aborted", None)
     assert list(value)[:4] == ["timestamp", "entity_type", "entity_id", "from_status"]
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from interlock.kernel.event import Cause, Event
 from interlock.workers.ops import screen
 from interlock.workers.ops.screen import (
     counter_text,
@@ -20,15 +22,25 @@ from interlock.workers.terminal.screen import Screen
 from tests.kernel.samples import DECLARED, action
 from tests.kernel.threads.pure_threads import PureThread, at_action
 
+CONFIRM = "its policy wants a person to confirm the proposal"
+AHEAD = "its policy lets the proposal go ahead without a person"
+
 
 def event_of(case: PureThread, **payload: Any) -> dict[str, Any]:
     """Return the last event of a thread, as the log has it."""
-    return {
-        "line": "event",
-        "payload": payload,
-        "explanation": case.last.explanation,
-        "cause": {"actor": "person", "reason": ""},
-    }
+    last = case.last
+    event = Event(
+        last.after.id,
+        last.after.version,
+        last.trigger,
+        last.before.state,
+        last.after.state,
+        payload,
+        Cause("person"),
+        explanation=last.explanation,
+        says=last.says,
+    )
+    return {"line": "event", **asdict(event), "because": event.because}
 
 
 def note(kind: str, **detail: str) -> dict[str, Any]:
@@ -39,13 +51,16 @@ def test_a_policy_that_asks_is_named_once() -> None:
     case = at_action("plan_then_review").infer(action(), declared=DECLARED)
 
     reason = reasons_of(event_of(case))
-    assert reason == "the policy plan_then_review asks a person about every action"
+    assert reason == f"{CONFIRM}; the policy plan_then_review asks a person about every action"
 
 
 def test_what_a_model_lacks_is_the_reason_of_its_question() -> None:
     case = at_action().infer(action("clarification", blocked_on="I need: price (number)"))
 
-    assert reasons_of(event_of(case)) == "the model lacks something: I need: price (number)"
+    assert reasons_of(event_of(case)) == (
+        "the model needs an answer before it can propose an action; "
+        "the model lacks something: I need: price (number)"
+    )
 
 
 def test_what_went_wrong_and_what_was_answered_are_shown() -> None:
@@ -53,8 +68,8 @@ def test_what_went_wrong_and_what_was_answered_are_shown() -> None:
     failure = event_of(case, code="out_of_domain", detail="nothing fits")
     answer = event_of(case, capability="jot", parameters={"price": 20}, declared=DECLARED)
 
-    assert reasons_of(failure) == "nothing fits"
-    assert reasons_of(answer) == "capability: jot; parameters: price=20"
+    assert reasons_of(failure) == f"{AHEAD}: nothing fits"
+    assert reasons_of(answer) == f"{AHEAD}; capability: jot; parameters: price=20"
 
 
 def test_a_diagnosis_begins_with_its_verdict() -> None:

@@ -93,9 +93,11 @@ def test_a_failed_task_shows_how_each_try_failed_and_how_to_replay_it(
     assert (failed_task.retries, failed_task.max_retries, failed_task.crashes) == (1, 1, 0)
     first, second = failed_task.tries
     assert (first.number, first.trigger, first.actor) == (1, "failed", "agent")
-    assert (first.reason, first.code) == ("the context was full", "stopped")
+    says = "this try did not succeed"
+    assert (first.reason, first.code) == (f"{says}: the context was full", "stopped")
     assert (first.transition_reason, first.abort_reason) == ("prompt_too_long", None)
-    assert (second.number, second.reason, second.abort_reason) == (2, "it timed out", "timeout")
+    assert (second.number, second.abort_reason) == (2, "timeout")
+    assert second.reason == f"{says}: it timed out"
     assert first.timestamp < second.timestamp == failed_task.since
     assert failed_task.replay == f"interlock task replay {task_id}"
     assert json.loads(json.dumps(failed_task.as_data()))["tries"][1]["to_status"] == "failed"

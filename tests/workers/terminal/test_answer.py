@@ -149,7 +149,10 @@ def test_history_is_the_whole_log(interlock: Client, run_json: RunJson, run: Run
     events = [line for line in lines if line["line"] == "event"]
     assert [event["version"] for event in events] == list(range(1, len(events) + 1))
     assert events[1]["cause"]["actor"] == "tester"
-    assert "begin_inference" in run("history", "one").stdout
+    assert [event["because"] for event in events[:2]] == ["it was handed in", "it may be worked on"]
+    shown = run("history", "one").stdout
+    assert "begin_inference" in shown
+    assert "it may be worked on" in shown
 
 
 def test_list_counts_and_filters(interlock: Client, run_json: RunJson, run: Run) -> None:

@@ -42,7 +42,7 @@ def advance(work: Work) -> Outcome | None:
 def close(work: Work, record: Record) -> None:
     """Close every live child; each closes its own children. Repeating it changes nothing."""
     trigger = work.machine.close_trigger
-    cause = Cause("cascade", f"{record.id} is {record.state}")
+    cause = Cause("cascade")
     for child_id in work.dispatch.views.children(record.id):
         work.raise_if_stopped()
         child = work.dispatch.views.record(child_id)

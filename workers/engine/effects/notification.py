@@ -31,7 +31,7 @@ def fire_loss(work: Work, dependent: Subscriber) -> None:
     """Fire in a waiting record that this record ended without success; note a refusal here."""
     record, trigger = work.record, work.machine.lost_trigger
     call = Call(
-        cause=Cause(COMPONENT, f"{record.id} is {record.state}"),
+        cause=Cause(COMPONENT),
         op_id=f"{work.key}:{dependent.id}",
         warrant=Warrant.component(COMPONENT),
     )

@@ -63,14 +63,14 @@ def outcome_of(result: AttemptResult, folder: Path, deltas: Mapping[str, int]) -
     match reply.action:
         case ReplyAction.RETRY:
             after = {"retry_after_s": reply.retry_after_s} if reply.retry_after_s else {}
-            return Outcome("retry", {**payload, **after}, deltas, reply.summary)
+            return Outcome("retry", {**payload, **after}, deltas)
         case ReplyAction.STUCK:
             why = result.invalid or reply.summary or "it gave no reason"
             return _intervention([f"the reviewer is stuck: {why}"], reply.summary, deltas)
         case ReplyAction.COMPLETED:
             assert reply.verdict is not None, "a completed review has a verdict"
             payload |= {"verdict": ReviewVerdict[reply.verdict], "reasons": reply.reasons}
-            return Outcome("review_completed", payload, deltas, reply.summary)
+            return Outcome("review_completed", payload, deltas)
 
 
 def _intervention(reasons: list[str], summary: str, deltas: Mapping[str, int]) -> Outcome:
@@ -79,4 +79,4 @@ def _intervention(reasons: list[str], summary: str, deltas: Mapping[str, int]) -
         "reasons": reasons,
         "summary": summary,
     }
-    return Outcome("review_completed", payload, deltas, reasons[0])
+    return Outcome("review_completed", payload, deltas)

@@ -97,7 +97,7 @@ def _own_limit_reached(found: list[LimitUsage]) -> Outcome | None:
     if own is None:
         return None
     payload = {**own.payload(), "of": own.owner}
-    return Outcome("limit_reached", payload, reason=f"{own.limit} is used up")
+    return Outcome("limit_reached", payload)
 
 
 def _note_awaited_slots(work: Work, slots: list[str]) -> None:

@@ -34,10 +34,10 @@ async def worker(work: Work) -> Outcome:
         folder, lack = await asyncio.to_thread(open_folder, work)
     except OSError as refusal:
         detail = f"its directory cannot be used: {refusal.strerror}: {refusal.filename}"
-        return Outcome("stuck", {"code": "directory", "detail": detail}, reason=detail)
+        return Outcome("stuck", {"code": "directory", "detail": detail})
     data = work.record.data
     if lack:
-        return Outcome("suspend", {"reason": lack, "by": WORKER, "code": "disk"}, reason=lack)
+        return Outcome("suspend", {"reason": lack, "by": WORKER, "code": "disk"})
     if finished(data):
         # The job was suspended after its work was done, and the results are still there.
         return Outcome("agent_completed", {"summary": data.get("summary", "")})
@@ -60,7 +60,7 @@ async def worker(work: Work) -> Outcome:
         last = index + 1 >= len(work.record.data["phases"])
         if outcome.trigger != "agent_completed" or last:
             return outcome
-        phase = Outcome("phase_completed", outcome.payload, outcome.deltas, outcome.reason)
+        phase = Outcome("phase_completed", outcome.payload, outcome.deltas)
         await asyncio.to_thread(work.fire, phase)
         work.raise_if_stopped()
 
@@ -90,18 +90,18 @@ def outcome_of(
         evidence = keep_evidence(folder, reply.evidence_files)
     except ReplyError as refusal:
         detail = f"its reply is invalid: {refusal}"
-        return Outcome("stuck", {"code": "invalid_reply", "detail": detail}, deltas, detail)
+        return Outcome("stuck", {"code": "invalid_reply", "detail": detail}, deltas)
     payload: dict[str, Any] = {"summary": reply.summary, "evidence": evidence}
     pauses_left = work.record.data.get("pauses", 0) < PAUSES_MAX
     match reply.action:
         case ReplyAction.COMPLETED:
-            return Outcome("agent_completed", payload, deltas, reply.summary)
+            return Outcome("agent_completed", payload, deltas)
         case ReplyAction.RETRY if reply.rate_limited and pauses_left:
             pause = {"for_s": rate_limit_pause_s(reply), "reason": reply.summary, "by": WORKER}
-            return Outcome("pause", pause | {"code": "rate_limit"}, deltas, reply.summary)
+            return Outcome("pause", pause | {"code": "rate_limit"}, deltas)
         case ReplyAction.RETRY:
             after = {"retry_after_s": reply.retry_after_s} if reply.retry_after_s else {}
-            return Outcome("retry", {**payload, **after}, deltas, reply.summary)
+            return Outcome("retry", {**payload, **after}, deltas)
         case ReplyAction.STUCK:
             code = {"code": "invalid_reply"} if result.invalid else {}
-            return Outcome("stuck", {**payload, **code}, deltas, reply.summary)
+            return Outcome("stuck", {**payload, **code}, deltas)

@@ -13,7 +13,7 @@ def mail_check(work: Work) -> Outcome | None:
     record = work.dispatch.views.record(work.record.id)
     match record.state:
         case State.RUNNING if _has_urgent_mail(work, record):
-            return Outcome("urgent_message", reason="urgent mail has come")
+            return Outcome("urgent_message")
         case State.SESSION_COMPLETE if _is_due(work, record):
             return Outcome("worktree_ready")
     return None

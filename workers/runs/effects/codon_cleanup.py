@@ -24,7 +24,7 @@ def clean_up_codon(work: Work) -> None:
     if run is None or not isinstance(work.dispatch.machines["run"].stage(run.state), Terminal):
         return
     reason = f"its run {run.id} is {run.state}"
-    call = Call(Cause(COMPONENT, reason), f"run_ended:{codon_id}", Warrant.component(COMPONENT))
+    call = Call(Cause(COMPONENT), f"run_ended:{codon_id}", Warrant.component(COMPONENT))
     with suppress(CallError):
         work.dispatch.fire(codon_id, "run_ended", {"reason": reason}, call)
 

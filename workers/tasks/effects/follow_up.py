@@ -78,7 +78,7 @@ def _rate_identity(work: Work, record: Record) -> None:
         return
     reason = str((record.data.get("failure") or {}).get("reason", ""))
     op_id = f"trust:{record.id}:{claim['number']}"
-    call = Call(Cause(COMPONENT, reason), op_id, Warrant.component(COMPONENT))
+    call = Call(Cause(COMPONENT), op_id, Warrant.component(COMPONENT))
     with suppress(CallError):
         payload = {"task": record.id, "reason": reason}
         work.dispatch.fire(str(claim["identity"]), trigger, payload, call)
@@ -101,7 +101,7 @@ def _cancel_children(work: Work, record: Record) -> None:
         if parent_of(child) != record.id:
             continue
         why = f"{record.id} no longer wants it"
-        call = Call(Cause(COMPONENT, why), f"cancel:{child}:{record.entered}")
+        call = Call(Cause(COMPONENT), f"cancel:{child}:{record.entered}")
         with suppress(CallError):
             work.dispatch.fire(child, "cancelled", {"reason": why}, call)
 

@@ -198,4 +198,4 @@ def split_outcome(work: Work, split: SplitWork) -> Outcome:
 def execution_failed(code: str, detail: str, fields: Mapping[str, Any] | None = None) -> Outcome:
     """Return the outcome of an action that did not succeed."""
     payload = {"code": code, "detail": detail, **(fields or {})}
-    return Outcome("execution_failed", payload, reason=detail)
+    return Outcome("execution_failed", payload)

@@ -59,7 +59,7 @@ async def inference(work: Work) -> Outcome:
     deltas = deltas_of(answer)
     if isinstance(answer, Unanswered):
         failure = {"code": str(answer.code), "detail": answer.detail}
-        return Outcome("inference_failed", failure, deltas, answer.detail)
+        return Outcome("inference_failed", failure, deltas)
     found = {
         str(name): {"payload": dict(proposal.payload), "confidence": proposal.confidence}
         for name, proposal in answer.proposals.items()
@@ -184,6 +184,6 @@ def proposed(
             registry.check(capability.name, action.get("parameters", {}))
         except CallError as refusal:
             failure = {"code": "invalid_output", "detail": str(refusal)}
-            return Outcome("inference_failed", failure, deltas or {}, str(refusal))
+            return Outcome("inference_failed", failure, deltas or {})
         payload["declared"] = capability.declared()
     return Outcome("inference_done", payload, deltas or {})

@@ -12,6 +12,7 @@ from interlock.kernel.machines.jobs.stewards import only_stewards, steward
 from interlock.kernel.payload import validated
 from interlock.kernel.question import failure_detail
 from interlock.kernel.table import (
+    CREATED,
     PERSON,
     PRODUCER,
     Ask,
@@ -134,10 +135,20 @@ TRANSITIONS = (
 )
 # fmt: on
 
+# What its rows say: why it moved.
+SAYS = {
+    CREATED: "it was opened for its jobs",
+    Trigger.CONFIGURE: "its settings were changed",
+    Trigger.LIMIT_REACHED: "the {limit} that its jobs may use together is used up",
+    Trigger.RAISE_LIMITS: "a person raised its limits",
+    Trigger.FINISH: "all of its jobs have ended",
+}
+
 GRAPH = Machine(
     name="graph",
     stages=STAGES,
     transitions=TRANSITIONS,
+    says=SAYS,
     initial_data=initial_data,
     bookkeeping=Bookkeeping(bounds=bounds),
     payloads={

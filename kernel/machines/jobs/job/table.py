@@ -12,7 +12,7 @@ from interlock.kernel.machines.jobs.effects import (
     SUBSCRIPTION,
     WORKER,
 )
-from interlock.kernel.machines.jobs.job import changes, payloads, refusals
+from interlock.kernel.machines.jobs.job import changes, payloads, refusals, sentences
 from interlock.kernel.machines.jobs.job.names import State, Trigger
 from interlock.kernel.machines.jobs.job.stages import STAGES
 from interlock.kernel.machines.jobs.stewards import only_stewards, steward
@@ -182,17 +182,17 @@ OURS = (
         move(Trigger.RETRY, State.PENDING, by(WORKER), ours=RETRY,
              guard=changes.may_retry, update=changes.retried),
         move(Trigger.RETRY, State.INTERVENTION_REQUIRED, by(WORKER), ours=RETRY,
-             update=changes.retries_exhausted),
+             update=changes.retries_exhausted, says=sentences.NO_TRY_LEFT),
     ),
     *rows(State.REVIEWING,
         move(Trigger.RETRY, State.REVIEW_REQUIRED, by(REVIEWER), ours=RETRY,
              guard=changes.may_retry, update=changes.review_retried),
         move(Trigger.RETRY, State.INTERVENTION_REQUIRED, by(REVIEWER), ours=RETRY,
-             update=changes.given_up),
+             update=changes.given_up, says=sentences.NO_TRY_LEFT),
     ),
     *rows(AT_WORK,
         move(Trigger.RECOVERED, State.INTERVENTION_REQUIRED, by(ORPHANS, STALLS), ours=GIVEN_UP,
-             update=changes.given_up),
+             update=changes.given_up, says=sentences.LOST_TOO_OFTEN),
     ),
     *rows(WAITS_TO_RUN,
         move(Trigger.LIMIT_REACHED, State.INTERVENTION_REQUIRED, by(SCHEDULING), ours=LIMITED,
@@ -232,6 +232,7 @@ JOB = Machine(
     name="job",
     stages=STAGES,
     transitions=(*PUBLISHED, *OURS),
+    says=sentences.SAYS,
     initial_data=changes.initial_data,
     payloads={
         Trigger.CONFIGURE: payloads.JobConfiguration,

@@ -7,7 +7,7 @@ from state to state.
 from __future__ import annotations
 
 from interlock.kernel.machine import Machine
-from interlock.kernel.machines.runs.codon import changes, payloads
+from interlock.kernel.machines.runs.codon import changes, payloads, sentences
 from interlock.kernel.machines.runs.codon.names import LIVE, SELF, State, Trigger
 from interlock.kernel.machines.runs.effects import CODON_CLEANUP, EVENTS, STEP
 from interlock.kernel.table import (
@@ -126,6 +126,7 @@ CODON = Machine(
     name="codon",
     stages=STAGES,
     transitions=(*PUBLISHED, *OURS),
+    says=sentences.SAYS,
     initial_data=changes.initial_data,
     payloads={
         Trigger.START: payloads.CodonStart,

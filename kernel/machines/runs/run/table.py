@@ -9,6 +9,7 @@ from interlock.kernel.machines.runs.effects import CODON_CLEANUP, EVENTS, LAUNCH
 from interlock.kernel.machines.runs.run import payloads
 from interlock.kernel.payload import validated
 from interlock.kernel.table import (
+    CREATED,
     ORPHANS,
     PERSON,
     PRODUCER,
@@ -111,10 +112,21 @@ TRANSITIONS = (
 )
 # fmt: on
 
+# What its rows say: why it moved.
+SAYS = {
+    CREATED: "a run of its plan was started",
+    Trigger.COMPLETE: "the last codon of its plan is done",
+    Trigger.FAIL: "it cannot go on",
+    Trigger.CRASH: "its supervisor was lost",
+    Trigger.INITIAL_CHECKPOINT_SET: "its workspace is kept as it begins with it: {sha}",
+    Trigger.STOP_REQUESTED: "a person wants it to end",
+}
+
 RUN = Machine(
     name="run",
     stages=STAGES,
     transitions=TRANSITIONS,
+    says=SAYS,
     initial_data=initial_data,
     payloads={
         Trigger.COMPLETE: payloads.RunEnd,

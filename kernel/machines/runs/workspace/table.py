@@ -13,6 +13,7 @@ from interlock.kernel.machines.runs.events import checked
 from interlock.kernel.machines.runs.values import Detail, Name, Path
 from interlock.kernel.payload import Shape, validated
 from interlock.kernel.table import (
+    CREATED,
     PERSON,
     PRODUCER,
     Ask,
@@ -120,10 +121,18 @@ TRANSITIONS = (
 )
 # fmt: on
 
+# What its rows say: why it moved.
+SAYS = {
+    CREATED: "it was opened for runs",
+    Trigger.EVENT_READ: "the posted events up to {upto} are read",
+    Trigger.CLOSE: "no more runs may begin in it",
+}
+
 WORKSPACE = Machine(
     name="workspace",
     stages=STAGES,
     transitions=TRANSITIONS,
+    says=SAYS,
     initial_data=initial_data,
     payloads={Trigger.EVENT_READ: WorkspaceEventRead, Trigger.CLOSE: WorkspaceClose},
     ignores={Trigger.CLOSE: "it is closed already"},

@@ -11,6 +11,7 @@ from interlock.kernel.machines.tasks.effects import ABORT, SUPERVISION
 from interlock.kernel.payload import validated
 from interlock.kernel.reason import TransitionReason
 from interlock.kernel.table import (
+    CREATED,
     ORPHANS,
     PERSON,
     STALLS,
@@ -140,10 +141,23 @@ OURS = (
 )
 # fmt: on
 
+# What its rows say: why it moved.
+SAYS = {
+    CREATED: "it was started for the task {task}",
+    Trigger.CONFIRMED_ALIVE: "its process runs",
+    Trigger.SPAWN_FAILED: "its process could not be started",
+    Trigger.TASK_FINISHED: "its task is over, and it waits for the next one",
+    Trigger.TASK_ASSIGNED: "it was given the task {task}",
+    Trigger.ENDED: "its session is over",
+    Trigger.RECYCLED: "no other task came in time",
+    Trigger.ABORT_RAISED: "an abort was raised, with the scope {scope}",
+}
+
 AGENT = Machine(
     name="agent",
     stages=STAGES,
     transitions=(*PUBLISHED, *OURS),
+    says=SAYS,
     initial_data=initial_data,
     payloads={
         Trigger.CONFIRMED_ALIVE: payloads.AgentConfirmedAlive,

@@ -13,6 +13,7 @@ from interlock.kernel.machines.tasks.effects import FOLLOW_UP
 from interlock.kernel.machines.tasks.trust import Trust, earned
 from interlock.kernel.payload import Shape, validated
 from interlock.kernel.table import (
+    CREATED,
     PERSON,
     STALLS,
     Ask,
@@ -180,10 +181,22 @@ TRANSITIONS = (
 )
 # fmt: on
 
+# What its rows say: why it moved.
+SAYS = {
+    CREATED: "it claimed a task for the first time",
+    Trigger.SUCCEEDED: "its work on {task} was verified and merged",
+    Trigger.FAILED: "its work on {task} failed",
+    Trigger.VIOLATED: "it changed files that {task} does not own",
+    Trigger.UNUSED: "it did not work for 90 days",
+    Trigger.PROMOTED: "a person vouched for it",
+    Trigger.RETIRED: "a person took it out of service",
+}
+
 IDENTITY = Machine(
     name="identity",
     stages=STAGES,
     transitions=TRANSITIONS,
+    says=SAYS,
     initial_data=initial_data,
     payloads={
         Trigger.SUCCEEDED: IdentityOutcome,

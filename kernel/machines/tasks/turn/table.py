@@ -12,6 +12,7 @@ from interlock.kernel.machines.tasks.effects import ASSIGNMENT, FOLLOW_UP, SUPER
 from interlock.kernel.payload import Shape, validated
 from interlock.kernel.reason import AbortReason, TransitionReason
 from interlock.kernel.table import (
+    CREATED,
     Active,
     Ask,
     Data,
@@ -135,6 +136,21 @@ STAGES = (
     ended(State.FAILED),
     Terminal(State.REAPED),
 )
+# What its rows say: why it moved.
+SAYS = {
+    CREATED: "claim {number} of the task {task} began",
+    Trigger.TASK_CLAIMED: "its task is claimed",
+    Trigger.AGENT_SPAWNED: "its agent is being started",
+    Trigger.TOOL_STARTED: "its agent calls the tool {tool}",
+    Trigger.TOOL_COMPLETED: "the call of the tool {tool} has ended",
+    Trigger.COMPACT_NEEDED: "the context of its agent is too long, and is compacted",
+    Trigger.VERIFY_REQUESTED: "its agent reported that the work is done",
+    Trigger.TASK_COMPLETED: "its task is closed",
+    Trigger.TASK_FAILED: "its claim did not lead to a closed task",
+    Trigger.AGENT_REAPED: "no process of it is left, and its worktree is cleaned up",
+}
+AT_WORK = "its agent is at work"
+COMPACTED = "the context of its agent is compacted"
 FAILERS = by(ASSIGNMENT, SUPERVISION, FOLLOW_UP, TURN_CLEANUP)
 
 # fmt: off
@@ -147,7 +163,7 @@ PUBLISHED = (
         move(Trigger.TASK_FAILED, State.FAILED, FAILERS, update=failed),
     ),
     *rows(State.SPAWNING,
-        move(Trigger.AGENT_SPAWNED, State.RUNNING, by(SUPERVISION)),
+        move(Trigger.AGENT_SPAWNED, State.RUNNING, by(SUPERVISION), says=AT_WORK),
         move(Trigger.TASK_FAILED, State.FAILED, FAILERS, update=failed),
     ),
     *rows(State.RUNNING,
@@ -161,7 +177,7 @@ PUBLISHED = (
         move(Trigger.TASK_FAILED, State.FAILED, FAILERS, update=failed),
     ),
     *rows(State.COMPACTING,
-        move(Trigger.VERIFY_REQUESTED, State.RUNNING, by(SUPERVISION)),
+        move(Trigger.VERIFY_REQUESTED, State.RUNNING, by(SUPERVISION), says=COMPACTED),
         move(Trigger.TASK_FAILED, State.FAILED, FAILERS, update=failed),
     ),
     *rows(State.VERIFYING,
@@ -183,6 +199,7 @@ TURN = Machine(
     name="turn",
     stages=STAGES,
     transitions=PUBLISHED,
+    says=SAYS,
     initial_data=initial_data,
     payloads={
         Trigger.TASK_FAILED: TurnTaskFailed,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from interlock.kernel.effect import CASCADE, SPAWN
 from interlock.kernel.machine import Machine
 from interlock.kernel.machines.threads.effects import CLEANUP, EXECUTION, INFERENCE
-from interlock.kernel.machines.threads.thread import changes, guards, payloads
+from interlock.kernel.machines.threads.thread import changes, guards, payloads, sentences
 from interlock.kernel.machines.threads.thread.names import State, Trigger
 from interlock.kernel.machines.threads.thread.stages import STAGES
 from interlock.kernel.table import (
@@ -61,12 +61,12 @@ PUBLISHED = (
     *rows(State.PROPOSED,
         move(Trigger.BEGIN_INFERENCE, State.AWAITING_INFERENCE,
              by(PRODUCER, PERSON, SPAWN, STALLS)),
-        move(Trigger.TIMEOUT, State.DISMISSED, by(STALLS)),
+        move(Trigger.TIMEOUT, State.DISMISSED, by(STALLS), says=sentences.NOT_BEGUN),
     ),
     *rows(State.INFERRING_INTENT,
         move(Trigger.INFERENCE_DONE, State.AWAITING_INFERENCE, by(INFERENCE), reads=True,
              guard=guards.intent_advances, update=changes.propose("intent", "context"),
-             explain=guards.explain_intent),
+             explain=guards.explain_intent, says=sentences.GOES_AHEAD),
         move(Trigger.INFERENCE_DONE, State.AWAITING_INTENT_CONFIRMATION, by(INFERENCE), reads=True,
              update=changes.propose("intent", "intent"), explain=guards.explain_intent),
         move(Trigger.INFERENCE_FAILED, State.AWAITING_INTENT_CLARIFICATION,
@@ -75,7 +75,7 @@ PUBLISHED = (
     *rows(State.INFERRING_CONTEXT,
         move(Trigger.INFERENCE_DONE, State.AWAITING_INFERENCE, by(INFERENCE), reads=True,
              guard=guards.context_advances, update=changes.propose("context", "action"),
-             explain=guards.explain_context),
+             explain=guards.explain_context, says=sentences.GOES_AHEAD),
         move(Trigger.INFERENCE_DONE, State.AWAITING_CONTEXT_CONFIRMATION, by(INFERENCE), reads=True,
              update=changes.propose("context", "context"), explain=guards.explain_context),
         move(Trigger.INFERENCE_FAILED, State.AWAITING_CONTEXT_CLARIFICATION,
@@ -84,10 +84,10 @@ PUBLISHED = (
     *rows(State.INFERRING_ACTION,
         move(Trigger.INFERENCE_DONE, State.AWAITING_ACTION_CLARIFICATION, by(INFERENCE), reads=True,
              guard=guards.unclear, update=changes.propose("action", "action"),
-             explain=guards.explain_unclear),
+             explain=guards.explain_unclear, says=sentences.UNCLEAR),
         move(Trigger.INFERENCE_DONE, State.EXECUTING, by(INFERENCE), reads=True,
              guard=guards.action_advances, update=changes.propose("action", "action"),
-             explain=guards.explain_action),
+             explain=guards.explain_action, says=sentences.RUNS_AT_ONCE),
         move(Trigger.INFERENCE_DONE, State.AWAITING_CONFIRMATION, by(INFERENCE), reads=True,
              update=changes.propose("action", "action"), explain=guards.explain_action),
         move(Trigger.INFERENCE_FAILED, State.AWAITING_ACTION_CLARIFICATION,
@@ -134,7 +134,8 @@ PUBLISHED = (
 
     *rows(State.EXECUTING,
         move(Trigger.EXECUTION_DONE, State.AWAITING_REVIEW, by(EXECUTION), reads=True,
-             guard=guards.review_demanded, update=changes.executed, explain=guards.explain_review),
+             guard=guards.review_demanded, update=changes.executed, explain=guards.explain_review,
+             says=sentences.NEEDS_REVIEW),
         move(Trigger.EXECUTION_DONE, State.DONE, by(EXECUTION), reads=True,
              update=changes.executed, explain=guards.explain_review),
         move(Trigger.EXECUTION_FAILED, State.AWAITING_REDIRECT, by(EXECUTION, ORPHANS, STALLS),
@@ -142,7 +143,7 @@ PUBLISHED = (
     ),
     *rows(State.AWAITING_REVIEW,
         move(Trigger.REVIEW_ACCEPTED, State.DONE, by(PERSON), names_proposal=True),
-        move(Trigger.TIMEOUT, State.DONE, by(STALLS)),
+        move(Trigger.TIMEOUT, State.DONE, by(STALLS), says=sentences.NOT_REVIEWED),
         move(Trigger.REDIRECTED, State.AWAITING_INFERENCE, by(PERSON),
              update=changes.redirected("action")),
     ),
@@ -227,7 +228,7 @@ OURS = (
     ),
     *rows(State.MONITORING,
         move(Trigger.CHILDREN_DONE, State.DISMISSED, by(CASCADE), ours=COUNTED,
-             guard=guards.all_dismissed, update=changes.tallied),
+             guard=guards.all_dismissed, update=changes.tallied, says=sentences.ALL_DISMISSED),
         move(Trigger.CHILDREN_DONE, State.DONE, by(CASCADE), ours=COUNTED,
              update=changes.tallied),
     ),
@@ -254,6 +255,7 @@ THREAD = Machine(
     name="thread",
     stages=STAGES,
     transitions=(*PUBLISHED, *OURS),
+    says=sentences.SAYS,
     initial_data=changes.initial_data,
     payloads={
         Trigger.INFERENCE_STARTED: payloads.ThreadInferenceStarted,
