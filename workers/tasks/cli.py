@@ -12,6 +12,7 @@ import typer
 from interlock.workers.tasks import screen as task_screen
 from interlock.workers.tasks.client import ERRORS, OUTPUT, TaskClaim, Tasks
 from interlock.workers.tasks.failed import FailedTasks
+from interlock.workers.tasks.requeue_cli import requeue
 from interlock.workers.terminal import screen
 from interlock.workers.terminal.answer import (
     Actor,
@@ -27,6 +28,7 @@ from interlock.workers.terminal.answer import (
 )
 
 app = typer.Typer()
+app.command()(guarded(requeue))
 
 Id = Annotated[str, typer.Argument(help="A task's id: <backlog>/<name>.", metavar="TASK")]
 After = Annotated[
@@ -80,6 +82,9 @@ def submit(
     after: After = None,
     after_done: AfterDone = None,
     deadline_s: Annotated[int | None, typer.Option(help="Seconds that it may take.")] = None,
+    subtasks_s: Annotated[
+        int | None, typer.Option(help="Seconds that its subtasks may take, if it is split.")
+    ] = None,
     max_retries: Annotated[int, typer.Option(min=0, max=100)] = 3,
     needs_approval: Annotated[
         bool, typer.Option(help="A person approves it before the merge.")
@@ -112,6 +117,7 @@ def submit(
         "depends_on": after,
         "depends_on_done": after_done,
         "deadline_s": deadline_s,
+        "subtasks_s": subtasks_s,
         "max_retries": max_retries,
         "needs_approval": needs_approval,
         "stream": stream,
@@ -252,16 +258,6 @@ def unblock(
 ) -> None:
     """Open a blocked task again."""
     _fire("unblocked", task, reason, actor, as_json=as_json)
-
-
-@app.command()
-@guarded
-def requeue(
-    task: Id, reason: Reason = "", as_json: AsJson = False, actor: Actor = "person"
-) -> None:
-    """Take a task from its agent and open it again for any agent."""
-    trigger = "released" if client().show(task).state == "claimed" else "requeued"
-    _fire(trigger, task, reason, actor, as_json=as_json)
 
 
 @app.command()

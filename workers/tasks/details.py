@@ -17,6 +17,7 @@ from interlock.workers.terminal.screen import age
 
 COMMIT_LENGTH = 12
 MINUTES_FROM_S = 120
+ANYONE = "anyone who claims it"
 
 
 def details(client: Client, record: Record) -> dict[str, str]:
@@ -60,7 +61,7 @@ def _branch(record: Record) -> str:
 
 def _owner(data: Mapping[str, Any]) -> str:
     claim = data.get("claim")
-    return f"{claim['owner']}, who claimed it" if claim else "anyone who claims it"
+    return f"{claim['owner']}, who claimed it" if claim else data.get("kept_for") or ANYONE
 
 
 def _has_output(data: Mapping[str, Any]) -> bool:
