@@ -44,6 +44,10 @@ StopHooks = Annotated[
 Target = Annotated[
     str | None, typer.Option(help="The branch to merge into; by default the current one.")
 ]
+SubtasksS = Annotated[
+    int | None, typer.Option(help="Seconds that its subtasks may take, if it is split.")
+]
+NeedsApproval = Annotated[bool, typer.Option(help="A person approves it before the merge.")]
 Push = Annotated[str | None, typer.Option(help="A git remote to push the merged branch to.")]
 KEY = "The claim's key, as `claim` printed it."
 Key = Annotated[str, typer.Option("--key", envvar="INTERLOCK_KEY", help=KEY)]
@@ -82,13 +86,9 @@ def submit(
     after: After = None,
     after_done: AfterDone = None,
     deadline_s: Annotated[int | None, typer.Option(help="Seconds that it may take.")] = None,
-    subtasks_s: Annotated[
-        int | None, typer.Option(help="Seconds that its subtasks may take, if it is split.")
-    ] = None,
+    subtasks_s: SubtasksS = None,
     max_retries: Annotated[int, typer.Option(min=0, max=100)] = 3,
-    needs_approval: Annotated[
-        bool, typer.Option(help="A person approves it before the merge.")
-    ] = False,
+    needs_approval: NeedsApproval = False,
     stream: Annotated[str, typer.Option(help="How its output is read: plain, claude.")] = "plain",
     agent_name: Annotated[
         str, typer.Option(help="The agent's name. Name, role and command have one trust.")

@@ -38,7 +38,7 @@ def chosen(data: Data, requeue: Data) -> Data:
     fields = {name: requeue[name] for name in ("agent", "agent_name") if requeue.get(name)}
     if requeue.get("to"):
         fields["kept_for"] = requeue["to"]
-    if requeue["not_same"]:
+    if requeue.get("not_same"):
         fields["kept_from"] = data["had_by"]
     return fields
 
@@ -55,6 +55,6 @@ def why_not(ask: Ask) -> str:
         return "its agent is the command that it names: choose the command of another agent"
     if requeue.get("agent") and not data.get("agent"):
         return "it names no command: choose an agent that claims it, by its name"
-    if requeue["not_same"] and not (data.get("claim") or data.get("had_by")):
+    if requeue.get("not_same") and not (data.get("claim") or data.get("had_by")):
         return "no agent has had it yet"
     return ""

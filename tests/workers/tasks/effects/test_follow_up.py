@@ -203,8 +203,9 @@ def test_a_task_that_waited_too_long_goes_on_once_its_subtasks_are_closed(
     why = f"it waits for 2 of its 2 subtasks: {one} is open, {two} is open"
     assert scene.tasks.why(scene.client.show("b/whole")) == why
 
+    version = scene.client.show("b/whole").version
     end(scene, one, well=True)
-    assert scene.client.show("b/whole").state == "blocked"
+    assert scene.client.show("b/whole").version == version, "it is looked at when all have ended"
     end(scene, two, well=True)
 
     assert scene.client.show("b/whole").state == "done"
@@ -233,12 +234,27 @@ def test_a_task_with_a_failed_subtask_goes_on_once_that_was_retried_and_closed(
     assert scene.client.show("b/whole").state == "done"
 
 
-def test_only_the_subtasks_of_the_last_split_count(scene: Scene, client: redis.Redis) -> None:
-    (old,) = split(scene, "old")
-    end(scene, old, well=True)
+def test_a_subtask_that_is_cancelled_after_it_failed_is_named_as_such(scene: Scene) -> None:
+    (part,) = split(scene, "one")
+    end(scene, part, well=False)
     scene.perform("b/whole", "cascade")
-    scene.perform("b/whole", "verification", lambda _: Outcome("verification_rejected"))
-    scene.client.fire("b/whole", "retried")
+    scene.client.cancel(part)
+    scene.perform(part, "follow_up")
+
+    why = f"it waits for 1 of its 1 subtasks: {part} was cancelled"
+    assert scene.tasks.why(scene.client.show("b/whole")) == why
+
+
+@pytest.mark.parametrize("well", [True, False])
+def test_only_the_subtasks_of_the_last_split_count(
+    scene: Scene, client: redis.Redis, *, well: bool
+) -> None:
+    (old,) = split(scene, "old")
+    end(scene, old, well=well)
+    scene.perform("b/whole", "cascade")
+    if well:
+        scene.perform("b/whole", "verification", lambda _: Outcome("verification_rejected"))
+    scene.client.fire("b/whole", "retried" if well else "unblocked")
     scene.client.fire("b/whole", "split", {"subtasks": [{"title": "new"}]})
     due(scene.client.dispatch, client, "b/whole", "wait")
     run(scene.client.dispatch, partition_of("b"))
@@ -247,8 +263,9 @@ def test_only_the_subtasks_of_the_last_split_count(scene: Scene, client: redis.R
     assert scene.client.show("b/whole").state == "blocked", "the new one is not created yet"
     scene.perform("b/whole", "spawn")
     new = max(map(str, scene.client.dispatch.views.children("b/whole")))
-    scene.client.cancel(new)
-    assert scene.client.show("b/whole").state == "blocked"
+    end(scene, new, well=True)
+
+    assert scene.client.show("b/whole").state == "done"
 
 
 def test_a_subtask_of_a_cancelled_task_is_not_merged(scene: Scene) -> None:
