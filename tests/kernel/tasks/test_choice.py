@@ -28,7 +28,7 @@ def test_a_person_chooses_who_gets_a_task_and_lifts_the_choice(
         task.fire("claimed", bob).to("started", "failed", "retried")
         with pytest.raises(GuardRefusedError, match=why):
             task.fire("claimed", CLAIM)
-        task.fire("requeued")
+        assert task.fire("requeued").state == "open"
         assert task.fire("claimed", CLAIM).state == "claimed"
 
 

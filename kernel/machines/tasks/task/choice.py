@@ -20,7 +20,7 @@ def known_by(claim: Data) -> Data:
 def refused(data: Data, claim: Data) -> str:
     """Return why the choice refuses a claim, or an empty text."""
     last = data.get("kept_from")
-    same = last and all(claim.get(name) == last.get(name) for name in ("identity", "agent"))
+    same = last and all(claim.get(name) == last.get(name) for name in KNOWN_BY)
     other = data.get("kept_for") not in (None, claim.get("owner"))
     return in_words(data) if same or other else ""
 
