@@ -41,7 +41,8 @@ def rows_table(machine: Machine) -> str:
 
 def _row(row: Transition) -> str:
     notes = [f"ours: {row.ours}"] if row.ours else []
-    notes += ["asks a guard"] if row.guard else []
+    why = f": {row.guarded}" if row.guarded else ""
+    notes += [f"asks a guard{why}"] if row.guard else []
     notes += [f"owes {row.effect.name}"] if row.effect else []
     notes += [str(row.mode)] if row.mode is not Mode.LEAVE else []
     cells = (row.source, row.trigger, row.target, ", ".join(row.by), "; ".join(notes))

@@ -282,6 +282,7 @@ class Transition:
     names_proposal: bool = False  # whether a person must name the proposal that was seen
     bounds: bool = False  # whether its update may change what the record's family may use
     ours: str = ""  # why it is there, where the published table lacks it
+    guarded: str = ""  # why it asks a guard, where the published row asks none
     reason: TransitionReason | None = None  # the published one, where the payload gives none
     reason_by_hand: TransitionReason | None = None  # instead, where a person or producer fired it
     says: str = ""  # the reason in words, where that of the machine for its trigger does not fit
@@ -318,6 +319,7 @@ class RowFields(TypedDict, total=False):
     names_proposal: bool
     bounds: bool
     ours: str
+    guarded: str
     reason: TransitionReason
     reason_by_hand: TransitionReason
     says: str

@@ -102,6 +102,8 @@ class Settings(BaseModel):
     worktrees: Path | None = None  # by default a folder below the user's XDG state folder
     alive: Path | None = None  # a worker or beat touches this file while it works, for probes
     stage_failures: bool = False  # whether `interlock task fail-stage` may fail unclaimed tasks
+    # Seconds in which the subtasks of a task should end; None computes them from their sizes.
+    subtasks_s: Annotated[int, Field(ge=1, le=31_536_000)] | None = None
     agents_max: Annotated[int, Field(ge=0, le=1_000)] = 4  # agents that run at once on this machine
     disk_free_min_mb: Annotated[int, Field(ge=0)] = 200  # with less, no job's worker starts
     queue_slots: dict[Word, int] = Field(default_factory=dict)  # jobs that run at once, by queue

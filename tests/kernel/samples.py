@@ -70,7 +70,9 @@ def tasks() -> tuple[Data, ...]:
     worn = {**fresh, "claims": 20, "crashes": 3, "retries": 3, "given_up": True}
     asks = {**fresh, "needs_approval": True}
     waits = {**fresh, "blocked_on": {"kind": "task", "on": "other"}}
-    return tuple({**data, "claim": claim, "claimed": 1} for data in (fresh, worn, asks, waits))
+    split = {**fresh, "blocked_on": {"kind": "subtasks", "on": "its subtasks"}}
+    kinds = (fresh, worn, asks, waits, split)
+    return tuple({**data, "claim": claim, "claimed": 1} for data in kinds)
 
 
 def agents() -> tuple[Data, ...]:
@@ -199,6 +201,7 @@ SAMPLES: dict[str, tuple[Sequence[Data], Mapping[str, Sequence[Data]]]] = {
             "blocked": ({"on": "b/other", "kind": "task"}, {"on": "a key"}),
             "split": ({"subtasks": [{"title": "one"}]},),
             "subtasks_ended": ({"tally": {"closed": 2}}, {"tally": {"failed": 1}}),
+            "subtasks_checked": ({"tally": {"closed": 2}}, {"tally": {"failed": 1}}),
             "verified": ({"commit": "abc"},),
             "merged": ({"commit": "def"},),
             "recovered": ({"commit": "abc"},),

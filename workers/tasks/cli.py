@@ -12,6 +12,7 @@ import typer
 from interlock.workers.tasks import screen as task_screen
 from interlock.workers.tasks.client import ERRORS, OUTPUT, TaskClaim, Tasks
 from interlock.workers.tasks.failed import FailedTasks
+from interlock.workers.tasks.requeue_cli import requeue
 from interlock.workers.terminal import screen
 from interlock.workers.terminal.answer import (
     Actor,
@@ -27,6 +28,7 @@ from interlock.workers.terminal.answer import (
 )
 
 app = typer.Typer()
+app.command()(guarded(requeue))
 
 Id = Annotated[str, typer.Argument(help="A task's id: <backlog>/<name>.", metavar="TASK")]
 After = Annotated[
@@ -42,6 +44,10 @@ StopHooks = Annotated[
 Target = Annotated[
     str | None, typer.Option(help="The branch to merge into; by default the current one.")
 ]
+SubtasksS = Annotated[
+    int | None, typer.Option(help="Seconds that its subtasks may take, if it is split.")
+]
+NeedsApproval = Annotated[bool, typer.Option(help="A person approves it before the merge.")]
 Push = Annotated[str | None, typer.Option(help="A git remote to push the merged branch to.")]
 KEY = "The claim's key, as `claim` printed it."
 Key = Annotated[str, typer.Option("--key", envvar="INTERLOCK_KEY", help=KEY)]
@@ -80,10 +86,9 @@ def submit(
     after: After = None,
     after_done: AfterDone = None,
     deadline_s: Annotated[int | None, typer.Option(help="Seconds that it may take.")] = None,
+    subtasks_s: SubtasksS = None,
     max_retries: Annotated[int, typer.Option(min=0, max=100)] = 3,
-    needs_approval: Annotated[
-        bool, typer.Option(help="A person approves it before the merge.")
-    ] = False,
+    needs_approval: NeedsApproval = False,
     stream: Annotated[str, typer.Option(help="How its output is read: plain, claude.")] = "plain",
     agent_name: Annotated[
         str, typer.Option(help="The agent's name. Name, role and command have one trust.")
@@ -112,6 +117,7 @@ def submit(
         "depends_on": after,
         "depends_on_done": after_done,
         "deadline_s": deadline_s,
+        "subtasks_s": subtasks_s,
         "max_retries": max_retries,
         "needs_approval": needs_approval,
         "stream": stream,
@@ -252,16 +258,6 @@ def unblock(
 ) -> None:
     """Open a blocked task again."""
     _fire("unblocked", task, reason, actor, as_json=as_json)
-
-
-@app.command()
-@guarded
-def requeue(
-    task: Id, reason: Reason = "", as_json: AsJson = False, actor: Actor = "person"
-) -> None:
-    """Take a task from its agent and open it again for any agent."""
-    trigger = "released" if client().show(task).state == "claimed" else "requeued"
-    _fire(trigger, task, reason, actor, as_json=as_json)
 
 
 @app.command()

@@ -40,6 +40,7 @@ from interlock.workers.tasks.claims import (
     why_starved,
 )
 from interlock.workers.tasks.next_try import next_try_s
+from interlock.workers.tasks.reassignment import requeue, why_kept, why_never_claimed
 from interlock.workers.tasks.verification.judgeable import refuse_unjudgeable
 from interlock.workers.tasks.verification.signals import parse_signals
 from interlock.workers.tasks.work_folders import work_folder_of
@@ -130,6 +131,8 @@ class Tasks:
         fields = dict(payload)
         if self.client.settings.stage_failures:
             fields.setdefault("stage_failures", True)
+        if self.client.settings.subtasks_s:
+            fields.setdefault("subtasks_s", self.client.settings.subtasks_s)
         if local and isinstance(repo, str) and payload.get("agent"):
             fields = self._check_repository(task_id, payload, Path(repo)) | fields
         return fields
@@ -198,6 +201,18 @@ class Tasks:
         )
         fired = self.dispatch.fire(task, trigger, dict(payload or {}), call)
         return fired.record or self.client.show(task)
+
+    def requeue(
+        self,
+        task: str,
+        *,
+        to: str | None = None,
+        agent: str | None = None,
+        not_same: bool = False,
+        reason: str = "",
+    ) -> Record:
+        """Take a task from its agent, or offer an open one anew; `reassignment` says to whom."""
+        return requeue(self.client, task, to=to, agent=agent, not_same=not_same, reason=reason)
 
     def fail_stage(
         self, backlog: str, *, plan: str | None = None, role: str | None = None, reason: str = ""
@@ -311,7 +326,7 @@ class Tasks:
         others = self.dispatch.views.records(f"{root}/{name}" for name in awaited(record.data))
         facts = {record_id: {"state": other.state} for record_id, other in others.items()}
         names = unmet(record.data, facts)
-        return f"it waits for {', '.join(names)}" if names else ""
+        return f"it waits for {', '.join(names)}" if names else why_kept(record)
 
     def why_starved(self, record: Record) -> str:
         """Return why an open task will never be claimed, or ''."""
@@ -319,11 +334,12 @@ class Tasks:
             if why := why_starved(self.dispatch, record, name):
                 return f"it depends on {why}"
         data = record.data
-        if data.get("agent"):
-            agent = {"name": data["agent_name"], "role": data["role"], "command": data["agent"]}
-            with suppress(UnknownRecordError):
-                if self.client.show(identity_id(root_of(record.id), **agent)).state == "retired":
-                    return f"its agent {data['agent_name']} was taken out of service by a person"
+        if not data.get("agent"):
+            return why_never_claimed(self.dispatch, record)
+        agent = {"name": data["agent_name"], "role": data["role"], "command": data["agent"]}
+        with suppress(UnknownRecordError):
+            if self.client.show(identity_id(root_of(record.id), **agent)).state == "retired":
+                return f"its agent {data['agent_name']} was taken out of service by a person"
         return ""
 
     def _check_repository(

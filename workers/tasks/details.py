@@ -7,7 +7,7 @@ from typing import Any
 
 from interlock.kernel.machines.tasks.task.changes import awaited
 from interlock.kernel.machines.tasks.task.questions import counts_text
-from interlock.kernel.machines.tasks.task.stages import deadline
+from interlock.kernel.machines.tasks.task.stages import deadline, subtasks_limit
 from interlock.kernel.record import Record
 from interlock.workers.client import Client
 from interlock.workers.tasks.claim_names import CLAIM_STATES, ClaimNames
@@ -17,6 +17,7 @@ from interlock.workers.terminal.screen import age
 
 COMMIT_LENGTH = 12
 MINUTES_FROM_S = 120
+ANYONE = "anyone who claims it"
 
 
 def details(client: Client, record: Record) -> dict[str, str]:
@@ -33,6 +34,7 @@ def details(client: Client, record: Record) -> dict[str, str]:
         "owns": ", ".join(data["owned_files"]),
         "after": ", ".join(awaited(data)),
         "deadline": _deadline(record, now_ms),
+        "subtasks": _subtasks(record, now_ms),
         "retries": _retries(record, now_ms),
         "changes": counts_text(data["changes"]) if data.get("changes") else "",
         "merged": str(data.get("merged") or "")[:COMMIT_LENGTH],
@@ -60,7 +62,7 @@ def _branch(record: Record) -> str:
 
 def _owner(data: Mapping[str, Any]) -> str:
     claim = data.get("claim")
-    return f"{claim['owner']}, who claimed it" if claim else "anyone who claims it"
+    return f"{claim['owner']}, who claimed it" if claim else data.get("kept_for") or ANYONE
 
 
 def _has_output(data: Mapping[str, Any]) -> bool:
@@ -75,10 +77,23 @@ def _deadline(record: Record, now_ms: int) -> str:
     reasons = "; ".join(claim.get("deadline_reasons", ()))
     why = f" ({reasons})" if reasons else ""
     whose = "for each try" if data.get("deadline_s") else f"for this try{why}"
-    due = (timer.due_at for timer in record.timers if timer.name == "deadline")
+    return f"{_span(deadline(data) or 0)} {whose}{_left(record, 'deadline', now_ms)}"
+
+
+def _subtasks(record: Record, now_ms: int) -> str:
+    """Return how many subtasks a task waits for, and how long it does before a person is asked."""
+    if record.state != "waiting_for_subtasks":
+        return ""
+    number = len(record.data["children"])
+    limit = _span(subtasks_limit(record.data) or 0)
+    return f"{number}, which may take {limit}{_left(record, 'wait', now_ms)}"
+
+
+def _left(record: Record, timer_name: str, now_ms: int) -> str:
+    """Return how much time is left before a timer of a record is due, with a semicolon before."""
+    due = (timer.due_at for timer in record.timers if timer.name == timer_name)
     due_ms = None if record.paused else next(due, None)
-    left = "" if due_ms is None else f"; {_span(due_ms - now_ms)} left"
-    return f"{_span(deadline(data) or 0)} {whose}{left}"
+    return "" if due_ms is None else f"; {_span(due_ms - now_ms)} left"
 
 
 def _span(ms: int) -> str:

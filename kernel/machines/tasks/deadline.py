@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum, auto
 from math import isfinite
+from typing import Any
 
 
 class Scope(StrEnum):
@@ -41,6 +42,10 @@ OWNED_FILE_S = 30
 HISTORY_FACTOR = 1.5
 DEADLINE_S_MIN = 300
 DEADLINE_S_MAX = 7200
+# What a try of a subtask takes beside its work: the wait before it, its start, verification, merge.
+AROUND_S = 600
+SUBTASKS_S_MIN = 1_800
+SUBTASKS_S_MAX = 604_800
 CONFIDENCE_ALONE = 0.5
 CONFIDENCE_WITH_HISTORY = 0.8
 
@@ -86,6 +91,26 @@ def deadline(
         reasons.append(f"never more than {DEADLINE_S_MAX} s")
     confidence = CONFIDENCE_WITH_HISTORY if recorded else CONFIDENCE_ALONE
     return Deadline(seconds, confidence, tuple(reasons))
+
+
+def subtasks_limit_s(subtasks: Iterable[Mapping[str, Any]]) -> int:
+    """Return the seconds in which all subtasks of a task should end, where nobody set a limit.
+
+    How many agents work on them at once is not known. So this is the time of one agent that works
+    on one after the other, and needs every try that each may have. A subtask is given as the fields
+    that it is created from.
+    """
+    wanted_s = 0
+    for subtask in subtasks:
+        one_try = deadline(
+            scope=Scope(subtask.get("scope", Scope.MEDIUM)),
+            complexity=Complexity(subtask.get("complexity", Complexity.MEDIUM)),
+            model=subtask.get("model"),
+            owned_files=len(subtask.get("owned_files", ())),
+            durations_s=(),
+        )
+        wanted_s += (one_try.seconds + AROUND_S) * (int(subtask.get("max_retries", 0)) + 1)
+    return min(max(wanted_s, SUBTASKS_S_MIN), SUBTASKS_S_MAX)
 
 
 def _sized(

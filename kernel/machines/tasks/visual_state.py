@@ -84,7 +84,8 @@ def classify(
     `spawn_age_s` are the seconds since its spawn, `heartbeat_age_s` those since its last heartbeat,
     None before the first. `has_pid` says whether a process of the agent is known.
     """
-    if state in _DEAD:
+    active = state in _STARTING or state in _WORKING
+    if state in _DEAD or not (has_pid or active):
         return VisualState.DEAD
     if state in _IDLE:
         # The published rule has no condition: merging its last task does not make an agent busy.
@@ -106,7 +107,8 @@ def classify(
 
 def _silent_s(spawn_age_s: float, heartbeat_age_s: float | None, *, has_pid: bool) -> float | None:
     if heartbeat_age_s is not None:
-        # With or without a pid: an agent outside of our supervision has a heartbeat and no pid.
+        # The published rule needs a pid. Ours does not: an agent outside of our supervision has
+        # none, and its heartbeat shows whether it lives.
         return heartbeat_age_s
     # An agent that hangs before its first heartbeat has been silent since its spawn. With neither
     # heartbeat nor process nothing shows that there is an agent.

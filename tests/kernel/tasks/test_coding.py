@@ -20,7 +20,12 @@ from interlock.kernel.machines.tasks.task.changes import (
     backoff_ms,
     child_payload,
 )
-from interlock.kernel.machines.tasks.task.questions import approve_merge, diff_command, next_try
+from interlock.kernel.machines.tasks.task.questions import (
+    approve_merge,
+    diff_command,
+    is_settled,
+    next_try,
+)
 from interlock.kernel.machines.tasks.task.table import TASK
 from interlock.kernel.machines.tasks.turn.table import TURN
 from interlock.kernel.record import Record, RecordId, Version
@@ -264,7 +269,41 @@ def test_a_task_is_done_when_all_its_subtasks_succeeded(tally: dict[str, int], s
 
     assert task.state == state
     if state == "blocked":
-        assert "not every subtask" in task.record.data["blocked_on"]["on"]
+        assert "not every one of which ended well" in task.record.data["blocked_on"]["on"]
+
+
+def test_a_task_waits_for_its_subtasks_as_long_as_it_says_or_as_their_sizes_need() -> None:
+    def limit_s(task: PureTask, *parts: dict[str, Any]) -> int:
+        task.fire("split", {"subtasks": [{"title": "part", **part} for part in parts]})
+        return next(timer.delay_ms for timer in task.last.timers if timer.name == "wait") // 1_000
+
+    small, xl = {"scope": "small", "max_retries": 0}, {"scope": "xl", "max_retries": 1}
+    assert limit_s(PureTask(subtasks_s=90), small) == 90
+    assert limit_s(PureTask(), small) == 1_800, "never less than half an hour"
+    # One after the other, each with all its tries, and ten minutes around each try.
+    assert limit_s(PureTask(), small, xl) == 1_500 + 2 * 7_800
+    assert limit_s(PureTask(), *([xl] * 1_000)) == 7 * 86_400
+
+
+def test_a_task_that_is_blocked_on_its_subtasks_names_them_and_goes_on() -> None:
+    for trigger, payload in (("timeout", {}), ("subtasks_ended", {"tally": {"failed": 1}})):
+        task = PureTask().to("split").fire(trigger, payload)
+        assert (task.state, task.last.waits, task.owed) == (
+            "blocked",
+            True,
+            ["follow_up", "resolution"],
+        )
+        found = {"tally": {"closed": 1, "failed": 2}, "unfinished": ["b/t/1.2 failed"]}
+        assert task.fire("subtasks_checked", found).owed == ["resolution"]
+        assert "for 2 of its 3 subtasks: b/t/1.2 failed and 1 more. It goes on by itself" in (
+            is_settled(task.record.data)
+        )
+        with pytest.raises(GuardRefusedError, match="the same ones"):
+            task.fire("subtasks_checked", found)
+        assert task.fire("subtasks_checked", {"tally": {"closed": 3}}).state == "done"
+        assert "blocked_on" not in task.record.data
+    with pytest.raises(GuardRefusedError, match="not blocked on its subtasks"):
+        PureTask().to("claimed", "blocked").fire("subtasks_checked", {"tally": {"closed": 3}})
 
 
 def test_only_a_block_on_a_text_asks_a_person() -> None:

@@ -107,8 +107,10 @@ def test_a_heartbeat_counts_without_a_process_of_ours(age: int, expected: str) -
 
 
 @pytest.mark.parametrize("state", ["", "WORKING", "merging", "spawning", "unknown"])
-@pytest.mark.parametrize("has_pid", [True, False])
-def test_a_state_that_is_no_published_word_is_unknown_and_not_dead(
-    state: str, *, has_pid: bool
-) -> None:
-    assert look(state, has_pid=has_pid, heartbeat_age_s=5000) is VisualState.UNKNOWN
+def test_a_state_that_is_no_published_word_is_unknown(state: str) -> None:
+    assert look(state, heartbeat_age_s=5000) is VisualState.UNKNOWN
+
+
+@pytest.mark.parametrize("state", ["idle", "waiting", "paused", "unknown", ""])
+def test_without_a_process_an_agent_that_is_not_active_is_dead(state: str) -> None:
+    assert look(state, has_pid=False) is VisualState.DEAD

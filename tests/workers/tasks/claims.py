@@ -165,7 +165,7 @@ def scene(client: Client) -> None:
     claimed(client, "b/hangs").alive().silent()
     unsupervised(client, "b/ghost")
     merging(client, "b/merges")
-    claimed(client, "b/sits").alive().agent_fires("task_finished")
+    claimed(client, "b/sits").alive(pid=4712).agent_fires("task_finished")
     dead = claimed(client, "b/crashed").alive()
     dead.agent_fires("ended", {"reason": "it crashed"})
     dead.task_fires("failed", {"reason": "it crashed", "final": True})

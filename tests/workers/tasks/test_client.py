@@ -325,6 +325,16 @@ def test_show_says_what_an_open_task_waits_for(shell: Callable[..., Result], tas
     assert shows(shown, r"agent +anyone who claims it")
 
 
+def test_show_says_how_long_a_task_waits_for_its_subtasks(
+    shell: Callable[..., Result], tasks: Tasks
+) -> None:
+    submitted(tasks, "whole", subtasks_s=7_230)
+    shell("task", "split", "b/whole", "--subtasks", '[{"title": "one"}, {"title": "two"}]')
+
+    shown = shell("show", "b/whole").output
+    assert shows(shown, r"subtasks +2, which may take 120 min; 120 min left")
+
+
 def test_logs_print_the_output_of_an_agent_of_this_machine(
     shell: Callable[..., Result],
     client: Client,

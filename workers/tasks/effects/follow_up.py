@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from contextlib import suppress
 
+from interlock.kernel.effect import Kind
 from interlock.kernel.errors import CallError, UnknownRecordError
 from interlock.kernel.event import Cause
+from interlock.kernel.machines.tasks.task.subtasks import waits_for_subtasks
 from interlock.kernel.record import Record, parent_of, root_of
 from interlock.kernel.store.commands import Call, Warrant
 from interlock.kernel.table import Data
@@ -17,6 +20,9 @@ from interlock.workers.tasks.ownership import SCOPE_VIOLATION
 
 COMPONENT = "follow_up"
 EARLIER_MAX = 3
+NAMED_MAX = 10
+# How a subtask is said to have ended; of another one its state is told.
+IN_WORDS = {"failed": "failed", "cancelled": "was cancelled"}
 # Failures for changes of files that the task does not own. A refusal by the system is no violation.
 VIOLATIONS = (SCOPE_VIOLATION, "breaker_scope")
 
@@ -29,7 +35,9 @@ def follow_up(work: Work) -> None:
     _cancel_children(work, record)
     if record.state == "blocked":
         _unblock(work, record)
+        _check_subtasks(work, record)
     if record.state in ("closed", "cancelled", "failed"):
+        _check_subtasks_of_parent(work, record)
         views = work.dispatch.views
         for other_id in views.ids(work.machine, root=root_of(record.id), states=["blocked"]):
             work.raise_if_stopped()
@@ -118,6 +126,42 @@ def _unblock(work: Work, record: Record) -> None:
         _fire(work, record, "unblocked", {})
     elif why := why_starved(work.dispatch, record, str(blocked_on["on"])):
         _fire(work, record, "starved", {"reason": f"it waits for {why}"})
+
+
+def _check_subtasks_of_parent(work: Work, subtask: Record) -> None:
+    """Check the subtasks of a blocked parent when the last that it still counted has ended."""
+    views, parent = work.dispatch.views, subtask.parent
+    if parent and subtask.counted and not views.counted(parent, subtask.counted):
+        _check_subtasks(work, views.record(parent))
+
+
+def _check_subtasks(work: Work, task: Record) -> None:
+    """Let a task that is blocked on its subtasks go on if all are closed, or name the others.
+
+    A subtask may end well after the time limit, or after a person has retried it.
+    """
+    if not (task.state == "blocked" and waits_for_subtasks(task.data)):
+        return
+    views = work.dispatch.views
+    # A task may have been split before: the ids of subtasks are <task>/<split>.<number>.
+    numbered = sorted((_numbers(child), child) for child in views.children(task.id))
+    ids = [child for (split, _), child in numbered if split == numbered[-1][0][0]]
+    if any(entry.kind is Kind.SPAWN for entry in task.entries) or not ids:
+        return  # Not all of them exist yet.
+    states = {child: record.state for child, record in views.records(ids).items()}
+    unfinished = [
+        f"{child} {IN_WORDS.get(state, f'is {state}')}"
+        for child, state in states.items()
+        if state != "closed"
+    ]
+    payload = {"tally": Counter(states.values()), "unfinished": unfinished[:NAMED_MAX]}
+    _fire(work, task, "subtasks_checked", payload)
+
+
+def _numbers(subtask: str) -> tuple[int, int]:
+    """Return the number of the split that created a subtask, and its own."""
+    split, _, number = subtask.rpartition("/")[2].partition(".")
+    return int(split), int(number)
 
 
 def _fire(work: Work, record: Record, trigger: str, payload: Data) -> None:

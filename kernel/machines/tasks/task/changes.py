@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from interlock.kernel.machines.tasks.task import choice
 from interlock.kernel.machines.tasks.task.names import State
 from interlock.kernel.machines.tasks.task.payloads import NewTask
 from interlock.kernel.machines.tasks.trust import MINIMUM_TRUST, Trust, refusal
@@ -35,6 +36,7 @@ INHERITED = (
     "remind_s",
     "stop_hooks",
     "budget_micro",
+    "subtasks_s",
     "tool_failures_max",
     "abort_policy",
     "stage_failures",
@@ -80,7 +82,17 @@ def bounds(data: Data) -> Bounds:
 
 def claimable(ask: Ask) -> bool:
     """Whether the task may be claimed now by this owner."""
-    return not unmet(ask.data, ask.facts) and not _mismatch(ask)
+    return not (
+        unmet(ask.data, ask.facts) or choice.refused(ask.data, ask.payload) or _mismatch(ask)
+    )
+
+
+def why_not_claimable(ask: Ask) -> str:
+    """Return why a claim is refused."""
+    return choice.refused(ask.data, ask.payload) or (
+        "it waits for another task, it is too early, or its role or tenant is another's; "
+        "`interlock task list` says which"
+    )
 
 
 def awaited(data: Data) -> dict[str, tuple[State, ...]]:
@@ -142,8 +154,16 @@ def claims_left(ask: Ask) -> bool:
 
 
 def unclaimed(ask: Ask) -> Data:
-    """Forget the claim and what it left behind."""
-    return {name: value for name, value in ask.data.items() if name not in CLEARED_FIELDS}
+    """Forget the claim and what it left behind, but for who had it."""
+    kept = {name: value for name, value in ask.data.items() if name not in CLEARED_FIELDS}
+    claim = ask.data.get("claim")
+    return {**kept, "had_by": choice.known_by(claim)} if claim else kept
+
+
+def requeued(ask: Ask) -> Data:
+    """Forget the claim, and keep who may have the task next. A later requeue replaces that."""
+    after = {name: value for name, value in unclaimed(ask).items() if name not in choice.FIELDS}
+    return {**after, **choice.chosen(after, ask.payload)}
 
 
 def completed(ask: Ask) -> Data:
@@ -283,11 +303,6 @@ def waits_for_person(data: Data) -> bool:
     return bool(data.get("blocked_on", {}).get("kind") != "task")
 
 
-def all_succeeded(ask: Ask) -> bool:
-    """Whether every subtask came to a good end."""
-    return all(state == State.CLOSED for state, number in ask.payload["tally"].items() if number)
-
-
 def waits_for_task(ask: Ask) -> bool:
     """Whether the task waits for the end of another task."""
     return not waits_for_person(ask.data)
@@ -330,24 +345,6 @@ def child_payload(parent: Data, child: Data) -> tuple[Data, int | None]:
 def _below(path: str, owned: Sequence[str]) -> bool:
     """Whether a path is owned, or below an owned one; where nothing is owned, every path is."""
     return not owned or any(path == one or path.startswith(f"{one}/") for one in owned)
-
-
-def subtasks_done(ask: Ask) -> Data:
-    """Keep how the subtasks ended; the whole is verified next, with their work merged."""
-    return {**ask.data, "tally": ask.payload["tally"], "summary": "all subtasks came to their end"}
-
-
-def subtasks_mixed(ask: Ask) -> Data:
-    """Ask a person what to do about subtasks that failed or were cancelled."""
-    tally = ask.payload["tally"]
-    bad = ", ".join(f"{n} {state}" for state, n in sorted(tally.items()) if state != State.CLOSED)
-    on = {"kind": "text", "on": f"not every subtask came to a good end: {bad}"}
-    return {**ask.data, "tally": tally, "blocked_on": on}
-
-
-def subtasks_overdue(ask: Ask) -> Data:
-    """Ask a person about subtasks that did not end in time."""
-    return {**ask.data, "blocked_on": {"kind": "text", "on": "its subtasks did not end in time"}}
 
 
 def cancelled(ask: Ask) -> Data:

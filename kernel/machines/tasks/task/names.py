@@ -41,6 +41,7 @@ class Trigger(StrEnum):
     RECOVERED = auto()
     UNRECOVERABLE = auto()
     SUBTASKS_ENDED = auto()
+    SUBTASKS_CHECKED = auto()
     TIMEOUT = auto()
     RETRIED = auto()
     VERIFIED = auto()

@@ -67,7 +67,8 @@ class NewTask(TaskWork):
     `session` agent waits `idle_limit_s` for its next task. An agent is cut off when one try costs
     more than `budget_micro` (in micro-dollars), or when `tool_failures_max` calls fail in a row.
     `stop_hooks` are commands that may refuse a completion. `parent_agent` is the agent that split
-    off this task.
+    off this task. Once it is split, its subtasks have `subtasks_s` to end; without that, a time by
+    their size.
     """
 
     repo: Line | None = None
@@ -90,6 +91,7 @@ class NewTask(TaskWork):
     plan: Word | None = None
     deadline_s: Annotated[int, Field(ge=1, le=86_400)] | None = None
     remind_s: Annotated[int, Field(ge=60, le=31_536_000)] = 86_400
+    subtasks_s: Annotated[int, Field(ge=1, le=31_536_000)] | None = None
     stage_failures: bool = False
 
     @model_validator(mode="after")
@@ -156,6 +158,28 @@ class TaskReason(Shape):
     results: Annotated[list[dict[str, Any]], Field(max_length=200)] = []
 
 
+class TaskRequeued(TaskReason):
+    """Why a task is taken from its agent or offered anew, and who shall have it next.
+
+    `to` is the owner who alone may claim a task without a command. `agent` is the command, and
+    `agent_name` the name, of the agent that works on a task with one. With `not_same` the agent
+    that had it last does not get it again. Without any of them, any agent may have it.
+    """
+
+    to: Line | None = None
+    agent: Line | None = None
+    agent_name: Word | None = None
+    not_same: bool = False
+
+    @model_validator(mode="after")
+    def _names_one_agent(self) -> TaskRequeued:
+        if self.agent_name and not self.agent:
+            raise ValueError("agent_name needs the command of that agent, in agent")
+        if self.to and (self.agent or self.not_same):
+            raise ValueError("`to` names who gets it: leave out agent and not_same")
+        return self
+
+
 class TaskAnswer(CardAnswer):
     """The reason of a person's decision, in words."""
 
@@ -192,6 +216,12 @@ class TaskSubtasksEnded(Shape):
     """The number of subtasks that ended, by the state in which they ended."""
 
     tally: dict[str, Annotated[int, Field(ge=0)]]
+
+
+class TaskSubtasksChecked(TaskSubtasksEnded):
+    """The states of the subtasks now; `unfinished` tells of each that has not ended well."""
+
+    unfinished: Annotated[list[Line], Field(max_length=100)] = []
 
 
 class TaskChanges(Shape):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 
 from interlock.kernel.machines.tasks.task.changes import awaited, backoff_ms, is_verified
+from interlock.kernel.machines.tasks.task.subtasks import waits_for_subtasks
 from interlock.kernel.question import as_sentence, failure_reason
 from interlock.kernel.table import Data
 
@@ -67,4 +68,9 @@ def try_again(data: Data) -> str:
 
 def is_settled(data: Data) -> str:
     """Ask whether what blocks a task is settled."""
+    if waits_for_subtasks(data):
+        return (
+            f"It waits for {data['blocked_on']['on']}. It goes on by itself once all have ended "
+            "well. Shall it be offered as a whole to another agent instead? Its subtasks go on too."
+        )
     return f"It waits for this: {as_sentence(data['blocked_on']['on'])} Is it settled?"

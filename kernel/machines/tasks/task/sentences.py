@@ -13,6 +13,7 @@ NEEDS_APPROVAL = "its work was verified, and a person has to approve it"
 CLAIMED_TOO_OFTEN = "it was claimed too often without being started"
 LOST_TOO_OFTEN = "its agents were lost too often"
 MAY_CRASH_AGAIN = "its agent was lost, and another may try"
+SUBTASKS_SUCCEEDED_LATE = "all of its subtasks have succeeded by now"
 SUBTASKS_MIXED = "its subtasks have ended, and not all of them succeeded"
 
 SAYS: Mapping[str, str] = {
@@ -33,6 +34,7 @@ SAYS: Mapping[str, str] = {
     Trigger.RECOVERED: "the work of its lost agent was saved, and is verified next",
     Trigger.UNRECOVERABLE: "the work of its lost agent could not be saved",
     Trigger.SUBTASKS_ENDED: "all of its subtasks succeeded",
+    Trigger.SUBTASKS_CHECKED: "some of its subtasks have not ended well",
     Trigger.TIMEOUT: "its subtasks did not end in time",
     Trigger.RETRIED: "it is tried again",
     Trigger.VERIFIED: "its work was verified",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from interlock.kernel.effect import CASCADE, RESOLUTION
+from interlock.kernel.machines.tasks.deadline import subtasks_limit_s
 from interlock.kernel.machines.tasks.effects import (
     AGENT,
     ASSIGNMENT,
@@ -23,7 +24,6 @@ START_MS = 900_000
 VERIFICATION_MS = 3_600_000
 MERGE_MS = 86_400_000
 RECOVERY_MS = 900_000
-SUBTASKS_MS = 1_800_000
 DEADLINE_S = 1_800
 
 LATE = {"reason": "it took longer than its deadline", "abort": "timeout"}
@@ -48,6 +48,11 @@ def deadline(data: Data) -> int | None:
     """Return how long the work may take: set by the task, by its claim, or the default."""
     claim = data.get("claim") or {}
     return int(data.get("deadline_s") or claim.get("deadline_s") or DEADLINE_S) * 1_000
+
+
+def subtasks_limit(data: Data) -> int | None:
+    """Return how long the subtasks may take: set by the task, or by their size."""
+    return int(data.get("subtasks_s") or subtasks_limit_s(data.get("children", ()))) * 1_000
 
 
 def judging(data: Data) -> int:
@@ -162,7 +167,7 @@ STAGES = (
     Waiting(
         State.WAITING_FOR_SUBTASKS,
         (
-            Timer("wait", after(SUBTASKS_MS), Trigger.TIMEOUT),
+            Timer("wait", subtasks_limit, Trigger.TIMEOUT),
             Timer("recheck", after(RECHECK_MS), effect=CASCADE),
         ),
         asks=never,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from interlock.kernel.effect import CASCADE, SPAWN
+from interlock.kernel.effect import CASCADE, RESOLUTION, SPAWN
 from interlock.kernel.machine import Machine
 from interlock.kernel.machines.tasks.effects import (
     AGENT,
@@ -12,7 +12,7 @@ from interlock.kernel.machines.tasks.effects import (
     RECOVERY,
     VERIFICATION,
 )
-from interlock.kernel.machines.tasks.task import changes, payloads, sentences
+from interlock.kernel.machines.tasks.task import changes, choice, payloads, sentences, subtasks
 from interlock.kernel.machines.tasks.task.names import State, Trigger
 from interlock.kernel.machines.tasks.task.stages import STAGES
 from interlock.kernel.reason import TransitionReason
@@ -41,14 +41,18 @@ OWN_CHILDREN = "an agent that has earned it may end parts of its own; the page n
 STARVED = "a task that waits for something that can never come is shown to a person"
 NO_MORE_CRASHES = "a task whose agents are lost again and again is given to a person"
 NO_MORE_CLAIMS = "a task that is claimed again and again and never started is given to a person"
+LATE_SUBTASKS = "a task that was blocked on its subtasks goes on once all have ended well"
+CHOSEN_AGENT = "a person chooses who gets a task next, or lifts that choice"
+
+# Why a published row asks a guard; the page lets every row through.
+ONE_AT_A_TIME = "dependencies, time, role, tenant and a person's choice decide who may have it when"
+NO_STORM = "a task that is never started, or whose agents are always lost, comes to a person"
+ALL_CLOSED = "the page says all subtasks completed; others are a person's question"
 
 # Why a guard refuses.
 MERGING = "its merge has begun already"
 STARVED_ALREADY = "a person is asked about it already"
-NOT_NOW = (
-    "it waits for another task, it is too early, or its role or tenant is another's; "
-    "`interlock task list` says which"
-)
+NO_NEWS = "it is not blocked on its subtasks, or the same ones have not ended well as before"
 
 # fmt: off
 PUBLISHED = (
@@ -59,7 +63,8 @@ PUBLISHED = (
     ),
     *rows(State.OPEN,
         move(Trigger.CLAIMED, State.CLAIMED, by(ASSIGNMENT, PRODUCER, PERSON), reads=True,
-             guard=changes.claimable, refusal=NOT_NOW, update=changes.claimed),
+             guard=changes.claimable, guarded=ONE_AT_A_TIME,
+             refusal=changes.why_not_claimable, update=changes.claimed),
         move(Trigger.SPLIT, State.WAITING_FOR_SUBTASKS, by(PRODUCER, PERSON),
              update=changes.split, effect=SPAWN, spawns="subtasks"),
         move(Trigger.CANCELLED, State.CANCELLED, by(PRODUCER, PERSON),
@@ -68,7 +73,8 @@ PUBLISHED = (
     *rows(State.CLAIMED,
         carry(Trigger.STARTED, State.IN_PROGRESS, by(AGENT)),
         move(Trigger.RELEASED, State.OPEN, by(AGENT, ORPHANS, STALLS, PERSON), reads=True,
-             guard=changes.claims_left, update=changes.unclaimed, effect=FOLLOW_UP,
+             guard=changes.claims_left, guarded=NO_STORM,
+             update=changes.unclaimed, effect=FOLLOW_UP,
              reason_by_hand=TransitionReason.ABORTED),
         move(Trigger.COMPLETED, State.DONE, by(AGENT),
              update=changes.completed, reason=TransitionReason.COMPLETED),
@@ -89,8 +95,9 @@ PUBLISHED = (
              update=changes.blocked, effect=FOLLOW_UP),
         move(Trigger.SPLIT, State.WAITING_FOR_SUBTASKS, by(AGENT), reads=True,
              update=changes.split, effect=SPAWN, spawns="subtasks"),
-        move(Trigger.REQUEUED, State.OPEN, by(PERSON),
-             update=changes.unclaimed, effect=FOLLOW_UP, reason=TransitionReason.ABORTED),
+        move(Trigger.REQUEUED, State.OPEN, by(PERSON), guard=choice.is_possible,
+             guarded=CHOSEN_AGENT, refusal=choice.why_not,
+             update=changes.requeued, effect=FOLLOW_UP, reason=TransitionReason.ABORTED),
         move(Trigger.CANCELLED, State.CANCELLED, by(PRODUCER, PERSON),
              update=changes.cancelled, effect=FOLLOW_UP, reason=TransitionReason.ABORTED),
         move(Trigger.ORPHANED, State.ORPHANED, by(AGENT, ORPHANS), update=changes.orphaned),
@@ -101,7 +108,8 @@ PUBLISHED = (
         move(Trigger.UNRECOVERABLE, State.FAILED, by(RECOVERY, ORPHANS, STALLS),
              update=changes.failed, effect=FOLLOW_UP),
         move(Trigger.REQUEUED, State.OPEN, by(RECOVERY),
-             guard=changes.may_crash_again, update=changes.unclaimed, effect=FOLLOW_UP,
+             guard=changes.may_crash_again, guarded=NO_STORM,
+             update=changes.unclaimed, effect=FOLLOW_UP,
              reason=TransitionReason.ORPHAN_RECOVERED, says=sentences.MAY_CRASH_AGAIN),
     ),
     *rows(State.BLOCKED,
@@ -110,9 +118,10 @@ PUBLISHED = (
              update=changes.cancelled, effect=CASCADE, reason=TransitionReason.ABORTED),
     ),
     *rows(State.WAITING_FOR_SUBTASKS,
-        move(Trigger.SUBTASKS_ENDED, State.DONE, by(CASCADE), guard=changes.all_succeeded,
-             update=changes.subtasks_done, reason=TransitionReason.COMPLETED),
-        move(Trigger.TIMEOUT, State.BLOCKED, by(STALLS), update=changes.subtasks_overdue),
+        move(Trigger.SUBTASKS_ENDED, State.DONE, by(CASCADE), guard=subtasks.all_succeeded,
+             guarded=ALL_CLOSED, update=subtasks.done, reason=TransitionReason.COMPLETED),
+        move(Trigger.TIMEOUT, State.BLOCKED, by(STALLS),
+             update=subtasks.overdue, effect=FOLLOW_UP),
         move(Trigger.CANCELLED, State.CANCELLED, by(PRODUCER, PERSON),
              update=changes.cancelled, effect=CASCADE, reason=TransitionReason.ABORTED),
     ),
@@ -158,11 +167,11 @@ OURS = (
     ),
     *rows(State.WAITING_FOR_SUBTASKS,
         move(Trigger.SUBTASKS_ENDED, State.BLOCKED, by(CASCADE), ours=MIXED,
-             update=changes.subtasks_mixed, says=sentences.SUBTASKS_MIXED),
+             update=subtasks.mixed, effect=FOLLOW_UP, says=sentences.SUBTASKS_MIXED),
     ),
     *rows(State.FAILED,
         move(Trigger.CANCELLED, State.CANCELLED, by(PRODUCER, PERSON), ours=NO_MORE_TRIES,
-             update=changes.cancelled, reason=TransitionReason.ABORTED),
+             update=changes.cancelled, effect=FOLLOW_UP, reason=TransitionReason.ABORTED),
     ),
     *rows(State.ORPHANED,
         move(Trigger.CANCELLED, State.CANCELLED, by(PRODUCER, PERSON), ours=NO_MORE_TRIES,
@@ -175,6 +184,24 @@ OURS = (
     *rows(State.BLOCKED,
         reenter(Trigger.STARVED, by(FOLLOW_UP), ours=STARVED,
                 guard=changes.waits_for_task, refusal=STARVED_ALREADY, update=changes.starved),
+    ),
+    *rows(State.BLOCKED,
+        move(Trigger.SUBTASKS_CHECKED, State.DONE, by(FOLLOW_UP), ours=LATE_SUBTASKS,
+             guard=subtasks.succeeded_late, update=subtasks.done,
+             reason=TransitionReason.COMPLETED, says=sentences.SUBTASKS_SUCCEEDED_LATE),
+        stay(Trigger.SUBTASKS_CHECKED, by(FOLLOW_UP), ours=LATE_SUBTASKS,
+             guard=subtasks.has_news, refusal=NO_NEWS,
+             update=subtasks.listed, effect=RESOLUTION),
+    ),
+    *rows(State.OPEN,
+        reenter(Trigger.REQUEUED, by(PERSON), ours=CHOSEN_AGENT, guard=choice.is_possible,
+                refusal=choice.why_not, update=changes.requeued,
+                reason=TransitionReason.ABORTED),
+    ),
+    *rows(State.CLAIMED,
+        move(Trigger.REQUEUED, State.OPEN, by(PERSON), ours=CHOSEN_AGENT,
+             guard=choice.is_possible, refusal=choice.why_not,
+             update=changes.requeued, effect=FOLLOW_UP, reason=TransitionReason.ABORTED),
     ),
     *rows((State.PLANNED, State.OPEN, State.BLOCKED, State.WAITING_FOR_SUBTASKS),
         move(Trigger.STAGE_FAILED, State.FAILED, by(PERSON), ours=STAGE,
@@ -204,11 +231,12 @@ TASK = Machine(
         Trigger.UNBLOCKED: payloads.TaskAnswer,
         Trigger.TIMEOUT: payloads.TaskReason,
         Trigger.APPROVED: payloads.TaskAnswer,
-        Trigger.REQUEUED: payloads.TaskReason,
+        Trigger.REQUEUED: payloads.TaskRequeued,
         Trigger.CANCELLED: payloads.TaskAnswer,
         Trigger.RECOVERED: payloads.TaskRecovered,
         Trigger.UNRECOVERABLE: payloads.TaskReason,
         Trigger.SUBTASKS_ENDED: payloads.TaskSubtasksEnded,
+        Trigger.SUBTASKS_CHECKED: payloads.TaskSubtasksChecked,
         Trigger.VERIFIED: payloads.TaskVerified,
         Trigger.VERIFICATION_REJECTED: payloads.TaskReason,
         Trigger.MERGED: payloads.TaskMerged,

@@ -155,7 +155,7 @@ def test_verification_and_merge_are_shown_after_the_agent_has_ended(client: Clie
 
 
 def test_an_idle_agent_and_the_task_that_it_delivered_are_two_rows(client: Client) -> None:
-    claim = claimed(client, "b/one").alive()
+    claim = claimed(client, "b/one").alive(pid=4712)
     claim.turn("verify_requested")
     claim.task_fires("completed", {"summary": "done"})
     claim.agent_fires("task_finished")

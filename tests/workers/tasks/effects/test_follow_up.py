@@ -171,6 +171,103 @@ def test_an_elevated_owner_cancels_subtasks_of_its_own_task_only(
     assert scene.client.show(whole).state == "in_progress"
 
 
+def split(scene: Scene, *names: str, **more: Any) -> list[str]:
+    """Split a task into parts that have no second try, and return their ids."""
+    whole = scene.submit("whole")
+    parts = [{"title": name, "max_retries": 0, **more} for name in names]
+    scene.client.fire(whole, "split", {"subtasks": parts})
+    scene.perform(whole, "spawn")
+    return sorted(map(str, scene.client.dispatch.views.children(whole)))
+
+
+def end(scene: Scene, task_id: str, *, well: bool) -> None:
+    """End a subtask, and what follows its end."""
+    claimed = scene.tasks.claim(task_id, owner="ann")
+    if not well:
+        scene.report(claimed, "started")
+        scene.report(claimed, "failed", reason="no")
+    else:
+        scene.report(claimed, "completed", summary="done")
+        scene.perform(task_id, "verification", lambda _: Outcome("verified", {}))
+        scene.perform(task_id, "merge")
+    scene.perform(task_id, "follow_up", twice)
+
+
+def test_a_task_that_waited_too_long_goes_on_once_its_subtasks_are_closed(
+    scene: Scene, client: redis.Redis
+) -> None:
+    one, two = split(scene, "one", "two")
+    due(scene.client.dispatch, client, "b/whole", "wait")
+    run(scene.client.dispatch, partition_of("b"))
+    scene.perform("b/whole", "follow_up")
+    why = f"it waits for 2 of its 2 subtasks: {one} is open, {two} is open"
+    assert scene.tasks.why(scene.client.show("b/whole")) == why
+
+    version = scene.client.show("b/whole").version
+    end(scene, one, well=True)
+    assert scene.client.show("b/whole").version == version, "it is looked at when all have ended"
+    end(scene, two, well=True)
+
+    assert scene.client.show("b/whole").state == "done"
+
+
+@pytest.mark.parametrize("before_the_last", [True, False])
+def test_a_task_with_a_failed_subtask_goes_on_once_that_was_retried_and_closed(
+    scene: Scene, *, before_the_last: bool
+) -> None:
+    one, two = split(scene, "one", "two")
+    end(scene, one, well=False)
+    if before_the_last:
+        scene.client.fire(one, "retried")
+        end(scene, one, well=True)
+    end(scene, two, well=True)
+    scene.perform("b/whole", "cascade")
+    assert scene.client.show("b/whole").state == "blocked"
+    scene.perform("b/whole", "follow_up")
+    if not before_the_last:
+        card = scene.client.card("b/whole")
+        assert card is not None
+        assert f"1 of its 2 subtasks: {one} failed. It goes on by itself" in card.question
+        scene.client.fire(one, "retried")
+        end(scene, one, well=True)
+
+    assert scene.client.show("b/whole").state == "done"
+
+
+def test_a_subtask_that_is_cancelled_after_it_failed_is_named_as_such(scene: Scene) -> None:
+    (part,) = split(scene, "one")
+    end(scene, part, well=False)
+    scene.perform("b/whole", "cascade")
+    scene.client.cancel(part)
+    scene.perform(part, "follow_up")
+
+    why = f"it waits for 1 of its 1 subtasks: {part} was cancelled"
+    assert scene.tasks.why(scene.client.show("b/whole")) == why
+
+
+@pytest.mark.parametrize("well", [True, False])
+def test_only_the_subtasks_of_the_last_split_count(
+    scene: Scene, client: redis.Redis, *, well: bool
+) -> None:
+    (old,) = split(scene, "old")
+    end(scene, old, well=well)
+    scene.perform("b/whole", "cascade")
+    if well:
+        scene.perform("b/whole", "verification", lambda _: Outcome("verification_rejected"))
+    scene.client.fire("b/whole", "retried" if well else "unblocked")
+    scene.client.fire("b/whole", "split", {"subtasks": [{"title": "new"}]})
+    due(scene.client.dispatch, client, "b/whole", "wait")
+    run(scene.client.dispatch, partition_of("b"))
+
+    scene.perform("b/whole", "follow_up", twice)
+    assert scene.client.show("b/whole").state == "blocked", "the new one is not created yet"
+    scene.perform("b/whole", "spawn")
+    new = max(map(str, scene.client.dispatch.views.children("b/whole")))
+    end(scene, new, well=True)
+
+    assert scene.client.show("b/whole").state == "done"
+
+
 def test_a_subtask_of_a_cancelled_task_is_not_merged(scene: Scene) -> None:
     fields = {"repo": "/nowhere", "agent": "true"}
     whole = scene.client.submit({"title": "whole", **fields}, id="b/whole", machine="task").id

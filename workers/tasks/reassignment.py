@@ -1,0 +1,75 @@
+"""Gives a task to another agent, or to one that a person names, and says whom it waits for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from interlock.kernel.errors import CallError, UnknownRecordError
+from interlock.kernel.machines.tasks.task import choice
+from interlock.kernel.record import Record, root_of
+from interlock.workers.client import Client
+from interlock.workers.engine.dispatch import Dispatch
+from interlock.workers.tasks.claims import identity_id
+
+
+def requeue(
+    client: Client, task: str, *, to: str | None, agent: str | None, not_same: bool, reason: str
+) -> Record:
+    """Open a task that an agent has, or an open task anew, and keep who may have it next.
+
+    `to` is the name of an agent. A task without a command is then kept for the owner of that name;
+    one with a command gets the command that an agent of that name had in this backlog, unless
+    `agent` gives it. With `not_same` the agent that had the task last does not get it again. The
+    choice lasts until the next requeue. Raises CallError where no agent of the name is known, and
+    GuardRefusedError where the task cannot go to the agent.
+    """
+    payload: dict[str, Any] = {"reason": reason, "not_same": not_same, "to": to, "agent": agent}
+    if agent or (to and client.show(task).data.get("agent")):
+        payload |= {"to": None, "agent_name": to, "agent": agent or _command_of(client, task, to)}
+    fields = {name: value for name, value in payload.items() if value is not None}
+    return client.fire(task, "requeued", fields, reason=reason)
+
+
+def why_kept(task: Record) -> str:
+    """Return whom an open task is kept for by a person's choice, and how to lift it, or ''."""
+    kept = choice.in_words(task.data)
+    return f"{kept}; `interlock task requeue {task.id}` offers it to any" if kept else ""
+
+
+def why_never_claimed(dispatch: Dispatch, task: Record) -> str:
+    """Return why the agent that a task is kept for will not claim it, or ''.
+
+    An agent that has claimed no task of the role before may not exist.
+    """
+    name = task.data.get("kept_for")
+    if not name:
+        return ""
+    identity = identity_id(root_of(task.id), name=name, role=str(task.data["role"]), command="")
+    try:
+        if dispatch.views.record(identity).state != "retired":
+            return ""
+        why = "was taken out of service by a person"
+    except UnknownRecordError:
+        why = f"has never claimed a task of the role {task.data['role']} in this backlog"
+    return f"{why_kept(task)}: that agent {why}"
+
+
+def _command_of(client: Client, task: str, name: str | None) -> str:
+    """Return the command of the agent of this name in the task's backlog."""
+    views = client.dispatch.views
+    machine = client.dispatch.lifecycle.machine("identity")
+    known = [
+        (str(record.data["name"]), str(record.data["command"]))
+        for record in views.each_record(views.ids(machine, root=root_of(task)))
+        if record.data["command"]
+    ]
+    commands = {command for each, command in known if each == name}
+    if len(commands) == 1:
+        return commands.pop()
+    if commands:
+        raise CallError(f"several commands are known as {name}: give --agent COMMAND as well")
+    names = ", ".join(sorted({each for each, _ in known})) or "none"
+    raise CallError(
+        f"this task names a command, and no command is known in its backlog as {name}, "
+        f"only: {names}; give --agent COMMAND as well"
+    )
