@@ -16,6 +16,7 @@ from interlock.kernel.errors import (
     FencedError,
     HeldError,
     InvalidPayloadError,
+    OpIdReusedError,
     UnknownRecordError,
 )
 from interlock.kernel.event import Cause
@@ -34,6 +35,7 @@ from interlock.workers.gateways.git.repository import Repository
 from interlock.workers.supervision.command import check_command
 from interlock.workers.tasks.claim_names import ClaimNames
 from interlock.workers.tasks.claims import (
+    deadline_of,
     ensure_identity,
     identity_id,
     queued_tasks,
@@ -164,8 +166,10 @@ class Tasks:
         identity = ensure_identity(
             self.dispatch, root_of(task), name=owner, role=str(found.data["role"]), command=""
         )
+        limit = deadline_of(self.dispatch, found)
         payload: dict[str, Any] = {"owner": owner, "identity": identity, "tenant": tenant}
         payload["at_ms"] = self.dispatch.views.now_ms()
+        payload |= {"deadline_s": limit.seconds, "deadline_reasons": list(limit.reasons)}
         if role is not None:
             payload["role"] = role
         call = Call(Cause(self.client.actor, f"claimed for {owner}"))
@@ -189,14 +193,23 @@ class Tasks:
         low.
         """
         task, suffix = split_key(key)
+        fields = dict(payload or {})
         # The same report sent twice counts once; reports that differ are not confused.
-        digest = codec.digest(trigger, codec.encode(payload or {}, "the payload"))
+        digest = codec.digest(trigger, codec.encode(fields, "the payload"))
         call = Call(
-            Cause("agent", str((payload or {}).get("reason", ""))),
+            Cause("agent", str(fields.get("reason", ""))),
             f"{token}:{trigger}:{digest}",
             Warrant.token(suffix, token),
         )
-        fired = self.dispatch.fire(task, trigger, dict(payload or {}), call)
+        if trigger == "completed":
+            # How long it worked on the task: the deadlines of later tasks are derived from it.
+            worked_ms = self.dispatch.views.now_ms() - self.client.show(task).since_ms
+            fields.setdefault("took_s", worked_ms / 1_000)
+        try:
+            fired = self.dispatch.fire(task, trigger, fields, call)
+        except OpIdReusedError:
+            # The same report again, with a time that was measured anew.
+            return self.client.show(task)
         return fired.record or self.client.show(task)
 
     def fail_stage(
