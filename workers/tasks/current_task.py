@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -54,6 +55,7 @@ class CurrentTask:
         self.work, self.claim = work, claim
         self.reports = TurnReports(work.dispatch, claim.turn, agent)
         self.settled = False
+        self.begun_at = time.monotonic()
         self.outside: tuple[str, ...] = ()
         self._tools_ended_at_check = 0
 
@@ -164,8 +166,9 @@ class CurrentTask:
             return str(refusal)
         return ""
 
-    def finish(self, output: str, took_s: float | None) -> Outcome:
+    def finish(self, output: str) -> Outcome:
         """Commit the work, run the stop hooks, and return the outcome to report."""
+        took_s = time.monotonic() - self.begun_at
         tree = self._tree()
         if not tree.folder.is_dir():
             return Outcome("orphaned", {"reason": "its worktree is gone"})

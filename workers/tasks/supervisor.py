@@ -249,7 +249,7 @@ class TaskSupervisor(Supervisor):
             if self.finishing.done():
                 self._finish_task(process, task, self.finishing.result())
         elif task.reports.summary is not None:
-            self.finishing = self.background.submit(task.finish, "", None)
+            self.finishing = self.background.submit(task.finish, "")
 
     def _finish_task(self, process: AgentProcess, task: CurrentTask, outcome: Outcome) -> None:
         """Report the outcome of a task, unless a stop hook sends the session back to it."""
@@ -342,7 +342,7 @@ class TaskSupervisor(Supervisor):
             with suppress(KernelError):
                 self.agent.fire(Outcome("confirmed_alive", {"host": self.dispatch.settings.host}))
             task.start()
-        return task.finish(ended.output, ended.wall_s)
+        return task.finish(ended.output)
 
 
 def main() -> None:
