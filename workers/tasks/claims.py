@@ -239,7 +239,6 @@ def prepare_claim(dispatch: Dispatch, task: Lease, *, agent: str) -> PreparedCla
     _fire_turn(dispatch, names.turn, "task_claimed", {})
     _kill_leftovers_of_previous_claim(dispatch, names)
     tree = _add_worktree(dispatch, names, data)
-    _fire_turn(dispatch, names.turn, "agent_spawned", {})
     return PreparedClaim(
         task_key=task.key,
         task_token=task.token,

@@ -105,6 +105,10 @@ class CurrentTask:
         }
         return as_line({"type": "task", **fields})
 
+    def launch(self) -> None:
+        """Report that the agent's process runs, and is about to work on the task."""
+        self.reports.fire("agent_spawned")
+
     def start(self) -> None:
         """Report that the agent has started to work on the task."""
         with suppress(KernelError):

@@ -89,6 +89,7 @@ class TaskSupervisor(Supervisor):
             return
         with agent:
             self.started_at = time.monotonic()
+            self.first_task.launch()
             ended = process.follow(agent, read=self._read_reports, act=self._act)
         if ended.reason_by_us != FOLDER_DELETED:
             self._report_end(ended)
@@ -291,6 +292,7 @@ class TaskSupervisor(Supervisor):
         self.heartbeat.hold(task.work.held)
         with suppress(KernelError):
             self.agent.fire(Outcome("task_assigned", {"task": task.record_id}))
+        task.launch()
         if process.send(task.line, last=False):
             task.start()
 

@@ -125,6 +125,8 @@ def test_a_session_goes_from_task_to_task_and_is_recycled_when_idle(
 
     reaches(deployment, second, "closed")
     assert deployment.client.show(second).data["claim"]["agent"] == agent.id
+    turn = events(deployment, f"{deployment.scope}/turn~two~1")
+    assert turn[:5] == ["idle", "claiming", "spawning", "running", "verifying"]
     one_agent(deployment, "idle")
     due(deployment.client.dispatch, client, agent.id, "idle")
     ended = reaches(deployment, agent.id, "dead")

@@ -143,7 +143,7 @@ PUBLISHED = (
         move(Trigger.TASK_CLAIMED, State.CLAIMING, by(ASSIGNMENT, TURN_CLEANUP)),
     ),
     *rows(State.CLAIMING,
-        move(Trigger.AGENT_SPAWNED, State.SPAWNING, by(ASSIGNMENT)),
+        move(Trigger.AGENT_SPAWNED, State.SPAWNING, by(SUPERVISION)),
         move(Trigger.TASK_FAILED, State.FAILED, FAILERS, update=failed),
     ),
     *rows(State.SPAWNING,
