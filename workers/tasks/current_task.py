@@ -7,6 +7,7 @@ import logging
 import time
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,7 @@ from interlock.workers.supervision.reports import (
     AgentFailed,
     CancelRequested,
     SplitRequested,
+    Subtask,
 )
 from interlock.workers.tasks.launch_spec import PreparedClaim
 from interlock.workers.tasks.ownership import COMMITTER, outside
@@ -258,8 +260,14 @@ def _end_outcome(end_report: AgentBlocked | SplitRequested) -> Outcome:
         case AgentBlocked(text=text):
             return Outcome("blocked", {"on": str(text)[:REASON_LENGTH_MAX], "kind": "text"})
         case SplitRequested(subtasks=subtasks):
-            parts = [{"title": subtask.title, "text": subtask.text} for subtask in subtasks]
-            return Outcome("split", {"subtasks": parts})
+            return Outcome("split", {"subtasks": [_part(subtask) for subtask in subtasks]})
+
+
+def _part(subtask: Subtask) -> dict[str, Any]:
+    given = {name: value for name, value in asdict(subtask).items() if value}
+    return {
+        name: list(value) if isinstance(value, tuple) else value for name, value in given.items()
+    }
 
 
 def ended_by_signal(code: int) -> bool:
