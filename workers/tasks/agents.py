@@ -13,7 +13,7 @@ from interlock.workers.client import Client
 from interlock.workers.tasks.claims import ensure_identity
 
 ALIVE = ("starting", "working", "idle")
-Scope = Literal["tool", "sibling", "session"]
+Scope = Literal["sibling", "session"]
 
 
 class Agents:
@@ -70,15 +70,15 @@ class Agents:
         return self.client.fire(identity, "retired", {"reason": reason}, reason=reason)
 
     def abort(self, agent: str, *, scope: Scope = "session", reason: str = "") -> Record:
-        """Abort an agent's tool call, its siblings, or its session with all agents below it.
+        """Abort an agent's session with all agents below it, or its siblings.
 
-        How far an abort of a tool call or of siblings goes depends on the policy of the task.
+        The policy of the task says whether an abort of siblings ends their parent as well. A single
+        tool call cannot be aborted from outside: only the agent knows what does it.
         """
-        if scope not in ("tool", "sibling", "session"):
-            raise InvalidPayloadError("the abort", [f"scope {scope!r}: tool, sibling or session"])
-        if scope != "session":
-            raised = {"scope": scope, "reason": reason}
-            return self.client.fire(agent, "abort_raised", raised, reason=reason)
+        if scope not in ("sibling", "session"):
+            raise InvalidPayloadError("the abort", [f"scope {scope!r}: sibling or session"])
+        if scope == "sibling":
+            return self.client.fire(agent, "siblings_aborted", {"reason": reason}, reason=reason)
         end = {"abort": AbortReason.USER_INTERRUPT, "why": TransitionReason.ABORTED}
         return self.client.fire(agent, "ended", {**end, "reason": reason}, reason=reason)
 

@@ -158,9 +158,10 @@ class TaskSupervisor(Supervisor):
         for request in requests:
             match request:
                 case AbortRaised(scope=scope, reason=reason):
-                    raised = {"scope": scope, "reason": reason[:REASON_LENGTH_MAX]}
+                    trigger = "tool_aborted" if scope == "tool" else "siblings_aborted"
                     with suppress(KernelError):
-                        self.agent.fire(Outcome("abort_raised", raised))
+                        fields = {"reason": reason[:REASON_LENGTH_MAX]}
+                        self.agent.fire(Outcome(trigger, fields))
                 case CancelRequested() if refusal := task.cancel_child(request):
                     self._send_refusal(process, refusal)
         match task.reports.end_report:

@@ -356,7 +356,7 @@ def test_an_aborted_tool_call_ends_siblings_only_if_the_policy_says_so(
         failed = reaches(deployment, children[1], "failed")
         assert failed.data["failure"]["why"] == "sibling_aborted"
     else:
-        assert [e.payload for e in deployment.events(one) if e.trigger == "abort_raised"]
+        assert [e.payload for e in deployment.events(one) if e.trigger == "tool_aborted"]
         (tmp_path / "go2").touch()
         reaches(deployment, children[1], "closed")
 

@@ -317,9 +317,10 @@ def test_a_part_of_a_task_with_signals_is_approved_unless_a_person_gave_it_signa
     agent: str | None, *, signals: bool, asks: bool
 ) -> None:
     signal = {"type": "path_exists", "value": "a"}
-    whole = PureTask(signals=[signal], repo="/r", agent="make").record.data | {"split_by": agent}
+    given = PureTask(signals=[signal], repo="/r", agent="make").record.data
 
-    part, _ = child_payload(whole, {"title": "one", "signals": [signal] if signals else []}, ())
+    own = {"title": "one", "signals": [signal] if signals else []}
+    part, _ = child_payload({**given, "split_by": agent}, own, ())
 
     assert part["needs_approval"] is asks
 

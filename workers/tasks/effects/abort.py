@@ -14,6 +14,8 @@ from interlock.workers.tasks.agents import ALIVE
 from interlock.workers.tasks.claims import component_call
 
 COMPONENT = "abort"
+# Triggers that leave the agent's own session at work.
+SCOPES = {"tool_aborted": AbortScope.TOOL, "siblings_aborted": AbortScope.SIBLING}
 
 
 def abort(work: Work) -> None:
@@ -40,8 +42,8 @@ def _scope(work: Work) -> AbortScope | None:
     version = int(work.lease.suffix.partition(".")[0])
     for event in work.dispatch.views.history(work.record.id):
         if isinstance(event, Event) and event.version == version:
-            if event.trigger == "abort_raised":
-                return AbortScope(event.payload["scope"])
+            if event.trigger in SCOPES:
+                return SCOPES[event.trigger]
             completed = event.payload.get("why") == TransitionReason.COMPLETED
             return None if completed else AbortScope.SESSION
     return None
