@@ -7,7 +7,11 @@ from uuid import uuid4
 
 import pytest
 
-from interlock.kernel.errors import GuardRefusedError, InvalidPayloadError
+from interlock.kernel.errors import (
+    GuardRefusedError,
+    IllegalTransitionError,
+    InvalidPayloadError,
+)
 from interlock.kernel.event import Cause
 from interlock.kernel.machines import MACHINES
 from interlock.kernel.store.commands import Call, InitialLease
@@ -99,6 +103,36 @@ def test_a_person_aborts_siblings_or_a_session_and_no_tool_call(agents: AgentTre
     agents.propagate(one)
 
     assert (agents.state(one), agents.abort_of(two)) == ("working", "sibling_aborted")
+
+
+def test_the_abort_of_an_agent_that_has_ended_reaches_the_agents_of_its_parts(
+    agents: AgentTree,
+) -> None:
+    above = agents.agent("above")
+    middle = agents.agent("middle", parent="b/above")
+    for split in (above, middle):
+        fire(agents.client, split, "ended", COMPLETED)
+    child, stranger = agents.agent("below", parent="b/middle"), agents.agent("stranger")
+
+    Agents(agents.client).abort("b/above", reason="all of it is wrong")
+
+    assert (agents.abort_of(child), agents.state(stranger)) == ("parent_aborted", "working")
+    with pytest.raises(IllegalTransitionError):
+        Agents(agents.client).abort("b/above")
+
+
+def test_a_policy_that_ends_the_parent_ends_all_its_parts_though_the_parent_has_ended(
+    agents: AgentTree,
+) -> None:
+    parent = agents.agent("above")
+    policy = {"sibling_to_session": True}
+    one, two = (agents.agent(name, parent="b/above", **policy) for name in ("one", "two"))
+    fire(agents.client, parent, "ended", COMPLETED)
+
+    fire(agents.client, one, "siblings_aborted")
+    agents.propagate(one)
+
+    assert [agents.abort_of(each) for each in (one, two)] == ["parent_aborted", "sibling_aborted"]
 
 
 def test_with_both_policies_the_parent_ends_too_and_unrelated_agents_do_not(
