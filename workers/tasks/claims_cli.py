@@ -160,3 +160,22 @@ def split(
     else:
         needed = "give an open task, or the key and the token of your claim, and not both"
         fail(needed, as_json=as_json, kind="UsageError")
+
+
+@app.command()
+@guarded
+def turn(
+    report: Annotated[
+        str, typer.Argument(help="tool_started, tool_completed, compact_needed or compacted.")
+    ],
+    key: Key,
+    token: Token,
+    tool: Annotated[str | None, typer.Option(help="The tool of a call.")] = None,
+    failed: Annotated[bool, typer.Option("--failed", help="The call of the tool failed.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Report a tool call or a compaction of the agent of a claimed task."""
+    fields: dict[str, Any] = {} if tool is None else {"tool": tool}
+    if report == "tool_completed":
+        fields["success"] = not failed
+    answer_record(tasks("agent").report_turn(key, token, report, fields), as_json=as_json)

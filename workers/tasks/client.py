@@ -25,7 +25,6 @@ from interlock.kernel.record import Record, RecordId, root_of, split_key
 from interlock.kernel.store import codec
 from interlock.kernel.store.commands import Call, InitialLease, Warrant
 from interlock.workers.client import Client
-from interlock.workers.config import Settings
 from interlock.workers.engine.card import asks_person
 from interlock.workers.engine.leases import claim_initial_lease
 from interlock.workers.engine.submission import Submitted
@@ -33,6 +32,7 @@ from interlock.workers.gateways.git.admission import admit
 from interlock.workers.gateways.git.remote import refuse_unknown_remote
 from interlock.workers.gateways.git.repository import Repository
 from interlock.workers.supervision.command import check_command
+from interlock.workers.tasks import external_turn
 from interlock.workers.tasks.claim_names import ClaimNames
 from interlock.workers.tasks.claims import (
     deadline_of,
@@ -42,13 +42,13 @@ from interlock.workers.tasks.claims import (
     why_starved,
 )
 from interlock.workers.tasks.next_try import next_try_s
+from interlock.workers.tasks.roles import check_role
 from interlock.workers.tasks.verification.judgeable import refuse_unjudgeable
 from interlock.workers.tasks.verification.signals import parse_signals
 from interlock.workers.tasks.work_folders import work_folder_of
 
 NAME_LENGTH_MAX = 40
 OUTPUT, ERRORS = "output.log", "errors.log"
-ANY_ROLE = "any"  # the role of a task that names none
 # `fail_stage` fails the tasks in these states: no agent works on them.
 STAGE_STATES = ("planned", "open", "blocked", "waiting_for_subtasks")
 
@@ -65,17 +65,6 @@ class TaskClaim:
 
 class NoOutputError(CallError):
     """The output of a task's agent is not here. The message says why."""
-
-
-class UnknownRoleError(CallError):
-    """The deployment lists its roles, and this is none of them. Name one of those, or list it."""
-
-    def __init__(self, role: object, known: tuple[str, ...]) -> None:
-        shown = ", ".join((*known, ANY_ROLE))
-        super().__init__(
-            f"{str(role)[:80]!r} is no known role; known: {shown} (INTERLOCK_ROLES lists them)"
-        )
-        self.role = role
 
 
 class Tasks:
@@ -175,6 +164,7 @@ class Tasks:
         call = Call(Cause(self.client.actor, f"claimed for {owner}"))
         self.dispatch.fire(task, "claimed", payload, call, initial_lease=initial_lease)
         lease = claim_initial_lease(self.dispatch, task, initial_lease)
+        external_turn.begin(self.dispatch, lease.record)
         return TaskClaim(task, lease.key, lease.token, lease.record)
 
     def heartbeat(self, key: str, token: str) -> str:
@@ -210,7 +200,23 @@ class Tasks:
         except OpIdReusedError:
             # The same report again, with a time that was measured anew.
             return self.client.show(task)
+        if fired.record and not fired.replayed:
+            external_turn.follow(self.dispatch, fired.record, trigger, call.cause.reason)
         return fired.record or self.client.show(task)
+
+    def report_turn(
+        self, key: str, token: str, report: str, payload: Mapping[str, Any] | None = None
+    ) -> Record:
+        """Report to the turn of a claim what its agent does; return the turn.
+
+        The reports are tool_started and tool_completed, with `tool`, compact_needed and compacted.
+        Raises FencedError if the claim is no longer held with this token.
+        """
+        task = split_key(key)[0]
+        if self.heartbeat(key, token) in ("stop", "lost"):
+            raise FencedError(task, "token")
+        turn = external_turn.report(self.dispatch, self.client.show(task), report, payload or {})
+        return self.client.show(turn)
 
     def fail_stage(
         self, backlog: str, *, plan: str | None = None, role: str | None = None, reason: str = ""
@@ -362,16 +368,6 @@ class Tasks:
             refuse_unknown_remote(repository, str(payload["push"]))
         admitted = admit(repository, target=target, branch=names.branch, paths=paths)
         return {"target": admitted.target}
-
-
-def check_role(settings: Settings, role: object) -> None:
-    """Raise UnknownRoleError if the deployment lists its roles and this one is not among them.
-
-    A task may always name no role.
-    """
-    known = tuple(name for name in settings.roles if name != ANY_ROLE)
-    if settings.roles and role not in (None, ANY_ROLE, *known):
-        raise UnknownRoleError(role, known)
 
 
 def name_from_title(title: str) -> str:

@@ -425,6 +425,8 @@ def test_the_command_line_claims_and_reports(shell: Callable[..., Result]) -> No
     held = ("--key", claim["key"], "--token", claim["token"])
     assert ask("heartbeat", *held)["answer"] == "go"
     assert ask("start", *held)["state"] == "in_progress"
+    assert ask("turn", "tool_started", *held, "--tool", "bash")["state"] == "tool_use"
+    assert ask("turn", "tool_completed", *held, "--tool", "bash")["state"] == "running"
     refused = ask("block", *held, "--on", "a key", code=1)["message"]
     assert refused.endswith("blocked needs the trust level probationary; this agent's is untrusted")
     (identity,) = ask("trust", "b", noun="agent")
