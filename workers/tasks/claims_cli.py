@@ -132,7 +132,7 @@ def cancel_child(
 @app.command()
 @guarded
 def release(key: Key, token: Token, reason: Reason = "", as_json: AsJson = False) -> None:
-    """Give a claimed task back before its work has started; it is open again for any agent."""
+    """Give a claimed task back before its work has started, or confirm the order to stop."""
     _report(key, token, "released", as_json=as_json, reason=reason)
 
 

@@ -32,7 +32,7 @@ from interlock.workers.gateways.git.admission import admit
 from interlock.workers.gateways.git.remote import refuse_unknown_remote
 from interlock.workers.gateways.git.repository import Repository
 from interlock.workers.supervision.command import check_command
-from interlock.workers.tasks import external_turn
+from interlock.workers.tasks import external_claim
 from interlock.workers.tasks.claim_names import ClaimNames
 from interlock.workers.tasks.claims import (
     deadline_of,
@@ -164,7 +164,7 @@ class Tasks:
         call = Call(Cause(self.client.actor, f"claimed for {owner}"))
         self.dispatch.fire(task, "claimed", payload, call, initial_lease=initial_lease)
         lease = claim_initial_lease(self.dispatch, task, initial_lease)
-        external_turn.begin(self.dispatch, lease.record)
+        external_claim.begin_turn_of(self.dispatch, lease.record)
         return TaskClaim(task, lease.key, lease.token, lease.record)
 
     def heartbeat(self, key: str, token: str) -> str:
@@ -178,11 +178,13 @@ class Tasks:
         """Fire a trigger at a claimed task under the claim's token.
 
         The triggers are started, completed, failed, blocked, split, released, and child_cancelled,
-        which cancels a subtask of the claimed task. Raises FencedError if the claim is no longer
-        held with this token, GuardRefusedError with the needed level if the owner's trust is too
-        low.
+        which cancels a subtask of the claimed task. After the order to stop, released confirms that
+        the work has ended. Raises FencedError if the claim is no longer held with this token,
+        GuardRefusedError with the needed level if the owner's trust is too low.
         """
         task, suffix = split_key(key)
+        if trigger == "released" and external_claim.confirm_stop(self.dispatch, key, token):
+            return self.client.show(task)
         fields = dict(payload or {})
         # The same report sent twice counts once; reports that differ are not confused.
         digest = codec.digest(trigger, codec.encode(fields, "the payload"))
@@ -201,7 +203,7 @@ class Tasks:
             # The same report again, with a time that was measured anew.
             return self.client.show(task)
         if fired.record and not fired.replayed:
-            external_turn.follow(self.dispatch, fired.record, trigger, call.cause.reason)
+            external_claim.follow(self.dispatch, fired.record, trigger, call.cause.reason)
         return fired.record or self.client.show(task)
 
     def report_turn(
@@ -215,7 +217,7 @@ class Tasks:
         task = split_key(key)[0]
         if self.heartbeat(key, token) in ("stop", "lost"):
             raise FencedError(task, "token")
-        turn = external_turn.report(self.dispatch, self.client.show(task), report, payload or {})
+        turn = external_claim.report(self.dispatch, self.client.show(task), report, payload or {})
         return self.client.show(turn)
 
     def fail_stage(

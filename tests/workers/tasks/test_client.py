@@ -139,6 +139,11 @@ def test_a_claimed_task_that_is_taken_away_stops_its_holder(tasks: Tasks, client
     assert tasks.heartbeat(claim.key, claim.token) == "stop"
     with pytest.raises(FencedError):
         tasks.report(claim.key, claim.token, "completed", {"summary": "late"})
+    with pytest.raises(FencedError):
+        tasks.report(claim.key, "1-forged", "released")
+    assert tasks.claim_next("b", owner="bob") is None, "its holder may still be at work"
+    assert tasks.report(claim.key, claim.token, "released").state == "open"
+    assert claimed(tasks).task == "b/one"
 
 
 def test_two_tasks_that_own_one_file_are_not_worked_on_at_once(tasks: Tasks) -> None:

@@ -1,4 +1,7 @@
-"""The turn of a claim by an agent that a user runs: no supervisor moves it, its reports do."""
+"""The claim of an agent that a user runs: its reports do what a supervisor does for other agents.
+
+They move its turn, and confirm that it has stopped.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,8 @@ from contextlib import suppress
 from typing import Any
 
 from interlock.kernel.errors import CallError, InvalidPayloadError
-from interlock.kernel.record import Record
+from interlock.kernel.record import Record, split_key
+from interlock.kernel.store.leases import Lease
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.tasks.claim_names import ClaimNames, claim_names
 from interlock.workers.tasks.claims import begin_turn, component_call
@@ -33,7 +37,23 @@ OWN_REPORTS: Mapping[str, str] = {
 }
 
 
-def begin(dispatch: Dispatch, task: Record) -> None:
+def confirm_stop(dispatch: Dispatch, key: str, token: str) -> bool:
+    """Confirm that the work on a task that was taken away has ended. False if it was not taken.
+
+    Then others may claim the task at once, and not only when the lease is over.
+    """
+    task, suffix = split_key(key)
+    record = dispatch.views.record(task)
+    for entry in record.entries:
+        if entry.suffix == suffix:
+            lease = Lease(key, suffix, token, entry.attempts, entry.name, entry.kind, record, 0)
+            answer = dispatch.leases.settle(lease, dispatch.render)
+            dispatch.publish(answer.owed)
+            return answer.status == "settled"
+    return False
+
+
+def begin_turn_of(dispatch: Dispatch, task: Record) -> None:
     """Create the turn of a claim. The claimer's process runs already."""
     names = claim_names(task)
     begin_turn(dispatch, names)
