@@ -196,7 +196,7 @@ class Tasks:
         if trigger == "completed":
             # How long it worked on the task: the deadlines of later tasks are derived from it.
             worked_ms = self.dispatch.views.now_ms() - self.client.show(task).since_ms
-            fields.setdefault("took_s", worked_ms / 1_000)
+            fields.setdefault("took_s", max(worked_ms, 0) / 1_000)
         try:
             fired = self.dispatch.fire(task, trigger, fields, call)
         except OpIdReusedError:
