@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from interlock.kernel.effect import Effect
@@ -49,7 +49,9 @@ class Bookkeeping:
 class Children:
     """A record of the machine may create children, and waits until they have ended."""
 
-    payload: Callable[[Data, Data], tuple[Data, int | None]]  # a child's, and the cap of its costs
+    # A child's payload, and the cap of its costs: by the parent's data, by the child's entry in the
+    # parent's list, and by the ids of all children in the list, in their order.
+    payload: Callable[[Data, Data, Sequence[str]], tuple[Data, int | None]]
     advance_trigger: str  # fired when the last child of a countdown has ended
     close_trigger: str  # fired at the children of a record that ends
 

@@ -220,7 +220,8 @@ SAMPLES: dict[str, tuple[Sequence[Data], Mapping[str, Sequence[Data]]]] = {
             "spawn_failed": ({"reason": "no such command"},),
             "task_assigned": ({"task": "b/u"},),
             "confirmed_alive": ({"pid": 7, "containment": "tree", "host": "here"},),
-            "abort_raised": ({"scope": "sibling"}, {"scope": "tool"}),
+            "tool_aborted": ({"reason": "it hangs"},),
+            "siblings_aborted": ({},),
         },
     ),
     "job": (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass
 from typing import Protocol, TypeAlias
 
@@ -185,10 +185,18 @@ class AgentBlocked:
 
 @dataclass(frozen=True, slots=True)
 class Subtask:
-    """One part of a piece of work that the agent splits."""
+    """One part of a piece of work that the agent splits.
+
+    `signals` are the completion signals, each with `type` and `value`; `after` has the numbers,
+    from 1, of the parts that have to be done before. An empty field has its default.
+    """
 
     title: str
     text: str = ""
+    scope: str = ""
+    signals: tuple[Mapping[str, str], ...] = ()
+    owned_files: tuple[str, ...] = ()
+    after: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

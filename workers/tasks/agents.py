@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Any, Literal
 
-from interlock.kernel.errors import InvalidPayloadError
+from interlock.kernel.errors import IllegalTransitionError, InvalidPayloadError
+from interlock.kernel.machines.tasks.abort import AbortScope
 from interlock.kernel.machines.tasks.trust import MINIMUM_TRUST, Trust, allowed
-from interlock.kernel.reason import AbortReason, TransitionReason
+from interlock.kernel.reason import AbortReason, TransitionReason, why_of
 from interlock.kernel.record import Record
 from interlock.workers.client import Client
+from interlock.workers.tasks.agent_tree import ALIVE, reached
 from interlock.workers.tasks.claims import ensure_identity
 
-ALIVE = ("starting", "working", "idle")
-Scope = Literal["tool", "sibling", "session"]
+Scope = Literal["sibling", "session"]
 
 
 class Agents:
@@ -70,15 +72,26 @@ class Agents:
         return self.client.fire(identity, "retired", {"reason": reason}, reason=reason)
 
     def abort(self, agent: str, *, scope: Scope = "session", reason: str = "") -> Record:
-        """Abort an agent's tool call, its siblings, or its session with all agents below it.
+        """Abort an agent's session with all agents below it, or its siblings.
 
-        How far an abort of a tool call or of siblings goes depends on the policy of the task.
+        The policy of the task says whether an abort of siblings ends their parent as well. A single
+        tool call cannot be aborted from outside: only the agent knows what does it. Of an agent
+        that has ended, the abort of its session ends the agents below it that live.
         """
-        if scope not in ("tool", "sibling", "session"):
-            raise InvalidPayloadError("the abort", [f"scope {scope!r}: tool, sibling or session"])
-        if scope != "session":
-            raised = {"scope": scope, "reason": reason}
-            return self.client.fire(agent, "abort_raised", raised, reason=reason)
+        if scope not in ("sibling", "session"):
+            raise InvalidPayloadError("the abort", [f"scope {scope!r}: sibling or session"])
+        if scope == "sibling":
+            return self.client.fire(agent, "siblings_aborted", {"reason": reason}, reason=reason)
+        record = self.client.show(agent)
+        has_ended = (record.machine, record.state) == ("agent", "dead")
+        below = reached(self.dispatch, record, AbortScope.SESSION) if has_ended else {}
+        for other, why in below.items():
+            end = {"abort": why, "why": why_of(why), "reason": reason or f"{agent} was aborted"}
+            # One that has ended meanwhile refuses it.
+            with suppress(IllegalTransitionError):
+                self.client.fire(other, "ended", end, reason=reason)
+        if below:
+            return record
         end = {"abort": AbortReason.USER_INTERRUPT, "why": TransitionReason.ABORTED}
         return self.client.fire(agent, "ended", {**end, "reason": reason}, reason=reason)
 

@@ -86,11 +86,11 @@ def retire(
 @guarded
 def abort(
     agent: Agent,
-    scope: Annotated[Scope, typer.Option(help="tool, sibling or session.")] = "session",
+    scope: Annotated[Scope, typer.Option(help="sibling or session.")] = "session",
     reason: Reason = "",
     as_json: AsJson = False,
     actor: Actor = "person",
 ) -> None:
-    """Abort an agent's session with all agents below it, its siblings, or its tool call."""
+    """Abort an agent's session with all agents below it, or its siblings."""
     record = agents(actor).abort(agent, scope=scope, reason=reason)
     answer_record(record, as_json=as_json)

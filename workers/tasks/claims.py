@@ -232,14 +232,10 @@ def prepare_claim(dispatch: Dispatch, task: Lease, *, agent: str) -> PreparedCla
     """Create the turn and the worktree of a claim. Raises GitError or OSError."""
     names, data = claim_names(task.record), task.record.data
     folder = str(names.worktree(dispatch.settings))
-    turn = {"task": task.record.id, "number": names.number, "agent": agent}
-    worktree = {"repo": data["repo"], "target": data["target"], "worktree": folder}
-    worktree["host"] = dispatch.settings.host
-    dispatch.create("turn", names.turn, {**turn, **worktree}, Call(Cause(COMPONENT)))
-    _fire_turn(dispatch, names.turn, "task_claimed", {})
+    where = {"repo": data["repo"], "target": data["target"], "worktree": folder}
+    begin_turn(dispatch, names, agent=agent, host=dispatch.settings.host, **where)
     _kill_leftovers_of_previous_claim(dispatch, names)
     tree = _add_worktree(dispatch, names, data)
-    _fire_turn(dispatch, names.turn, "agent_spawned", {})
     return PreparedClaim(
         task_key=task.key,
         task_token=task.token,
@@ -249,6 +245,13 @@ def prepare_claim(dispatch: Dispatch, task: Lease, *, agent: str) -> PreparedCla
         branch=tree.branch,
         base=tree.base,
     )
+
+
+def begin_turn(dispatch: Dispatch, names: ClaimNames, **fields: str) -> None:
+    """Create the turn of a claim, and report to it that the task is claimed."""
+    turn = {"task": names.task, "number": names.number, **fields}
+    dispatch.create("turn", names.turn, turn, Call(Cause(COMPONENT)))
+    _fire_turn(dispatch, names.turn, "task_claimed", {})
 
 
 def fail_claim(dispatch: Dispatch, task: Lease, failure: Exception) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from interlock.workers.tasks import screen as task_screen
-from interlock.workers.tasks.client import ERRORS, OUTPUT, TaskClaim, Tasks
+from interlock.workers.tasks.client import ERRORS, OUTPUT, Tasks
 from interlock.workers.tasks.failed import FailedTasks
 from interlock.workers.tasks.requeue_cli import requeue
 from interlock.workers.terminal import screen
@@ -49,12 +48,9 @@ SubtasksS = Annotated[
 ]
 NeedsApproval = Annotated[bool, typer.Option(help="A person approves it before the merge.")]
 Push = Annotated[str | None, typer.Option(help="A git remote to push the merged branch to.")]
-KEY = "The claim's key, as `claim` printed it."
-Key = Annotated[str, typer.Option("--key", envvar="INTERLOCK_KEY", help=KEY)]
 Proposal = Annotated[
     str | None, typer.Option(help="The proposal that you saw. A stale one is refused.")
 ]
-Token = Annotated[str, typer.Option("--token", envvar="INTERLOCK_TOKEN", help="The claim's token.")]
 
 
 def tasks(actor: str = "person") -> Tasks:
@@ -135,99 +131,6 @@ def submit(
     answer(rows, as_json=as_json, show=screen.submissions)
 
 
-@app.command()
-@guarded
-def claim(
-    backlog: Annotated[str, typer.Argument(help="A backlog, or the id of one task.")],
-    owner: Annotated[str, typer.Option(help="The name of the agent that works on it.")],
-    role: Annotated[str | None, typer.Option(help="The role whose queue is read.")] = None,
-    tenant: Annotated[str, typer.Option(help="The tenant whose tasks are claimed.")] = "default",
-    as_json: AsJson = False,
-) -> None:
-    """Claim the next task of a backlog, or one task, for an agent that you run yourself."""
-    opened = tasks(owner)
-    found: TaskClaim | None
-    if "/" in backlog:
-        found = opened.claim(backlog, owner=owner, role=role, tenant=tenant)
-    else:
-        found = opened.claim_next(backlog, role=role or "any", owner=owner, tenant=tenant)
-    value = None
-    if found is not None:
-        value = {"id": found.task, "key": found.key, "token": found.token, **found.record.data}
-    answer(value, as_json=as_json, show=screen.fields)
-    if value is None:
-        raise typer.Exit(1)
-
-
-def _report(key: str, token: str, trigger: str, *, as_json: bool, **payload: Any) -> None:
-    record = tasks("agent").report(key, token, trigger, payload)
-    answer_record(record, as_json=as_json)
-
-
-@app.command()
-@guarded
-def heartbeat(key: Key, token: Token, as_json: AsJson = False) -> None:
-    """Renew a claim. The answer is an order: go, interrupt, pause, stop or lost."""
-    order = tasks("agent").heartbeat(key, token)
-    answer({"id": key, "answer": order}, as_json=as_json, show=screen.record_answer)
-
-
-@app.command()
-@guarded
-def start(key: Key, token: Token, as_json: AsJson = False) -> None:
-    """Report that the work on a claimed task has started."""
-    _report(key, token, "started", as_json=as_json)
-
-
-@app.command()
-@guarded
-def done(
-    key: Key,
-    token: Token,
-    summary: Annotated[str, typer.Option(help="A summary of the work.")],
-    as_json: AsJson = False,
-) -> None:
-    """Report that a claimed task is done; it is verified next."""
-    _report(key, token, "completed", as_json=as_json, summary=summary)
-
-
-@app.command(name="fail")
-@guarded
-def failed(key: Key, token: Token, reason: Reason = "", as_json: AsJson = False) -> None:
-    """Report that a claimed task failed; it is tried again while it has retries left."""
-    _report(key, token, "failed", as_json=as_json, reason=reason)
-
-
-@app.command()
-@guarded
-def block(
-    key: Key,
-    token: Token,
-    on: Annotated[
-        str, typer.Option(help="What it waits for, in words; with --task the name of a task.")
-    ],
-    task: Annotated[
-        bool, typer.Option("--task", help="It waits for another task of its backlog.")
-    ] = False,
-    as_json: AsJson = False,
-) -> None:
-    """Report that a claimed task waits for another task or for a person."""
-    _report(key, token, "blocked", as_json=as_json, on=on, kind="task" if task else "text")
-
-
-@app.command(name="cancel-child")
-@guarded
-def cancel_child(
-    key: Key,
-    token: Token,
-    child: Annotated[str, typer.Option(help="The id of the subtask.")],
-    reason: Reason = "",
-    as_json: AsJson = False,
-) -> None:
-    """Cancel a subtask of a claimed task."""
-    _report(key, token, "child_cancelled", as_json=as_json, child=child, reason=reason)
-
-
 @app.command(name="fail-stage")
 @guarded
 def fail_stage(
@@ -273,23 +176,6 @@ def cancel(task: Id, reason: Reason = "", as_json: AsJson = False, actor: Actor 
 def retry(task: Id, reason: Reason = "", as_json: AsJson = False, actor: Actor = "person") -> None:
     """Open a failed task again, even if it has no retries left."""
     _fire("retried", task, reason, actor, as_json=as_json)
-
-
-@app.command()
-@guarded
-def split(
-    task: Id,
-    subtasks: Annotated[str, typer.Option(help='A JSON array: [{"title": "one part"}, ...].')],
-    as_json: AsJson = False,
-    actor: Actor = "person",
-) -> None:
-    """Split an open task into subtasks."""
-    try:
-        parts = json.loads(subtasks)
-    except ValueError as refusal:
-        fail(f"--subtasks is not JSON: {refusal}", as_json=as_json, kind="UsageError")
-    record = client(actor).fire(task, "split", {"subtasks": parts})
-    answer_record(record, as_json=as_json)
 
 
 def _decide(

@@ -16,6 +16,7 @@ from interlock.kernel.errors import (
     FencedError,
     HeldError,
     InvalidPayloadError,
+    OpIdReusedError,
     UnknownRecordError,
 )
 from interlock.kernel.event import Cause
@@ -24,7 +25,6 @@ from interlock.kernel.record import Record, RecordId, root_of, split_key
 from interlock.kernel.store import codec
 from interlock.kernel.store.commands import Call, InitialLease, Warrant
 from interlock.workers.client import Client
-from interlock.workers.config import Settings
 from interlock.workers.engine.card import asks_person
 from interlock.workers.engine.leases import claim_initial_lease
 from interlock.workers.engine.submission import Submitted
@@ -32,8 +32,10 @@ from interlock.workers.gateways.git.admission import admit
 from interlock.workers.gateways.git.remote import refuse_unknown_remote
 from interlock.workers.gateways.git.repository import Repository
 from interlock.workers.supervision.command import check_command
+from interlock.workers.tasks import external_claim
 from interlock.workers.tasks.claim_names import ClaimNames
 from interlock.workers.tasks.claims import (
+    deadline_of,
     ensure_identity,
     identity_id,
     queued_tasks,
@@ -41,13 +43,13 @@ from interlock.workers.tasks.claims import (
 )
 from interlock.workers.tasks.next_try import next_try_s
 from interlock.workers.tasks.reassignment import requeue, why_kept, why_never_claimed
+from interlock.workers.tasks.roles import check_role
 from interlock.workers.tasks.verification.judgeable import refuse_unjudgeable
 from interlock.workers.tasks.verification.signals import parse_signals
 from interlock.workers.tasks.work_folders import work_folder_of
 
 NAME_LENGTH_MAX = 40
 OUTPUT, ERRORS = "output.log", "errors.log"
-ANY_ROLE = "any"  # the role of a task that names none
 # `fail_stage` fails the tasks in these states: no agent works on them.
 STAGE_STATES = ("planned", "open", "blocked", "waiting_for_subtasks")
 
@@ -64,17 +66,6 @@ class TaskClaim:
 
 class NoOutputError(CallError):
     """The output of a task's agent is not here. The message says why."""
-
-
-class UnknownRoleError(CallError):
-    """The deployment lists its roles, and this is none of them. Name one of those, or list it."""
-
-    def __init__(self, role: object, known: tuple[str, ...]) -> None:
-        shown = ", ".join((*known, ANY_ROLE))
-        super().__init__(
-            f"{str(role)[:80]!r} is no known role; known: {shown} (INTERLOCK_ROLES lists them)"
-        )
-        self.role = role
 
 
 class Tasks:
@@ -167,13 +158,16 @@ class Tasks:
         identity = ensure_identity(
             self.dispatch, root_of(task), name=owner, role=str(found.data["role"]), command=""
         )
+        limit = deadline_of(self.dispatch, found)
         payload: dict[str, Any] = {"owner": owner, "identity": identity, "tenant": tenant}
         payload["at_ms"] = self.dispatch.views.now_ms()
+        payload |= {"deadline_s": limit.seconds, "deadline_reasons": list(limit.reasons)}
         if role is not None:
             payload["role"] = role
         call = Call(Cause(self.client.actor))
         self.dispatch.fire(task, "claimed", payload, call, initial_lease=initial_lease)
         lease = claim_initial_lease(self.dispatch, task, initial_lease)
+        external_claim.begin_turn_of(self.dispatch, lease.record)
         return TaskClaim(task, lease.key, lease.token, lease.record)
 
     def heartbeat(self, key: str, token: str) -> str:
@@ -187,19 +181,32 @@ class Tasks:
         """Fire a trigger at a claimed task under the claim's token.
 
         The triggers are started, completed, failed, blocked, split, released, and child_cancelled,
-        which cancels a subtask of the claimed task. Raises FencedError if the claim is no longer
-        held with this token, GuardRefusedError with the needed level if the owner's trust is too
-        low.
+        which cancels a subtask of the claimed task. After the order to stop, released confirms that
+        the work has ended. Raises FencedError if the claim is no longer held with this token,
+        GuardRefusedError with the needed level if the owner's trust is too low.
         """
         task, suffix = split_key(key)
+        if trigger == "released" and external_claim.confirm_stop(self.dispatch, key, token):
+            return self.client.show(task)
+        fields = dict(payload or {})
         # The same report sent twice counts once; reports that differ are not confused.
-        digest = codec.digest(trigger, codec.encode(payload or {}, "the payload"))
+        digest = codec.digest(trigger, codec.encode(fields, "the payload"))
         call = Call(
             Cause("agent"),
             f"{token}:{trigger}:{digest}",
             Warrant.token(suffix, token),
         )
-        fired = self.dispatch.fire(task, trigger, dict(payload or {}), call)
+        if trigger == "completed":
+            # How long it worked on the task: the deadlines of later tasks are derived from it.
+            worked_ms = self.dispatch.views.now_ms() - self.client.show(task).since_ms
+            fields.setdefault("took_s", max(worked_ms, 0) / 1_000)
+        try:
+            fired = self.dispatch.fire(task, trigger, fields, call)
+        except OpIdReusedError:
+            # The same report again, with a time that was measured anew.
+            return self.client.show(task)
+        if fired.record and not fired.replayed:
+            external_claim.follow(self.dispatch, fired.record, trigger, fields.get("reason", ""))
         return fired.record or self.client.show(task)
 
     def requeue(
@@ -213,6 +220,20 @@ class Tasks:
     ) -> Record:
         """Take a task from its agent, or offer an open one anew; `reassignment` says to whom."""
         return requeue(self.client, task, to=to, agent=agent, not_same=not_same, reason=reason)
+
+    def report_turn(
+        self, key: str, token: str, report: str, payload: Mapping[str, Any] | None = None
+    ) -> Record:
+        """Report to the turn of a claim what its agent does; return the turn.
+
+        The reports are tool_started and tool_completed, with `tool`, compact_needed and compacted.
+        Raises FencedError if the claim is no longer held with this token.
+        """
+        task = split_key(key)[0]
+        if self.heartbeat(key, token) in ("stop", "lost"):
+            raise FencedError(task, "token")
+        turn = external_claim.report(self.dispatch, self.client.show(task), report, payload or {})
+        return self.client.show(turn)
 
     def fail_stage(
         self, backlog: str, *, plan: str | None = None, role: str | None = None, reason: str = ""
@@ -365,16 +386,6 @@ class Tasks:
             refuse_unknown_remote(repository, str(payload["push"]))
         admitted = admit(repository, target=target, branch=names.branch, paths=paths)
         return {"target": admitted.target}
-
-
-def check_role(settings: Settings, role: object) -> None:
-    """Raise UnknownRoleError if the deployment lists its roles and this one is not among them.
-
-    A task may always name no role.
-    """
-    known = tuple(name for name in settings.roles if name != ANY_ROLE)
-    if settings.roles and role not in (None, ANY_ROLE, *known):
-        raise UnknownRoleError(role, known)
 
 
 def name_from_title(title: str) -> str:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +34,7 @@ from interlock.workers.supervision.reports import (
     AgentFailed,
     CancelRequested,
     SplitRequested,
+    Subtask,
 )
 from interlock.workers.tasks.launch_spec import PreparedClaim
 from interlock.workers.tasks.ownership import COMMITTER, outside
@@ -54,6 +57,7 @@ class CurrentTask:
         self.work, self.claim = work, claim
         self.reports = TurnReports(work.dispatch, claim.turn, agent)
         self.settled = False
+        self.begun_at = time.monotonic()
         self.outside: tuple[str, ...] = ()
         self._tools_ended_at_check = 0
 
@@ -102,6 +106,10 @@ class CurrentTask:
             name.lower().removeprefix("task_"): value for name, value in self.variables.items()
         }
         return as_line({"type": "task", **fields})
+
+    def launch(self) -> None:
+        """Report that the agent's process runs, and is about to work on the task."""
+        self.reports.fire("agent_spawned")
 
     def start(self) -> None:
         """Report that the agent has started to work on the task."""
@@ -164,8 +172,9 @@ class CurrentTask:
             return str(refusal)
         return ""
 
-    def finish(self, output: str, took_s: float | None) -> Outcome:
+    def finish(self, output: str) -> Outcome:
         """Commit the work, run the stop hooks, and return the outcome to report."""
+        took_s = time.monotonic() - self.begun_at
         tree = self._tree()
         if not tree.folder.is_dir():
             return Outcome("orphaned", {"reason": "its worktree is gone"})
@@ -250,8 +259,14 @@ def _end_outcome(end_report: AgentBlocked | SplitRequested) -> Outcome:
         case AgentBlocked(text=text):
             return Outcome("blocked", {"on": str(text)[:REASON_LENGTH_MAX], "kind": "text"})
         case SplitRequested(subtasks=subtasks):
-            parts = [{"title": subtask.title, "text": subtask.text} for subtask in subtasks]
-            return Outcome("split", {"subtasks": parts})
+            return Outcome("split", {"subtasks": [_part(subtask) for subtask in subtasks]})
+
+
+def _part(subtask: Subtask) -> dict[str, Any]:
+    given = {name: value for name, value in asdict(subtask).items() if value}
+    return {
+        name: list(value) if isinstance(value, tuple) else value for name, value in given.items()
+    }
 
 
 def ended_by_signal(code: int) -> bool:

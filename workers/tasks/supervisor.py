@@ -89,6 +89,7 @@ class TaskSupervisor(Supervisor):
             return
         with agent:
             self.started_at = time.monotonic()
+            self.first_task.launch()
             ended = process.follow(agent, read=self._read_reports, act=self._act)
         if ended.reason_by_us != FOLDER_DELETED:
             self._report_end(ended)
@@ -157,9 +158,10 @@ class TaskSupervisor(Supervisor):
         for request in requests:
             match request:
                 case AbortRaised(scope=scope, reason=reason):
-                    raised = {"scope": scope, "reason": reason[:REASON_LENGTH_MAX]}
+                    trigger = "tool_aborted" if scope == "tool" else "siblings_aborted"
                     with suppress(KernelError):
-                        self.agent.fire(Outcome("abort_raised", raised))
+                        fields = {"reason": reason[:REASON_LENGTH_MAX]}
+                        self.agent.fire(Outcome(trigger, fields))
                 case CancelRequested() if refusal := task.cancel_child(request):
                     self._send_refusal(process, refusal)
         match task.reports.end_report:
@@ -249,7 +251,7 @@ class TaskSupervisor(Supervisor):
             if self.finishing.done():
                 self._finish_task(process, task, self.finishing.result())
         elif task.reports.summary is not None:
-            self.finishing = self.background.submit(task.finish, "", None)
+            self.finishing = self.background.submit(task.finish, "")
 
     def _finish_task(self, process: AgentProcess, task: CurrentTask, outcome: Outcome) -> None:
         """Report the outcome of a task, unless a stop hook sends the session back to it."""
@@ -291,6 +293,7 @@ class TaskSupervisor(Supervisor):
         self.heartbeat.hold(task.work.held)
         with suppress(KernelError):
             self.agent.fire(Outcome("task_assigned", {"task": task.record_id}))
+        task.launch()
         if process.send(task.line, last=False):
             task.start()
 
@@ -342,7 +345,7 @@ class TaskSupervisor(Supervisor):
             with suppress(KernelError):
                 self.agent.fire(Outcome("confirmed_alive", {"host": self.dispatch.settings.host}))
             task.start()
-        return task.finish(ended.output, ended.wall_s)
+        return task.finish(ended.output)
 
 
 def main() -> None:

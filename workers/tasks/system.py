@@ -6,6 +6,7 @@ from interlock.workers.engine.system import CommandRow, Panel, System
 
 TASKS = "interlock.workers.tasks"
 TASK_HELP = "Coding tasks: agents work on them in git worktrees."
+CLAIM_HELP = "Agents that you run yourself claim them."
 PLAN_HELP = "Plans: tasks that wait until you approve them."
 AGENT_HELP = "Agents that work on tasks, and their trust."
 
@@ -17,6 +18,7 @@ SYSTEM = System(
     facts={"judge": "interlock.workers.tasks.verification.judge_model:open_judge"},
     commands=(
         CommandRow("task", f"{TASKS}.cli:app", Panel.WORK, TASK_HELP),
+        CommandRow("task", f"{TASKS}.claims_cli:app", Panel.WORK, CLAIM_HELP),
         CommandRow("plan", f"{TASKS}.plans.cli:app", Panel.WORK, PLAN_HELP),
         CommandRow("agent", f"{TASKS}.agents_cli:app", Panel.WORK, AGENT_HELP),
     ),

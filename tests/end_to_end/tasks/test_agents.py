@@ -125,6 +125,8 @@ def test_a_session_goes_from_task_to_task_and_is_recycled_when_idle(
 
     reaches(deployment, second, "closed")
     assert deployment.client.show(second).data["claim"]["agent"] == agent.id
+    turn = events(deployment, f"{deployment.scope}/turn~two~1")
+    assert turn[:5] == ["idle", "claiming", "spawning", "running", "verifying"]
     one_agent(deployment, "idle")
     due(deployment.client.dispatch, client, agent.id, "idle")
     ended = reaches(deployment, agent.id, "dead")
@@ -354,7 +356,7 @@ def test_an_aborted_tool_call_ends_siblings_only_if_the_policy_says_so(
         failed = reaches(deployment, children[1], "failed")
         assert failed.data["failure"]["why"] == "sibling_aborted"
     else:
-        assert [e.payload for e in deployment.events(one) if e.trigger == "abort_raised"]
+        assert [e.payload for e in deployment.events(one) if e.trigger == "tool_aborted"]
         (tmp_path / "go2").touch()
         reaches(deployment, children[1], "closed")
 

@@ -76,7 +76,7 @@ PRODUCERS: dict[Row, str] = {  # machine, from, trigger, to: who fires it
     ("agent", "idle", "task_assigned", "working"): "supervision",
     ("agent", "idle", "recycled", "dead"): "stalls",
     ("turn", "idle", "task_claimed", "claiming"): "assignment",
-    ("turn", "claiming", "agent_spawned", "spawning"): "assignment",
+    ("turn", "claiming", "agent_spawned", "spawning"): "supervision",
     ("turn", "claiming", "task_failed", "failed"): "assignment",
     ("turn", "spawning", "agent_spawned", "running"): "supervision",
     ("turn", "spawning", "task_failed", "failed"): "supervision",

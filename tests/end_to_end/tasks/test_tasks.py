@@ -298,9 +298,11 @@ def test_an_agent_reports_on_its_descriptor_and_splits_its_task(
     assert record.data["tally"] == {"closed": 2}
     assert (repo / "a.txt").read_text() == "a.txt\n"
     assert (repo / "b.txt").read_text() == "b.txt\n"
-    seen = [event.trigger for event in deployment.events(f"{deployment.scope}/turn~whole~1")]
+    turn = deployment.events(f"{deployment.scope}/turn~whole~1")
+    seen = [event.trigger for event in turn]
     assert seen[:5] == ["created", "task_claimed", "agent_spawned", "agent_spawned", "tool_started"]
     assert "tool_completed" in seen
+    assert turn[2].cause.actor == "supervision", "its supervisor launched the process"
     deployment.sees(lambda: trees(repo) == 1, what="no worktree is left")
 
 

@@ -149,7 +149,7 @@ LIFE = Machine(
     cancel_triggers=(T.CANCEL,),
     first_trigger=T.BEGIN,
     waits_for=Children(
-        payload=lambda _parent, child: (child, None),
+        payload=lambda _parent, child, _siblings: (child, None),
         advance_trigger=T.CHILDREN_DONE,
         close_trigger=T.CANCEL,
     ),

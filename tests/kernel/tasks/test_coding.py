@@ -341,12 +341,45 @@ def test_a_task_for_an_agent_needs_a_repository() -> None:
 
 def test_a_subtask_inherits_approval_and_owned_files() -> None:
     whole = PureTask(needs_approval=True, owned_files=["src"]).record.data
-    part, _ = child_payload(whole, {"title": "half"})
-    narrower, _ = child_payload(whole, {"title": "x", "owned_files": ["src/a"]})
+    part, _ = child_payload(whole, {"title": "half"}, ())
+    narrower, _ = child_payload(whole, {"title": "x", "owned_files": ["src/a"]}, ())
 
     assert (part["needs_approval"], part["owned_files"]) == (True, ["src"])
     assert narrower["owned_files"] == ["src/a"]
     assert TASK.initial_data(part)["title"] == "half"
+
+
+@pytest.mark.parametrize(
+    ("agent", "signals", "asks"), [(None, True, False), (None, False, True), ("b/a", True, True)]
+)
+def test_a_part_of_a_task_with_signals_is_approved_unless_a_person_gave_it_signals(
+    agent: str | None, *, signals: bool, asks: bool
+) -> None:
+    signal = {"type": "path_exists", "value": "a"}
+    given = PureTask(signals=[signal], repo="/r", agent="make").record.data
+
+    own = {"title": "one", "signals": [signal] if signals else []}
+    part, _ = child_payload({**given, "split_by": agent}, own, ())
+
+    assert part["needs_approval"] is asks
+
+
+def test_a_part_starts_when_the_parts_that_it_is_after_are_merged() -> None:
+    parts = [{"title": "one"}, {"title": "two"}, {"title": "three", "after": [1, 2]}]
+    whole = PureTask().fire("split", {"subtasks": parts}).record.data
+    ids = ["b/t/2.1", "b/t/2.2", "b/t/2.3"]
+
+    made = [TASK.initial_data(child_payload(whole, each, ids)[0]) for each in whole["children"]]
+
+    assert [each["depends_on"] for each in made] == [[], [], ["t/2.1", "t/2.2"]]
+
+
+@pytest.mark.parametrize("after", [[2], [3], [1, 1], [0]])
+def test_a_part_can_only_be_after_an_earlier_part_and_once(after: list[int]) -> None:
+    parts = [{"title": "one"}, {"title": "two", "after": after}, {"title": "three"}]
+
+    with pytest.raises(InvalidPayloadError, match="after"):
+        PureTask().fire("split", {"subtasks": parts})
 
 
 @pytest.mark.parametrize("ways", [("claimed", "failed"), ("claimed", "started", "orphaned")])

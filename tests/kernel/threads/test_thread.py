@@ -393,7 +393,7 @@ def test_a_part_is_on_the_machine_of_the_whole_whatever_it_names() -> None:
     assert isinstance(THREAD.waits_for, Children)
 
     payloads = [
-        THREAD.waits_for.payload(parent, {"fields": own})[0]
+        THREAD.waits_for.payload(parent, {"fields": own}, ())[0]
         for own in ({}, {"request_host": "south"})
     ]
 

@@ -17,8 +17,6 @@ from interlock.workers.tasks.claim_names import ClaimNames, claim_names
 from interlock.workers.tasks.claims import component_call
 from interlock.workers.tasks.client import Tasks
 
-TURN = ("task_claimed", "agent_spawned", "agent_spawned")
-
 
 @dataclass
 class Claimed:
@@ -100,8 +98,8 @@ def claimed(client: Client, name: str, **more: Any) -> Claimed:
     dispatch.create("agent", names.agent, agent, cause, initial_lease=initial_lease)
     dispatch.create("turn", names.turn, {"task": task_id, "number": names.number}, cause)
     claim = Claimed(client, task, held(client, names.agent, initial_lease), names)
-    for trigger in TURN[:2]:
-        claim.turn(trigger, "assignment")
+    claim.turn("task_claimed", "assignment")
+    claim.turn("agent_spawned")
     return claim
 
 

@@ -19,10 +19,11 @@ from interlock.workers.engine.work import Outcome
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.tasks import claims
 from interlock.workers.tasks.agents import Agents
-from interlock.workers.tasks.claims import claim
+from interlock.workers.tasks.claims import claim, prepare_claim
 from interlock.workers.tasks.client import Tasks
 from interlock.workers.tasks.sweeps.assignments import run
 from tests.workers.engine.running import perform
+from tests.workers.gateways.git.scene import make_repository
 from tests.workers.tasks.claims import Claimed, claimed, fire, same_partition, taken
 from tests.workers.threads.threads import client_of
 
@@ -91,6 +92,20 @@ def test_another_backlog_does_not_hide_the_history_of_a_role(
         closed(client, name, 2_000, "coder", same_partition("b"))
 
     assert deadline_s(client, submitted(client, "next", role="coder")) == 6_000
+
+
+def test_a_prepared_claim_has_a_worktree_and_no_process_yet(
+    server: EmbeddedServer, prefix: str, tmp_path: Path
+) -> None:
+    client = client_of(server.url, prefix, worktrees=tmp_path / "trees")
+    repo = str(make_repository(tmp_path / "repo"))
+    lease = claim(client.dispatch, client.show(submitted(client, "one", repo=repo)), agent="b/a~x")
+    assert lease is not None
+
+    prepared = prepare_claim(client.dispatch, lease, agent="b/a~x")
+
+    assert Path(prepared.worktree).is_dir()
+    assert client.show(prepared.turn).state == "claiming"
 
 
 def merging(client: Client, name: str, target: str = "main") -> Claimed:

@@ -92,6 +92,45 @@ def test_a_claim_is_reported_on_with_its_own_token_only(tasks: Tasks) -> None:
     assert tasks.heartbeat(claim.key, claim.token) == "lost"
 
 
+@pytest.mark.parametrize(
+    ("scope", "seconds"), [("small", 900), ("medium", 1_800), ("large", 3_600), ("xl", 7_200)]
+)
+def test_the_claim_of_an_external_agent_has_the_deadline_of_its_scope(
+    tasks: Tasks, client: Client, scope: str, seconds: int
+) -> None:
+    submitted(tasks, "one", scope=scope)
+    claim = claimed(tasks)
+
+    tasks.report(claim.key, claim.token, "started")
+
+    record = client.show("b/one")
+    due_at = next(timer.due_at for timer in record.timers if timer.name == "deadline")
+    assert due_at - record.since_ms == seconds * 1_000
+    assert record.data["claim"]["deadline_reasons"] == [f"scope {scope}: {seconds} s"]
+
+
+def test_the_time_that_an_external_agent_took_moves_the_deadline_of_the_next(
+    tasks: Tasks, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    submitted(tasks, "one")
+    submitted(tasks, "two")
+    claim = claimed(tasks)
+    tasks.report(claim.key, claim.token, "started")
+    since_ms = client.show("b/one").since_ms
+    for seconds in (4_000, 4_010):  # the second time the reply was lost
+        later = since_ms + seconds * 1_000
+        monkeypatch.setattr(tasks.dispatch.views, "now_ms", lambda later=later: later)
+        done = tasks.report(claim.key, claim.token, "completed", {"summary": "done"})
+        assert (done.state, done.data["took_s"]) == ("done", 4_000)
+    monkeypatch.undo()
+    for trigger in ("verified", "merged"):
+        fire(client, taken(client, "b/one"), trigger)
+
+    second = claimed(tasks)
+
+    assert (second.task, second.record.data["claim"]["deadline_s"]) == ("b/two", 6_000)
+
+
 def test_a_claimed_task_that_is_taken_away_stops_its_holder(tasks: Tasks, client: Client) -> None:
     submitted(tasks, "one")
     claim = claimed(tasks)
@@ -100,6 +139,11 @@ def test_a_claimed_task_that_is_taken_away_stops_its_holder(tasks: Tasks, client
     assert tasks.heartbeat(claim.key, claim.token) == "stop"
     with pytest.raises(FencedError):
         tasks.report(claim.key, claim.token, "completed", {"summary": "late"})
+    with pytest.raises(FencedError):
+        tasks.report(claim.key, "1-forged", "released")
+    assert tasks.claim_next("b", owner="bob") is None, "its holder may still be at work"
+    assert tasks.report(claim.key, claim.token, "released").state == "open"
+    assert claimed(tasks).task == "b/one"
 
 
 def test_two_tasks_that_own_one_file_are_not_worked_on_at_once(tasks: Tasks) -> None:
@@ -396,6 +440,8 @@ def test_the_command_line_claims_and_reports(shell: Callable[..., Result]) -> No
     held = ("--key", claim["key"], "--token", claim["token"])
     assert ask("heartbeat", *held)["answer"] == "go"
     assert ask("start", *held)["state"] == "in_progress"
+    assert ask("turn", "tool_started", *held, "--tool", "bash")["state"] == "tool_use"
+    assert ask("turn", "tool_completed", *held, "--tool", "bash")["state"] == "running"
     refused = ask("block", *held, "--on", "a key", code=1)["message"]
     assert refused.endswith("blocked needs the trust level probationary; this agent's is untrusted")
     (identity,) = ask("trust", "b", noun="agent")
@@ -411,11 +457,23 @@ def test_the_command_line_claims_and_reports(shell: Callable[..., Result]) -> No
     held = ("--key", claim["key"], "--token", claim["token"])
     assert ask("fail", *held, "--reason", "no luck")["state"] == "failed"
     assert ask("retry", "b/one")["state"] == "open"
-    assert ask("split", "b/one", "--subtasks", '[{"title": "half"}]')["state"] == (
+    assert ask("promote", identity["id"], noun="agent")["state"] == "trusted"
+    claim = ask("claim", "b/one", "--owner", "ann")
+    held = ("--key", claim["key"], "--token", claim["token"])
+    assert ask("release", *held, "--reason", "not mine")["state"] == "open"
+    claim = ask("claim", "b/one", "--owner", "ann")
+    held = ("--key", claim["key"], "--token", claim["token"])
+    parts = ("--subtasks", '[{"title": "half", "scope": "small"}]')
+    for wrong in ((*parts, "b/one", *held), parts, (*parts, *held[:2])):
+        assert "the key and the token" in ask("split", *wrong, code=1)["message"]
+    assert ask("split", *held, *parts)["state"] == "waiting_for_subtasks"
+    ask("submit", "--title", "more", "--backlog", "b", "--name", "two")
+    assert ask("split", "b/two", "--subtasks", '[{"title": "half"}]')["state"] == (
         "waiting_for_subtasks"
     )
-    assert ask("cancel", "b/one")["state"] == "cancelled"
-    assert [row["state"] for row in ask("list", "b")] == ["cancelled"]
+    for task in ("b/one", "b/two"):
+        assert ask("cancel", task)["state"] == "cancelled"
+    assert [row["state"] for row in ask("list", "b")] == ["cancelled", "cancelled"]
 
 
 def test_a_person_who_names_a_task_or_a_remote_that_does_not_exist_is_told_at_once(

@@ -9,14 +9,21 @@ from typing import Any
 
 import pytest
 
+from interlock.kernel.machines import MACHINES
 from interlock.kernel.reason import AbortReason, TransitionReason
 from interlock.kernel.store.leases import Lease
 from interlock.workers.client import Client
 from interlock.workers.engine.resources import Resources
+from interlock.workers.engine.runner import Runner
 from interlock.workers.engine.work import Outcome, Work
+from interlock.workers.gateways.git.repository import Repository
+from interlock.workers.gateways.git.worktree import add_worktree
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.processes.agent.process import Exit
-from interlock.workers.supervision.reports import AgentFailed
+from interlock.workers.supervision.reports import AgentFailed, SplitRequested, Subtask
+from interlock.workers.systems import handlers
+from interlock.workers.tasks.agents import Agents
+from interlock.workers.tasks.claims import claim as claim_for_agent
 from interlock.workers.tasks.current_task import (
     CurrentTask,
     ended_by_signal,
@@ -25,7 +32,8 @@ from interlock.workers.tasks.current_task import (
     stop_hook_refusal,
 )
 from interlock.workers.tasks.launch_spec import PreparedClaim
-from tests.workers.tasks.claims import Claimed, claimed, fire, taken
+from tests.workers.gateways.git.scene import make_repository
+from tests.workers.tasks.claims import Claimed, claimed, fire, submitted, taken
 from tests.workers.threads.threads import client_of
 
 
@@ -177,10 +185,53 @@ def test_a_task_whose_worktree_is_gone_is_orphaned_and_has_not_failed(
     task = CurrentTask(held(client, claim.task), prepared, client.show(claim.names.agent))
     task.start()
 
-    task.report(task.finish("done", 1.0))
+    task.report(task.finish("done"))
 
     record = client.show("b/one")
     assert (record.state, record.data["lost"]["reason"]) == ("orphaned", "its worktree is gone")
+
+
+def test_the_parts_that_an_agent_reports_have_scope_signals_files_and_order(
+    client: Client,
+) -> None:
+    lease = claim_for_agent(client.dispatch, client.show(submitted(client, "b/one")), agent="b/a")
+    assert lease is not None
+    identity = client.show("b/one").data["claim"]["identity"]
+    for _ in range(2):
+        Agents(client).promote(identity)
+    prepared = PreparedClaim(lease.key, lease.token, "b/turn~one~1", "", "", "", "")
+    task = CurrentTask(held(client, lease), prepared, lease.record)
+    signal = {"type": "path_exists", "value": "a"}
+    parts = (Subtask("a"), Subtask("b", "more", "xl", (signal,), ("src",), (1,)))
+
+    assert task.report_end(SplitRequested(parts)) == ""
+    (entry,) = [each for each in client.show("b/one").entries if each.name == "spawn"]
+    runner = Runner(client.dispatch, Resources(client.settings))
+    runner.perform(MACHINES["task"], "spawn", handlers()["spawn"], entry.key("b/one"))
+
+    first, second = sorted(client.dispatch.views.children("b/one"))
+    data = client.show(second).data
+    assert (data["text"], data["scope"], data["signals"]) == ("more", "xl", [signal])
+    assert (data["owned_files"], data["depends_on"]) == (["src"], [first.removeprefix("b/")])
+
+
+def test_an_outcome_has_the_time_that_the_agent_took_in_a_session_too(
+    client: Client, tmp_path: Path
+) -> None:
+    claim, repo = claimed(client, "b/one", session=True), make_repository(tmp_path / "repo")
+    tree = add_worktree(
+        Repository.open(repo), branch="interlock/b/x", folder=tmp_path / "x", base="main"
+    )
+    where = (claim.names.turn, str(repo), str(tree.folder), tree.branch, tree.base)
+    prepared = PreparedClaim(claim.task.key, claim.task.token, *where)
+    task = CurrentTask(held(client, claim.task), prepared, client.show(claim.names.agent))
+    task.begun_at -= 90
+    task.reports.summary = "done"
+
+    outcome = task.finish("")
+
+    assert outcome.trigger == "completed"
+    assert 90 <= outcome.payload["took_s"] < 120
 
 
 def test_the_agent_of_the_next_try_is_told_why_a_person_rejected_the_work(client: Client) -> None:

@@ -23,10 +23,11 @@ def spawn(work: Work) -> None:
     cause = Cause("spawn", f"part of {record.id}")
     begins, children = work.machine.first_trigger, work.machine.waits_for
     assert isinstance(children, Children), "a machine that spawns creates children"
-    for number, child in enumerate(record.data["children"], start=1):
+    listed = record.data["children"]
+    ids = [f"{record.id}/{generation}.{number}" for number in range(1, len(listed) + 1)]
+    for child_id, child in zip(ids, listed, strict=True):
         work.raise_if_stopped()
-        child_id = f"{record.id}/{generation}.{number}"
-        payload, cap = children.payload(record.data, child)
+        payload, cap = children.payload(record.data, child, ids)
         try:
             work.dispatch.create(
                 record.machine,

@@ -131,7 +131,7 @@ def _look(
     else:
         assert task is not None, "a claim has a task or an agent"
         # A task that names an agent is claimed before the agent's record exists: it is starting.
-        # An external agent has no record at all, and works from the moment of its claim.
+        # An external agent has no record of its own, and works from the moment of its claim.
         state, created_ms = ("starting" if task.data.get("agent") else "working"), task.since_ms
         has_pid = False
     return classify(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum, auto
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from interlock.kernel.errors import InvalidIdError
 from interlock.kernel.reason import AbortReason, TransitionReason
@@ -53,7 +53,9 @@ from interlock.workers.supervision.reports import (
 
 LINE_BYTES_MAX = 64 * 1024
 SUBTASKS_MAX = 50
+ITEMS_MAX = 100  # in a list of a subtask
 WAIT_S_MAX = 86_400
+Item = TypeVar("Item")
 
 
 class AbortReach(StrEnum):
@@ -129,6 +131,10 @@ def _one_of(known: type[StrEnum]) -> Callable[[object, str], StrEnum | None]:
     return read
 
 
+def _part_number(value: object, where: str) -> int:
+    return read_number(value, where, minimum=1, maximum=SUBTASKS_MAX)
+
+
 def _wait_s(value: object, where: str) -> int:
     return read_number(value, where, maximum=WAIT_S_MAX)
 
@@ -140,21 +146,24 @@ def _record(value: object, where: str) -> str:
         raise LineError(f"{where}: {error}") from error
 
 
-def _subtasks(value: object, where: str) -> tuple[Subtask, ...]:
-    if not isinstance(value, list) or not 1 <= len(value) <= SUBTASKS_MAX:
-        raise LineError(f"{where} must be a list of 1 to {SUBTASKS_MAX}, it is {shown(value)}")
-    found = []
-    for index, item in enumerate(value):
-        if not isinstance(item, dict):
-            raise LineError(f"{where}[{index}] must be an object, it is {shown(item)}")
-        found.append(Subtask(**read_fields(item, _SUBTASK, object_name=f"{where}[{index}]")))
-    return tuple(found)
+def _list_of(
+    read: Callable[[object, str], Item], maximum: int
+) -> Callable[[object, str], tuple[Item, ...]]:
+    def read_list(value: object, where: str) -> tuple[Item, ...]:
+        if not isinstance(value, list) or not 1 <= len(value) <= maximum:
+            raise LineError(f"{where} must be a list of 1 to {maximum}, it is {shown(value)}")
+        return tuple(read(item, f"{where}[{index}]") for index, item in enumerate(value))
+
+    return read_list
 
 
-def _tokens(value: object, where: str) -> UsedTokens:
-    if not isinstance(value, dict):
-        raise LineError(f"{where} must be an object, it is {shown(value)}")
-    return UsedTokens(**read_fields(value, _TOKENS, object_name=where))
+def _object(fields: Fields, make: Callable[..., Item]) -> Callable[[object, str], Item]:
+    def read(value: object, where: str) -> Item:
+        if not isinstance(value, dict):
+            raise LineError(f"{where} must be an object, it is {shown(value)}")
+        return make(**read_fields(value, fields, object_name=where))
+
+    return read
 
 
 def _usage_added(
@@ -184,7 +193,16 @@ def _blocked(**cause: str) -> AgentBlocked:
     return AgentBlocked(**cause)
 
 
-_SUBTASK: Fields = {"title": read_name, "text?": read_remark}
+_SIGNAL: Fields = {"type": read_name, "value": read_text}
+_SUBTASK: Fields = {
+    "title": read_name,
+    "text?": read_remark,
+    "scope?": read_name,
+    "signals?": _list_of(_object(_SIGNAL, dict), ITEMS_MAX),
+    "owned_files?": _list_of(read_text, ITEMS_MAX),
+    "after?": _list_of(_part_number, ITEMS_MAX),
+}
+_subtasks = _list_of(_object(_SUBTASK, Subtask), SUBTASKS_MAX)
 # In a usage line two kinds of tokens have other names than in a line of total costs.
 _USAGE_NAMES = {"tokens_in": "input_tokens", "tokens_out": "output_tokens"}
 _TOKENS: Fields = {
@@ -194,7 +212,7 @@ _TOKENS: Fields = {
     "cache_read_tokens?": read_number,
 }
 _FINAL_TOTAL = partial(UsageTotal, final=True)
-_COSTS: Fields = {"cost_micro": read_number, "tokens?": _tokens}
+_COSTS: Fields = {"cost_micro": read_number, "tokens?": _object(_TOKENS, UsedTokens)}
 
 _AGENT, _SESSION, _BOTH = (ReportKinds.AGENT,), (ReportKinds.SESSION,), tuple(ReportKinds)
 # The types of lines: where they are accepted, the report that they become, and their fields. A

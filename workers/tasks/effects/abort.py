@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from interlock.kernel.errors import CallError, UnknownRecordError
+from interlock.kernel.errors import CallError
 from interlock.kernel.event import Event
-from interlock.kernel.machines.tasks.abort import AbortPolicy, AbortScope, Tree, aborts
+from interlock.kernel.machines.tasks.abort import AbortScope
 from interlock.kernel.reason import AbortReason, TransitionReason, why_of
-from interlock.kernel.record import Record, root_of
 from interlock.workers.engine.work import Work
-from interlock.workers.tasks.agents import ALIVE
+from interlock.workers.tasks.agent_tree import reached
 from interlock.workers.tasks.claims import component_call
 
 COMPONENT = "abort"
+# Triggers that leave the agent's own session at work.
+SCOPES = {"tool_aborted": AbortScope.TOOL, "siblings_aborted": AbortScope.SIBLING}
 
 
 def abort(work: Work) -> None:
@@ -22,12 +23,7 @@ def abort(work: Work) -> None:
     scope = _scope(work)
     if scope is None:
         return
-    tree = _tree(work, record)
-    data = record.data
-    policy = AbortPolicy(
-        tool_to_sibling=data["tool_to_sibling"], sibling_to_session=data["sibling_to_session"]
-    )
-    for agent, reason in aborts(tree, session=record.id, scope=scope, policy=policy).items():
+    for agent, reason in reached(work.dispatch, record, scope).items():
         work.raise_if_stopped()
         _end_agent(work, agent, reason)
 
@@ -40,30 +36,11 @@ def _scope(work: Work) -> AbortScope | None:
     version = int(work.lease.suffix.partition(".")[0])
     for event in work.dispatch.views.history(work.record.id):
         if isinstance(event, Event) and event.version == version:
-            if event.trigger == "abort_raised":
-                return AbortScope(event.payload["scope"])
+            if event.trigger in SCOPES:
+                return SCOPES[event.trigger]
             completed = event.payload.get("why") == TransitionReason.COMPLETED
             return None if completed else AbortScope.SESSION
     return None
-
-
-def _tree(work: Work, origin: Record) -> Tree:
-    """Return the parent of each agent: of the origin, of all that live, and of their ancestors."""
-    machine, views = work.machine, work.dispatch.views
-    root = root_of(origin.id)
-    tree: dict[str, str | None] = {}
-    pending = [str(origin.id), *views.ids(machine, root=root, states=ALIVE)]
-    while pending:
-        agent = pending.pop()
-        if agent in tree:
-            continue
-        tree[agent] = None
-        with suppress(UnknownRecordError):
-            parent = views.record(agent).data.get("parent")
-            if parent and root_of(parent) == root:
-                tree[agent] = parent
-                pending.append(parent)
-    return tree
 
 
 def _end_agent(work: Work, agent: str, reason: AbortReason) -> None:

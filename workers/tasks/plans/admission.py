@@ -11,8 +11,9 @@ from interlock.kernel.machines.tasks.task.names import State
 from interlock.kernel.machines.tasks.task.payloads import NewTask
 from interlock.kernel.record import Record
 from interlock.workers.specs.problems import Problems
-from interlock.workers.tasks.client import Tasks, UnknownRoleError
+from interlock.workers.tasks.client import Tasks
 from interlock.workers.tasks.plans.file import PlanFile, PlannedTask
+from interlock.workers.tasks.roles import UnknownRoleError
 
 REACHED_MAX = 10_000
 

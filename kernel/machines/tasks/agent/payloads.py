@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import Field
 
@@ -52,10 +52,9 @@ class AgentConfirmedAlive(Shape):
     host: Annotated[str, Field(max_length=255)] = ""
 
 
-class AgentAbortRaised(Shape):
-    """An abort that does not end the agent's own session: of one tool call, or of its siblings."""
+class AgentAbort(Shape):
+    """The reason of an abort that does not end the agent's own session."""
 
-    scope: Literal["tool", "sibling"]
     reason: Annotated[str, Field(max_length=2_000)] = ""
 
 

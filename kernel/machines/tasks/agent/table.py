@@ -47,7 +47,8 @@ class Trigger(StrEnum):
     TASK_ASSIGNED = auto()
     ENDED = auto()
     RECYCLED = auto()
-    ABORT_RAISED = auto()
+    TOOL_ABORTED = auto()
+    SIBLINGS_ABORTED = auto()
 
 
 def initial_data(payload: Data) -> Data:
@@ -105,6 +106,7 @@ STAGES = (
 KILLED = "a person may end an agent before it works"
 IDLE_DEATH = "a process may also die while it is idle"
 CHAIN = "the page has an abort chain beside the table; an effect carries an abort along it"
+TOOL = "an agent starts its tools itself, so only the agent can abort a call; it reports that here"
 
 # fmt: off
 PUBLISHED = (
@@ -135,7 +137,9 @@ OURS = (
              update=ended, effect=ABORT, reason=TransitionReason.ABORTED),
     ),
     *rows(State.WORKING,
-        stay(Trigger.ABORT_RAISED, by(SUPERVISION, PERSON), ours=CHAIN,
+        stay(Trigger.TOOL_ABORTED, by(SUPERVISION), ours=TOOL,
+             effect=ABORT, reason=TransitionReason.ABORTED),
+        stay(Trigger.SIBLINGS_ABORTED, by(SUPERVISION, PERSON), ours=CHAIN,
              effect=ABORT, reason=TransitionReason.ABORTED),
     ),
 )
@@ -150,7 +154,8 @@ SAYS = {
     Trigger.TASK_ASSIGNED: "it was given the task {task}",
     Trigger.ENDED: "its session is over",
     Trigger.RECYCLED: "no other task came in time",
-    Trigger.ABORT_RAISED: "an abort was raised, with the scope {scope}",
+    Trigger.TOOL_ABORTED: "it aborted one of its tool calls",
+    Trigger.SIBLINGS_ABORTED: "the agents of the tasks beside its task were aborted",
 }
 
 AGENT = Machine(
@@ -162,7 +167,8 @@ AGENT = Machine(
     payloads={
         Trigger.CONFIRMED_ALIVE: payloads.AgentConfirmedAlive,
         Trigger.SPAWN_FAILED: payloads.AgentEnd,
-        Trigger.ABORT_RAISED: payloads.AgentAbortRaised,
+        Trigger.TOOL_ABORTED: payloads.AgentAbort,
+        Trigger.SIBLINGS_ABORTED: payloads.AgentAbort,
         Trigger.ENDED: payloads.AgentEnd,
         Trigger.RECYCLED: payloads.AgentEnd,
         Trigger.TASK_ASSIGNED: payloads.AgentTaskAssigned,

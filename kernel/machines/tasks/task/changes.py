@@ -325,12 +325,15 @@ def child_cancelled(ask: Ask) -> Data:
     return {**ask.data, "cancel_children": listed[-CHILDREN_MAX:]}
 
 
-def child_payload(parent: Data, child: Data) -> tuple[Data, int | None]:
-    """Return what a subtask is created from: its own work, done where its parent's is done."""
+def child_payload(parent: Data, child: Data, siblings: Sequence[str]) -> tuple[Data, int | None]:
+    """Return what a subtask is created from: its own work, done where its parent's is done.
+
+    `siblings` are the ids of all parts in their order; it waits for those that its `after` numbers.
+    """
     inherited = {name: parent[name] for name in INHERITED if parent.get(name) is not None}
     # What binds a task binds its subtasks, or a split would be a way around it. Where the task has
-    # signals and a subtask has none, a person must see the subtask's work before it is merged.
-    unjudged = bool(parent["signals"]) and not child.get("signals")
+    # signals, and a subtask has none or those that its agent chose, a person must see its work.
+    unjudged = parent["signals"] and (parent.get("split_by") or not child.get("signals"))
     asks = parent["needs_approval"] or child.get("needs_approval") or unjudged
     bound: dict[str, Any] = {"needs_approval": bool(asks)}
     if child.get("role", "any") == "any":
@@ -339,7 +342,10 @@ def child_payload(parent: Data, child: Data) -> tuple[Data, int | None]:
         bound["parent_agent"] = parent["split_by"]
     allowed = [path for path in child.get("owned_files", ()) if _below(path, parent["owned_files"])]
     bound["owned_files"] = allowed or parent["owned_files"]
-    return {**inherited, **child, **bound}, None
+    if earlier := child.get("after"):
+        bound["depends_on"] = [siblings[number - 1].partition("/")[2] for number in earlier]
+    own = {name: value for name, value in child.items() if name != "after"}
+    return {**inherited, **own, **bound}, None
 
 
 def _below(path: str, owned: Sequence[str]) -> bool:

@@ -206,10 +206,30 @@ class TaskChildCancelled(Shape):
     reason: Annotated[str, Field(max_length=2_000)] = ""
 
 
+class TaskPart(TaskWork):
+    """One part of a task that is split. `after` has the numbers, from 1, of parts before it.
+
+    The part starts when those are closed.
+    """
+
+    after: Annotated[list[Annotated[int, Field(ge=1)]], Field(max_length=100)] = []
+
+
 class TaskSplit(Shape):
     """The parts in their order; each becomes a task below this one."""
 
-    subtasks: Annotated[list[TaskWork], Field(min_length=1, max_length=SUBTASKS_MAX)]
+    subtasks: Annotated[list[TaskPart], Field(min_length=1, max_length=SUBTASKS_MAX)]
+
+    @model_validator(mode="after")
+    def _waits_for_earlier_parts(self) -> TaskSplit:
+        for number, part in enumerate(self.subtasks, start=1):
+            later = [other for other in part.after if other >= number]
+            if later or len(set(part.after)) < len(part.after):
+                raise ValueError(
+                    f"part {number} has after {part.after}: give the numbers of parts that are "
+                    "listed before it, from 1, each once"
+                )
+        return self
 
 
 class TaskSubtasksEnded(Shape):

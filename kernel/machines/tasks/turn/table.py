@@ -140,7 +140,7 @@ STAGES = (
 SAYS = {
     CREATED: "claim {number} of the task {task} began",
     Trigger.TASK_CLAIMED: "its task is claimed",
-    Trigger.AGENT_SPAWNED: "its agent is being started",
+    Trigger.AGENT_SPAWNED: "the process of its agent was started",
     Trigger.TOOL_STARTED: "its agent calls the tool {tool}",
     Trigger.TOOL_COMPLETED: "the call of the tool {tool} has ended",
     Trigger.COMPACT_NEEDED: "the context of its agent is too long, and is compacted",
@@ -159,7 +159,7 @@ PUBLISHED = (
         move(Trigger.TASK_CLAIMED, State.CLAIMING, by(ASSIGNMENT, TURN_CLEANUP)),
     ),
     *rows(State.CLAIMING,
-        move(Trigger.AGENT_SPAWNED, State.SPAWNING, by(ASSIGNMENT)),
+        move(Trigger.AGENT_SPAWNED, State.SPAWNING, by(SUPERVISION)),
         move(Trigger.TASK_FAILED, State.FAILED, FAILERS, update=failed),
     ),
     *rows(State.SPAWNING,

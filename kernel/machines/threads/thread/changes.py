@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from interlock.kernel.errors import InvalidPayloadError
@@ -51,8 +51,9 @@ def host(data: Data) -> str:
     return str(data["inciting"].get("fields", {}).get(REQUEST_HOST) or "")
 
 
-def child_payload(parent: Data, child: Data) -> tuple[Data, int | None]:
+def child_payload(parent: Data, child: Data, siblings: Sequence[str]) -> tuple[Data, int | None]:
     """Return what a child is created from, and its own cap if it asks for one."""
+    del siblings
     source = parent["inciting"]
     # A part is in the source of the whole, so it is on the same machine and on no other.
     fields = {k: v for k, v in child.get("fields", {}).items() if k != REQUEST_HOST}

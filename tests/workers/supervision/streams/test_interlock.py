@@ -44,6 +44,8 @@ FOUR = {
     "cache_creation_tokens": 3,
     "cache_read_tokens": 4,
 }
+SIGNAL = {"type": "path_exists", "value": "a"}
+PART = {"scope": "small", "signals": [SIGNAL], "owned_files": ["src"], "after": [1]}
 TYPES = [
     "session",
     "message",
@@ -129,6 +131,10 @@ def rejection(given_line: bytes, kinds: ReportKinds = ReportKinds.AGENT) -> str:
         (
             line(type="split", subtasks=[{"title": "a", "text": "b"}, {"title": "c"}]),
             SplitRequested((Subtask("a", "b"), Subtask("c"))),
+        ),
+        (
+            line(type="split", subtasks=[{"title": "a"}, {**PART, "title": "b"}]),
+            SplitRequested((Subtask("a"), Subtask("b", "", "small", (SIGNAL,), ("src",), (1,)))),
         ),
     ],
 )

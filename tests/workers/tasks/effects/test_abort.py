@@ -7,6 +7,11 @@ from uuid import uuid4
 
 import pytest
 
+from interlock.kernel.errors import (
+    GuardRefusedError,
+    IllegalTransitionError,
+    InvalidPayloadError,
+)
 from interlock.kernel.event import Cause
 from interlock.kernel.machines import MACHINES
 from interlock.kernel.store.commands import Call, InitialLease
@@ -16,6 +21,7 @@ from interlock.workers.engine.resources import Resources
 from interlock.workers.engine.runner import Runner
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.systems import handlers
+from interlock.workers.tasks.agents import Agents
 from tests.workers.tasks.claims import fire, held
 from tests.workers.threads.threads import client_of
 
@@ -63,7 +69,7 @@ def agents(server: EmbeddedServer, prefix: str) -> AgentTree:
 def test_an_abort_ends_the_siblings_of_its_time_and_no_later_one(agents: AgentTree) -> None:
     parent = agents.agent("above")
     one, two = (agents.agent(name, parent="b/above") for name in ("one", "two"))
-    fire(agents.client, one, "abort_raised", {"scope": "sibling"})
+    fire(agents.client, one, "siblings_aborted")
     agents.propagate(one)
     later = agents.agent("later", parent="b/above")
 
@@ -78,10 +84,55 @@ def test_an_aborted_tool_call_ends_no_other_agent_by_default(agents: AgentTree) 
     agents.agent("above")
     one, two = (agents.agent(name, parent="b/above") for name in ("one", "two"))
 
-    fire(agents.client, one, "abort_raised", {"scope": "tool"})
+    fire(agents.client, one, "tool_aborted")
     agents.propagate(one)
 
     assert [agents.state(lease) for lease in (one, two)] == ["working", "working"]
+
+
+def test_a_person_aborts_siblings_or_a_session_and_no_tool_call(agents: AgentTree) -> None:
+    agents.agent("above")
+    one, two = (agents.agent(name, parent="b/above") for name in ("one", "two"))
+    by_hand = Agents(agents.client)
+
+    with pytest.raises(InvalidPayloadError, match="scope 'tool': sibling or session"):
+        by_hand.abort("b/one", scope="tool")  # type: ignore[arg-type]
+    with pytest.raises(GuardRefusedError, match="supervision may fire it"):
+        agents.client.fire("b/one", "tool_aborted")
+    by_hand.abort("b/one", scope="sibling", reason="the plan has changed")
+    agents.propagate(one)
+
+    assert (agents.state(one), agents.abort_of(two)) == ("working", "sibling_aborted")
+
+
+def test_the_abort_of_an_agent_that_has_ended_reaches_the_agents_of_its_parts(
+    agents: AgentTree,
+) -> None:
+    above = agents.agent("above")
+    middle = agents.agent("middle", parent="b/above")
+    for split in (above, middle):
+        fire(agents.client, split, "ended", COMPLETED)
+    child, stranger = agents.agent("below", parent="b/middle"), agents.agent("stranger")
+
+    Agents(agents.client).abort("b/above", reason="all of it is wrong")
+
+    assert (agents.abort_of(child), agents.state(stranger)) == ("parent_aborted", "working")
+    with pytest.raises(IllegalTransitionError):
+        Agents(agents.client).abort("b/above")
+
+
+def test_a_policy_that_ends_the_parent_ends_all_its_parts_though_the_parent_has_ended(
+    agents: AgentTree,
+) -> None:
+    parent = agents.agent("above")
+    policy = {"sibling_to_session": True}
+    one, two = (agents.agent(name, parent="b/above", **policy) for name in ("one", "two"))
+    fire(agents.client, parent, "ended", COMPLETED)
+
+    fire(agents.client, one, "siblings_aborted")
+    agents.propagate(one)
+
+    assert [agents.abort_of(each) for each in (one, two)] == ["parent_aborted", "sibling_aborted"]
 
 
 def test_with_both_policies_the_parent_ends_too_and_unrelated_agents_do_not(
@@ -92,7 +143,7 @@ def test_with_both_policies_the_parent_ends_too_and_unrelated_agents_do_not(
     one, two = (agents.agent(name, parent="b/above", **policy) for name in ("one", "two"))
     child, stranger = agents.agent("below", parent="b/two"), agents.agent("stranger")
 
-    fire(agents.client, one, "abort_raised", {"scope": "tool"})
+    fire(agents.client, one, "tool_aborted")
     agents.propagate(one)
 
     reasons = [agents.abort_of(lease) for lease in (parent, one, two, child)]

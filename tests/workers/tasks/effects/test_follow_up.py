@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 import redis
 
+from interlock.kernel.errors import FencedError, InvalidPayloadError
+from interlock.kernel.event import Event
 from interlock.kernel.machines import MACHINES
 from interlock.kernel.record import Record, partition_of
 from interlock.kernel.store.leases import Lease
@@ -54,10 +56,11 @@ class Scene:
             self.agents.promote(claimed.record.data["claim"]["identity"])
 
     def perform(self, task_id: str, name: str, run: Handler | None = None) -> str:
-        """Perform an effect of a task."""
-        entry = next(one for one in self.client.show(task_id).entries if one.name == name)
-        handler = run or handlers()[name]
-        return perform(self.runner, MACHINES["task"], name, handler, entry.key(task_id))
+        """Perform an effect of a task or of a turn."""
+        record = self.client.show(task_id)
+        entry = next(one for one in record.entries if one.name == name)
+        machine, handler = MACHINES[record.machine], run or handlers()[name]
+        return perform(self.runner, machine, name, handler, entry.key(task_id))
 
     def finish(self, name: str, verified: dict[str, Any], **more: Any) -> Record:
         """Close a task with this verdict, and return the identity of its owner."""
@@ -84,6 +87,48 @@ def test_verified_work_earns_trust_once(scene: Scene) -> None:
     assert scene.finish("good", CHECKED).data["successes"] == 1
     assert scene.finish("unchecked", {}).data["successes"] == 1
     assert scene.finish("again", CHECKED).data["successes"] == 2
+
+
+def test_the_turn_of_an_external_agent_follows_its_reports(scene: Scene) -> None:
+    claimed, turn = scene.start("one"), "b/turn~one~1"
+    tool = {"tool": "bash"}
+    for name, payload, state in (
+        ("tool_started", tool, "tool_use"),
+        ("tool_completed", {**tool, "success": True}, "running"),
+        ("compact_needed", {}, "compacting"),
+        ("compacted", {}, "running"),
+    ):
+        assert scene.tasks.report_turn(claimed.key, claimed.token, name, payload).state == state
+    with pytest.raises(InvalidPayloadError, match="'agent_reaped' is unknown"):
+        scene.tasks.report_turn(claimed.key, claimed.token, "agent_reaped")
+    with pytest.raises(FencedError):
+        scene.tasks.report_turn(claimed.key, "1-forged", "compact_needed")
+
+    scene.report(claimed, "completed", summary="done")
+    scene.perform(claimed.task, "verification", lambda _: Outcome("verified", {}))
+    scene.perform(claimed.task, "merge")
+    scene.perform(claimed.task, "follow_up")
+    scene.perform(turn, "turn_cleanup")
+
+    states = [line.target for line in scene.client.history(turn) if isinstance(line, Event)]
+    assert states[:4] == ["idle", "claiming", "spawning", "running"]
+    assert states[-3:] == ["verifying", "completing", "reaped"]
+
+
+@pytest.mark.parametrize("started", [True, False])
+def test_the_turn_of_an_external_agent_that_has_failed_or_was_fast_ends_too(
+    scene: Scene, *, started: bool
+) -> None:
+    fast, fails = (scene.tasks.claim(scene.submit(name), owner="ann") for name in ("fast", "fails"))
+    if started:
+        scene.report(fails, "started")
+
+    scene.report(fast, "completed", summary="done")
+    scene.report(fails, "failed", reason="no luck")
+
+    failed = scene.client.show("b/turn~fails~1")
+    assert scene.client.show("b/turn~fast~1").state == "verifying"
+    assert (failed.state, failed.data["failure"]) == ("failed", {"reason": "no luck"})
 
 
 @pytest.mark.parametrize(

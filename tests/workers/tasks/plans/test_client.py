@@ -19,9 +19,10 @@ from interlock.workers.client import Client
 from interlock.workers.config import SettingsError, read_settings
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.specs.problems import SpecFileError
-from interlock.workers.tasks.client import Tasks, UnknownRoleError, check_role
+from interlock.workers.tasks.client import Tasks
 from interlock.workers.tasks.plans.client import PlanDecisions, Plans
 from interlock.workers.tasks.plans.file import PlanFile, read_plan
+from interlock.workers.tasks.roles import UnknownRoleError, check_role
 from tests.conftest import NewProxy
 from tests.workers.threads.threads import client_of
 
