@@ -75,7 +75,7 @@ def faults(page: Path, root: Path) -> Iterator[str]:
 def _faults_of(row: Row, root: Path) -> Iterator[str]:
     if row.verdict not in VERDICTS:
         yield f"its verdict is {row.verdict!r} and not one of {', '.join(VERDICTS)}"
-    if (row.verdict == "done") is bool(row.reason):
+    elif (row.verdict == "done") is bool(row.reason):
         yield "`ours` and `open` need a reason, and `done` has none"
     if row.verdict != "open" and not (row.kept and row.tests):
         yield "it names no file, or no test"

@@ -6,9 +6,14 @@ from typing import Any
 
 import pytest
 
+from interlock.kernel.machines import MACHINES
+from interlock.kernel.machines.runs.events import run_event
 from interlock.kernel.store.inboxes import Mail
+from interlock.workers.engine.resources import Resources
+from interlock.workers.engine.runner import Runner
 from interlock.workers.runs.effects.events import EventResult, apply_event
 from interlock.workers.runs.start import newest_run_number
+from interlock.workers.systems import handlers
 from tests.kernel.samples import RUN_BIRTH
 from tests.kernel.store.machines_runs import fail, settle
 from tests.workers.runs.workspaces import StoredWorkspace
@@ -63,6 +68,36 @@ def test_an_event_about_what_is_not_there_is_refused(workspace: StoredWorkspace,
         ({"run_id": f"{run}/1", "codon_id": "clean"}, "RunRefusedError"),
     ):
         assert apply(workspace, mail_of("CostsUpdated", cost=1, **about)).error == error
+
+
+def test_events_wait_in_the_inbox_and_are_applied_in_their_order(
+    workspace: StoredWorkspace,
+) -> None:
+    codon = workspace.codon(workspace.start_run(), cost=500, upto="running")
+    about = {"run_id": codon.rpartition("/")[0], "codon_id": "clean"}
+    told = [("CostsUpdated", {"cost": 700}), ("CostsIncremented", {"cost_delta": 5})]
+
+    receipts = [
+        workspace.runs.transition(
+            workspace.open(), run_event({"type": name, "data": {**about, **said}})
+        )
+        for name, said in told
+    ]
+
+    assert [workspace.runs.answer(receipt) for receipt in receipts] == [None, None]
+    assert workspace.world.record(codon).data["current_cost"] == 500
+    read_events(workspace)
+    answers = [workspace.runs.answer(receipt) for receipt in receipts]
+    assert [answer.kind for answer in answers if answer] == ["event_applied"] * 2
+    assert workspace.world.record(codon).data["current_cost"] == 705
+
+
+def read_events(workspace: StoredWorkspace) -> None:
+    """Perform the effect that applies the events of a workspace."""
+    runner = Runner(workspace.dispatch, Resources(workspace.dispatch.settings))
+    (entry,) = [one for one in workspace.open().entries if one.name == "events"]
+    key = entry.key(workspace.id)
+    runner.perform(MACHINES["workspace"], "events", handlers()["events"], key)
 
 
 def test_a_transition_that_was_applied_and_not_answered_is_answered_as_applied(
