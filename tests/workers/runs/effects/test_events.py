@@ -16,6 +16,7 @@ from interlock.workers.runs.start import newest_run_number
 from interlock.workers.systems import handlers
 from tests.kernel.samples import RUN_BIRTH
 from tests.kernel.store.machines_runs import fail, settle
+from tests.workers.engine.running import perform
 from tests.workers.runs.workspaces import StoredWorkspace
 
 
@@ -92,12 +93,45 @@ def test_events_wait_in_the_inbox_and_are_applied_in_their_order(
     assert workspace.world.record(codon).data["current_cost"] == 705
 
 
-def read_events(workspace: StoredWorkspace) -> None:
-    """Perform the effect that applies the events of a workspace."""
+def unclaimed(workspace: StoredWorkspace) -> str:
+    """Return the key of the effect that has to read the events of a workspace."""
+    entries = workspace.open().entries
+    (entry,) = [one for one in entries if (one.name, one.state) == ("events", "owed")]
+    return str(entry.key(workspace.id))
+
+
+def read_events(workspace: StoredWorkspace) -> str:
+    """Perform the effect that reads events, and return its line."""
     runner = Runner(workspace.dispatch, Resources(workspace.dispatch.settings))
-    (entry,) = [one for one in workspace.open().entries if one.name == "events"]
-    key = entry.key(workspace.id)
-    runner.perform(MACHINES["workspace"], "events", handlers()["events"], key)
+    machine, handler = MACHINES["workspace"], handlers()["events"]
+    return perform(runner, machine, "events", handler, unclaimed(workspace))
+
+
+def test_only_one_worker_at_a_time_reads_events(workspace: StoredWorkspace) -> None:
+    codon = workspace.codon(workspace.start_run(), upto="running")
+    about = {"run_id": codon.rpartition("/")[0], "codon_id": "clean", "new_count": 3}
+    event = run_event({"type": "AssistantMessageCountUpdated", "data": about})
+    receipt = workspace.runs.transition(workspace.open(), event)
+    workspace.world.claim_key(unclaimed(workspace))
+    workspace.runs.transition(workspace.open(), event)
+
+    assert "another worker reads the delivered events" in read_events(workspace)
+    assert workspace.runs.answer(receipt) is None
+
+
+def test_a_transition_that_the_table_never_allows_is_a_defect_of_its_sender(
+    workspace: StoredWorkspace,
+) -> None:
+    codon = workspace.codon(workspace.start_run())
+    about = {"run_id": codon.rpartition("/")[0], "codon_id": "clean"}
+    moved: dict[str, Any] = {"from": "completed", "to": "running"}
+    moved["metadata"] = {"session_id": "s"}
+
+    wrong = apply(workspace, mail_of("CodonTransitioned", **about, **moved))
+    late = apply(workspace, mail_of("CostsIncremented", mail="18-0", **about, cost_delta=1))
+
+    assert (wrong.error, wrong.defect) == ("InvalidTransitionError", True)
+    assert (late.applied, late.defect) == (False, False)
 
 
 def test_a_transition_that_was_applied_and_not_answered_is_answered_as_applied(
