@@ -49,7 +49,7 @@ up: $(RUN) ## Start store, workers, beat and Flower, and keep them up
 test: $(DEV) ## Run the tests, on servers that they start themselves
 	$(BIN)/python -m pytest
 
-check: $(DEV) ## Lint, format, types, floors, and documents in step with the tables
+check: $(DEV) ## Lint, format, types, floors, and documents in step with tables and tests
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import tomllib
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -48,6 +49,15 @@ def shown(path: Path) -> str:
 
 
 # --- where files lie ---------------------------------------------------------------------------
+
+
+def test_the_project_is_made_of_the_libraries_and_folders_that_it_promises() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    named = {re.split(r"[\[<>=]", one)[0] for one in project["dependencies"]}
+
+    assert {"celery", "redis", "kombu", "pydantic", "flower", "tenacity"} <= named
+    top = ("pyproject.toml", "workers", "kernel", "tests", "deploy")
+    assert all((ROOT / name).exists() for name in (*top, "docker-compose.yml", "README.md"))
 
 
 def test_at_the_top_of_workers_lie_entries_floors_and_systems_only() -> None:

@@ -1,6 +1,7 @@
-"""Keeps the documents in step with the tables and the import contracts.
+"""Keeps the documents in step with the tables, the import contracts and the tests.
 
-`python -m interlock.workers.ops.documents` rewrites the page; with `--check` it only compares.
+`python -m interlock.workers.ops.documents` rewrites the pages; with `--check` it only compares, and
+names each row of the table of requirements that leads to nothing.
 """
 
 from __future__ import annotations
@@ -13,11 +14,13 @@ from pathlib import Path
 from interlock.kernel.diagram import mermaid, rows_table, states_table
 from interlock.kernel.machine import Machine
 from interlock.kernel.machines import MACHINES
+from interlock.workers.ops import requirements
 from interlock.workers.ops.floors import floors
 
 ROOT = Path(__file__).absolute().parents[3]
 KERNEL_README = ROOT / "kernel" / "README.md"
 ARCHITECTURE = ROOT / "docs" / "architecture.md"
+REQUIREMENTS = ROOT / "docs" / "requirements.md"
 BEGIN, END = "<!-- drawn: begin -->", "<!-- drawn: end -->"
 
 
@@ -44,6 +47,7 @@ def section(machine: Machine) -> str:
 DRAWN: Mapping[Path, Callable[[], str]] = {
     KERNEL_README: tables,
     ARCHITECTURE: partial(floors, ROOT / "pyproject.toml"),
+    REQUIREMENTS: partial(requirements.counts, REQUIREMENTS),
 }
 
 
@@ -57,7 +61,7 @@ def renewed(document: Path, draw: Callable[[], str]) -> str:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Write the documents, or with --check only compare. Return 1 if one is out of date."""
+    """Write the documents, or with --check only compare. Return 1 if something is wrong."""
     fresh = {document: renewed(document, draw) for document, draw in DRAWN.items()}
     stale = [document for document in fresh if document.read_text("utf-8") != fresh[document]]
     if "--check" not in arguments:
@@ -68,7 +72,10 @@ def main(arguments: Sequence[str]) -> int:
         sys.stderr.write(
             f"{document} is out of date; run: python -m interlock.workers.ops.documents\n"
         )
-    return 1 if stale else 0
+    faults = list(requirements.faults(REQUIREMENTS, ROOT))
+    for fault in faults:
+        sys.stderr.write(f"{REQUIREMENTS}: {fault}\n")
+    return 1 if stale or faults else 0
 
 
 if __name__ == "__main__":

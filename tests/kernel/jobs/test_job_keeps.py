@@ -117,7 +117,7 @@ def test_a_review_result_is_kept_and_tries_are_counted_anew(report: dict[str, An
     case = PureJob.at("reviewing").having(recoveries=1, retries=1, going="gate", time_left_ms=9)
     case.fire("review_completed", **report)
 
-    assert case.data["review_result"]["verdict"] == report["verdict"]
+    assert case.state == case.data["review_result"]["verdict"] == report["verdict"]
     assert (case.data["recoveries"], case.data["retries"], case.data["going"]) == (0, 0, "")
     assert "time_left_ms" not in case.data
     assert ("failure" in case.data) is (report is FAILED)

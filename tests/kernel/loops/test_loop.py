@@ -103,6 +103,37 @@ def test_every_pair_of_state_and_event_is_a_row_or_ignored_or_refused_as_the_tab
     assert len(states) * len(PUBLISHED) == 88
 
 
+def side_effect(before: Mapping[str, Any], state: str, after: PureLoop) -> str | None:
+    """Return the page's name of what a transition did besides its change of state."""
+    assert after.last is not None
+    if after.data.get("stopped", {}).get("by") == "fatal":
+        return "LogFatal"
+    if after.data.get("prompt") != before.get("prompt"):
+        return "StorePrompt"
+    if after.data["session_seq"] > before["session_seq"]:
+        return "IncrementSession"
+    # A session is ended from outside where its state is left and it has not reported its end.
+    revoked = after.last.mode is Mode.LEAVE and state in {"running", "interrupting"}
+    if revoked and after.last.trigger == "grace_exceeded":
+        return "ForceStopSession"
+    if after.last.interrupts or (revoked and after.last.trigger == "operator_stop"):
+        return "CancelSession"
+    return None
+
+
+def test_every_published_side_effect_happens_where_the_page_names_it() -> None:
+    named = {tuple(row[:3]): row[3] for row in GOLDEN["side_effects"]}
+    assert set(named) <= {tuple(row) for row in GOLDEN["published"]}
+
+    for source, trigger, target in GOLDEN["published"]:
+        worn = trigger.startswith("session_") and target == "stopped"
+        agent = PureLoop(source, **({"max_consecutive_errors": 1} if worn else {}))
+        before = agent.data
+        assert agent.fire(trigger).record.state == target
+        expected = named.get((source, trigger, target))
+        assert side_effect(before, source, agent) == expected, (source, trigger, target)
+
+
 @pytest.mark.parametrize("trigger", ["session_error", "session_timeout"])
 @pytest.mark.parametrize("state", ["spawning", "running"])
 def test_an_error_cools_down_until_a_threshold_is_reached(state: str, trigger: str) -> None:

@@ -364,6 +364,17 @@ def followed(first: PureCodon, second: PureCodon, trigger: str, payload: Mapping
     assert (second.state, second.data) == (first.state, first.data)
 
 
+def test_the_first_checkpoint_of_a_run_is_kept() -> None:
+    record = Record(RecordId(RUN_ID), "run", "running", Version(1), RUN.initial_data(RUN_BIRTH))
+    read = run_event(event("InitialCheckpointSet", sha="abc"))
+    assert not isinstance(read, RunStarted | CodonStarted)
+    trigger, payload = wanted(read, record.state)
+
+    after = RUN.decide(record, trigger, RUN.admit(trigger, payload)).after
+
+    assert (after.state, after.data["initial_checkpoint"]) == ("running", "abc")
+
+
 def test_a_run_that_follows_the_published_events_of_another_is_the_same() -> None:
     data = RUN.initial_data({**RUN_BIRTH, "starting": GONE_ON})
     record = Record(RecordId(RUN_ID), "run", "running", Version(1), data)

@@ -148,6 +148,13 @@ def test_verified_work_waits_for_approval_where_that_was_asked_for() -> None:
     assert (task.to("approved").state, task.owed) == ("done", ["merge", "resolution"])
 
 
+def test_only_a_person_moves_work_on_that_waits_for_approval() -> None:
+    ways = [row for row in TASK.transitions if str(row.source) == "pending_approval"]
+
+    assert {str(row.target) for row in ways} == {"done", "failed", "cancelled"}
+    assert {row.by for row in ways} == {("person",)}
+
+
 def test_the_command_that_shows_a_merge_is_quoted_for_a_shell() -> None:
     counts = {"files": 1, "added": 0, "removed": 3, "binary": 1}
     found = {"branch": "interlock/b/one@1", "changes": counts}

@@ -227,6 +227,15 @@ def test_a_redirect_starts_again_from_the_phase_of_its_card(state: str, target: 
     assert case.data["feedback"][-1]["text"] == "not that"
 
 
+def test_a_thread_may_be_redirected_as_often_as_a_person_likes() -> None:
+    case = asked()
+    for _ in range(100):
+        case.fire("redirected", {"feedback": "the same again"}).infer(action(), declared=DECLARED)
+
+    assert case.state == "awaiting_confirmation"
+    assert case.fire("execute").state == "executing"
+
+
 def test_a_redirect_to_an_earlier_phase_drops_later_proposals() -> None:
     case = asked().fire("redirected", {"target": "intent", "feedback": "all wrong"})
 

@@ -19,6 +19,7 @@ from interlock.workers.engine.work import Outcome
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.tasks import claims
 from interlock.workers.tasks.agents import Agents
+from interlock.workers.tasks.assignment import assign
 from interlock.workers.tasks.claims import claim, prepare_claim
 from interlock.workers.tasks.client import Tasks
 from interlock.workers.tasks.sweeps.assignments import run
@@ -196,6 +197,20 @@ def test_an_untrusted_agent_may_not_give_its_task_back(client: Client) -> None:
     notes = [line for line in client.history("b/one") if getattr(line, "kind", "") == "refused"]
     assert len(notes) == 1, "a repeated try is noted once for a claim"
     assert client.show("b/one").state == "open"
+
+
+def test_an_agent_that_cannot_be_started_is_dead_and_says_why(
+    server: EmbeddedServer, prefix: str, tmp_path: Path
+) -> None:
+    client = client_of(server.url, prefix, agents_max=1, home=tmp_path / "home")
+    submitted(client, "one", repo=str(tmp_path), max_retries=0)
+
+    assert assign(client.dispatch, "b") == 1
+
+    agent, task = client.show("b/agent~one~1"), client.show("b/one")
+    assert (agent.state, agent.data["end"]["code"]) == ("dead", "spawn_error")
+    assert agent.data["end"]["reason"] == task.data["failure"]["reason"]
+    assert "is not a git repository" in task.data["failure"]["reason"]
 
 
 def test_a_backlog_that_no_agent_can_work_on_does_not_hide_another(

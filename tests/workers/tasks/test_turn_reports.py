@@ -47,3 +47,13 @@ def test_the_messages_of_an_agent_are_noted_and_its_usage_is_counted(client: Cli
         "tree.spent": 87_654,
     }
     assert (reports.spent_micro, reports.summary) == (87_654, LAST_MESSAGE)
+
+
+@pytest.mark.parametrize(("used", "state"), [(90, "running"), (91, "compacting")])
+def test_a_context_that_is_nearly_full_is_compacted(client: Client, used: int, state: str) -> None:
+    claim = claimed(client, "b/one").alive()
+    reports = TurnReports(client.dispatch, claim.names.turn, client.show(claim.names.agent))
+
+    reports.apply([UsageAdded(context_used=used, context_size=100)])
+
+    assert client.show(claim.names.turn).state == state

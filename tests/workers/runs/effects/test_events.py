@@ -6,11 +6,17 @@ from typing import Any
 
 import pytest
 
+from interlock.kernel.machines import MACHINES
+from interlock.kernel.machines.runs.events import run_event
 from interlock.kernel.store.inboxes import Mail
+from interlock.workers.engine.resources import Resources
+from interlock.workers.engine.runner import Runner
 from interlock.workers.runs.effects.events import EventResult, apply_event
 from interlock.workers.runs.start import newest_run_number
+from interlock.workers.systems import handlers
 from tests.kernel.samples import RUN_BIRTH
 from tests.kernel.store.machines_runs import fail, settle
+from tests.workers.engine.running import perform
 from tests.workers.runs.workspaces import StoredWorkspace
 
 
@@ -63,6 +69,69 @@ def test_an_event_about_what_is_not_there_is_refused(workspace: StoredWorkspace,
         ({"run_id": f"{run}/1", "codon_id": "clean"}, "RunRefusedError"),
     ):
         assert apply(workspace, mail_of("CostsUpdated", cost=1, **about)).error == error
+
+
+def test_events_wait_in_the_inbox_and_are_applied_in_their_order(
+    workspace: StoredWorkspace,
+) -> None:
+    codon = workspace.codon(workspace.start_run(), cost=500, upto="running")
+    about = {"run_id": codon.rpartition("/")[0], "codon_id": "clean"}
+    told = [("CostsUpdated", {"cost": 700}), ("CostsIncremented", {"cost_delta": 5})]
+
+    receipts = [
+        workspace.runs.transition(
+            workspace.open(), run_event({"type": name, "data": {**about, **said}})
+        )
+        for name, said in told
+    ]
+
+    assert [workspace.runs.answer(receipt) for receipt in receipts] == [None, None]
+    assert workspace.world.record(codon).data["current_cost"] == 500
+    read_events(workspace)
+    answers = [workspace.runs.answer(receipt) for receipt in receipts]
+    assert [answer.kind for answer in answers if answer] == ["event_applied"] * 2
+    assert workspace.world.record(codon).data["current_cost"] == 705
+
+
+def unclaimed(workspace: StoredWorkspace) -> str:
+    """Return the key of the effect that has to read the events of a workspace."""
+    entries = workspace.open().entries
+    (entry,) = [one for one in entries if (one.name, one.state) == ("events", "owed")]
+    return str(entry.key(workspace.id))
+
+
+def read_events(workspace: StoredWorkspace) -> str:
+    """Perform the effect that reads events, and return its line."""
+    runner = Runner(workspace.dispatch, Resources(workspace.dispatch.settings))
+    machine, handler = MACHINES["workspace"], handlers()["events"]
+    return perform(runner, machine, "events", handler, unclaimed(workspace))
+
+
+def test_only_one_worker_at_a_time_reads_events(workspace: StoredWorkspace) -> None:
+    codon = workspace.codon(workspace.start_run(), upto="running")
+    about = {"run_id": codon.rpartition("/")[0], "codon_id": "clean", "new_count": 3}
+    event = run_event({"type": "AssistantMessageCountUpdated", "data": about})
+    receipt = workspace.runs.transition(workspace.open(), event)
+    workspace.world.claim_key(unclaimed(workspace))
+    workspace.runs.transition(workspace.open(), event)
+
+    assert "another worker reads the delivered events" in read_events(workspace)
+    assert workspace.runs.answer(receipt) is None
+
+
+def test_a_transition_that_the_table_never_allows_is_a_defect_of_its_sender(
+    workspace: StoredWorkspace,
+) -> None:
+    codon = workspace.codon(workspace.start_run())
+    about = {"run_id": codon.rpartition("/")[0], "codon_id": "clean"}
+    moved: dict[str, Any] = {"from": "completed", "to": "running"}
+    moved["metadata"] = {"session_id": "s"}
+
+    wrong = apply(workspace, mail_of("CodonTransitioned", **about, **moved))
+    late = apply(workspace, mail_of("CostsIncremented", mail="18-0", **about, cost_delta=1))
+
+    assert (wrong.error, wrong.defect) == ("InvalidTransitionError", True)
+    assert (late.applied, late.defect) == (False, False)
 
 
 def test_a_transition_that_was_applied_and_not_answered_is_answered_as_applied(
