@@ -14,7 +14,8 @@ from interlock.kernel.errors import InvalidPayloadError
 from interlock.kernel.machines.runs.events import run_event
 from interlock.kernel.record import Record
 from interlock.workers.runs import screen as run_screen
-from interlock.workers.runs.client import AppliedEvent, Runs, run_number
+from interlock.workers.runs.client import AppliedEvent, Runs
+from interlock.workers.runs.history import run_number
 from interlock.workers.runs.screen import codon_value, run_value
 from interlock.workers.terminal.answer import Actor, AsJson, Reason, answer, client, guarded
 from interlock.workers.terminal.screen import fields

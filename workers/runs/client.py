@@ -23,9 +23,10 @@ from interlock.kernel.machines.runs.events import RunEvent, published_form
 from interlock.kernel.machines.runs.run.table import SELF as RUN
 from interlock.kernel.machines.runs.run.table import Trigger as OfRun
 from interlock.kernel.machines.runs.translation import published
-from interlock.kernel.record import Record, RecordId, root_of
+from interlock.kernel.record import Record, RecordId
 from interlock.workers.client import Client
 from interlock.workers.engine.polling import Intervals, polls
+from interlock.workers.runs.admission import refuse_invalid_runs
 from interlock.workers.runs.archive.export import WrittenExport, validate_export, write_export
 from interlock.workers.runs.archive.findings import Validation
 from interlock.workers.runs.archive.importing import ImportResult, import_export
@@ -41,6 +42,7 @@ from interlock.workers.runs.checkpoint_list import (
     resume_checkpoint,
 )
 from interlock.workers.runs.history import codons_of, execution_from_stored
+from interlock.workers.runs.paths import workspace_id
 from interlock.workers.runs.plan.file import read_plan
 from interlock.workers.runs.plan.model import RunPlan
 from interlock.workers.runs.start import (
@@ -50,7 +52,6 @@ from interlock.workers.runs.start import (
     open_workspace,
     start_run,
     total_costs,
-    workspace_id,
 )
 
 PAGE = 500
@@ -350,6 +351,8 @@ class Runs:
 
     def _ended(self, folder: Path) -> tuple[Record, Record]:
         opened = self.workspace(folder)
+        newest = newest_run_number(self.dispatch, opened.id)
+        refuse_invalid_runs(self.dispatch, opened, [str(newest or "")])
         run = self.last(opened)
         if run.state == "running":
             raise RunRefusedError(f"run {run.id} is running; stop it first, or wait for its end")
@@ -388,9 +391,3 @@ class Runs:
 
     def _cause(self, reason: str) -> Cause:
         return Cause(self.client.actor, reason)
-
-
-def run_number(record_id: str) -> int:
-    """Return the number of the run that a record is, or that it belongs to."""
-    assert root_of(record_id) != record_id, "the id of a run or codon has the run's number"
-    return int(record_id.split("/")[1])

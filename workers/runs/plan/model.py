@@ -8,6 +8,8 @@ from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from interlock.kernel.payload import parsed
+
 CODONS_MAX = 500
 SENTINELS_MAX = 50
 RIG_ITEMS_MAX = 100
@@ -272,8 +274,8 @@ class RunPlan(PlanPart):
 
     @classmethod
     def of(cls, stored: Mapping[str, Any]) -> RunPlan:
-        """Return the plan from its stored form. Raises pydantic's ValidationError."""
-        return cls.model_validate(stored)
+        """Return the plan from its stored form. Raises InvalidPayloadError."""
+        return parsed(cls, "the plan", stored)
 
     def codons(self) -> Iterator[PlannedCodon]:
         """Yield each codon once, in the plan's order, also those of loops."""
