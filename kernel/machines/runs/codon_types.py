@@ -84,6 +84,7 @@ class _Unfinished(_Ended):
     session_id: Name | None = None
     partial_cost: Micro
     partial_tokens: TokenCounts
+    assistant_message_count: Count | None = None
 
 
 class PreparingCodon(_Codon):
@@ -124,6 +125,7 @@ class CompletedCodon(_Ended):
     session_id: Name
     final_cost: Micro
     final_tokens: TokenCounts
+    assistant_message_count: Count
     exit_code: Literal[0]
     result_message_received: bool
     context_exceeded: bool = False
@@ -147,7 +149,6 @@ class SkippedCodon(_Unfinished):
 
     status: Literal[State.SKIPPED]
     skipped_during: State
-    assistant_message_count: Count | None = None
     skip_checkpoint: Sha | None = None
 
 
