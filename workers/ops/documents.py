@@ -13,11 +13,13 @@ from pathlib import Path
 from interlock.kernel.diagram import mermaid, rows_table, states_table
 from interlock.kernel.machine import Machine
 from interlock.kernel.machines import MACHINES
+from interlock.kernel.machines.runs.published_names import names_table
 from interlock.workers.ops.floors import floors
 
 ROOT = Path(__file__).absolute().parents[3]
 KERNEL_README = ROOT / "kernel" / "README.md"
 ARCHITECTURE = ROOT / "docs" / "architecture.md"
+RUNS = ROOT / "docs" / "runs.md"
 BEGIN, END = "<!-- drawn: begin -->", "<!-- drawn: end -->"
 
 
@@ -44,6 +46,7 @@ def section(machine: Machine) -> str:
 DRAWN: Mapping[Path, Callable[[], str]] = {
     KERNEL_README: tables,
     ARCHITECTURE: partial(floors, ROOT / "pyproject.toml"),
+    RUNS: names_table,
 }
 
 

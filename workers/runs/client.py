@@ -11,7 +11,6 @@ from typing import Any, Literal
 from uuid import uuid4
 
 from interlock.kernel.errors import (
-    CallError,
     InvalidPayloadError,
     StoreDownError,
     UnknownRecordError,
@@ -48,25 +47,18 @@ from interlock.workers.runs.plan.model import RunPlan
 from interlock.workers.runs.start import (
     RunRefusedError,
     RunSetup,
+    UnknownWorkspaceError,
     newest_run_number,
     open_workspace,
+    runs_of,
     start_run,
     total_costs,
 )
+from interlock.workers.runs.state_file import validate_state_file, write_state_file
 
 PAGE = 500
 FROM_THE_START = "0-0"
 Reason = Literal["retry", "rollback", "continue"]
-
-
-class UnknownWorkspaceError(CallError):
-    """No run ever started in this folder."""
-
-    def __init__(self, folder: Path) -> None:
-        super().__init__(
-            f"no run started in {folder.resolve()} yet; `interlock run start` starts one"
-        )
-        self.folder = folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,14 +292,21 @@ class Runs:
         return record
 
     def transition(
-        self, workspace: Record, event: RunEvent, *, sender: str = "", op_id: str = ""
+        self,
+        workspace: Record,
+        event: RunEvent | Mapping[str, Any],
+        *,
+        sender: str = "",
+        op_id: str = "",
     ) -> Receipt:
         """Deliver an event and return at once; it is applied in its turn, and answered.
 
+        A mapping is an event as JSON, in our names or in the page's; it is answered in the same.
         Delivered again with its op-id it counts once. Raises MailRefusedError where the workspace
         takes no event.
         """
-        mail = {"sender": sender or self.client.actor, "event": published_form(event)}
+        form = event if isinstance(event, Mapping) else published_form(event)
+        mail = {"sender": sender or self.client.actor, "event": form}
         answer = self.dispatch.post(workspace.id, mail, op_id or uuid4().hex)
         return Receipt(workspace.id, answer.detail, workspace.version)
 
@@ -338,12 +337,19 @@ class Runs:
         return validate(self.dispatch, name)
 
     def validate_export(self, file: Path, workspace: Path | None = None) -> Validation:
-        """Return what is wrong with an export; with a folder also the checkpoints it lacks."""
+        """Return what is wrong with an export or state file; with a folder also its checkpoints."""
+        if (found := validate_state_file(file, workspace)) is not None:
+            return found
         return validate_export(file, self.dispatch.machines, workspace)
 
     def export(self, workspace: Path, file: Path) -> WrittenExport:
         """Write all runs of a folder into one file; its old content is kept as its backup."""
         return write_export(self.dispatch, self.workspace(workspace), file)
+
+    def export_state(self, workspace: Path, file: Path) -> WrittenExport:
+        """Write all runs of a folder as the page's state file, also while one is running."""
+        runs = runs_of(self.dispatch, self.workspace(workspace).id)
+        return write_state_file(file, [(run, self.codons(run.id)) for run in runs])
 
     def import_(self, file: Path, workspace: Path) -> ImportResult:
         """Restore the runs of a folder into a store that lost them; repeat it if interrupted."""

@@ -43,6 +43,16 @@ class RunRefusedError(CallError):
     """A run cannot start now. The message says why, and what to do."""
 
 
+class UnknownWorkspaceError(CallError):
+    """No run ever started in this folder."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(
+            f"no run started in {folder.resolve()} yet; `interlock run start` starts one"
+        )
+        self.folder = folder
+
+
 @dataclass(frozen=True, slots=True)
 class RunSetup:
     """The initial data of a run: its stored plan, its start, and the executions that count."""

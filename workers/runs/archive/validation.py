@@ -6,7 +6,7 @@ It changes nothing. A record that cannot be read becomes a finding, and stays as
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from interlock.kernel.machines.runs.codon.names import SELF as CODON
@@ -64,10 +64,21 @@ def validate_runs(dispatch: Dispatch, workspace: str, runs: Collection[str]) -> 
 def checkpoints_missing(archive: Archive, folder: Path) -> Iterator[Finding]:
     """Yield the checkpoints that records name and that the folder lacks, or cannot show."""
     named = {
-        sha: archived.record.id
+        sha: str(archived.record.id)
         for archived in archive.records
-        for sha in checkpoint_shas(archived.record)
+        for sha in checkpoint_shas(archived.record.data)
     }
+    branches = [branch_of(archived.record.id) for archived in archive.runs]
+    yield from shas_missing(named, branches, folder, archive.workspace)
+
+
+def shas_missing(
+    named: Mapping[str, str], branches: Iterable[str], folder: Path, where: str
+) -> Iterator[Finding]:
+    """Yield the checkpoints that the folder lacks, or a finding at `where` if it has none at all.
+
+    `named` says which run or codon names each; `branches` are those on which most of them are.
+    """
     if not named:
         return
     kind, store = Fault.MISSING_CHECKPOINT, folder / STORE
@@ -76,16 +87,15 @@ def checkpoints_missing(archive: Archive, folder: Path) -> Iterator[Finding]:
             f"the {len(named)} checkpoints of its runs are gone, because {store} is not a folder; "
             "restore it from a copy, else no run can be rolled back or resumed"
         )
-        yield Finding(kind, archive.workspace, message)
+        yield Finding(kind, where, message)
         return
     try:
         checkpoint_store = CheckpointStore.open(folder)
         # Each check starts a git process: one for a run's branch, one for each sha not found there.
-        branches = (branch_of(archived.record.id) for archived in archive.runs)
         known = {sha for branch in branches for sha in checkpoint_store.history(branch)}
         missing = [sha for sha in named if sha not in known and not checkpoint_store.has(sha)]
     except (CheckpointStoreError, GitError) as refusal:
-        yield Finding(kind, archive.workspace, str(refusal))
+        yield Finding(kind, where, str(refusal))
         return
     for sha in missing:
         message = (

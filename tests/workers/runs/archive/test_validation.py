@@ -15,7 +15,7 @@ from interlock.workers.runs.archive import inventory as inventory_module
 from interlock.workers.runs.archive import repair as repair_module
 from interlock.workers.runs.archive import validation
 from interlock.workers.runs.archive.findings import Fault, Finding
-from interlock.workers.runs.client import UnknownWorkspaceError
+from interlock.workers.runs.start import UnknownWorkspaceError
 from tests.kernel.samples import RUN_BIRTH
 from tests.kernel.store.contents import contents
 from tests.kernel.store.machines_runs import complete, settle
