@@ -130,6 +130,11 @@ def supervise(workspace: StoredWorkspace, **fields: Any) -> Record:
     return workspace.world.record(run)
 
 
+def plan_with(**fields: Any) -> dict[str, Any]:
+    """Return a stored plan whose only codon has these fields, too."""
+    return {**PLAN, "steps": [{**PLAN["steps"][0], **fields}]}
+
+
 def source(workspace: StoredWorkspace, sha: str) -> dict[str, Any]:
     where = {"run_id": f"{workspace.id}/1", "checkpoint_sha": sha}
     return {"kind": "continuation", "source": where, "reason": "continue"}
@@ -140,6 +145,11 @@ def source(workspace: StoredWorkspace, sha: str) -> dict[str, Any]:
     [
         ({"plan": {}}, "the plan is invalid: name: Field required; steps: Field required"),
         ({"plan": {**PLAN, "steps": []}}, "the plan is invalid: steps: Tuple should have at least"),
+        ({"plan": plan_with(sentinels=["eye"])}, "the plan is invalid: it has no sentinel eye"),
+        (
+            {"plan": {**PLAN, "steps": PLAN["steps"] * 2}},
+            "the plan is invalid: several codons or loops are named clean",
+        ),
         ({"done": [{"codon": "clean"}]}, "an execution that counts is invalid: "),
         ({"done": [{"codon_id": "dry", "iteration": None, "status": "completed"}]}, "no codon for"),
     ],
