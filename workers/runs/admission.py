@@ -26,26 +26,38 @@ class InvalidStateError(CallError):
     The message has the first finding, and `validation` has all of them.
     """
 
-    def __init__(self, folder: str, validation: Validation) -> None:
+    def __init__(self, workspace: str, validation: Validation) -> None:
         first, *others = validation.errors
         more = f" (and {len(others)} more)" if others else ""
         super().__init__(
-            f"the runs of {folder} are invalid, so no run begins: {first.type} at {first.where}: "
-            f"{first.message}{more}; `interlock run validate` lists all"
+            f"the runs of {workspace} are invalid, so no run begins: {first.type} at "
+            f"{first.where}: {first.message}{more}; `interlock run validate` lists all"
         )
         self.validation = validation
 
 
-def refuse_invalid_runs(dispatch: Dispatch, workspace: Record, run_ids: Iterable[str]) -> None:
+def refuse_invalid_runs(dispatch: Dispatch, workspace: str, run_ids: Iterable[str]) -> None:
     """Raise InvalidStateError unless a workspace, its holders and these runs are valid.
 
     These are the runs on which a new run builds. The time does not grow with the other runs.
     """
-    holders = dispatch.views.holds(workspace.id).values()
-    runs = {run for one in (*run_ids, *holders) if (run := run_of(workspace.id, one))}
-    found = validate_runs(dispatch, workspace.id, runs)
+    holders = dispatch.views.holds(workspace).values()
+    runs = {run for one in (*run_ids, *holders) if (run := run_of(workspace, one))}
+    found = validate_runs(dispatch, workspace, runs)
     if not found.valid:
-        raise InvalidStateError(str(workspace.data["folder"]), found)
+        raise InvalidStateError(workspace, found)
+
+
+def workspace_record(dispatch: Dispatch, workspace: str) -> Record:
+    """Return the record of a workspace.
+
+    Raises UnknownRecordError, and InvalidStateError where it cannot be read.
+    """
+    try:
+        return dispatch.views.record(workspace)
+    except ValueError:
+        refuse_invalid_runs(dispatch, workspace, ())
+        raise
 
 
 def refuse_invalid_plan(plan: Mapping[str, Any], done: Iterable[Mapping[str, Any]]) -> None:

@@ -25,7 +25,7 @@ from interlock.kernel.machines.runs.translation import published
 from interlock.kernel.record import Record, RecordId
 from interlock.workers.client import Client
 from interlock.workers.engine.polling import Intervals, polls
-from interlock.workers.runs.admission import refuse_invalid_runs
+from interlock.workers.runs.admission import refuse_invalid_runs, workspace_record
 from interlock.workers.runs.archive.export import WrittenExport, validate_export, write_export
 from interlock.workers.runs.archive.findings import Validation
 from interlock.workers.runs.archive.importing import ImportResult, import_export
@@ -194,8 +194,9 @@ class Runs:
 
     def workspace(self, folder: Path) -> Record:
         """Return the workspace of a folder. Raises UnknownWorkspaceError."""
+        name = workspace_id(folder, self.dispatch.settings.host)
         try:
-            return self.dispatch.views.record(workspace_id(folder, self.dispatch.settings.host))
+            return workspace_record(self.dispatch, name)
         except UnknownRecordError:
             raise UnknownWorkspaceError(folder) from None
 
@@ -358,7 +359,7 @@ class Runs:
     def _ended(self, folder: Path) -> tuple[Record, Record]:
         opened = self.workspace(folder)
         newest = newest_run_number(self.dispatch, opened.id)
-        refuse_invalid_runs(self.dispatch, opened, [str(newest or "")])
+        refuse_invalid_runs(self.dispatch, opened.id, [str(newest or "")])
         run = self.last(opened)
         if run.state == "running":
             raise RunRefusedError(f"run {run.id} is running; stop it first, or wait for its end")

@@ -28,7 +28,12 @@ from interlock.kernel.machines.runs.values import MICRO_MAX, ContinuedStart
 from interlock.kernel.record import Record, record_id, root_of
 from interlock.kernel.store.commands import Call
 from interlock.workers.engine.dispatch import Dispatch
-from interlock.workers.runs.admission import refuse_invalid_plan, refuse_invalid_runs, source_of
+from interlock.workers.runs.admission import (
+    refuse_invalid_plan,
+    refuse_invalid_runs,
+    source_of,
+    workspace_record,
+)
 from interlock.workers.runs.history import codons_of, history, stored_execution
 from interlock.workers.runs.paths import workspace_id
 from interlock.workers.runs.sequence import Execution
@@ -69,7 +74,7 @@ def open_workspace(dispatch: Dispatch, folder: Path, cause: Cause) -> Record:
     initial = {"folder": str(folder.resolve()), "host": host}
     dispatch.create("workspace", name, initial, Call(cause))
     try:
-        return dispatch.views.record(name)
+        return workspace_record(dispatch, name)
     except UnknownRecordError:
         raise RunRefusedError(
             f"the workspace {folder} was closed and its records are deleted; its name stays taken, "
@@ -120,7 +125,7 @@ def start_run(dispatch: Dispatch, workspace: Record, new: RunSetup, cause: Cause
     last = newest_run_number(dispatch, workspace.id)
     done = [stored_execution(execution) for execution in new.done]
     refuse_invalid_plan(new.plan, done)
-    refuse_invalid_runs(dispatch, workspace, (str(last or ""), source_of(new.starting)))
+    refuse_invalid_runs(dispatch, workspace.id, (str(last or ""), source_of(new.starting)))
     _refuse_while_running(dispatch, workspace)
     # No run is running, and an ended one costs nothing more: the sum is final.
     costs_before = total_costs(dispatch, workspace)

@@ -135,9 +135,8 @@ class RunSupervisor(Supervisor):
 
     def _refuse_invalid_runs(self) -> None:
         """Check what is recorded. A client did so too, but not every run is created by a client."""
-        workspace = self.dispatch.views.record(root_of(self.paths.id))
         source = source_of(self.work.record.data["starting"])
-        refuse_invalid_runs(self.dispatch, workspace, (self.paths.id, source))
+        refuse_invalid_runs(self.dispatch, root_of(self.paths.id), (self.paths.id, source))
 
     def _wait_for_earlier_runs(self) -> str:
         """Wait until no process of an earlier run can be alive; return why this run must end."""

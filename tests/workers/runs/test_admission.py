@@ -36,6 +36,11 @@ def tear_codon(workspace: StoredWorkspace) -> str:
     return f"corrupted_data at {workspace.id}/1/1: it cannot be read"
 
 
+def tear_workspace(workspace: StoredWorkspace) -> str:
+    workspace.write_field(workspace.id, "data", "{torn")
+    return f"corrupted_data at {workspace.id}: it cannot be read"
+
+
 def change_run(workspace: StoredWorkspace) -> str:
     workspace.write_field(f"{workspace.id}/1", "version", "9")
     return f"corrupted_data at {workspace.id}/1: the record has version 9"
@@ -52,7 +57,7 @@ def hold_for_missing_run(workspace: StoredWorkspace) -> str:
     return f"missing_run at {workspace.id}/7"
 
 
-DAMAGES = (tear_codon, change_run, lose_codon, hold_for_missing_run)
+DAMAGES = (tear_codon, tear_workspace, change_run, lose_codon, hold_for_missing_run)
 
 
 def failed_run(workspace: StoredWorkspace) -> str:
@@ -73,6 +78,7 @@ def test_no_run_begins_where_the_recorded_state_is_invalid(
     workspace: StoredWorkspace, damage: Callable[[StoredWorkspace], str]
 ) -> None:
     failed_run(workspace)
+    opened = workspace.open()
     problem = damage(workspace)
     before = workspace.world.dump()
 
@@ -80,7 +86,7 @@ def test_no_run_begins_where_the_recorded_state_is_invalid(
         with pytest.raises(InvalidStateError, match=re.escape(problem)):
             begin(workspace.runs, workspace.folder)
     mail = Mail("17-0", 17, {"sender": "x", "event": {"type": "RunStarted", "data": STARTED}})
-    refused = apply_event(workspace.dispatch, workspace.open(), mail)
+    refused = apply_event(workspace.dispatch, opened, mail)
 
     assert (refused.applied, refused.error) == (False, "InvalidStateError")
     assert problem in refused.why
@@ -171,7 +177,7 @@ def test_a_run_from_a_checkpoint_that_is_gone_ends_with_its_id(workspace: Stored
 
 
 def test_a_run_in_an_invalid_workspace_ends_with_the_finding(workspace: StoredWorkspace) -> None:
-    workspace.write_field(workspace.id, "version", "9")
+    workspace.write_field(workspace.id, "data", "{torn")
 
     run = supervise(workspace)
 
