@@ -294,7 +294,9 @@ def validate(
     ] = None,
     file: Annotated[
         Path | None,
-        typer.Option(help="Validate this export; with --workspace also its checkpoints."),
+        typer.Option(
+            help="Validate this export or state file; with --workspace its checkpoints too."
+        ),
     ] = None,
     repair: Annotated[
         bool, typer.Option("--repair", help="Repair the findings that need no guess.")

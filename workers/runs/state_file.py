@@ -63,8 +63,12 @@ def published_run(run: Record, codons: Sequence[Record]) -> dict[str, Any]:
 
 
 def published_costs(run: Record, codons: Sequence[Record], costs: Mapping[str, int]) -> Any:
-    """Return the costs of the newest run and of all runs, as the page's cache names them."""
-    micro = {"currentRun": costs["run"], "total": costs["total"]}
+    """Return the costs of the newest run and of all runs, as the page's cache names them.
+
+    `since`, the costs of one run and the newer ones, is there where `costs` has it.
+    """
+    names = {"run": "currentRun", "total": "total", "since": "since"}
+    micro = {published: costs[ours] for ours, published in names.items() if ours in costs}
     dollars = {name: to_published({"cost": value})["cost"] for name, value in micro.items()}
     return {**dollars, "runId": run.id, "codons": published_run(run, codons)["codons"]}
 

@@ -73,7 +73,7 @@ def test_the_commands_print_the_pages_names_and_units(
     published = ("--json", "--names", "hankweave")
 
     status = json.loads(command("status", *published))
-    costs = json.loads(command("costs", *published))
+    costs = json.loads(command("costs", "--since", "1", *published))
     lines = [json.loads(line) for line in command("watch", *published).splitlines()]
 
     assert (status["runId"], status["status"], status["branch"]) == (run, "completed", "run-1")
@@ -81,7 +81,12 @@ def test_the_commands_print_the_pages_names_and_units(
     assert set(codon) == OF_COMPLETED
     assert (codon["finalCost"], codon["claudeSessionId"]) == (0.0005, "s")
     assert codon["sentinels"]["executed"][0]["llmCallCount"] == 0
-    assert (costs["currentRun"], costs["total"], costs["codons"]) == (0.0005, 0.0005, [codon])
+    assert {name: costs[name] for name in ("currentRun", "total", "since")} == {
+        "currentRun": 0.0005,
+        "total": 0.0005,
+        "since": 0.0005,
+    }
+    assert costs["codons"] == [codon]
     metadata = [line["event"]["data"].get("metadata", {}) for line in lines]
     assert {"claudePid": 7, "claudeLogPath": "clean.log"} in metadata
     ours = [dict(one.event) for one in workspace.runs.events_after(workspace.open()) if one.event]
