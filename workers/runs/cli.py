@@ -295,7 +295,7 @@ def validate(
     file: Annotated[
         Path | None,
         typer.Option(
-            help="Validate this export or state file; with --workspace its checkpoints too."
+            help="Validate this export or state file; --workspace adds its checkpoints."
         ),
     ] = None,
     repair: Annotated[
