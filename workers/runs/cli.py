@@ -294,9 +294,7 @@ def validate(
     ] = None,
     file: Annotated[
         Path | None,
-        typer.Option(
-            help="Validate this export or state file; --workspace adds its checkpoints."
-        ),
+        typer.Option(help="Validate this export or state file; --workspace adds its checkpoints."),
     ] = None,
     repair: Annotated[
         bool, typer.Option("--repair", help="Repair the findings that need no guess.")
