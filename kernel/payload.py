@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import reprlib
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, TypeVar
 
 from pydantic import (
     BaseModel,
@@ -30,6 +30,7 @@ def _whole(value: Any) -> Any:
 
 # For an integer of an answer: 3.0 is a whole number, as JSON schemas understand it.
 WHOLE = BeforeValidator(_whole)
+Model = TypeVar("Model", bound=BaseModel)
 
 
 class Shape(BaseModel):
@@ -75,8 +76,13 @@ def validated(model: type[BaseModel], subject: str, payload: Mapping[str, Any]) 
 
     `subject` names the payload in the InvalidPayloadError that is raised where it does not fit.
     """
+    return parsed(model, subject, payload).model_dump(mode="json", exclude_none=True)
+
+
+def parsed(model: type[Model], subject: str, payload: Mapping[str, Any]) -> Model:
+    """Return a payload as its model. Raises InvalidPayloadError, as `validated` does."""
     try:
-        return model.model_validate(payload).model_dump(mode="json", exclude_none=True)
+        return model.model_validate(payload)
     except ValidationError as refusal:
         problems = [_problem(error) for error in refusal.errors(include_url=False)]
         raise InvalidPayloadError(subject, problems) from None

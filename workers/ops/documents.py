@@ -14,6 +14,7 @@ from pathlib import Path
 from interlock.kernel.diagram import mermaid, rows_table, states_table
 from interlock.kernel.machine import Machine
 from interlock.kernel.machines import MACHINES
+from interlock.kernel.machines.runs.published_names import names_table
 from interlock.workers.ops import requirements
 from interlock.workers.ops.floors import floors
 
@@ -21,6 +22,7 @@ ROOT = Path(__file__).absolute().parents[3]
 KERNEL_README = ROOT / "kernel" / "README.md"
 ARCHITECTURE = ROOT / "docs" / "architecture.md"
 REQUIREMENTS = ROOT / "docs" / "requirements.md"
+RUNS = ROOT / "docs" / "runs.md"
 BEGIN, END = "<!-- drawn: begin -->", "<!-- drawn: end -->"
 
 
@@ -48,6 +50,7 @@ DRAWN: Mapping[Path, Callable[[], str]] = {
     KERNEL_README: tables,
     ARCHITECTURE: partial(floors, ROOT / "pyproject.toml"),
     REQUIREMENTS: partial(requirements.counts, REQUIREMENTS),
+    RUNS: names_table,
 }
 
 

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
+from enum import StrEnum, auto
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from interlock.kernel.errors import InvalidPayloadError
-from interlock.kernel.machines.runs.events import run_event
+from interlock.kernel.machines.runs.published_names import to_published
 from interlock.kernel.record import Record
 from interlock.workers.runs import screen as run_screen
-from interlock.workers.runs.client import AppliedEvent, Runs, run_number
+from interlock.workers.runs.client import AppliedEvent, Runs
+from interlock.workers.runs.history import run_number
 from interlock.workers.runs.screen import codon_value, run_value
+from interlock.workers.runs.state_file import published_costs, published_run
 from interlock.workers.terminal.answer import Actor, AsJson, Reason, answer, client, guarded
 from interlock.workers.terminal.screen import fields
 
@@ -31,7 +35,27 @@ Wait = Annotated[
 AsIs = Annotated[
     bool, typer.Option("--as-is", help="Keep the repairs that you made in the workspace.")
 ]
+
+
+class NameForm(StrEnum):
+    """The names and units in which runs are printed: ours, or those of the published page."""
+
+    INTERLOCK = auto()
+    HANKWEAVE = auto()
+
+
+Names = Annotated[
+    NameForm,
+    typer.Option("--names", help="The names and units of the JSON: ours, or the published page's."),
+]
 HERE = Path()
+
+
+def are_published(names: NameForm, *, as_json: bool) -> bool:
+    """Return whether JSON is wanted in the page's form, which people are not shown."""
+    if names is NameForm.HANKWEAVE and not as_json:
+        raise typer.BadParameter(f"--names {names} is for programs; add --json")
+    return names is NameForm.HANKWEAVE
 
 
 def print_run(runs: Runs, run: Record, *, as_json: bool) -> None:
@@ -70,10 +94,15 @@ def status(
         int | None, typer.Option("--run", help="The number of a run. Default: the last run.")
     ] = None,
     as_json: AsJson = False,
+    names: Names = NameForm.INTERLOCK,
 ) -> None:
     """Show the progress of the last run, the result of each codon, and the costs."""
     runs = Runs(client())
-    print_run(runs, runs.run(workspace, number), as_json=as_json)
+    run = runs.run(workspace, number)
+    if are_published(names, as_json=as_json):
+        answer(published_run(run, runs.codons(run.id)), as_json=True, show=fields)
+        return
+    print_run(runs, run, as_json=as_json)
 
 
 @app.command()
@@ -83,13 +112,15 @@ def watch(
     after: Annotated[str, typer.Option(help="Show only events after this position.")] = "0-0",
     until_end: Annotated[bool, typer.Option(help="Stop at the end of the last run.")] = True,
     as_json: AsJson = False,
+    names: Names = NameForm.INTERLOCK,
 ) -> None:
     """Show every event that is applied, in order, from the first one on."""
     runs = Runs(client())
+    published = are_published(names, as_json=as_json)
     opened = runs.workspace(workspace)
     try:
         for applied in runs.follow(opened, after):
-            value = _event_value(applied)
+            value = _event_value(applied, to_published if published else dict)
             answer(value, as_json=as_json, show=run_screen.event)
             sys.stdout.flush()
             if until_end and applied.ends and runs.last(opened).id == applied.record:
@@ -218,11 +249,16 @@ def costs(
         int | None, typer.Option(min=1, help="Also show the costs of this run and newer ones.")
     ] = None,
     as_json: AsJson = False,
+    names: Names = NameForm.INTERLOCK,
 ) -> None:
     """Show the costs of the last run, of all runs, and of each codon of the last run."""
     runs = Runs(client())
     now_ms, run = runs.dispatch.views.now_ms(), runs.run(workspace, None)
     value: dict[str, Any] = {**runs.costs(workspace, since=since)}
+    if are_published(names, as_json=as_json):
+        found = published_costs(run, runs.codons(run.id), value)
+        answer(found, as_json=True, show=fields)
+        return
     value |= {"since_run": since} if since is not None else {}
     value["codons"] = [codon_value(codon, now_ms) for codon in runs.codons(run.id)]
     answer(value, as_json=as_json, show=run_screen.costs)
@@ -239,9 +275,7 @@ def tell(
 ) -> None:
     """Deliver an event to a run, and show its answer."""
     runs = Runs(client(actor))
-    receipt = runs.transition(
-        runs.workspace(workspace), run_event(_event_from(event)), sender=actor
-    )
+    receipt = runs.transition(runs.workspace(workspace), _event_from(event), sender=actor)
     value = asdict(receipt)
     if wait:
         note = runs.wait_for_pending(receipt, wait_s=wait)
@@ -260,7 +294,7 @@ def validate(
     ] = None,
     file: Annotated[
         Path | None,
-        typer.Option(help="Validate this export; with --workspace also its checkpoints."),
+        typer.Option(help="Validate this export or state file; --workspace adds its checkpoints."),
     ] = None,
     repair: Annotated[
         bool, typer.Option("--repair", help="Repair the findings that need no guess.")
@@ -291,9 +325,15 @@ def export(
     ],
     workspace: Workspace = HERE,
     as_json: AsJson = False,
+    names: Names = NameForm.INTERLOCK,
 ) -> None:
-    """Write all runs of a folder, with their logs, into one file; none may be running."""
-    done = Runs(client()).export(workspace, file)
+    """Write all runs of a folder, with their logs, into one file; none may be running.
+
+    With the published names it is the page's state file, without logs: it cannot be imported.
+    """
+    runs = Runs(client())
+    write = runs.export_state if names is NameForm.HANKWEAVE else runs.export
+    done = write(workspace, file)
     value = {"file": str(done.file), "records": done.records, "warnings": done.warnings}
     answer(value, as_json=as_json, show=run_screen.exported)
 
@@ -328,10 +368,12 @@ def _event_from(text: str) -> dict[str, Any]:
     return found
 
 
-def _event_value(applied: AppliedEvent) -> dict[str, Any]:
+def _event_value(
+    applied: AppliedEvent, form: Callable[[Mapping[str, Any]], dict[str, Any]]
+) -> dict[str, Any]:
     return {
         "position": applied.position,
         "at_ms": int(applied.position.partition("-")[0]),
         "run": run_number(applied.record) if "/" in applied.record else None,
-        "event": dict(applied.event),
+        "event": form(applied.event),
     }

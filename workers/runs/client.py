@@ -11,7 +11,6 @@ from typing import Any, Literal
 from uuid import uuid4
 
 from interlock.kernel.errors import (
-    CallError,
     InvalidPayloadError,
     StoreDownError,
     UnknownRecordError,
@@ -23,9 +22,10 @@ from interlock.kernel.machines.runs.events import RunEvent, published_form
 from interlock.kernel.machines.runs.run.table import SELF as RUN
 from interlock.kernel.machines.runs.run.table import Trigger as OfRun
 from interlock.kernel.machines.runs.translation import published
-from interlock.kernel.record import Record, RecordId, root_of
+from interlock.kernel.record import Record, RecordId
 from interlock.workers.client import Client
 from interlock.workers.engine.polling import Intervals, polls
+from interlock.workers.runs.admission import refuse_invalid_runs, workspace_record
 from interlock.workers.runs.archive.export import WrittenExport, validate_export, write_export
 from interlock.workers.runs.archive.findings import Validation
 from interlock.workers.runs.archive.importing import ImportResult, import_export
@@ -41,31 +41,24 @@ from interlock.workers.runs.checkpoint_list import (
     resume_checkpoint,
 )
 from interlock.workers.runs.history import codons_of, execution_from_stored
+from interlock.workers.runs.paths import workspace_id
 from interlock.workers.runs.plan.file import read_plan
 from interlock.workers.runs.plan.model import RunPlan
 from interlock.workers.runs.start import (
     RunRefusedError,
     RunSetup,
+    UnknownWorkspaceError,
     newest_run_number,
     open_workspace,
+    runs_of,
     start_run,
     total_costs,
-    workspace_id,
 )
+from interlock.workers.runs.state_file import validate_state_file, write_state_file
 
 PAGE = 500
 FROM_THE_START = "0-0"
 Reason = Literal["retry", "rollback", "continue"]
-
-
-class UnknownWorkspaceError(CallError):
-    """No run ever started in this folder."""
-
-    def __init__(self, folder: Path) -> None:
-        super().__init__(
-            f"no run started in {folder.resolve()} yet; `interlock run start` starts one"
-        )
-        self.folder = folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,8 +194,9 @@ class Runs:
 
     def workspace(self, folder: Path) -> Record:
         """Return the workspace of a folder. Raises UnknownWorkspaceError."""
+        name = workspace_id(folder, self.dispatch.settings.host)
         try:
-            return self.dispatch.views.record(workspace_id(folder, self.dispatch.settings.host))
+            return workspace_record(self.dispatch, name)
         except UnknownRecordError:
             raise UnknownWorkspaceError(folder) from None
 
@@ -299,14 +293,21 @@ class Runs:
         return record
 
     def transition(
-        self, workspace: Record, event: RunEvent, *, sender: str = "", op_id: str = ""
+        self,
+        workspace: Record,
+        event: RunEvent | Mapping[str, Any],
+        *,
+        sender: str = "",
+        op_id: str = "",
     ) -> Receipt:
         """Deliver an event and return at once; it is applied in its turn, and answered.
 
+        A mapping is an event as JSON, in our names or in the page's; it is answered in the same.
         Delivered again with its op-id it counts once. Raises MailRefusedError where the workspace
         takes no event.
         """
-        mail = {"sender": sender or self.client.actor, "event": published_form(event)}
+        form = event if isinstance(event, Mapping) else published_form(event)
+        mail = {"sender": sender or self.client.actor, "event": form}
         answer = self.dispatch.post(workspace.id, mail, op_id or uuid4().hex)
         return Receipt(workspace.id, answer.detail, workspace.version)
 
@@ -337,12 +338,19 @@ class Runs:
         return validate(self.dispatch, name)
 
     def validate_export(self, file: Path, workspace: Path | None = None) -> Validation:
-        """Return what is wrong with an export; with a folder also the checkpoints it lacks."""
+        """Return what is wrong with an export or state file; with a folder also its checkpoints."""
+        if (found := validate_state_file(file, workspace)) is not None:
+            return found
         return validate_export(file, self.dispatch.machines, workspace)
 
     def export(self, workspace: Path, file: Path) -> WrittenExport:
         """Write all runs of a folder into one file; its old content is kept as its backup."""
         return write_export(self.dispatch, self.workspace(workspace), file)
+
+    def export_state(self, workspace: Path, file: Path) -> WrittenExport:
+        """Write all runs of a folder as the page's state file, also while one is running."""
+        runs = runs_of(self.dispatch, self.workspace(workspace).id)
+        return write_state_file(file, [(run, self.codons(run.id)) for run in runs])
 
     def import_(self, file: Path, workspace: Path) -> ImportResult:
         """Restore the runs of a folder into a store that lost them; repeat it if interrupted."""
@@ -350,6 +358,8 @@ class Runs:
 
     def _ended(self, folder: Path) -> tuple[Record, Record]:
         opened = self.workspace(folder)
+        newest = newest_run_number(self.dispatch, opened.id)
+        refuse_invalid_runs(self.dispatch, opened.id, [str(newest or "")])
         run = self.last(opened)
         if run.state == "running":
             raise RunRefusedError(f"run {run.id} is running; stop it first, or wait for its end")
@@ -388,9 +398,3 @@ class Runs:
 
     def _cause(self, reason: str) -> Cause:
         return Cause(self.client.actor, reason)
-
-
-def run_number(record_id: str) -> int:
-    """Return the number of the run that a record is, or that it belongs to."""
-    assert root_of(record_id) != record_id, "the id of a run or codon has the run's number"
-    return int(record_id.split("/")[1])

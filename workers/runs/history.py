@@ -13,7 +13,7 @@ from interlock.kernel.machines.runs.codon_types import (
     SkippedCodon,
     codon_of,
 )
-from interlock.kernel.record import Record
+from interlock.kernel.record import Record, root_of
 from interlock.kernel.store.views import Views
 from interlock.workers.runs.outcome import CodonEnd
 from interlock.workers.runs.sequence import Execution
@@ -24,6 +24,12 @@ PAGE = 50
 def record_number(record_id: str) -> int:
     """Return the number at the end of a run's or codon's id: 1 is the first of its parent."""
     return int(record_id.rpartition("/")[2])
+
+
+def run_number(record_id: str) -> int:
+    """Return the number of the run that a record is, or that it belongs to."""
+    assert root_of(record_id) != record_id, "the id of a run or codon has the run's number"
+    return int(record_id.split("/")[1])
 
 
 def codons_of(views: Views, run_id: str) -> list[Record]:

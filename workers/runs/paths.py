@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
 from interlock.workers.config import PREFIX, Settings
 
 FOLDER = "runs"
+SLUG_LENGTH_MAX = 40
 # Variables of the process of a model's codon: which model it asks, and its conversation's file.
 MODEL_VARIABLE = f"{PREFIX}CODON_MODEL"
 CONVERSATION_VARIABLE = f"{PREFIX}CONVERSATION"
 COSTS_LIMITED_VARIABLE = f"{PREFIX}COSTS_LIMITED"
+
+
+def workspace_id(folder: Path, host: str) -> str:
+    """Return the id of the workspace of a folder on a machine."""
+    resolved = folder.resolve()
+    slug = re.sub(r"[^A-Za-z0-9._-]+", "-", resolved.name).strip("-._")[:SLUG_LENGTH_MAX] or "root"
+    digest = hashlib.sha256(f"{host}:{resolved}".encode()).hexdigest()[:8]
+    return f"{slug}-{digest}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,6 @@ lets one run at a time hold a workspace.
 
 from __future__ import annotations
 
-import hashlib
-import re
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -30,19 +28,34 @@ from interlock.kernel.machines.runs.values import MICRO_MAX, ContinuedStart
 from interlock.kernel.record import Record, record_id, root_of
 from interlock.kernel.store.commands import Call
 from interlock.workers.engine.dispatch import Dispatch
+from interlock.workers.runs.admission import (
+    refuse_invalid_plan,
+    refuse_invalid_runs,
+    source_of,
+    workspace_record,
+)
 from interlock.workers.runs.history import codons_of, history, stored_execution
-from interlock.workers.runs.plan.model import RunPlan
-from interlock.workers.runs.sequence import Execution, next_step
+from interlock.workers.runs.paths import workspace_id
+from interlock.workers.runs.sequence import Execution
 
 PAGE = 200
 RUNS_POWER_MAX = 27
 # If an event is delivered again, its run is looked for among this many of the newest runs.
 REDELIVERY_RUNS_MAX = 20
-SLUG_LENGTH_MAX = 40
 
 
 class RunRefusedError(CallError):
     """A run cannot start now. The message says why, and what to do."""
+
+
+class UnknownWorkspaceError(CallError):
+    """No run ever started in this folder."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(
+            f"no run started in {folder.resolve()} yet; `interlock run start` starts one"
+        )
+        self.folder = folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,14 +67,6 @@ class RunSetup:
     done: tuple[Execution, ...] = ()
 
 
-def workspace_id(folder: Path, host: str) -> str:
-    """Return the id of the workspace of a folder on a machine."""
-    resolved = folder.resolve()
-    slug = re.sub(r"[^A-Za-z0-9._-]+", "-", resolved.name).strip("-._")[:SLUG_LENGTH_MAX] or "root"
-    digest = hashlib.sha256(f"{host}:{resolved}".encode()).hexdigest()[:8]
-    return f"{slug}-{digest}"
-
-
 def open_workspace(dispatch: Dispatch, folder: Path, cause: Cause) -> Record:
     """Return the workspace of a folder on this machine; create its record where it has none."""
     host = dispatch.settings.host
@@ -69,7 +74,7 @@ def open_workspace(dispatch: Dispatch, folder: Path, cause: Cause) -> Record:
     initial = {"folder": str(folder.resolve()), "host": host}
     dispatch.create("workspace", name, initial, Call(cause))
     try:
-        return dispatch.views.record(name)
+        return workspace_record(dispatch, name)
     except UnknownRecordError:
         raise RunRefusedError(
             f"the workspace {folder} was closed and its records are deleted; its name stays taken, "
@@ -114,11 +119,14 @@ def runs_of(dispatch: Dispatch, workspace: str) -> list[Record]:
 def start_run(dispatch: Dispatch, workspace: Record, new: RunSetup, cause: Cause) -> Record:
     """Create the record of the next run. Raises RunRefusedError while another one runs.
 
-    Raises StrangeHistoryError where an execution that counts is of a codon that its plan lacks.
+    Raises InvalidStateError where what is recorded of the runs is invalid, InvalidPayloadError
+    where its plan is, StrangeHistoryError where that lacks the codon of an execution that counts.
     """
-    number = newest_run_number(dispatch, workspace.id) + 1
+    last = newest_run_number(dispatch, workspace.id)
+    done = [stored_execution(execution) for execution in new.done]
+    refuse_invalid_plan(new.plan, done)
+    refuse_invalid_runs(dispatch, workspace.id, (str(last or ""), source_of(new.starting)))
     _refuse_while_running(dispatch, workspace)
-    next_step(RunPlan.of(new.plan), new.done, start_index=len(new.done))
     # No run is running, and an ended one costs nothing more: the sum is final.
     costs_before = total_costs(dispatch, workspace)
     initial = {
@@ -126,10 +134,10 @@ def start_run(dispatch: Dispatch, workspace: Record, new: RunSetup, cause: Cause
         "folder": workspace.data["folder"],
         "host": workspace.data["host"],
         "starting": dict(new.starting),
-        "done": [stored_execution(execution) for execution in new.done],
+        "done": done,
         "before": costs_before,
     }
-    name = f"{workspace.id}/{number}"
+    name = f"{workspace.id}/{last + 1}"
     try:
         fired = dispatch.create("run", name, initial, Call(cause))
     except (HeldError, IdTakenError):

@@ -27,6 +27,7 @@ from interlock.workers.engine.polling import polls
 from interlock.workers.engine.work import Outcome
 from interlock.workers.gateways.git.checkpoint_store import CheckpointStore
 from interlock.workers.gateways.git.errors import GitError
+from interlock.workers.runs.admission import refuse_invalid_plan, refuse_invalid_runs, source_of
 from interlock.workers.runs.codon.execution import CodonExecution
 from interlock.workers.runs.codon.limits import BudgetUsage, exceeded_limit
 from interlock.workers.runs.context import RunContext
@@ -35,6 +36,7 @@ from interlock.workers.runs.outcome import CodonEnd
 from interlock.workers.runs.paths import RunPaths, codon_paths, process_labels
 from interlock.workers.runs.plan.model import RunPlan
 from interlock.workers.runs.sequence import Execution, Halted, NextCodon, PlanFinished, next_step
+from interlock.workers.runs.start import RunRefusedError
 from interlock.workers.supervision.launch import LaunchSpec
 from interlock.workers.supervision.leftovers import kill_leftovers
 from interlock.workers.supervision.supervisor import Supervisor, supervise
@@ -55,7 +57,6 @@ class RunSupervisor(Supervisor):
         run = self.work.record
         self.paths = RunPaths(run.id, dispatch.settings)
         self.workspace = Path(str(run.data["folder"]))
-        self.plan = RunPlan.of(run.data["plan"])
 
     def run(self) -> None:
         """Execute the run to its end, and fire how it ended."""
@@ -74,33 +75,37 @@ class RunSupervisor(Supervisor):
     def _run_codons(self) -> Outcome:
         if problem := self._wait_for_earlier_runs():
             return Outcome("fail", {"reason": problem})
+        run = self.work.record
+        refuse_invalid_plan(run.data["plan"], run.data["done"])
+        self.work.retried(self._refuse_invalid_runs)
+        plan = RunPlan.of(run.data["plan"])
         context: RunContext | None = None
         while True:
             if self._is_stopping():
                 return Outcome("fail", {"reason": self._stop_reason()})
-            context = context or self._open_context()
+            context = context or self._open_context(plan)
             codons = self.work.retried(partial(codons_of, self.dispatch.views, self.paths.id))
             done, start_index = history(self.work.record, codons)
-            match next_step(self.plan, done, start_index=start_index):
+            match next_step(plan, done, start_index=start_index):
                 case PlanFinished():
                     return Outcome("complete")
                 case Halted(position=position, reason=reason):
                     return Outcome("fail", {"reason": reason, "codon": position.runtime_id})
                 case NextCodon() as start:
                     usage = usage_of(codons, self._now_ms())
-                    if over := exceeded_limit(self.plan.budget, usage):
+                    if over := exceeded_limit(plan.budget, usage):
                         reason = f"{over.currency} is used up: {over.used} of {over.limit}"
                         return Outcome("fail", {"reason": reason, "codon": start.runtime_id})
                     self._execute(context, start, len(codons) + 1, done, usage)
 
-    def _open_context(self) -> RunContext:
+    def _open_context(self, plan: RunPlan) -> RunContext:
         """Open the checkpoints, restore the one from which the run starts, take the initial one."""
         checkpoint_store = CheckpointStore.open(self.workspace)
         context = RunContext(
             work=self.work,
             dispatch=self.dispatch,
             heartbeat=self.heartbeat,
-            plan=self.plan,
+            plan=plan,
             workspace=checkpoint_store.root,
             paths=self.paths,
             checkpoint_store=checkpoint_store,
@@ -110,6 +115,12 @@ class RunSupervisor(Supervisor):
         starting, rescued = self.work.record.data["starting"], {}
         if starting["kind"] == "continuation":
             sha = str(starting["source"]["checkpoint_sha"])
+            if not checkpoint_store.has(sha):
+                raise RunRefusedError(
+                    f"it is to begin with checkpoint {sha}, which {checkpoint_store.store} lacks; "
+                    "restore the folder from a copy, or roll back to another checkpoint: "
+                    "`interlock run checkpoints` lists them"
+                )
             if starting["restores"] and checkpoint_store.differs(sha):
                 recovery = checkpoint_store.rescue()
                 self.work.audit("rescued", {"branch": recovery.branch, "sha": recovery.sha})
@@ -121,6 +132,11 @@ class RunSupervisor(Supervisor):
         payload = {"sha": taken.sha, "left_out": left_out, **rescued}
         self.work.fire(Outcome("initial_checkpoint_set", payload))
         return context
+
+    def _refuse_invalid_runs(self) -> None:
+        """Check what is recorded. A client did so too, but not every run is created by a client."""
+        source = source_of(self.work.record.data["starting"])
+        refuse_invalid_runs(self.dispatch, root_of(self.paths.id), (self.paths.id, source))
 
     def _wait_for_earlier_runs(self) -> str:
         """Wait until no process of an earlier run can be alive; return why this run must end."""

@@ -5,8 +5,9 @@ Source: Hankweave's state machine page, its discriminated union of executions.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
-from typing import Annotated, Literal, assert_never
+from typing import Annotated, Any, Literal, assert_never
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
@@ -84,6 +85,7 @@ class _Unfinished(_Ended):
     session_id: Name | None = None
     partial_cost: Micro
     partial_tokens: TokenCounts
+    assistant_message_count: Count | None = None
 
 
 class PreparingCodon(_Codon):
@@ -124,6 +126,7 @@ class CompletedCodon(_Ended):
     session_id: Name
     final_cost: Micro
     final_tokens: TokenCounts
+    assistant_message_count: Count
     exit_code: Literal[0]
     result_message_received: bool
     context_exceeded: bool = False
@@ -147,7 +150,6 @@ class SkippedCodon(_Unfinished):
 
     status: Literal[State.SKIPPED]
     skipped_during: State
-    assistant_message_count: Count | None = None
     skip_checkpoint: Sha | None = None
 
 
@@ -176,14 +178,23 @@ def codon_of(record: Record) -> Codon:
     status = State(record.state)
     times = {"start_time": record.created_ms}
     times |= {"end_time": record.since_ms} if status.is_terminal else {}
+    fields = {"status": status, **record.data, **times}
+    return codon_from(fields, f"codon {record.id} in {record.state}")
+
+
+def codon_from(fields: Mapping[str, Any], subject: str) -> Codon:
+    """Return the fields of a codon as the type of its state, which is in `status`.
+
+    `subject` names the codon in the InvalidPayloadError that is raised where they do not fit.
+    """
     try:
-        return _codons().validate_python({"status": status, **record.data, **times})
+        return _codons().validate_python(fields)
     except ValidationError as refusal:
         problems = [
             f"{'.'.join(str(part) for part in error['loc'][1:])}: {error['msg']}"
             for error in refusal.errors(include_url=False)
         ]
-        raise InvalidPayloadError(f"codon {record.id} in {record.state}", problems) from None
+        raise InvalidPayloadError(subject, problems) from None
 
 
 def codon_cost(codon: Codon) -> int:

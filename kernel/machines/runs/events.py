@@ -1,7 +1,8 @@
 """The 13 published events of runs and codons, typed and versioned.
 
 They come in through a workspace's inbox and go out to those who follow it, in one form:
-`{"version": 1, "type": "CostsUpdated", "data": {...}}`. Source: Hankweave's state machine page.
+`{"version": 1, "type": "CostsUpdated", "data": {...}}`. Source: Hankweave's state machine page; an
+event with the page's own names and units is read as well.
 """
 
 from __future__ import annotations
@@ -21,6 +22,12 @@ from interlock.kernel.machines.runs.codon.payloads import (
     CodonFinalCost,
     CodonMessageCount,
     CodonSentinelStates,
+)
+from interlock.kernel.machines.runs.published_names import (
+    from_published,
+    is_published,
+    published_name,
+    with_our_states,
 )
 from interlock.kernel.machines.runs.values import (
     BudgetExceeded,
@@ -269,16 +276,25 @@ def _events() -> TypeAdapter[RunEvent]:
 
 
 def run_event(data: Mapping[str, Any]) -> RunEvent:
-    """Read one event. Raises InvalidPayloadError, which names every field that is wrong."""
+    """Read one event, with our names or with the page's.
+
+    Raises InvalidPayloadError, which names every field that is wrong as the event does.
+    """
     if isinstance(data, Mapping) and data.get("type") not in TYPES:
         problem = f"type: {data.get('type')!r} is none of {', '.join(TYPES)}"
         raise InvalidPayloadError("the event", [problem])
     try:
-        return _events().validate_python(data)
+        is_theirs = is_published(data)
+        ours = from_published(data) if is_theirs else with_our_states(data)
+    except RecursionError:
+        raise InvalidPayloadError("the event", ["it is nested too deeply"]) from None
+    try:
+        return _events().validate_python(ours)
     except ValidationError as refusal:
         problems = []
         for error in refusal.errors(include_url=False):
-            where = ".".join(str(part) for part in error["loc"][1:]) or "type"
+            parts = [str(part) for part in error["loc"][1:]]
+            where = ".".join(map(published_name, parts) if is_theirs else parts) or "type"
             problems.append(f"{where}: {error['msg'].removeprefix('Value error, ')}")
         raise InvalidPayloadError("the event", problems) from None
 

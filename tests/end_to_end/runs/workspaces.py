@@ -20,7 +20,8 @@ from interlock.kernel.record import Record
 from interlock.kernel.table import Terminal
 from interlock.workers.client import Client
 from interlock.workers.runs.client import AppliedEvent, Receipt, Runs
-from interlock.workers.runs.start import runs_of, workspace_id
+from interlock.workers.runs.paths import workspace_id
+from interlock.workers.runs.start import runs_of
 from tests.end_to_end.deployment import Deployment, Preloaded
 from tests.processes import is_alive, marked, processes
 

@@ -49,13 +49,14 @@ REQUIRED: Mapping[str, tuple[str, ...]] = {
 ALWAYS, LOOPED = "codon_id start_time", "loop_context"
 READY = f"{LOOPED} rig_setup_checkpoint sentinels"
 LAUNCHED = "pid log_path previous_session_id session_id"
-FINAL = "final_cost final_tokens result_message_received completion_checkpoint"
+COUNT = "assistant_message_count"
+FINAL = f"final_cost final_tokens {COUNT} result_message_received completion_checkpoint"
 FIELDS: dict[str, tuple[str, str]] = {
     "preparing": (ALWAYS, LOOPED),
     "starting": (ALWAYS, READY),
     "initializing": (f"{ALWAYS} pid log_path", f"{READY} previous_session_id"),
     "running": (
-        f"{ALWAYS} pid log_path session_id current_cost current_tokens assistant_message_count",
+        f"{ALWAYS} pid log_path session_id current_cost current_tokens {COUNT}",
         f"{READY} previous_session_id",
     ),
     "completed": (
@@ -64,11 +65,11 @@ FIELDS: dict[str, tuple[str, str]] = {
     ),
     "failed": (
         f"{ALWAYS} end_time failed_during exit_code failure_reason partial_cost partial_tokens",
-        f"{READY} {LAUNCHED} error_checkpoint ignored",
+        f"{READY} {LAUNCHED} {COUNT} error_checkpoint ignored",
     ),
     "skipped": (
         f"{ALWAYS} end_time skipped_during partial_cost partial_tokens",
-        f"{READY} {LAUNCHED} assistant_message_count skip_checkpoint",
+        f"{READY} {LAUNCHED} {COUNT} skip_checkpoint",
     ),
 }
 FIELDS["completing_sentinels"] = FIELDS["running"]

@@ -258,6 +258,7 @@ def test_a_completed_codon_has_every_field_that_was_reported() -> None:
     assert (found["final_cost"], found["final_tokens"]) == (50, TOKENS)
     assert (found["exit_code"], found["completion_checkpoint"]) == (0, "done")
     assert found["budget_exceeded"] == BUDGET
+    assert found["assistant_message_count"] == 3
     assert found["loop_context"] == LOOP
 
 

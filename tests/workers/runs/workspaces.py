@@ -19,7 +19,8 @@ from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.gateways.git.checkpoint_store import CheckpointStore
 from interlock.workers.runs.archive.findings import Validation
 from interlock.workers.runs.client import Runs
-from interlock.workers.runs.start import RunSetup, open_workspace, start_run, workspace_id
+from interlock.workers.runs.paths import workspace_id
+from interlock.workers.runs.start import RunSetup, open_workspace, start_run
 from tests.kernel.store.kernel_at_a_fixed_time import Text, World
 from tests.kernel.store.machines_runs import HOLDER, complete, settle, tell
 from tests.workers.threads.threads import client_of

@@ -7,6 +7,7 @@ costs that a run stored when it started is in its log and cannot be corrected an
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from interlock.kernel.errors import InvalidPayloadError, KernelError
 from interlock.kernel.machine import Machine
@@ -154,13 +155,12 @@ def wrong_earlier_sums(archive: Archive, machines: Mapping[str, Machine]) -> Ite
         before = {name: before[name] + sums[record.id][f"tree.{name}"] for name in SUMS}
 
 
-def checkpoint_shas(record: Record) -> Iterator[str]:
-    """Yield every checkpoint that a run or a codon names."""
-    data = record.data
+def checkpoint_shas(data: Mapping[str, Any]) -> Iterator[str]:
+    """Yield every checkpoint that the data of a run or a codon name."""
     names = [name for name in data if name.endswith("_checkpoint")]
     yield from (str(data[name]) for name in names if data[name])
     yield from map(str, data.get("checkpoints", {}).values())
-    source = data.get("starting", {}).get("source", {})
+    source = (data.get("starting") or {}).get("source", {})
     if source.get("checkpoint_sha"):
         yield str(source["checkpoint_sha"])
 

@@ -19,7 +19,7 @@ from interlock.kernel.store.commands import NoteDraft
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.runs.archive.archive import Archive
 from interlock.workers.runs.archive.export import read_export
-from interlock.workers.runs.start import workspace_id
+from interlock.workers.runs.paths import workspace_id
 
 
 class ImportRefusedError(CallError):

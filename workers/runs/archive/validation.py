@@ -6,7 +6,7 @@ It changes nothing. A record that cannot be read becomes a finding, and stays as
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from interlock.kernel.machines.runs.codon.names import SELF as CODON
@@ -44,13 +44,41 @@ def validate(dispatch: Dispatch, workspace: str) -> Validation:
     return validation(_findings(dispatch, inventory(dispatch, workspace)))
 
 
+def validate_runs(dispatch: Dispatch, workspace: str, runs: Collection[str]) -> Validation:
+    """Return what is wrong with a workspace's record, its holders, and some of its runs.
+
+    Sums of costs, checkpoints and folders are not looked at. Nothing is found while the records
+    change: then a run is running, and its supervisor is the one that writes them.
+    """
+    found = inventory(dispatch, workspace, runs)
+    if found.changed:
+        return validation(())
+    # The other runs were not read, so they look like gaps in the numbers.
+    return validation(
+        finding
+        for finding in _record_findings(dispatch, found)
+        if "/".join(finding.where.split("/")[:2]) in {workspace, *runs}
+    )
+
+
 def checkpoints_missing(archive: Archive, folder: Path) -> Iterator[Finding]:
     """Yield the checkpoints that records name and that the folder lacks, or cannot show."""
     named = {
-        sha: archived.record.id
+        sha: str(archived.record.id)
         for archived in archive.records
-        for sha in checkpoint_shas(archived.record)
+        for sha in checkpoint_shas(archived.record.data)
     }
+    branches = [branch_of(archived.record.id) for archived in archive.runs]
+    yield from shas_missing(named, branches, folder, archive.workspace)
+
+
+def shas_missing(
+    named: Mapping[str, str], branches: Iterable[str], folder: Path, where: str
+) -> Iterator[Finding]:
+    """Yield the checkpoints that the folder lacks, or a finding at `where` if it has none at all.
+
+    `named` says which run or codon names each; `branches` are those on which most of them are.
+    """
     if not named:
         return
     kind, store = Fault.MISSING_CHECKPOINT, folder / STORE
@@ -59,16 +87,15 @@ def checkpoints_missing(archive: Archive, folder: Path) -> Iterator[Finding]:
             f"the {len(named)} checkpoints of its runs are gone, because {store} is not a folder; "
             "restore it from a copy, else no run can be rolled back or resumed"
         )
-        yield Finding(kind, archive.workspace, message)
+        yield Finding(kind, where, message)
         return
     try:
         checkpoint_store = CheckpointStore.open(folder)
         # Each check starts a git process: one for a run's branch, one for each sha not found there.
-        branches = (branch_of(archived.record.id) for archived in archive.runs)
         known = {sha for branch in branches for sha in checkpoint_store.history(branch)}
         missing = [sha for sha in named if sha not in known and not checkpoint_store.has(sha)]
     except (CheckpointStoreError, GitError) as refusal:
-        yield Finding(kind, archive.workspace, str(refusal))
+        yield Finding(kind, where, str(refusal))
         return
     for sha in missing:
         message = (
@@ -108,19 +135,12 @@ def finished_holders(found: Inventory) -> Iterator[tuple[str, str]]:
 def _findings(dispatch: Dispatch, found: Inventory) -> Iterator[Finding]:
     archive, machines = found.archive, dispatch.machines
     unreadable = {finding.where for finding in found.unreadable}
-    yield from found.unreadable
-    damaged = [
-        finding for archived in archive.records for finding in corruption_of(archived, machines)
-    ]
-    yield from damaged
-    yield from (finding for finding in missing_numbers(archive) if finding.where not in unreadable)
-    yield from _hold_findings(found)
-    for archived in archive.at_depth(2):
-        yield from invalidity_of(archived.record)
-    yield from _misplaced_codons(found)
+    of_records = list(_record_findings(dispatch, found))
+    yield from of_records
     if archive.root is not None:
         folder = Path(str(archive.root.record.data.get("folder", "")))
         yield from checkpoints_missing(archive, folder)
+    damaged = any(finding.type is Fault.CORRUPTED_DATA for finding in of_records)
     if found.is_complete and not damaged:
         yield from wrong_counters(archive, machines)
         yield from wrong_earlier_sums(archive, machines)
@@ -130,6 +150,20 @@ def _findings(dispatch: Dispatch, found: Inventory) -> Iterator[Finding]:
             "`interlock run validate --repair` moves it away, or delete it"
         )
         yield Finding(Fault.ORPHANED_FOLDER, archive.workspace, message)
+
+
+def _record_findings(dispatch: Dispatch, found: Inventory) -> Iterator[Finding]:
+    """Yield findings that need nothing but the records that were read, with their logs."""
+    archive = found.archive
+    unreadable = {finding.where for finding in found.unreadable}
+    yield from found.unreadable
+    for archived in archive.records:
+        yield from corruption_of(archived, dispatch.machines)
+    yield from (finding for finding in missing_numbers(archive) if finding.where not in unreadable)
+    yield from _hold_findings(found)
+    for archived in archive.at_depth(2):
+        yield from invalidity_of(archived.record)
+    yield from _misplaced_codons(found)
 
 
 def _hold_findings(found: Inventory) -> Iterator[Finding]:

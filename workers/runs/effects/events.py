@@ -16,6 +16,7 @@ from interlock.kernel.errors import (
 )
 from interlock.kernel.event import Cause
 from interlock.kernel.machines.runs.events import CodonStarted, RunEvent, RunStarted, run_event
+from interlock.kernel.machines.runs.published_names import published_error
 from interlock.kernel.machines.runs.translation import wanted
 from interlock.kernel.record import Record
 from interlock.kernel.store.commands import Call, NoteDraft, Warrant
@@ -110,7 +111,10 @@ def apply_event(dispatch: Dispatch, workspace: Record, mail: Mail) -> EventResul
     sender = str(mail.fields["sender"])
     try:
         record = _applied(dispatch, workspace, run_event(mail.fields["event"]), sender, mail.id)
-    except CallError as refusal:
+    except CallError as error_of_event:
+        # An event in the page's names is answered in them.
+        is_theirs = "names" in mail.fields
+        refusal = published_error(error_of_event) if is_theirs else error_of_event
         error, defect = type(refusal).__name__, isinstance(refusal, DEFECTS)
         return EventResult(applied=False, error=error, why=str(refusal), defect=defect)
     return EventResult(applied=True, record=record.id, version=record.version)

@@ -6,7 +6,9 @@ from collections.abc import Collection, Iterator, Mapping
 from enum import StrEnum
 from typing import Annotated, Any, ClassVar, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, model_validator
+
+from interlock.kernel.payload import parsed
 
 CODONS_MAX = 500
 SENTINELS_MAX = 50
@@ -257,6 +259,18 @@ class PlannedLoop(PlanPart):
     codons: Annotated[tuple[PlannedCodon, ...], Field(min_length=1, max_length=CODONS_MAX)]
 
 
+def _kind(step: Any) -> str:
+    """Return whether a step is a codon or a loop: only a loop has an end."""
+    has_end = "until" in step if isinstance(step, Mapping) else isinstance(step, PlannedLoop)
+    return "loop" if has_end else "codon"
+
+
+Step = Annotated[
+    Annotated[PlannedCodon, Tag("codon")] | Annotated[PlannedLoop, Tag("loop")],
+    Discriminator(_kind),
+]
+
+
 class RunPlan(PlanPart):
     """A plan: its steps in their order. A codon's own `environment` overrules the plan's."""
 
@@ -264,7 +278,19 @@ class RunPlan(PlanPart):
     environment: Environment = {}
     budget: Budget | None = None
     sentinels: Annotated[tuple[PlannedSentinel, ...], Field(max_length=SENTINELS_MAX)] = ()
-    steps: Annotated[tuple[PlannedCodon | PlannedLoop, ...], Field(min_length=1)]
+    steps: Annotated[tuple[Step, ...], Field(min_length=1)]
+
+    @model_validator(mode="after")
+    def _is_consistent(self) -> Self:
+        names = [step.id for step in self.steps if isinstance(step, PlannedLoop)]
+        names += [codon.id for codon in self.codons()]
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise ValueError(f"several codons or loops are named {', '.join(twice)}")
+        known = {sentinel.id for sentinel in self.sentinels}
+        used = {name for codon in self.codons() for name in codon.sentinels}
+        if lacking := sorted(used - known):
+            raise ValueError(f"it has no sentinel {', '.join(lacking)}")
+        return self
 
     def stored(self) -> dict[str, Any]:
         """Return the plan as JSON, without the fields that have their default value."""
@@ -272,8 +298,8 @@ class RunPlan(PlanPart):
 
     @classmethod
     def of(cls, stored: Mapping[str, Any]) -> RunPlan:
-        """Return the plan from its stored form. Raises pydantic's ValidationError."""
-        return cls.model_validate(stored)
+        """Return the plan from its stored form. Raises InvalidPayloadError."""
+        return parsed(cls, "the plan", stored)
 
     def codons(self) -> Iterator[PlannedCodon]:
         """Yield each codon once, in the plan's order, also those of loops."""

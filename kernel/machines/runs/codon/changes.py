@@ -106,6 +106,7 @@ def completed(ask: Ask) -> Data:
         "exit_code": 0,
         "final_cost": data["current_cost"],
         "final_tokens": data["current_tokens"],
+        "assistant_message_count": data["assistant_message_count"],
         "completion_checkpoint": payload["checkpoint_sha"],
         **{name: value for name, value in payload.items() if name != "checkpoint_sha"},
     }
@@ -122,6 +123,7 @@ def failed(ask: Ask) -> Data:
         **kept,
         "failed_during": str(state_of(data)),
         **partial(data),
+        **messages(data),
         "ignored": payload.get("ignored", False),
         **({"error_checkpoint": sha} if sha else {}),
     }
@@ -131,15 +133,19 @@ def skipped(ask: Ask) -> Data:
     """Keep in which state the codon was skipped; its cost is 0, and what was spent stays."""
     data, payload = ask.data, ask.payload
     sha = payload.get("checkpoint_sha") or taken(data, CheckpointType.SKIPPED)
-    count = data.get("assistant_message_count")
     return {
         **only(data, (*KEPT, "pid")),
         **executed(data),
         **partial(data),
         "skipped_during": str(state_of(data)),
-        **({} if count is None else {"assistant_message_count": count}),
+        **messages(data),
         **({"skip_checkpoint": sha} if sha else {}),
     }
+
+
+def messages(data: Data) -> dict[str, Any]:
+    """Return how many messages the agent had written, if it came to count them."""
+    return only(data, ("assistant_message_count",))
 
 
 def lost(ask: Ask) -> Data:

@@ -10,6 +10,7 @@ from pydantic import Field
 from interlock.kernel.machine import Machine
 from interlock.kernel.machines.runs.effects import EVENTS
 from interlock.kernel.machines.runs.events import checked
+from interlock.kernel.machines.runs.published_names import is_published
 from interlock.kernel.machines.runs.values import Detail, Name, Path
 from interlock.kernel.payload import Shape, validated
 from interlock.kernel.table import (
@@ -80,9 +81,13 @@ def initial_data(payload: Data) -> Data:
 
 
 def mail_data(payload: Data) -> Data:
-    """Check an event that is posted to the runs of a workspace."""
+    """Check an event that is posted to the runs of a workspace.
+
+    It is kept with our names; `names` says where it had the page's, which its answer has then, too.
+    """
     mail = validated(WorkspaceMail, "the message", payload)
-    return {**mail, "event": checked(mail["event"])}
+    names = {"names": "hankweave"} if is_published(mail["event"]) else {}
+    return {**mail, "event": checked(mail["event"]), **names}
 
 
 def is_ahead(ask: Ask) -> bool:

@@ -11,15 +11,15 @@ from typer.testing import CliRunner
 
 from interlock.kernel.machines import MACHINES
 from interlock.kernel.record import partition_of
-from interlock.kernel.restoration import HOLDER, LoggedRecord, Restoration, RestoreRefusedError
+from interlock.kernel.restoration import LoggedRecord, Restoration, RestoreRefusedError
 from interlock.kernel.store import repairs, restores, scripts
 from interlock.kernel.store.scripts import read
 from interlock.workers.cli import app
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.ops.doctor import verify_all
+from interlock.workers.runs.admission import InvalidStateError
 from interlock.workers.runs.archive.export import ExportError
 from interlock.workers.runs.archive.importing import ImportRefusedError
-from interlock.workers.runs.start import RunRefusedError
 from tests.kernel.store.contents import contents
 from tests.kernel.store.machines_runs import EVENTS
 from tests.races.in_process_worker import LostError
@@ -150,7 +150,7 @@ def test_an_import_that_breaks_off_anywhere_is_repeated_and_keeps_others_out_unt
             with pytest.raises(LostError):
                 workspace.runs.import_(file, workspace.folder)
         if last:
-            with pytest.raises(RunRefusedError, match=HOLDER):
+            with pytest.raises(InvalidStateError, match="an import of its runs was interrupted"):
                 workspace.start_run()
             interrupted = workspace.validate(repair=True)
             assert any("repeat it" in one.message for one in interrupted.errors)

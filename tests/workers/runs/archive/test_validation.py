@@ -10,11 +10,13 @@ import pytest
 
 from interlock.kernel.store.repairs import Repairs
 from interlock.kernel.store.scripts import read
+from interlock.workers.runs.admission import InvalidStateError
 from interlock.workers.runs.archive import inventory as inventory_module
 from interlock.workers.runs.archive import repair as repair_module
 from interlock.workers.runs.archive import validation
 from interlock.workers.runs.archive.findings import Fault, Finding
-from interlock.workers.runs.client import UnknownWorkspaceError
+from interlock.workers.runs.start import UnknownWorkspaceError
+from tests.kernel.samples import RUN_BIRTH
 from tests.kernel.store.contents import contents
 from tests.kernel.store.machines_runs import complete, settle
 from tests.workers.runs.workspaces import COST, SENTINEL_COST, StoredWorkspace
@@ -225,7 +227,10 @@ def test_two_codons_at_work_at_once_are_invalid(workspace: StoredWorkspace) -> N
     first, holds = workspace.start_run(), workspace.world.keys.holds(workspace.id)
     workspace.codon(first, upto="running")
     workspace.delete_keys(holds)
-    second = workspace.start_run()
+    with pytest.raises(InvalidStateError, match="but the workspace is held for none"):
+        workspace.start_run()
+    second = f"{workspace.id}/2"
+    workspace.world.create(second, RUN_BIRTH, machine="run")
     workspace.codon(second, upto="running")
 
     messages = [

@@ -15,7 +15,7 @@ from interlock.workers.runs.effects.events import EventResult, apply_event
 from interlock.workers.runs.start import newest_run_number
 from interlock.workers.systems import handlers
 from tests.kernel.samples import RUN_BIRTH
-from tests.kernel.store.machines_runs import fail, settle
+from tests.kernel.store.machines_runs import HOLDER, fail, settle
 from tests.workers.engine.running import perform
 from tests.workers.runs.workspaces import StoredWorkspace
 
@@ -132,6 +132,35 @@ def test_a_transition_that_the_table_never_allows_is_a_defect_of_its_sender(
 
     assert (wrong.error, wrong.defect) == ("InvalidTransitionError", True)
     assert (late.applied, late.defect) == (False, False)
+
+
+@pytest.mark.parametrize(
+    ("ids", "metadata", "lacking"),
+    [
+        ({"runId": "1", "codonId": "clean"}, {"claudePid": 7}, "claudeLogPath"),
+        ({"run_id": "1", "codon_id": "clean"}, {"pid": 7}, "log_path"),
+    ],
+)
+def test_an_event_is_answered_in_the_names_in_which_it_came(
+    workspace: StoredWorkspace, ids: dict[str, str], metadata: dict[str, Any], lacking: str
+) -> None:
+    codon = f"{workspace.start_run()}/1"
+    workspace.world.create(codon, {"codon_id": "clean"}, machine="codon", initial_lease=HOLDER)
+    workspace.move(codon, "preparing", "starting")
+    moved = {"from": "starting", "to": "initializing", "metadata": metadata}
+    skipping = {"from": "starting", "to": "completing-sentinels"}
+    for fields in (moved, skipping):
+        event: Any = {"type": "CodonTransitioned", "data": {**ids, **fields}}
+        workspace.runs.transition(workspace.open(), event)
+    mails = workspace.dispatch.inboxes.after(workspace.id, "0-0", 10)
+
+    whys = [apply(workspace, mail).why for mail in mails]
+
+    state = "completing-sentinels" if "runId" in ids else "completing_sentinels"
+    assert whys == [
+        f"Missing required metadata for transition to initializing: {lacking}",
+        f"Invalid transition from starting to {state}",
+    ]
 
 
 def test_a_transition_that_was_applied_and_not_answered_is_answered_as_applied(

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
+from interlock.kernel.errors import InvalidPayloadError
 from interlock.workers.runs.plan.file import BYTES_MAX, read_plan
 from interlock.workers.runs.plan.model import (
     Budget,
@@ -207,7 +208,7 @@ def test_a_plan_is_the_same_after_it_was_stored(workspace: Path) -> None:
     ],
 )
 def test_a_record_that_is_no_plan_is_refused(step: dict[str, object], problem: str) -> None:
-    with pytest.raises(ValidationError, match=problem):
+    with pytest.raises(InvalidPayloadError, match=problem):
         RunPlan.of({"name": "p", "steps": [step]})
 
 
