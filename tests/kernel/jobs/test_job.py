@@ -87,7 +87,7 @@ def test_the_place_of_its_files_cannot_be_configured() -> None:
 def test_a_job_starts_when_all_its_dependencies_succeeded() -> None:
     case = PureJob(depends_on=["g/a", "g/b"]).fire("activate")
     owed = {one.effect.name: one.countdown for one in case.last.owes}
-    assert owed == {"subscription": "dependencies"}
+    assert owed == {"subscription": "dependencies", "manifest": ""}
     refused(case, "scheduled", "dependency is missing", slots=["g"])
     case.fire("dependencies_met", tally={"success": 2})
 

@@ -67,11 +67,6 @@ def reviewable(data: Data) -> bool:
     return not waits_by_hand(data) and not data.get("backoff_ms")
 
 
-def has_manifest(data: Data) -> bool:
-    """Whether the job keeps a manifest in a directory of its own."""
-    return bool(data.get("dir"))
-
-
 def has_slot(data: Data) -> bool:
     """Whether the job uses slots, or waits in a queue for them."""
     return bool(data.get("slots"))

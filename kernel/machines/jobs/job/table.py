@@ -27,7 +27,7 @@ from interlock.kernel.table import (
     rows,
     stay,
 )
-from interlock.kernel.traits import Bookkeeping, Mirror, Placement, Prerequisites
+from interlock.kernel.traits import Bookkeeping, Placement, Prerequisites
 
 DEPENDENCIES = "dependencies"
 SUSPENDABLE = (
@@ -272,5 +272,5 @@ JOB = Machine(
         advance_trigger=Trigger.DEPENDENCIES_MET,
         lost_trigger=Trigger.DEPENDENCY_LOST,
     ),
-    mirror=Mirror(MANIFEST, is_owed=changes.has_manifest),
+    mirror=MANIFEST,
 )

@@ -1,0 +1,30 @@
+"""The manifest file of a job that names no directory."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from interlock.workers.gateways.server import EmbeddedServer
+from interlock.workers.jobs.intake import accept_job
+from interlock.workers.jobs.manifest import manifest_now
+from tests.races.in_process_worker import InProcessWorker
+from tests.workers.jobs.test_graphs import settle
+
+
+def test_a_job_that_came_by_message_has_its_manifest_in_the_home_of_its_workers(
+    server: EmbeddedServer, prefix: str, tmp_path: Path
+) -> None:
+    worker = InProcessWorker(server.url, prefix, tmp_path / "home")
+    elsewhere = InProcessWorker(server.url, prefix, tmp_path / "elsewhere")
+    accept_job(worker.client, "g/j", {"phases": [{"worker": {"capability": "x"}}]}, 5)
+    file = tmp_path / "home" / "jobs" / "g" / "j" / "job_manifest.json"
+
+    for verb, state in (("activate", "PENDING"), ("suspend", "SUSPENDED"), ("cancel", "CANCELED")):
+        if verb != "activate":
+            elsewhere.graphs.command("g/j", verb)
+        settle(worker, "g/j", but=["scheduling"])
+        assert json.loads(file.read_text()) == manifest_now(worker.dispatch, "g/j")
+        assert json.loads(file.read_text())["status"] == state
+
+    assert not (tmp_path / "elsewhere").exists(), "a command leaves no folder in another home"
