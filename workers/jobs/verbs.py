@@ -118,8 +118,12 @@ VERBS: Mapping[str, Verb] = {
         Verb(
             "resubmit",
             Trigger.RESUBMIT,
-            "After an intervention, work on a job again or review it again; limits may be raised.",
-            ("to", "guidance", "phase", "cost", "time", "iterations", "proposal"),
+            "After an intervention, work on a job again or review it again. Its worker, reviewer,"
+            " objective, acceptance criteria and limits may be changed with that.",
+            (
+                *("to", "guidance", "phase", "worker", "objective", "repairs"),
+                *("cost", "time", "iterations", "proposal"),
+            ),
             decides=True,
             steward=True,
         ),

@@ -176,16 +176,34 @@ class NewJobLimits(CardAnswer):
     iterations: Annotated[int, Field(ge=1, le=1_000_000), WHOLE] | None = None
 
 
-class JobReviewAgain(JobAnswer):
-    """Back to the review: with guidance, perhaps with higher limits."""
+class ChangedExecutor(CardAnswer, JobExecutor):
+    """Another worker or reviewer, as JobExecutor has it."""
 
+    cost_micro: Annotated[int, Field(ge=0, le=10**15), WHOLE] = 0
+    rules = {
+        "oneOf": [{"required": [kind]} for kind in ("command", "capability", "model")],
+        "anyOf": [
+            {"required": ["capability"]},
+            {"properties": {"parameters": {"maxProperties": 0}}},
+        ],
+    }
+
+
+class JobReviewAgain(JobAnswer):
+    """Back to the review: with guidance, and with what the steward changes of the job."""
+
+    objective: Text | None = None
+    details: Text | None = None
+    acceptance: Annotated[list[Line], Field(max_length=100)] | None = None
+    review: ChangedExecutor | None = None
     limits: NewJobLimits | None = None
 
 
 class JobResubmit(JobReviewAgain):
-    """Back to work: with guidance, perhaps from an earlier phase, perhaps with higher limits."""
+    """Back to work, perhaps from an earlier phase; `worker` is another one for that phase."""
 
     phase: Word | None = None
+    worker: ChangedExecutor | None = None
 
 
 class JobReject(JobRequiredReason):
