@@ -39,11 +39,11 @@ def test_only_a_steward_decides_where_there_are_some(trigger: str) -> None:
     refused(
         PureJob.at(state, stewards=["ann"]),
         trigger,
-        "only ann may decide: add --as ann",
+        "bob is no steward; only ann may decide: add --as ann",
         by="bob",
         **payload,
     )
-    refused(PureJob.at(state, stewards=["ann"]), trigger, "only ann may decide", **payload)
+    refused(PureJob.at(state, stewards=["ann"]), trigger, "person is no steward", **payload)
     by_steward = PureJob.at(state, stewards=["ann", "eve"]).fire(trigger, by="eve", **payload)
     by_anyone = PureJob.at(state).fire(trigger, by="bob", **payload)
     assert by_steward.state == by_anyone.state
