@@ -74,6 +74,18 @@ def test_a_rejected_job_goes_back_to_its_last_phase_or_the_named_one() -> None:
         PureJob.at("approval_required").fire("reject")
 
 
+def test_an_objection_waits_for_a_person_and_a_rejection_starts_the_work_again() -> None:
+    objected = PureJob.at("reviewing", auto_approve=True).fire("review_completed", **FAILED)
+    rejected = PureJob.at("approval_required").fire("reject", reason="x")
+    by_hand = PureJob.at("approval_required").having(manual=True).fire("reject", reason="x")
+
+    assert [(case.asks, "scheduling" in case.owed) for case in (objected, rejected, by_hand)] == [
+        (True, False),
+        (False, True),
+        (True, False),
+    ]
+
+
 def test_a_resubmitted_job_goes_on_where_it_stopped_with_guidance_and_higher_limits() -> None:
     case = PureJob.at("running", limits={"cost_micro": 5, "iterations": 2}).fire("phase_completed")
     case.fire("stuck", detail="which key?").having(recoveries=1, retries=1, going="gate")
