@@ -156,6 +156,8 @@ class GraphView:
                 return f"{wait}: {data.get('summary', '')}"
             case State.PENDING if changes.waits_by_hand(data):
                 return "waits for a command: step or run"
+            case State.SUSPENDED if data.get("suspended_s"):
+                return f"waits for its hours, {data['hours']} UTC"
             case State.INTERVENTION_REQUIRED:
                 return str((data.get("failure") or {}).get("detail", ""))
             case State.APPROVAL_REQUIRED:

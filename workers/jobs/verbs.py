@@ -171,7 +171,6 @@ VERBS: Mapping[str, Verb] = {
 # States that a job leaves only when somebody decides.
 GATE_STATES = (
     State.DRAFT,
-    State.SUSPENDED,
     State.INTERVENTION_REQUIRED,
     State.SUCCESS,
     State.CANCELED,
@@ -219,6 +218,8 @@ def at_gate(record: Record) -> bool:
             return bool(record.data["lost"])
         case State.PAUSED:
             return not record.data.get("paused_s")
+        case State.SUSPENDED:
+            return not record.data.get("suspended_s")
         case State.APPROVAL_REQUIRED:
             return not record.data["auto_approve"]
         case _:

@@ -142,13 +142,15 @@ def test_every_waiting_job_has_a_reminder_or_a_recheck() -> None:
 def by_itself(case: PureJob) -> list[tuple[str, Data]]:
     """Return all that can be fired at a job without a person or a producer.
 
-    The pauses of a worker are left out: the worker itself limits how often it asks for one.
+    The pauses of a worker are left out: the worker itself limits how often it asks for one. So are
+    suspensions that the scheduler ends: each lasts until the hours of the job begin.
     """
     found: list[tuple[str, Data]] = []
     for trigger in JOB.legal(case.state):
         names = {name for row in JOB.rows(case.state, trigger) for name in row.by}
         timer = next((t for t in JOB.stage(case.state).timers if t.trigger == trigger), None)
-        never = names == {"stalls"} and not (timer and timer.delay(case.data))
+        others = names - {"person", "producer"}
+        never = others == {"stalls"} and not (timer and timer.delay(case.data))
         if trigger == "pause" or never or names <= {"person", "producer"}:
             continue
         found += [(trigger, payload) for payload in SAMPLES["job"][1].get(trigger, ({},))]

@@ -298,13 +298,14 @@ def reviewed(ask: Ask) -> Data:
 
 
 def suspended(ask: Ask) -> Data:
-    """Stop the job until it is resumed; it keeps what it has made."""
-    return {**stopped(ask.data), "going": ""}
+    """Stop the job until it is resumed, or for some time; it keeps what it has made."""
+    for_s = ask.payload.get("for_s")
+    return {**stopped(ask.data), **({"suspended_s": for_s} if for_s else {"going": ""})}
 
 
 def resumed(ask: Ask) -> Data:
     """Go on where the job was."""
-    return without(ask.data, "backoff_ms")
+    return without(ask.data, "backoff_ms", "suspended_s")
 
 
 def resubmitted(ask: Ask) -> Data:
