@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from interlock.kernel.machines import MACHINES
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.jobs.intake import accept_job
 from interlock.workers.jobs.manifest import manifest_now
+from interlock.workers.systems import handlers
 from tests.races.in_process_worker import InProcessWorker
+from tests.workers.engine.running import perform
 from tests.workers.jobs.test_graphs import settle
 
 
@@ -28,3 +31,20 @@ def test_a_job_that_came_by_message_has_its_manifest_in_the_home_of_its_workers(
         assert json.loads(file.read_text())["status"] == state
 
     assert not (tmp_path / "elsewhere").exists(), "a command leaves no folder in another home"
+
+
+def test_only_the_effect_of_the_last_change_writes_the_manifest(
+    server: EmbeddedServer, prefix: str, tmp_path: Path
+) -> None:
+    worker = InProcessWorker(server.url, prefix, tmp_path / "home")
+    accept_job(worker.client, "g/j", {"phases": [{"worker": {"capability": "x"}}]}, 5)
+    file = tmp_path / "home" / "jobs" / "g" / "j" / "job_manifest.json"
+
+    written = []
+    for entry in worker.due_effects("g/j", "manifest"):
+        perform(
+            worker.runner, MACHINES["job"], entry.name, handlers()["manifest"], entry.key("g/j")
+        )
+        written.append(file.exists())
+
+    assert written == [False, True], "of its creation, of its activation"
