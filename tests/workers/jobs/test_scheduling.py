@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -59,3 +60,5 @@ def test_a_job_outside_its_hours_is_suspended_by_the_scheduler_and_starts_inside
     assert GraphView(worker.graphs).why(later) == f"waits for its hours, {later.data['hours']} UTC"
     assert GraphView(worker.graphs).status("g")["stands"] == "in progress"
     assert worker.graphs.job("g/now").state == "running"
+    without = replace(later, data={**later.data, "hours": None})
+    assert GraphView(worker.graphs).why(without) == "suspended for some time"

@@ -74,9 +74,9 @@ class NewJob(Shape):
     `stewards` may decide; where none is named, everybody may. When a dependency is lost, the job
     starves or is canceled (`on_cancel`). Its worker starts in its `hours` of the day only, in UTC.
     Its commands run in `folder`; it keeps its files in `dir`; both are on the computer `host`. A
-    worker or reviewer without a sign of life for `running_s` or
-    `reviewing_s` is started again, at most `recoveries_max` times in a row; one that asks to be
-    tried again, at most `retries_max` times.
+    worker or reviewer without a sign of life for `running_s` or `reviewing_s` is started again, at
+    most `recoveries_max` times in a row; one that asks to be tried again, at most `retries_max`
+    times.
     """
 
     description: Text = ""
