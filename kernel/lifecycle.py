@@ -234,7 +234,7 @@ class Lifecycle:
         """
         machine = self.machine(record.machine)
         if draft.deltas:
-            mirrors = (owed.effect for owed in machine.mirrored(record.data))
+            mirrors = (owed.effect for owed in machine.mirrored())
             draft = replace(draft, owes=(*draft.owes, *mirrors))
         if draft.deltas or draft.owes:
             check_op_id(op_id)

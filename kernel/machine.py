@@ -48,7 +48,6 @@ from interlock.kernel.traits import (
     Children,
     Facts,
     FamilyInbox,
-    Mirror,
     Placement,
     Prerequisites,
 )
@@ -117,7 +116,7 @@ class Machine:
     waits_for: Children | Prerequisites | None = None
     facts: Facts | None = None
     inbox: FamilyInbox | None = None
-    mirror: Mirror | None = None
+    mirror: Effect | None = None  # each commit of a record owes it: it shows the record elsewhere
 
     def __post_init__(self) -> None:
         named = (self.advance_trigger, self.close_trigger, self.lost_trigger, self.first_trigger)
@@ -170,7 +169,7 @@ class Machine:
     @cached_property
     def effects(self) -> Mapping[str, Effect]:
         """Every effect that this machine may owe, by name."""
-        found = [self.mirror.effect if self.mirror else None]
+        found = [self.mirror]
         found += [self.inbox.effect if self.inbox else None]
         # The commit that empties a countdown owes its record a cascade, whatever the table says.
         found += [CASCADE if self.waits_for else None]
@@ -303,7 +302,7 @@ class Machine:
             payload=record.data,
             facts=NO_FACTS,
             mode=Mode.LEAVE,
-            owes=self._entered(stage, record.data) + self.mirrored(record.data),
+            owes=self._entered(stage, record.data) + self.mirrored(),
             timers=stage.due(record.data),
             waits=stage.waits_for_person(record.data),
             ends=False,
@@ -323,7 +322,7 @@ class Machine:
         if not stays:
             owes += self._entered(entered, data, carried=mode is Mode.CARRY)
             owes += self._left(left, record.data, entered, data)
-        owes += self.mirrored(data)
+        owes += self.mirrored()
         return Decision(
             before=record,
             after=replace(
@@ -372,11 +371,9 @@ class Machine:
             return tuple(Owed(effect, Kind.TRANSITION) for effect in stage.owes() if effect)
         return ()
 
-    def mirrored(self, data: Data) -> tuple[Owed, ...]:
-        """Return the effect that shows a record with this data somewhere else, if one is owed."""
-        if self.mirror is None or not self.mirror.is_owed(data):
-            return ()
-        return (Owed(self.mirror.effect, Kind.TRANSITION),)
+    def mirrored(self) -> tuple[Owed, ...]:
+        """Return the effect that shows a record somewhere else, if the machine has one."""
+        return (Owed(self.mirror, Kind.TRANSITION),) if self.mirror else ()
 
     def _left(self, left: Stage, before: Data, entered: Stage, data: Data) -> tuple[Owed, ...]:
         owed: tuple[Owed, ...] = ()

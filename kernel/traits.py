@@ -79,11 +79,3 @@ class FamilyInbox:
 
     data: Callable[[Data], Data]  # checks a message
     effect: Effect  # owed by a message that was posted
-
-
-@dataclass(frozen=True, slots=True)
-class Mirror:
-    """Each commit of a record owes an effect that shows the record somewhere else."""
-
-    effect: Effect
-    is_owed: Callable[[Data], bool]

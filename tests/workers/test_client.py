@@ -42,7 +42,7 @@ def interlock(server: EmbeddedServer, prefix: str) -> Client:
 def waiting_in(client: Client, name: str) -> int:
     """Return how many messages are in an effect's queue, at every priority."""
     queue = queue_of(client.settings, name)
-    steps = ("", "\x06\x163", "\x06\x166", "\x06\x169")
+    steps = ("", *(f"\x06\x16{priority}" for priority in range(1, 10)))
     lengths: list[Any] = [client.dispatch.client.llen(f"{queue}{step}") for step in steps]
     return sum(lengths)
 

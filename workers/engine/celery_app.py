@@ -118,6 +118,8 @@ def _redis_options(settings: Settings) -> dict[str, Any]:
     """Return options that survive half-open and dropped connections; kombu's defaults hang."""
     return {
         "ack_emulation": settings.ack_emulation,
+        # Each priority has a list of its own. Kombu's default has four: 3, 4 and 5 would be one.
+        "priority_steps": [*range(PRIORITY_LAST + 1)],
         "visibility_timeout": 3_600,
         # Receipts of our own form: another application of this server must not read them.
         "unacked_key": queue_of(settings, "unacked"),

@@ -19,7 +19,9 @@ class SurfaceError(RuntimeError):
 
 
 class Surface(Protocol):
-    """One place that shows cards to people."""
+    """One place that shows cards to people; logs call it by its `name`."""
+
+    name: str
 
     def show(self, card: Mapping[str, Any], key: str) -> None:
         """Show a card; a repetition with the same key changes nothing."""
@@ -30,6 +32,8 @@ class Surface(Protocol):
 
 class CardFolder:
     """A folder with one JSON file for each record; a new card replaces the old one."""
+
+    name = "folder"
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -54,6 +58,8 @@ class CardFolder:
 
 class CardWebhook:
     """An address that cards are posted to as JSON; a repetition has the same `Idempotency-Key`."""
+
+    name = "webhook"
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -85,10 +91,15 @@ class CardWebhook:
 
 
 class Surfaces:
-    """Every surface of this deployment; without any, people read their cards in the console."""
+    """Every surface of this deployment; without any, only `interlock cards` has the cards."""
 
     def __init__(self, surfaces: Sequence[Surface]) -> None:
         self.surfaces = tuple(surfaces)
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the surfaces; [] if there are none, so that nobody is told of a card."""
+        return [surface.name for surface in self.surfaces]
 
     def show(self, card: Mapping[str, Any], key: str) -> None:
         """Show a card on every surface."""

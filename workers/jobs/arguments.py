@@ -40,15 +40,20 @@ def job_fields(
 
 def changed_fields(fields: str, *, command: str | None, description: str | None) -> dict[str, Any]:
     """Return the fields of a draft that these options change."""
-    try:
-        more = json.loads(fields)
-    except ValueError as refusal:
-        raise ArgumentError(f"--fields is not JSON: {refusal}") from None
-    if not isinstance(more, Mapping):
-        raise ArgumentError("--fields must be a JSON object")
-    found = dict(more)
+    found = fields_from(fields)
     found |= {"phases": [{"worker": {"command": command}}]} if command else {}
     return found | ({"description": description} if description is not None else {})
+
+
+def fields_from(text: str) -> dict[str, Any]:
+    """Return the fields that a JSON object names."""
+    try:
+        found = json.loads(text)
+    except ValueError as refusal:
+        raise ArgumentError(f"--fields is not JSON: {refusal}") from None
+    if not isinstance(found, Mapping):
+        raise ArgumentError("--fields must be a JSON object")
+    return dict(found)
 
 
 def limits_from(cost: str | None, time: str | None, iterations: int | None) -> dict[str, int]:

@@ -13,6 +13,7 @@ from interlock.workers.config import PREFIX, environment_of_work
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.work import Work
 from interlock.workers.jobs.evidence import kept_file
+from interlock.workers.jobs.manifest import job_folder
 
 BRIEF_FILE = "brief.json"
 REPLY_FILE = "reply.json"
@@ -24,12 +25,6 @@ def make_job_folder(work: Work) -> Path:
     folder = job_folder(work.dispatch, work.record)
     folder.mkdir(parents=True, exist_ok=True)
     return folder
-
-
-def job_folder(dispatch: Dispatch, record: Record) -> Path:
-    """Return the directory of a job's files: its own `dir`, or one below INTERLOCK_HOME."""
-    folder = record.data.get("dir")
-    return (Path(folder) if folder else dispatch.settings.home / "jobs" / record.id).resolve()
 
 
 def brief_of(dispatch: Dispatch, record: Record, role: str) -> dict[str, Any]:

@@ -12,7 +12,13 @@ import typer
 
 from interlock.workers.jobs import screen as job_screen
 from interlock.workers.jobs.admission import dependencies_in
-from interlock.workers.jobs.arguments import FieldsOption, changed_fields, job_fields, limits_from
+from interlock.workers.jobs.arguments import (
+    FieldsOption,
+    changed_fields,
+    fields_from,
+    job_fields,
+    limits_from,
+)
 from interlock.workers.jobs.client import Graphs
 from interlock.workers.jobs.drawing.drawing import mermaid, svg
 from interlock.workers.jobs.file.file import read_graph
@@ -46,6 +52,17 @@ Guidance = Annotated[str, typer.Option("--reason", help="The reason, as guidance
 RequiredReason = Annotated[str, typer.Option("--reason", help="The reason, which is required.")]
 Phase = Annotated[str | None, typer.Option(help="The phase from which to work again.")]
 RequiredPhase = Annotated[str, typer.Option(help="The phase to go back to.")]
+NewWorker = Annotated[
+    str | None, typer.Option("--command", help="Another command for the worker of that phase.")
+]
+Objective = Annotated[str | None, typer.Option(help="Another objective.")]
+Repairs = Annotated[
+    str,
+    typer.Option(
+        "--fields",
+        help="As JSON: other worker, review, objective, details, acceptance; docs/jobs.md.",
+    ),
+]
 To = Annotated[
     Literal["worker", "review"], typer.Option(help="Work on it again, or review it again.")
 ]
@@ -67,6 +84,9 @@ OPTIONS: Mapping[str, Parameter] = {
     "required reason": _parameter("reason", RequiredReason),
     "phase": _parameter("phase", Phase, None),
     "required phase": _parameter("phase", RequiredPhase),
+    "worker": _parameter("command", NewWorker, None),
+    "objective": _parameter("objective", Objective, None),
+    "repairs": _parameter("fields", Repairs, "{}"),
     "to": _parameter("to", To, "worker"),
     "for_s": _parameter("for_s", PauseTime, None),
     "cost": _parameter("cost", Cost, None),
@@ -172,7 +192,10 @@ def command_of(verb: Verb) -> Callable[..., None]:
         limits = limits_from(*(options.pop(name, None) for name in ("cost", "time", "iterations")))
         name = REVIEW_AGAIN if options.pop("to", "") == "review" else verb.name
         proposal = options.pop("proposal", None)
+        changed = fields_from(options.pop("fields", "{}"))
+        command = options.pop("command", None)
         fields = {key: value for key, value in options.items() if value or key == "reason"}
+        fields |= changed | ({"worker": {"command": command}} if command else {})
         fields |= {"limits": limits} if limits else {}
         api = client(actor)
         if verb.confirmed and not proposal:

@@ -23,6 +23,12 @@ HISTORY_MAX = 1_000
 MICRO_DOLLARS_PER_CENT = 10_000
 
 
+def job_folder(dispatch: Dispatch, record: Record) -> Path:
+    """Return the directory of a job's files: its own `dir`, or one below INTERLOCK_HOME."""
+    folder = record.data.get("dir")
+    return (Path(folder) if folder else dispatch.settings.home / "jobs" / record.id).resolve()
+
+
 def manifest_of(record: Record, lines: Sequence[Event | Note]) -> dict[str, Any]:
     """Compute a job's manifest from its record and log; cost in US cents, time of work in s.
 
@@ -136,10 +142,11 @@ def restore_manifest(dispatch: Dispatch, record: Record) -> str:
     Returns "none" if the job has no file on this machine, else "kept", "written" or "restored"; or
     "unwritable", which stops no command, because the effect that writes the file fails as well.
     """
-    named, host = record.data.get("dir"), record.data.get("host")
-    if not named or host not in (None, dispatch.settings.host):
+    folder, host = job_folder(dispatch, record), record.data.get("host")
+    elsewhere = host not in (None, dispatch.settings.host)
+    # A job that names no directory has one in the home of a worker, which need not be this home.
+    if elsewhere or not (record.data.get("dir") or folder.is_dir()):
         return "none"
-    folder = Path(named)
     try:
         with manifest_lock(folder):
             found, expected = read_manifest(folder), manifest_now(dispatch, record.id)

@@ -156,6 +156,9 @@ class GraphView:
                 return f"{wait}: {data.get('summary', '')}"
             case State.PENDING if changes.waits_by_hand(data):
                 return "waits for a command: step or run"
+            case State.SUSPENDED if data.get("suspended_s"):
+                hours = data.get("hours")
+                return f"waits for its hours, {hours} UTC" if hours else "suspended for some time"
             case State.INTERVENTION_REQUIRED:
                 return str((data.get("failure") or {}).get("detail", ""))
             case State.APPROVAL_REQUIRED:

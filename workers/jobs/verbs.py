@@ -118,8 +118,12 @@ VERBS: Mapping[str, Verb] = {
         Verb(
             "resubmit",
             Trigger.RESUBMIT,
-            "After an intervention, work on a job again or review it again; limits may be raised.",
-            ("to", "guidance", "phase", "cost", "time", "iterations", "proposal"),
+            "After an intervention, work on a job again or review it again. Its worker, reviewer,"
+            " objective, acceptance criteria and limits may be changed with that.",
+            (
+                *("to", "guidance", "phase", "worker", "objective", "repairs"),
+                *("cost", "time", "iterations", "proposal"),
+            ),
             decides=True,
             steward=True,
         ),
@@ -167,7 +171,6 @@ VERBS: Mapping[str, Verb] = {
 # States that a job leaves only when somebody decides.
 GATE_STATES = (
     State.DRAFT,
-    State.SUSPENDED,
     State.INTERVENTION_REQUIRED,
     State.SUCCESS,
     State.CANCELED,
@@ -215,6 +218,8 @@ def at_gate(record: Record) -> bool:
             return bool(record.data["lost"])
         case State.PAUSED:
             return not record.data.get("paused_s")
+        case State.SUSPENDED:
+            return not record.data.get("suspended_s")
         case State.APPROVAL_REQUIRED:
             return not record.data["auto_approve"]
         case _:

@@ -47,6 +47,8 @@ SENTENCES = ("detail", "text", "feedback", "reason")
 ANSWERS = ("intent", "item_ids", "capability", "parameters", "values")
 # Notes that only say how the work was carried out.
 ROUTINE_NOTES = ("claim", "card_withdrawn")
+# Notes that say where a card is: to people who are told of it, or for those who look.
+CARD_NOTES = ("card_delivered", "card_listed")
 
 
 def record(value: Mapping[str, Any]) -> None:
@@ -150,7 +152,7 @@ def without_routine(lines: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any
     cards_seen: set[str] = set()
     for line in lines:
         kind = line.get("kind")
-        if line["line"] == "note" and kind == "card_delivered":
+        if line["line"] == "note" and kind in CARD_NOTES:
             proposal = str(line["detail"].get("proposal"))
             if proposal in cards_seen:
                 continue

@@ -16,9 +16,10 @@ def steward(ask: Ask) -> bool:
 
 
 def only_stewards(ask: Ask) -> str:
-    """Return a sentence with the names of those who may decide, and how to act as one of them."""
+    """Say that the caller is no steward, who is one, and how to act as one of them."""
     stewards = ask.data["stewards"]
     more = len(stewards) - STEWARDS_SHOWN_MAX
     others = [f"{more} more"] if more > 0 else []
     names = " or ".join([*stewards[:STEWARDS_SHOWN_MAX], *others])
-    return f"only {names} may decide: add --as {stewards[0] if len(stewards) == 1 else 'NAME'}"
+    name = stewards[0] if len(stewards) == 1 else "NAME"
+    return f"{ask.payload['by']} is no steward; only {names} may decide: add --as {name}"

@@ -102,10 +102,10 @@ def test_rabbitmq_as_the_broker_runs_a_thread_to_done(
 
 
 def overtakes(deployment: Deployment) -> None:
-    """Let effects wait before the only worker starts; the last one is the most urgent."""
+    """Let effects wait before the only worker starts; the last one is a little more urgent."""
     for n in range(12):
-        deployment.client.submit(thread("jot"), machine="thread", id=f"t{n}", priority=9)
-    deployment.client.submit(thread("jot"), machine="thread", id="urgent", priority=0)
+        deployment.client.submit(thread("jot"), machine="thread", id=f"t{n}", priority=5)
+    deployment.client.submit(thread("jot"), machine="thread", id="urgent", priority=4)
 
     deployment.full(concurrency=1)
     deployment.ends("urgent", *(f"t{n}" for n in range(12)))

@@ -226,6 +226,15 @@ def limits(play: Scenes) -> Iterator[None]:
     yield
 
 
+def hours(play: Scenes) -> Iterator[None]:
+    """Suspend a job outside its hours; when they begin it is scheduled again."""
+    hour = play.dispatch.views.now_ms() // 3_600_000
+    job_id = play.new(hours=f"{(hour + 3) % 24:02}:00-{(hour + 4) % 24:02}:00")
+    yield
+    play.reaches(job_id, "suspended")
+    play.due(job_id, "until")
+
+
 def dependencies(play: Scenes) -> Iterator[None]:
     """End dependencies of jobs that wait, of suspended ones, and of jobs that are created later."""
     lost, won = play.new(held=True), play.new(held=True)
@@ -329,6 +338,7 @@ def lost_workers(play: Scenes) -> None:
 SCENES: tuple[Scene, ...] = (
     silent,
     limits,
+    hours,
     workers,
     graphs,
     dependencies,

@@ -89,7 +89,10 @@ class PureJob:
 
     @property
     def owed(self) -> list[str]:
-        return [owed.effect.name for owed in self.last.owes]
+        """The effects that the last transition owes, beside the manifest, which each owes."""
+        *others, mirror = [owed.effect.name for owed in self.last.owes]
+        assert mirror == "manifest"
+        return others
 
     @property
     def timers(self) -> dict[str, int]:

@@ -87,7 +87,7 @@ def test_the_place_of_its_files_cannot_be_configured() -> None:
 def test_a_job_starts_when_all_its_dependencies_succeeded() -> None:
     case = PureJob(depends_on=["g/a", "g/b"]).fire("activate")
     owed = {one.effect.name: one.countdown for one in case.last.owes}
-    assert owed == {"subscription": "dependencies"}
+    assert owed == {"subscription": "dependencies", "manifest": ""}
     refused(case, "scheduled", "dependency is missing", slots=["g"])
     case.fire("dependencies_met", tally={"success": 2})
 
@@ -512,6 +512,24 @@ def test_a_job_is_paused_for_a_while_or_until_a_person_ends_it() -> None:
     assert "resolution" in case.owed
 
     assert case.fire("cancel").state == "canceled"
+
+
+def test_a_job_that_the_scheduler_suspends_asks_nobody_and_goes_on_by_itself() -> None:
+    case = PureJob.at("pending", manual=True).fire("run", to="gate")
+    case.fire("slot_awaited", slots=["g"]).fire("suspend", by="scheduling", for_s=60)
+    assert (case.state, case.asks, case.timers) == ("suspended", False, {"until": 60_000})
+    assert case.owed[0] == "slot_release"
+
+    case.fire("resume")
+
+    assert (case.state, case.data["going"], "suspended_s" in case.data) == (
+        "pending",
+        "gate",
+        False,
+    )
+    assert "scheduling" in case.owed
+    by_person = case.fire("suspend")
+    assert (by_person.asks, list(by_person.timers)) == (True, ["reminder"])
 
 
 @pytest.mark.parametrize("state", ["pending", "review_required", "running", "reviewing"])

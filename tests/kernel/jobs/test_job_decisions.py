@@ -39,11 +39,11 @@ def test_only_a_steward_decides_where_there_are_some(trigger: str) -> None:
     refused(
         PureJob.at(state, stewards=["ann"]),
         trigger,
-        "only ann may decide: add --as ann",
+        "bob is no steward; only ann may decide: add --as ann",
         by="bob",
         **payload,
     )
-    refused(PureJob.at(state, stewards=["ann"]), trigger, "only ann may decide", **payload)
+    refused(PureJob.at(state, stewards=["ann"]), trigger, "person is no steward", **payload)
     by_steward = PureJob.at(state, stewards=["ann", "eve"]).fire(trigger, by="eve", **payload)
     by_anyone = PureJob.at(state).fire(trigger, by="bob", **payload)
     assert by_steward.state == by_anyone.state
@@ -142,13 +142,15 @@ def test_every_waiting_job_has_a_reminder_or_a_recheck() -> None:
 def by_itself(case: PureJob) -> list[tuple[str, Data]]:
     """Return all that can be fired at a job without a person or a producer.
 
-    The pauses of a worker are left out: the worker itself limits how often it asks for one.
+    The pauses of a worker are left out: the worker itself limits how often it asks for one. So are
+    suspensions that the scheduler ends: each lasts until the hours of the job begin.
     """
     found: list[tuple[str, Data]] = []
     for trigger in JOB.legal(case.state):
         names = {name for row in JOB.rows(case.state, trigger) for name in row.by}
         timer = next((t for t in JOB.stage(case.state).timers if t.trigger == trigger), None)
-        never = names == {"stalls"} and not (timer and timer.delay(case.data))
+        others = names - {"person", "producer"}
+        never = others == {"stalls"} and not (timer and timer.delay(case.data))
         if trigger == "pause" or never or names <= {"person", "producer"}:
             continue
         found += [(trigger, payload) for payload in SAMPLES["job"][1].get(trigger, ({},))]

@@ -12,10 +12,10 @@ from interlock.kernel.errors import (
     InvalidPayloadError,
 )
 from interlock.kernel.machines.jobs.job.changes import GUIDANCE_MAX, phase_of
-from interlock.kernel.machines.jobs.job.table import IDLE_GATES, SUSPENDABLE
+from interlock.kernel.machines.jobs.job.table import IDLE_GATES, JOB, SUSPENDABLE
 from interlock.kernel.table import Bounds
 from tests.kernel.jobs.jobs import PureJob, refused
-from tests.kernel.samples import EVIDENCE
+from tests.kernel.samples import EVIDENCE, PHASES
 
 Data = Mapping[str, Any]
 PASSED = {"verdict": "approval_required", "summary": "good"}
@@ -74,6 +74,18 @@ def test_a_rejected_job_goes_back_to_its_last_phase_or_the_named_one() -> None:
         PureJob.at("approval_required").fire("reject")
 
 
+def test_an_objection_waits_for_a_person_and_a_rejection_starts_the_work_again() -> None:
+    objected = PureJob.at("reviewing", auto_approve=True).fire("review_completed", **FAILED)
+    rejected = PureJob.at("approval_required").fire("reject", reason="x")
+    by_hand = PureJob.at("approval_required").having(manual=True).fire("reject", reason="x")
+
+    assert [(case.asks, "scheduling" in case.owed) for case in (objected, rejected, by_hand)] == [
+        (True, False),
+        (False, True),
+        (True, False),
+    ]
+
+
 def test_a_resubmitted_job_goes_on_where_it_stopped_with_guidance_and_higher_limits() -> None:
     case = PureJob.at("running", limits={"cost_micro": 5, "iterations": 2}).fire("phase_completed")
     case.fire("stuck", detail="which key?").having(recoveries=1, retries=1, going="gate")
@@ -85,6 +97,29 @@ def test_a_resubmitted_job_goes_on_where_it_stopped_with_guidance_and_higher_lim
     assert case.last.bounds == Bounds(9, 2)
     assert (case.data["recoveries"], case.data["retries"], case.data["going"]) == (0, 0, "")
     assert "failure" not in case.data
+
+
+def test_a_steward_who_sends_a_job_back_may_change_what_it_does() -> None:
+    aims = {"objective": "mend it", "details": "gently", "acceptance": ["it is green"]}
+    review, worker = ({"command": "look again"}, {"capability": "mend", "parameters": {"x": 1}})
+    case = PureJob.at("intervention_required", phases=PHASES)
+    before = case.data["phases"]
+    case.fire("resubmit", phase="build", worker=worker, review=review, **aims)
+
+    assert {name: case.data[name] for name in aims} == aims
+    assert case.data["review"]["command"] == "look again"
+    assert case.data["phases"][0]["worker"].items() >= worker.items()
+    assert case.data["phases"][1:] == before[1:], "only the worker of that phase is another one"
+    again = PureJob.at("intervention_required").fire("resubmit_to_review", review=review, **aims)
+    assert {name: again.data[name] for name in aims} == aims
+    assert again.data["review"]["command"] == "look again"
+    both = {"command": "a", "model": "b"}
+    refusals: list[Data] = [{"worker": {}}, {"worker": both}, {"depends_on": []}]
+    for wrong in refusals:
+        with pytest.raises(InvalidPayloadError):
+            JOB.admit("resubmit", wrong)
+    with pytest.raises(InvalidPayloadError, match="worker: Extra inputs"):
+        JOB.admit("resubmit_to_review", {"worker": worker})
 
 
 def test_a_job_that_is_resubmitted_to_review_keeps_its_work() -> None:

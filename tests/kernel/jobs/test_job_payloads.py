@@ -132,6 +132,8 @@ NO_JOBS = ("", "a", "g/", "/a", "g//a", "g/a/", "g/.a", "../g/a", "g/a b", "g/a:
         ({"review": {"command": "a", "parameters": {"x": 1}}}, "parameters are for a capability"),
         ({"limits": {"cost": 1}}, "Extra inputs"),
         ({"limits": {"cost_micro": -1}}, "greater than or equal to 0"),
+        ({"hours": "8-17"}, "match pattern"),
+        ({"hours": "08:00-24:00"}, "match pattern"),
         ({"on_cancel": "shrug"}, "'starve' or 'cancel'"),
         ({"stewards": ["two words"]}, "match pattern"),
         ({"retry_delay_s": 3_601}, "less than or equal to 3600"),

@@ -22,7 +22,7 @@ from interlock.kernel.table import (
     Transition,
     Waiting,
 )
-from interlock.kernel.traits import Bookkeeping, Mirror, Placement, Prerequisites
+from interlock.kernel.traits import Bookkeeping, Placement, Prerequisites
 from tests.kernel.store.tables import GRACE_MS, LEASE_MS
 
 REGISTER = Effect("register", lease_ms=LEASE_MS, grace_ms=GRACE_MS, attempts_max=2)
@@ -128,7 +128,7 @@ NODE = Machine(
     placement=Placement(id_prefix=("root",)),
     bookkeeping=Bookkeeping(bounds=bounds),
     waits_for=Prerequisites("needs", advance_trigger=T.MET, lost_trigger=T.CANCEL),
-    mirror=Mirror(SHOW, is_owed=lambda data: bool(data.get("shown"))),
+    mirror=SHOW,
 )
 # The parent of nodes: its bounds are those of its whole family.
 ROOT = replace(NODE, name="root", placement=Placement())

@@ -221,8 +221,8 @@ def test_the_repeat_of_the_last_run_is_no_other_run(world: World) -> None:
     assert world.counter("tree.runs", "g") == 1
 
 
-def test_whatever_changes_a_record_that_is_shown_elsewhere_is_shown(world: World) -> None:
-    node(world, shown=True)
+def test_whatever_changes_a_record_with_a_mirror_is_shown(world: World) -> None:
+    node(world)
     assert owed(world, "show") == 1
     for times, trigger in enumerate(("configure", "activate", "slot", "met", "begin", "poke"), 2):
         fired = world.fire(OF, trigger, {"value": times} if trigger != "activate" else {})
@@ -235,7 +235,7 @@ def test_whatever_changes_a_record_that_is_shown_elsewhere_is_shown(world: World
 
 
 def test_what_costs_is_shown_and_what_is_only_said_is_not(world: World) -> None:
-    node(world, "activate", shown=True)
+    node(world, "activate")
     before = owed(world, "show")
     world.note(OF, "progress")
     assert owed(world, "show") == before
@@ -250,19 +250,11 @@ def test_what_costs_is_shown_and_what_is_only_said_is_not(world: World) -> None:
     assert owed(world, "show") == before + 3, "also what comes after the end"
 
 
-def test_a_record_that_is_shown_nowhere_owes_no_mirror(world: World) -> None:
-    node(world, "activate", "met", "begin")
-    world.note(OF, deltas={"spent": 5}, op="bill")
-    world.fire(OF, "cancel")
-
-    assert owed(world, "show") == 0
-
-
 def test_a_refusal_and_a_repeat_show_nothing(world: World) -> None:
-    node(world, shown=True)
+    node(world)
     for _ in range(2):
         world.fire(OF, "activate", op="once")
-    world.create(OF, {"shown": True}, machine="node")
+    world.create(OF, {}, machine="node")
 
     assert owed(world, "show") == 2
 
@@ -311,7 +303,7 @@ def test_who_brings_a_waiting_record_further_is_owed_once_that_can_be_done(world
 
 @pytest.mark.parametrize("end", ["finish", "cancel"])
 def test_an_end_owes_its_tell_beside_what_leaving_owes(world: World, end: str) -> None:
-    node(world, "activate", "begin", shown=True)
+    node(world, "activate", "begin")
     fired = world.fire(OF, end)
 
     assert [message.name for message in fired.owed] == ["notification", "show"]

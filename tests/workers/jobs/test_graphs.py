@@ -201,7 +201,7 @@ def test_exactly_the_named_commands_are_legal_and_stewards_decide(
         before = brought(worker, job_id, state, stewards=["ann"])
         if who == "ann":
             with pytest.raises(
-                JobCommandError, match=f"{verb} is refused: only ann may"
+                JobCommandError, match=f"{verb} is refused: person is no steward; only ann may"
             ) as refused:
                 worker.graphs.command(job_id, verb, WORDS.get(verb))
             assert f"g/j{number} is {state}: " in str(refused.value)

@@ -1,14 +1,23 @@
-"""The manifest of a job that follows from its log."""
+"""The manifest of a job: what it says, who writes it, and where it is without a directory."""
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from interlock.kernel.event import Cause, Event
-from interlock.workers.jobs.manifest import manifest_of
+from interlock.kernel.machines import MACHINES
+from interlock.workers.gateways.server import EmbeddedServer
+from interlock.workers.jobs.intake import accept_job
+from interlock.workers.jobs.manifest import manifest_now, manifest_of
+from interlock.workers.systems import handlers
 from tests.kernel.jobs.jobs import PureJob
+from tests.races.in_process_worker import InProcessWorker
+from tests.workers.engine.running import perform
+from tests.workers.jobs.test_graphs import settle
 
 
 @pytest.mark.parametrize(
@@ -37,3 +46,38 @@ def test_an_entry_of_the_history_has_the_words_of_its_author_or_of_its_row(
     (entry,) = manifest_of(case.record, [event])["history"]
 
     assert (entry["status"], entry["summary"]) == ("CANCELED", summary)
+
+
+def test_a_job_that_came_by_message_has_its_manifest_in_the_home_of_its_workers(
+    server: EmbeddedServer, prefix: str, tmp_path: Path
+) -> None:
+    worker = InProcessWorker(server.url, prefix, tmp_path / "home")
+    elsewhere = InProcessWorker(server.url, prefix, tmp_path / "elsewhere")
+    accept_job(worker.client, "g/j", {"phases": [{"worker": {"capability": "x"}}]}, 5)
+    file = tmp_path / "home" / "jobs" / "g" / "j" / "job_manifest.json"
+
+    for verb, state in (("activate", "PENDING"), ("suspend", "SUSPENDED"), ("cancel", "CANCELED")):
+        if verb != "activate":
+            elsewhere.graphs.command("g/j", verb)
+        settle(worker, "g/j", but=["scheduling"])
+        assert json.loads(file.read_text()) == manifest_now(worker.dispatch, "g/j")
+        assert json.loads(file.read_text())["status"] == state
+
+    assert not (tmp_path / "elsewhere").exists(), "a command leaves no folder in another home"
+
+
+def test_only_the_effect_of_the_last_change_writes_the_manifest(
+    server: EmbeddedServer, prefix: str, tmp_path: Path
+) -> None:
+    worker = InProcessWorker(server.url, prefix, tmp_path / "home")
+    accept_job(worker.client, "g/j", {"phases": [{"worker": {"capability": "x"}}]}, 5)
+    file = tmp_path / "home" / "jobs" / "g" / "j" / "job_manifest.json"
+
+    written = []
+    for entry in worker.due_effects("g/j", "manifest"):
+        perform(
+            worker.runner, MACHINES["job"], entry.name, handlers()["manifest"], entry.key("g/j")
+        )
+        written.append(file.exists())
+
+    assert written == [False, True], "of its creation, of its activation"

@@ -127,8 +127,9 @@ def test_money_is_shown_in_dollars() -> None:
     assert counter_text("tokens_in", 12) == "12"
 
 
-def test_a_log_leaves_out_claims_withdrawn_cards_and_a_card_that_is_shown_again() -> None:
-    card, later = note("card_delivered", proposal="a:4"), note("card_delivered", proposal="a:6")
+@pytest.mark.parametrize("kind", ["card_delivered", "card_listed"])
+def test_a_log_leaves_out_claims_withdrawn_cards_and_a_card_that_is_shown_again(kind: str) -> None:
+    card, later = note(kind, proposal="a:4"), note(kind, proposal="a:6")
     refused = note("refused", why="stale")
     lines = [note("claim"), card, note("card_withdrawn"), card, refused, later]
 

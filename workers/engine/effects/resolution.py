@@ -36,4 +36,9 @@ def show(work: Work, record: Record) -> None:
         work.audit("card_withdrawn", {})
         return
     surfaces.show(card.as_data(), key)
-    work.audit("card_delivered", {"kind": card.kind, "proposal": card.proposal})
+    shown = {"kind": card.kind, "proposal": card.proposal}
+    if surfaces.names:
+        work.audit("card_delivered", {**shown, "surfaces": surfaces.names})
+    else:
+        # It waits in `interlock cards` until somebody looks there.
+        work.audit("card_listed", shown)

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from interlock.workers.engine.work import Work
-from interlock.workers.jobs.manifest import manifest_lock, manifest_now, write_manifest
+from interlock.workers.jobs.manifest import (
+    job_folder,
+    manifest_lock,
+    manifest_now,
+    write_manifest,
+)
 
 
 def manifest(work: Work) -> None:
-    """Read the log and write the manifest under one lock, so that the newest is written last."""
-    folder = Path(work.record.data["dir"])
+    """Read the log and write the manifest under one lock, so that the newest is written last.
+
+    If the job has changed since this was owed, its change owes the manifest again.
+    """
+    owed_by = int(work.lease.suffix.partition(".")[0])
+    if owed_by < work.record.version:
+        return
+    folder = job_folder(work.dispatch, work.record)
     with manifest_lock(folder):
         write_manifest(folder, manifest_now(work.dispatch, work.record.id))

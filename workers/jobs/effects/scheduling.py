@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from interlock.kernel.machines.jobs.effects import SCHEDULING
 from interlock.kernel.machines.jobs.job import changes
 from interlock.kernel.machines.jobs.job.names import State
 from interlock.workers.engine.work import Outcome, Work
@@ -24,6 +25,7 @@ from interlock.workers.jobs.slots import (
     release_slots,
 )
 
+DAY_S = 86_400
 SLOT_STATES = (State.RUNNING, State.PAUSED)
 
 
@@ -56,15 +58,32 @@ def start(work: Work) -> Outcome | None:
         release_all_slots(work)
         _note_awaited_slots(work, [f"limit:{graph.id}"])
         return None
+    if closed_s := closed_for_s(record.data.get("hours"), work.dispatch.views.now_ms()):
+        why = f"its worker starts from {record.data['hours'].replace('-', ' to ')} UTC only"
+        payload = {"reason": why, "by": SCHEDULING.name, "for_s": closed_s}
+        return Outcome("suspend", payload, reason=why)
     slots = needed_slots(work.dispatch, record, graph)
     awaited = acquire_slots(work, slots)
     if awaited:
         _note_awaited_slots(work, awaited)
         return None
-    payload: dict[str, Any] = {"slots": sorted(slots)}
+    scheduled: dict[str, Any] = {"slots": sorted(slots)}
     left = time_left_ms(found)
-    payload |= {"time_left_ms": left} if left is not None else {}
-    return Outcome("scheduled", payload, {"runs": runs} if runs else {})
+    scheduled |= {"time_left_ms": left} if left is not None else {}
+    return Outcome("scheduled", scheduled, {"runs": runs} if runs else {})
+
+
+def closed_for_s(hours: str | None, now_ms: int) -> int:
+    """Return the seconds until a window of the day such as 22:00-06:00 (UTC) opens; 0 inside it.
+
+    A window that ends when it begins is the whole day.
+    """
+    if hours is None:
+        return 0
+    second = now_ms // 1_000 % DAY_S
+    opens, closes = (int(time[:2]) * 3_600 + int(time[3:]) * 60 for time in hours.split("-"))
+    is_open = opens <= second < closes if opens < closes else not closes <= second < opens
+    return 0 if is_open else (opens - second) % DAY_S
 
 
 def review(work: Work) -> Outcome | None:

@@ -202,6 +202,7 @@ STEP: Mapping[str, Field] = {
     "manual": payload_field(NewJob, "manual"),
     "hold": payload_field(NewJob, "hold"),
     "queue": payload_field(NewJob, "queue"),
+    "hours": payload_field(NewJob, "hours"),
     "priority": payload_field(NewJob, "priority", PRIORITY),
     "limits": _limits(JobLimits),
     "health": flat_fields(

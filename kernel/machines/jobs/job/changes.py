@@ -16,6 +16,7 @@ from interlock.kernel.table import Ask, Bounds, Data, FieldValues
 UNBEGUN = "unbegun"  # the code of a wait for a worker that was too long; it is no failed try
 UNBEGUN_MAX = 8  # with the defaults a person is asked after four hours of that
 NO_TRIES = {"recoveries": 0, "retries": 0, "unbegun": 0}
+REPAIRED = ("objective", "details", "acceptance", "review")
 GUIDANCE_MAX = 50
 EVIDENCE_KEPT_MAX = 500
 
@@ -65,11 +66,6 @@ def startable(data: Data) -> bool:
 def reviewable(data: Data) -> bool:
     """Whether only a limit can keep the job from its review; a retry waits for its time."""
     return not waits_by_hand(data) and not data.get("backoff_ms")
-
-
-def has_manifest(data: Data) -> bool:
-    """Whether the job keeps a manifest in a directory of its own."""
-    return bool(data.get("dir"))
 
 
 def has_slot(data: Data) -> bool:
@@ -302,33 +298,31 @@ def reviewed(ask: Ask) -> Data:
 
 
 def suspended(ask: Ask) -> Data:
-    """Stop the job until it is resumed; it keeps what it has made."""
-    return {**stopped(ask.data), "going": ""}
+    """Stop the job until it is resumed, or for some time; it keeps what it has made."""
+    for_s = ask.payload.get("for_s")
+    return {**stopped(ask.data), **({"suspended_s": for_s} if for_s else {"going": ""})}
 
 
 def resumed(ask: Ask) -> Data:
     """Go on where the job was."""
-    return without(ask.data, "backoff_ms")
+    return without(ask.data, "backoff_ms", "suspended_s")
 
 
 def resubmitted(ask: Ask) -> Data:
-    """Work on the job again from a phase on, with the person's guidance."""
+    """Work on the job again from a phase on, with the person's guidance and changes."""
     names = [phase["name"] for phase in ask.data["phases"]]
     named = ask.payload.get("phase")
     phase = names.index(named) if named else min(ask.data["phase"], len(names) - 1)
-    limits = {**ask.data["limits"], **(ask.payload.get("limits") or {})}
-    kept = without(stopped(ask.data), "failure", "backoff_ms")
-    data = {**kept, "phase": phase, "limits": limits, **NO_TRIES, "going": ""}
-    reason = ask.payload.get("reason")
-    return _guided(data, "steward", ask.payload["by"], reason) if reason else data
+    data = {**without(_repaired(ask), "backoff_ms"), "phase": phase}
+    if worker := ask.payload.get("worker"):
+        data["phases"] = [*data["phases"]]
+        data["phases"][phase] = {**data["phases"][phase], "worker": worker}
+    return data
 
 
 def resubmitted_to_review(ask: Ask) -> Data:
-    """Review the job again, with the work as it is."""
-    data = {**without(ask.data, "failure"), **NO_TRIES, "going": ""}
-    data |= {"limits": {**ask.data["limits"], **(ask.payload.get("limits") or {})}}
-    reason = ask.payload.get("reason")
-    return _guided(data, "steward", ask.payload["by"], reason) if reason else data
+    """Review the job again, with the work as it is, and the person's guidance and changes."""
+    return _repaired(ask)
 
 
 def ended(ask: Ask) -> Data:
@@ -377,6 +371,15 @@ def _later(ask: Ask) -> dict[str, Any]:
 def _given_up(ask: Ask, data: Data) -> dict[str, Any]:
     counts = {**NO_TRIES, "going": ""}
     return {**stopped(data), **counts, "failure": failure_of(ask)}
+
+
+def _repaired(ask: Ask) -> dict[str, Any]:
+    """Take over the changes and the guidance of a person who sends the job back."""
+    changes = {name: ask.payload[name] for name in REPAIRED if name in ask.payload}
+    changes["limits"] = {**ask.data["limits"], **(ask.payload.get("limits") or {})}
+    data = {**without(stopped(ask.data), "failure"), **changes, **NO_TRIES, "going": ""}
+    reason = ask.payload.get("reason")
+    return _guided(data, "steward", ask.payload["by"], reason) if reason else data
 
 
 def _with_report(ask: Ask) -> dict[str, Any]:

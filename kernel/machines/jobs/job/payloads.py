@@ -26,6 +26,8 @@ JobId = Annotated[
 Seconds = Annotated[int, Field(ge=1, le=31_536_000)]
 Count = Annotated[int, Field(ge=0)]
 Micro = Annotated[int, Field(ge=0, le=10**15)]
+_MINUTE = r"([01]\d|2[0-3]):[0-5]\d"
+Hours = Annotated[str, Field(pattern=f"^{_MINUTE}-{_MINUTE}$", examples=["22:00-06:00"])]
 
 
 class JobExecutor(Shape):
@@ -70,10 +72,11 @@ class NewJob(Shape):
 
     `depends_on` names jobs by their whole ids. A `manual` job does a step when a person says so.
     `stewards` may decide; where none is named, everybody may. When a dependency is lost, the job
-    starves or is canceled (`on_cancel`). Its commands run in `folder`; it keeps its files in `dir`;
-    both are on the computer `host`. A worker or reviewer without a sign of life for `running_s` or
-    `reviewing_s` is started again, at most `recoveries_max` times in a row; one that asks to be
-    tried again, at most `retries_max` times.
+    starves or is canceled (`on_cancel`). Its worker starts in its `hours` of the day only, in UTC.
+    Its commands run in `folder`; it keeps its files in `dir`; both are on the computer `host`. A
+    worker or reviewer without a sign of life for `running_s` or `reviewing_s` is started again, at
+    most `recoveries_max` times in a row; one that asks to be tried again, at most `retries_max`
+    times.
     """
 
     description: Text = ""
@@ -87,6 +90,7 @@ class NewJob(Shape):
     manual: bool = False
     hold: bool = False
     queue: Word | None = None
+    hours: Hours | None = None
     stewards: Annotated[list[Word], Field(max_length=100)] = []
     on_cancel: Literal["starve", "cancel"] = "starve"
     limits: JobLimits = JobLimits()
@@ -176,16 +180,34 @@ class NewJobLimits(CardAnswer):
     iterations: Annotated[int, Field(ge=1, le=1_000_000), WHOLE] | None = None
 
 
-class JobReviewAgain(JobAnswer):
-    """Back to the review: with guidance, perhaps with higher limits."""
+class ChangedExecutor(CardAnswer, JobExecutor):
+    """Another worker or reviewer, as JobExecutor has it."""
 
+    cost_micro: Annotated[int, Field(ge=0, le=10**15), WHOLE] = 0
+    rules = {
+        "oneOf": [{"required": [kind]} for kind in ("command", "capability", "model")],
+        "anyOf": [
+            {"required": ["capability"]},
+            {"properties": {"parameters": {"maxProperties": 0}}},
+        ],
+    }
+
+
+class JobReviewAgain(JobAnswer):
+    """Back to the review: with guidance, and with what the steward changes of the job."""
+
+    objective: Text | None = None
+    details: Text | None = None
+    acceptance: Annotated[list[Line], Field(max_length=100)] | None = None
+    review: ChangedExecutor | None = None
     limits: NewJobLimits | None = None
 
 
 class JobResubmit(JobReviewAgain):
-    """Back to work: with guidance, perhaps from an earlier phase, perhaps with higher limits."""
+    """Back to work, perhaps from an earlier phase; `worker` is another one for that phase."""
 
     phase: Word | None = None
+    worker: ChangedExecutor | None = None
 
 
 class JobReject(JobRequiredReason):
@@ -267,7 +289,7 @@ class JobRetry(JobWorkDone):
 
 
 class JobPause(JobReason):
-    """The length of a pause; without `for_s`, until a person ends it."""
+    """The length of a pause or suspension; without `for_s`, until a person ends it."""
 
     for_s: Seconds | None = None
 

@@ -98,6 +98,17 @@ def until_ended(data: Data) -> bool:
     return not data.get("paused_s")
 
 
+def suspended_for(data: Data) -> int | None:
+    """Return how long the suspension lasts, where the scheduler ends it."""
+    for_s = data.get("suspended_s")
+    return int(for_s) * 1_000 if for_s else None
+
+
+def until_resumed(data: Data) -> bool:
+    """Whether the suspension lasts until a person ends it."""
+    return not data.get("suspended_s")
+
+
 def signed_by_person(data: Data) -> bool:
     """Whether a person must approve the work."""
     return not data["auto_approve"]
@@ -145,7 +156,8 @@ STAGES = (
     ),
     Waiting(
         State.SUSPENDED,
-        (reminder(always),),
+        (Timer("until", suspended_for, Trigger.RESUME), reminder(until_resumed)),
+        asks=until_resumed,
         card="suspended",
         question=questions.always_asks("It is suspended. Shall it be resumed?"),
         affordances=SUSPENDED,

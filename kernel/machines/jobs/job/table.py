@@ -27,7 +27,7 @@ from interlock.kernel.table import (
     rows,
     stay,
 )
-from interlock.kernel.traits import Bookkeeping, Mirror, Placement, Prerequisites
+from interlock.kernel.traits import Bookkeeping, Placement, Prerequisites
 
 DEPENDENCIES = "dependencies"
 SUSPENDABLE = (
@@ -39,7 +39,9 @@ SUSPENDABLE = (
     State.APPROVAL_REQUIRED,
     State.INTERVENTION_REQUIRED,
 )
-SUSPENDABLE_BY_PERSON = tuple(state for state in SUSPENDABLE if state is not State.RUNNING)
+SUSPENDABLE_BY_PERSON = tuple(
+    state for state in SUSPENDABLE if state not in (State.PENDING, State.RUNNING)
+)
 CANCELABLE = (*SUSPENDABLE, State.SUSPENDED)
 FORCED = (
     State.PENDING,
@@ -83,7 +85,7 @@ PUBLISHED = (
              guard=changes.may_start, refusal=refusals.NOT_YET, update=changes.started),
     ),
     *rows(State.SUSPENDED,
-        move(Trigger.RESUME, State.PENDING, by(PERSON),
+        move(Trigger.RESUME, State.PENDING, by(STALLS, PERSON),
              update=changes.resumed, effect=SUBSCRIPTION, spawns=DEPENDENCIES),
     ),
     *rows(State.RUNNING,
@@ -129,6 +131,9 @@ PUBLISHED = (
     ),
     *rows(SUSPENDABLE_BY_PERSON,
         move(Trigger.SUSPEND, State.SUSPENDED, by(PERSON), update=changes.suspended),
+    ),
+    *rows(State.PENDING,
+        move(Trigger.SUSPEND, State.SUSPENDED, by(SCHEDULING, PERSON), update=changes.suspended),
     ),
     *rows(State.RUNNING,
         move(Trigger.SUSPEND, State.SUSPENDED, by(WORKER, PERSON), update=changes.suspended),
@@ -237,7 +242,7 @@ JOB = Machine(
     payloads={
         Trigger.CONFIGURE: payloads.JobConfiguration,
         Trigger.ACTIVATE: payloads.JobAnswer,
-        Trigger.SUSPEND: payloads.JobReason,
+        Trigger.SUSPEND: payloads.JobPause,
         Trigger.RESUME: payloads.JobAnswer,
         Trigger.CANCEL: payloads.JobAnswer,
         Trigger.DEPENDENCIES_MET: payloads.JobDependenciesMet,
@@ -273,5 +278,5 @@ JOB = Machine(
         advance_trigger=Trigger.DEPENDENCIES_MET,
         lost_trigger=Trigger.DEPENDENCY_LOST,
     ),
-    mirror=Mirror(MANIFEST, is_owed=changes.has_manifest),
+    mirror=MANIFEST,
 )

@@ -311,7 +311,8 @@ REFUSED: dict[tuple[str, ...], tuple[str, str]] = {
     ("terminate", "g/j"): (
         "intervention_required",
         (
-            "g/j is intervention_required: terminate is refused: only ann or bob may decide: "
+            "g/j is intervention_required: terminate is refused: "
+            "person is no steward; only ann or bob may decide: "
             "add --as NAME; legal now: suspend (person), "
             "cancel (person or producer), resubmit (ann or bob), "
             "resubmit --to review (ann or bob), terminate (ann or bob), "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 
 import pytest
@@ -81,6 +82,29 @@ def test_a_decision_about_an_old_proposal_is_refused(
     assert worker.graphs.job("g/j").state == state_before
 
     assert ask(*words, "--proposal", f"g/j:{entered}")["state"] != state_before
+
+
+def test_a_steward_gives_a_job_another_worker_by_command_or_card(
+    worker: InProcessWorker, ask: Ask, refuse: Refuse
+) -> None:
+    brought(worker, "g/j", "intervention_required")
+    assert "worker: name one of" in refuse("resubmit", "g/j", "--fields", '{"worker": {}}')
+    assert refuse("resubmit", "g/j", "--fields", "[]") == "--fields must be a JSON object"
+    review = '{"review": {"model": "Is it green?"}}'
+    ask("resubmit", "g/j", "--command", "mend", "--objective", "green", "--fields", review)
+    by_command = worker.graphs.job("g/j").data
+
+    brought(worker, "g/k", "intervention_required")
+    (card,) = [card for card in worker.client.cards() if card.record_id == "g/k"]
+    schema = next(choice.schema for choice in card.affordances if choice.name == "resubmit")
+    assert {"worker", "review", "objective", "acceptance"} <= set(schema["properties"])
+    answer = {"worker": {"command": "mend"}, "objective": "green", **json.loads(review)}
+    worker.client.decide("g/k", "resubmit", answer, proposal=card.proposal)
+    by_card = worker.graphs.job("g/k").data
+
+    for data in (by_command, by_card):
+        assert data["phases"][0]["worker"]["command"] == "mend"
+        assert (data["objective"], data["review"]["model"]) == ("green", "Is it green?")
 
 
 def test_a_waive_of_an_old_proposal_is_refused(worker: InProcessWorker, refuse: Refuse) -> None:

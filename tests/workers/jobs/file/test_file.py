@@ -58,6 +58,7 @@ steps:
     remind: 3d
     priority: 0
     auto_approve: yes
+    hours: 22:00-06:00
     manual: true
     hold: false
   - name: draft
@@ -103,6 +104,7 @@ def test_a_graph_is_read_whole(file: Path) -> None:
         "review": {"model": "Look well.", "cost_micro": 250_000},
         "auto_approve": True,
         "manual": True,
+        "hours": "22:00-06:00",
         "queue": "slow",
         "stewards": ["ann", "bob"],
         "on_cancel": "cancel",
@@ -115,7 +117,7 @@ def test_a_graph_is_read_whole(file: Path) -> None:
         "retry_delay_s": 60,
         "remind_s": 259_200,
     }
-    assert (draft.name, draft.priority, draft.line) == ("draft", 5, 31)
+    assert (draft.name, draft.priority, draft.line) == ("draft", 5, 32)
     assert draft.payload == {
         "depends_on": ["release-notes/collect", "other/part"],
         "phases": [

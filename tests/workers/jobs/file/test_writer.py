@@ -76,6 +76,7 @@ BIRTHS = st.fixed_dictionaries(
         "manual": st.booleans(),
         "hold": st.booleans(),
         "queue": st.none() | WORDS,
+        "hours": st.none() | st.sampled_from(["22:00-06:00", "08:30-08:30"]),
         "on_cancel": st.sampled_from(["starve", "cancel"]),
         "folder": st.none() | PATHS,
         "dir": st.none() | PATHS,
