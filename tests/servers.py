@@ -25,6 +25,8 @@ SLOT_LAST = 16_383
 RABBITMQ = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")
 RABBITMQ_START_S = 90.0
 RABBITMQ_STOP_S = 60.0
+# A store that is killed while its disk is late would lose what it acknowledged: level D2.
+EACH_WRITE_ON_DISK = {"appendfsync": "always"}
 # Why a server that answers refuses: the command after which it does, and the one that ends it.
 REFUSALS = {
     "misses replicas": ("CONFIG SET min-replicas-to-write 1", "CONFIG SET min-replicas-to-write 0"),

@@ -28,7 +28,8 @@ REPLICAS_TO_WRITE = "replicas required for a write"
 LEVELS = {
     "D0": "volatile: after a restart of the store everything may be gone",
     "D1": "process-crash safe: a crash of workers, beat or producers loses nothing acknowledged; "
-    "power loss may cost about the last second (with fsync no: everything not yet on disk)",
+    "a crash of the store may cost two seconds if its disk is late, and a power loss about one "
+    "second (with fsync no: everything not yet on disk)",
     "D2": "power-loss safe on honest storage: every acknowledged write is on disk",
     "D3": "replicated: it survives the loss of a node, but may then lose acknowledged writes",
 }
@@ -180,7 +181,8 @@ def durability(dispatch: Dispatch) -> tuple[str, dict[str, str]]:
 
 def _level_of(node: Redis) -> tuple[str, dict[str, str]]:
     server, replication = node.info("server"), node.info("replication")
-    appends = str(node.info("persistence").get("aof_enabled")) == "1"
+    persistence = node.info("persistence")
+    appends = str(persistence.get("aof_enabled")) == "1"
     fsync = str(node.config_get("appendfsync").get("appendfsync", "unknown"))
     minimum: Any = node.config_get("min-replicas-*")
     name = server.get("server_name", "redis")
@@ -188,6 +190,8 @@ def _level_of(node: Redis) -> tuple[str, dict[str, str]]:
         "server": f"{name} {server.get(f'{name}_version', server.get('redis_version'))}",
         "append only file": "yes" if appends else "no",
         "fsync": fsync,
+        # Since the store's start. Meanwhile acknowledged writes were only in its memory.
+        "late disk writes": str(persistence.get("aof_delayed_fsync", 0)),
         # With min-replicas-to-write set, the server itself counts the replicas that keep up.
         "replicas": str(replication.get("min_slaves_good_slaves", replication["connected_slaves"])),
         REPLICAS_TO_WRITE: str(minimum.get("min-replicas-to-write", 0)),

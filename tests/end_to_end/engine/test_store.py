@@ -18,7 +18,7 @@ from interlock.workers.gateways.server import EmbeddedServer, free_port
 from tests.conftest import NewServer
 from tests.end_to_end.conftest import NewDeployment
 from tests.end_to_end.deployment import Deployment, Process, thread
-from tests.servers import refusing
+from tests.servers import EACH_WRITE_ON_DISK, refusing
 
 # As in a deployment: events go over the store too.
 VARIABLES = {"INTERLOCK_TASK_EVENTS": "1"}
@@ -60,7 +60,7 @@ def crash(store: EmbeddedServer) -> None:
 def test_a_store_that_is_killed_under_load_loses_no_acknowledged_thread(
     new_server: NewServer, new_deployment: NewDeployment
 ) -> None:
-    store = new_server(port=free_port())
+    store = new_server(port=free_port(), settings=EACH_WRITE_ON_DISK)
     # An action that may not run twice asks a person once its lease has expired. Here the store
     # may take long to start, and no worker is lost.
     deployment = new_deployment(store.url, INTERLOCK_LEASE_S="30").full(workers=2, concurrency=4)

@@ -38,6 +38,7 @@ from tests.end_to_end.loops.mail_soak import (
     summary,
 )
 from tests.end_to_end.tasks.coding import git
+from tests.servers import EACH_WRITE_ON_DISK
 
 SOAK_S = float(os.environ.get("SOAK_S", "600"))
 SEED = "LOOP_SOAK_SEED"
@@ -88,7 +89,7 @@ def test_the_mail_of_fifty_agents_is_accounted_for_and_nothing_is_left(
 ) -> None:
     seed = os.environ.get(SEED) or secrets.token_hex(4)
     sys.stdout.write(f"{SEED}={seed}\n")
-    store = new_server(port=free_port())
+    store = new_server(port=free_port(), settings=EACH_WRITE_ON_DISK)
     variables = {"INTERLOCK_LEASE_S": "5", OWN_FORK_SERVER: "1"}
     deployment = new_deployment(store.url, **variables).full(workers=2, concurrency=6)
     # Sessions take two seconds, so that some are running most of the time when urgent mail comes.

@@ -19,6 +19,7 @@ from tests.end_to_end.engine.test_store import crash
 from tests.end_to_end.engine.test_stranding import due
 from tests.end_to_end.loops.agents import Agents
 from tests.processes import is_alive
+from tests.servers import EACH_WRITE_ON_DISK
 
 pytestmark = pytest.mark.timeout(240)
 
@@ -188,7 +189,7 @@ def states(agents: TimedAgents, names: Iterable[str]) -> Mapping[str, str]:
 def test_after_all_processes_were_killed_every_agent_goes_on_from_its_state(
     new_server: NewServer, new_deployment: NewDeployment, tmp_path: Path
 ) -> None:
-    store = new_server(port=free_port())
+    store = new_server(port=free_port(), settings=EACH_WRITE_ON_DISK)
     # The lease is longer than the outage and the start of the new processes together.
     deployment = new_deployment(store.url, INTERLOCK_LEASE_S="8")
     agents = TimedAgents(deployment, tmp_path)

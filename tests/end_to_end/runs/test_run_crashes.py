@@ -17,6 +17,7 @@ from tests.end_to_end.conftest import NewDeployment
 from tests.end_to_end.engine.test_store import crash
 from tests.end_to_end.runs.workspaces import CUE_OF, NewWorkspace, RunWorkspace, each_state, kill
 from tests.processes import is_alive, parent_of
+from tests.servers import EACH_WRITE_ON_DISK
 from tests.waiting import until
 
 TWO = """
@@ -296,7 +297,7 @@ def test_a_worker_killed_before_it_hands_a_run_over_leaves_a_crash_that_can_be_r
 def test_a_store_that_is_away_for_less_than_a_lease_does_not_affect_a_run(
     new_deployment: NewDeployment, new_server: NewServer, tmp_path: Path
 ) -> None:
-    store = new_server(port=free_port())
+    store = new_server(port=free_port(), settings=EACH_WRITE_ON_DISK)
     deployment = new_deployment(store.url, INTERLOCK_LEASE_S="10").full()
     workspace = RunWorkspace(deployment, tmp_path / "work")
     run = workspace.start(TWO)

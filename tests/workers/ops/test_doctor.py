@@ -351,6 +351,7 @@ def test_the_level_follows_from_the_live_configuration(
 
     assert found["level"] == level
     assert found["store"]["fsync"] == settings.get("appendfsync", "everysec")
+    assert found["store"]["late disk writes"] == "0"
     assert found["enqueue"] == "fused"
 
 
