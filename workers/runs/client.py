@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryFile
 from typing import Any, Literal
 from uuid import uuid4
 
@@ -46,6 +45,7 @@ from interlock.workers.runs.plan.model import RunPlan
 from interlock.workers.runs.start import (
     RunRefusedError,
     RunSetup,
+    check_folder,
     newest_run_number,
     open_workspace,
     start_run,
@@ -105,14 +105,7 @@ class Runs:
 
         Raises SpecFileError, which lists every problem; RunRefusedError while another run runs.
         """
-        if not workspace.is_dir():
-            raise RunRefusedError(f"the workspace {workspace} is not a folder; make it first")
-        try:
-            with TemporaryFile(dir=workspace):
-                pass
-        except OSError as refusal:
-            problem = f"the workspace {workspace} cannot be written: {refusal.strerror}"
-            raise RunRefusedError(problem) from refusal
+        check_folder(workspace)
         found = read_plan(plan, workspace)
         opened = open_workspace(self.dispatch, workspace, self._cause("a run starts"))
         new = RunSetup(found.stored(), {"kind": "fresh"})
