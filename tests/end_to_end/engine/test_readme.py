@@ -37,7 +37,7 @@ def programs(page: Path) -> list[str]:
 
 (TYPED,) = programs(README)
 TYPED_AGAIN, WAITING, PLAIN, ANSWERED = programs(PRODUCERS)
-(*_, ENVELOPE) = re.findall(r"^```json\n(.*?)^```$", PRODUCERS.read_text(), re.M | re.S)
+ENVELOPE = re.findall(r"^```json\n([^`]*)^```$", PRODUCERS.read_text(), re.MULTILINE)[-1]
 IMPORTS = ("from celery import Celery",)
 
 
