@@ -97,6 +97,8 @@ def test_a_run_is_started_once_with_the_plan_of_its_message(client: Client, tmp_
     assert "was submitted before" in rejected(client, "submit", run(tmp_path, plan=other))
     with pytest.raises(HeldError):  # another run is running there
         sent(client, "submit", run(tmp_path, "tomorrow"))
+    runs.stop(tmp_path / "folder", force=True)
+    assert sent(client, "submit", run(tmp_path))["answer"] == "known"
     # The folder of another machine is checked there.
     assert sent(client, "submit", run(tmp_path, "far", folder="/w", host="far"))["record"]
 

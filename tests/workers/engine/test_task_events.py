@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 from uuid import uuid4
@@ -17,7 +17,9 @@ from interlock.kernel.store.commands import Call, Warrant
 from interlock.kernel.store.leases import Lease
 from interlock.workers.client import Client
 from interlock.workers.engine.task_events import TaskEvents
-from interlock.workers.gateways.server import EmbeddedServer, free_port
+from interlock.workers.gateways.server import EmbeddedServer
+from tests.fakes.proxy import FaultProxy
+from tests.waiting import until
 from tests.workers.threads.threads import bring, client_of
 
 WORKER = "worker@here"
@@ -96,12 +98,20 @@ def test_an_effect_is_shown_from_its_begin_to_its_end(
     assert end.items() <= found[-1].items()
 
 
-def test_a_broker_that_is_away_harms_nobody(server: EmbeddedServer, prefix: str) -> None:
-    away = f"redis://127.0.0.1:{free_port()}/0"
-    client = client_of(server.url, prefix, broker_url=away, enqueue="plain")
+def test_an_event_that_is_lost_harms_nothing_and_the_next_one_is_sent(
+    server: EmbeddedServer, prefix: str, new_proxy: Callable[[int], FaultProxy]
+) -> None:
+    proxy = new_proxy(server.port)
+    client = client_of(server.url, prefix, broker_url=proxy.url, enqueue="plain")
     lease = claimed(client)
     events = TaskEvents(client.dispatch, WORKER)
+    proxy.refuse()
+    before = proxy.connections
 
     events.begin(lease)
-    events.end(lease)
-    events.close()
+    until(lambda: proxy.connections > before, what="the first event is tried")
+    with received(server) as found:
+        proxy.heal()
+        events.close()
+
+    assert found[-1]["type"] == "task-revoked"
