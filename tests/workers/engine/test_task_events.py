@@ -4,25 +4,25 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 from uuid import uuid4
 
 import pytest
 import redis
+from kombu.exceptions import OperationalError
 
 from interlock.kernel.event import Cause
 from interlock.kernel.store.commands import Call, Warrant
 from interlock.kernel.store.leases import Lease
 from interlock.workers.client import Client
-from interlock.workers.engine.task_events import TaskEvents
+from interlock.workers.engine.task_events import TaskEvent, TaskEvents
 from interlock.workers.gateways.server import EmbeddedServer
-from tests.fakes.proxy import FaultProxy
-from tests.waiting import until
 from tests.workers.threads.threads import bring, client_of
 
 WORKER = "worker@here"
+BEGIN = ["task-received", "task-started"]
 ENDS = ("task-succeeded", "task-failed", "task-revoked")
 FAILURE = {"code": "invalid_output", "detail": "it said nothing"}
 DONE = {"proposal": {"payload": {"intent": "to have paper"}, "confidence": 0.1}}
@@ -92,26 +92,25 @@ def test_an_effect_is_shown_from_its_begin_to_its_end(
             client.dispatch.fire("one", trigger, payload, call)
         events.close()
 
-    assert [event["type"] for event in found] == ["task-received", "task-started", end["type"]]
+    assert [event["type"] for event in found] == [*BEGIN, end["type"]]
     assert {(event["uuid"], event["hostname"]) for event in found} == {(lease.key, WORKER)}
     assert (found[0]["name"], found[0]["args"]) == ("thread.inference", "one v2")
     assert end.items() <= found[-1].items()
 
 
+@pytest.mark.parametrize("failure", [OperationalError("away"), KeyError("a bug")])
 def test_an_event_that_is_lost_harms_nothing_and_the_next_one_is_sent(
-    server: EmbeddedServer, prefix: str, new_proxy: Callable[[int], FaultProxy]
+    server: EmbeddedServer, prefix: str, failure: Exception
 ) -> None:
-    proxy = new_proxy(server.port)
-    client = client_of(server.url, prefix, broker_url=proxy.url, enqueue="plain")
-    lease = claimed(client)
-    events = TaskEvents(client.dispatch, WORKER)
-    proxy.refuse()
-    before = proxy.connections
+    def fail() -> list[TaskEvent]:
+        raise failure
 
-    events.begin(lease)
-    until(lambda: proxy.connections > before, what="the first event is tried")
+    client = client_of(server.url, prefix)
+    events = TaskEvents(client.dispatch, WORKER)
+
     with received(server) as found:
-        proxy.heal()
+        events.put(fail)
+        events.begin(claimed(client))
         events.close()
 
-    assert found[-1]["type"] == "task-revoked"
+    assert [event["type"] for event in found] == [*BEGIN, "task-revoked"]
