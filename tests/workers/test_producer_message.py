@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -204,3 +206,18 @@ def test_intake_does_only_what_the_deployment_allows(server: EmbeddedServer, pre
 
     assert "INTERLOCK_INTAKE_ACCEPTS" in rejected(client, "cancel", {"id": "m", "record": "one"})
     assert client.show("one").state == "awaiting_confirmation"
+
+
+def test_the_messages_on_the_page_for_producers_are_accepted(client: Client) -> None:
+    text = (Path(__file__).parents[2] / "docs" / "producers.md").read_text()
+    submitted = re.findall(r"^```json\n(\{\"id\".*?)^```$", text, re.MULTILINE | re.DOTALL)
+    others = re.findall(r"^\| `interlock\.(\w+)` \|.*`(\{.*\})` \|$", text, re.MULTILINE)
+    proposal = bring(client, "mail-1042", "awaiting_confirmation").proposal
+
+    answers = [sent(client, "submit", json.loads(request)) for request in submitted]
+    # A card has to be answered before its record is cancelled.
+    for verb, request in sorted(others, key=lambda each: each[0] == "cancel"):
+        answers.append(sent(client, verb, json.loads(request.replace("mail-1042:8", proposal))))
+
+    assert len(answers) == 6
+    assert [answer for answer in answers if answer["answer"] != "accepted"] == []
