@@ -175,10 +175,7 @@ class Client:
             self._trigger(record, record.state, choice, names)
 
     def cancel(self, record_id: str, *, reason: str = "", op_id: str | None = None) -> Record:
-        """End a record, or ask its running action to stop. The returned state says which it was.
-
-        Repeat a call whose answer was lost with the same op-id.
-        """
+        """End a record, or ask its running action to stop. The returned state says which it was."""
         record = self.show(record_id)
         machine = self._machine(record)
         legal = machine.legal(record.state)

@@ -20,13 +20,14 @@ from celery.exceptions import Reject
 
 from interlock.kernel.errors import HeldError
 from interlock.workers.client import Client
-from interlock.workers.config import Settings, SettingsError
+from interlock.workers.config import Settings
 from interlock.workers.engine.celery_app import INTAKE_QUEUE, make_app, queue_of
 from interlock.workers.engine.entry import start
 from interlock.workers.engine.liveness import write_liveness_file
 from interlock.workers.engine.log_lines import make_log_visible
 from interlock.workers.producer_message import (
     TEMPORARY_ERRORS,
+    check_accepted,
     one_line,
     receive,
     refused,
@@ -46,11 +47,8 @@ def assemble(settings: Settings) -> Celery:
     celery_app.conf.update(broker_transport_options=options)
     client = Client(settings, actor="intake")
     celery_app.reject_message = client.dispatch.reject
-    known = verbs()
-    if unknown := sorted(set(settings.intake_accepts) - known.keys()):
-        named = f"{unknown[0]!r} is no kind of message; there are {', '.join(known)}"
-        raise SettingsError(f"INTERLOCK_INTAKE_ACCEPTS: {named}")
-    for verb in known:
+    check_accepted(settings)
+    for verb in verbs():
         _register(celery_app, client, verb)
     write_liveness_file(celery_app, settings.alive)
     make_log_visible()

@@ -27,6 +27,7 @@ from interlock.kernel.machines import BY_SYSTEM
 from interlock.kernel.payload import validated
 from interlock.kernel.record import PRIORITY_LAST, Record
 from interlock.workers.client import Client
+from interlock.workers.config import Settings, SettingsError
 from interlock.workers.engine.submission import Request
 from interlock.workers.engine.system import load
 from interlock.workers.systems import systems
@@ -132,6 +133,14 @@ def verbs() -> Mapping[str, Verb]:
     """Return the kinds of messages: those about every record, and those that systems add."""
     added = {name: load(each) for system in systems() for name, each in system.messages.items()}
     return {"submit": submit, "cancel": cancel, "decide": decide} | added
+
+
+def check_accepted(settings: Settings) -> None:
+    """Raise SettingsError if intake is to accept a kind of message that there is not."""
+    known = verbs()
+    if unknown := sorted(set(settings.intake_accepts) - known.keys()):
+        named = f"{unknown[0]!r} is no kind of message; there are {', '.join(known)}"
+        raise SettingsError(f"INTERLOCK_INTAKE_ACCEPTS: {named}")
 
 
 def submit(client: Client, request: Mapping[str, Any]) -> dict[str, Any]:

@@ -13,9 +13,10 @@ import pytest
 from interlock.kernel.errors import HeldError
 from interlock.kernel.event import Event
 from interlock.workers.client import Client
+from interlock.workers.config import Settings, SettingsError
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.loops.mailbox import Mailbox
-from interlock.workers.producer_message import receive
+from interlock.workers.producer_message import check_accepted, receive
 from interlock.workers.runs.client import Runs
 from tests.workers.gateways.git.scene import make_repository
 from tests.workers.threads.threads import bring, client_of
@@ -206,6 +207,8 @@ def test_intake_does_only_what_the_deployment_allows(server: EmbeddedServer, pre
 
     assert "INTERLOCK_INTAKE_ACCEPTS" in rejected(client, "cancel", {"id": "m", "record": "one"})
     assert client.show("one").state == "awaiting_confirmation"
+    with pytest.raises(SettingsError, match="'fly' is no kind of message; there are submit"):
+        check_accepted(Settings(intake_accepts=("submit", "fly")))
 
 
 def test_the_messages_on_the_page_for_producers_are_accepted(client: Client) -> None:
