@@ -257,8 +257,9 @@ def test_a_producer_gets_its_answers_and_a_message_that_has_to_wait_is_read_agai
     loop = {"repo": str(make_repository(tmp_path / "repository")), "command": "my-agent"}
     life = {"id": "owl/1", "machine": "loop", "payload": loop}
 
-    send(interlock, *[asking(queue, "submit", {**life, "id": f"owl/{n}"}) for n in (1, 2)])
+    send(interlock, asking(queue, "submit", life))
     assert answer(interlock, queue)["record"] == "owl/1"
+    send(interlock, asking(queue, "submit", {**life, "id": "owl/2"}))
     send(interlock, asking(queue, "submit", {"id": "three", "payload": "text"}))
     refusal = answer(interlock, queue)
     assert (refusal["id"], refusal["error"]) == ("three", "InvalidPayloadError")
