@@ -258,25 +258,20 @@ def test_a_producer_gets_its_answers_and_a_message_that_has_to_wait_is_read_agai
     life = {"id": "owl/1", "machine": "loop", "payload": loop}
 
     send(interlock, asking(queue, "submit", life))
-    assert answer(interlock, queue)["record"] == "owl/1"
-    send(interlock, asking(queue, "submit", {**life, "id": "owl/2"}))
-    send(interlock, asking(queue, "submit", {"id": "three", "payload": "text"}))
-    refusal = answer(interlock, queue)
-    assert (refusal["id"], refusal["error"]) == ("three", "InvalidPayloadError")
+    assert answer(interlock, queue, "owl/1")["record"] == "owl/1"
+    late, wrong = {**life, "id": "owl/2"}, {"id": "three", "payload": "text"}
+    send(interlock, *[asking(queue, "submit", each) for each in (late, wrong)])
+    refusal = answer(interlock, queue, "three")
+    assert (refusal["answer"], refusal["error"]) == ("rejected", "InvalidPayloadError")
     assert "payload" in refusal["reason"]
     # The name of its agent is in use, and the message waits until the agent has stopped.
     assert interlock.dispatch.rejected.counts() == {"refused at intake": 1}
     send(interlock, asking(queue, "cancel", {"id": "m1", "record": "owl/1"}))
-    found = [answer(interlock, queue) for _ in range(2)]
-    states = {each["record"]: each.get("state") for each in found}
-    assert states == {"owl/1": "stopped", "owl/2": None}
+    assert answer(interlock, queue, "owl/2")["record"] == "owl/2"
 
     # Only a queue for answers is written to.
     other = f"{interlock.settings.namespace}.execution"
-    send(
-        interlock, asking(other, "submit", request("one")), asking(queue, "submit", request("two"))
-    )
-    assert answer(interlock, queue)["record"] == "two"
+    send(interlock, asking(other, "submit", request("one")))
     wait_until_they_exist(interlock, "one")
     assert not interlock.dispatch.client.exists(other)
 
@@ -286,12 +281,14 @@ def asking(queue: str, verb: str, request: Mapping[str, Any]) -> dict[str, Any]:
     return {"send_task": [verb, queue, request]}
 
 
-def answer(client: Client, queue: str) -> dict[str, Any]:
-    """Take the next answer out of a producer's queue."""
-    taken: Any = client.dispatch.client.brpop([queue], 60)
-    assert taken, "no answer came"
-    body: dict[str, Any] = json.loads(base64.b64decode(json.loads(taken[1])["body"]))
-    return body
+def answer(client: Client, queue: str, message_id: str) -> dict[str, Any]:
+    """Take answers out of a producer's queue until that to a message; each may come twice."""
+    while True:
+        taken: Any = client.dispatch.client.brpop([queue], 60)
+        assert taken, f"no answer to {message_id} came"
+        body: dict[str, Any] = json.loads(base64.b64decode(json.loads(taken[1])["body"]))
+        if body["id"] == message_id:
+            return body
 
 
 @pytest.mark.slow
