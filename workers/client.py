@@ -174,16 +174,19 @@ class Client:
         if choice not in names:
             self._trigger(record, record.state, choice, names)
 
-    def cancel(self, record_id: str, *, reason: str = "") -> Record:
+    def cancel(self, record_id: str, *, reason: str = "", op_id: str | None = None) -> Record:
         """End a record, or ask its running action to stop. The returned state says which it was."""
         record = self.show(record_id)
         machine = self._machine(record)
         legal = machine.legal(record.state)
+        if op_id and self.dispatch.op_outcome(record_id, op_id):
+            events = (line for line in self.history(record_id) if isinstance(line, Event))
+            legal = tuple(event.trigger for event in events if event.op_id == op_id)
         trigger = next((name for name in machine.cancel_triggers if name in legal), None)
         if trigger is None:
             raise IllegalTransitionError(machine.name, record.state, "cancel", legal)
         fields = machine.taken_by(trigger, {"reason": reason, "by": self.actor})
-        return self.fire(record_id, trigger, fields, reason=reason)
+        return self.fire(record_id, trigger, fields, op_id=op_id, reason=reason)
 
     def pause(self, record_id: str, *, reason: str = "") -> str:
         """Start no new effect on a record until it is resumed. Running effects finish."""

@@ -66,6 +66,7 @@ class Settings(BaseModel):
     enqueue: Literal["auto", "fused", "plain"] = "auto"
     ack_emulation: bool = False
     task_events: bool = True
+    intake_accepts: tuple[str, ...] = Field(default_factory=tuple)  # empty: every kind of message
 
     concurrency: Annotated[int, Field(ge=1, le=2_000)] = 20
     affinity: bool = True
@@ -150,7 +151,7 @@ class Settings(BaseModel):
             raise ValueError("write queue=slots with at least 1, several separated by commas")
         return {queue: int(slots) for queue, _, slots in pairs}
 
-    @field_validator("roles", "systems", mode="before")
+    @field_validator("intake_accepts", "roles", "systems", mode="before")
     @classmethod
     def _names(cls, value: object) -> object:
         """Read `name,name`."""

@@ -1,8 +1,8 @@
-"""Receives plain Celery messages from producers that do not import Interlock, and submits them.
+"""Receives plain Celery messages from producers that do not import Interlock, and acts on them.
 
 Start it with `celery -A interlock.workers.intake worker`. The message of an effect can be written
 again from the store; a message here is the only copy of its request. So it is moved from the queue
-to the receipts in one step, and its receipt is removed only after its record exists; the messages
+to the receipts in one step, and its receipt is removed only after it has taken effect; the messages
 of a dead intake are read again. That needs acknowledgements, which effects do not use, and
 therefore an app of its own.
 """
@@ -10,50 +10,107 @@ therefore an app of its own.
 from __future__ import annotations
 
 import logging
+import re
+from collections.abc import Mapping
 from typing import Any
 
 from celery import Celery
+from celery.app.task import Task
 from celery.exceptions import Reject
 
+from interlock.kernel.errors import HeldError
 from interlock.workers.client import Client
 from interlock.workers.config import Settings
-from interlock.workers.engine.celery_app import INTAKE_QUEUE, make_app
+from interlock.workers.engine.celery_app import INTAKE_QUEUE, make_app, queue_of
 from interlock.workers.engine.entry import start
 from interlock.workers.engine.liveness import write_liveness_file
 from interlock.workers.engine.log_lines import make_log_visible
-from interlock.workers.producer_message import TEMPORARY_ERRORS, receive
+from interlock.workers.producer_message import (
+    TEMPORARY_ERRORS,
+    check_accepted,
+    one_line,
+    receive,
+    refused,
+    verbs,
+)
 
 log = logging.getLogger(__name__)
 
 VISIBILITY_S = 60  # after so long without an acknowledgement a message is read again
+HELD_S = 5.0  # after so long a message is read again whose record another one is in the way of
 
 
 def assemble(settings: Settings) -> Celery:
-    """Return the app with its one task, `interlock.submit`."""
+    """Return the app with a task for each kind of message, such as `interlock.submit`."""
     celery_app = make_app(settings.model_copy(update={"ack_emulation": True}), (INTAKE_QUEUE,))
     options = {**celery_app.conf.broker_transport_options, "visibility_timeout": VISIBILITY_S}
     celery_app.conf.update(broker_transport_options=options)
     client = Client(settings, actor="intake")
     celery_app.reject_message = client.dispatch.reject
+    check_accepted(settings)
+    for verb in verbs():
+        _register(celery_app, client, verb)
+    write_liveness_file(celery_app, settings.alive)
+    make_log_visible()
+    return celery_app
 
-    def submit(*args: Any, **kwargs: Any) -> str:
+
+def _register(app: Celery, client: Client, verb: str) -> None:
+    def task(self: Task, *args: Any, **kwargs: Any) -> str:
         try:
-            return receive(client, args, kwargs)
+            answer = receive(client, verb, args, kwargs)
+            _send(self, client.settings, answer)
         except TEMPORARY_ERRORS as refusal:
             # Not acknowledged: the broker delivers the same message again.
-            log.warning("intake waits for the store: %s", refusal)
+            log.warning("intake waits for the store or the broker: %s", refusal)
             raise Reject(str(refusal), requeue=True) from refusal
+        except HeldError as refusal:
+            raise _later(self, refusal) from refusal
+        except Exception as failure:
+            _send(self, client.settings, refused(failure))
+            raise
+        return one_line(answer)
 
-    celery_app.task(
-        submit,
-        name="interlock.submit",
+    app.task(
+        task,
+        name=f"interlock.{verb}",
+        bind=True,
+        max_retries=None,
         acks_late=True,
         reject_on_worker_lost=True,
         ignore_result=True,
     )
-    write_liveness_file(celery_app, settings.alive)
-    make_log_visible()
-    return celery_app
+
+
+def _later(task: Task, refusal: HeldError) -> Exception:
+    """Send the message again, to be read later; return what tells Celery so."""
+    try:
+        later: Exception = task.retry(exc=refusal, countdown=HELD_S, throw=False)
+    except Reject as failure:
+        # The broker did not take it, so the message that was received stays.
+        later = Reject(str(failure), requeue=True)
+    return later
+
+
+def _send(task: Task, settings: Settings, answer: Mapping[str, Any]) -> None:
+    """Send the answer to a message to the queue that its producer named, if there is one.
+
+    Celery names a queue in every message, so only one of the queues for answers counts. Others
+    could be lists that nobody reads, or keys of the store. Raises OperationalError.
+    """
+    queue = str(task.request.reply_to or "")
+    if not re.fullmatch(re.escape(queue_of(settings, "answers.")) + r"[\w.-]{1,100}", queue):
+        return
+    with task.app.producer_or_acquire() as producer:
+        producer.publish(
+            dict(answer),
+            exchange="",
+            routing_key=queue,
+            serializer="json",
+            correlation_id=task.request.id,
+            retry=True,
+            retry_policy=task.app.conf.task_publish_retry_policy,
+        )
 
 
 app = start(assemble)

@@ -1,12 +1,14 @@
-"""Submits what a plain Celery message of a producer asks for, or keeps it as rejected."""
+"""Does what a plain Celery message of a producer asks for, or keeps it as rejected."""
 
 from __future__ import annotations
 
+import copy
 import logging
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Any
 
 from kombu.exceptions import OperationalError
+from pydantic import Field
 from tenacity import (
     retry,
     retry_if_exception_type,
@@ -14,18 +16,53 @@ from tenacity import (
     wait_exponential_jitter,
 )
 
-from interlock.kernel.errors import CallError, ConflictError, InvalidPayloadError, StoreError
+from interlock.kernel.errors import (
+    CallError,
+    ConflictError,
+    HeldError,
+    InvalidPayloadError,
+    StoreError,
+)
+from interlock.kernel.machines import BY_SYSTEM
+from interlock.kernel.payload import validated
+from interlock.kernel.record import PRIORITY_LAST, Record
 from interlock.workers.client import Client
-from interlock.workers.engine.submission import Submitted
+from interlock.workers.config import Settings, SettingsError
+from interlock.workers.engine.submission import Request
 from interlock.workers.engine.system import load
 from interlock.workers.systems import systems
 
 log = logging.getLogger(__name__)
 
-FIELDS = frozenset({"id", "machine", "payload", "priority"})
 # Errors that are temporary: the message stays in the broker and is delivered again.
 TEMPORARY_ERRORS = (StoreError, ConflictError, OperationalError)
 PATIENCE_S = 30
+Verb = Callable[[Client, Mapping[str, Any]], dict[str, Any]]
+Name = Annotated[str, Field(min_length=1)]
+
+
+class SubmitRequest(Request):
+    """A new record; `id` is its id."""
+
+    payload: dict[str, Any]
+    machine: str = "thread"
+    priority: Annotated[int, Field(strict=True, ge=0, le=PRIORITY_LAST)] = 5
+
+
+class CancelRequest(Request):
+    """The end of a record. `id` is the op-id of the call, here and below."""
+
+    record: Name
+    reason: str = ""
+
+
+class DecideRequest(Request):
+    """An answer to a card: one of its choices, and the proposal that was seen."""
+
+    record: Name
+    choice: Name
+    proposal: Name
+    answer: dict[str, Any] = Field(default_factory=dict)
 
 
 @retry(
@@ -34,21 +71,39 @@ PATIENCE_S = 30
     stop=stop_after_delay(PATIENCE_S),
     reraise=True,
 )
-def receive(client: Client, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
-    """Accept one message, or keep it as rejected if it can never be accepted."""
+def receive(
+    client: Client, verb: str, args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Do what one message asks for; keep it as rejected if it can never be accepted.
+
+    Returns the answer to its producer. Raises HeldError if the message has to wait for another
+    record.
+    """
+    request = args[0] if len(args) == 1 and not kwargs else (args, kwargs)
+    answer = {"id": request["id"]} if isinstance(request, Mapping) and "id" in request else {}
     try:
-        return accept(client, only_argument(args, kwargs))
+        return answer | accept(client, verb, only_argument(args, kwargs))
     except CallError as refusal:
-        request = args[0] if len(args) == 1 and not kwargs else (args, kwargs)
         client.dispatch.rejected.put("refused at intake", str(refusal), request)
         log.warning("a message is rejected: %s", refusal)
-        return f"rejected: {refusal}"
-    except TEMPORARY_ERRORS:
+        return answer | refused(refusal)
+    except (*TEMPORARY_ERRORS, HeldError):
         raise
     except Exception as failure:
         # A bug must not lose a producer's message: keep it, then let Celery report the error.
         client.dispatch.reject("failed at intake", repr(failure), (args, kwargs))
         raise
+
+
+def refused(failure: Exception) -> dict[str, Any]:
+    """Return the answer to a message that is rejected: the name of the error, and the sentence."""
+    return {"answer": "rejected", "error": type(failure).__name__, "reason": str(failure)}
+
+
+def one_line(answer: Mapping[str, Any]) -> str:
+    """Return an answer as a line for people."""
+    named = (answer.get(name) for name in ("record", "mail", "reason"))
+    return ": ".join(str(part) for part in (answer["answer"], *named) if part)
 
 
 def only_argument(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
@@ -60,35 +115,66 @@ def only_argument(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     return args[0]
 
 
-def accept(client: Client, request: Any) -> str:
-    """Create the record that a message asks for. A message that comes twice creates one record."""
+def accept(client: Client, verb: str, request: Any) -> dict[str, Any]:
+    """Do what a message asks for, as the actor that it names. One that comes twice acts once."""
     if not isinstance(request, Mapping):
         raise invalid("the request", f"it is {type(request).__name__}, not an object")
-    if unknown := sorted(set(request) - FIELDS):
-        raise invalid("the request", *(f"{name}: no such field" for name in unknown))
-    if not isinstance(request.get("id"), str):
-        raise invalid(
-            "the request",
-            "id: it is missing or not text; choose one, as a message can be delivered twice",
-        )
-    payload = request.get("payload")
-    if not isinstance(payload, Mapping):
-        raise invalid("the request", "payload: it is missing or not an object")
-    machine = request.get("machine", "thread")
-    if not isinstance(machine, str):
-        raise invalid("the request", f"machine: {machine!r} is not the name of a machine")
-    priority = request.get("priority", 5)
-    # The function that accepts a message, for machines that need more than a new record.
-    accepted_by = {machine: name for system in systems() for machine, name in system.submit.items()}
-    function = accepted_by.get(machine)
-    if function is not None:
-        return result(load(function)(client, request["id"], payload, priority))
-    return result(client.submit(payload, id=request["id"], machine=machine, priority=priority))
+    allowed = client.settings.intake_accepts
+    if allowed and verb not in allowed:
+        named = ", ".join(allowed)
+        raise CallError(f"intake takes no message {verb!r} here (INTERLOCK_INTAKE_ACCEPTS={named})")
+    if isinstance(actor := request.get("actor"), str):
+        client = copy.copy(client)
+        client.actor = actor
+    return {"answer": "accepted"} | verbs()[verb](client, request)
 
 
-def result(submitted: Submitted) -> str:
-    """Return the result of a message as one line."""
-    return f"{'known' if submitted.replayed else 'accepted'}: {submitted.id}"
+def verbs() -> Mapping[str, Verb]:
+    """Return the kinds of messages: those about every record, and those that systems add."""
+    added = {name: load(each) for system in systems() for name, each in system.messages.items()}
+    return {"submit": submit, "cancel": cancel, "decide": decide} | added
+
+
+def check_accepted(settings: Settings) -> None:
+    """Raise SettingsError if intake is to accept a kind of message that there is not."""
+    known = verbs()
+    if unknown := sorted(set(settings.intake_accepts) - known.keys()):
+        named = f"{unknown[0]!r} is no kind of message; there are {', '.join(known)}"
+        raise SettingsError(f"INTERLOCK_INTAKE_ACCEPTS: {named}")
+
+
+def submit(client: Client, request: Mapping[str, Any]) -> dict[str, Any]:
+    """Create the record that a message asks for. A message that comes twice creates one record."""
+    fields = validated(SubmitRequest, "the request", request)
+    machine, priority, payload = fields["machine"], fields["priority"], request["payload"]
+    creators = {machine: name for system in systems() for machine, name in system.submit.items()}
+    if machine in creators:
+        submitted = load(creators[machine])(client, fields["id"], payload, priority)
+    elif any(machine in names for names in BY_SYSTEM.values()):
+        known = ", ".join(sorted(creators))
+        raise invalid("the request", f"machine: only Interlock creates a {machine}; use {known}")
+    else:
+        submitted = client.submit(payload, id=fields["id"], machine=machine, priority=priority)
+    return {"answer": "known" if submitted.replayed else "accepted", "record": submitted.id}
+
+
+def cancel(client: Client, request: Mapping[str, Any]) -> dict[str, Any]:
+    """End a record, or ask its running action to stop, as `Client.cancel` does."""
+    fields = validated(CancelRequest, "the request", request)
+    return state_of(client.cancel(fields["record"], reason=fields["reason"], op_id=fields["id"]))
+
+
+def decide(client: Client, request: Mapping[str, Any]) -> dict[str, Any]:
+    """Answer a card, as `Client.decide` does."""
+    fields = validated(DecideRequest, "the request", request)
+    answer, proposal = request.get("answer", {}), fields["proposal"]
+    record, choice, op_id = fields["record"], fields["choice"], fields["id"]
+    return state_of(client.decide(record, choice, answer, proposal=proposal, op_id=op_id))
+
+
+def state_of(record: Record) -> dict[str, Any]:
+    """Return what the answer to a message says of a record."""
+    return {"record": record.id, "state": record.state}
 
 
 def invalid(subject: str, *problems: str) -> InvalidPayloadError:

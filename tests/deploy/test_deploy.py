@@ -115,9 +115,18 @@ def a_job_is_done_in_a_process_for_jobs(deployed: ComposeServices) -> None:
 
 def a_plain_message_of_a_sender_becomes_a_thread(deployed: ComposeServices) -> None:
     request = {"id": "plain", "payload": thread("jot", text="from afar")}
+    name, ask = "interlock.answers.importer", {"queue": "interlock.intake"}
 
-    with Celery(broker=deployed.url("sender"), set_as_current=False) as producer:
-        producer.send_task("interlock.submit", [request], queue="interlock.intake")
+    with (
+        Celery(broker=deployed.url("sender"), set_as_current=False) as producer,
+        producer.connection_for_read() as connection,
+    ):
+        answers = connection.SimpleQueue(name, no_ack=True)
+        producer.send_task("interlock.submit", [request], reply_to=name, **ask)
+        assert answers.get(timeout=READY_S).payload["answer"] == "accepted"
+        cancel = {"id": "c1", "record": "plain"}
+        producer.send_task("interlock.cancel", [cancel], reply_to=name, **ask)
+        assert "INTERLOCK_INTAKE_ACCEPTS" in answers.get(timeout=READY_S).payload["reason"]
 
     client = deployed.client("operator")
     until(

@@ -26,7 +26,7 @@ from interlock.workers.jobs.dependencies import unmet_dependencies
 from interlock.workers.jobs.file.file import read_graph
 from interlock.workers.jobs.slots import acquire_slots
 from interlock.workers.jobs.status import STARVES, GraphView
-from interlock.workers.producer_message import receive
+from interlock.workers.producer_message import one_line, receive
 from tests.kernel.store.kernel_at_a_fixed_time import START_US, Text
 from tests.races.in_process_worker import InProcessWorker, done
 from tests.races.test_job_slots import holders, job, queued_jobs, rest, states
@@ -480,22 +480,27 @@ def message_for(job_id: str, **more: Any) -> dict[str, Any]:
     return {"id": job_id, "machine": "job", "payload": payload}
 
 
+def received(worker: InProcessWorker, request: dict[str, Any]) -> str:
+    """Take a message in; return its answer as a line for people."""
+    return one_line(receive(worker.client, "submit", [request], {}))
+
+
 def test_a_message_that_arrives_before_that_of_its_dependency_is_accepted(
     worker: InProcessWorker,
 ) -> None:
     with ThreadPoolExecutor(1) as pool:
-        early = pool.submit(receive, worker.client, [message_for("t/b", depends_on=["t/a"])], {})
+        early = pool.submit(received, worker, message_for("t/b", depends_on=["t/a"]))
         time.sleep(0.3)  # the workload: the message of the dependency comes this much later
         assert not early.done(), "it was refused at once"
-        assert receive(worker.client, [message_for("t/a")], {}) == "accepted: t/a"
+        assert received(worker, message_for("t/a")) == "accepted: t/a"
         assert early.result(60) == "accepted: t/b"
     assert sum(worker.dispatch.rejected.counts().values()) == 0
 
 
 def test_a_graphs_own_message_is_accepted_after_one_of_its_jobs(worker: InProcessWorker) -> None:
     graph = {"id": "t", "machine": "graph", "payload": {"slots": 2}}
-    assert receive(worker.client, [message_for("t/a")], {}) == "accepted: t/a"
-    assert receive(worker.client, [graph], {}) == "accepted: t"
+    assert received(worker, message_for("t/a")) == "accepted: t/a"
+    assert received(worker, graph) == "accepted: t"
     assert worker.record("t").data["slots"] == 2
 
 

@@ -159,9 +159,9 @@ def test_a_plain_message_creates_its_record(added: None, environment: dict[str, 
     client = Client(read_settings(environment))
     request = {"id": "inv-2", "machine": "invoice", "payload": {"supplier": "Acme", "amount": 5}}
 
-    done = [producer_message.accept(client, request) for _ in range(2)]
+    done = [producer_message.accept(client, "submit", request) for _ in range(2)]
 
-    assert done == ["accepted: inv-2", "known: inv-2"]
+    assert [answer["answer"] for answer in done] == ["accepted", "known"]
     assert client.show("inv-2").data == {"supplier": "Acme", "amount": 5.0}
 
 

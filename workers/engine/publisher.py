@@ -110,8 +110,13 @@ class Publisher:
         task = f"{message.machine}.{message.name}"
         queue = queue_of(self.settings, message.name)
         priority = broker_priority(self.settings, message.priority)
-        record_id, _, suffix = message.key.partition(":")
-        return task, queue, priority, f"{record_id} v{suffix.partition('.')[0]}"[:SHOWN_MAX]
+        return task, queue, priority, shown_arguments(message.key)
+
+
+def shown_arguments(key: str) -> str:
+    """Return what Flower shows as the arguments of an effect: its record, and its version."""
+    record_id, _, suffix = key.partition(":")
+    return f"{record_id} v{suffix.partition('.')[0]}"[:SHOWN_MAX]
 
 
 def open_publisher(settings: Settings, machines: Mapping[str, Machine]) -> Publisher:

@@ -186,6 +186,8 @@ class Runner:
             raise EffectRetriedError(f"given up: {refusal}") from refusal
         except Exception as failure:  # noqa: BLE001 - an effect's own failure is recorded and tried again
             return self._retry_later(work, failure)
+        if work.handed_over.is_set():
+            raise Ignore("its supervisor goes on, and shows its end")
         if outcome is None:
             return self._settle(work, "settled")
         return self._fire(work, outcome)

@@ -1,13 +1,26 @@
-"""Checks the arguments of a submission, and describes its result."""
+"""Checks the arguments of a submission and of a producer's message, and describes the result."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field
 
 from interlock.kernel.errors import InvalidIdError, InvalidPayloadError, KernelError
+from interlock.kernel.payload import Shape
 from interlock.kernel.record import PRIORITY_LAST
+
+
+class Request(Shape):
+    """A plain message of a producer: its id, and who the log says it was.
+
+    A message can be delivered twice, and its id says so: it is that of the new record, or an op-id.
+    """
+
+    id: Annotated[str, Field(min_length=1, max_length=400)]
+    actor: Annotated[str, Field(min_length=1, max_length=100)] | None = None
 
 
 @dataclass(frozen=True, slots=True)

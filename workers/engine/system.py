@@ -49,12 +49,14 @@ class System:
     worker calls all of them at its start, so that a wrong setting ends the start. `facts` lists
     what a machine with agents announces when its worker starts: each with the opener of a thing
     that the machine has or lacks. `commands` lists its commands and groups of commands. `submit`
-    gives, for a machine whose plain messages need more than a new record, the `module:function`
-    that accepts them. `machines` is for a system that is not a part of Interlock: it gives, for
-    each of its machines, where the table is, as `module:attribute`. `details` gives, for a machine,
-    the `module:function` that returns what `interlock show` prints of its records instead of
-    `shown`. `counted` lists the machines whose records `interlock top` counts by state, `shown` the
-    fields of a record's data that `interlock show` prints if they are set.
+    gives, for each machine whose records a producer's plain message may create, the
+    `module:function` that accepts it; a machine of `machines` needs none. `messages` gives the
+    same for each further kind of plain message, by the name of the kind. `machines` is for a system
+    that is not a part of Interlock: it gives, for each of its machines, where the table is, as
+    `module:attribute`. `details` gives, for a machine, the `module:function` that returns what
+    `interlock show` prints of its records instead of `shown`. `counted` lists the machines whose
+    records `interlock top` counts by state, `shown` the fields of a record's data that
+    `interlock show` prints if they are set.
     """
 
     name: str
@@ -64,6 +66,7 @@ class System:
     facts: Mapping[str, str] = field(default_factory=dict)
     commands: tuple[CommandRow, ...] = ()
     submit: Mapping[str, str] = field(default_factory=dict)
+    messages: Mapping[str, str] = field(default_factory=dict)
     machines: Mapping[str, str] = field(default_factory=dict)
     details: Mapping[str, str] = field(default_factory=dict)
     counted: tuple[str, ...] = ()

@@ -99,6 +99,7 @@ class Work:
         self.lost = Flag()
         self.interrupted = Flag()
         self.giving_back = Flag()
+        self.handed_over = Flag()  # a supervisor has the lease now, and reports the end
         self._callbacks: list[Callable[[], None]] = []
         if lease.interrupts:
             self.interrupted.set()

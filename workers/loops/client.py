@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from codecs import getincrementaldecoder
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from interlock.kernel.errors import CallError, HeldError, IdTakenError
+from interlock.kernel.errors import CallError, HeldError, IdTakenError, InvalidPayloadError
 from interlock.kernel.machines.loops.loop.names import State, Trigger
 from interlock.kernel.record import Record
 from interlock.workers.client import Client
 from interlock.workers.engine.polling import Intervals, polls
-from interlock.workers.gateways.git.errors import Refusal, RefusedError
+from interlock.workers.gateways.git.branch import commit_of
 from interlock.workers.gateways.git.repository import Repository
 from interlock.workers.loops.mailbox import Mailbox, UnknownAgentError
-from interlock.workers.loops.paths import AgentPaths, is_name, name_of
+from interlock.workers.loops.paths import AgentPaths, head_commit, is_name, name_of
 from interlock.workers.loops.session_prompt import PromptLostError, read_prompt
 
 LIVES_MAX = 1_000
@@ -65,19 +65,7 @@ class Loops:
         agent has stopped begins a new life, on the same branch and with the mail that is left.
         Raises AgentNameError, RefusedError for the repository, InvalidPayloadError.
         """
-        if not is_name(name):
-            raise AgentNameError(
-                f"{name!r} is no agent's name: a lower-case letter, then letters, digits and -, "
-                "63 at most"
-            )
-        repository = Repository.open(repo.absolute())
-        payload = {
-            "repo": str(repository.root),
-            "command": command,
-            "host": self.client.settings.host,
-            "base": _head_commit(repository),
-            **options,
-        }
+        payload = self.check(name, {"repo": str(repo.absolute()), "command": command, **options})
         latest = max(map(_life_number, self.mailbox.lives(name)), default=0)
         for number in range(latest + 1, latest + LIVES_MAX):
             try:
@@ -92,6 +80,32 @@ class Loops:
             if record is not None:
                 return record  # otherwise a life with the same payload was pruned: try the next
         raise AgentNameError(f"{name!r} has had {LIVES_MAX} lives; choose another name")
+
+    def check(self, name: str, payload: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the payload that an agent is started with; write nothing. Raises as `start` does.
+
+        The repository is only checked if the agent is to work on this machine, as it is unless the
+        payload names another `host`.
+        """
+        if not is_name(name):
+            raise AgentNameError(
+                f"{name!r} is no agent's name: a lower-case letter, then letters, digits and -, "
+                "63 at most"
+            )
+        local = self.client.settings.host
+        fields = {**payload, "host": payload.get("host") or local}
+        self.dispatch.lifecycle.machine("loop").initial_data(fields)
+        repo = Path(fields["repo"])
+        if not repo.is_absolute():
+            raise InvalidPayloadError("the agent", [f"repo: {str(repo)!r} is no absolute path"])
+        if fields["host"] != local:
+            return fields
+        repository = Repository.open(repo)
+        if base := fields.get("base"):
+            commit_of(repository, base)
+        else:
+            head_commit(repository)
+        return {**fields, "repo": str(repository.root)}
 
     def stop(self, name: str, *, reason: str = "", wait_s: float = 0) -> Record:
         """Stop an agent, and wait up to `wait_s` until its process and its worktree are gone.
@@ -230,16 +244,6 @@ def _why(record: Record) -> str:
             last = record.data["last"]
             return str(last.get("detail") or last["outcome"])
     return ""
-
-
-def _head_commit(repository: Repository) -> str:
-    """Return the commit that a repository has checked out. Raises RefusedError if it has none."""
-    command = ("rev-parse", "--verify", "--quiet", "HEAD^{commit}")
-    found = repository.git.run(*command, allowed=(0, 1))
-    if found.exit_code:
-        problem = f"{repository.root} has no commit yet"
-        raise RefusedError(Refusal.NO_COMMIT, problem, "commit something first")
-    return found.line()
 
 
 def _life_number(life: str) -> int:

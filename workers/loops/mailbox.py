@@ -56,7 +56,14 @@ class Mailbox:
         InvalidPayloadError, MailRefusedError.
         """
         mail = {"sender": sender, "recipient": to, "text": text, **fields}
-        return self.dispatch.post(self.current_life(to), mail, op_id or uuid4().hex).detail
+        try:
+            life = self.current_life(to)
+        except UnknownAgentError:
+            lives = self.lives(to) if op_id and is_name(to) else []
+            if not lives:
+                raise
+            life = lives[-1]  # it takes no mail, but answers a call that is repeated
+        return self.dispatch.post(life, mail, op_id or uuid4().hex).detail
 
     def unread(self, record: Record) -> Iterator[Mail]:
         """Yield the mail that no session of this agent was given, the oldest first."""

@@ -72,12 +72,24 @@ def is_name(name: str) -> bool:
     return re.fullmatch(NAME, name) is not None
 
 
+def head_commit(repository: Repository) -> str:
+    """Return the commit that a repository has checked out. Raises RefusedError if it has none."""
+    command = ("rev-parse", "--verify", "--quiet", "HEAD^{commit}")
+    found = repository.git.run(*command, allowed=(0, 1))
+    if found.exit_code:
+        problem = f"{repository.root} has no commit yet"
+        raise RefusedError(Refusal.NO_COMMIT, problem, "commit something first")
+    return found.line()
+
+
 def prepare_worktree(paths: AgentPaths, repository: Repository, *, base: str) -> Worktree:
     """Return the agent's worktree. Create it here if its folder does not exist.
 
-    Raises GitError.
+    Its branch begins at `base`, which is the checked-out commit if it is empty. Raises GitError.
     """
     mark = mark_of(repository, paths.branch)
+    if mark is None and not base:
+        base = head_commit(repository)
     if mark is not None and mark.folder != paths.folder and not mark.folder.is_dir():
         rehome(repository, paths.branch, paths.folder)
     # Machines that share their files use the worktree where the first of them created it.

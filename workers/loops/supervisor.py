@@ -62,7 +62,7 @@ class SessionSupervisor(Supervisor):
     """Supervises one attempt to run a session."""
 
     def __init__(self, spec: SessionLaunchSpec, dispatch: Dispatch) -> None:
-        super().__init__(dispatch, "loop", SESSION)
+        super().__init__(spec, dispatch, "loop", SESSION)
         self.spec = spec
         self.work_folder = Path(spec.work_folder)
         self.stream = STREAMS["interlock"](ReportKinds.AGENT)

@@ -10,5 +10,7 @@ SYSTEM = System(
     name="loops",
     effects="interlock.workers.loops.effects",
     commands=(CommandRow("agent", "interlock.workers.loops.cli:app", Panel.WORK, HELP),),
+    submit={"loop": "interlock.workers.loops.intake:accept"},
+    messages={"send": "interlock.workers.loops.intake:send"},
     counted=("loop",),
 )

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryFile
 from typing import Any, Literal
 from uuid import uuid4
 
@@ -48,6 +47,7 @@ from interlock.workers.runs.start import (
     RunRefusedError,
     RunSetup,
     UnknownWorkspaceError,
+    check_folder,
     newest_run_number,
     open_workspace,
     runs_of,
@@ -98,14 +98,7 @@ class Runs:
 
         Raises SpecFileError, which lists every problem; RunRefusedError while another run runs.
         """
-        if not workspace.is_dir():
-            raise RunRefusedError(f"the workspace {workspace} is not a folder; make it first")
-        try:
-            with TemporaryFile(dir=workspace):
-                pass
-        except OSError as refusal:
-            problem = f"the workspace {workspace} cannot be written: {refusal.strerror}"
-            raise RunRefusedError(problem) from refusal
+        check_folder(workspace)
         found = read_plan(plan, workspace)
         opened = open_workspace(self.dispatch, workspace, self._cause("a run starts"))
         new = RunSetup(found.stored(), {"kind": "fresh"})

@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 
 from interlock.kernel.errors import (
@@ -58,6 +59,10 @@ class UnknownWorkspaceError(CallError):
         self.folder = folder
 
 
+class WorkspaceBusyError(RunRefusedError):
+    """A run or a codon of the workspace has not ended yet. Wait for its end, or stop it."""
+
+
 @dataclass(frozen=True, slots=True)
 class RunSetup:
     """The initial data of a run: its stored plan, its start, and the executions that count."""
@@ -67,9 +72,24 @@ class RunSetup:
     done: tuple[Execution, ...] = ()
 
 
-def open_workspace(dispatch: Dispatch, folder: Path, cause: Cause) -> Record:
-    """Return the workspace of a folder on this machine; create its record where it has none."""
-    host = dispatch.settings.host
+def check_folder(workspace: Path) -> None:
+    """Raise RunRefusedError unless a workspace on this machine is a folder that can be written."""
+    if not workspace.is_dir():
+        raise RunRefusedError(f"the workspace {workspace} is not a folder; make it first")
+    try:
+        with TemporaryFile(dir=workspace):
+            pass
+    except OSError as refusal:
+        problem = f"the workspace {workspace} cannot be written: {refusal.strerror}"
+        raise RunRefusedError(problem) from refusal
+
+
+def open_workspace(dispatch: Dispatch, folder: Path, cause: Cause, *, host: str = "") -> Record:
+    """Return the workspace of a folder on a machine, by default this one.
+
+    Its record is created where it has none.
+    """
+    host = host or dispatch.settings.host
     name = workspace_id(folder, host)
     initial = {"folder": str(folder.resolve()), "host": host}
     dispatch.create("workspace", name, initial, Call(cause))
@@ -143,7 +163,8 @@ def start_run(dispatch: Dispatch, workspace: Record, new: RunSetup, cause: Cause
     except (HeldError, IdTakenError):
         fired = None
     if fired is None or fired.replayed:
-        raise RunRefusedError(f"another run of {workspace.data['folder']} started at this moment")
+        problem = f"another run of {workspace.data['folder']} started at this moment"
+        raise WorkspaceBusyError(problem)
     return dispatch.views.record(name)
 
 
@@ -168,21 +189,27 @@ def start_run_from_event(
             "no run started here yet, so there is no plan: start a run with a plan first"
         )
     reason = f"{cause.reason} ({op_id})"
-    names = [
-        f"{workspace.id}/{number}" for number in range(max(1, last - REDELIVERY_RUNS_MAX), last + 1)
-    ]
-    for event in dispatch.views.events((name, 1) for name in names):
-        if event.cause.reason == reason:
-            return dispatch.views.record(event.record_id)
+    if known := run_started_for(dispatch, workspace.id, reason):
+        return known
     starting = data.starting_conditions
     done: tuple[Execution, ...] = ()
-    plan = dispatch.views.record(names[-1]).data["plan"]
+    plan = dispatch.views.record(f"{workspace.id}/{last}").data["plan"]
     if isinstance(starting, ContinuedStart):
         source = find_run(dispatch, workspace, starting.source.run_id)
         plan = source.data["plan"]
         done = executions_up_to(dispatch, source, starting.source.after_codon)
     new = RunSetup(plan, starting.model_dump(mode="json"), done)
     return start_run(dispatch, workspace, new, Cause(cause.actor, reason))
+
+
+def run_started_for(dispatch: Dispatch, workspace: str, reason: str) -> Record | None:
+    """Return the run among the newest of a workspace that was started for this reason, if any."""
+    last = newest_run_number(dispatch, workspace)
+    numbers = range(max(1, last - REDELIVERY_RUNS_MAX), last + 1)
+    for event in dispatch.views.events((f"{workspace}/{number}", 1) for number in numbers):
+        if event.cause.reason == reason:
+            return dispatch.views.record(event.record_id)
+    return None
 
 
 def find_run(dispatch: Dispatch, workspace: Record, run_id: str) -> Record:
@@ -214,6 +241,6 @@ def _refuse_while_running(dispatch: Dispatch, workspace: Record) -> None:
         raise RunRefusedError(f"the workspace {workspace.data['folder']} is closed")
     holds = dispatch.views.holds(workspace.id)
     if run := holds.get(RUN):
-        raise RunRefusedError(f"run {run} is running there; wait for its end, or stop it")
+        raise WorkspaceBusyError(f"run {run} is running there; wait for its end, or stop it")
     if codon := holds.get(CODON):
-        raise RunRefusedError(f"codon {codon} of an earlier run is still being ended; try again")
+        raise WorkspaceBusyError(f"codon {codon} of an earlier run is still being ended; try again")

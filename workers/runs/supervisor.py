@@ -52,7 +52,7 @@ class RunSupervisor(Supervisor):
     """Supervises one run, which may have executed codons under an earlier supervisor."""
 
     def __init__(self, spec: LaunchSpec, dispatch: Dispatch) -> None:
-        super().__init__(dispatch, "run", LAUNCH)
+        super().__init__(spec, dispatch, "run", LAUNCH)
         self.work = self.adopt("run", LAUNCH, spec.key, spec.token)
         run = self.work.record
         self.paths = RunPaths(run.id, dispatch.settings)

@@ -10,5 +10,6 @@ SYSTEM = System(
     name="runs",
     effects="interlock.workers.runs.effects",
     commands=(CommandRow("run", "interlock.workers.runs.cli:app", Panel.WORK, HELP),),
+    submit={"run": "interlock.workers.runs.intake:accept"},
     counted=("run",),
 )

@@ -17,13 +17,14 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Self
 
 from pydantic import TypeAdapter
 
 from interlock.kernel.errors import KernelError
+from interlock.workers.engine.task_events import this_worker
 from interlock.workers.files.atomic import write_private
 
 LAUNCH_S_MAX = 60
@@ -41,7 +42,7 @@ class SupervisorError(RuntimeError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchSpec:
-    """The lease that a supervisor takes over, and its work folder.
+    """The lease that a supervisor takes over, its work folder, and the worker that launches it.
 
     Each kind of supervisor adds fields. The file is readable by its owner only, because it has the
     token of the lease.
@@ -50,6 +51,7 @@ class LaunchSpec:
     key: str
     token: str
     work_folder: str
+    worker: str = field(default_factory=this_worker)
 
     def write(self) -> Path:
         """Write the spec into the work folder, and return its file."""

@@ -19,17 +19,36 @@ from interlock.kernel.effect import Effect
 from interlock.kernel.machines import MACHINES
 from interlock.workers.config import read_settings
 from interlock.workers.engine.dispatch import Dispatch
-from interlock.workers.engine.heartbeat import Heartbeat
+from interlock.workers.engine.heartbeat import Heartbeat, HeldLease
 from interlock.workers.engine.log_lines import make_log_visible
 from interlock.workers.engine.own_systems import add_systems
 from interlock.workers.engine.publisher import open_publisher
 from interlock.workers.engine.resources import Resources
+from interlock.workers.engine.task_events import TaskEvents
 from interlock.workers.engine.work import Work
 from interlock.workers.supervision.launch import LaunchSpec, hand_over
 
 # Read at import, so that the fork server has every table of ours before it forks.
 TABLES = dict(MACHINES)
 Spec = TypeVar("Spec", bound=LaunchSpec)
+
+
+class ShownHeartbeat(Heartbeat):
+    """Renews the leases of a supervisor, and shows their effects in Flower while it does."""
+
+    def __init__(self, events: TaskEvents, dispatch: Dispatch, lease_s: float) -> None:
+        super().__init__(lambda: dispatch.leases, lease_s=lease_s, begin=lambda: None)
+        self._events = events
+
+    def hold(self, held: HeldLease) -> None:
+        """Renew a lease from now on."""
+        super().hold(held)
+        self._events.begin(held.lease)
+
+    def drop(self, held: HeldLease) -> None:
+        """Stop renewing a lease."""
+        super().drop(held)
+        self._events.end(held.lease)
 
 
 class Supervisor(ABC):
@@ -39,10 +58,18 @@ class Supervisor(ABC):
     leases when it is made.
     """
 
-    def __init__(self, dispatch: Dispatch, machine: str, effect: Effect) -> None:
+    def __init__(self, spec: LaunchSpec, dispatch: Dispatch, machine: str, effect: Effect) -> None:
         self.dispatch, self.resources = dispatch, Resources(dispatch.settings)
         lease_s = dispatch.effect(machine, effect.name).lease_ms / 1_000
-        self.heartbeat = Heartbeat(lambda: dispatch.leases, lease_s=lease_s, begin=lambda: None)
+        self.events = TaskEvents(dispatch, spec.worker)
+        self.heartbeat = ShownHeartbeat(self.events, dispatch, lease_s)
+
+    def run_to_end(self) -> None:
+        """Supervise to the end, and show Flower how that was."""
+        try:
+            self.run()
+        finally:
+            self.events.close()
 
     @abstractmethod
     def run(self) -> None:
@@ -65,7 +92,7 @@ def supervise(spec_type: type[Spec], supervisor: Callable[[Spec, Dispatch], Supe
     """Make the supervisor of the launch spec whose file is sys.argv[1], and run it."""
     make_log_visible()
     spec = spec_type.read(Path(sys.argv[1]))
-    hand_over(Path(spec.work_folder), lambda: supervisor(spec, open_dispatch()).run)
+    hand_over(Path(spec.work_folder), lambda: supervisor(spec, open_dispatch()).run_to_end)
 
 
 def open_dispatch() -> Dispatch:

@@ -57,7 +57,7 @@ class TaskSupervisor(Supervisor):
     """Supervises one agent and its current task. A session has no task while it is idle."""
 
     def __init__(self, spec: TaskLaunchSpec, dispatch: Dispatch) -> None:
-        super().__init__(dispatch, "agent", SUPERVISION)
+        super().__init__(spec, dispatch, "agent", SUPERVISION)
         self.spec = spec
         self.report_stream = STREAMS["interlock"](ReportKinds.AGENT)
         self.output_stream = STREAMS[spec.stream](ReportKinds.AGENT)

@@ -21,6 +21,7 @@ SYSTEM = System(
         CommandRow("cleanup", f"{CLI}:cleanup", Panel.DECIDE, "End a thread, and its request."),
         CommandRow("handoff", f"{CLI}:handoff", Panel.DECIDE, "Hand a thread to somebody."),
     ),
+    submit={"thread": "interlock.workers.threads.intake:accept"},
     counted=("thread",),
     shown=("result", "summary", "failure", "handed_off", "reason"),
 )

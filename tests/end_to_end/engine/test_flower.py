@@ -19,6 +19,7 @@ import httpx2 as httpx
 from interlock.kernel.machines import MACHINES
 from interlock.kernel.store.commands import EffectMessage
 from interlock.workers.gateways.server import free_port
+from interlock.workers.runs.client import Runs
 from tests.end_to_end.conftest import NewDeployment
 from tests.end_to_end.deployment import ROOT, Deployment, thread
 from tests.end_to_end.threads.test_families import part, split
@@ -87,6 +88,7 @@ def test_flower_shows_every_effect_with_its_true_state_and_a_readable_name(
         an_effect_that_failed_is_a_failure_and_stays_one(deployment, flower)
         an_effect_that_no_record_owes_is_revoked(deployment, flower)
         every_effect_of_a_thread_succeeds(deployment, flower)
+        what_a_supervisor_holds_runs_until_its_end(deployment, flower, tmp_path)
         the_broker_page_has_every_queue(deployment, flower)
     log = deployment.processes[0].output
     assert "ERROR" not in log
@@ -162,6 +164,29 @@ def every_effect_of_a_thread_succeeds(deployment: Deployment, flower: Flower) ->
     assert (row["state"], row["result"]) == ("SUCCESS", "'execution_done -> done'")
     assert 'data-column="args"' in flower.page("/tasks")
     assert 'data-column="result"' in flower.page("/tasks")
+
+
+def what_a_supervisor_holds_runs_until_its_end(
+    deployment: Deployment, flower: Flower, tmp_path: Path
+) -> None:
+    workspace, go = tmp_path / "workspace", tmp_path / "go"
+    workspace.mkdir()
+    os.mkfifo(go)
+    codons = [{"codon": "sort", "command": f"read line < {go}; exit $line"}]
+    (tmp_path / "plan.json").write_text(json.dumps({"plan": "tidy", "codons": codons}))
+    run = Runs(deployment.client).start(tmp_path / "plan.json", workspace).id
+    launch = partial(flower.tasks, "run.launch", f"{run} v1")
+    step = partial(flower.tasks, "codon.step", f"{run}/1 v1")
+
+    def states() -> list[str]:
+        return [str(row["state"]) for row in (*launch(), *step())]
+
+    deployment.sees(lambda: states() == ["STARTED"] * 2, what="Flower shows both at work")
+    assert launch()[0]["worker"] == step()[0]["worker"]
+    go.write_text("7\n")
+    deployment.sees(lambda: states() == ["FAILURE"] * 2, what="Flower shows how they ended")
+    assert step()[0]["result"].startswith("'fail -> failed")
+    assert launch()[0]["result"].startswith("'fail -> failed: ")
 
 
 def the_broker_page_has_every_queue(deployment: Deployment, flower: Flower) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ast
+import base64
+import json
 import os
 import re
 import subprocess
@@ -9,6 +12,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -32,7 +36,8 @@ def programs(page: Path) -> list[str]:
 
 
 (TYPED,) = programs(README)
-TYPED_AGAIN, WAITING, PLAIN = programs(PRODUCERS)
+TYPED_AGAIN, WAITING, PLAIN, ANSWERED = programs(PRODUCERS)
+ENVELOPE = re.findall(r"^```json\n([^`]*)^```$", PRODUCERS.read_text(), re.MULTILINE)[-1]
 IMPORTS = ("from celery import Celery",)
 
 
@@ -68,21 +73,28 @@ def test_the_page_for_producers_has_the_program_of_the_readme() -> None:
 
 def test_the_plain_message_for_producers_is_taken_in(deployment: Deployment) -> None:
     payload = {"inciting": {"source": "mail", "title": "Call the dentist", "text": "On my list."}}
-    queue = f"{deployment.prefix}.intake"
-    filled = (
-        PLAIN.replace("broker=...", f"broker={deployment.store_url!r}")
-        .replace("{...}", repr(payload))
-        .replace('"interlock.intake"', repr(queue))
-    )
 
-    run_program([*IMPORTS, filled], cwd="/", environment=dict(os.environ))
+    def filled(text: str) -> str:
+        """Fill in the broker and the payload, and the names of this deployment's queues."""
+        text = text.replace("broker=...", f"broker={deployment.store_url!r}")
+        text = text.replace("{...}", repr(payload))
+        return re.sub(r"interlock\.(intake|answers)", rf"{deployment.prefix}.\1", text)
+
+    run_program([*IMPORTS, filled(PLAIN)], cwd="/", environment=dict(os.environ))
 
     with intake(deployment):
-        deployment.sees(
-            lambda: deployment.client.list(machine="thread", limit=1),
-            what="the record exists",
-            within_s=60,
-        )
+        program = [*IMPORTS, filled(ANSWERED)]
+        printed = run_program(program, cwd="/", environment=dict(os.environ))
+        store = deployment.client.dispatch.client
+        store.lpush(f"{deployment.prefix}.intake", filled(ENVELOPE))
+        taken: Any = store.brpop([f"{deployment.prefix}.answers.importer"], 60)
+    assert ast.literal_eval(printed) == {
+        "id": "mail-1042",
+        "answer": "known",
+        "record": "mail-1042",
+    }
+    answer = json.loads(base64.b64decode(json.loads(taken[1])["body"]))
+    assert answer == {"id": "mail-1043", "answer": "accepted", "record": "mail-1043"}
     assert deployment.client.show("mail-1042").data["inciting"]["title"] == "Call the dentist"
 
 

@@ -17,6 +17,7 @@ from interlock.kernel.store import views
 from interlock.kernel.table import Active
 from interlock.workers.cli import app
 from interlock.workers.client import Client
+from interlock.workers.engine import task_events
 from interlock.workers.engine.resources import Resources
 from interlock.workers.engine.runner import Runner
 from interlock.workers.engine.sweeps import orphans
@@ -26,6 +27,7 @@ from interlock.workers.tasks.effects.recovery import recovery
 from interlock.workers.tasks.failed import FailedTasks
 from tests.waiting import until
 from tests.workers.engine.running import settings_for
+from tests.workers.engine.test_task_events import WORKER, received
 from tests.workers.threads.threads import bring, client_of
 
 Run = Callable[..., Any]
@@ -116,7 +118,9 @@ def machine_without_grace() -> Machine:
     return replace(machine, stages=tuple(stages))
 
 
-def test_a_lost_agent_is_among_the_tries(server: EmbeddedServer, prefix: str) -> None:
+def test_a_lost_agent_is_among_the_tries_and_failed_in_flower(
+    server: EmbeddedServer, prefix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     settings, machine = (
         settings_for(server.url, prefix, INTERLOCK_LEASE_S="0.3"),
         machine_without_grace(),
@@ -136,7 +140,11 @@ def test_a_lost_agent_is_among_the_tries(server: EmbeddedServer, prefix: str) ->
         runner.perform(machine, "recovery", recovery, owed.key(task_id))
         return client.show(task_id).state == "open"
 
-    until(lost, what="the lease lapses")
+    # The sweep is the task of a worker.
+    monkeypatch.setattr(task_events, "this_worker", lambda: WORKER)
+    with received(server) as events:
+        until(lost, what="the lease lapses")
+    assert [(event["type"], event["uuid"]) for event in events] == [("task-failed", claim.key)]
     until(recovered, what="the recovery has ended")
     fails(client, task_id, reason="no luck")
 

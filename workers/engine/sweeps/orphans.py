@@ -26,6 +26,7 @@ from interlock.kernel.store.indexes import DueEffect
 from interlock.kernel.table import Active
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.sweeper import Sweep, act_on_each
+from interlock.workers.engine.task_events import show_lost
 
 log = logging.getLogger(__name__)
 
@@ -132,6 +133,7 @@ def _fire(dispatch: Dispatch, due: DueEffect) -> str:
         dispatch.fire(record, str(trigger), fields, call)
     except (FencedError, IllegalTransitionError):
         return "moved on"
+    show_lost(dispatch, due.key, f"{trigger}: {detail}")
     return due.status
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
+import sys
 from collections.abc import Callable
+from importlib.metadata import metadata
 from typing import Any
 
 from pydantic_ai.exceptions import UserError
@@ -29,6 +32,7 @@ from interlock.workers.gateways.llm.outcome import ConfigurationError
 _NO_KEY = "no-key"
 _OPENAI = ("openai", "openai-chat")
 _LIBRARY_STUB = "test"
+_LIBRARY = "pydantic-ai-slim"
 
 
 def open_exchange(
@@ -48,9 +52,8 @@ def open_exchange(
     try:
         client = _client(spec, base_url, api_key)
     except ImportError as error:
-        raise ConfigurationError(
-            f"{variable}={spec} needs a package that is not installed: {error}"
-        ) from error
+        missing = f"{variable}={spec} needs a package that is not installed"
+        raise ConfigurationError(f"{missing}: {_remedy(spec, error)}") from error
     except (UserError, ValueError, TypeError) as error:
         other = f", or {DEFAULT_MODEL!r}" if variable == MODEL_VARIABLE else ""
         raise ConfigurationError(
@@ -73,6 +76,17 @@ def exchange_of(settings: Settings, spec: str, *, variable: str) -> Exchange:
         limits=ExchangeLimits(attempts_max=settings.model_attempts_max),
         prices=settings.model_prices,
     )
+
+
+def _remedy(spec: str, error: ImportError) -> str:
+    """Return the command that installs what a provider's client needs, or the error."""
+    library = metadata(_LIBRARY)
+    named = re.search(rf"{_LIBRARY}\[([\w-]+)\]", str(error))
+    extra = named[1] if named else parse_model_id(spec)[0]
+    if extra not in (library.get_all("Provides-Extra") or ()):
+        return str(error)
+    # With the version that is installed, so that nothing else is changed.
+    return f"{sys.executable} -m pip install '{_LIBRARY}[{extra}]=={library['Version']}'"
 
 
 def _client(spec: str, base_url: str | None, api_key: str | None) -> Client:

@@ -34,4 +34,5 @@ def session(work: Work) -> Outcome | None:
         launch("interlock.workers.loops.supervisor", spec.write(), renew, every_s=lease_ms / 3_000)
     except (SupervisorError, OSError) as refusal:
         return Outcome("session_error", {"code": "spawn_error", "detail": str(refusal)})
+    work.handed_over.set()
     return None

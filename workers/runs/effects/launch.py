@@ -24,4 +24,5 @@ def launch_run_supervisor(work: Work) -> Outcome | None:
         launch("interlock.workers.runs.supervisor", spec.write(), renew, every_s=lease_ms / 3_000)
     except (SupervisorError, OSError) as refusal:
         return Outcome("fail", {"reason": f"its supervisor could not be started: {refusal}"})
+    work.handed_over.set()
     return None

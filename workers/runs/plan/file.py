@@ -6,10 +6,13 @@ are valid; this module has the names that the file uses.
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path, PurePosixPath
+from typing import Any
 
+from interlock.kernel.errors import InvalidPayloadError
 from interlock.workers.runs.plan.fields import (
     NAME,
     TEXT,
@@ -36,10 +39,10 @@ from interlock.workers.runs.plan.model import (
     SessionChoice,
 )
 from interlock.workers.runs.plan.path import path_within
-from interlock.workers.specs.document import read_document
+from interlock.workers.specs.document import SpecDocument, parse_document, read_document
 from interlock.workers.specs.fields import check_size, payload_field, single_field
 from interlock.workers.specs.json_line import shown
-from interlock.workers.specs.problems import ItemNames, Location, Problems
+from interlock.workers.specs.problems import ItemNames, Location, Problems, SpecFileError
 from interlock.workers.specs.values import PLAIN, ValueKind, read_value
 from interlock.workers.specs.yaml_document import Node
 
@@ -58,7 +61,22 @@ _RIG_COMMAND = {
 def read_plan(path: Path, workspace: Path) -> RunPlan:
     """Read the plan of a run that works in a workspace. Raises SpecFileError."""
     advice = "split it into plans of several runs, or put long texts into files"
-    document = read_document(path, bytes_max=BYTES_MAX, advice=advice)
+    return _read(read_document(path, bytes_max=BYTES_MAX, advice=advice), workspace)
+
+
+def read_plan_fields(fields: Mapping[str, Any], workspace: Path) -> RunPlan:
+    """Read a plan from the fields of its file, as JSON has them. Raises InvalidPayloadError."""
+    text = json.dumps(fields)
+    if len(text) > BYTES_MAX:
+        raise InvalidPayloadError("the plan", [f"it has more than {BYTES_MAX} bytes"])
+    try:
+        return _read(parse_document(text, Path("plan.json")), workspace)
+    except SpecFileError as refusal:
+        problems = [problem.text for problem in refusal.problems]
+        raise InvalidPayloadError("the plan", problems) from refusal
+
+
+def _read(document: SpecDocument, workspace: Path) -> RunPlan:
     problems = document.problems
     plan = _RunPlanReader(workspace, document.text.splitlines(), problems).plan(document.root)
     problems.raise_if_any()

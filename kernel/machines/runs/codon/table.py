@@ -48,6 +48,7 @@ STAGES = (
         TIMERS,
         effect=STEP,
         outcomes=(Trigger.START, Trigger.FAIL, Trigger.SKIP),
+        failures=(Trigger.FAIL,),
         crash=Trigger.LOST,
         exhausted=Trigger.LOST,
         holds=its_workspace,

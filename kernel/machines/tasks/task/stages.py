@@ -106,6 +106,7 @@ STAGES = (
             Trigger.SPLIT,
             Trigger.RELEASED,
         ),
+        failures=(Trigger.FAILED,),
         crash=Trigger.RELEASED,
         # A holder may have begun to set up a worktree: no second one is set up beside it.
         once=lambda _: True,

@@ -11,10 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from interlock.workers.gateways.git.repository import Repository
 from interlock.workers.loops import client as loop_client
 from interlock.workers.loops.paths import AgentPaths
-from tests.workers.gateways.git.scene import tip_of
 from tests.workers.loops.cli.conftest import Run, RunJson, RunText
 from tests.workers.loops.lives import InProcessAgents
 
@@ -38,7 +36,7 @@ def test_an_agent_is_started_in_a_repository_of_this_machine(
         "repo": str(repo),
         "command": "my-agent --print",
         "host": agents.host,
-        "base": tip_of(Repository.open(repo)),
+        "base": "",
         "identity": "",
         "instructions": "",
         "next": "at_once",

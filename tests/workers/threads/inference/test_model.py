@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from importlib.metadata import version
 
 import pytest
 
@@ -76,13 +77,28 @@ def test_an_address_that_is_none_is_refused(address: str) -> None:
         model_named("openai:gpt-4o", base_url=address)
 
 
-def test_a_missing_provider_package_is_named() -> None:
-    problem = opened_without(["anthropic"], "anthropic:claude-sonnet-4-5")
+@pytest.mark.parametrize(
+    ("spec", "module", "extra"),
+    [
+        ("anthropic:claude-sonnet-4-5", "anthropic", "anthropic"),
+        ("groq:llama-3.3-70b-versatile", "groq", "groq"),
+        ("bedrock:amazon.nova-lite-v1:0", "boto3", "bedrock"),
+        ("huggingface:Qwen/Qwen3-32B", "huggingface_hub", "huggingface"),
+    ],
+)
+def test_a_missing_package_of_a_provider_is_refused_with_the_command_that_installs_it(
+    spec: str, module: str, extra: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, module, None)
+    package = f"pydantic-ai-slim[{extra}]=={version('pydantic-ai-slim')}"
 
-    assert problem.startswith(
-        "refused: INTERLOCK_MODEL=anthropic:claude-sonnet-4-5 needs a package"
+    with pytest.raises(ConfigurationError) as refusal:
+        model_named(spec, api_key="k")
+
+    assert str(refusal.value) == (
+        f"INTERLOCK_MODEL={spec} needs a package that is not installed: "
+        f"{sys.executable} -m pip install '{package}'"
     )
-    assert "anthropic" in problem
 
 
 @pytest.mark.proof

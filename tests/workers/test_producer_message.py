@@ -1,0 +1,226 @@
+"""Plain messages of producers: each is checked as the client checks, and acts once."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from interlock.kernel.errors import HeldError
+from interlock.kernel.event import Event
+from interlock.workers.client import Client
+from interlock.workers.config import Settings, SettingsError
+from interlock.workers.gateways.server import EmbeddedServer
+from interlock.workers.loops.mailbox import Mailbox
+from interlock.workers.producer_message import check_accepted, receive
+from interlock.workers.runs.client import Runs
+from tests.workers.gateways.git.scene import make_repository
+from tests.workers.threads.threads import bring, client_of
+
+PLAN = {"plan": "tidy", "codons": [{"codon": "sort", "command": "true"}]}
+
+
+@pytest.fixture
+def client(server: EmbeddedServer, prefix: str, tmp_path: Path) -> Client:
+    (tmp_path / "folder").mkdir()
+    make_repository(tmp_path / "repository")
+    return client_of(server.url, prefix, host="here")
+
+
+def sent(client: Client, verb: str, request: Mapping[str, Any]) -> dict[str, Any]:
+    """Take a message in and return its answer."""
+    return receive(client, verb, [request], {})
+
+
+def rejected(client: Client, verb: str, request: Mapping[str, Any]) -> str:
+    """Take in a message that is rejected, and return the reason."""
+    before = sum(client.dispatch.rejected.counts().values())
+    answer = sent(client, verb, request)
+    assert answer["answer"] == "rejected", answer
+    assert sum(client.dispatch.rejected.counts().values()) == before + 1
+    return str(answer["reason"])
+
+
+def loop(tmp_path: Path, life: str = "owl/1", **fields: Any) -> dict[str, Any]:
+    payload = {"repo": str(tmp_path / "repository"), "command": "my-agent", **fields}
+    return {"id": life, "machine": "loop", "payload": payload}
+
+
+def run(tmp_path: Path, name: str = "tonight", **fields: Any) -> dict[str, Any]:
+    payload = {"plan": PLAN, "folder": str(tmp_path / "folder"), **fields}
+    return {"id": name, "machine": "run", "payload": payload}
+
+
+def test_an_agent_is_started_once_on_the_machine_that_has_its_repository(
+    client: Client, tmp_path: Path
+) -> None:
+    answers = [sent(client, "submit", loop(tmp_path)) for _ in range(2)]
+
+    assert [answer["answer"] for answer in answers] == ["accepted", "known"]
+    assert client.show("owl/1").data["host"] == "here"
+    # The repository of another machine is checked there.
+    assert sent(client, "submit", loop(tmp_path, "ant/1", repo="/r", host="far"))["answer"]
+    assert client.show("ant/1").data["host"] == "far"
+    with pytest.raises(HeldError):  # an earlier life of the name is at work
+        sent(client, "submit", loop(tmp_path, "owl/2"))
+
+
+@pytest.mark.parametrize(
+    ("life", "fields", "problem"),
+    [
+        ("owl/1", {"repo": "/nowhere"}, "name in `host` the machine that has it: this one is here"),
+        ("owl/1", {"repo": "near", "host": "far"}, "no absolute path"),
+        ("owl/1", {"base": "no-such-branch"}, "no-such-branch"),
+        ("owl/1", {"command": " "}, "must not be blank"),
+        ("owl/1", {"colour": "blue"}, "colour"),
+        ("Owl/1", {}, "no agent's name"),
+        ("owl", {}, "<agent>"),
+    ],
+)
+def test_an_agent_that_cannot_be_started_is_refused_at_the_door(
+    client: Client, tmp_path: Path, life: str, fields: dict[str, Any], problem: str
+) -> None:
+    assert problem in rejected(client, "submit", loop(tmp_path, life, **fields))
+    assert client.list(machine="loop") == []
+
+
+def test_a_run_is_started_once_with_the_plan_of_its_message(client: Client, tmp_path: Path) -> None:
+    answers = [sent(client, "submit", run(tmp_path)) for _ in range(2)]
+
+    assert [answer["answer"] for answer in answers] == ["accepted", "known"]
+    assert len({answer["record"] for answer in answers}) == 1
+    runs = Runs(client)
+    record = runs.last(runs.workspace(tmp_path / "folder"))
+    assert (record.id, runs.plan(record).name) == (answers[0]["record"], "tidy")
+    other = {**PLAN, "plan": "other"}
+    assert "was submitted before" in rejected(client, "submit", run(tmp_path, plan=other))
+    with pytest.raises(HeldError):  # another run is running there
+        sent(client, "submit", run(tmp_path, "tomorrow"))
+    runs.stop(tmp_path / "folder", force=True)
+    assert sent(client, "submit", run(tmp_path))["answer"] == "known"
+    # The folder of another machine is checked there.
+    assert sent(client, "submit", run(tmp_path, "far", folder="/w", host="far"))["record"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "problem"),
+    [
+        ({"plan": {}}, "name the plan"),
+        ({"plan": {**PLAN, "codons": [{"codon": "sort"}]}}, "write what it runs"),
+        ({"plan": "plan.yaml"}, "plan: Input should be a valid dictionary"),
+        ({"folder": "/nowhere"}, "name in `host` the machine that has it: this one is here"),
+        ({"folder": "near"}, "no absolute path"),
+        ({"folder": "/a\0b", "host": "far"}, "no absolute path"),
+        ({"colour": "blue"}, "colour"),
+    ],
+)
+def test_a_run_that_cannot_begin_is_refused_at_the_door(
+    client: Client, tmp_path: Path, fields: dict[str, Any], problem: str
+) -> None:
+    assert problem in rejected(client, "submit", run(tmp_path, **fields))
+    assert client.list() == []
+
+
+@pytest.mark.parametrize("machine", ["workspace", "codon", "turn", "agent", "identity"])
+def test_what_only_interlock_creates_is_refused(client: Client, machine: str) -> None:
+    request = {"id": "w/1/1", "machine": machine, "payload": {"folder": "/w", "codon_id": "sort"}}
+
+    assert f"only Interlock creates a {machine}" in rejected(client, "submit", request)
+
+
+def test_a_card_is_answered_once_in_the_name_of_a_person(client: Client) -> None:
+    card = bring(client, "one", "awaiting_confirmation").proposal
+    request = {"id": "m1", "record": "one", "choice": "approve", "proposal": card, "actor": "ann"}
+
+    answers = [sent(client, "decide", request) for _ in range(2)]
+
+    assert (
+        answers == [{"id": "m1", "answer": "accepted", "record": "one", "state": "executing"}] * 2
+    )
+    decided = [line for line in client.history("one") if isinstance(line, Event)][-1]
+    assert (decided.cause.actor, decided.op_id) == ("ann", "m1")
+    assert "look again" in rejected(client, "decide", {**request, "id": "m2"})
+
+
+def test_a_record_is_cancelled_once(client: Client) -> None:
+    bring(client, "one", "awaiting_confirmation")
+    request = {"id": "m1", "record": "one", "reason": "nobody wants it"}
+
+    answers = [sent(client, "cancel", request) for _ in range(2)]
+
+    expected = {"id": "m1", "answer": "accepted", "record": "one", "state": "dismissed"}
+    assert answers == [expected, expected]
+    last = client.history("one")[-1]
+    assert isinstance(last, Event)
+    assert (last.cause.actor, last.cause.reason) == ("tester", "nobody wants it")
+    assert "has ended" in rejected(client, "cancel", {**request, "id": "m2"})
+
+
+def test_mail_is_sent_once_even_if_its_agent_has_stopped_meanwhile(
+    client: Client, tmp_path: Path
+) -> None:
+    sent(client, "submit", loop(tmp_path))
+    request = {"id": "m1", "to": "owl", "text": "hello", "urgent": True, "actor": "importer"}
+
+    first = sent(client, "send", request)
+    sent(client, "cancel", {"id": "m0", "record": "owl/1"})
+
+    assert sent(client, "send", request) == first
+    (mail,) = Mailbox(client.dispatch).newest("owl")
+    assert (mail["id"], mail["sender"], mail["urgent"]) == (first["mail"], "importer", True)
+    assert "owl" in rejected(client, "send", {**request, "id": "m2"})
+
+
+@pytest.mark.parametrize(
+    ("verb", "request_"),
+    [
+        ("cancel", {"id": "m1"}),
+        ("cancel", {"record": "one"}),
+        ("cancel", {"id": "", "record": "one"}),
+        ("cancel", {"id": "m1", "record": "missing"}),
+        ("cancel", {"id": "m1", "record": "one", "colour": "blue"}),
+        ("decide", {"id": "m1", "record": "one", "choice": "approve"}),
+        ("decide", {"id": "m1", "record": "one", "choice": "fly", "proposal": "one:8"}),
+        ("decide", {"id": "m1", "record": "one", "choice": "approve", "proposal": "one:1"}),
+        ("decide", {"id": "m1", "record": "one", "choice": "edit", "proposal": 8, "answer": []}),
+        ("send", {"id": "m1", "to": "owl"}),
+        ("send", {"id": "m1", "to": "owl", "text": "hello"}),
+        ("send", {"id": "m1", "to": 3, "text": "hello", "actor": ["ann"]}),
+    ],
+)
+def test_a_wrong_message_changes_nothing_and_is_kept(
+    client: Client, verb: str, request_: dict[str, Any]
+) -> None:
+    before = bring(client, "one", "awaiting_confirmation")
+
+    assert rejected(client, verb, request_)
+    assert client.show("one") == before
+
+
+def test_intake_does_only_what_the_deployment_allows(server: EmbeddedServer, prefix: str) -> None:
+    client = client_of(server.url, prefix, intake_accepts=["submit"])
+    bring(client, "one", "awaiting_confirmation")
+
+    assert "INTERLOCK_INTAKE_ACCEPTS" in rejected(client, "cancel", {"id": "m", "record": "one"})
+    assert client.show("one").state == "awaiting_confirmation"
+    with pytest.raises(SettingsError, match="'fly' is no kind of message; there are submit"):
+        check_accepted(Settings(intake_accepts=("submit", "fly")))
+
+
+def test_the_messages_on_the_page_for_producers_are_accepted(client: Client) -> None:
+    text = (Path(__file__).parents[2] / "docs" / "producers.md").read_text()
+    submitted = re.findall(r"^```json\n(\{\"id\".*?)^```$", text, re.MULTILINE | re.DOTALL)
+    others = re.findall(r"^\| `interlock\.(\w+)` \|.*`(\{.*\})` \|$", text, re.MULTILINE)
+    proposal = bring(client, "mail-1042", "awaiting_confirmation").proposal
+
+    answers = [sent(client, "submit", json.loads(request)) for request in submitted]
+    # A card has to be answered before its record is cancelled.
+    for verb, request in sorted(others, key=lambda each: each[0] == "cancel"):
+        answers.append(sent(client, verb, json.loads(request.replace("mail-1042:8", proposal))))
+
+    assert len(answers) == 6
+    assert [answer for answer in answers if answer["answer"] != "accepted"] == []

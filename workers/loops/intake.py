@@ -1,0 +1,48 @@
+"""Starts long-lived agents and sends them mail, as the messages of producers ask."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from interlock.kernel.errors import InvalidPayloadError
+from interlock.kernel.payload import validated
+from interlock.workers.client import Client
+from interlock.workers.engine.submission import Request, Submitted
+from interlock.workers.gateways.git.errors import RefusedError
+from interlock.workers.loops.client import Loops
+
+
+class MailRequest(Request):
+    """Mail to an agent. Its optional fields are those of `LoopMail`; the actor is the sender."""
+
+    to: str
+    text: str
+    kind: str | None = None
+    urgent: bool | None = None
+    thread: str | None = None
+    reply_to: str | None = None
+
+
+def accept(client: Client, life: str, payload: Mapping[str, Any], priority: int) -> Submitted:
+    """Start an agent: create the record <name>/<number of its life>.
+
+    Raises CallError if the message can never be accepted, HeldError while an earlier life of the
+    name is at work.
+    """
+    try:
+        fields = Loops(client).check(life.partition("/")[0], payload)
+    except RefusedError as refusal:
+        host = client.settings.host
+        problem = f"{refusal}, or name in `host` the machine that has it: this one is {host}"
+        raise InvalidPayloadError("the agent", [problem]) from refusal
+    return client.submit(fields, id=life, machine="loop", priority=priority)
+
+
+def send(client: Client, request: Mapping[str, Any]) -> dict[str, Any]:
+    """Send mail, once for each id of a request; return the id of the mail. Raises CallError."""
+    fields = validated(MailRequest, "the request", request)
+    op_id = fields.pop("id")
+    fields.pop("actor", None)
+    mail = Loops(client).send(**fields, sender=client.actor, op_id=op_id)
+    return {"mail": mail}
