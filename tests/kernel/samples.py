@@ -117,6 +117,7 @@ def jobs() -> tuple[Data, ...]:
         {**fresh, "lost": {"g/a": "canceled"}},
         {**fresh, **job(on_cancel="cancel")},
         {**fresh, "met": True, "time_left_ms": 60_000, "paused_s": 60, "auto_approve": True},
+        {**fresh, "met": True, "suspended_s": 60},
         {**fresh, **job(hold=True, stewards=["ann", "bob"]), "phase": 1},
         {**fresh, **job(manual=True), "met": True},
     )

@@ -206,7 +206,12 @@ def _who_may(machine: Machine, record: Record, verb: Verb) -> str:
     """Return who may use a verb on a job now, or '' if nobody may."""
     rows = machine.rows(record.state, str(verb.trigger))
     actors = [actor for actor in ACTORS if any(actor in row.by for row in rows)]
-    if not actors or (verb.trigger == Trigger.DEPENDENCY_WAIVED and not record.data["lost"]):
+    data, is_suspended = record.data, record.state == State.SUSPENDED
+    pointless = {
+        Trigger.DEPENDENCY_WAIVED: not data["lost"],
+        Trigger.SUSPEND: is_suspended and not data.get("suspended_s"),
+    }
+    if not actors or pointless.get(Trigger(verb.trigger)):
         return ""
     return " or ".join((verb.steward and record.data["stewards"]) or actors)
 

@@ -227,12 +227,15 @@ def limits(play: Scenes) -> Iterator[None]:
 
 
 def hours(play: Scenes) -> Iterator[None]:
-    """Suspend a job outside its hours; when they begin it is scheduled again."""
+    """Suspend jobs outside their hours; one is scheduled when they begin, a person holds one."""
     hour = play.dispatch.views.now_ms() // 3_600_000
-    job_id = play.new(hours=f"{(hour + 3) % 24:02}:00-{(hour + 4) % 24:02}:00")
+    window = f"{(hour + 3) % 24:02}:00-{(hour + 4) % 24:02}:00"
+    goes_on, held = (play.new(hours=window) for _ in range(2))
     yield
-    play.reaches(job_id, "suspended")
-    play.due(job_id, "until")
+    for job_id in (goes_on, held):
+        play.reaches(job_id, "suspended")
+    play.due(goes_on, "until")
+    play.graphs.command(held, "suspend")
 
 
 def dependencies(play: Scenes) -> Iterator[None]:

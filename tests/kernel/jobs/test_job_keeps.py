@@ -51,6 +51,16 @@ def test_a_job_that_was_suspended_in_its_second_phase_goes_on_there() -> None:
     assert (case.state, phase_of(case.data)) == ("running", "test")
 
 
+def test_a_person_makes_the_suspension_of_the_scheduler_last_until_it_is_resumed() -> None:
+    case = PureJob.at("pending").fire("suspend", for_s=60, by="scheduling")
+    assert set(case.timers) == {"until"}
+
+    case.fire("suspend")
+
+    assert (case.state, set(case.timers), case.asks) == ("suspended", {"reminder"}, True)
+    refused(case, "suspend", "suspended already, until a person resumes it")
+
+
 def test_a_suspension_ends_the_wait_before_a_retry() -> None:
     case = PureJob.at("running").fire("retry").fire("suspend").fire("resume")
 
@@ -120,6 +130,21 @@ def test_a_steward_who_sends_a_job_back_may_change_what_it_does() -> None:
             JOB.admit("resubmit", wrong)
     with pytest.raises(InvalidPayloadError, match="worker: Extra inputs"):
         JOB.admit("resubmit_to_review", {"worker": worker})
+
+
+@pytest.mark.parametrize("kind", ["command", "model"])
+@pytest.mark.parametrize(
+    ("trigger", "role"),
+    [("resubmit", "worker"), ("resubmit", "review"), ("resubmit_to_review", "review")],
+)
+def test_a_job_of_capabilities_gets_no_command_because_it_has_no_host(
+    trigger: str, role: str, kind: str
+) -> None:
+    phases = [{"name": "build", "worker": {"capability": "mend"}}]
+    case = PureJob.at("running", phases=phases).fire("stuck")
+
+    refused(case, trigger, f"its {role} can only be a capability", **{role: {kind: "x"}})
+    case.having(host="barn-1").fire(trigger, **{role: {kind: "x"}})
 
 
 def test_a_job_that_is_resubmitted_to_review_keeps_its_work() -> None:

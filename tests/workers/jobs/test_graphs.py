@@ -104,6 +104,12 @@ LEGAL: dict[str, dict[str, str]] = {
     "canceled": {},
 }
 
+# The sentences of the guards where a state has a row for a command that does not apply now.
+REFUSED = {
+    ("pending", "waive"): "refused: it has lost no dependency",
+    ("suspended", "suspend"): "refused: it is suspended already, until a person resumes it",
+}
+
 
 @pytest.fixture
 def worker(server: EmbeddedServer, prefix: str, tmp_path: Path) -> InProcessWorker:
@@ -180,11 +186,7 @@ def test_a_command_that_is_not_legal_names_the_state_and_the_legal_ones(
             continue
         with pytest.raises(JobCommandError) as refused:
             ann.command("g/j", verb, WORDS.get(verb))
-        why = (
-            "refused: it has lost no dependency"
-            if (state, verb) == ("pending", "waive")
-            else "not allowed"
-        )
+        why = REFUSED.get((state, verb), "not allowed")
         assert str(refused.value) == f"g/j is {state}: {verb} is {why}; {legal}"
 
     assert worker.record("g/j") == before

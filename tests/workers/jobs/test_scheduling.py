@@ -62,3 +62,7 @@ def test_a_job_outside_its_hours_is_suspended_by_the_scheduler_and_starts_inside
     assert worker.graphs.job("g/now").state == "running"
     without = replace(later, data={**later.data, "hours": None})
     assert GraphView(worker.graphs).why(without) == "suspended for some time"
+    assert worker.graphs.command_all("g", "suspend", {})["g/later"] == "suspended"
+    held = worker.graphs.job("g/later")
+    assert at_gate(held), "it waits for a person now, not for its hours"
+    assert len(worker.client.cards_of("g/later")) == 1

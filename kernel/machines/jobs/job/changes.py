@@ -16,7 +16,6 @@ from interlock.kernel.table import Ask, Bounds, Data, FieldValues
 UNBEGUN = "unbegun"  # the code of a wait for a worker that was too long; it is no failed try
 UNBEGUN_MAX = 8  # with the defaults a person is asked after four hours of that
 NO_TRIES = {"recoveries": 0, "retries": 0, "unbegun": 0}
-REPAIRED = ("objective", "details", "acceptance", "review")
 GUIDANCE_MAX = 50
 EVIDENCE_KEPT_MAX = 500
 
@@ -41,6 +40,11 @@ def host(data: Data) -> str:
 def held(data: Data) -> bool:
     """Whether a draft stays one until a person activates it."""
     return bool(data["hold"])
+
+
+def ends_by_itself(ask: Ask) -> bool:
+    """Whether the suspension of the job ends at a set time."""
+    return bool(ask.data.get("suspended_s"))
 
 
 def starved(data: Data) -> bool:
@@ -294,35 +298,19 @@ def reviewed(ask: Ask) -> Data:
         return data
     objections = "; ".join(reasons) or ask.payload["summary"] or "the reviewer gave no reason"
     failure = {"code": "review", "detail": objections}
-    return {**_guided(data, "reviewer", "reviewer", objections), "failure": failure}
+    return {**guided(data, "reviewer", "reviewer", objections), "failure": failure}
 
 
 def suspended(ask: Ask) -> Data:
     """Stop the job until it is resumed, or for some time; it keeps what it has made."""
     for_s = ask.payload.get("for_s")
-    return {**stopped(ask.data), **({"suspended_s": for_s} if for_s else {"going": ""})}
+    kept = without(stopped(ask.data), "suspended_s")
+    return {**kept, **({"suspended_s": for_s} if for_s else {"going": ""})}
 
 
 def resumed(ask: Ask) -> Data:
     """Go on where the job was."""
     return without(ask.data, "backoff_ms", "suspended_s")
-
-
-def resubmitted(ask: Ask) -> Data:
-    """Work on the job again from a phase on, with the person's guidance and changes."""
-    names = [phase["name"] for phase in ask.data["phases"]]
-    named = ask.payload.get("phase")
-    phase = names.index(named) if named else min(ask.data["phase"], len(names) - 1)
-    data = {**without(_repaired(ask), "backoff_ms"), "phase": phase}
-    if worker := ask.payload.get("worker"):
-        data["phases"] = [*data["phases"]]
-        data["phases"][phase] = {**data["phases"][phase], "worker": worker}
-    return data
-
-
-def resubmitted_to_review(ask: Ask) -> Data:
-    """Review the job again, with the work as it is, and the person's guidance and changes."""
-    return _repaired(ask)
 
 
 def ended(ask: Ask) -> Data:
@@ -356,6 +344,12 @@ def without(data: Data, *names: str) -> dict[str, Any]:
     return {name: value for name, value in data.items() if name not in names}
 
 
+def guided(data: Mapping[str, Any], role: str, by: str, text: str) -> dict[str, Any]:
+    """Return data with the guidance of a reviewer or steward for the worker."""
+    guidance = {"from": role, "by": by, "text": text}
+    return {**data, "guidance": [*data["guidance"], guidance][-GUIDANCE_MAX:]}
+
+
 def _after_step(ask: Ask) -> dict[str, Any]:
     """Return the change after which a job that was to do one step does no more by itself."""
     return {"going": ""} if ask.data.get("going") == RunUntil.NEXT else {}
@@ -373,15 +367,6 @@ def _given_up(ask: Ask, data: Data) -> dict[str, Any]:
     return {**stopped(data), **counts, "failure": failure_of(ask)}
 
 
-def _repaired(ask: Ask) -> dict[str, Any]:
-    """Take over the changes and the guidance of a person who sends the job back."""
-    changes = {name: ask.payload[name] for name in REPAIRED if name in ask.payload}
-    changes["limits"] = {**ask.data["limits"], **(ask.payload.get("limits") or {})}
-    data = {**without(stopped(ask.data), "failure"), **changes, **NO_TRIES, "going": ""}
-    reason = ask.payload.get("reason")
-    return _guided(data, "steward", ask.payload["by"], reason) if reason else data
-
-
 def _with_report(ask: Ask) -> dict[str, Any]:
     """Add the summary and the evidence of this phase; evidence of a file replaces older one."""
     phase, summary = phase_of(ask.data), ask.payload.get("summary")
@@ -390,8 +375,3 @@ def _with_report(ask: Ask) -> dict[str, Any]:
     older = [item for item in ask.data.get("evidence", ()) if item["path"] not in paths]
     data = {**ask.data, "evidence": [*older, *new][-EVIDENCE_KEPT_MAX:]}
     return {**data, "summary": summary} if summary else data
-
-
-def _guided(data: Mapping[str, Any], role: str, by: str, text: str) -> dict[str, Any]:
-    guidance = {"from": role, "by": by, "text": text}
-    return {**data, "guidance": [*data["guidance"], guidance][-GUIDANCE_MAX:]}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from interlock.kernel.machines.jobs.job import changes
+from interlock.kernel.machines.jobs.job import changes, repairs
 from interlock.kernel.machines.jobs.stewards import only_stewards, steward
 from interlock.kernel.table import Ask
 
@@ -13,6 +13,7 @@ NOT_YET = (
 ALREADY_MET = "its dependencies are met already, or one of them is lost"
 ALREADY_LOST = "it is known already that this dependency is lost"
 LAST_PHASE = "it is in its last phase, which ends with agent_completed"
+HELD_ALREADY = "it is suspended already, until a person resumes it"
 
 
 def not_waivable(ask: Ask) -> str:
@@ -30,3 +31,20 @@ def no_phase(ask: Ask) -> str:
         return only_stewards(ask)
     reached = ", ".join(changes.phases_reached(ask.data)["phase"])
     return f"{ask.payload['phase']!r} is none of the phases that it has come to: {reached}"
+
+
+def not_resubmitted(ask: Ask) -> str:
+    """Return why the job is not worked on again."""
+    return no_phase(ask) if not changes.knows_phase(ask) else _no_place(ask)
+
+
+def not_reviewed_again(ask: Ask) -> str:
+    """Return why the job is not reviewed again."""
+    return only_stewards(ask) if not steward(ask) else _no_place(ask)
+
+
+def _no_place(ask: Ask) -> str:
+    return (
+        f"its {repairs.placeless(ask)} can only be a capability: the job has only capabilities, "
+        "and no host on which a command or a model would run; create a new job for that"
+    )

@@ -15,7 +15,7 @@ SAYS: Mapping[str, str] = {
     Trigger.CONFIGURE: "its draft was changed",
     Trigger.ACTIVATE: "its draft was activated",
     Trigger.SUSPEND: "it was suspended",
-    Trigger.RESUME: "a person resumed it",
+    Trigger.RESUME: "its suspension is over",
     Trigger.CANCEL: "it is no longer wanted",
     Trigger.DEPENDENCIES_MET: "it waits for no other job any more",
     Trigger.DEPENDENCY_LOST: "{dependency}, which it depends on, is {state}",

@@ -12,7 +12,13 @@ from interlock.kernel.machines.jobs.effects import (
     SUBSCRIPTION,
     WORKER,
 )
-from interlock.kernel.machines.jobs.job import changes, payloads, refusals, sentences
+from interlock.kernel.machines.jobs.job import (
+    changes,
+    payloads,
+    refusals,
+    repairs,
+    sentences,
+)
 from interlock.kernel.machines.jobs.job.names import State, Trigger
 from interlock.kernel.machines.jobs.job.stages import STAGES
 from interlock.kernel.machines.jobs.stewards import only_stewards, steward
@@ -71,6 +77,7 @@ RETRY = "a worker or reviewer may ask to be tried again; bounded, then a person 
 GIVEN_UP = "a job that is lost again and again is given to a person"
 LIMITED = "its limits stop it before it uses more, and a person is asked"
 HALT = "the page says that every active state can be suspended; its matrix has no row for this one"
+HOLD = "the scheduler suspends for some time; a person can make that last until it is resumed"
 FORCE = "the page names FORCE_SUCCESS and no state; a steward, with a reason, from any but a draft"
 BACK = "its command line can go back to an earlier phase; nothing may be at work meanwhile"
 
@@ -104,13 +111,15 @@ PUBLISHED = (
         move(Trigger.APPROVE, State.SUCCESS, by(APPROVAL, PERSON), names_proposal=True,
              guard=changes.signed_off, refusal=only_stewards, update=changes.ended),
         move(Trigger.REJECT, State.PENDING, by(PERSON), names_proposal=True,
-             guard=changes.knows_phase, refusal=refusals.no_phase, update=changes.resubmitted),
+             guard=changes.knows_phase, refusal=refusals.no_phase, update=repairs.resubmitted),
     ),
     *rows(State.INTERVENTION_REQUIRED,
         move(Trigger.RESUBMIT, State.PENDING, by(PERSON), bounds=True,
-             guard=changes.knows_phase, refusal=refusals.no_phase, update=changes.resubmitted),
+             guard=repairs.may_resubmit, refusal=refusals.not_resubmitted,
+             update=repairs.resubmitted),
         move(Trigger.RESUBMIT_TO_REVIEW, State.REVIEW_REQUIRED, by(PERSON), bounds=True,
-             guard=steward, refusal=only_stewards, update=changes.resubmitted_to_review),
+             guard=repairs.may_review_again, refusal=refusals.not_reviewed_again,
+             update=repairs.resubmitted_to_review),
         move(Trigger.TERMINATE, State.CANCELED, by(PERSON),
              guard=steward, refusal=only_stewards, update=changes.ended),
     ),
@@ -214,21 +223,26 @@ OURS = (
     *rows(State.PAUSED,
         move(Trigger.SUSPEND, State.SUSPENDED, by(PERSON), ours=HALT, update=changes.suspended),
     ),
+    *rows(State.SUSPENDED,
+        reenter(Trigger.SUSPEND, by(PERSON), ours=HOLD,
+                guard=changes.ends_by_itself, refusal=refusals.HELD_ALREADY,
+                update=changes.suspended),
+    ),
     *rows(FORCED,
         move(Trigger.FORCE_SUCCESS, State.SUCCESS, by(PERSON), names_proposal=True, ours=FORCE,
              guard=steward, refusal=only_stewards, update=changes.ended),
     ),
     *rows(State.PENDING,
         reenter(Trigger.RESTEP, by(PERSON), ours=BACK,
-                guard=changes.knows_phase, refusal=refusals.no_phase, update=changes.resubmitted),
+                guard=changes.knows_phase, refusal=refusals.no_phase, update=repairs.resubmitted),
     ),
     *rows(State.SUSPENDED,
         stay(Trigger.RESTEP, by(PERSON), ours=BACK,
-             guard=changes.knows_phase, refusal=refusals.no_phase, update=changes.resubmitted),
+             guard=changes.knows_phase, refusal=refusals.no_phase, update=repairs.resubmitted),
     ),
     *rows(IDLE_GATES,
         move(Trigger.RESTEP, State.PENDING, by(PERSON), ours=BACK,
-             guard=changes.knows_phase, refusal=refusals.no_phase, update=changes.resubmitted),
+             guard=changes.knows_phase, refusal=refusals.no_phase, update=repairs.resubmitted),
     ),
 )
 # fmt: on
