@@ -26,6 +26,9 @@ TIME_MS_MAX = 253_402_300_799_000
 # The only state whose published name is not ours.
 STATES = {str(State.COMPLETING_SENTINELS): "completing-sentinels"}
 _STATES_READ = {published: ours for ours, published in STATES.items()}
+# The fields of a used-up budget whose unit depends on its currency: money, a time, or tokens.
+AMOUNTS = ("limit", "used")
+COST = "cost"
 # The fields whose value is a codon's state.
 STATE_FIELDS = ("from", "to", "status", "failed_during", "skipped_during", "last_codon_status")
 
@@ -161,7 +164,7 @@ _BY_PUBLISHED = {name.published: name for name in NAMES}
 def to_published(value: Any) -> Any:
     """Return a value about runs in the page's names, states and units. `value` is JSON-able."""
     if isinstance(value, Mapping):
-        return {published_name(key): _written(key, field) for key, field in value.items()}
+        return {published_name(key): _written(key, field, value) for key, field in value.items()}
     if isinstance(value, list | tuple):
         return [to_published(each) for each in value]
     return value
@@ -179,6 +182,8 @@ def with_our_states(value: Any) -> Any:
     """Return a value with our names of states, whichever of both it has; its fields are ours."""
     if isinstance(value, Mapping):
         return {key: _our_state(key, field) for key, field in value.items()}
+    if isinstance(value, list):
+        return [with_our_states(each) for each in value]
     return value
 
 
@@ -220,12 +225,14 @@ def names_table() -> str:
         unit = f"{name.unit.published}, not {name.unit.ours}" if name.unit else ""
         page = "yes" if name.on_page else ""
         rows.append(f"| `{name.ours}` | `{name.published}` | {unit} | {page} |")
+    unit = f"{DOLLARS.published}, not {DOLLARS.ours}, where `currency` is `{COST}`"
+    rows += [f"| `{amount}` | `{amount}` | {unit} | |" for amount in AMOUNTS]
     head = ["| Interlock | in the page's names | unit there | on the page |", "|---|---|---|---|"]
     return "\n".join([*head, *rows])
 
 
-def _written(key: str, value: Any) -> Any:
-    unit = _BY_OURS[key].unit if key in _BY_OURS else None
+def _written(key: str, value: Any, beside: Mapping[str, Any]) -> Any:
+    unit = _unit(_BY_OURS.get(key), key, beside)
     if unit is not None and value is not None:
         return unit.write(value)
     if key in STATE_FIELDS and isinstance(value, str):
@@ -233,9 +240,19 @@ def _written(key: str, value: Any) -> Any:
     return to_published(value)
 
 
+def _unit(name: Name | None, key: str, beside: Mapping[str, Any]) -> Unit | None:
+    """Return the unit of a field that is written otherwise; that of an amount is `beside` it."""
+    if key in AMOUNTS and beside.get("currency") == COST:
+        return DOLLARS
+    return name.unit if name is not None else None
+
+
 def _converted(value: Any, where: str) -> Any:
     if isinstance(value, Mapping):
-        return {_our_name(key): _read(key, field, f"{where}{key}") for key, field in value.items()}
+        return {
+            _our_name(key): _read(key, field, f"{where}{key}", value)
+            for key, field in value.items()
+        }
     if isinstance(value, list):
         return [_converted(each, f"{where}{index}.") for index, each in enumerate(value)]
     return value
@@ -245,11 +262,11 @@ def _our_name(published: str) -> str:
     return _BY_PUBLISHED[published].ours if published in _BY_PUBLISHED else published
 
 
-def _read(key: str, value: Any, where: str) -> Any:
-    name = _BY_PUBLISHED.get(key)
-    if name is not None and name.unit is not None and value is not None:
+def _read(key: str, value: Any, where: str, beside: Mapping[str, Any]) -> Any:
+    unit = _unit(_BY_PUBLISHED.get(key), key, beside)
+    if unit is not None and value is not None:
         try:
-            return name.unit.read(value)
+            return unit.read(value)
         except ValueError as refusal:
             raise InvalidPayloadError("the event", [f"{where}: {refusal}"]) from None
     return _converted(value, f"{where}.")

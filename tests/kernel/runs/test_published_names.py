@@ -10,9 +10,16 @@ import pytest
 from pydantic import BaseModel
 
 from interlock.kernel.errors import InvalidPayloadError
+from interlock.kernel.machines.runs.codon.names import State
 from interlock.kernel.machines.runs.codon_types import Codon
 from interlock.kernel.machines.runs.events import RunEvent, published_form, run_event
-from interlock.kernel.machines.runs.published_names import NAMES, is_published, to_published
+from interlock.kernel.machines.runs.published_names import (
+    NAMES,
+    from_published,
+    is_published,
+    published_name,
+    to_published,
+)
 from interlock.kernel.machines.runs.workspace.table import WORKSPACE
 from tests.kernel.runs.test_events import EVERY, event
 
@@ -60,6 +67,34 @@ OF_PAGE: tuple[tuple[str, dict[str, Any], dict[str, Any]], ...] = (
             "from": "running",
             "to": "skipped",
             "metadata": {"skipped_during": "completing_sentinels"},
+        },
+    ),
+    (
+        "CodonTransitioned",
+        {
+            "from": "running",
+            "to": "completed",
+            "metadata": {"budgetExceeded": {"currency": "cost", "limit": 0.5, "used": 0.75}},
+        },
+        {
+            "from": "running",
+            "to": "completed",
+            "metadata": {
+                "budget_exceeded": {"currency": "cost", "limit": 500_000, "used": 750_000}
+            },
+        },
+    ),
+    (
+        "CodonTransitioned",
+        {
+            "from": "running",
+            "to": "completed",
+            "metadata": {"budgetExceeded": {"currency": "duration", "limit": 500, "used": 750}},
+        },
+        {
+            "from": "running",
+            "to": "completed",
+            "metadata": {"budget_exceeded": {"currency": "duration", "limit": 500, "used": 750}},
         },
     ),
     (
@@ -154,6 +189,17 @@ def test_a_state_may_be_written_either_way() -> None:
     )
 
 
+@pytest.mark.parametrize("field", ["status", "failed_during", "skipped_during"])
+@pytest.mark.parametrize("state", State)
+def test_a_state_in_a_list_of_codons_is_written_and_read(field: str, state: State) -> None:
+    run = {"codons": [{"codon_id": "clean", field: str(state)}]}
+
+    written = to_published(run)
+
+    assert written["codons"][0][published_name(field)] == str(state).replace("_", "-")
+    assert from_published(written) == run
+
+
 @pytest.mark.parametrize(
     ("name", "data", "expected"),
     [
@@ -184,6 +230,27 @@ def test_an_event_that_is_nested_without_end_is_refused() -> None:
         nested = {"data": nested}
 
     assert problem({"type": "RunFailed", "data": nested}) == "it is nested too deeply"
+
+
+@pytest.mark.parametrize("depth", [100, 300, 100_000])
+@pytest.mark.parametrize("ids", [IDS, OUR_IDS])
+def test_a_posted_event_that_is_nested_deeply_is_refused(ids: dict[str, str], depth: int) -> None:
+    assert WORKSPACE.inbox is not None
+    nested: dict[str, Any] = {}
+    for _ in range(depth):
+        nested = {"reason": nested}
+
+    with pytest.raises(InvalidPayloadError):
+        WORKSPACE.inbox.data(
+            {"sender": "s", "event": {"type": "RunFailed", "data": {**ids, **nested}}}
+        )
+
+
+@pytest.mark.parametrize("event", [None, [], "RunFailed"])
+def test_a_posted_event_that_is_no_object_is_refused(event: Any) -> None:
+    assert WORKSPACE.inbox is not None
+    with pytest.raises(InvalidPayloadError, match="event: "):
+        WORKSPACE.inbox.data({"sender": "s", "event": event})
 
 
 @pytest.mark.parametrize(("ids", "kept"), [(IDS, {"names": "hankweave"}), (OUR_IDS, {})])

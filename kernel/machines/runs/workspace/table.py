@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum, auto
 from typing import Annotated, Any
 
@@ -85,9 +86,11 @@ def mail_data(payload: Data) -> Data:
 
     It is kept with our names; `names` says where it had the page's, which its answer has then, too.
     """
-    mail = validated(WorkspaceMail, "the message", payload)
-    names = {"names": "hankweave"} if is_published(mail["event"]) else {}
-    return {**mail, "event": checked(mail["event"]), **names}
+    event = payload.get("event")
+    # Checked first, because a shape cannot copy an event that is nested deeply.
+    ours = checked(event) if isinstance(event, Mapping) else event
+    mail = validated(WorkspaceMail, "the message", {**payload, "event": ours})
+    return {**mail, **({"names": "hankweave"} if is_published(event) else {})}
 
 
 def is_ahead(ask: Ask) -> bool:
