@@ -28,9 +28,18 @@ from interlock.workers.files.durable import write_with_backup
 from interlock.workers.runs.archive.consistency import checkpoint_shas
 from interlock.workers.runs.archive.export import ExportError, WrittenExport
 from interlock.workers.runs.archive.findings import Fault, Finding, Validation, validation
+from interlock.workers.runs.archive.formats import is_archive, state_in
 from interlock.workers.runs.archive.validation import shas_missing
 
 Family = Sequence[tuple[Record, Sequence[Record]]]
+
+
+class _Source(BaseModel):
+    checkpoint_sha: str | None = None
+
+
+class _StartingConditions(BaseModel):
+    source: _Source | None = None
 
 
 class _StateRun(BaseModel):
@@ -38,7 +47,7 @@ class _StateRun(BaseModel):
 
     run_id: str
     codons: list[dict[str, Any]] = []
-    starting_conditions: dict[str, Any] = {}
+    starting_conditions: _StartingConditions = _StartingConditions()
     initial_checkpoint: str | None = None
 
 
@@ -76,8 +85,17 @@ def published_costs(run: Record, codons: Sequence[Record], costs: Mapping[str, i
 def write_state_file(file: Path, family: Family) -> WrittenExport:
     """Write runs, the oldest first, as the page does: a backup, a temporary file, a rename.
 
-    Raises ExportError where the file cannot be written.
+    Raises ExportError where the file cannot be written, or is an export of the other format.
     """
+
+    def is_complete(old: bytes) -> bool:
+        if is_archive(old):
+            raise ExportError(
+                f"{file} is an export that `interlock run import` can read, which a state file "
+                "does not replace; write to another file"
+            )
+        return state_in(old) is not None
+
     running = [run.id for run, _ in family if run.state == "running"]
     state = {
         "currentRunId": running[0] if running else None,
@@ -85,7 +103,7 @@ def write_state_file(file: Path, family: Family) -> WrittenExport:
     }
     content = json.dumps(state, indent=2).encode() + b"\n"
     try:
-        write_with_backup(file, content, is_complete=lambda old: _state_in(old) is not None)
+        write_with_backup(file, content, is_complete=is_complete)
     except OSError as refusal:
         raise ExportError(f"{file} cannot be written: {refusal}") from refusal
     return WrittenExport(file, sum(1 + len(codons) for _, codons in family))
@@ -97,7 +115,7 @@ def validate_state_file(file: Path, folder: Path | None) -> Validation | None:
     With a folder also the checkpoints that it lacks.
     """
     try:
-        state = _state_in(file.read_bytes())
+        state = state_in(file.read_bytes())
     except OSError:
         state = None
     return None if state is None else validation(_findings(state, str(file), folder))
@@ -115,16 +133,18 @@ def _findings(state: Mapping[str, Any], where: str, folder: Path | None) -> Iter
         yield Finding(Fault.MISSING_RUN, where, f"currentRunId is {current}, which is no run of it")
     named: dict[str, str] = {}
     for run in runs:
-        data = {"initial_checkpoint": run.initial_checkpoint, "starting": run.starting_conditions}
+        starting = run.starting_conditions.model_dump(exclude_none=True)
+        data = {"initial_checkpoint": run.initial_checkpoint, "starting": starting}
         named |= dict.fromkeys(checkpoint_shas(data), run.run_id)
         for codon in run.codons:
             name = f"codon {codon.get('codon_id')} of {run.run_id}"
             try:
-                codon_from(codon, name)
+                read = codon_from(codon, name)
             except InvalidPayloadError as refusal:
                 problems = map(_published_problem, refusal.problems)
                 yield Finding(Fault.INVALID_CODON, name, "; ".join(problems))
-            named |= dict.fromkeys(checkpoint_shas(codon), name)
+                continue
+            named |= dict.fromkeys(checkpoint_shas(read.model_dump(exclude_none=True)), name)
     if folder is not None:
         yield from shas_missing(named, map(branch_of, ids), folder, where)
 
@@ -141,17 +161,9 @@ def _state_run(subject: str, run: Any) -> _StateRun:
         return parsed(_StateRun, subject, from_published(run))
     except InvalidPayloadError as refusal:
         raise InvalidPayloadError(subject, [*map(_published_problem, refusal.problems)]) from None
+    except RecursionError:
+        raise InvalidPayloadError(subject, ["it is nested too deeply"]) from None
 
 
 def _codon_fields(record: Record) -> dict[str, Any]:
     return codon_of(record).model_dump(mode="json", exclude_none=True)
-
-
-def _state_in(content: bytes) -> dict[str, Any] | None:
-    """Return the object of a state file, or None where these bytes are none."""
-    try:
-        state = json.loads(content)
-    except (ValueError, RecursionError):
-        return None
-    has_runs = isinstance(state, dict) and isinstance(state.get("runs"), list)
-    return state if has_runs else None

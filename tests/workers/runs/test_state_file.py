@@ -13,7 +13,8 @@ from typer.testing import CliRunner
 from interlock.kernel.machines.runs.events import run_event
 from interlock.workers.cli import app
 from interlock.workers.gateways.server import EmbeddedServer
-from interlock.workers.runs.state_file import write_state_file
+from interlock.workers.runs.archive.export import ExportError
+from interlock.workers.runs.state_file import validate_state_file, write_state_file
 from tests.workers.runs.workspaces import StoredWorkspace
 
 # The fields that the page lists for a codon that is completed, and was ended in its first state.
@@ -33,6 +34,7 @@ OF_COMPLETED = {
     "contextExceeded",
     "completionCheckpoint",
 }
+CODON = {"codonId": "c", "status": "preparing", "startTime": "2026-11-23T08:00:00.000Z"}
 Command = Callable[..., str]
 
 
@@ -158,6 +160,60 @@ def test_a_state_file_is_validated_by_the_kinds_of_the_page(
 
     assert str(finding.type) == fault
     assert problem in finding.message
+
+
+@pytest.mark.parametrize(
+    ("run", "problem"),
+    [
+        ({"codons": [{"checkpoints": None}]}, "codon None of 1"),
+        ({"codons": [{**CODON, "checkpoints": None, "starting": "x"}]}, ""),
+        ({"codons": [{**CODON, "failedDuring": "x" * 9, "status": "failed"}]}, "codon c of 1"),
+        ({"codons": None}, "runs.0 is invalid: codons: "),
+        ({"codons": ["x"]}, "runs.0 is invalid: codons.0: "),
+        ({"startingConditions": {"source": "x"}}, "runs.0 is invalid: startingConditions.source: "),
+        ({"startingConditions": "x"}, "runs.0 is invalid: startingConditions: "),
+        ({"startingConditions": {"source": None}}, ""),
+        ({"initialCheckpoint": 7}, "runs.0 is invalid: initialCheckpoint: "),
+    ],
+)
+def test_a_bad_state_file_is_described(tmp_path: Path, run: dict[str, Any], problem: str) -> None:
+    file = tmp_path / "state.json"
+    file.write_text(json.dumps({"runs": [{"runId": "1", **run}]}))
+
+    found = validate_state_file(file, tmp_path)
+
+    assert found is not None
+    shown = [f"{one.where} {one.message}" for one in found.errors]
+    assert len(shown) == bool(problem)
+    assert all(problem in each for each in shown)
+
+
+def test_a_state_file_that_is_nested_deeply_is_described(tmp_path: Path) -> None:
+    file = tmp_path / "state.json"
+    nested = '{"a": ' * 600 + "1" + "}" * 600
+    file.write_text(f'{{"runs": [{{"runId": "1", "more": {nested}}}]}}')
+
+    found = validate_state_file(file, tmp_path)
+
+    assert found is not None
+    assert [one.message for one in found.errors] == ["runs.0 is invalid: it is nested too deeply"]
+
+
+def test_an_export_replaces_no_complete_file_of_the_other_format(
+    workspace: StoredWorkspace,
+) -> None:
+    workspace.completed_run()
+    state, archive = (workspace.home.parent / name for name in ("state.json", "runs.json"))
+    workspace.runs.export_state(workspace.folder, state)
+    workspace.runs.export(workspace.folder, archive)
+    before = state.read_bytes(), archive.read_bytes()
+
+    with pytest.raises(ExportError, match="is a state file in the page's names"):
+        workspace.runs.export(workspace.folder, state)
+    with pytest.raises(ExportError, match="is an export that `interlock run import` can read"):
+        workspace.runs.export_state(workspace.folder, archive)
+
+    assert (state.read_bytes(), archive.read_bytes()) == before
 
 
 def test_what_was_no_state_file_is_no_backup_of_one(tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ from interlock.workers.runs.archive.consistency import (
     wrong_earlier_sums,
 )
 from interlock.workers.runs.archive.findings import Fault, Finding, Validation, validation
+from interlock.workers.runs.archive.formats import state_in
 from interlock.workers.runs.archive.inventory import inventory
 from interlock.workers.runs.archive.validation import checkpoints_missing
 
@@ -56,8 +57,17 @@ def write_export(dispatch: Dispatch, workspace: Record, file: Path) -> WrittenEx
     """Write a workspace with all its runs into one file. Raises ExportError.
 
     The export is refused while a run is running, and where a record is damaged, so that a damaged
-    export never replaces an older one.
+    export never replaces an older one. It replaces no state file either.
     """
+
+    def is_complete(old: bytes) -> bool:
+        if state_in(old) is not None:
+            raise ExportError(
+                f"{file} is a state file in the page's names, which an export does not replace; "
+                "write to another file"
+            )
+        return not _problem(old, dispatch.machines)
+
     _refuse_while_active(dispatch, workspace)
     found = inventory(dispatch, workspace.id)
     if found.changed:
@@ -75,11 +85,7 @@ def write_export(dispatch: Dispatch, workspace: Record, file: Path) -> WrittenEx
         raise ExportError(f"a run started in {workspace.data['folder']} at this moment; try again")
     existed = file.exists()
     try:
-        backed_up = write_with_backup(
-            file,
-            archive_bytes(found.archive),
-            is_complete=lambda content: not _problem(content, dispatch.machines),
-        )
+        backed_up = write_with_backup(file, archive_bytes(found.archive), is_complete=is_complete)
     except OSError as refusal:
         raise ExportError(f"{file} cannot be written: {refusal}") from refusal
     damaged = existed and not backed_up
