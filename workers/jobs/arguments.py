@@ -15,6 +15,13 @@ from interlock.workers.specs.values import parse_duration, parse_money
 FieldsOption = Annotated[
     str, typer.Option("--fields", help="More fields of the job, as a JSON object; docs/jobs.md.")
 ]
+# The options of fields that have other names on the command line.
+OPTIONS = {
+    "phases": "--command",
+    "worker": "--command",
+    "depends_on": "--after",
+    "limits": "--cost, --time or --iterations",
+}
 
 
 class ArgumentError(CallError):
@@ -30,19 +37,30 @@ def job_fields(
     job: str,
 ) -> dict[str, Any]:
     """Return the payload of a new job; a dependency without a graph is of the job's own graph."""
-    changed = changed_fields(fields, command=command, description=None)
+    changed = changed_fields(fields, command=command, description=description or None)
     if "phases" not in changed:
         raise ArgumentError("name the worker: --command, or `phases` in --fields")
     graph = root_of(job)
     dependencies = [name if "/" in name else f"{graph}/{name}" for name in after or ()]
-    return {"depends_on": dependencies, "description": description, **changed}
+    changed = joined(changed, {"depends_on": dependencies} if after else {})
+    return {"depends_on": [], "description": "", **changed}
 
 
 def changed_fields(fields: str, *, command: str | None, description: str | None) -> dict[str, Any]:
     """Return the fields of a draft that these options change."""
-    found = fields_from(fields)
-    found |= {"phases": [{"worker": {"command": command}}]} if command else {}
-    return found | ({"description": description} if description is not None else {})
+    options: dict[str, Any] = {"phases": [{"worker": {"command": command}}]} if command else {}
+    options |= {"description": description} if description is not None else {}
+    return joined(fields_from(fields), options)
+
+
+def joined(fields: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of --fields and those of other options, of which none is given twice."""
+    if both := [name for name in options if name in fields]:
+        option = OPTIONS.get(both[0], f"--{both[0]}")
+        raise ArgumentError(
+            f"{both[0]} is given by {option} and in --fields: leave one of them out"
+        )
+    return {**fields, **options}
 
 
 def fields_from(text: str) -> dict[str, Any]:

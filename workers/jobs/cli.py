@@ -17,6 +17,7 @@ from interlock.workers.jobs.arguments import (
     changed_fields,
     fields_from,
     job_fields,
+    joined,
     limits_from,
 )
 from interlock.workers.jobs.client import Graphs
@@ -161,13 +162,13 @@ def config(
     graphs = Graphs(client(actor))
     limits = limits_from(cost, time, iterations)
     changes = changed_fields(fields, command=command, description=description)
-    changes |= {"limits": limits} if limits else {}
+    changes = joined(changes, {"limits": limits} if limits else {})
     if "/" in target and slots is not None:
         fail("--slots is for a graph: leave out the job", as_json=as_json, kind="UsageError")
     if "/" in target:
         record = graphs.configure(target, changes)
     else:
-        changes |= {} if slots is None else {"slots": slots}
+        changes = joined(changes, {} if slots is None else {"slots": slots})
         record = graphs.configure_graph(target, changes)
     answer_record(record, as_json=as_json)
 
@@ -194,9 +195,10 @@ def command_of(verb: Verb) -> Callable[..., None]:
         proposal = options.pop("proposal", None)
         changed = fields_from(options.pop("fields", "{}"))
         command = options.pop("command", None)
-        fields = {key: value for key, value in options.items() if value or key == "reason"}
-        fields |= changed | ({"worker": {"command": command}} if command else {})
-        fields |= {"limits": limits} if limits else {}
+        given = {key: value for key, value in options.items() if value}
+        given |= {"worker": {"command": command}} if command else {}
+        given |= {"limits": limits} if limits else {}
+        fields = {"reason": "", **joined(changed, given)}
         api = client(actor)
         if verb.confirmed and not proposal:
             proposal, fields = asked_answer(

@@ -21,7 +21,7 @@ from interlock.workers.runs.sequence import next_step
 
 
 class InvalidStateError(CallError):
-    """The recorded runs of a folder are invalid, so that no run may begin there.
+    """The recorded runs of a folder are invalid: no run may begin there until that is repaired.
 
     The message has the first finding, and `validation` has all of them.
     """
@@ -30,8 +30,9 @@ class InvalidStateError(CallError):
         first, *others = validation.errors
         more = f" (and {len(others)} more)" if others else ""
         super().__init__(
-            f"the runs of {workspace} are invalid, so no run begins: {first.type} at "
-            f"{first.where}: {first.message}{more}; `interlock run validate` lists all"
+            f"the recorded runs of {workspace} are invalid: {first.type} at {first.where}: "
+            f"{first.message}{more}; `interlock run validate` lists all, and no run can begin "
+            "there until that is repaired"
         )
         self.validation = validation
 
@@ -55,7 +56,7 @@ def workspace_record(dispatch: Dispatch, workspace: str) -> Record:
     """
     try:
         return dispatch.views.record(workspace)
-    except ValueError:
+    except (LookupError, TypeError, ValueError, AssertionError):
         refuse_invalid_runs(dispatch, workspace, ())
         raise
 

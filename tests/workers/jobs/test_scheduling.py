@@ -66,3 +66,20 @@ def test_a_job_outside_its_hours_is_suspended_by_the_scheduler_and_starts_inside
     held = worker.graphs.job("g/later")
     assert at_gate(held), "it waits for a person now, not for its hours"
     assert len(worker.client.cards_of("g/later")) == 1
+
+
+def test_the_slots_of_a_lost_attempt_are_free_when_the_hours_have_ended(
+    server: EmbeddedServer, prefix: str, tmp_path: Path
+) -> None:
+    worker = InProcessWorker(server.url, prefix, tmp_path / "home")
+    worker.graphs.open("g", {"slots": 1})
+    hours = hours_from(worker.dispatch.views.now_ms(), 3)
+    for name in ("late", "other"):
+        worker.graphs.create(f"g/{name}", {"phases": COMMAND, "hours": hours}, held=False)
+    settle(worker, "g/late", but=["scheduling"])
+    assert worker.dispatch.slots.acquire("graph:g", worker.record("g/late"), 1).held
+
+    settle(worker, "g/late")
+
+    assert worker.record("g/late").state == "suspended"
+    assert worker.dispatch.slots.acquire("graph:g", worker.record("g/other"), 1).held

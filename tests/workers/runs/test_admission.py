@@ -41,6 +41,12 @@ def tear_workspace(workspace: StoredWorkspace) -> str:
     return f"corrupted_data at {workspace.id}: it cannot be read"
 
 
+def lose_field(workspace: StoredWorkspace) -> str:
+    record = workspace.world.keys.record(workspace.id)
+    read(workspace.world.client, "HDEL", record, "entered")
+    return f"corrupted_data at {workspace.id}: it cannot be read"
+
+
 def change_run(workspace: StoredWorkspace) -> str:
     workspace.write_field(f"{workspace.id}/1", "version", "9")
     return f"corrupted_data at {workspace.id}/1: the record has version 9"
@@ -57,7 +63,7 @@ def hold_for_missing_run(workspace: StoredWorkspace) -> str:
     return f"missing_run at {workspace.id}/7"
 
 
-DAMAGES = (tear_codon, tear_workspace, change_run, lose_codon, hold_for_missing_run)
+DAMAGES = (tear_codon, tear_workspace, lose_field, change_run, lose_codon, hold_for_missing_run)
 
 
 def failed_run(workspace: StoredWorkspace) -> str:

@@ -59,9 +59,10 @@ def start(work: Work) -> Outcome | None:
         _note_awaited_slots(work, [f"limit:{graph.id}"])
         return None
     if closed_s := closed_for_s(record.data.get("hours"), work.dispatch.views.now_ms()):
+        # A lost attempt may have taken slots before the hours ended.
+        release_all_slots(work)
         why = f"its worker starts from {record.data['hours'].replace('-', ' to ')} UTC only"
-        payload = {"reason": why, "by": SCHEDULING.name, "for_s": closed_s}
-        return Outcome("suspend", payload, reason=why)
+        return Outcome("suspend", {"reason": why, "by": SCHEDULING.name, "for_s": closed_s})
     slots = needed_slots(work.dispatch, record, graph)
     awaited = acquire_slots(work, slots)
     if awaited:

@@ -107,6 +107,41 @@ def test_a_steward_gives_a_job_another_worker_by_command_or_card(
         assert (data["objective"], data["review"]["model"]) == ("green", "Is it green?")
 
 
+@pytest.mark.parametrize(
+    ("option", "fields", "problem"),
+    [
+        (("--command", "mend"), '{"worker": {"command": "x"}}', "worker is given by --command"),
+        (("--cost", "2"), '{"limits": {"cost_micro": 5}}', "limits is given by --cost, --time"),
+        (("--objective", "green"), '{"objective": "red"}', "objective is given by --objective"),
+        (("--reason", "late"), '{"reason": "soon"}', "reason is given by --reason"),
+    ],
+)
+def test_a_field_that_is_given_twice_is_refused(
+    worker: InProcessWorker, refuse: Refuse, option: tuple[str, str], fields: str, problem: str
+) -> None:
+    before = brought(worker, "g/j", "intervention_required")
+
+    assert problem in refuse("resubmit", "g/j", *option, "--fields", fields)
+    assert worker.graphs.job("g/j") == before
+
+
+@pytest.mark.parametrize(
+    ("option", "fields", "problem"),
+    [
+        (("--command", "x"), '{"phases": [{"worker": {"command": "y"}}]}', "phases is given by"),
+        (("--description", "x"), '{"description": "y"}', "description is given by --description"),
+        (("--cost", "2"), '{"limits": {"time_s": 5}}', "limits is given by --cost, --time"),
+    ],
+)
+def test_a_field_of_a_draft_that_is_given_twice_is_refused(
+    worker: InProcessWorker, refuse: Refuse, option: tuple[str, str], fields: str, problem: str
+) -> None:
+    before = brought(worker, "g/j", "draft")
+
+    assert problem in refuse("config", "g/j", *option, "--fields", fields)
+    assert worker.graphs.job("g/j") == before
+
+
 def test_a_waive_of_an_old_proposal_is_refused(worker: InProcessWorker, refuse: Refuse) -> None:
     brought(worker, "g/first", "pending")
     worker.graphs.create(
