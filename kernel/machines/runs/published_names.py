@@ -79,7 +79,7 @@ TIME = Unit("milliseconds", "ISO 8601", _iso_time, _milliseconds)
 class Name:
     """One name: ours, the published one, its unit where that differs, and whether the page has it.
 
-    A name that the page lacks is written in the page's style.
+    A name that the page lacks is written in camelCase, as the page writes its own.
     """
 
     ours: str

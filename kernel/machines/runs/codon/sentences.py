@@ -10,7 +10,7 @@ from interlock.kernel.table import CREATED
 SAYS: Mapping[str, str] = {
     CREATED: "its run has come to the codon {codon_id}",
     Trigger.START: "its rig is set up",
-    Trigger.INITIALIZE: "its agent lives as process {pid}",
+    Trigger.INITIALIZE: "its agent runs as process {pid}",
     Trigger.RUN: "its agent is at work in session {session_id}",
     Trigger.COMPLETE_SENTINELS: "its agent has ended, and its sentinels finish their calls",
     Trigger.COMPLETE: "its agent did the work",

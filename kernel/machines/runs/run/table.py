@@ -118,7 +118,7 @@ SAYS = {
     Trigger.COMPLETE: "the last codon of its plan is done",
     Trigger.FAIL: "it cannot go on",
     Trigger.CRASH: "its supervisor was lost",
-    Trigger.INITIAL_CHECKPOINT_SET: "its workspace is kept as it begins with it: {sha}",
+    Trigger.INITIAL_CHECKPOINT_SET: "the checkpoint that it begins with was taken: {sha}",
     Trigger.STOP_REQUESTED: "a person wants it to end",
 }
 
