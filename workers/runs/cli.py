@@ -363,6 +363,8 @@ def _event_from(text: str) -> dict[str, Any]:
         found = json.loads(sys.stdin.read() if text == "-" else text)
     except json.JSONDecodeError as error:
         raise InvalidPayloadError("the event", [f"it is not JSON: {error}"]) from error
+    except RecursionError:
+        raise InvalidPayloadError("the event", ["it is nested too deeply"]) from None
     if not isinstance(found, dict):
         raise InvalidPayloadError("the event", [f"it is {type(found).__name__}, not an object"])
     return found

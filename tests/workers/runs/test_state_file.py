@@ -199,6 +199,17 @@ def test_a_state_file_that_is_nested_deeply_is_described(tmp_path: Path) -> None
     assert [one.message for one in found.errors] == ["runs.0 is invalid: it is nested too deeply"]
 
 
+@pytest.mark.parametrize("depth", [300, 50_000])
+def test_an_event_that_is_nested_deeply_is_refused_by_the_command(
+    workspace: StoredWorkspace, command: Command, depth: int
+) -> None:
+    workspace.completed_run()
+    nested = '{"reason": ' * depth + "1" + "}" * depth
+    event = f'{{"type": "RunFailed", "data": {nested}}}'
+
+    assert "the event is invalid: " in command("tell", event, "--wait", "0", code=1)
+
+
 def test_an_export_replaces_no_complete_file_of_the_other_format(
     workspace: StoredWorkspace,
 ) -> None:
