@@ -84,8 +84,8 @@ class Loops:
     def check(self, name: str, payload: Mapping[str, Any]) -> dict[str, Any]:
         """Return the payload that an agent is started with; write nothing. Raises as `start` does.
 
-        The repository is only checked if the agent is to work on this machine, as it is unless the
-        payload names another `host`.
+        Without a `host` the agent works on this machine; with an empty one on any. The repository
+        is checked here unless the payload names another machine.
         """
         if not is_name(name):
             raise AgentNameError(
@@ -93,12 +93,12 @@ class Loops:
                 "63 at most"
             )
         local = self.client.settings.host
-        fields = {**payload, "host": payload.get("host") or local}
+        fields = {"host": local, **payload}
         self.dispatch.lifecycle.machine("loop").initial_data(fields)
         repo = Path(fields["repo"])
         if not repo.is_absolute():
             raise InvalidPayloadError("the agent", [f"repo: {str(repo)!r} is no absolute path"])
-        if fields["host"] != local:
+        if fields["host"] not in ("", local):
             return fields
         repository = Repository.open(repo)
         if base := fields.get("base"):
