@@ -10,9 +10,9 @@ from interlock.kernel.record import RecordId, Version
 
 NO_FACTS: Mapping[str, Any] = {}
 EFFECT_FAILED = "effect_failed"  # the kind of the note of an attempt that failed
+LAPSE = "lapse"  # and that of one whose worker was lost
 # The fields of a payload that tell why, where neither its `reason` nor the caller does.
 FURTHER_WORDS = ("reasons", "detail", "feedback", "summary")
-LAPSE = "lapse"  # and that of one whose worker was lost
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +50,7 @@ class Event:
     @property
     def because(self) -> str:
         """Why it happened: the sentence of its row, then the words that came with the call."""
-        told = [_words(self.payload, "reason"), self.cause.reason]
-        if not any(told):
-            told = [_words(self.payload, name) for name in FURTHER_WORDS]
-        words = "; ".join(dict.fromkeys(filter(None, told)))
+        words = "; ".join(words_of(self.payload, self.cause.reason))
         says = self.says or self._moved()
         return f"{says}: {words}" if words else says
 
@@ -63,6 +60,14 @@ class Event:
         if self.source == self.target:
             return f"{self.trigger} was fired, and it stays {self.target}"
         return f"{self.trigger} took it from {self.source} to {self.target}"
+
+
+def words_of(payload: Mapping[str, Any], reason: str) -> tuple[str, ...]:
+    """Return the words that came with a call, each once; `reason` is the one of its cause."""
+    told = [_words(payload, "reason"), reason]
+    if not any(told):
+        told = [_words(payload, name) for name in FURTHER_WORDS]
+    return tuple(dict.fromkeys(filter(None, told)))
 
 
 def _words(payload: Mapping[str, Any], name: str) -> str:

@@ -12,6 +12,7 @@ from rich.markup import escape
 from rich.padding import Padding
 from rich.text import Text
 
+from interlock.kernel.event import words_of
 from interlock.workers.systems import systems
 from interlock.workers.terminal.cards import cards
 from interlock.workers.terminal.screen import (
@@ -169,7 +170,8 @@ def reasons_of(event: Mapping[str, Any]) -> str:
     """
     payload, checks = event["payload"] or {}, (event["explanation"] or {}).get("checks", [])
     texts = [str(payload[name]) for name in SENTENCES if payload.get(name)]
-    said = [short(text, REASON_LENGTH_MAX) for text in texts if text not in event["because"]]
+    told = words_of(payload, event["cause"]["reason"])  # they are in `because` already
+    said = [short(text, REASON_LENGTH_MAX) for text in texts if text not in told]
     said += [f"{name}: {short(payload[name])}" for name in ANSWERS if payload.get(name)]
     failed = [check["why"] for check in checks if not check["passed"]]
     return "; ".join(dict.fromkeys((event["because"], *said, *failed)))

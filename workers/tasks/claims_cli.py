@@ -154,7 +154,7 @@ def split(
     except ValueError as refusal:
         fail(f"--subtasks is not JSON: {refusal}", as_json=as_json, kind="UsageError")
     if task and not (key or token):
-        answer_record(client(actor).fire(task, "split", {"subtasks": parts}), as_json=as_json)
+        answer_record(tasks(actor).split(task, parts), as_json=as_json)
     elif key and token and not task:
         _report(key, token, "split", as_json=as_json, subtasks=parts)
     else:

@@ -44,8 +44,7 @@ from interlock.workers.tasks.claims import (
 from interlock.workers.tasks.next_try import next_try_s
 from interlock.workers.tasks.reassignment import requeue, why_kept, why_never_claimed
 from interlock.workers.tasks.roles import check_role
-from interlock.workers.tasks.verification.judgeable import refuse_unjudgeable
-from interlock.workers.tasks.verification.signals import parse_signals
+from interlock.workers.tasks.verification.judgeable import check_parts, check_signals
 from interlock.workers.tasks.work_folders import work_folder_of
 
 NAME_LENGTH_MAX = 40
@@ -114,9 +113,7 @@ class Tasks:
 
         The repository is only checked if it is `local`, which means on this machine.
         """
-        signals = payload.get("signals", ())
-        parse_signals(signals)
-        refuse_unjudgeable(self.dispatch, signals)
+        check_signals(self.dispatch, payload.get("signals", ()))
         check_role(self.client.settings, payload.get("role"))
         repo = payload.get("repo")
         fields = dict(payload)
@@ -189,6 +186,8 @@ class Tasks:
         if trigger == "released" and external_claim.confirm_stop(self.dispatch, key, token):
             return self.client.show(task)
         fields = dict(payload or {})
+        if trigger == "split":
+            check_parts(self.dispatch, fields.get("subtasks"))
         # The same report sent twice counts once; reports that differ are not confused.
         digest = codec.digest(trigger, codec.encode(fields, "the payload"))
         call = Call(
@@ -208,6 +207,11 @@ class Tasks:
         if fired.record and not fired.replayed:
             external_claim.follow(self.dispatch, fired.record, trigger, fields.get("reason", ""))
         return fired.record or self.client.show(task)
+
+    def split(self, task: str, parts: Sequence[Mapping[str, Any]]) -> Record:
+        """Split an open task into parts. Raises InvalidPayloadError for a part that is wrong."""
+        check_parts(self.dispatch, parts)
+        return self.client.fire(task, "split", {"subtasks": parts})
 
     def requeue(
         self,

@@ -40,6 +40,7 @@ from interlock.workers.tasks.launch_spec import PreparedClaim
 from interlock.workers.tasks.ownership import COMMITTER, outside
 from interlock.workers.tasks.turn_reports import TurnReports
 from interlock.workers.tasks.verification.check import check
+from interlock.workers.tasks.verification.judgeable import check_parts
 from interlock.workers.tasks.verification.signals import ParsedSignal, SignalType
 
 log = logging.getLogger(__name__)
@@ -146,8 +147,10 @@ class CurrentTask:
 
         The agent is still running then: after a refusal it continues to work on the task.
         """
+        outcome = _end_outcome(end_report)
         try:
-            self.work.fire(_end_outcome(end_report))
+            check_parts(self.work.dispatch, outcome.payload.get("subtasks"))
+            self.work.fire(outcome)
         except GuardRefusedError as refusal:
             return refusal.why
         except CallError as refusal:

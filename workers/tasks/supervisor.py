@@ -318,9 +318,8 @@ class TaskSupervisor(Supervisor):
         by_us = None if over else abort_by_us(ended.reason_by_us)
         abort = None if over else abort_reason(ended.code, killed_by_us=by_us)
         self.background.shutdown(wait=True)
-        if self.claiming is not None:
-            # A task that was claimed for the session and not yet given to it.
-            self.task = self.claiming.result()
+        # A task that was claimed for the session and not yet given to it is not reported as failed:
+        # nobody renews its lease, so it is soon offered to the next agent.
         end_report = self.task.reports.end_report if self.task else None
         if self.task is not None and not self.task.settled:
             self.task.report(self._task_outcome(self.task, ended, abort))

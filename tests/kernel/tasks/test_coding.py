@@ -389,6 +389,28 @@ def test_a_part_can_only_be_after_an_earlier_part_and_once(after: list[int]) -> 
         PureTask().fire("split", {"subtasks": parts})
 
 
+@pytest.mark.parametrize(
+    ("part", "problem"),
+    [
+        (
+            {"signals": [{"type": "path_exists", "value": "a"}]},
+            "part 2 is invalid: .*signals are judged in a repo, and there is none",
+        ),
+        (
+            {"owned_files": ["src/a", "srcs", "docs"]},
+            "part 2 owns srcs, docs: the whole owns only src",
+        ),
+    ],
+)
+def test_a_split_with_a_part_that_could_not_be_created_is_refused(
+    part: dict[str, Any], problem: str
+) -> None:
+    parts = [{"title": "one"}, {"title": "two", **part}]
+
+    with pytest.raises(InvalidPayloadError, match=problem):
+        PureTask(owned_files=["src"]).fire("split", {"subtasks": parts})
+
+
 @pytest.mark.parametrize("ways", [("claimed", "failed"), ("claimed", "started", "orphaned")])
 def test_a_task_that_would_be_retried_can_be_cancelled(ways: tuple[str, ...]) -> None:
     assert PureTask().to(*ways).fire("cancelled", {"reason": "enough"}).state == "cancelled"

@@ -72,6 +72,12 @@ def test_what_went_wrong_and_what_was_answered_are_shown() -> None:
     assert reasons_of(answer) == f"{AHEAD}; capability: jot; parameters: price=20"
 
 
+def test_words_of_a_person_are_shown_also_where_the_sentence_of_the_row_has_them() -> None:
+    redirect = event_of(at_action("end_to_end"), text="the proposal")
+
+    assert reasons_of(redirect) == f"{AHEAD}; the proposal"
+
+
 def test_a_diagnosis_begins_with_its_verdict() -> None:
     value = {"workers": ["a", "b"], "problems": [], "depths": {"waits": 1}}
     value |= {"rejected": {"refused at intake": 2}, "left_out": {}}

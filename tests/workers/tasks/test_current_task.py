@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from interlock.kernel.errors import InvalidPayloadError
 from interlock.kernel.machines import MACHINES
 from interlock.kernel.reason import AbortReason, TransitionReason
 from interlock.kernel.store.leases import Lease
@@ -24,6 +25,7 @@ from interlock.workers.supervision.reports import AgentFailed, SplitRequested, S
 from interlock.workers.systems import handlers
 from interlock.workers.tasks.agents import Agents
 from interlock.workers.tasks.claims import claim as claim_for_agent
+from interlock.workers.tasks.client import Tasks
 from interlock.workers.tasks.current_task import (
     CurrentTask,
     ended_by_signal,
@@ -213,6 +215,27 @@ def test_the_parts_that_an_agent_reports_have_scope_signals_files_and_order(
     data = client.show(second).data
     assert (data["text"], data["scope"], data["signals"]) == ("more", "xl", [signal])
     assert (data["owned_files"], data["depends_on"]) == (["src"], [first.removeprefix("b/")])
+
+
+def test_a_split_with_a_signal_that_nothing_judges_is_refused(client: Client) -> None:
+    fields = {"repo": "/nowhere", "agent": "true"}
+    client.submit({"title": "x", **fields}, id="b/open", machine="task")
+    lease = claim_for_agent(client.dispatch, client.show(submitted(client, "b/one")), agent="b/a")
+    assert lease is not None
+    prepared = PreparedClaim(lease.key, lease.token, "b/turn~one~1", "", "", "", "")
+    task, tasks = CurrentTask(held(client, lease), prepared, lease.record), Tasks(client)
+    wrong = {"type": "wish", "value": "a"}
+    problem = "part 2, signal 0, 'a': 'wish' is not a type of signal"
+
+    assert task.report_end(SplitRequested((Subtask("a"), Subtask("b", signals=(wrong,))))) == ""
+    assert isinstance(task.reports.end_report, AgentFailed)
+    assert problem in task.reports.end_report.error
+    parts = [{"title": "a"}, {"title": "b", "signals": [wrong]}]
+    with pytest.raises(InvalidPayloadError, match=problem):
+        tasks.split("b/open", parts)
+    with pytest.raises(InvalidPayloadError, match=problem):
+        tasks.report(lease.key, lease.token, "split", {"subtasks": parts})
+    assert [client.show(f"b/{name}").state for name in ("one", "open")] == ["claimed", "open"]
 
 
 def test_an_outcome_has_the_time_that_the_agent_took_in_a_session_too(

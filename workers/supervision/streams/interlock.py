@@ -147,11 +147,12 @@ def _record(value: object, where: str) -> str:
 
 
 def _list_of(
-    read: Callable[[object, str], Item], maximum: int
+    read: Callable[[object, str], Item], maximum: int, *, minimum: int = 0
 ) -> Callable[[object, str], tuple[Item, ...]]:
     def read_list(value: object, where: str) -> tuple[Item, ...]:
-        if not isinstance(value, list) or not 1 <= len(value) <= maximum:
-            raise LineError(f"{where} must be a list of 1 to {maximum}, it is {shown(value)}")
+        if not isinstance(value, list) or not minimum <= len(value) <= maximum:
+            size = f"{minimum} to {maximum}"
+            raise LineError(f"{where} must be a list of {size}, it is {shown(value)}")
         return tuple(read(item, f"{where}[{index}]") for index, item in enumerate(value))
 
     return read_list
@@ -202,7 +203,7 @@ _SUBTASK: Fields = {
     "owned_files?": _list_of(read_text, ITEMS_MAX),
     "after?": _list_of(_part_number, ITEMS_MAX),
 }
-_subtasks = _list_of(_object(_SUBTASK, Subtask), SUBTASKS_MAX)
+_subtasks = _list_of(_object(_SUBTASK, Subtask), SUBTASKS_MAX, minimum=1)
 # In a usage line two kinds of tokens have other names than in a line of total costs.
 _USAGE_NAMES = {"tokens_in": "input_tokens", "tokens_out": "output_tokens"}
 _TOKENS: Fields = {

@@ -1,15 +1,40 @@
-"""Refuses the signals that no model of the deployment can judge, before an agent works for them."""
+"""Refuses the signals that nothing in the deployment can judge, before an agent works for them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from interlock.kernel.errors import InvalidPayloadError
 from interlock.workers.engine.dispatch import Dispatch
-from interlock.workers.tasks.verification.signals import MODEL_SIGNALS, InvalidSignalError
+from interlock.workers.tasks.verification.signals import (
+    MODEL_SIGNALS,
+    InvalidSignalError,
+    parse_signals,
+)
 
 # The fact that a machine with agents announces: whether it has a model that can judge.
 JUDGE = "judge"
+
+
+def check_signals(dispatch: Dispatch, signals: Sequence[Mapping[str, Any]]) -> None:
+    """Refuse signals that are invalid or that no machine can judge. Raises InvalidSignalError."""
+    parse_signals(signals)
+    refuse_unjudgeable(dispatch, signals)
+
+
+def check_parts(dispatch: Dispatch, parts: object) -> None:
+    """Check the signals of the parts of a split. Raises InvalidPayloadError.
+
+    What is no list of objects is left to the split itself, which refuses it.
+    """
+    for number, part in enumerate(parts if isinstance(parts, list) else (), start=1):
+        if not (isinstance(part, Mapping) and isinstance(part.get("signals"), list)):
+            continue
+        try:
+            check_signals(dispatch, part["signals"])
+        except InvalidSignalError as refusal:
+            raise InvalidPayloadError("split", [f"part {number}, {refusal}"]) from refusal
 
 
 def refuse_unjudgeable(

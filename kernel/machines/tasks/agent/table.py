@@ -155,7 +155,7 @@ SAYS = {
     Trigger.ENDED: "its session is over",
     Trigger.RECYCLED: "no other task came in time",
     Trigger.TOOL_ABORTED: "it aborted one of its tool calls",
-    Trigger.SIBLINGS_ABORTED: "the agents of the tasks beside its task were aborted",
+    Trigger.SIBLINGS_ABORTED: "the agents of the tasks beside its task are to be ended",
 }
 
 AGENT = Machine(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from interlock.kernel.errors import InvalidPayloadError
 from interlock.kernel.machines.tasks.task import choice
 from interlock.kernel.machines.tasks.task.names import State
 from interlock.kernel.machines.tasks.task.payloads import NewTask
@@ -314,9 +315,25 @@ def starved(ask: Ask) -> Data:
 
 
 def split(ask: Ask) -> Data:
-    """List the subtasks before any is created, so that no two attempts can disagree."""
+    """List the subtasks before any is created, so that no two attempts can disagree.
+
+    Raises InvalidPayloadError for a part from which no task could be created.
+    """
     agent = (ask.data.get("claim") or {}).get("agent")
-    return {**unclaimed(ask), "children": ask.payload["subtasks"], "split_by": agent}
+    parts = ask.payload["subtasks"]
+    after = {**unclaimed(ask), "children": parts, "split_by": agent}
+    # Nobody is there to correct a part when it is created, and its parent would wait for it.
+    ids = [f"b/{number}" for number in range(1, len(parts) + 1)]
+    for number, part in enumerate(parts, start=1):
+        _refuse_files_outside(number, part.get("owned_files", ()), after["owned_files"])
+        validated(NewTask, f"part {number}", child_payload(after, part, ids)[0])
+    return after
+
+
+def _refuse_files_outside(number: int, paths: Sequence[str], owned: Sequence[str]) -> None:
+    if outside := [path for path in paths if not _below(path, owned)]:
+        problem = f"part {number} owns {', '.join(outside)}: the whole owns only {', '.join(owned)}"
+        raise InvalidPayloadError("split", [problem])
 
 
 def child_cancelled(ask: Ask) -> Data:
@@ -340,8 +357,7 @@ def child_payload(parent: Data, child: Data, siblings: Sequence[str]) -> tuple[D
         bound["role"] = parent["role"]
     if parent.get("split_by"):
         bound["parent_agent"] = parent["split_by"]
-    allowed = [path for path in child.get("owned_files", ()) if _below(path, parent["owned_files"])]
-    bound["owned_files"] = allowed or parent["owned_files"]
+    bound["owned_files"] = child.get("owned_files") or parent["owned_files"]
     if earlier := child.get("after"):
         bound["depends_on"] = [siblings[number - 1].partition("/")[2] for number in earlier]
     own = {name: value for name, value in child.items() if name != "after"}

@@ -136,6 +136,10 @@ def rejection(given_line: bytes, kinds: ReportKinds = ReportKinds.AGENT) -> str:
             line(type="split", subtasks=[{"title": "a"}, {**PART, "title": "b"}]),
             SplitRequested((Subtask("a"), Subtask("b", "", "small", (SIGNAL,), ("src",), (1,)))),
         ),
+        (
+            line(type="split", subtasks=[{"title": "a", "signals": [], "after": []}]),
+            SplitRequested((Subtask("a"),)),
+        ),
     ],
 )
 def test_a_line_of_each_type_is_its_report(given_line: bytes, report: Report) -> None:
