@@ -230,7 +230,7 @@ def test_a_split_with_a_signal_that_nothing_judges_is_refused(client: Client) ->
     assert task.report_end(SplitRequested((Subtask("a"), Subtask("b", signals=(wrong,))))) == ""
     assert isinstance(task.reports.end_report, AgentFailed)
     assert problem in task.reports.end_report.error
-    parts = [{"title": "a"}, {"title": "b", "signals": [wrong]}]
+    parts: list[dict[str, Any]] = [{"title": "a"}, {"title": "b", "signals": [wrong]}]
     with pytest.raises(InvalidPayloadError, match=problem):
         tasks.split("b/open", parts)
     with pytest.raises(InvalidPayloadError, match=problem):
