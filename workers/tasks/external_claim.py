@@ -18,7 +18,7 @@ from interlock.workers.tasks.claims import begin_turn, component_call
 from interlock.workers.tasks.turn_reports import COMPONENT
 
 # The triggers of the turn that follow a report on the task. A task that is completed at once was
-# never reported as started: the turn refuses the first of the two where it was.
+# never reported as started. If it was, the turn refuses the first of these two.
 AFTER_REPORT: Mapping[str, tuple[str, ...]] = {
     "started": ("agent_spawned",),
     "completed": ("agent_spawned", "verify_requested"),
@@ -54,10 +54,14 @@ def confirm_stop(dispatch: Dispatch, key: str, token: str) -> bool:
 
 
 def begin_turn_of(dispatch: Dispatch, task: Record) -> None:
-    """Create the turn of a claim. The claimer's process runs already."""
+    """Create the turn of a claim. The claimer's process runs already.
+
+    A claim whose turn cannot be created, because its id is too long or taken, goes on without one.
+    """
     names = claim_names(task)
-    begin_turn(dispatch, names)
-    _fire(dispatch, names, "agent_spawned", {})
+    with suppress(CallError):
+        begin_turn(dispatch, names)
+        _fire(dispatch, names, "agent_spawned", {})
 
 
 def follow(dispatch: Dispatch, task: Record, trigger: str, reason: str) -> None:
@@ -78,7 +82,11 @@ def report(dispatch: Dispatch, task: Record, name: str, payload: Mapping[str, An
     if name not in OWN_REPORTS:
         known = ", ".join(OWN_REPORTS)
         raise InvalidPayloadError("the report", [f"{name!r} is unknown; known: {known}"])
-    names = claim_names(task)
+    names = ClaimNames(task.id, int(task.data["claimed"]))
+    compacting = dispatch.views.record(names.turn).state == "compacting"
+    if name == "compacted" and not compacting:
+        # In any other state the same trigger would begin the verification of the work.
+        raise InvalidPayloadError("the report", ["compacted: no compaction was reported before"])
     _fire(dispatch, names, OWN_REPORTS[name], payload)
     return names.turn
 

@@ -61,7 +61,7 @@ def _command_of(client: Client, task: str, name: str | None) -> str:
     known = [
         (str(record.data["name"]), str(record.data["command"]))
         for record in views.each_record(views.ids(machine, root=root_of(task)))
-        if record.data["command"]
+        if record.data["command"] and record.state != "retired"
     ]
     commands = {command for each, command in known if each == name}
     if len(commands) == 1:

@@ -92,6 +92,17 @@ def test_a_claim_is_reported_on_with_its_own_token_only(tasks: Tasks) -> None:
     assert tasks.heartbeat(claim.key, claim.token) == "lost"
 
 
+def test_a_task_whose_id_is_too_long_for_a_turn_is_claimed_without_one(
+    tasks: Tasks, client: Client
+) -> None:
+    task = f"b/{'x' * 195}"
+    client.submit({"title": "x"}, id=task, machine="task")
+
+    claim = tasks.claim(task, owner="ann")
+
+    assert tasks.report(claim.key, claim.token, "completed", {"summary": "x"}).state == "done"
+
+
 @pytest.mark.parametrize(
     ("scope", "seconds"), [("small", 900), ("medium", 1_800), ("large", 3_600), ("xl", 7_200)]
 )

@@ -117,7 +117,7 @@ def test_a_task_with_a_command_gets_that_of_a_known_agent_or_a_new_one(
     submitted(client, **COMMAND)
     with pytest.raises(CallError, match="known in its backlog as fixer, only: none; give --agent"):
         tasks.requeue("b/one", to="fixer")
-    ensure_identity(client.dispatch, "b", name="fixer", role="any", command="fix")
+    old = ensure_identity(client.dispatch, "b", name="fixer", role="any", command="fix")
 
     data = tasks.requeue("b/one", to="fixer").data
     assert (data["agent"], data["agent_name"], data.get("kept_for")) == ("fix", "fixer", None)
@@ -126,6 +126,9 @@ def test_a_task_with_a_command_gets_that_of_a_known_agent_or_a_new_one(
     ensure_identity(client.dispatch, "b", name="fixer", role="any", command="fix better")
     with pytest.raises(CallError, match="several commands are known as fixer"):
         tasks.requeue("b/one", to="fixer")
+
+    client.fire(old, "retired", {"reason": "it is replaced"})
+    assert tasks.requeue("b/one", to="fixer").data["agent"] == "fix better"
 
 
 def test_the_setting_limits_the_subtasks_of_tasks_that_name_no_limit(

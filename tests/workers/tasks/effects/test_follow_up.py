@@ -99,6 +99,8 @@ def test_the_turn_of_an_external_agent_follows_its_reports(scene: Scene) -> None
         ("compacted", {}, "running"),
     ):
         assert scene.tasks.report_turn(claimed.key, claimed.token, name, payload).state == state
+    with pytest.raises(InvalidPayloadError, match="no compaction was reported before"):
+        scene.tasks.report_turn(claimed.key, claimed.token, "compacted")
     with pytest.raises(InvalidPayloadError, match="'agent_reaped' is unknown"):
         scene.tasks.report_turn(claimed.key, claimed.token, "agent_reaped")
     with pytest.raises(FencedError):
