@@ -19,6 +19,9 @@ from interlock.workers.runs.history import execution_from_stored
 from interlock.workers.runs.plan.model import RunPlan
 from interlock.workers.runs.sequence import next_step
 
+# Records are read one after the other: a run that is created meanwhile looks as if it were missing.
+READS_MAX = 3
+
 
 class InvalidStateError(CallError):
     """The recorded runs of a folder are invalid: no run may begin there until that is repaired.
@@ -42,11 +45,14 @@ def refuse_invalid_runs(dispatch: Dispatch, workspace: str, run_ids: Iterable[st
 
     These are the runs on which a new run builds. The time does not grow with the other runs.
     """
-    holders = dispatch.views.holds(workspace).values()
-    runs = {run for one in (*run_ids, *holders) if (run := run_of(workspace, one))}
-    found = validate_runs(dispatch, workspace, runs)
-    if not found.valid:
-        raise InvalidStateError(workspace, found)
+    named = tuple(run_ids)
+    for _ in range(READS_MAX):
+        holders = dispatch.views.holds(workspace).values()
+        runs = {run for one in (*named, *holders) if (run := run_of(workspace, one))}
+        found = validate_runs(dispatch, workspace, runs)
+        if found.valid:
+            return
+    raise InvalidStateError(workspace, found)
 
 
 def workspace_record(dispatch: Dispatch, workspace: str) -> Record:
