@@ -124,10 +124,11 @@ def end_codons_by_events(workspace: RunWorkspace) -> None:
     ways = [(state, end) for state in LIVE for end in ("failed", "skipped")]
     ways += [(state, "completed") for state in LIVE[3:]]
     names = [f"c{n}" for n in range(len(ways))]
+    # Without a last codon that only waits, the run could complete before it is told to fail.
     lines = [
         f"  - {{codon: {name}, rig: [{{command: {{run: hold {name}}}}}], command: did, "
         "on_failure: ignore}"
-        for name in names
+        for name in (*names, "last")
     ]
     run = workspace.start("\n".join(["codons:", *lines]))
     for name, (last, end) in zip(names, ways, strict=True):
@@ -143,6 +144,7 @@ def end_codons_by_events(workspace: RunWorkspace) -> None:
                 send_transition(workspace, name, state, end)
                 break
             send_transition(workspace, name, state, LIVE[number + 1])
+    workspace.wait_for_cue("last")
     workspace.wait_for_answer(workspace.send_event("InitialCheckpointSet", sha="abc"))
     workspace.wait_for_answer(workspace.send_event("RunFailed", reason="so it is"))
     workspace.wait_for_end(run, "failed")
