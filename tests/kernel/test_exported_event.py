@@ -17,6 +17,7 @@ from interlock.kernel.exported_event import CONTRADICTED, LifecycleEvent, Lifecy
 from interlock.kernel.machines import MACHINES
 from interlock.kernel.reason import AbortReason, TransitionReason
 from interlock.kernel.record import RecordId, Version
+from tests.any_text import any_text
 
 PUBLISHED = (
     "timestamp",
@@ -247,17 +248,17 @@ def test_where_no_row_says_why_the_reason_names_trigger_and_states(
 
 
 json_values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | any_text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(any_text(), inner, max_size=3),
     max_leaves=8,
 )
 reasons = st.sampled_from([*map(str, TransitionReason), *map(str, AbortReason)])
 payloads = st.dictionaries(
-    st.sampled_from(["why", "abort", "reason", "detail", "summary", "code"]) | st.text(max_size=5),
+    st.sampled_from(["why", "abort", "reason", "detail", "summary", "code"]) | any_text(max_size=5),
     reasons | json_values,
     max_size=6,
 )
-words = st.text(max_size=12)
+words = any_text(max_size=12)
 known = st.sampled_from(sorted(REASONS))
 cells = known | st.tuples(words, words, words)
 actors = st.sampled_from(sorted(EVENTS.actors)) | words

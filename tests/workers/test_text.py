@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interlock.workers.text import visible, visible_data, visible_json, visible_line
+from tests.any_text import any_text
 
 EVERY = [chr(point) for point in range(sys.maxunicode + 1)]
 MISLEADING = {
@@ -39,7 +40,7 @@ def test_the_escapes_are_those_of_source_code() -> None:
     assert visible_line("one\ntwo") == r"one\ntwo"
 
 
-@given(st.text())
+@given(any_text())
 def test_visible_text_is_not_changed_again_and_letters_stay(text: str) -> None:
     shown = visible_line(text)
 
@@ -47,7 +48,7 @@ def test_visible_text_is_not_changed_again_and_letters_stay(text: str) -> None:
     assert all(letter in shown for letter in text if letter.isalnum() and letter.isprintable())
 
 
-@given(st.dictionaries(st.text(), st.one_of(st.text(), st.integers(), st.lists(st.text()))))
+@given(st.dictionaries(any_text(), st.one_of(any_text(), st.integers(), st.lists(any_text()))))
 def test_data_is_visible_and_json_loses_nothing(value: dict[str, object]) -> None:
     shown = json.dumps(visible_data(value), ensure_ascii=False)
     assert visible(shown) == shown

@@ -20,6 +20,7 @@ from interlock.kernel.machines.jobs.job.payloads import NewJob
 from interlock.kernel.machines.jobs.job.table import JOB
 from interlock.kernel.record import Record, RecordId, Version
 from interlock.kernel.store import codec
+from tests.any_text import any_text
 from tests.kernel.samples import PHASES, SAMPLES, job
 
 Data = Mapping[str, Any]
@@ -30,8 +31,8 @@ json_values = st.recursive(
     | st.integers()
     | st.just(10**400)
     | st.floats(allow_nan=False, allow_infinity=False)
-    | st.text(),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    | any_text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(any_text(), inner, max_size=3),
     max_leaves=10,
 )
 EXECUTORS = st.sampled_from(
@@ -56,11 +57,11 @@ PLAUSIBLE: Mapping[str, st.SearchStrategy[Any]] = {
 def payloads(model: type[BaseModel] | None) -> st.SearchStrategy[Any]:
     """Return payloads for this model: any JSON, and values that nearly fit."""
     if model is None:
-        return st.dictionaries(st.text(), json_values, max_size=3)
+        return st.dictionaries(any_text(), json_values, max_size=3)
     fields = model.model_fields
     fit = {name: PLAUSIBLE.get(name, WORDS | json_values) for name in fields}
     near = st.fixed_dictionaries({}, optional={name: fit[name] | json_values for name in fit})
-    return json_values | near | st.dictionaries(st.text(), json_values, max_size=3)
+    return json_values | near | st.dictionaries(any_text(), json_values, max_size=3)
 
 
 def create(machine: Machine, payload: Any) -> None:

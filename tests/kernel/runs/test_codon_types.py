@@ -1,35 +1,40 @@
-"""A type checker knows which fields a codon has in which state."""
+"""A type checker knows which fields a codon has in which state.
+
+`codon_reads.py` beside this file reads each field in each state. Where a state does not have the
+field, the file tells the type checker to ignore one error there; `make check` fails when that
+error does not come, and when another one does. Here the file itself is compared with the fields.
+To write it anew: `python -m tests.kernel.runs.test_codon_types`.
+"""
 
 from __future__ import annotations
 
-import re
-import subprocess
-import sys
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-
-import pytest
 
 from tests.kernel.runs.codons import STATES, fields
 
-ROOT = Path(__file__).resolve().parents[3]
+READS = Path(__file__).with_name("codon_reads.py")
 TYPES = {state: f"{state.title().replace('_', '')}Codon" for state in STATES}
-IMPORTS = f"""
+IMPORTED = "".join(f"    {name},\n" for name in sorted(("Codon", *TYPES.values())))
+BEGIN = f'''"""Reads of codons that the type checker allows, and such that it refuses.
+
+`test_codon_types.py` writes this file and says why.
+"""
+
+from __future__ import annotations
+
 from typing import assert_never
 
-from interlock.kernel.machines.runs.codon_types import Codon, {", ".join(TYPES.values())}
 from interlock.kernel.machines.runs.codon.names import State
-"""
-FAULT = re.compile(
-    r"^(?:.*/)?(?P<file>\w+)\.py:(?P<line>\d+): error: "
-    r"(?P<message>.*?)(?:; maybe .*)?  \[(?P<code>[a-z-]+)\]$"
-)
-Found = dict[str, dict[int, str]]
-READ_ANYWHERE = """
-def cost(codon: Codon) -> object:
-    return codon.current_cost
-"""
-NARROWED = """
-def handled(codon: Codon) -> int:
+from interlock.kernel.machines.runs.codon_types import (
+{IMPORTED})
+
+
+def cost_in_any_state(codon: Codon) -> object:
+    return codon.current_cost  # type: ignore[union-attr]
+
+
+def after_asking_for_the_state(codon: Codon) -> int:
     if codon.status is State.RUNNING:
         return codon.current_cost
     if codon.status is State.COMPLETED:
@@ -37,96 +42,57 @@ def handled(codon: Codon) -> int:
     if isinstance(codon, FailedCodon | SkippedCodon):
         return codon.partial_cost
     return codon.start_time
-"""
-NOT_NARROWED = """
-def handled(codon: Codon) -> object:
+
+
+def after_asking_for_another_state(codon: Codon) -> object:
     if codon.status is State.COMPLETED:
-        return codon.current_cost
+        return codon.current_cost  # type: ignore[attr-defined]
     return codon.start_time
-"""
+'''
+UNKNOWN_FIELD = "  # type: ignore[attr-defined]"
+FORGOTTEN_STATE = "  # type: ignore[arg-type]"
 
 
-def every_read() -> tuple[str, dict[int, str]]:
-    """Read every field in every state; return that, and by line which of it is wrong."""
-    names = sorted({name for state in STATES for part in fields(state) for name in part})
-    lines, wrong = IMPORTS.splitlines(), {}
+def read(type_: str, name: str, of: Iterable[str], wrong: Iterable[str] = ()) -> str:
+    """Return a function that reads these fields, and those that the type does not have."""
+    lines = dict.fromkeys(of, "") | dict.fromkeys(wrong, UNKNOWN_FIELD)
+    listed = "".join(f"        codon.{field},{lines[field]}\n" for field in sorted(lines))
+    return f"def {name}(codon: {type_}) -> list[object]:\n    return [\n{listed}    ]\n"
+
+
+def reads() -> Iterator[str]:
+    """Yield functions that read every field of any state in every state."""
+    has = {state: set.union(*fields(state)) for state in STATES}
+    everywhere, anywhere = set.intersection(*has.values()), set.union(*has.values())
+    yield read("Codon", "fields_of_any_state", everywhere)
     for state in STATES:
-        lines.append(f"def of_{state}(codon: {TYPES[state]}) -> None:")
-        for name in names:
-            lines.append(f"    print(codon.{name})")
-            if name not in set.union(*fields(state)):
-                wrong[len(lines)] = f'"{TYPES[state]}" has no attribute "{name}" [attr-defined]'
-    return "\n".join(lines), wrong
+        wrong = anywhere - has[state]
+        yield read(TYPES[state], f"fields_of_{state}", has[state] - everywhere, wrong)
 
 
-def matched(*states: str) -> str:
-    """Return a function that says something of a codon in these states, and claims to be done."""
-    cases = "".join(
-        f"        case {TYPES[state]}():\n            return {number}\n"
-        for number, state in enumerate(states)
+def none_left() -> Iterator[str]:
+    """Yield functions that say that there are these states and no others."""
+    patterns = "\n            | ".join(f"{TYPES[state]}()" for state in STATES)
+    yield (
+        "def in_all_states(codon: Codon) -> None:\n    match codon:\n"
+        f"        case (\n            {patterns}\n        ):\n            return\n"
+        "        case _:\n            assert_never(codon)\n"
     )
-    return f"\ndef number(codon: Codon) -> int:\n    match codon:\n{cases}    assert_never(codon)\n"
-
-
-@pytest.fixture(scope="module")
-def found(tmp_path_factory: pytest.TempPathFactory) -> Found:
-    """Return the findings of one call of the type checker for all snippets, by file and line."""
-    folder = tmp_path_factory.mktemp("snippets")
-    snippets = {
-        "every": every_read()[0],
-        "anywhere": IMPORTS + READ_ANYWHERE,
-        "narrowed": IMPORTS + NARROWED,
-        "not_narrowed": IMPORTS + NOT_NARROWED,
-        "all_states": IMPORTS + matched(*STATES),
-        **{f"without_{one}": IMPORTS + matched(*others(one)) for one in STATES},
-    }
-    for name, text in snippets.items():
-        folder.joinpath(f"{name}.py").write_text(text, "utf-8")
-    config = ["--no-pretty", "--no-error-summary", "--hide-error-context"]
-    # From where the project is checked, so that what is known of it already is used.
-    ran = subprocess.run(
-        [sys.executable, "-m", "mypy", *config, *(folder / f"{name}.py" for name in snippets)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert ran.returncode == 1, ran.stdout + ran.stderr
-    faults: Found = {name: {} for name in snippets}
-    for line in ran.stdout.splitlines():
-        fault = FAULT.match(line)
-        assert fault, line
-        faults[fault["file"]][int(fault["line"])] = f"{fault['message']} [{fault['code']}]"
-    return faults
-
-
-def others(state: str) -> list[str]:
-    return [one for one in STATES if one != state]
-
-
-def test_a_field_that_a_state_does_not_have_is_not_read_there(found: Found) -> None:
-    expected = every_read()[1]
-
-    assert found["every"] == expected
-    messages = set(expected.values())
-    assert '"PreparingCodon" has no attribute "current_cost" [attr-defined]' in messages
-    assert '"CompletedCodon" has no attribute "failed_during" [attr-defined]' in messages
-    assert len(messages) > 80
-
-
-def test_a_field_that_not_every_state_has_is_not_read_of_any_codon(found: Found) -> None:
-    (message,) = found["anywhere"].values()
-    assert "[union-attr]" in message
-
-
-def test_asking_for_the_state_narrows_the_type(found: Found) -> None:
-    assert found["narrowed"] == {}
-    (message,) = found["not_narrowed"].values()
-    assert message == '"CompletedCodon" has no attribute "current_cost" [attr-defined]'
-
-
-def test_a_forgotten_state_is_named(found: Found) -> None:
-    assert found["all_states"] == {}
     for state in STATES:
-        (message,) = found[f"without_{state}"].values()
-        assert f'incompatible type "{TYPES[state]}"; expected "Never"' in message
+        yield (
+            f"def in_all_states_but_{state}(codon: Codon) -> None:\n"
+            f"    if isinstance(codon, {TYPES[state]}):\n"
+            f"        assert_never(codon){FORGOTTEN_STATE}\n"
+        )
+
+
+def text() -> str:
+    return "\n\n".join((BEGIN, *reads(), *none_left()))
+
+
+def test_every_field_is_read_in_every_state_before_the_type_checker() -> None:
+    assert READS.read_text("utf-8") == text()
+
+
+if __name__ == "__main__":
+    READS.write_text(text(), "utf-8")

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interlock.kernel.machines.tasks.deadline import Complexity, Deadline, Scope, deadline
+from tests.any_text import any_text
 
 MINUTES = {"small": 15, "medium": 30, "large": 60, "xl": 120}
 TENTHS = {"low": 7, "medium": 10, "high": 15}
@@ -142,7 +143,7 @@ def test_a_deadline_at_its_limit_was_not_cut() -> None:
 @given(
     durations=st.lists(st.floats(allow_nan=True, allow_infinity=True), max_size=5),
     files=st.integers(0, 10**6),
-    model=st.text(max_size=8) | st.none(),
+    model=any_text(max_size=8) | st.none(),
 )
 def test_a_deadline_is_always_whole_seconds_within_its_limits(
     durations: list[float], files: int, model: str | None

@@ -17,12 +17,13 @@ from interlock.workers.specs.yaml_document import (
     NUMBER_LENGTH_MAX,
     UnreadableError,
 )
+from tests.any_text import any_text
 
-SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text()
+SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | any_text()
 VALUES = st.recursive(
     SCALARS.filter(lambda value: value not in (float("inf"), float("-inf"))),
     lambda inner: (
-        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+        st.lists(inner, max_size=3) | st.dictionaries(any_text(max_size=5), inner, max_size=3)
     ),
     max_leaves=10,
 )
@@ -44,7 +45,7 @@ def test_json_is_read(value: Any, indent: int | str | None, *, plain: bool) -> N
 
 
 @given(
-    text=st.text(alphabet='{}[]:,"\\ 0-1.eEtruefalsnNaIi\n\tu', max_size=20) | st.text(max_size=9)
+    text=st.text(alphabet='{}[]:,"\\ 0-1.eEtruefalsnNaIi\n\tu', max_size=20) | any_text(max_size=9)
 )
 @example("")
 @example('{"a": 1,}')

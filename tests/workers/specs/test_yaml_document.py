@@ -17,6 +17,7 @@ from interlock.workers.specs.yaml_document import (
     UnreadableError,
     read_yaml,
 )
+from tests.any_text import any_text
 
 PARSERS = [yaml.SafeLoader, *([yaml.CSafeLoader] if yaml.__with_libyaml__ else [])]
 
@@ -145,7 +146,7 @@ def outcome(text: str, loader: type) -> Node | str:
 
 
 @pytest.mark.skipif(len(PARSERS) < 2, reason="PyYAML comes without its parser in C here")
-@given(text=st.lists(st.sampled_from(PIECES), max_size=14).map("".join) | st.text(max_size=50))
+@given(text=st.lists(st.sampled_from(PIECES), max_size=14).map("".join) | any_text(max_size=50))
 @example(text="---")
 @example(text="a:")
 @example(text="[\ufeffa]")

@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from interlock.workers.threads.requests import KEYS, RequestError, read_request, request_files
+from tests.any_text import any_text
 
 WHOLE = """\ufeff---
 id: tea-party
@@ -232,8 +233,8 @@ def test_a_folder_without_requests_and_a_missing_file_are_refused(tmp_path: Path
     st.dictionaries(
         st.sampled_from(KEYS),
         st.recursive(
-            st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
-            lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+            st.none() | st.booleans() | st.integers() | st.floats() | any_text(),
+            lambda inner: st.lists(inner) | st.dictionaries(any_text(), inner),
             max_leaves=8,
         ),
     )

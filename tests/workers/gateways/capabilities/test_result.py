@@ -19,13 +19,14 @@ from interlock.workers.gateways.capabilities.result import (
     fit,
 )
 from interlock.workers.text import sentence
+from tests.any_text import any_text
 
 JSON = st.recursive(
     st.none()
     | st.booleans()
     | st.integers(-(2**63), 2**63 - 1)
     | st.floats(allow_nan=False, allow_infinity=False)
-    | st.text(st.characters(exclude_categories=["Cs"])),
+    | any_text(),
     lambda inner: st.lists(inner) | st.dictionaries(st.text("abc\u00e4\U0001f600"), inner),
     max_leaves=30,
 )

@@ -27,6 +27,7 @@ from interlock.workers.specs.problems import (
 )
 from interlock.workers.specs.values import PLAIN, duration_text, read_value
 from interlock.workers.specs.yaml_document import Node
+from tests.any_text import any_text
 from tests.workers.jobs.graph_files import payload_of, problems_of, read_or_refusal, read_steps
 
 WHOLE = """\
@@ -437,7 +438,7 @@ WORDS += ["parameters: ", "capability: ", "folder: ", "dir: ", "priority: ", "he
 
 @given(
     content=st.binary(max_size=200)
-    | st.text(max_size=200).map(lambda text: text.encode(errors="replace"))
+    | any_text(max_size=200).map(lambda text: text.encode(errors="replace"))
     | st.lists(st.sampled_from(WORDS), max_size=30).map(lambda words: "".join(words).encode())
     | st.lists(st.sampled_from(WORDS), max_size=12).map(
         lambda words: ("graph: g\nsteps:\n- name: a\n  worker: w\n  " + "".join(words)).encode()
@@ -462,7 +463,7 @@ def test_any_content_is_a_graph_or_refused(tmp_path: Path, content: bytes, suffi
             NewJob.model_validate(step.payload)
 
 
-SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5)
+SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | any_text(max_size=5)
 VALUES = st.recursive(
     SCALARS,
     lambda inner: (

@@ -37,6 +37,7 @@ from interlock.workers.supervision.streams.interlock import (
     ReportKinds,
     parse_line,
 )
+from tests.any_text import any_text
 
 FOUR = {
     "input_tokens": 1,
@@ -70,8 +71,8 @@ FIELDS = [
     *["tokens_out", "context_used", "context_size", "cost_micro", "task", "text", "subtasks"],
 ]
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
-    lambda inner: st.lists(inner) | st.dictionaries(st.text() | st.sampled_from(FIELDS), inner),
+    st.none() | st.booleans() | st.integers() | st.floats() | any_text(),
+    lambda inner: st.lists(inner) | st.dictionaries(any_text() | st.sampled_from(FIELDS), inner),
     max_leaves=10,
 )
 
@@ -315,7 +316,7 @@ def test_any_bytes_are_a_report_or_rejected(given_line: bytes) -> None:
     assert all(is_well_formed(read(given_line, kinds)) for kinds in ReportKinds)
 
 
-@given(st.dictionaries(st.text() | st.sampled_from(FIELDS), JSON), st.sampled_from(TYPES) | JSON)
+@given(st.dictionaries(any_text() | st.sampled_from(FIELDS), JSON), st.sampled_from(TYPES) | JSON)
 def test_any_json_is_a_report_or_rejected(fields: dict[str, Any], kind: Any) -> None:
     given_line = json.dumps({**fields, "type": kind}).encode()
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from interlock.kernel.machines.loops.loop.payloads import MAIL_LENGTH_MAX
 from interlock.workers.specs.json_line import NAME_LENGTH_MAX, TEXT_LENGTH_MAX
 from interlock.workers.supervision.reports import MailSent
+from tests.any_text import any_text
 from tests.workers.supervision.streams.test_interlock import (
     JSON,
     is_well_formed,
@@ -82,6 +83,6 @@ def test_a_line_that_is_no_mail_is_rejected_with_one_sentence(
     assert len(rejection(given_line)) < 300, "no mail is repeated whole"
 
 
-@given(st.dictionaries(st.sampled_from(FIELDS) | st.text(), JSON))
+@given(st.dictionaries(st.sampled_from(FIELDS) | any_text(), JSON))
 def test_any_line_of_mail_is_a_report_or_rejected(fields: dict[str, Any]) -> None:
     assert is_well_formed(read(mail(**fields)))

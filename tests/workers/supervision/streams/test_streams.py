@@ -17,14 +17,15 @@ from interlock.workers.supervision.reports import (
 )
 from interlock.workers.supervision.streams import STREAMS
 from interlock.workers.supervision.streams.interlock import LINE_BYTES_MAX, ReportKinds
+from tests.any_text import any_text
 from tests.workers.supervision.streams.sample import (
     SAMPLE,
     fed,
 )
 
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | any_text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(any_text(), inner, max_size=3),
     max_leaves=5,
 )
 

@@ -21,6 +21,7 @@ from interlock.workers.tasks.plans.file import (
     read_plan,
 )
 from interlock.workers.tasks.verification.signals import SIGNALS_MAX
+from tests.any_text import any_text
 
 PAGE = (Path(__file__).parents[4] / "docs" / "plans.md").read_text("utf-8")
 HEAD = "plan: p\nbacklog: b\ntasks:\n"
@@ -324,7 +325,7 @@ def test_nested_aliases_are_refused(file: Path) -> None:
         read_plan(file)
 
 
-@given(text=st.text(max_size=200) | st.text(alphabet="plantsk:-[]{}&*!#'\" \n\t|>?0", max_size=80))
+@given(text=any_text(max_size=200) | st.text(alphabet="plantsk:-[]{}&*!#'\" \n\t|>?0", max_size=80))
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_text_is_a_plan_or_refused(file: Path, text: str) -> None:
     file.write_text(text, "utf-8", errors="replace")

@@ -22,6 +22,7 @@ from interlock.workers.tasks.verification.model_verdict import (
     ask_judge,
     ask_reviewer,
 )
+from tests.any_text import any_text
 
 SOON_S = 0.01
 NEVER_S = 60.0
@@ -240,7 +241,7 @@ def test_a_judgement_that_cannot_be_read_is_a_retry_without_confidence(answer: o
     assert verdict.detail.startswith("retry: the judgement cannot be read: ")
 
 
-@given(st.text() | st.binary() | st.dictionaries(st.text(), st.text()))
+@given(any_text() | st.binary() | st.dictionaries(any_text(), any_text()))
 def test_an_arbitrary_answer_never_passes(answer: object) -> None:
     async def both() -> list[ModelVerdict]:
         ask: Callable[[str], Awaitable[object]] = answering(answer)
