@@ -13,10 +13,8 @@ from hypothesis import strategies as st
 from interlock.workers.text import visible, visible_data, visible_json, visible_line
 from tests.any_text import any_text
 
-EVERY = [chr(point) for point in range(sys.maxunicode + 1)]
+CATEGORIES = {"control characters": "Cc", "format characters": "Cf"}
 MISLEADING = {
-    "control characters": [letter for letter in EVERY if unicodedata.category(letter) == "Cc"],
-    "format characters": [letter for letter in EVERY if unicodedata.category(letter) == "Cf"],
     "separators of lines": ["\u2028", "\u2029"],
     "directions": list("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200e\u200f\u061c"),
     "zero width": list("\u200b\u200c\u200d\u2060\ufeff\u180e\u034f\u115f\u3164"),
@@ -25,9 +23,17 @@ MISLEADING = {
 }
 
 
-@pytest.mark.parametrize("kind", MISLEADING)
+def misleading(kind: str) -> list[str]:
+    """Return all characters of a kind."""
+    if kind in MISLEADING:
+        return MISLEADING[kind]
+    every = map(chr, range(sys.maxunicode + 1))
+    return [letter for letter in every if unicodedata.category(letter) == CATEGORIES[kind]]
+
+
+@pytest.mark.parametrize("kind", [*CATEGORIES, *MISLEADING])
 def test_every_misleading_character_is_an_escape_in_ascii(kind: str) -> None:
-    for letter in MISLEADING[kind]:
+    for letter in misleading(kind):
         shown = visible_line(f"a{letter}b")
         assert shown.isascii(), hex(ord(letter))
         assert shown.isprintable(), hex(ord(letter))
