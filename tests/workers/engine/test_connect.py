@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import redis
+from kombu import Connection
 
 from interlock.kernel.errors import (
     StoreDeniedError,
@@ -20,6 +21,7 @@ from interlock.kernel.errors import (
 )
 from interlock.kernel.store.connect import greet, open_store, refuse_unsafe
 from interlock.workers.client import Client
+from interlock.workers.engine.redis_transport import TRANSPORT
 from interlock.workers.gateways.server import EmbeddedServer, free_port
 from tests.servers import Watched
 from tests.waiting import until
@@ -46,6 +48,21 @@ NewServer = Callable[..., EmbeddedServer]
 def test_a_wrong_address_is_refused_with_the_reason(url: str, problem: str) -> None:
     with pytest.raises(StoreMisconfiguredError, match=problem):
         open_store(url)
+
+
+def test_no_connection_looks_up_the_version_of_its_library(
+    server: EmbeddedServer, prefix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would read the package's metadata each time, which takes longer than to connect."""
+
+    def looked_up() -> str:
+        raise AssertionError
+
+    monkeypatch.setattr("redis.utils.get_lib_version", looked_up)
+    with open_store(server.url) as store:
+        assert store.ping()
+    with Connection(server.url, transport=TRANSPORT) as connection:
+        connection.Producer().publish({}, routing_key=prefix)
 
 
 @pytest.mark.parametrize(

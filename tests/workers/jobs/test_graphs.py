@@ -167,10 +167,10 @@ def brought(worker: InProcessWorker, job_id: str, state: str, **more: Any) -> Re
     return record
 
 
-def stored(worker: InProcessWorker) -> dict[bytes, Any]:
+def stored(worker: InProcessWorker) -> dict[bytes | str, Any]:
     """Return everything that is stored under the prefix of this test."""
     client = worker.dispatch.client
-    return {key: client.dump(key) for key in client.scan_iter(f"*{worker.client.settings.prefix}*")}
+    return {key: client.dump(key) for key in client.keys(f"*{worker.client.settings.prefix}*")}
 
 
 @pytest.mark.parametrize("state", LEGAL)
