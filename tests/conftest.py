@@ -100,10 +100,15 @@ def ctrl_c_is_not_ignored() -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def state_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Let no test make worktrees in the real home of the user."""
+def surroundings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Let no test make worktrees in the user's home, nor load the certificates of the world.
+
+    Tests talk to servers of their own, and each client of a model would load all certificates.
+    """
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+        patch.delenv("SSL_CERT_FILE", raising=False)
+        patch.setenv("SSL_CERT_DIR", str(tmp_path_factory.mktemp("certificates")))
         yield
 
 
