@@ -7,11 +7,13 @@ import gc
 import math
 import os
 import signal
-from collections.abc import Callable, Iterator
+import sys
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from functools import partial
 from importlib import import_module
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 from uuid import uuid4
 
@@ -26,6 +28,7 @@ from interlock.workers.engine import dispatch
 from interlock.workers.engine.runner import Runner
 from interlock.workers.gateways.server import EmbeddedServer
 from tests.fakes.proxy import FaultProxy
+from tests.forked_processes import start_server
 from tests.processes import PROC, kill_marked
 from tests.servers import RABBITMQ, Watched, cluster_server, rabbitmq_node, redis_binary, sentinel
 from tests.waiting import until
@@ -46,18 +49,18 @@ def pytest_configure(config: pytest.Config) -> None:
     settings.load_profile("proof" if config.getoption("markexpr") == "proof" else "test")
 
 
-def pytest_collection(session: pytest.Session) -> None:
-    """Let each process of the run begin its imports at another module.
-
-    All of them import all modules. What one has compiled, the others read from the disk.
-    """
-    worker = os.environ.get("PYTEST_XDIST_WORKER", "")
-    tests = session.config.rootpath / "tests"
-    if worker and session.config.args in (["tests"], [str(tests)]):
-        files = sorted(tests.rglob("test_*.py"))
-        first = len(files) * int(worker[2:]) // int(os.environ["PYTEST_XDIST_WORKER_COUNT"])
-        for file in (*files[first:], *files[:first]):
-            import_module(".".join(file.relative_to(session.config.rootpath).with_suffix("").parts))
+@pytest.hookimpl(optionalhook=True)  # without pytest-xdist there is no such hook
+def pytest_xdist_setupnodes(config: pytest.Config, specs: Sequence[Any]) -> None:
+    """Let the processes of a whole run be forks of this one, once it has imported all tests."""
+    tests = config.rootpath / "tests"
+    if sys.platform == "linux" and config.args in (["tests"], [str(tests)]):
+        for file in sorted(tests.rglob("test_*.py")):
+            import_module(".".join(file.relative_to(config.rootpath).with_suffix("").parts))
+        folder = TemporaryDirectory()  # a short path, because it is a socket's address
+        config.add_cleanup(folder.cleanup)
+        program = start_server(Path(folder.name))
+        for spec in specs:
+            spec.python = program
 
 
 @pytest.hookimpl(trylast=True)  # after the proofs were left out
