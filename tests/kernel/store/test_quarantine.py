@@ -351,8 +351,9 @@ def test_an_answer_about_an_older_obstacle_is_refused(world: World) -> None:
 def test_an_answer_is_refused_where_no_effect_asks_a_person(world: World) -> None:
     world.at("polishing")
     world.leases.release(world.claim("polish"), delay_ms=LEASE_MS, counted=True)
+    (given_back_at,) = [entry.kill_by for entry in world.record().entries if entry.kill_by]
 
-    for proposal in ("r:retry:0.0", "r:retry:0.0.0", "r:retry:"):
+    for proposal in ("r:retry:0.0", "r:retry:0.0.0", f"r:retry:0.0.{given_back_at}", "r:retry:"):
         with pytest.raises(StaleDecisionError, match="nothing waits for a person"):
             answer_card(world, proposal)
 
