@@ -332,6 +332,12 @@ def answer_card(world: World, proposal: str) -> str:
     return world.lifecycle.flag("retry", "r", op_id=op_id, cause=ACTOR, proposal=proposal).status
 
 
+def test_a_quarantine_is_answered_by_the_proposal_of_its_card(world: World) -> None:
+    quarantined(world)
+
+    assert answer_card(world, world.record().retry_proposal) == "retried"
+
+
 def test_an_answer_about_an_older_obstacle_is_refused(world: World) -> None:
     older = obstructed(world)
     seen = world.record().retry_proposal
@@ -399,6 +405,17 @@ def test_a_retry_tries_at_once_what_a_person_was_in_the_way_of(world: World) -> 
     fresh = world.ask(lease.key, "b")
     assert isinstance(fresh, Lease)
     assert fresh.attempt == 1
+
+
+def test_a_retry_leaves_a_holder_alone_even_where_the_clock_was_set_back(world: World) -> None:
+    world.at("polishing")
+    world.leases.release(world.claim("polish"), delay_ms=LEASE_MS, counted=True)
+    world.later(LEASE_MS)
+    world.claim("polish", "b")
+    world.later(-LEASE_MS)
+
+    assert world.flag("retry").status == "nothing"
+    assert world.state_of("polish") == "leased"
 
 
 def test_a_retry_starts_no_effect_of_a_paused_record(world: World) -> None:
