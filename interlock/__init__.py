@@ -10,7 +10,7 @@ if TYPE_CHECKING:  # so that type checkers see what __getattr__ returns
     from interlock.kernel.errors import CallError, ConflictError, KernelError, StoreError
     from interlock.kernel.event import Event, Note
     from interlock.kernel.machine import Machine
-    from interlock.kernel.payload import Shape, validated
+    from interlock.kernel.payload import CardAnswer, Shape, validated
     from interlock.kernel.scales import Level
     from interlock.kernel.table import (
         ORPHANS,
@@ -59,6 +59,7 @@ __all__ = [
     "Ask",
     "CallError",
     "CapabilityError",
+    "CardAnswer",
     "Client",
     "CommandRow",
     "ConflictError",
@@ -108,7 +109,7 @@ _MODULES = {
     "kernel.effect": ("RESOLUTION", "Effect"),
     "kernel.errors": ("CallError", "ConflictError", "KernelError", "StoreError"),
     "kernel.machine": ("Machine",),
-    "kernel.payload": ("Shape", "validated"),
+    "kernel.payload": ("CardAnswer", "Shape", "validated"),
     "kernel.scales": ("Level",),
     "kernel.table": (
         "ORPHANS",

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from pydantic import BaseModel
 
+from interlock.kernel.payload import CardAnswer
 from interlock.kernel.reason import fields_named
 from interlock.kernel.table import CREATED, Active, Mode, Stage, Terminal, Transition, Waiting
 
@@ -57,6 +58,17 @@ def missing_fields(
         needed = {name for name, field in fields.items() if field.is_required()}
         if missing := sorted(needed - set(given)):
             yield f"{who} fires {trigger} without {', '.join(missing)}, which its payload needs"
+
+
+def lax_answers(stages: Sequence[Stage], payloads: Mapping[str, type[BaseModel]]) -> Iterator[str]:
+    """Name each answer of a card that is no CardAnswer, so that its schema may accept less."""
+    for stage in stages:
+        if isinstance(stage, Waiting):
+            for name, trigger in stage.affordances:
+                for model in (payloads.get(trigger), stage.answers.get(trigger)):
+                    if model is not None and not issubclass(model, CardAnswer):
+                        answer = f"the answer {name} is a {model.__name__}, no CardAnswer"
+                        yield f"{stage.state}: {answer}"
 
 
 def wrong_sentences(

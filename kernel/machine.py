@@ -12,7 +12,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from interlock.kernel.defects import defects_of, missing_fields, wrong_sentences
+from interlock.kernel.defects import defects_of, lax_answers, missing_fields, wrong_sentences
 from interlock.kernel.effect import CASCADE, Effect, Kind
 from interlock.kernel.errors import (
     GuardRefusedError,
@@ -124,6 +124,7 @@ class Machine:
         found = [
             *defects_of(self.stages, self.transitions, triggers),
             *missing_fields(self.stages, self.cancel_triggers, self.payloads),
+            *lax_answers(self.stages, self.payloads),
             *wrong_sentences(self.says, self.transitions, self.payloads),
         ]
         if found:

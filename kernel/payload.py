@@ -8,7 +8,6 @@ from typing import Annotated, Any, ClassVar, TypeVar
 
 from pydantic import (
     BaseModel,
-    BeforeValidator,
     ConfigDict,
     Field,
     GetJsonSchemaHandler,
@@ -24,12 +23,6 @@ WORD_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._~-]{0,63}$"
 Word = Annotated[str, Field(pattern=WORD_PATTERN)]
 
 
-def _whole(value: Any) -> Any:
-    return int(value) if isinstance(value, float) and value.is_integer() else value
-
-
-# For an integer of an answer: 3.0 is a whole number, as JSON schemas understand it.
-WHOLE = BeforeValidator(_whole)
 Model = TypeVar("Model", bound=BaseModel)
 
 
@@ -51,10 +44,12 @@ class CardAnswer(Shape):
 
     @model_validator(mode="before")
     @classmethod
-    def _has_no_null(cls, fields: Any) -> Any:
-        if isinstance(fields, Mapping) and (absent := [k for k, v in fields.items() if v is None]):
+    def _as_schemas_have_it(cls, fields: Any) -> Any:
+        if not isinstance(fields, Mapping):
+            return fields
+        if absent := [name for name, value in fields.items() if value is None]:
             raise ValueError(f"{absent[0]} is null: leave the field out")
-        return fields
+        return {name: _whole(value) for name, value in fields.items()}
 
     @classmethod
     def __get_pydantic_json_schema__(
@@ -69,6 +64,13 @@ class CardAnswer(Shape):
                 schema["properties"][name] = branches[0] | rest
         schema.update(cls.rules)
         return schema
+
+
+def _whole(value: Any) -> Any:
+    """Return 3.0 as 3, also in a list: to a JSON schema both are an integer."""
+    if isinstance(value, list):
+        return [_whole(item) for item in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def validated(model: type[BaseModel], subject: str, payload: Mapping[str, Any]) -> dict[str, Any]:

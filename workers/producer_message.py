@@ -10,6 +10,7 @@ from typing import Annotated, Any
 from kombu.exceptions import OperationalError
 from pydantic import Field
 from tenacity import (
+    RetryCallState,
     retry,
     retry_if_exception_type,
     stop_after_delay,
@@ -28,6 +29,7 @@ from interlock.kernel.payload import validated
 from interlock.kernel.record import PRIORITY_LAST, Record
 from interlock.workers.client import Client
 from interlock.workers.config import Settings, SettingsError
+from interlock.workers.engine.refusals import refusals_of
 from interlock.workers.engine.submission import Request
 from interlock.workers.engine.system import load
 from interlock.workers.systems import systems
@@ -65,8 +67,15 @@ class DecideRequest(Request):
     answer: dict[str, Any] = Field(default_factory=dict)
 
 
+def _log_refusal(state: RetryCallState) -> None:
+    failure = state.outcome.exception() if state.outcome else None
+    if isinstance(failure, (StoreError, OperationalError)):
+        refusals_of("the store").begin(failure)
+
+
 @retry(
     retry=retry_if_exception_type(TEMPORARY_ERRORS),
+    before_sleep=_log_refusal,
     wait=wait_exponential_jitter(max=5),
     stop=stop_after_delay(PATIENCE_S),
     reraise=True,
@@ -82,17 +91,19 @@ def receive(
     request = args[0] if len(args) == 1 and not kwargs else (args, kwargs)
     answer = {"id": request["id"]} if isinstance(request, Mapping) and "id" in request else {}
     try:
-        return answer | accept(client, verb, only_argument(args, kwargs))
+        answer |= accept(client, verb, only_argument(args, kwargs))
     except CallError as refusal:
         client.dispatch.rejected.put("refused at intake", str(refusal), request)
         log.warning("a message is rejected: %s", refusal)
-        return answer | refused(refusal)
+        answer |= refused(refusal)
     except (*TEMPORARY_ERRORS, HeldError):
         raise
     except Exception as failure:
         # A bug must not lose a producer's message: keep it, then let Celery report the error.
         client.dispatch.reject("failed at intake", repr(failure), (args, kwargs))
         raise
+    refusals_of("the store").end()
+    return answer
 
 
 def refused(failure: Exception) -> dict[str, Any]:

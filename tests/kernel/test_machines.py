@@ -424,6 +424,18 @@ def test_a_defective_machine_cannot_be_made() -> None:
         Machine("bad", staged(S.POLISHING, timers=()), ROWS)
 
 
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"payloads": {**LIFE.payloads, "approve": Shape}},
+        {"stages": staged(S.ASKING, answers={"approve": Shape})},
+    ],
+)
+def test_the_answer_of_a_card_is_refused_if_its_schema_could_lie(fields: dict[str, Any]) -> None:
+    with pytest.raises(MachineDefectError, match="asking: the answer approve is a Shape, no CardA"):
+        replace(LIFE, **fields)
+
+
 NAMES_TRIGGERS: dict[str, Any] = {
     "first": {"first_trigger": "vanish"},
     "cancel": {"cancel_triggers": (T.CANCEL, "vanish")},

@@ -28,6 +28,7 @@ from interlock import (
     RESOLUTION,
     STALLS,
     Active,
+    CardAnswer,
     Effect,
     Machine,
     Shape,
@@ -68,8 +69,11 @@ class Parcel(Shape):
     to: str
 
 
-class Taken(Shape):
-    by: str = ""  # filled with the name of the person
+class Taken(CardAnswer):
+    by: str  # filled with the name of the person
+    stars: int = 5
+    rooms: list[int] = []
+    tip: float | None = None
 
 
 def taken(ask):

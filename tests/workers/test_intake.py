@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tenacity import stop_after_attempt
+from tenacity import stop_after_attempt, wait_none
 
 from interlock.workers import producer_message
 from interlock.workers.client import Client
@@ -349,17 +349,23 @@ def test_a_message_whose_fault_cannot_be_kept_yet_is_delivered_again(
 
 
 @pytest.mark.parametrize("why", [why for why in REFUSALS if why != "wants a password"])
-def test_a_message_is_given_back_while_the_store_refuses_to_write(
-    new_server: NewServer, why: str
+def test_a_message_is_given_back_while_the_store_refuses_to_write_and_the_log_says_so_once(
+    new_server: NewServer, why: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     client = client_of(new_server().url, "refused")
-    receive_once = producer_message.receive.retry_with(stop=stop_after_attempt(1))
+    receive_twice = producer_message.receive.retry_with(
+        stop=stop_after_attempt(2), wait=wait_none()
+    )
 
     with refusing(client.dispatch.client, why):
         for message in (request("one"), request("not an id")):
             with pytest.raises(producer_message.TEMPORARY_ERRORS):
-                receive_once(client, "submit", [message], {})
+                receive_twice(client, "submit", [message], {})
 
     answer = {"id": "one", "answer": "accepted", "record": "one"}
-    assert receive_once(client, "submit", [request("one")], {}) == answer
+    assert receive_twice(client, "submit", [request("one")], {}) == answer
     assert client.dispatch.rejected.counts() == {}
+    assert [line.getMessage().partition(": ")[0] for line in caplog.records] == [
+        "this process waits for the store",
+        "the store does not refuse this process any more",
+    ]

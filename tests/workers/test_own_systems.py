@@ -10,13 +10,15 @@ import sys
 from collections.abc import Callable, Iterator
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from interlock.kernel.errors import StaleDecisionError
 from interlock.kernel.event import Event
 from interlock.kernel.machines import MACHINES
-from interlock.kernel.record import partition_of
+from interlock.kernel.record import Record, RecordId, Version, partition_of
+from interlock.kernel.table import Waiting
 from interlock.workers import cli, producer_message
 from interlock.workers.client import Client
 from interlock.workers.config import environment_without_settings, read_settings
@@ -33,6 +35,7 @@ from interlock.workers.systems import handlers
 from tests.fresh_worker import fresh_worker
 from tests.waiting import until
 from tests.workers.engine.running import perform
+from tests.workers.engine.test_card_answers import compare
 from tests.workers.sixth_system import FILES
 
 ROOT = Path(__file__).parents[2]
@@ -152,6 +155,25 @@ def test_its_records_live_as_those_of_any_other_system(
     assert (others["invoice"], others["parcel"]) == ({"rejected": 1}, {"delivered": 1})
     checked = json.loads(run("doctor", "--json").stdout)
     assert checked["machines"]["parcel"] == {"delivered": 1}
+
+
+OWN: dict[str, dict[str, Any]] = {
+    "invoice": {"supplier": "Acme", "amount": 5.0},
+    "parcel": {"to": "Oslo"},
+}
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_the_schemas_of_its_cards_accept_what_decide_accepts(
+    added: None, environment: dict[str, str], name: str
+) -> None:
+    del added
+    client = Client(read_settings(environment), actor="ann")
+
+    for stage in MACHINES[name].stages:
+        if isinstance(stage, Waiting):
+            record = Record(RecordId("one"), name, str(stage.state), Version(5), OWN[name])
+            assert compare(client, record) == {choice for choice, _ in stage.affordances}
 
 
 def test_a_plain_message_creates_its_record(added: None, environment: dict[str, str]) -> None:

@@ -11,7 +11,7 @@ from celery.beat import ScheduleEntry, Scheduler, SchedulingError
 from kombu.exceptions import OperationalError
 
 from interlock.workers.engine.celery_app import count_messages
-from interlock.workers.engine.refusals import Refusals
+from interlock.workers.engine.refusals import refusals_of
 
 # With so many messages in its queue, no worker serves a sweep: more of them would not help.
 WAITING_MAX = 100
@@ -31,7 +31,7 @@ class SweepScheduler(Scheduler):
         self.merge_inplace(self.app.conf.beat_schedule)
         self._due_at = dict.fromkeys(self.schedule, 0.0)
         self._counts: dict[str, tuple[float, int]] = {}
-        self._refusals = Refusals("the broker")
+        self._refusals = refusals_of("the broker")
 
     def tick(self, *args: Any, **options: Any) -> float:
         """Send what is due. Return the seconds until the next is due."""

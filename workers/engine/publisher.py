@@ -45,7 +45,7 @@ class Publisher:
             return self.templates.render(task, queue, priority, message.key, shown)
         except OperationalError as refusal:
             # Broker and store are one server here, so the commit could not write either.
-            raise StoreDownError(f"the store does not answer: {refusal}") from refusal
+            raise StoreDownError(f"the store takes no messages: {refusal}") from refusal
 
     def queue_length(self, name: str) -> int:
         """Return how many messages are in an effect's queue, as `queue_lengths` does."""

@@ -1,10 +1,12 @@
-"""Kombu's Redis transport with six changes.
+"""Kombu's Redis transport with eight changes.
 
 It makes one client per pool instead of one per message. It names its version to the server without
 looking it up for each connection. It can render a message without sending it. It takes several
 messages at once. An item in a list that is not a message is rejected; in kombu's own transport it
 ends the worker. A consumer that acknowledges loses no message: kombu takes one out of its list
-first and writes its receipt afterwards, so that a kill between the two loses it.
+first and writes its receipt afterwards, so that a kill between the two loses it. A server that
+refuses to write is logged once; kombu logs a traceback every second. A producer whose channel was
+closed after a refusal opens another one; kombu fails once.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from queue import Empty
 from typing import Any
 from uuid import uuid4
@@ -23,8 +26,10 @@ from kombu.connection import resolve_aliases
 from kombu.transport import TRANSPORT_ALIASES
 from kombu.transport import redis as kombu_redis
 from kombu.utils.encoding import bytes_to_str
+from redis.exceptions import ResponseError
 
 from interlock.kernel.store.connect import DRIVER
+from interlock.workers.engine.refusals import Repeated
 
 log = logging.getLogger(__name__)
 
@@ -94,6 +99,14 @@ class PublishBatch:
 class QoS(kombu_redis.QoS):
     """Kombu's acknowledgements, over receipts that the step which takes a message has written."""
 
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._restoring = Repeated("the broker", (ResponseError,))
+
+    def restore_visible(self, **options: Any) -> None:
+        """Put messages back whose receipts are old; kombu repeats this every second."""
+        self._restoring(partial(super().restore_visible, **options))
+
     def append(self, message: Any, delivery_tag: str) -> None:
         """Remember a message that was delivered; its receipt exists already."""
         super(kombu_redis.QoS, self).append(message, delivery_tag)
@@ -115,7 +128,18 @@ class Channel(kombu_redis.Channel):
     _pooled_client: Any = None
     _client_pool: Any = None
 
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._refreshing = Repeated("the broker", (ResponseError,))
+
+    def maybe_refresh_binding_expiry(self) -> None:
+        """Keep the bindings of this process's own queue alive; kombu repeats this every second."""
+        self._refreshing(super().maybe_refresh_binding_expiry)
+
     def _create_client(self, asynchronous: bool = False) -> Any:  # noqa: FBT001, FBT002 - kombu's signature
+        if self.connection is None:
+            # Kombu opens another channel for this error; a closed one raises AttributeError.
+            raise ConnectionError("the channel is closed")
         if asynchronous:
             return super()._create_client(asynchronous=True)
         # A fork or a reconnection replaces the pool, and then the client is replaced too.

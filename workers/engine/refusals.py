@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
+from functools import cache
 
 log = logging.getLogger(__name__)
 
@@ -14,7 +15,7 @@ POLL_S = 1.0
 class Refusals:
     """Logs the first refusal of a server and the end of its refusals; those between say the same.
 
-    `server` is its name in a sentence: the store, the broker.
+    `server` is its name in a sentence: the store, the broker. `refusals_of` makes them.
     """
 
     def __init__(self, server: str) -> None:
@@ -34,11 +35,39 @@ class Refusals:
         self._refused = False
 
 
+@cache
+def refusals_of(server: str) -> Refusals:
+    """Return the refusals of a server: all parts of this process share them, and log one line."""
+    return Refusals(server)
+
+
+class Repeated:
+    """A call that is made again later, whether the server refuses it or not."""
+
+    def __init__(self, server: str, errors: tuple[type[Exception], ...]) -> None:
+        self._refusals, self._errors = refusals_of(server), errors
+        self._refused = False
+
+    def __call__(self, call: Callable[[], object]) -> None:
+        """Call it. One of these errors is only noted."""
+        try:
+            call()
+        except self._errors as refusal:
+            self._refused = True
+            self._refusals.begin(refusal)
+        else:
+            # A call that found nothing to do was not accepted: only one that was refused before
+            # shows that the server refuses no more.
+            if self._refused:
+                self._refusals.end()
+            self._refused = False
+
+
 def repeat_while_refused(
     server: str, call: Callable[[], object], errors: tuple[type[Exception], ...]
 ) -> None:
     """Repeat a call, with a second between two tries, until it raises none of these errors."""
-    refusals = Refusals(server)
+    refusals = refusals_of(server)
     while True:
         try:
             call()

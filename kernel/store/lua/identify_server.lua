@@ -40,7 +40,7 @@ if sweep_passes then
   -- After a stall of the sweeps, holders have the time of one lease to renew theirs. It is given
   -- once: sweeps that are always late must find orphans, too.
   local stalled = last_pass and now_ms - tonumber(last_pass) > 2 * period_ms
-  if stalled and changed == '' and tonumber(open_at) <= tonumber(last_pass) then
+  if stalled and tonumber(open_at) <= tonumber(last_pass) then
     open_at = tostring(now_ms + lease_ms)
     redis.call('HSET', meta, 'open_at', open_at)
   end

@@ -17,7 +17,7 @@ local function poll_timer(poll, due_at, left)
   if not score or tonumber(score) > now_ms then
     return 'taken'
   end
-  if not due_at or left ~= '-' then
+  if left ~= '-' then -- it is paused, or there is none
     redis.call('ZREM', timers, member)
     return 'gone'
   end

@@ -1,7 +1,7 @@
 """Changes each rule of the scripts once, and shows with which changes all tests pass.
 
-A rule is a condition, a write with its key and arguments, a call of a function, or a field that is
-set.
+A rule is a condition, a part of one beside `and` or `or`, a write with its key and arguments, a
+call of a function, or a field that is set.
 
 `make mutants` does so for every script and part, `make mutants SCRIPT=retry` or
 `SCRIPT=part/grant` for one. Each change is run against the tests of this folder that call the
@@ -45,20 +45,25 @@ WRITES = r"(?:H|Z|S|X|L|P|UN|D|IN)[A-Z]+"
 READS = {"HGET", "HMGET", "HGETALL", "HKEYS", "HLEN", "ZSCORE", "ZRANGE", "ZCARD", "SISMEMBER"}
 READS |= {"SCARD", "XLEN", "XREVRANGE", "INFO"}
 CALL = re.compile(rf"redis\.call\(\s*'({WRITES})'")
-GUARD = re.compile(r"\b(?:else)?if (.+?) then\b")
+GUARD = re.compile(r"\b(?:else)?if\s+(.+?)\s+then\b", re.DOTALL)
+JOINT = re.compile(r"\s+(and|or)\s+")
+COMMENT = re.compile(r"--.*")
 STATEMENT = re.compile(r"^ *(?:[a-z_]+\(.*\)|[a-z_]+\.[a-z_]+ = .*[^,{(])$")
 SAME_AS_1 = {"1", "1-0"}  # to a server that takes either as a number or a position
 SOCKET_S = 10.0
+NOT_YET = "a name that is offered is not freed before that, unless the clock is set back"
 SLOWER = "the script only reads more than it needs"
 # Changes after which a script does the same: the file, what was there, and what takes its place.
 SAME = {
     ("part/holds_and_queues", "#names == 0", "false"): SLOWER,
+    ("part/hold_queue", "now_ms < waiting.offered + OFFER_MS", "false"): NOT_YET,
     ("adopt", "was_quarantined", "true"): SLOWER,
     ("claim", "asked", "true"): SLOWER,
     ("release", "asked", "true"): SLOWER,
     ("renew", "was_quarantined", "true"): SLOWER,
     ("settle", "entry.state == 'quarantined'", "true"): SLOWER,
     ("settle", "entry.kind == 'spawn'", "true"): "other effects are given no countdown",
+    ("part/transition", "not set_anew[name]", "true"): "what is set anew is written afterwards",
     ("identify_server", "open_at", "'1'"): "any time that is past opens the gate",
     ("restore", "'mail'", "'1'"): "the message is deleted at once",
     ("restore", "'{}'", "'1'"): "the message is deleted at once",
@@ -109,10 +114,28 @@ def changes_of(file: str) -> Iterator[Change]:
 
 
 def _guards(body: str) -> Iterator[Part]:
-    """Yield each condition, as never and as always true."""
-    for guard in GUARD.finditer(body):
-        if not _is_comment(body, guard.start()):
-            yield from ((*guard.span(1), new) for new in ("false", "true"))
+    """Yield each condition, as never and as always true, and without each of its parts."""
+    for guard in GUARD.finditer(COMMENT.sub(lambda found: " " * len(found[0]), body)):
+        yield from ((*guard.span(1), new) for new in ("false", "true"))
+        yield from _parts(guard[1], guard.start(1))
+
+
+def _parts(condition: str, start: int) -> Iterator[Part]:
+    """Yield each part of a condition as what changes nothing: true beside and, false beside or."""
+    joints = list(JOINT.finditer(condition))
+    begins = [0, *(joint.end() for joint in joints)]
+    ends = [*(joint.start() for joint in joints), len(condition)]
+    words = ["", *(joint[1] for joint in joints), ""]
+    for number, (begin, end) in enumerate(zip(begins, ends, strict=True)):
+        part = condition[begin:end]
+        left = max(0, part.count("(") - part.count(")"))
+        right = max(0, part.count(")") - part.count("("))
+        if not (part.startswith("(" * left) and part.endswith(")" * right)):
+            continue  # a part of the arguments of a call
+        # What is on the other side of a parenthesis does not belong to the part.
+        beside = ("" if left else words[number], "" if right else words[number + 1])
+        if any(beside):
+            yield start + begin + left, start + end - right, str("and" in beside).lower()
 
 
 def _writes(body: str) -> Iterator[Part]:

@@ -105,7 +105,7 @@ def test_anybody_may_carry_and_what_never_began_may_still_start(world: World) ->
     world.at("working")
     world.fire("r", "go_on")
 
-    assert not world.entry().carried
+    assert (world.state_of(), world.entry().carried) == ("owed", False)
     assert isinstance(world.ask(world.key()), Lease)
 
 
@@ -156,6 +156,16 @@ def test_an_internal_loop_keeps_effect_timers_token_and_proposal(world: World) -
     assert world.timer("stall") == timer
     assert world.entry().token == lease.token
     assert world.fire("r", "done", warrant=token(lease)).version == 4
+
+
+def test_an_internal_loop_leaves_a_lapsed_effect_lapsed(world: World) -> None:
+    world.at("working")
+    lease = world.claim()
+    world.later(LEASE_MS)
+    world.poll()
+    world.fire("r", "poke", {"value": 1}, warrant=token(lease))
+
+    assert world.state_of() == "lapsed"
 
 
 def test_an_external_loop_leaves_and_enters(world: World) -> None:
@@ -265,6 +275,26 @@ def test_a_transition_leaves_what_earlier_ones_owe_to_its_time(world: World) -> 
     world.fire("r", "revise")
 
     assert world.score(key) == before
+
+
+def test_an_end_leaves_what_is_owed_to_its_time(world: World) -> None:
+    world.at("asking")
+    key = world.key("notify")
+    before = world.score(key)
+    world.later(10)
+    world.fire("r", "approve")
+
+    assert world.score(key) == before
+
+
+def test_what_has_ended_is_neither_given_back_nor_reserved_for(world: World) -> None:
+    world.at("working")
+    lease = world.claim()
+    world.fire("r", "done", warrant=token(lease))
+
+    assert world.leases.release(lease, counted=True) == "lost"
+    with pytest.raises(FencedError):
+        world.leases.reserve(lease, 1)
 
 
 def test_a_carried_effect_that_was_given_back_drains_from_then_on_for_its_grace(

@@ -114,6 +114,62 @@ def test_an_effect_carried_under_pause_may_still_crash(world: World) -> None:
     assert world.poll_status(lease.key) == "crash"
 
 
+def test_a_carried_effect_that_is_given_back_under_pause_is_polled(world: World) -> None:
+    world.at("working")
+    lease = world.claim()
+    world.fire("r", "go_on")
+    world.flag("pause")
+
+    assert world.leases.release(lease, counted=False) == "lapsed"
+    assert world.score(lease.key) == world.now
+
+
+def test_a_transition_under_pause_makes_nothing_due(world: World) -> None:
+    world.at("asking")
+    key = world.key("notify")
+    world.flag("pause")
+    world.fire("r", "revise")
+
+    assert world.score(key) is None
+
+
+def test_a_transition_under_pause_leaves_the_reminder_of_a_quarantine_as_it_is(
+    world: World,
+) -> None:
+    world.at("asking")
+    world.spend("notify")
+    world.flag("pause")
+    before = world.timer("quarantine")
+    world.fire("r", "revise")
+
+    assert before is not None
+    assert world.timer("quarantine") == before
+
+
+def test_an_end_under_pause_leaves_a_lease_to_its_time(world: World) -> None:
+    world.at("asking")
+    lease = world.claim("notify")
+    before = world.score(lease.key)
+    world.flag("pause")
+    world.fire("r", "approve")
+
+    assert world.score(lease.key) == before
+
+
+def test_what_is_owed_leaves_the_index_under_pause_even_where_the_clock_was_set_back(
+    world: World,
+) -> None:
+    world.at("working")
+    lease = world.claim()
+    world.leases.release(lease, counted=False)
+    world.flag("pause")
+    world.later(-LEASE_MS)
+    world.make_due(lease.key)
+    world.poll()
+
+    assert world.score(lease.key) is None
+
+
 def test_a_pause_and_its_end_are_noted_with_who_asked_for_them(world: World) -> None:
     world.at("working")
     world.flag("pause")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from interlock.kernel.errors import FencedError
@@ -248,6 +250,28 @@ def test_only_the_holders_token_can_be_given_away(world: World) -> None:
 
     with pytest.raises(FencedError):
         adopted(world, given, "other")
+
+
+def test_the_dash_that_stands_for_no_token_is_nobodys_token(world: World) -> None:
+    world.at("building")
+    given = world.claim("build")
+    world.leases.release(given, counted=False)
+    nobody = replace(given, token="-")
+
+    assert world.renew(nobody) is Order.LOST
+    assert world.leases.release(nobody, counted=False) == "lost"
+    with pytest.raises(FencedError):
+        adopted(world, nobody)
+    assert world.state_of("build") == "owed"
+
+
+def test_what_has_ended_is_not_adopted(world: World) -> None:
+    world.at("building")
+    given = world.claim("build")
+    world.fire("r", "done", warrant=token(given))
+
+    with pytest.raises(FencedError):
+        adopted(world, given)
 
 
 def test_what_was_revoked_or_given_back_is_not_adopted(world: World) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+from interlock.kernel.store import scripts
 from interlock.kernel.store.commands import Warrant
 from interlock.kernel.store.leases import Lease, Order
 from tests.kernel.store.kernel_at_a_fixed_time import World, token
@@ -50,6 +51,9 @@ def test_a_look_that_another_sweep_took_is_not_taken_twice(world: World) -> None
     second = world.indexes.poll_effects(partition, [key], gate_open=True)
 
     assert [first[0].status, second[0].status] == ["publish", "taken"]
+    scripts.read(world.client, "DEL", world.keys.effects(partition))
+    (third,) = world.indexes.poll_effects(partition, [key], gate_open=True)
+    assert third.status == "taken"
 
 
 def test_a_live_lease_is_looked_at_again_when_it_ends(world: World) -> None:
@@ -223,9 +227,13 @@ def test_the_gate_is_open_only_for_the_server_that_it_was_asked_for(world: World
     world.later(LEASE_MS)
     partition, run_id = world.partition(), world.client.info("server")["run_id"]
 
-    for server, state in (("0" * 40, "leased"), (run_id, "lapsed")):
+    for gate_open, server, state in (
+        (True, "0" * 40, "leased"),
+        (False, run_id, "leased"),
+        (True, run_id, "lapsed"),
+    ):
         world.make_due(lease.key)
-        world.indexes.poll_effects(partition, [lease.key], gate_open=True, server=server)
+        world.indexes.poll_effects(partition, [lease.key], gate_open=gate_open, server=server)
         assert world.state_of() == state
 
 

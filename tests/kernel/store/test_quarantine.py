@@ -332,6 +332,12 @@ def answer_card(world: World, proposal: str) -> str:
     return world.lifecycle.flag("retry", "r", op_id=op_id, cause=ACTOR, proposal=proposal).status
 
 
+def test_a_quarantine_is_answered_by_the_proposal_of_its_card(world: World) -> None:
+    quarantined(world)
+
+    assert answer_card(world, world.record().retry_proposal) == "retried"
+
+
 def test_an_answer_about_an_older_obstacle_is_refused(world: World) -> None:
     older = obstructed(world)
     seen = world.record().retry_proposal
@@ -351,8 +357,9 @@ def test_an_answer_about_an_older_obstacle_is_refused(world: World) -> None:
 def test_an_answer_is_refused_where_no_effect_asks_a_person(world: World) -> None:
     world.at("polishing")
     world.leases.release(world.claim("polish"), delay_ms=LEASE_MS, counted=True)
+    (given_back_at,) = [entry.kill_by for entry in world.record().entries if entry.kill_by]
 
-    for proposal in ("r:retry:0.0", "r:retry:0.0.0", "r:retry:"):
+    for proposal in ("r:retry:0.0", "r:retry:0.0.0", f"r:retry:0.0.{given_back_at}", "r:retry:"):
         with pytest.raises(StaleDecisionError, match="nothing waits for a person"):
             answer_card(world, proposal)
 
@@ -398,6 +405,17 @@ def test_a_retry_tries_at_once_what_a_person_was_in_the_way_of(world: World) -> 
     fresh = world.ask(lease.key, "b")
     assert isinstance(fresh, Lease)
     assert fresh.attempt == 1
+
+
+def test_a_retry_leaves_a_holder_alone_even_where_the_clock_was_set_back(world: World) -> None:
+    world.at("polishing")
+    world.leases.release(world.claim("polish"), delay_ms=LEASE_MS, counted=True)
+    world.later(LEASE_MS)
+    world.claim("polish", "b")
+    world.later(-LEASE_MS)
+
+    assert world.flag("retry").status == "nothing"
+    assert world.state_of("polish") == "leased"
 
 
 def test_a_retry_starts_no_effect_of_a_paused_record(world: World) -> None:

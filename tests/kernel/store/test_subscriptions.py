@@ -10,6 +10,7 @@ from threading import Barrier
 import pytest
 
 from interlock.kernel.record import PARTITIONS, partition_of
+from interlock.kernel.store import scripts
 from interlock.kernel.store.leases import Lease
 from interlock.kernel.store.subscriptions import MISSING, PAGE, Subscriber
 from tests.kernel.store.kernel_at_a_fixed_time import World, token
@@ -295,6 +296,16 @@ def test_nobody_waits_any_more_who_has_ended(world: World) -> None:
 
     assert not depart(world, one, TARGET, "done")
     assert world.state_of("cascade", "h/w") == "gone"
+
+
+def test_a_departure_from_a_record_that_is_gone_owes_nothing(world: World) -> None:
+    one, spawn = counting(world, "h/w")
+    world.subscriptions.join(one, [TARGET])
+    world.settle(spawn)
+    scripts.read(world.client, "DEL", world.keys.record("h/w"))
+
+    assert not depart(world, one, TARGET, "done")
+    assert world.keys.record("h/w").encode() not in world.dump()
 
 
 def test_a_departure_from_a_record_that_is_forgotten_writes_nothing(world: World) -> None:

@@ -22,6 +22,12 @@ def test_a_timer_that_another_sweep_polled_is_left_to_it(world: World) -> None:
     assert polled(world, "r:kickoff") == ("taken", next_poll)
 
 
+def test_a_timer_that_left_the_index_meanwhile_is_taken(world: World) -> None:
+    world.at("idle")
+
+    assert polled(world, "r:expiry") == ("taken", None)
+
+
 def test_a_timer_of_the_index_that_no_record_has_leaves_it(world: World) -> None:
     world.at("idle")
     index = world.keys.timers(world.partition())

@@ -1,17 +1,21 @@
-"""The Redis transport of a consumer that acknowledges: no kill costs it a message."""
+"""The Redis transport: a consumer that acknowledges loses no message, and a refusal is logged."""
 
 from __future__ import annotations
 
+import logging
 import signal
 import subprocess
 import sys
 from contextlib import suppress
 from typing import Any
 
+import pytest
 import redis
 from kombu import Connection, Consumer, Queue
 
 from interlock.workers.gateways.server import EmbeddedServer
+from tests.conftest import NewServer
+from tests.servers import REFUSALS, refusing
 from tests.waiting import until
 
 TRANSPORT = "interlock.workers.engine.redis_transport:Transport"
@@ -90,3 +94,44 @@ def test_a_reader_does_not_wait_while_a_list_that_it_does_not_watch_has_messages
             producer.publish({"id": number}, routing_key=prefix, priority=9)
         with Consumer(connection, [Queue(prefix)], callbacks=[keep]):
             until(has_read_all, what="every message is read", within_s=60)
+
+
+# A password is not asked of a client that is connected.
+@pytest.mark.parametrize("why", [why for why in REFUSALS if why != "wants a password"])
+def test_what_a_consumer_repeats_every_second_logs_a_refusal_once(
+    new_server: NewServer, prefix: str, why: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    server = new_server()
+    # Kombu keeps the bindings of a queue alive that expires, as a worker's own queue does.
+    queue = Queue(prefix, expires=60)
+    with (
+        connection_of(server, prefix) as connection,
+        redis.Redis.from_url(server.url) as client,
+        Consumer(connection, [queue]),
+    ):
+        cycle = connection.transport.cycle
+        with refusing(client, why):
+            for _ in range(2):
+                cycle.maybe_restore_messages()
+                cycle.maybe_refresh_binding_expiry()
+        cycle.maybe_refresh_binding_expiry()
+        cycle.maybe_restore_messages()
+
+    logged = [line for line in caplog.records if line.levelno >= logging.WARNING]
+    assert [line.getMessage().partition(": ")[0] for line in logged] == [
+        "this process waits for the broker",
+        "the broker does not refuse this process any more",
+    ]
+    assert not any(line.exc_info for line in logged)
+
+
+def test_a_producer_whose_channel_was_closed_opens_another_one(
+    server: EmbeddedServer, client: redis.Redis, prefix: str
+) -> None:
+    with connection_of(server, prefix) as connection:
+        producer = connection.Producer(serializer="json")
+        producer.channel.close()  # as kombu does where a broker refuses
+
+        producer.publish({"id": "one"}, routing_key=prefix, retry=True)
+
+    assert client.llen(prefix) == 1

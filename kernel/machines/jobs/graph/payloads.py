@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 from pydantic import Field
-from pydantic.json_schema import SkipJsonSchema
 
-from interlock.kernel.payload import WHOLE, CardAnswer, Shape, Word
+from interlock.kernel.payload import CardAnswer, Shape, Word
 
 Detail = Annotated[str, Field(max_length=8_000)]
 
@@ -46,12 +45,8 @@ class GraphConfiguration(Shape):
     by: Annotated[str, Field(max_length=200)] = "person"
 
 
-class NewGraphLimits(CardAnswer):
-    """The limits of a graph that a person changes, as GraphLimits has them."""
-
-    cost_micro: Annotated[int, Field(ge=0, le=10**15), WHOLE] | None = None
-    time_s: Annotated[int, Field(ge=1, le=31_536_000), WHOLE] | None = None
-    iterations: Annotated[int, Field(ge=1, le=10**9), WHOLE] | None = None
+class NewGraphLimits(CardAnswer, GraphLimits):
+    """The limits of a graph that a person changes."""
 
 
 class GraphLimitsRaised(CardAnswer):
@@ -59,7 +54,7 @@ class GraphLimitsRaised(CardAnswer):
 
     limits: Annotated[NewGraphLimits, Field(examples=[{"cost_micro": 10_000_000}])]
     reason: Detail = ""
-    by: SkipJsonSchema[Annotated[str, Field(max_length=200)]] = "person"
+    by: Annotated[str, Field(max_length=200)] = "person"
 
 
 class GraphLimitReached(Shape):

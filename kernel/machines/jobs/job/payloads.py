@@ -7,10 +7,9 @@ from copy import copy
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field, create_model, model_validator
-from pydantic.json_schema import SkipJsonSchema
 
 from interlock.kernel.machines.jobs.job.names import ReviewVerdict, RunUntil
-from interlock.kernel.payload import WHOLE, CardAnswer, Shape, Word
+from interlock.kernel.payload import CardAnswer, Shape, Word
 
 DEPENDENCIES_MAX = 20_000
 EVIDENCE_MAX = 200
@@ -163,7 +162,7 @@ class JobAnswer(CardAnswer):
     """A person's decision: the reason in words, and the name, which the client sets."""
 
     reason: Detail = ""
-    by: SkipJsonSchema[Line] = "person"
+    by: Line = "person"
 
 
 class JobRequiredReason(JobAnswer):
@@ -172,18 +171,13 @@ class JobRequiredReason(JobAnswer):
     reason: Annotated[str, Field(min_length=1, max_length=8_000, pattern=r"\S")]
 
 
-class NewJobLimits(CardAnswer):
-    """The limits of a job that a person changes, as JobLimits has them."""
-
-    cost_micro: Annotated[int, Field(ge=0, le=10**15), WHOLE] | None = None
-    time_s: Annotated[int, Field(ge=1, le=31_536_000), WHOLE] | None = None
-    iterations: Annotated[int, Field(ge=1, le=1_000_000), WHOLE] | None = None
+class NewJobLimits(CardAnswer, JobLimits):
+    """The limits of a job that a person changes."""
 
 
 class ChangedExecutor(CardAnswer, JobExecutor):
     """Another worker or reviewer, as JobExecutor has it."""
 
-    cost_micro: Annotated[int, Field(ge=0, le=10**15), WHOLE] = 0
     rules = {
         "oneOf": [{"required": [kind]} for kind in ("command", "capability", "model")],
         "anyOf": [

@@ -21,7 +21,7 @@ TargetName = Literal["intent", "context", "action"]
 ActionKindName = Literal["standard", "improvised", "suggestion", "clarification"]
 
 
-class NoPayload(Shape):
+class NoPayload(CardAnswer):
     """A trigger that carries nothing."""
 
 
@@ -287,7 +287,7 @@ class ThreadProvided(CardAnswer):
         return self
 
 
-class ThreadReason(Shape):
+class ThreadReason(CardAnswer):
     """The reason why a person ends, rejects or cancels."""
 
     reason: Text = ""

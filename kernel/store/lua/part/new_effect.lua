@@ -3,7 +3,7 @@
 -- broker. An effect of a paused record comes into the index and to the broker when it is resumed.
 -- owner = {id, record, effects, paused, poll_ms}; poll_ms is the time until it is polled
 -- new   = the fields of its entry that are not empty, see entry.lua
--- queue, message: nil where the caller publishes the effect itself, or it is not published
+-- queue, message: both nil where the caller publishes the effect itself, or it is not published
 local function create_effect(owner, suffix, new, queue, message)
   new.state = 'owed'
   write_entry(owner.record, suffix, new)
@@ -11,7 +11,7 @@ local function create_effect(owner, suffix, new, queue, message)
     return
   end
   redis.call('ZADD', owner.effects, now_ms + owner.poll_ms, owner.id .. ':' .. suffix)
-  if queue and message then
+  if message then
     redis.call('LPUSH', queue, message)
   end
 end

@@ -60,7 +60,7 @@ local function poll_claimable(sweep, poll, entry, stored, occupied, next_ms)
     poll_again(poll, next_ms)
     return 'publish', table.concat({entry.name, machine, priority, since}, ' ')
   end
-  if entry.kind == 'state' and entry.fires_exhausted == 1 then
+  if entry.fires_exhausted == 1 then
     poll_again(poll, next_ms)
     return 'exhausted', tostring(entry.attempts)
   end
@@ -79,7 +79,7 @@ local function poll_unheld(sweep, poll, entry)
   local delay_ms = math.min(sweep.poll_ms * 2 ^ math.min(entry.polls, 20), POLL_MS_MAX)
   local next_ms = math.floor(now_ms + delay_ms * poll.jitter)
   local status, detail
-  if entry.state == 'lapsed' and entry.carried == 1 then
+  if entry.carried == 1 then
     poll_again(poll, next_ms)
     status, detail = 'crash', entry.token
   elseif stored[1] == '1' then
