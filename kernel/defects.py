@@ -9,7 +9,18 @@ from pydantic import BaseModel
 
 from interlock.kernel.payload import CardAnswer
 from interlock.kernel.reason import fields_named
-from interlock.kernel.table import CREATED, Active, Mode, Stage, Terminal, Transition, Waiting
+from interlock.kernel.table import (
+    CREATED,
+    ORPHANS,
+    PERSON,
+    STALLS,
+    Active,
+    Mode,
+    Stage,
+    Terminal,
+    Transition,
+    Waiting,
+)
 
 Rows = Sequence[Transition]
 
@@ -155,11 +166,26 @@ def _promises(stage: Stage, rows: Rows, *, initial: bool) -> Iterator[str]:
             f"{stage.state} describes the answer {name}, which no row has" for name in described
         )
     owed += [(f"timer {t.name}", t.trigger) for t in stage.timers if t.trigger]
+    yield from _unanswered(stage, rows, owed)
+
+
+def _unanswered(stage: Stage, rows: Rows, owed: Sequence[tuple[str, str]]) -> Iterator[str]:
     for reason, trigger in owed:
         cell = [row for row in rows if row.source == stage.state and row.trigger == trigger]
         answered = cell and (cell[-1].guard is None or reason == "a card's answer")
         if not answered:
             yield f"{stage.state} has no unguarded last row for {trigger} ({reason})"
+        elif (actor := _fires(reason)) and all(row.by and actor not in row.by for row in cell):
+            yield f"{stage.state} has no row for {trigger} that {actor} may fire ({reason})"
+
+
+def _fires(reason: str) -> str:
+    """Return the actor that fires a trigger owed for this reason, or '' if an effect does."""
+    if reason.startswith("timer "):
+        return STALLS
+    return {"its crash": ORPHANS, "its exhaustion": ORPHANS, "a card's answer": PERSON}.get(
+        reason, ""
+    )
 
 
 def _carries(stages: Sequence[Stage], rows: Rows) -> Iterator[str]:

@@ -365,7 +365,7 @@ class Machine:
             once = stage.once(data) if stage.once else False
             return (Owed(effect, Kind.STATE, once),) if effect else ()
         if isinstance(stage, Waiting):
-            asks = (stage.notifies,) if stage.asks(data) else ()
+            asks = (stage.notifies,) if stage.waits_for_person(data) else ()
             offers = (stage.offers,) if stage.offered(data) else ()
             return tuple(Owed(effect, Kind.TRANSITION) for effect in (*asks, *offers) if effect)
         if isinstance(stage, Terminal):
@@ -381,9 +381,11 @@ class Machine:
         if left.slot and left.slot.is_held(before) and not entered.has_slot(data):
             owed = (Owed(left.slot.release, Kind.TRANSITION),)
         # The card of the stage that is left must be withdrawn; the card of the next replaces it.
-        if not (isinstance(left, Waiting) and left.notifies and left.asks(before)):
+        if not (isinstance(left, Waiting) and left.notifies and left.waits_for_person(before)):
             return owed
-        replaced = isinstance(entered, Waiting) and entered.notifies and entered.asks(data)
+        replaced = (
+            isinstance(entered, Waiting) and entered.notifies and entered.waits_for_person(data)
+        )
         return owed if replaced else (*owed, Owed(left.notifies, Kind.TRANSITION))
 
 

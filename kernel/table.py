@@ -176,7 +176,7 @@ def never(data: Data) -> bool:
 class Waiting(Stage):
     """A stage in which no effect is at work: a call or a timer fires the trigger that leaves it."""
 
-    asks: Callable[[Data], bool] = always  # whether a person is asked
+    asks: Callable[[Data], bool] = always  # whether a person is asked, if there are `affordances`
     notifies: Effect | None = None  # owed on entry and on leaving, while a person is asked
     offers: Effect | None = None  # owed on entry: it tries to move the record on
     offered: Callable[[Data], bool] = always  # whether `offers` is owed
@@ -195,7 +195,7 @@ class Waiting(Stage):
 
     def waits_for_person(self, data: Data) -> bool:
         """Whether a person's decision is what moves a record on from here."""
-        return self.asks(data)
+        return bool(self.affordances) and self.asks(data)
 
     def offered_choices(self, data: Data) -> tuple[tuple[str, str], ...]:
         """Return the choices that the card of a record with this data offers, with triggers."""

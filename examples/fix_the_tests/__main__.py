@@ -114,7 +114,7 @@ def print_results(records: list[Record], repo: Path) -> None:
     screen.out.print(f"its tests {green}; worktrees: {git(repo, 'worktree', 'list').count('[')}")
     listing = ("branch", "--list", "interlock/*", "--format=%(refname:short)")
     branches = git(repo, *listing).splitlines() or ["none"]
-    screen.out.print("branches kept for you to look at:")
+    screen.out.print(f"branches kept for you to look at in {repo}:", soft_wrap=True)
     for branch in branches:
         screen.out.print(f"  {branch}", highlight=False)
 

@@ -364,6 +364,18 @@ DEFECTS: dict[str, str] = {
     "polishing names a timer quarantine": broken(
         stages=staged(S.POLISHING, timers=(replace(STALL, name="quarantine"),))
     ),
+    "working has no row for fail that orphans may fire (its exhaustion)": broken(
+        rows=rowed(S.WORKING, T.FAIL, by=("labour",))
+    ),
+    "carried has no row for fail that orphans may fire (its crash)": broken(
+        rows=rowed(S.CARRIED, T.FAIL, by=("labour",))
+    ),
+    "idle has no row for begin that stalls may fire (timer kickoff)": broken(
+        rows=rowed(S.IDLE, T.BEGIN, by=("person",))
+    ),
+    "asking has no row for approve that person may fire (a card's answer)": broken(
+        rows=rowed(S.ASKING, T.APPROVE, by=("producer",))
+    ),
     "no unguarded last row for done (an outcome)": broken(
         rows=rowed(S.POLISHING, T.DONE, guard=lambda _: True, refusal="no")
     ),
@@ -417,6 +429,14 @@ def test_a_state_that_no_row_enters_may_be_declared_external() -> None:
     stages = tuple(stage if s.state is S.GROUPING else s for s in STAGES)
 
     assert "never entered" not in broken(stages=stages, rows=without((S.IDLE, T.SPLIT)))
+
+
+def test_a_waiting_state_without_choices_asks_no_person() -> None:
+    asking = next(s for s in STAGES if s.state is S.ASKING)
+    assert isinstance(asking, Waiting)
+
+    assert asking.waits_for_person({})
+    assert not replace(asking, affordances=()).waits_for_person({})
 
 
 def test_a_defective_machine_cannot_be_made() -> None:

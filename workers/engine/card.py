@@ -73,7 +73,7 @@ def card_of(
     the answer describes their parameters.
     """
     stage = machine.stage(record.state)
-    if not (isinstance(stage, Waiting) and stage.asks(record.data)):
+    if not (isinstance(stage, Waiting) and stage.waits_for_person(record.data)):
         return None
     data = record.data
     proposed = (data.get("proposals") or {}).get(stage.shows) or {}

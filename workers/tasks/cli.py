@@ -62,10 +62,13 @@ def tasks(actor: str = "person") -> Tasks:
 @guarded
 def submit(
     title: Annotated[str, typer.Option(help="The work to do, in one line.")],
-    repo: Annotated[Path | None, typer.Option(help="The git repository.")] = None,
+    repo: Annotated[Path | None, typer.Option(help="The git repository. It needs --agent.")] = None,
     agent: Annotated[
         str | None,
-        typer.Option(help="The shell command that works on it. Without it, agents claim it."),
+        typer.Option(
+            help="The shell command that works on it. Without it and --repo, "
+            "an agent that you run yourself claims the task."
+        ),
     ] = None,
     text: Annotated[str, typer.Option(help="More about the work.")] = "",
     verify: Annotated[
@@ -78,7 +81,9 @@ def submit(
     role: Annotated[str, typer.Option(help="The role that it is for.")] = "any",
     scope: Annotated[str, typer.Option(help="How large: small, medium, large, xl.")] = "medium",
     tenant: Annotated[str, typer.Option(help="The tenant that it belongs to.")] = "default",
-    owns: Annotated[list[str] | None, typer.Option(help="A file that it may change.")] = None,
+    owns: Annotated[
+        list[str] | None, typer.Option(help="A file or folder that it may change. Repeatable.")
+    ] = None,
     after: After = None,
     after_done: AfterDone = None,
     deadline_s: Annotated[int | None, typer.Option(help="Seconds that it may take.")] = None,

@@ -23,7 +23,6 @@ from interlock.kernel.table import (
     Waiting,
     by,
     move,
-    never,
     rows,
     stay,
 )
@@ -98,7 +97,7 @@ def reminder(data: Data) -> int | None:
 
 RECHECK = Timer("recheck", lambda _: RECHECK_MS, effect=GRAPH_UPKEEP)
 STAGES = (
-    Waiting(State.OPEN, (RECHECK,), asks=never),
+    Waiting(State.OPEN, (RECHECK,)),
     Waiting(
         State.HALTED,
         (Timer("reminder", reminder, effect=RESOLUTION), RECHECK),

@@ -12,7 +12,7 @@ from interlock.kernel.machines.loops.effects import (
     WORKTREE,
 )
 from interlock.kernel.machines.loops.loop.names import SELF, Next, State, Trigger
-from interlock.kernel.table import Active, Data, Terminal, Timer, Waiting, never
+from interlock.kernel.table import Active, Data, Terminal, Timer, Waiting
 
 RECHECK_MS = 3_600_000
 UNBEGUN = {"unbegun": True}
@@ -87,14 +87,12 @@ STAGES = (
     Waiting(
         State.SESSION_COMPLETE,
         (Timer("next", next_ms, effect=MAIL_CHECK),),
-        asks=never,
         offers=MAIL_CHECK,
         holds=its_name,
     ),
     Waiting(
         State.COOLING_DOWN,
         (Timer("backoff", lambda data: int(data["cooling_ms"]), Trigger.BACKOFF_ELAPSED),),
-        asks=never,
         holds=its_name,
     ),
     Terminal(State.STOPPED, cleanup=AGENT_CLEANUP),

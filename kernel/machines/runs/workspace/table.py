@@ -25,7 +25,6 @@ from interlock.kernel.table import (
     Waiting,
     by,
     move,
-    never,
     rows,
     stay,
 )
@@ -108,7 +107,7 @@ def event_read(ask: Ask) -> Data:
 
 
 STAGES = (
-    Waiting(State.OPEN, (Timer("recheck", lambda _: RECHECK_MS, effect=EVENTS),), asks=never),
+    Waiting(State.OPEN, (Timer("recheck", lambda _: RECHECK_MS, effect=EVENTS),)),
     Terminal(State.CLOSED),
 )
 

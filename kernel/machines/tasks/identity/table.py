@@ -23,7 +23,6 @@ from interlock.kernel.table import (
     Waiting,
     by,
     move,
-    never,
     reenter,
     rows,
 )
@@ -115,7 +114,7 @@ def lapsed(ask: Ask) -> Data:
 
 def at_rest(state: State, trigger: Trigger | None) -> Waiting:
     """Return a level, which an identity leaves by what its agents do and after long disuse."""
-    return Waiting(state, (Timer("unused", lambda _: UNUSED_MS, trigger),), asks=never)
+    return Waiting(state, (Timer("unused", lambda _: UNUSED_MS, trigger),))
 
 
 STAGES = (

@@ -99,9 +99,12 @@ class NewTask(TaskWork):
         if self.agent and not self.repo:
             raise ValueError("an agent needs a repo to work in")
         if self.repo and not self.agent:
-            raise ValueError("a repository needs the command of an agent (--agent)")
+            raise ValueError(
+                "a repository needs the command of an agent (--agent); "
+                "an agent that you run yourself takes tasks without a repository"
+            )
         if self.signals and not self.repo:
-            raise ValueError("signals are judged in a repo, and there is none")
+            raise ValueError("what is verified is a repository, and the task names none (--repo)")
         return self
 
     @model_validator(mode="after")

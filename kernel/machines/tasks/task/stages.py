@@ -17,7 +17,7 @@ from interlock.kernel.machines.tasks.effects import (
 from interlock.kernel.machines.tasks.task import changes, questions
 from interlock.kernel.machines.tasks.task.names import State, Trigger
 from interlock.kernel.machines.tasks.task.payloads import TaskAnswer
-from interlock.kernel.table import Active, Data, Terminal, Timer, Waiting, never
+from interlock.kernel.table import Active, Data, Terminal, Timer, Waiting
 
 RECHECK_MS = 60_000
 START_MS = 900_000
@@ -81,7 +81,6 @@ STAGES = (
         State.OPEN,
         (Timer("recheck", after(RECHECK_MS), effect=ASSIGNMENT),),
         queue=queue,
-        asks=never,
         offers=ASSIGNMENT,
     ),
     Waiting(
@@ -171,7 +170,6 @@ STAGES = (
             Timer("wait", subtasks_limit, Trigger.TIMEOUT),
             Timer("recheck", after(RECHECK_MS), effect=CASCADE),
         ),
-        asks=never,
         countdown="subtasks",
     ),
     Active(

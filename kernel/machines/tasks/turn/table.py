@@ -21,7 +21,6 @@ from interlock.kernel.table import (
     Waiting,
     by,
     move,
-    never,
     rows,
 )
 from interlock.kernel.traits import Placement
@@ -109,7 +108,7 @@ def at_work(state: State, recheck_ms: int) -> Waiting:
 
     It has no time limit of its own: that of the task limits it.
     """
-    return Waiting(state, (recheck(recheck_ms),), asks=never)
+    return Waiting(state, (recheck(recheck_ms),))
 
 
 def ended(state: State) -> Active:

@@ -9,7 +9,7 @@ from interlock.kernel.machines.threads.effects import CLEANUP, EXECUTION, INFERE
 from interlock.kernel.machines.threads.thread import guards, payloads, questions
 from interlock.kernel.machines.threads.thread.names import State, Trigger
 from interlock.kernel.payload import CardAnswer
-from interlock.kernel.table import Active, Data, Terminal, Timer, Waiting, never
+from interlock.kernel.table import Active, Data, Terminal, Timer, Waiting
 
 KICKOFF_MS = 2_000
 INFERENCE_QUEUE_MS = 6 * 3_600_000
@@ -188,7 +188,6 @@ STAGES = (
     Waiting(
         State.MONITORING,
         (Timer("recheck", after(RECHECK_MS), effect=CASCADE),),
-        asks=never,
         countdown="children",
     ),
     Active(
