@@ -65,7 +65,7 @@ def _register(app: Celery, client: Client, verb: str) -> None:
             log.warning("intake waits for the store or the broker: %s", refusal)
             raise Reject(str(refusal), requeue=True) from refusal
         except HeldError as refusal:
-            raise _later(self, refusal) from refusal
+            raise _later(self, client.settings, refusal) from refusal
         except Exception as failure:
             _send(self, client.settings, refused(failure))
             raise
@@ -82,10 +82,12 @@ def _register(app: Celery, client: Client, verb: str) -> None:
     )
 
 
-def _later(task: Task, refusal: HeldError) -> Exception:
+def _later(task: Task, settings: Settings, refusal: HeldError) -> Exception:
     """Send the message again, to be read later; return what tells Celery so."""
+    # A producer writes the message, so the queue that the message names may be any other.
+    queue = queue_of(settings, INTAKE_QUEUE)
     try:
-        later: Exception = task.retry(exc=refusal, countdown=HELD_S, throw=False)
+        later: Exception = task.retry(exc=refusal, countdown=HELD_S, throw=False, queue=queue)
     except Reject as failure:
         # The broker did not take it, so the message that was received stays.
         later = Reject(str(failure), requeue=True)
@@ -99,7 +101,9 @@ def _send(task: Task, settings: Settings, answer: Mapping[str, Any]) -> None:
     could be lists that nobody reads, or keys of the store. Raises OperationalError.
     """
     queue = str(task.request.reply_to or "")
-    if not re.fullmatch(re.escape(queue_of(settings, "answers.")) + r"[\w.-]{1,100}", queue):
+    # AMQP takes no name of more than 255 bytes.
+    allowed = re.escape(queue_of(settings, "answers.")) + r"[A-Za-z0-9_.-]{1,100}"
+    if not re.fullmatch(allowed, queue):
         return
     with task.app.producer_or_acquire() as producer:
         producer.publish(

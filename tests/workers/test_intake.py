@@ -10,6 +10,7 @@ import sys
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -147,11 +148,20 @@ def test_a_malformed_message_does_not_stop_intake_and_is_acknowledged(
 
     push(interlock, misshapen(queue, headers={"task": ["a"]}))
     push(interlock, misshapen(queue, body="###é"))
+    # Celery would drop the first, stop the second at once and pass the third on to another queue.
+    other = f"{interlock.settings.namespace}.other"
+    link = {"task": "x", "args": [], "options": {"exchange": "", "routing_key": other}}
+    push(interlock, with_options("two", {"expires": "2000-01-01T00:00:00+00:00"}, {}))
+    push(interlock, with_options("three", {"timelimit": [0.001, None]}, {}))
+    push(interlock, with_options("four", {}, {"callbacks": [link]}))
+    push(interlock, with_options("five", {}, {"errbacks": "x"}))
     send(interlock, request("one"))
     wait_until_they_exist(interlock, "one")
 
     assert process.poll() is None
-    assert sum(interlock.dispatch.rejected.counts().values()) == 2
+    assert sum(interlock.dispatch.rejected.counts().values()) == 6
+    assert [row.id for row in interlock.list(machine="thread")] == ["one"]
+    assert not interlock.dispatch.client.exists(other)
     receipts = f"{interlock.settings.namespace}.unacked"
     until(
         lambda: not interlock.dispatch.client.hlen(receipts), what="every message is acknowledged"
@@ -247,6 +257,17 @@ def message(body: bytes, *, content_type: str, task: str | None = "interlock.sub
     ).encode()
 
 
+def with_options(
+    record_id: str, headers: Mapping[str, Any], embedded: Mapping[str, Any], fields: Any = None
+) -> bytes:
+    """Return a message about a new record with these options of Celery."""
+    asked = {**(fields or request(record_id)), "id": record_id}
+    body = json.dumps([[asked], {}, embedded]).encode()
+    changed = json.loads(message(body, content_type="application/json"))
+    changed["headers"] |= headers
+    return json.dumps(changed).encode()
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(200)
 def test_a_producer_gets_its_answers_and_a_message_that_has_to_wait_is_read_again(
@@ -259,13 +280,21 @@ def test_a_producer_gets_its_answers_and_a_message_that_has_to_wait_is_read_agai
 
     send(interlock, asking(queue, "submit", life))
     assert answer(interlock, queue, "owl/1")["record"] == "owl/1"
-    late, wrong = {**life, "id": "owl/2"}, {"id": "three", "payload": "text"}
-    send(interlock, *[asking(queue, "submit", each) for each in (late, wrong)])
+    # It names another queue as the one that it came from, where nobody would read it again.
+    late = json.loads(with_options("owl/2", {}, {}, life))
+    late["properties"] |= {
+        "reply_to": queue,
+        "delivery_info": {"exchange": "", "routing_key": f"{queue}.x"},
+    }
+    push(interlock, json.dumps(late).encode())
+    send(interlock, asking(queue, "submit", {"id": "three", "payload": "text"}))
     refusal = answer(interlock, queue, "three")
     assert (refusal["answer"], refusal["error"]) == ("rejected", "InvalidPayloadError")
     assert "payload" in refusal["reason"]
     # The name of its agent is in use, and the message waits until the agent has stopped.
     assert interlock.dispatch.rejected.counts() == {"refused at intake": 1}
+    kept = partial(interlock.dispatch.client.hvals, f"{interlock.settings.namespace}.unacked")
+    until(lambda: any(b'"retries": 1' in each for each in kept()), what="it was sent again")
     send(interlock, asking(queue, "cancel", {"id": "m1", "record": "owl/1"}))
     assert answer(interlock, queue, "owl/2")["record"] == "owl/2"
 

@@ -3,18 +3,42 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from celery.worker.consumer import Consumer as CeleryConsumer
 from celery.worker.state import maybe_shutdown
-from kombu.exceptions import KombuError
+from kombu.exceptions import ContentDisallowed, DecodeError, KombuError
 
 from interlock.kernel.errors import KernelError
 from interlock.workers.engine.redis_transport import SHAPE_ERRORS
 from interlock.workers.engine.refusals import repeat_while_refused
 
 log = logging.getLogger(__name__)
+
+
+# Options by which Celery would drop a message, stop its task, or send others with our rights.
+HEADER_OPTIONS = ("expires", "timelimit")
+BODY_OPTIONS = ("callbacks", "errbacks", "chain", "chord")
+
+
+def celery_options(message: Any) -> list[str]:
+    """Return the names of the options of a message that no task of ours may be given."""
+    try:
+        headers, body = message.headers or {}, message.payload
+    except (ContentDisallowed, DecodeError):
+        # Celery's handler reports a body that cannot be read.
+        return []
+    names = [name for name in HEADER_OPTIONS if headers.get(name) not in (None, [None, None])]
+    if isinstance(body, list) and len(body) == len(("args", "kwargs", "options")):
+        embedded = body[2] if isinstance(body[2], Mapping) else {}
+        names += [name for name in BODY_OPTIONS if embedded.get(name)]
+    elif isinstance(body, Mapping):
+        # The older form of a task's message has all in its body.
+        allowed: tuple[Any, ...] = (None, [], [None, None])
+        options = (*HEADER_OPTIONS, *BODY_OPTIONS)
+        names += [name for name in options if body.get(name) not in allowed]
+    return names
 
 
 class Consumer(CeleryConsumer):
@@ -48,7 +72,10 @@ class Consumer(CeleryConsumer):
 
         def on_task_received(message: Any) -> Any:
             try:
-                return handle(message)
+                if not (options := celery_options(message)):
+                    return handle(message)
+                reason = f"send the message without {', '.join(options)}"
+                self._reject("refused options", reason, message)
             except SHAPE_ERRORS as refusal:
                 self._reject("wrong shape", f"{type(refusal).__name__}: {refusal}", message)
             # Without a receipt the broker would restore it, and it would end the next worker.
