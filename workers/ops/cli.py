@@ -13,6 +13,7 @@ from typing import Annotated
 
 import typer
 
+from interlock.kernel.errors import UnknownMachineError
 from interlock.kernel.event import Event
 from interlock.kernel.machines import MACHINES
 from interlock.workers.config import read_settings, settings_here
@@ -237,11 +238,18 @@ def retry(
 
 
 @guarded
-def machines(as_json: AsJson = False) -> None:
-    """Print every machine's table: its states with their effects, its rows with their actors."""
+def machines(
+    names: Annotated[
+        list[str] | None, typer.Argument(help="Only these machines. Default: all.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Print the tables of machines: their states with effects, their rows with actors."""
     from interlock.workers.ops.outline import outline
 
-    value = [outline(machine) for machine in MACHINES.values()]
+    for unknown in set(names or ()) - set(MACHINES):
+        raise UnknownMachineError(unknown, sorted(MACHINES))
+    value = [outline(machine) for name, machine in MACHINES.items() if name in (names or MACHINES)]
     answer(value, as_json=as_json, show=screen.machines)
 
 

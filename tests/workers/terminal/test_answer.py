@@ -330,6 +330,13 @@ def test_machines_prints_tables_for_people(run: Run) -> None:
     assert "thread: rows" in output
 
 
+def test_machines_prints_the_tables_that_are_named(run: Run, run_json: RunJson) -> None:
+    names = [machine["name"] for machine in run_json("machines", "turn", "task")]
+
+    assert names == [name for name in MACHINES if name in ("turn", "task")]
+    assert "there is no machine 'tusk'" in run("machines", "tusk").stderr
+
+
 def test_verify_and_doctor_check_the_store(interlock: Client, run_json: RunJson, run: Run) -> None:
     bring(interlock, "one", "awaiting_confirmation")
 
