@@ -20,6 +20,7 @@ from interlock.workers.engine.sweeps.stalls import run
 from interlock.workers.engine.work import Handler, Outcome, Work
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.systems import handlers
+from interlock.workers.tasks import external_claim
 from interlock.workers.tasks.agents import Agents
 from interlock.workers.tasks.claims import claim
 from interlock.workers.tasks.client import TaskClaim, Tasks
@@ -115,6 +116,45 @@ def test_the_turn_of_an_external_agent_follows_its_reports(scene: Scene) -> None
     states = [line.target for line in scene.client.history(turn) if isinstance(line, Event)]
     assert states[:4] == ["idle", "claiming", "spawning", "running"]
     assert states[-3:] == ["verifying", "completing", "reaped"]
+
+
+@pytest.mark.parametrize("report", ["tool_started", "compact_needed"])
+def test_the_turn_of_an_external_agent_that_completes_its_task_meanwhile_ends_well(
+    scene: Scene, report: str
+) -> None:
+    claimed = scene.start("one")
+    payload = {"tool": "bash"} if report == "tool_started" else {}
+    scene.tasks.report_turn(claimed.key, claimed.token, report, payload)
+
+    scene.report(claimed, "completed", summary="done")
+
+    assert scene.client.show("b/turn~one~1").state == "verifying"
+
+
+def test_a_repeated_report_moves_the_turn_that_the_first_one_did_not_reach(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    claimed = scene.tasks.claim(scene.submit("one"), owner="ann")
+    states = []
+    for trigger, payload in (("started", {}), ("completed", {"summary": "done"})):
+        with monkeypatch.context() as crash:
+            crash.setattr(external_claim, "follow", lambda *_: None)
+            scene.report(claimed, trigger, **payload)
+        scene.report(claimed, trigger, **payload)
+        states.append(scene.client.show("b/turn~one~1").state)
+
+    assert states == ["running", "verifying"]
+
+
+def test_a_repeated_report_does_not_move_the_turn_of_the_next_claim(scene: Scene) -> None:
+    first = scene.start("one")
+    scene.report(first, "failed", reason="no luck")
+    scene.client.fire(first.task, "retried")
+    scene.tasks.claim(first.task, owner="bob")
+
+    scene.report(first, "failed", reason="no luck")
+
+    assert scene.client.show("b/turn~one~2").state == "spawning"
 
 
 @pytest.mark.parametrize("started", [True, False])
