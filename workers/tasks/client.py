@@ -179,8 +179,9 @@ class Tasks:
 
         The triggers are started, completed, failed, blocked, split, released, and child_cancelled,
         which cancels a subtask of the claimed task. After the order to stop, released confirms that
-        the work has ended. Raises FencedError if the claim is no longer held with this token,
-        GuardRefusedError with the needed level if the owner's trust is too low.
+        the work has ended; like any report it may be repeated. Raises FencedError if the claim is
+        no longer held with this token, GuardRefusedError with the needed level if the owner's trust
+        is too low.
         """
         task, suffix = split_key(key)
         if trigger == "released" and external_claim.confirm_stop(self.dispatch, key, token):
@@ -199,14 +200,12 @@ class Tasks:
             # How long it worked on the task: the deadlines of later tasks are derived from it.
             worked_ms = self.dispatch.views.now_ms() - self.client.show(task).since_ms
             fields.setdefault("took_s", max(worked_ms, 0) / 1_000)
-        try:
-            fired = self.dispatch.fire(task, trigger, fields, call)
-        except OpIdReusedError:
-            # The same report again, with a time that was measured anew.
-            return self.client.show(task)
-        if fired.record and not fired.replayed:
-            external_claim.follow(self.dispatch, fired.record, trigger, fields.get("reason", ""))
-        return fired.record or self.client.show(task)
+        after: Record | None = None
+        with suppress(OpIdReusedError):  # The same report again, with a time measured anew.
+            after = self.dispatch.fire(task, trigger, fields, call).record
+        after = after or self.client.show(task)
+        external_claim.follow(self.dispatch, key, after, trigger, fields.get("reason", ""))
+        return after
 
     def split(self, task: str, parts: Sequence[Mapping[str, Any]]) -> Record:
         """Split an open task into parts. Raises InvalidPayloadError for a part that is wrong."""

@@ -5,28 +5,26 @@ They move its turn, and confirm that it has stopped.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
 from interlock.kernel.errors import CallError, InvalidPayloadError
+from interlock.kernel.event import Event, Note
 from interlock.kernel.record import Record, split_key
+from interlock.kernel.store import codec
+from interlock.kernel.store.commands import NoteDraft
 from interlock.kernel.store.leases import Lease
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.tasks.claim_names import ClaimNames, claim_names
-from interlock.workers.tasks.claims import begin_turn, component_call
-from interlock.workers.tasks.turn_reports import COMPONENT
+from interlock.workers.tasks.claims import begin_turn
+from interlock.workers.tasks.turn_reports import TO_VERIFICATION, TO_WORK, fire_turn, lead_turn
 
-# The triggers of the turn that follow a report on the task. A task that is completed at once was
-# never reported as started. If it was, the turn refuses the first of these two.
-AFTER_REPORT: Mapping[str, tuple[str, ...]] = {
-    "started": ("agent_spawned",),
-    "completed": ("agent_spawned", "verify_requested"),
-    "failed": ("task_failed",),
-    "blocked": ("task_failed",),
-    "split": ("task_failed",),
-    "released": ("task_failed",),
-}
+# The way on which the turn is led after a report on the task, whatever state the turn is in.
+WAYS = {"started": TO_WORK, "completed": TO_VERIFICATION}
+# The reports on the task that fail the turn.
+FAILING = ("failed", "blocked", "split", "released")
+STOP_CONFIRMED = "stop_confirmed"
 # The reports on the turn itself, each with its trigger: the end of a compaction is published as
 # `verify_requested`.
 OWN_REPORTS: Mapping[str, str] = {
@@ -40,17 +38,24 @@ OWN_REPORTS: Mapping[str, str] = {
 def confirm_stop(dispatch: Dispatch, key: str, token: str) -> bool:
     """Confirm that the work on a task that was taken away has ended. False if it was not taken.
 
-    Then others may claim the task at once, and not only when the lease is over.
+    Then others may claim the task at once, and not only when the lease is over. A confirmation that
+    is repeated, after a lost reply, is answered as the first one was.
     """
     task, suffix = split_key(key)
     record = dispatch.views.record(task)
+    mark = {"effect": suffix, "claim": codec.digest(STOP_CONFIRMED, token)}
     for entry in record.entries:
         if entry.suffix == suffix:
             lease = Lease(key, suffix, token, entry.attempts, entry.name, entry.kind, record, 0)
             answer = dispatch.leases.settle(lease, dispatch.render)
             dispatch.publish(answer.owed)
+            if answer.status == "settled":
+                dispatch.note(record, NoteDraft(STOP_CONFIRMED, mark), op_id=f"{token}:stopped")
             return answer.status == "settled"
-    return False
+    return any(
+        isinstance(line, Note) and line.kind == STOP_CONFIRMED and line.detail == mark
+        for line in _log_since_claim(dispatch, key)
+    )
 
 
 def begin_turn_of(dispatch: Dispatch, task: Record) -> None:
@@ -61,17 +66,25 @@ def begin_turn_of(dispatch: Dispatch, task: Record) -> None:
     names = claim_names(task)
     with suppress(CallError):
         begin_turn(dispatch, names)
-        _fire(dispatch, names, "agent_spawned", {})
+        fire_turn(dispatch, names.turn, "agent_spawned", {})
 
 
-def follow(dispatch: Dispatch, task: Record, trigger: str, reason: str) -> None:
-    """Move the turn after a report on its task. `task` is the task after the report."""
-    names = ClaimNames(task.id, int(task.data["claimed"]))
-    for each in AFTER_REPORT.get(trigger, ()):
-        failed = {"reason": reason or f"its agent reported {trigger}"}
-        # A turn that its cleanup has ended meanwhile refuses it.
-        with suppress(CallError):
-            _fire(dispatch, names, each, failed if each == "task_failed" else {})
+def follow(dispatch: Dispatch, key: str, task: Record, trigger: str, reason: str) -> None:
+    """Move the turn after a report on its task. `task` is the task after the report.
+
+    A repeated report moves it too, because the process that made the first one may have crashed
+    between the two. If the task was claimed again meanwhile, the effect `follow_up` ends the turn.
+    """
+    if _is_claimed_again(dispatch, key):
+        return
+    turn = ClaimNames(task.id, int(task.data["claimed"])).turn
+    # A turn that its cleanup has ended meanwhile refuses it.
+    with suppress(CallError):
+        if trigger in WAYS:
+            lead_turn(dispatch, turn, WAYS[trigger])
+        elif trigger in FAILING:
+            failed = {"reason": reason or f"its agent reported {trigger}"}
+            fire_turn(dispatch, turn, "task_failed", failed)
 
 
 def report(dispatch: Dispatch, task: Record, name: str, payload: Mapping[str, Any]) -> str:
@@ -87,10 +100,17 @@ def report(dispatch: Dispatch, task: Record, name: str, payload: Mapping[str, An
     if name == "compacted" and not compacting:
         # In any other state the same trigger would begin the verification of the work.
         raise InvalidPayloadError("the report", ["compacted: no compaction was reported before"])
-    _fire(dispatch, names, OWN_REPORTS[name], payload)
+    fire_turn(dispatch, names.turn, OWN_REPORTS[name], payload)
     return names.turn
 
 
-def _fire(dispatch: Dispatch, names: ClaimNames, trigger: str, payload: Mapping[str, Any]) -> None:
-    call = component_call(COMPONENT, trigger, names.turn)
-    dispatch.fire(names.turn, trigger, payload, call)
+def _is_claimed_again(dispatch: Dispatch, key: str) -> bool:
+    lines = _log_since_claim(dispatch, key)
+    return any(isinstance(line, Event) and line.trigger == "claimed" for line in lines)
+
+
+def _log_since_claim(dispatch: Dispatch, key: str) -> Iterator[Event | Note]:
+    """Yield the log of a task after the claim whose effect has this key."""
+    task, suffix = split_key(key)
+    version = suffix.partition(".")[0]
+    return dispatch.views.log(task, after=int(version) if version.isdecimal() else 0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 from uuid import uuid4
@@ -38,6 +38,19 @@ from interlock.workers.text import sentence
 COMPONENT = "supervision"
 # An agent whose context window is fuller than this is compacting.
 COMPACT_AT = 0.9
+# By the state of a turn whose agent has begun to work: the trigger that leads on, and its payload.
+TO_WORK: Mapping[str, tuple[str, Mapping[str, Any]]] = {
+    "claiming": ("agent_spawned", {}),
+    "spawning": ("agent_spawned", {}),
+}
+# The same for a turn whose agent has completed its work. The end of a compaction is published as
+# `verify_requested`, and leads back to `running`.
+TO_VERIFICATION: Mapping[str, tuple[str, Mapping[str, Any]]] = {
+    **TO_WORK,
+    "tool_use": ("tool_completed", {"tool": "(unfinished)"}),
+    "compacting": ("verify_requested", {}),
+    "running": ("verify_requested", {}),
+}
 EndReport = AgentFailed | AgentBlocked | SplitRequested
 Request = AbortRaised | CancelRequested
 
@@ -67,22 +80,19 @@ class TurnReports:
 
     def fire(self, trigger: str, **payload: Any) -> None:
         """Fire a trigger at the turn."""
-        call = Call(Cause(COMPONENT), warrant=Warrant.component(COMPONENT))
         fields = {name: value for name, value in payload.items() if value is not None}
         try:
-            self.dispatch.fire(self.turn_id, trigger, fields, call)
+            fire_turn(self.dispatch, self.turn_id, trigger, fields)
         except KernelError as refusal:
             # An error of the store is noted as well: the end of the task ends its turn anyway.
             self._note("report_refused", {"trigger": trigger, "reason": str(refusal)})
 
     def finish(self) -> None:
         """Lead the turn to its verification, even if the agent left a report out."""
-        if self._tools:
-            self.fire("tool_completed", tool="(unfinished)")
-        if self._compacting:
-            self.fire("verify_requested")
-        if not self._verifying:
-            self.fire("verify_requested")
+        try:
+            lead_turn(self.dispatch, self.turn_id, TO_VERIFICATION)
+        except KernelError as refusal:
+            self._note("report_refused", {"trigger": "verify_requested", "reason": str(refusal)})
 
     def _apply_one(self, report: Report | RejectedLine) -> None:
         match report:
@@ -165,3 +175,23 @@ class TurnReports:
         draft = NoteDraft(kind, detail, deltas or {})
         with suppress(KernelError):
             self.dispatch.note(self.agent, draft, op_id=uuid4().hex)
+
+
+def lead_turn(
+    dispatch: Dispatch, turn: str, way: Mapping[str, tuple[str, Mapping[str, Any]]]
+) -> None:
+    """Fire at a turn the triggers of this way, from the state that it is in to the end of the way.
+
+    An agent may end its work without having reported the end of a tool call or of a compaction.
+    """
+    for _ in way:
+        state = dispatch.views.record(turn).state
+        if state not in way:
+            return
+        fire_turn(dispatch, turn, *way[state])
+
+
+def fire_turn(dispatch: Dispatch, turn: str, trigger: str, payload: Mapping[str, Any]) -> None:
+    """Fire a trigger at a turn, as its agent's supervisor."""
+    call = Call(Cause(COMPONENT), warrant=Warrant.component(COMPONENT))
+    dispatch.fire(turn, trigger, payload, call)

@@ -276,7 +276,7 @@ def test_a_task_is_done_when_all_its_subtasks_succeeded(tally: dict[str, int], s
 
     assert task.state == state
     if state == "blocked":
-        assert "not every one of which ended well" in task.record.data["blocked_on"]["on"]
+        assert task.record.data["blocked_on"] == {"kind": "subtasks", "on": "its subtasks"}
 
 
 def test_a_task_waits_for_its_subtasks_as_long_as_it_says_or_as_their_sizes_need() -> None:
@@ -307,19 +307,32 @@ def test_a_task_that_is_blocked_on_its_subtasks_names_them_and_goes_on() -> None
         )
         with pytest.raises(GuardRefusedError, match="the same ones"):
             task.fire("subtasks_checked", found)
+        cancelled = {"tally": {"closed": 1, "cancelled": 2}, "unfinished": ["b/t/1.2 failed"]}
+        assert task.fire("subtasks_checked", cancelled).owed == ["resolution"]
+        assert "It does not go on by itself" in is_settled(task.record.data)
         assert task.fire("subtasks_checked", {"tally": {"closed": 3}}).state == "done"
         assert "blocked_on" not in task.record.data
     with pytest.raises(GuardRefusedError, match="not blocked on its subtasks"):
         PureTask().to("claimed", "blocked").fire("subtasks_checked", {"tally": {"closed": 3}})
 
 
-def test_only_a_block_on_a_text_asks_a_person() -> None:
+def test_only_a_block_on_another_task_asks_no_person() -> None:
     by_task = PureTask().to("claimed").fire("blocked", {"on": "b/other", "kind": "task"})
     by_text = PureTask().to("claimed", "blocked")
+    by_subtasks = PureTask().to("split", "timeout")
 
-    assert (by_task.last.waits, by_text.last.waits) == (False, True)
-    assert [timer.name for timer in by_task.last.timers] == ["recheck"]
-    assert [timer.name for timer in by_text.last.timers] == ["reminder"]
+    blocked = (by_task, by_text, by_subtasks)
+    assert [task.last.waits for task in blocked] == [False, True, True]
+    assert [[timer.name for timer in task.last.timers] for task in blocked] == [
+        ["recheck"],
+        ["reminder"],
+        ["reminder", "recheck"],
+    ]
+    assert [task.fire("unblocked").last.says for task in blocked] == [
+        "it no longer waits for another task",
+        "a person opened it again",
+        "a person opened it again",
+    ]
 
 
 def test_a_stage_fails_as_a_whole_only_where_that_was_asked_for() -> None:

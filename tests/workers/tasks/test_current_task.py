@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from concurrent.futures import Future
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from interlock.kernel.errors import InvalidPayloadError
 from interlock.kernel.machines import MACHINES
 from interlock.kernel.reason import AbortReason, TransitionReason
 from interlock.kernel.store.leases import Lease
+from interlock.kernel.table import Active
 from interlock.workers.client import Client
 from interlock.workers.engine.resources import Resources
 from interlock.workers.engine.runner import Runner
@@ -33,7 +35,8 @@ from interlock.workers.tasks.current_task import (
     report_outcome,
     stop_hook_refusal,
 )
-from interlock.workers.tasks.launch_spec import PreparedClaim
+from interlock.workers.tasks.launch_spec import PreparedClaim, TaskLaunchSpec
+from interlock.workers.tasks.supervisor import TaskSupervisor
 from tests.workers.gateways.git.scene import make_repository
 from tests.workers.tasks.claims import Claimed, claimed, fire, submitted, taken
 from tests.workers.threads.threads import client_of
@@ -255,6 +258,43 @@ def test_an_outcome_has_the_time_that_the_agent_took_in_a_session_too(
 
     assert outcome.trigger == "completed"
     assert 90 <= outcome.payload["took_s"] < 120
+
+
+def test_a_task_that_a_session_claimed_and_was_not_given_is_not_failed_with_it(
+    client: Client, tmp_path: Path
+) -> None:
+    first, following = (claimed(client, f"b/{name}", session=True) for name in ("one", "next"))
+
+    def prepared(claim: Claimed) -> PreparedClaim:
+        where = ("/nowhere", str(tmp_path), "branch", "base")
+        return PreparedClaim(claim.task.key, claim.task.token, claim.names.turn, *where)
+
+    spec = TaskLaunchSpec(
+        key=first.agent.key,
+        token=first.agent.token,
+        work_folder=str(tmp_path),
+        command="true",
+        stream="interlock",
+        session=True,
+        claim=prepared(first),
+    )
+    supervisor = TaskSupervisor(spec, client.dispatch)
+    supervisor.alive, supervisor.task = True, None
+    supervisor.claiming = Future()
+    agent = client.show(first.names.agent)
+    supervisor.claiming.set_result(
+        CurrentTask(held(client, following.task), prepared(following), agent)
+    )
+
+    supervisor._report_end(
+        Exit(0, None, 0, "", "", cut=False, wall_s=1.0, cpu_s=0.1, max_rss_bytes=0)
+    )
+
+    record = client.show("b/next")
+    assert (record.state, client.show(following.names.turn).state) == ("claimed", "spawning")
+    crash = client.dispatch.lifecycle.machine("task").stage("claimed")
+    assert isinstance(crash, Active)
+    assert crash.crash == "released", "what the sweep fires when its lease has lapsed"
 
 
 def test_the_agent_of_the_next_try_is_told_why_a_person_rejected_the_work(client: Client) -> None:

@@ -129,9 +129,11 @@ def _unblock(work: Work, record: Record) -> None:
 
 
 def _check_subtasks_of_parent(work: Work, subtask: Record) -> None:
-    """Check the subtasks of a blocked parent when the last that it still counted has ended."""
+    """Check the subtasks of a blocked parent if one did not end well, or the last has ended."""
     views, parent = work.dispatch.views, subtask.parent
-    if parent and subtask.counted and not views.counted(parent, subtask.counted):
+    if not (parent and subtask.counted):
+        return
+    if subtask.state != "closed" or not views.counted(parent, subtask.counted):
         _check_subtasks(work, views.record(parent))
 
 

@@ -304,6 +304,11 @@ def waits_for_person(data: Data) -> bool:
     return bool(data.get("blocked_on", {}).get("kind") != "task")
 
 
+def waits_for_tasks(data: Data) -> bool:
+    """Whether the task waits for another task or for its subtasks, and not for a person only."""
+    return data.get("blocked_on", {}).get("kind") in ("task", "subtasks")
+
+
 def waits_for_task(ask: Ask) -> bool:
     """Whether the task waits for the end of another task."""
     return not waits_for_person(ask.data)

@@ -11,6 +11,15 @@ from interlock.kernel.table import Data
 
 # The other answer to whether a failed task shall be tried again.
 ELSE = "If you cancel it instead, what depends on it never starts."
+# What a task does next that is blocked on its subtasks.
+GOES_ON = (
+    "It goes on by itself once all have ended well. "
+    "Shall it be offered as a whole to another agent instead?"
+)
+NEVER_GOES_ON = (
+    "It does not go on by itself, as a cancelled subtask never ends well. "
+    "Shall it be offered as a whole to another agent?"
+)
 
 
 def approve_plan(data: Data) -> str:
@@ -69,8 +78,7 @@ def try_again(data: Data) -> str:
 def is_settled(data: Data) -> str:
     """Ask whether what blocks a task is settled."""
     if waits_for_subtasks(data):
-        return (
-            f"It waits for {data['blocked_on']['on']}. It goes on by itself once all have ended "
-            "well. Shall it be offered as a whole to another agent instead? Its subtasks go on too."
-        )
+        blocked_on = data["blocked_on"]
+        onward = NEVER_GOES_ON if blocked_on.get("cancelled") else GOES_ON
+        return f"It waits for {blocked_on['on']}. {onward} Its subtasks go on too."
     return f"It waits for this: {as_sentence(data['blocked_on']['on'])} Is it settled?"

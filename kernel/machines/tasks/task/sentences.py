@@ -13,6 +13,7 @@ NEEDS_APPROVAL = "its work was verified, and a person has to approve it"
 CLAIMED_TOO_OFTEN = "it was claimed too often without being started"
 LOST_TOO_OFTEN = "its agents were lost too often"
 MAY_CRASH_AGAIN = "its agent was lost, and another may try"
+OPENED_AGAIN = "a person opened it again"
 SUBTASKS_SUCCEEDED_LATE = "all of its subtasks have succeeded by now"
 SUBTASKS_MIXED = "its subtasks have ended, and not all of them succeeded"
 
@@ -25,7 +26,7 @@ SAYS: Mapping[str, str] = {
     Trigger.COMPLETED: "its agent reported that the work is done",
     Trigger.FAILED: "this try did not succeed",
     Trigger.BLOCKED: "its agent reported that it waits for something: {on}",
-    Trigger.UNBLOCKED: "what it waited for is settled",
+    Trigger.UNBLOCKED: "it no longer waits for another task",
     Trigger.SPLIT: "it was split into subtasks",
     Trigger.RELEASED: "its claim ended before the work began",
     Trigger.REQUEUED: "a person put it back into the queue",

@@ -154,7 +154,7 @@ STAGES = (
             only_when(changes.waits_for_person, reminder),
             Timer(
                 "recheck",
-                lambda data: None if changes.waits_for_person(data) else RECHECK_MS,
+                lambda data: RECHECK_MS if changes.waits_for_tasks(data) else None,
                 effect=FOLLOW_UP,
             ),
         ),
@@ -189,5 +189,5 @@ STAGES = (
         affordances=MERGE_APPROVAL,
     ),
     Terminal(State.CLOSED),
-    Terminal(State.CANCELLED),
+    Terminal(State.CANCELLED, cleanup=CASCADE),
 )

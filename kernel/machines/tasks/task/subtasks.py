@@ -27,30 +27,26 @@ def done(ask: Ask) -> Data:
     return {**data, "tally": ask.payload["tally"], "summary": "all subtasks came to their end"}
 
 
-def mixed(ask: Ask) -> Data:
-    """Ask a person what to do about subtasks that failed or were cancelled."""
-    tally = ask.payload["tally"]
-    bad = ", ".join(f"{n} {state}" for state, n in sorted(tally.items()) if state != State.CLOSED)
-    on = f"its subtasks, not every one of which ended well: {bad}"
-    return {**ask.data, "tally": tally, "blocked_on": {"kind": "subtasks", "on": on}}
-
-
-def overdue(ask: Ask) -> Data:
-    """Ask a person about subtasks that did not end in time."""
-    on = "its subtasks, which did not all end in time"
-    return {**ask.data, "blocked_on": {"kind": "subtasks", "on": on}}
+def blocked(ask: Ask) -> Data:
+    """Ask a person about subtasks that were late or did not end well; `listed` names them."""
+    return {**ask.data, "blocked_on": {"kind": "subtasks", "on": "its subtasks"}}
 
 
 def listed(ask: Ask) -> Data:
     """Name the subtasks that have not ended well."""
-    return {**ask.data, "blocked_on": {"kind": "subtasks", "on": _unfinished(ask.payload)}}
+    return {**ask.data, "blocked_on": _blocked_on(ask.payload)}
 
 
 def has_news(ask: Ask) -> bool:
     """Whether other subtasks than before have not ended well."""
-    return waits_for_subtasks(ask.data) and (
-        ask.data["blocked_on"]["on"] != _unfinished(ask.payload)
-    )
+    return waits_for_subtasks(ask.data) and ask.data["blocked_on"] != _blocked_on(ask.payload)
+
+
+def _blocked_on(checked: Data) -> Data:
+    # A cancelled subtask is never closed, so a task that has one does not go on by itself.
+    cancelled = checked["tally"].get(State.CANCELLED, 0)
+    counted = {"cancelled": cancelled} if cancelled else {}
+    return {"kind": "subtasks", "on": _unfinished(checked), **counted}
 
 
 def _unfinished(checked: Data) -> str:

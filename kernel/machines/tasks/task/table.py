@@ -49,6 +49,8 @@ ONE_AT_A_TIME = "dependencies, time, role, tenant and a person's choice decide w
 NO_STORM = "a task that is never started, or whose agents are always lost, comes to a person"
 ALL_CLOSED = "the page says all subtasks completed; others are a person's question"
 
+BY_PERSON = "only a person opens a task again that waits for a person or for its subtasks"
+
 # Why a guard refuses.
 MERGING = "its merge has begun already"
 STARVED_ALREADY = "a person is asked about it already"
@@ -68,7 +70,7 @@ PUBLISHED = (
         move(Trigger.SPLIT, State.WAITING_FOR_SUBTASKS, by(PRODUCER, PERSON),
              update=changes.split, effect=SPAWN, spawns="subtasks"),
         move(Trigger.CANCELLED, State.CANCELLED, by(PRODUCER, PERSON),
-             update=changes.cancelled, reason=TransitionReason.ABORTED),
+             update=changes.cancelled, effect=FOLLOW_UP, reason=TransitionReason.ABORTED),
     ),
     *rows(State.CLAIMED,
         carry(Trigger.STARTED, State.IN_PROGRESS, by(AGENT)),
@@ -113,17 +115,18 @@ PUBLISHED = (
              reason=TransitionReason.ORPHAN_RECOVERED, says=sentences.MAY_CRASH_AGAIN),
     ),
     *rows(State.BLOCKED,
-        move(Trigger.UNBLOCKED, State.OPEN, by(FOLLOW_UP, PERSON), update=changes.unclaimed),
+        move(Trigger.UNBLOCKED, State.OPEN, by(FOLLOW_UP, PERSON),
+             guard=changes.waits_for_task, guarded=BY_PERSON, update=changes.unclaimed),
         move(Trigger.CANCELLED, State.CANCELLED, by(PRODUCER, PERSON),
-             update=changes.cancelled, effect=CASCADE, reason=TransitionReason.ABORTED),
+             update=changes.cancelled, effect=FOLLOW_UP, reason=TransitionReason.ABORTED),
     ),
     *rows(State.WAITING_FOR_SUBTASKS,
         move(Trigger.SUBTASKS_ENDED, State.DONE, by(CASCADE), guard=subtasks.all_succeeded,
              guarded=ALL_CLOSED, update=subtasks.done, reason=TransitionReason.COMPLETED),
         move(Trigger.TIMEOUT, State.BLOCKED, by(STALLS),
-             update=subtasks.overdue, effect=FOLLOW_UP),
+             update=subtasks.blocked, effect=FOLLOW_UP),
         move(Trigger.CANCELLED, State.CANCELLED, by(PRODUCER, PERSON),
-             update=changes.cancelled, effect=CASCADE, reason=TransitionReason.ABORTED),
+             update=changes.cancelled, effect=FOLLOW_UP, reason=TransitionReason.ABORTED),
     ),
     *rows(State.FAILED,
         move(Trigger.RETRIED, State.OPEN, by(STALLS, PERSON),
@@ -167,7 +170,7 @@ OURS = (
     ),
     *rows(State.WAITING_FOR_SUBTASKS,
         move(Trigger.SUBTASKS_ENDED, State.BLOCKED, by(CASCADE), ours=MIXED,
-             update=subtasks.mixed, effect=FOLLOW_UP, says=sentences.SUBTASKS_MIXED),
+             update=subtasks.blocked, effect=FOLLOW_UP, says=sentences.SUBTASKS_MIXED),
     ),
     *rows(State.FAILED,
         move(Trigger.CANCELLED, State.CANCELLED, by(PRODUCER, PERSON), ours=NO_MORE_TRIES,
@@ -182,6 +185,8 @@ OURS = (
              update=changes.child_cancelled, effect=FOLLOW_UP),
     ),
     *rows(State.BLOCKED,
+        move(Trigger.UNBLOCKED, State.OPEN, by(PERSON), ours=BY_PERSON,
+             update=changes.unclaimed, says=sentences.OPENED_AGAIN),
         reenter(Trigger.STARVED, by(FOLLOW_UP), ours=STARVED,
                 guard=changes.waits_for_task, refusal=STARVED_ALREADY, update=changes.starved),
     ),
@@ -206,7 +211,7 @@ OURS = (
     *rows((State.PLANNED, State.OPEN, State.BLOCKED, State.WAITING_FOR_SUBTASKS),
         move(Trigger.STAGE_FAILED, State.FAILED, by(PERSON), ours=STAGE,
              guard=changes.fails_by_stage, refusal=STAGE, update=changes.failed,
-             reason=TransitionReason.ABORTED),
+             effect=FOLLOW_UP, reason=TransitionReason.ABORTED),
     ),
 )
 # fmt: on

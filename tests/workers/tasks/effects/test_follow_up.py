@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
@@ -20,6 +20,7 @@ from interlock.workers.engine.sweeps.stalls import run
 from interlock.workers.engine.work import Handler, Outcome, Work
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.systems import handlers
+from interlock.workers.tasks import external_claim
 from interlock.workers.tasks.agents import Agents
 from interlock.workers.tasks.claims import claim
 from interlock.workers.tasks.client import TaskClaim, Tasks
@@ -115,6 +116,45 @@ def test_the_turn_of_an_external_agent_follows_its_reports(scene: Scene) -> None
     states = [line.target for line in scene.client.history(turn) if isinstance(line, Event)]
     assert states[:4] == ["idle", "claiming", "spawning", "running"]
     assert states[-3:] == ["verifying", "completing", "reaped"]
+
+
+@pytest.mark.parametrize("report", ["tool_started", "compact_needed"])
+def test_the_turn_of_an_external_agent_that_completes_its_task_meanwhile_ends_well(
+    scene: Scene, report: str
+) -> None:
+    claimed = scene.start("one")
+    payload = {"tool": "bash"} if report == "tool_started" else {}
+    scene.tasks.report_turn(claimed.key, claimed.token, report, payload)
+
+    scene.report(claimed, "completed", summary="done")
+
+    assert scene.client.show("b/turn~one~1").state == "verifying"
+
+
+def test_a_repeated_report_moves_the_turn_that_the_first_one_did_not_reach(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    claimed = scene.tasks.claim(scene.submit("one"), owner="ann")
+    states = []
+    for trigger, payload in (("started", {}), ("completed", {"summary": "done"})):
+        with monkeypatch.context() as crash:
+            crash.setattr(external_claim, "follow", lambda *_: None)
+            scene.report(claimed, trigger, **payload)
+        scene.report(claimed, trigger, **payload)
+        states.append(scene.client.show("b/turn~one~1").state)
+
+    assert states == ["running", "verifying"]
+
+
+def test_a_repeated_report_does_not_move_the_turn_of_the_next_claim(scene: Scene) -> None:
+    first = scene.start("one")
+    scene.report(first, "failed", reason="no luck")
+    scene.client.fire(first.task, "retried")
+    scene.tasks.claim(first.task, owner="bob")
+
+    scene.report(first, "failed", reason="no luck")
+
+    assert scene.client.show("b/turn~one~2").state == "spawning"
 
 
 @pytest.mark.parametrize("started", [True, False])
@@ -218,13 +258,13 @@ def test_an_elevated_owner_cancels_subtasks_of_its_own_task_only(
     assert scene.client.show(whole).state == "in_progress"
 
 
-def split(scene: Scene, *names: str, **more: Any) -> list[str]:
+def split(scene: Scene, *names: str, whole: Mapping[str, Any] | None = None) -> list[str]:
     """Split a task into parts that have no second try, and return their ids."""
-    whole = scene.submit("whole")
-    parts = [{"title": name, "max_retries": 0, **more} for name in names]
-    scene.client.fire(whole, "split", {"subtasks": parts})
-    scene.perform(whole, "spawn")
-    return sorted(map(str, scene.client.dispatch.views.children(whole)))
+    task_id = scene.submit("whole", **(whole or {}))
+    parts = [{"title": name, "max_retries": 0} for name in names]
+    scene.client.fire(task_id, "split", {"subtasks": parts})
+    scene.perform(task_id, "spawn")
+    return sorted(map(str, scene.client.dispatch.views.children(task_id)))
 
 
 def end(scene: Scene, task_id: str, *, well: bool) -> None:
@@ -279,6 +319,39 @@ def test_a_task_with_a_failed_subtask_goes_on_once_that_was_retried_and_closed(
         end(scene, one, well=True)
 
     assert scene.client.show("b/whole").state == "done"
+
+
+@pytest.mark.parametrize(
+    ("end_one", "says"), [("cancelled", "was cancelled"), ("stage_failed", "failed")]
+)
+def test_the_card_of_a_task_that_waited_too_long_names_the_subtask_that_a_person_ended(
+    scene: Scene, client: redis.Redis, end_one: str, says: str
+) -> None:
+    one, two = split(scene, "one", "two", whole={"stage_failures": True})
+    due(scene.client.dispatch, client, "b/whole", "wait")
+    run(scene.client.dispatch, partition_of("b"))
+    scene.perform("b/whole", "follow_up")
+
+    scene.client.fire(one, end_one)
+    scene.perform(one, "follow_up")
+
+    card = scene.client.card("b/whole")
+    assert card is not None
+    assert f"2 of its 2 subtasks: {one} {says}, {two} is open" in card.question
+
+
+def test_the_parts_of_a_task_that_a_person_opened_again_are_cancelled_with_it(
+    scene: Scene, client: redis.Redis
+) -> None:
+    parts = split(scene, "one", "two")
+    due(scene.client.dispatch, client, "b/whole", "wait")
+    run(scene.client.dispatch, partition_of("b"))
+    scene.client.fire("b/whole", "unblocked")
+
+    scene.client.cancel("b/whole")
+    scene.perform("b/whole", "cascade")
+
+    assert [scene.client.show(part).state for part in parts] == ["cancelled", "cancelled"]
 
 
 def test_a_subtask_that_is_cancelled_after_it_failed_is_named_as_such(scene: Scene) -> None:
