@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from interlock.kernel.errors import CallError, UnknownRecordError
@@ -9,7 +10,8 @@ from interlock.kernel.machines.tasks.task import choice
 from interlock.kernel.record import Record, root_of
 from interlock.workers.client import Client
 from interlock.workers.engine.dispatch import Dispatch
-from interlock.workers.tasks.claims import identity_id
+from interlock.workers.supervision.command import check_command
+from interlock.workers.tasks.claims import identity_id, is_local
 
 
 def requeue(
@@ -20,12 +22,17 @@ def requeue(
     `to` is the name of an agent. A task without a command is then kept for the owner of that name;
     one with a command gets the command that an agent of that name had in this backlog, unless
     `agent` gives it. With `not_same` the agent that had the task last does not get it again. The
-    choice lasts until the next requeue. Raises CallError where no agent of the name is known, and
-    GuardRefusedError where the task cannot go to the agent.
+    choice lasts until the next requeue. Raises CallError where no agent of the name is known,
+    CommandError where the task's repository is on this machine and the new command cannot be run
+    in it, and GuardRefusedError where the task cannot go to the agent.
     """
     payload: dict[str, Any] = {"reason": reason, "not_same": not_same, "to": to, "agent": agent}
-    if agent or (to and client.show(task).data.get("agent")):
-        payload |= {"to": None, "agent_name": to, "agent": agent or _command_of(client, task, to)}
+    data = client.show(task).data
+    if agent or (to and data.get("agent")):
+        command = agent or _command_of(client, task, to)
+        payload |= {"to": None, "agent_name": to, "agent": command}
+        if is_local(data):
+            check_command(command, Path(str(data["repo"])))
     fields = {name: value for name, value in payload.items() if value is not None}
     return client.fire(task, "requeued", fields, reason=reason)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -129,6 +130,20 @@ def test_a_task_with_a_command_gets_that_of_a_known_agent_or_a_new_one(
 
     client.fire(old, "retired", {"reason": "it is replaced"})
     assert tasks.requeue("b/one", to="fixer").data["agent"] == "fix better"
+
+
+def test_a_command_that_cannot_be_started_is_refused_before_the_task_is_taken_away(
+    client: Client, shell: Callable[..., Result], tmp_path: Path
+) -> None:
+    submitted(client, **COMMAND | {"repo": str(tmp_path)})
+    before = client.show("b/one")
+
+    refused = shell("task", "requeue", "b/one", "--agent", "no-such-agent --fix")
+
+    assert refused.exit_code == 1
+    assert "there is no command no-such-agent on this machine" in refused.output
+    assert client.show("b/one") == before
+    assert shell("task", "requeue", "b/one", "--agent", "true --fix").exit_code == 0
 
 
 def test_the_setting_limits_the_subtasks_of_tasks_that_name_no_limit(
