@@ -23,7 +23,7 @@ from interlock.kernel.errors import (
 from interlock.kernel.event import Cause
 from interlock.kernel.machines.tasks.deadline import Complexity, Deadline, Scope, deadline
 from interlock.kernel.machines.tasks.task.changes import awaited
-from interlock.kernel.record import Record, RecordId, root_of
+from interlock.kernel.record import Record, root_of
 from interlock.kernel.store.commands import Call, InitialLease, Warrant
 from interlock.kernel.store.leases import Lease
 from interlock.kernel.table import Data
@@ -41,7 +41,6 @@ log = logging.getLogger(__name__)
 COMPONENT = "assignment"
 PAGE = 50
 HISTORY_MAX = 50
-CHAIN_MAX = 1_000
 QUEUE_READ_MAX = 2_000
 ERROR_LENGTH_MAX = 2_000
 
@@ -91,52 +90,6 @@ def _is_due(dispatch: Dispatch, record: Record) -> bool:
         except UnknownRecordError:
             return False
     return True
-
-
-def why_starved(dispatch: Dispatch, waiting: Record, name: str) -> str:
-    """Return why the task `name`, which another task waits for, will never be done, or ''."""
-    root, seen, next_name = root_of(waiting.id), {str(waiting.id)}, name
-    while True:
-        record_id = f"{root}/{next_name}"
-        if record_id in seen:
-            return f"{name}, which waits for it in turn"
-        seen.add(record_id)
-        try:
-            other = dispatch.views.record(record_id)
-        except UnknownRecordError:
-            return f"{next_name}, which does not exist"
-        if _is_lost(other):
-            return f"{next_name}, which is {other.state} and is not tried again"
-        onward = _waits_for(dispatch, other)
-        if onward is None or len(seen) > CHAIN_MAX:
-            return ""
-        next_name = onward
-
-
-def _waits_for(dispatch: Dispatch, task: Record) -> str | None:
-    """Return the name of a task that a task waits for, or None.
-
-    It is one that will never be done if there is such a one, or else the first.
-    """
-    blocked_on = task.data.get("blocked_on") or {}
-    if task.state == "blocked":
-        return str(blocked_on["on"]) if blocked_on.get("kind") == "task" else None
-    if task.state not in ("open", "planned"):
-        return None
-    states = awaited(task.data)
-    root = root_of(task.id)
-    found = dispatch.views.records(f"{root}/{name}" for name in states)
-    others = {name: found.get(RecordId(f"{root}/{name}")) for name in states}
-    unmet = [
-        name for name, other in others.items() if other is None or (other.state not in states[name])
-    ]
-    lost = (name for name in unmet if (other := others[name]) is None or _is_lost(other))
-    return next(lost, next(iter(unmet), None))
-
-
-def _is_lost(task: Record) -> bool:
-    """Whether a task will never be done, unless a person says so."""
-    return task.state == "cancelled" or bool(task.data.get("given_up"))
 
 
 def cancelled_parent(dispatch: Dispatch, task: Record) -> str:

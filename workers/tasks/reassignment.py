@@ -1,17 +1,15 @@
-"""Gives a task to another agent, or to one that a person names, and says whom it waits for."""
+"""Gives a task to another agent, or to one that a person names."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
-from interlock.kernel.errors import CallError, UnknownRecordError
-from interlock.kernel.machines.tasks.task import choice
+from interlock.kernel.errors import CallError
 from interlock.kernel.record import Record, root_of
 from interlock.workers.client import Client
-from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.supervision.command import check_command
-from interlock.workers.tasks.claims import identity_id, is_local
+from interlock.workers.tasks.claims import is_local
 
 
 def requeue(
@@ -35,30 +33,6 @@ def requeue(
             check_command(command, Path(str(data["repo"])))
     fields = {name: value for name, value in payload.items() if value is not None}
     return client.fire(task, "requeued", fields, reason=reason)
-
-
-def why_kept(task: Record) -> str:
-    """Return whom an open task is kept for by a person's choice, and how to lift it, or ''."""
-    kept = choice.in_words(task.data)
-    return f"{kept}; `interlock task requeue {task.id}` offers it to any" if kept else ""
-
-
-def why_never_claimed(dispatch: Dispatch, task: Record) -> str:
-    """Return why the agent that a task is kept for will not claim it, or ''.
-
-    An agent that has claimed no task of the role before may not exist.
-    """
-    name = task.data.get("kept_for")
-    if not name:
-        return ""
-    identity = identity_id(root_of(task.id), name=name, role=str(task.data["role"]), command="")
-    try:
-        if dispatch.views.record(identity).state != "retired":
-            return ""
-        why = "was taken out of service by a person"
-    except UnknownRecordError:
-        why = f"has never claimed a task of the role {task.data['role']} in this backlog"
-    return f"{why_kept(task)}: that agent {why}"
 
 
 def _command_of(client: Client, task: str, name: str | None) -> str:

@@ -260,6 +260,30 @@ def test_a_list_names_the_backlogs_and_refuses_an_unknown_one(
     assert "there is no backlog 'nosuch'; there are: b, other" in unknown.stdout
 
 
+def test_a_list_takes_as_many_round_trips_for_many_waiting_tasks_as_for_one(
+    client: Client, tasks: Tasks
+) -> None:
+    for number in range(8):
+        after = [f"t{number - 1}"] if number else []
+        payload = {"title": "x", "repo": "/nowhere", "agent": f"make {number}", "depends_on": after}
+        client.submit(payload, id=f"b/t{number}", machine="task")
+    client.submit({"title": "x"}, id="c/t0", machine="task")
+    tasks.of("b")  # loads the scripts of the store
+
+    def reads(backlog: str) -> int:
+        before = round_trips(client)
+        tasks.of(backlog)
+        return round_trips(client) - before
+
+    one = reads("c")
+    assert reads("b") == one
+
+
+def round_trips(client: Client) -> int:
+    """Return how often the server has read from its clients."""
+    return int(client.dispatch.client.info("stats")["total_reads_processed"])
+
+
 def test_a_list_shows_the_first_line_of_a_failure_and_show_the_rest(
     shell: Callable[..., Result], tasks: Tasks
 ) -> None:

@@ -18,6 +18,7 @@ from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.tasks.agents import Agents
 from interlock.workers.tasks.claims import claim, ensure_identity
 from interlock.workers.tasks.client import Tasks
+from interlock.workers.tasks.waits import Waits
 from tests.workers.threads.threads import client_of
 
 COMMAND = {"repo": "/nowhere", "agent": "make", "agent_name": "maker"}
@@ -48,7 +49,13 @@ def submitted(client: Client, name: str = "one", **more: Any) -> str:
 
 
 def starved(tasks: Tasks, task_id: str) -> str:
-    return tasks.why_starved(tasks.client.show(task_id))
+    task = tasks.client.show(task_id)
+    return Waits(tasks.dispatch, [task]).why_starved(task)
+
+
+def why(tasks: Tasks, task_id: str) -> str:
+    task = tasks.client.show(task_id)
+    return Waits(tasks.dispatch, [task]).why(task)
 
 
 def test_a_task_that_is_kept_for_an_agent_is_offered_to_no_other(
@@ -73,15 +80,15 @@ def test_whom_a_task_waits_for_is_said_and_can_be_lifted(client: Client, tasks: 
     tasks.claim(submitted(client, "other"), owner="bob")
     tasks.requeue(submitted(client), to="bob")
     assert starved(tasks, "b/one") == ""
-    why = "it is kept for the agent bob; `interlock task requeue b/one` offers it to any"
-    assert tasks.why(client.show("b/one")) == why
+    kept = "it is kept for the agent bob; `interlock task requeue b/one` offers it to any"
+    assert why(tasks, "b/one") == kept
     bob = client.show("b/other").data["claim"]["identity"]
     Agents(client).retire(bob)
     assert starved(tasks, "b/one").endswith("that agent was taken out of service by a person")
 
     tasks.requeue("b/one")
 
-    assert (starved(tasks, "b/one"), tasks.why(client.show("b/one"))) == ("", "")
+    assert (starved(tasks, "b/one"), why(tasks, "b/one")) == ("", "")
     assert tasks.claim("b/one", owner="ann").task == "b/one"
 
 
