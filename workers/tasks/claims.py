@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 from interlock.kernel.errors import (
@@ -22,9 +23,8 @@ from interlock.kernel.errors import (
 )
 from interlock.kernel.event import Cause
 from interlock.kernel.machines.tasks.deadline import Complexity, Deadline, Scope, deadline
-from interlock.kernel.machines.tasks.task.changes import awaited
 from interlock.kernel.record import Record, root_of
-from interlock.kernel.store.commands import Call, InitialLease, Warrant
+from interlock.kernel.store.commands import Call, InitialLease, Warrant, facts_read
 from interlock.kernel.store.leases import Lease
 from interlock.kernel.table import Data
 from interlock.workers.engine.dispatch import Dispatch
@@ -78,20 +78,6 @@ def is_local(data: Data) -> bool:
     return bool(data.get("agent")) and Path(str(data["repo"])).is_dir()
 
 
-def _is_due(dispatch: Dispatch, record: Record) -> bool:
-    """Whether a claim can succeed. The machine checks the same again, but a refusal costs more."""
-    if record.data["not_before"] > dispatch.views.now_ms():
-        return False
-    root = root_of(record.id)
-    for name, states in awaited(record.data).items():
-        try:
-            if dispatch.views.record(f"{root}/{name}").state not in states:
-                return False
-        except UnknownRecordError:
-            return False
-    return True
-
-
 def cancelled_parent(dispatch: Dispatch, task: Record) -> str:
     """Return the id of the task that this one is a subtask of, if it was cancelled, or ''."""
     parent = task.parent
@@ -102,29 +88,18 @@ def cancelled_parent(dispatch: Dispatch, task: Record) -> str:
 
 def claim(dispatch: Dispatch, record: Record, *, agent: str) -> Lease | None:
     """Claim a task for an agent. Return None if it cannot be claimed now: that is no failure."""
-    if not _is_due(dispatch, record):
-        return None
     initial_lease = InitialLease(
         uuid4().hex[:8], dispatch.holder, dispatch.effect("task", "agent").lease_ms
     )
-    limit, data = deadline_of(dispatch, record), record.data
+    host, data = dispatch.settings.host, record.data
     try:
-        identity = ensure_identity(
+        payload = claim_payload(
             dispatch,
-            root_of(record.id),
+            record,
+            {"owner": host, "agent": agent, "host": host},
             name=str(data["agent_name"]),
-            role=str(data["role"]),
             command=str(data["agent"]),
         )
-        payload = {
-            "owner": dispatch.settings.host,
-            "identity": identity,
-            "agent": agent,
-            "host": dispatch.settings.host,
-            "at_ms": dispatch.views.now_ms(),
-            "deadline_s": limit.seconds,
-            "deadline_reasons": list(limit.reasons),
-        }
         dispatch.fire(
             record,
             "claimed",
@@ -136,6 +111,25 @@ def claim(dispatch: Dispatch, record: Record, *, agent: str) -> Lease | None:
     except (CallError, ConflictError, FencedError, HeldError) as refusal:
         log.debug("%s is not claimed: %s", record.id, refusal)
         return None
+
+
+def claim_payload(
+    dispatch: Dispatch, record: Record, claimer: Data, *, name: str, command: str
+) -> dict[str, Any]:
+    """Return the payload of a claim: the claimer, its identity, and how long the task may take.
+
+    An identity that is new is created. If the task's table refuses the claim now, this raises what
+    firing it would raise, before it creates an identity or reads the tasks that decide on the time.
+    """
+    root, role = root_of(record.id), str(record.data["role"])
+    identity = identity_id(root, name=name, role=role, command=command)
+    payload = {**claimer, "identity": identity, "at_ms": dispatch.views.now_ms()}
+    machine = dispatch.lifecycle.machine("task")
+    facts = dispatch.lifecycle.facts(record, facts_read(machine, record, "claimed"))
+    machine.decide(record, "claimed", machine.admit("claimed", payload), facts)
+    ensure_identity(dispatch, root, name=name, role=role, command=command)
+    limit = deadline_of(dispatch, record)
+    return {**payload, "deadline_s": limit.seconds, "deadline_reasons": list(limit.reasons)}
 
 
 def identity_id(root: str, *, name: str, role: str, command: str) -> str:

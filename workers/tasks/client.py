@@ -34,8 +34,7 @@ from interlock.workers.supervision.command import check_command
 from interlock.workers.tasks import external_claim
 from interlock.workers.tasks.claim_names import ClaimNames
 from interlock.workers.tasks.claims import (
-    deadline_of,
-    ensure_identity,
+    claim_payload,
     queued_tasks,
 )
 from interlock.workers.tasks.next_try import next_try_s
@@ -150,15 +149,8 @@ class Tasks:
         if found.data.get("agent"):
             raise HeldError(task, "only the agent command that it names may claim it")
         initial_lease = InitialLease(uuid4().hex[:8], owner, effect.lease_ms)
-        identity = ensure_identity(
-            self.dispatch, root_of(task), name=owner, role=str(found.data["role"]), command=""
-        )
-        limit = deadline_of(self.dispatch, found)
-        payload: dict[str, Any] = {"owner": owner, "identity": identity, "tenant": tenant}
-        payload["at_ms"] = self.dispatch.views.now_ms()
-        payload |= {"deadline_s": limit.seconds, "deadline_reasons": list(limit.reasons)}
-        if role is not None:
-            payload["role"] = role
+        claimer = {"owner": owner, "tenant": tenant} | ({} if role is None else {"role": role})
+        payload = claim_payload(self.dispatch, found, claimer, name=owner, command="")
         call = Call(Cause(self.client.actor))
         self.dispatch.fire(task, "claimed", payload, call, initial_lease=initial_lease)
         lease = claim_initial_lease(self.dispatch, task, initial_lease)

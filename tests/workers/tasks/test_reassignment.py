@@ -119,6 +119,17 @@ def test_a_session_does_not_get_back_the_task_that_was_taken_from_it(
     assert claim(client.dispatch, client.show("b/one"), agent="b/agent~2") is not None
 
 
+def test_a_claim_that_is_refused_leaves_no_identity(client: Client, tasks: Tasks) -> None:
+    submitted(client)
+    submitted(client, "local", depends_on=["one"], **COMMAND)
+    tasks.requeue("b/one", to="bob")
+
+    assert claim(client.dispatch, client.show("b/local"), agent="b/agent~1") is None
+    with pytest.raises(GuardRefusedError, match="kept for the agent bob"):
+        tasks.claim("b/one", owner="ann")
+    assert Agents(client).identities("b") == []
+
+
 def test_a_task_with_a_command_gets_that_of_a_known_agent_or_a_new_one(
     client: Client, tasks: Tasks
 ) -> None:
