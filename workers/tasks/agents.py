@@ -84,9 +84,8 @@ class Agents:
         if scope == "sibling":
             return self.client.fire(agent, "siblings_aborted", {"reason": reason}, reason=reason)
         record = self.client.show(agent)
-        if (record.machine, record.state) == ("agent", "dead") and self._abort_below(
-            record, reason
-        ):
+        has_ended = (record.machine, record.state) == ("agent", "dead")
+        if has_ended and self._abort_below(record, reason):
             return record
         end = {"abort": AbortReason.USER_INTERRUPT, "why": TransitionReason.ABORTED}
         return self.client.fire(agent, "ended", {**end, "reason": reason}, reason=reason)
