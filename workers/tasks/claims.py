@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 from interlock.kernel.errors import (
@@ -22,9 +23,8 @@ from interlock.kernel.errors import (
 )
 from interlock.kernel.event import Cause
 from interlock.kernel.machines.tasks.deadline import Complexity, Deadline, Scope, deadline
-from interlock.kernel.machines.tasks.task.changes import awaited
-from interlock.kernel.record import Record, RecordId, root_of
-from interlock.kernel.store.commands import Call, InitialLease, Warrant
+from interlock.kernel.record import Record, root_of
+from interlock.kernel.store.commands import Call, InitialLease, Warrant, facts_read
 from interlock.kernel.store.leases import Lease
 from interlock.kernel.table import Data
 from interlock.workers.engine.dispatch import Dispatch
@@ -41,7 +41,6 @@ log = logging.getLogger(__name__)
 COMPONENT = "assignment"
 PAGE = 50
 HISTORY_MAX = 50
-CHAIN_MAX = 1_000
 QUEUE_READ_MAX = 2_000
 ERROR_LENGTH_MAX = 2_000
 
@@ -79,66 +78,6 @@ def is_local(data: Data) -> bool:
     return bool(data.get("agent")) and Path(str(data["repo"])).is_dir()
 
 
-def _is_due(dispatch: Dispatch, record: Record) -> bool:
-    """Whether a claim can succeed. The machine checks the same again, but a refusal costs more."""
-    if record.data["not_before"] > dispatch.views.now_ms():
-        return False
-    root = root_of(record.id)
-    for name, states in awaited(record.data).items():
-        try:
-            if dispatch.views.record(f"{root}/{name}").state not in states:
-                return False
-        except UnknownRecordError:
-            return False
-    return True
-
-
-def why_starved(dispatch: Dispatch, waiting: Record, name: str) -> str:
-    """Return why the task `name`, which another task waits for, will never be done, or ''."""
-    root, seen, next_name = root_of(waiting.id), {str(waiting.id)}, name
-    while True:
-        record_id = f"{root}/{next_name}"
-        if record_id in seen:
-            return f"{name}, which waits for it in turn"
-        seen.add(record_id)
-        try:
-            other = dispatch.views.record(record_id)
-        except UnknownRecordError:
-            return f"{next_name}, which does not exist"
-        if _is_lost(other):
-            return f"{next_name}, which is {other.state} and is not tried again"
-        onward = _waits_for(dispatch, other)
-        if onward is None or len(seen) > CHAIN_MAX:
-            return ""
-        next_name = onward
-
-
-def _waits_for(dispatch: Dispatch, task: Record) -> str | None:
-    """Return the name of a task that a task waits for, or None.
-
-    It is one that will never be done if there is such a one, or else the first.
-    """
-    blocked_on = task.data.get("blocked_on") or {}
-    if task.state == "blocked":
-        return str(blocked_on["on"]) if blocked_on.get("kind") == "task" else None
-    if task.state not in ("open", "planned"):
-        return None
-    states = awaited(task.data)
-    root = root_of(task.id)
-    found = dispatch.views.records(f"{root}/{name}" for name in states)
-    others = {name: found.get(RecordId(f"{root}/{name}")) for name in states}
-    unmet = [
-        name for name, other in others.items() if other is None or (other.state not in states[name])
-    ]
-    lost = (name for name in unmet if (other := others[name]) is None or _is_lost(other))
-    return next(lost, next(iter(unmet), None))
-
-
-def _is_lost(task: Record) -> bool:
-    """Whether a task will never be done, unless a person says so."""
-    return task.state == "cancelled" or bool(task.data.get("given_up"))
-
-
 def cancelled_parent(dispatch: Dispatch, task: Record) -> str:
     """Return the id of the task that this one is a subtask of, if it was cancelled, or ''."""
     parent = task.parent
@@ -149,29 +88,18 @@ def cancelled_parent(dispatch: Dispatch, task: Record) -> str:
 
 def claim(dispatch: Dispatch, record: Record, *, agent: str) -> Lease | None:
     """Claim a task for an agent. Return None if it cannot be claimed now: that is no failure."""
-    if not _is_due(dispatch, record):
-        return None
     initial_lease = InitialLease(
         uuid4().hex[:8], dispatch.holder, dispatch.effect("task", "agent").lease_ms
     )
-    limit, data = deadline_of(dispatch, record), record.data
+    host, data = dispatch.settings.host, record.data
     try:
-        identity = ensure_identity(
+        payload = claim_payload(
             dispatch,
-            root_of(record.id),
+            record,
+            {"owner": host, "agent": agent, "host": host},
             name=str(data["agent_name"]),
-            role=str(data["role"]),
             command=str(data["agent"]),
         )
-        payload = {
-            "owner": dispatch.settings.host,
-            "identity": identity,
-            "agent": agent,
-            "host": dispatch.settings.host,
-            "at_ms": dispatch.views.now_ms(),
-            "deadline_s": limit.seconds,
-            "deadline_reasons": list(limit.reasons),
-        }
         dispatch.fire(
             record,
             "claimed",
@@ -183,6 +111,25 @@ def claim(dispatch: Dispatch, record: Record, *, agent: str) -> Lease | None:
     except (CallError, ConflictError, FencedError, HeldError) as refusal:
         log.debug("%s is not claimed: %s", record.id, refusal)
         return None
+
+
+def claim_payload(
+    dispatch: Dispatch, record: Record, claimer: Data, *, name: str, command: str
+) -> dict[str, Any]:
+    """Return the payload of a claim: the claimer, its identity, and how long the task may take.
+
+    An identity that is new is created. If the task's table refuses the claim now, this raises what
+    firing it would raise, before it creates an identity or reads the tasks that decide on the time.
+    """
+    root, role = root_of(record.id), str(record.data["role"])
+    identity = identity_id(root, name=name, role=role, command=command)
+    payload = {**claimer, "identity": identity, "at_ms": dispatch.views.now_ms()}
+    machine = dispatch.lifecycle.machine("task")
+    facts = dispatch.lifecycle.facts(record, facts_read(machine, record, "claimed"))
+    machine.decide(record, "claimed", machine.admit("claimed", payload), facts)
+    ensure_identity(dispatch, root, name=name, role=role, command=command)
+    limit = deadline_of(dispatch, record)
+    return {**payload, "deadline_s": limit.seconds, "deadline_reasons": list(limit.reasons)}
 
 
 def identity_id(root: str, *, name: str, role: str, command: str) -> str:

@@ -140,26 +140,36 @@ def release(key: Key, token: Token, reason: Reason = "", as_json: AsJson = False
 @guarded
 def split(
     subtasks: Parts,
+    context: typer.Context,
     task: Annotated[
-        str | None, typer.Argument(help="The id of an open task.", metavar="TASK")
+        str | None,
+        typer.Argument(help="An open task, or the one that you have claimed.", metavar="TASK"),
     ] = None,
     key: Annotated[str | None, KEY_OPTION] = None,
     token: Annotated[str | None, TOKEN_OPTION] = None,
     as_json: AsJson = False,
     actor: Actor = "person",
 ) -> None:
-    """Split an open task into subtasks, or with its key and token a task that you have claimed."""
+    """Split an open task into subtasks, or with its key and token a task that you have claimed.
+
+    A TASK that is not the claimed one is split as an open task, although the environment has the
+    key and the token of a claim.
+    """
     try:
         parts = json.loads(subtasks)
     except ValueError as refusal:
         fail(f"--subtasks is not JSON: {refusal}", as_json=as_json, kind="UsageError")
-    if task and not (key or token):
-        answer_record(tasks(actor).split(task, parts), as_json=as_json)
-    elif key and token and not task:
+    sources = [context.get_parameter_source(name) for name in ("key", "token")]
+    if key and token and task in (None, key.partition(":")[0]):
         _report(key, token, "split", as_json=as_json, subtasks=parts)
-    else:
-        needed = "give an open task, or the key and the token of your claim, and not both"
+    elif not task:
+        needed = "give an open task, or both the key and the token of your claim"
         fail(needed, as_json=as_json, kind="UsageError")
+    elif any(source and source.name == "COMMANDLINE" for source in sources):
+        needed = f"give both the key and the token of a claim of {task}, or neither of them"
+        fail(needed, as_json=as_json, kind="UsageError")
+    else:
+        answer_record(tasks(actor).split(task, parts), as_json=as_json)
 
 
 @app.command()

@@ -11,7 +11,6 @@ import typer
 from interlock.workers.tasks import screen as task_screen
 from interlock.workers.tasks.client import ERRORS, OUTPUT, Tasks
 from interlock.workers.tasks.failed import FailedTasks
-from interlock.workers.tasks.requeue_cli import requeue
 from interlock.workers.terminal import screen
 from interlock.workers.terminal.answer import (
     Actor,
@@ -27,7 +26,6 @@ from interlock.workers.terminal.answer import (
 )
 
 app = typer.Typer()
-app.command()(guarded(requeue))
 
 Id = Annotated[str, typer.Argument(help="A task's id: <backlog>/<name>.", metavar="TASK")]
 After = Annotated[
@@ -173,6 +171,32 @@ def unblock(
 def cancel(task: Id, reason: Reason = "", as_json: AsJson = False, actor: Actor = "person") -> None:
     """Cancel a task; its agent is ended with all processes that it started."""
     record = client(actor).cancel(task, reason=reason)
+    answer_record(record, as_json=as_json)
+
+
+@app.command()
+@guarded
+def requeue(
+    task: Id,
+    to: Annotated[
+        str | None, typer.Option(help="The name of the agent that shall have it.", metavar="NAME")
+    ] = None,
+    agent: Annotated[
+        str | None, typer.Option(help="The command that works on it from now on.")
+    ] = None,
+    not_same: Annotated[
+        bool, typer.Option("--not-same", help="Another agent than the last one gets it.")
+    ] = False,
+    reason: Reason = "",
+    as_json: AsJson = False,
+    actor: Actor = "person",
+) -> None:
+    """Take a task from its agent and open it again: for any agent, or for the one you choose.
+
+    Of an open task it changes who may have it. Without --to and --not-same any agent may.
+    """
+    opened = tasks(actor)
+    record = opened.requeue(task, to=to, agent=agent, not_same=not_same, reason=reason)
     answer_record(record, as_json=as_json)
 
 

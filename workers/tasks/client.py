@@ -20,7 +20,6 @@ from interlock.kernel.errors import (
     UnknownRecordError,
 )
 from interlock.kernel.event import Cause
-from interlock.kernel.machines.tasks.task.changes import awaited, changed_nothing, unmet
 from interlock.kernel.record import Record, RecordId, root_of, split_key
 from interlock.kernel.store import codec
 from interlock.kernel.store.commands import Call, InitialLease, Warrant
@@ -35,16 +34,14 @@ from interlock.workers.supervision.command import check_command
 from interlock.workers.tasks import external_claim
 from interlock.workers.tasks.claim_names import ClaimNames
 from interlock.workers.tasks.claims import (
-    deadline_of,
-    ensure_identity,
-    identity_id,
+    claim_payload,
     queued_tasks,
-    why_starved,
 )
 from interlock.workers.tasks.next_try import next_try_s
-from interlock.workers.tasks.reassignment import requeue, why_kept, why_never_claimed
+from interlock.workers.tasks.reassignment import requeue
 from interlock.workers.tasks.roles import check_role
 from interlock.workers.tasks.verification.judgeable import check_parts, check_signals
+from interlock.workers.tasks.waits import Waits
 from interlock.workers.tasks.work_folders import work_folder_of
 
 NAME_LENGTH_MAX = 40
@@ -152,15 +149,8 @@ class Tasks:
         if found.data.get("agent"):
             raise HeldError(task, "only the agent command that it names may claim it")
         initial_lease = InitialLease(uuid4().hex[:8], owner, effect.lease_ms)
-        identity = ensure_identity(
-            self.dispatch, root_of(task), name=owner, role=str(found.data["role"]), command=""
-        )
-        limit = deadline_of(self.dispatch, found)
-        payload: dict[str, Any] = {"owner": owner, "identity": identity, "tenant": tenant}
-        payload["at_ms"] = self.dispatch.views.now_ms()
-        payload |= {"deadline_s": limit.seconds, "deadline_reasons": list(limit.reasons)}
-        if role is not None:
-            payload["role"] = role
+        claimer = {"owner": owner, "tenant": tenant} | ({} if role is None else {"role": role})
+        payload = claim_payload(self.dispatch, found, claimer, name=owner, command="")
         call = Call(Cause(self.client.actor))
         self.dispatch.fire(task, "claimed", payload, call, initial_lease=initial_lease)
         lease = claim_initial_lease(self.dispatch, task, initial_lease)
@@ -275,18 +265,20 @@ class Tasks:
         tried again by itself, if it is. Raises CallError if there is no such backlog.
         """
         machine, now_ms = self.dispatch.lifecycle.machine("task"), self.dispatch.views.now_ms()
+        records = [*self.records(backlog)]
+        waits = Waits(self.dispatch, records)
         rows = [
             {
                 "id": record.id,
                 "state": record.state,
                 "title": record.data["title"],
-                "why": self.why(record),
+                "why": waits.why(record),
                 "retries": record.data["retries"],
                 "max_retries": record.data["max_retries"],
                 "next_try_s": next_try_s(record, now_ms),
                 "asks": asks_person(machine, record),
             }
-            for record in self.records(backlog)
+            for record in records
         ]
         if not rows:
             known = ", ".join(str(row["backlog"]) for row in self.backlogs()) or "none"
@@ -319,52 +311,6 @@ class Tasks:
         if not (folder / OUTPUT).exists():
             raise NoOutputError(f"there is no {folder / OUTPUT}: its agent did not start here")
         return folder
-
-    def why(self, record: Record) -> str:
-        """Return in one line why a task waits, failed or ended without a change, or ''.
-
-        `show` has the whole reason.
-        """
-        blocked_on = record.data.get("blocked_on") or {}
-        if record.state == "blocked" and blocked_on:
-            return f"it waits for {blocked_on['on']}"
-        if record.state == "open":
-            return self.why_waiting(record)
-        if record.state == "planned":
-            return self.why_starved(record)
-        if record.state == "closed" and changed_nothing(record.data):
-            return "its agent changed nothing"
-        reason = str((record.data.get("failure") or {}).get("reason", ""))
-        if not reason:
-            # Such as of a merge that waits until the user has committed.
-            failures = self.dispatch.views.last_failures([record])[record.id]
-            reason = next(iter(failures.values()), "")
-        first, _, more = reason.strip().partition("\n")
-        return f"{first} …" if more else first
-
-    def why_waiting(self, record: Record) -> str:
-        """Return why an open task cannot be claimed now, as far as other tasks are the reason."""
-        if why := self.why_starved(record):
-            return why
-        root = root_of(record.id)
-        others = self.dispatch.views.records(f"{root}/{name}" for name in awaited(record.data))
-        facts = {record_id: {"state": other.state} for record_id, other in others.items()}
-        names = unmet(record.data, facts)
-        return f"it waits for {', '.join(names)}" if names else why_kept(record)
-
-    def why_starved(self, record: Record) -> str:
-        """Return why an open task will never be claimed, or ''."""
-        for name in awaited(record.data):
-            if why := why_starved(self.dispatch, record, name):
-                return f"it depends on {why}"
-        data = record.data
-        if not data.get("agent"):
-            return why_never_claimed(self.dispatch, record)
-        agent = {"name": data["agent_name"], "role": data["role"], "command": data["agent"]}
-        with suppress(UnknownRecordError):
-            if self.client.show(identity_id(root_of(record.id), **agent)).state == "retired":
-                return f"its agent {data['agent_name']} was taken out of service by a person"
-        return ""
 
     def _check_repository(
         self, task_id: str, payload: Mapping[str, Any], repo: Path

@@ -11,8 +11,8 @@ from interlock.kernel.machines.tasks.task.stages import deadline, subtasks_limit
 from interlock.kernel.record import Record
 from interlock.workers.client import Client
 from interlock.workers.tasks.claim_names import CLAIM_STATES, ClaimNames
-from interlock.workers.tasks.client import Tasks
 from interlock.workers.tasks.next_try import next_try_s
+from interlock.workers.tasks.waits import Waits
 from interlock.workers.terminal.screen import age
 
 COMMIT_LENGTH = 12
@@ -39,7 +39,7 @@ def details(client: Client, record: Record) -> dict[str, str]:
         "changes": counts_text(data["changes"]) if data.get("changes") else "",
         "merged": str(data.get("merged") or "")[:COMMIT_LENGTH],
         "summary": data.get("summary", ""),
-        "why": Tasks(client).why(record),
+        "why": Waits(client.dispatch, [record]).why(record),
         "reason": data.get("reason", ""),
     }
     return {name: str(text) for name, text in rows.items() if text}

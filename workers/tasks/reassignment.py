@@ -1,15 +1,15 @@
-"""Gives a task to another agent, or to one that a person names, and says whom it waits for."""
+"""Gives a task to another agent, or to one that a person names."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
-from interlock.kernel.errors import CallError, UnknownRecordError
-from interlock.kernel.machines.tasks.task import choice
+from interlock.kernel.errors import CallError
 from interlock.kernel.record import Record, root_of
 from interlock.workers.client import Client
-from interlock.workers.engine.dispatch import Dispatch
-from interlock.workers.tasks.claims import identity_id
+from interlock.workers.supervision.command import check_command
+from interlock.workers.tasks.claims import is_local
 
 
 def requeue(
@@ -20,38 +20,19 @@ def requeue(
     `to` is the name of an agent. A task without a command is then kept for the owner of that name;
     one with a command gets the command that an agent of that name had in this backlog, unless
     `agent` gives it. With `not_same` the agent that had the task last does not get it again. The
-    choice lasts until the next requeue. Raises CallError where no agent of the name is known, and
-    GuardRefusedError where the task cannot go to the agent.
+    choice lasts until the next requeue. Raises CallError where no agent of the name is known,
+    CommandError where the task's repository is on this machine and the new command cannot be run
+    in it, and GuardRefusedError where the task cannot go to the agent.
     """
     payload: dict[str, Any] = {"reason": reason, "not_same": not_same, "to": to, "agent": agent}
-    if agent or (to and client.show(task).data.get("agent")):
-        payload |= {"to": None, "agent_name": to, "agent": agent or _command_of(client, task, to)}
+    data = client.show(task).data
+    if agent or (to and data.get("agent")):
+        command = agent or _command_of(client, task, to)
+        payload |= {"to": None, "agent_name": to, "agent": command}
+        if is_local(data):
+            check_command(command, Path(str(data["repo"])))
     fields = {name: value for name, value in payload.items() if value is not None}
     return client.fire(task, "requeued", fields, reason=reason)
-
-
-def why_kept(task: Record) -> str:
-    """Return whom an open task is kept for by a person's choice, and how to lift it, or ''."""
-    kept = choice.in_words(task.data)
-    return f"{kept}; `interlock task requeue {task.id}` offers it to any" if kept else ""
-
-
-def why_never_claimed(dispatch: Dispatch, task: Record) -> str:
-    """Return why the agent that a task is kept for will not claim it, or ''.
-
-    An agent that has claimed no task of the role before may not exist.
-    """
-    name = task.data.get("kept_for")
-    if not name:
-        return ""
-    identity = identity_id(root_of(task.id), name=name, role=str(task.data["role"]), command="")
-    try:
-        if dispatch.views.record(identity).state != "retired":
-            return ""
-        why = "was taken out of service by a person"
-    except UnknownRecordError:
-        why = f"has never claimed a task of the role {task.data['role']} in this backlog"
-    return f"{why_kept(task)}: that agent {why}"
 
 
 def _command_of(client: Client, task: str, name: str | None) -> str:

@@ -22,6 +22,7 @@ from interlock.kernel.errors import (
 )
 from interlock.workers.cli import app
 from interlock.workers.client import Client
+from interlock.workers.config import WORK_VARIABLES
 from interlock.workers.gateways.git.errors import RefusedError
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.tasks.client import TaskClaim, Tasks
@@ -262,6 +263,30 @@ def test_a_list_names_the_backlogs_and_refuses_an_unknown_one(
     assert "there is no backlog 'nosuch'; there are: b, other" in unknown.stdout
 
 
+def test_a_list_takes_as_many_round_trips_for_many_waiting_tasks_as_for_one(
+    client: Client, tasks: Tasks
+) -> None:
+    for number in range(8):
+        after = [f"t{number - 1}"] if number else []
+        payload = {"title": "x", "repo": "/nowhere", "agent": f"make {number}", "depends_on": after}
+        client.submit(payload, id=f"b/t{number}", machine="task")
+    client.submit({"title": "x"}, id="c/t0", machine="task")
+    tasks.of("b")  # loads the scripts of the store
+
+    def reads(backlog: str) -> int:
+        before = round_trips(client)
+        tasks.of(backlog)
+        return round_trips(client) - before
+
+    one = reads("c")
+    assert reads("b") == one
+
+
+def round_trips(client: Client) -> int:
+    """Return how often the server has read from its clients."""
+    return int(client.dispatch.client.info("stats")["total_reads_processed"])
+
+
 def test_a_list_shows_the_first_line_of_a_failure_and_show_the_rest(
     shell: Callable[..., Result], tasks: Tasks
 ) -> None:
@@ -442,7 +467,9 @@ def test_the_default_target_is_the_branch_that_the_repository_is_on(
 
 
 @pytest.mark.usefixtures("client")
-def test_the_command_line_claims_and_reports(shell: Callable[..., Result]) -> None:
+def test_the_command_line_claims_and_reports(
+    shell: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
+) -> None:
 
     def ask(*arguments: str, noun: str = "task", code: int = 0) -> Any:
         result = shell(noun, *arguments, "--json")
@@ -478,13 +505,15 @@ def test_the_command_line_claims_and_reports(shell: Callable[..., Result]) -> No
     claim = ask("claim", "b/one", "--owner", "ann")
     held = ("--key", claim["key"], "--token", claim["token"])
     parts = ("--subtasks", '[{"title": "half", "scope": "small"}]')
-    for wrong in ((*parts, "b/one", *held), parts, (*parts, *held[:2])):
-        assert "the key and the token" in ask("split", *wrong, code=1)["message"]
-    assert ask("split", *held, *parts)["state"] == "waiting_for_subtasks"
     ask("submit", "--title", "more", "--backlog", "b", "--name", "two")
-    assert ask("split", "b/two", "--subtasks", '[{"title": "half"}]')["state"] == (
-        "waiting_for_subtasks"
-    )
+    for wrong in ((*parts, "b/two", *held), parts, (*parts, *held[:2])):
+        assert "the key and the token" in ask("split", *wrong, code=1)["message"]
+    # As in the process of an agent, which has its claim in the environment.
+    monkeypatch.setenv("INTERLOCK_KEY", claim["key"])
+    monkeypatch.setenv("INTERLOCK_TOKEN", claim["token"])
+    monkeypatch.setenv(WORK_VARIABLES, "INTERLOCK_KEY,INTERLOCK_TOKEN")
+    for task in ("b/two", "b/one"):
+        assert ask("split", task, *parts)["state"] == "waiting_for_subtasks"
     for task in ("b/one", "b/two"):
         assert ask("cancel", task)["state"] == "cancelled"
     assert [row["state"] for row in ask("list", "b")] == ["cancelled", "cancelled"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.tasks.agents import Agents
 from interlock.workers.tasks.claims import claim, ensure_identity
 from interlock.workers.tasks.client import Tasks
+from interlock.workers.tasks.waits import Waits
 from tests.workers.threads.threads import client_of
 
 COMMAND = {"repo": "/nowhere", "agent": "make", "agent_name": "maker"}
@@ -47,7 +49,13 @@ def submitted(client: Client, name: str = "one", **more: Any) -> str:
 
 
 def starved(tasks: Tasks, task_id: str) -> str:
-    return tasks.why_starved(tasks.client.show(task_id))
+    task = tasks.client.show(task_id)
+    return Waits(tasks.dispatch, [task]).why_starved(task)
+
+
+def why(tasks: Tasks, task_id: str) -> str:
+    task = tasks.client.show(task_id)
+    return Waits(tasks.dispatch, [task]).why(task)
 
 
 def test_a_task_that_is_kept_for_an_agent_is_offered_to_no_other(
@@ -72,15 +80,15 @@ def test_whom_a_task_waits_for_is_said_and_can_be_lifted(client: Client, tasks: 
     tasks.claim(submitted(client, "other"), owner="bob")
     tasks.requeue(submitted(client), to="bob")
     assert starved(tasks, "b/one") == ""
-    why = "it is kept for the agent bob; `interlock task requeue b/one` offers it to any"
-    assert tasks.why(client.show("b/one")) == why
+    kept = "it is kept for the agent bob; `interlock task requeue b/one` offers it to any"
+    assert why(tasks, "b/one") == kept
     bob = client.show("b/other").data["claim"]["identity"]
     Agents(client).retire(bob)
     assert starved(tasks, "b/one").endswith("that agent was taken out of service by a person")
 
     tasks.requeue("b/one")
 
-    assert (starved(tasks, "b/one"), tasks.why(client.show("b/one"))) == ("", "")
+    assert (starved(tasks, "b/one"), why(tasks, "b/one")) == ("", "")
     assert tasks.claim("b/one", owner="ann").task == "b/one"
 
 
@@ -111,6 +119,17 @@ def test_a_session_does_not_get_back_the_task_that_was_taken_from_it(
     assert claim(client.dispatch, client.show("b/one"), agent="b/agent~2") is not None
 
 
+def test_a_claim_that_is_refused_leaves_no_identity(client: Client, tasks: Tasks) -> None:
+    submitted(client)
+    submitted(client, "local", depends_on=["one"], **COMMAND)
+    tasks.requeue("b/one", to="bob")
+
+    assert claim(client.dispatch, client.show("b/local"), agent="b/agent~1") is None
+    with pytest.raises(GuardRefusedError, match="kept for the agent bob"):
+        tasks.claim("b/one", owner="ann")
+    assert Agents(client).identities("b") == []
+
+
 def test_a_task_with_a_command_gets_that_of_a_known_agent_or_a_new_one(
     client: Client, tasks: Tasks
 ) -> None:
@@ -129,6 +148,20 @@ def test_a_task_with_a_command_gets_that_of_a_known_agent_or_a_new_one(
 
     client.fire(old, "retired", {"reason": "it is replaced"})
     assert tasks.requeue("b/one", to="fixer").data["agent"] == "fix better"
+
+
+def test_a_command_that_cannot_be_started_is_refused_before_the_task_is_taken_away(
+    client: Client, shell: Callable[..., Result], tmp_path: Path
+) -> None:
+    submitted(client, **COMMAND | {"repo": str(tmp_path)})
+    before = client.show("b/one")
+
+    refused = shell("task", "requeue", "b/one", "--agent", "no-such-agent --fix")
+
+    assert refused.exit_code == 1
+    assert "there is no command no-such-agent on this machine" in refused.output
+    assert client.show("b/one") == before
+    assert shell("task", "requeue", "b/one", "--agent", "true --fix").exit_code == 0
 
 
 def test_the_setting_limits_the_subtasks_of_tasks_that_name_no_limit(

@@ -19,8 +19,8 @@ from interlock.workers.engine.sweeper import late_sweeps
 from interlock.workers.ops.top.claim_row import ClaimRecords, ClaimRow, row_of
 from interlock.workers.systems import sweeps, systems
 from interlock.workers.tasks.claim_names import ClaimNames
-from interlock.workers.tasks.client import Tasks
 from interlock.workers.tasks.next_try import next_try_s
+from interlock.workers.tasks.waits import Waits
 
 ROWS_MAX = 200
 SCANNED_MAX = 2_000  # records in each state, for one backlog
@@ -116,7 +116,7 @@ class SnapshotReader:
 
     def __init__(self, client: Client, *, backlog: str = "") -> None:
         self.client, self.backlog = client, backlog
-        self.dispatch, self.tasks = client.dispatch, Tasks(client)
+        self.dispatch = client.dispatch
         self.partitions = [partition_of(backlog)] if backlog else list(range(PARTITIONS))
         self.states = {
             name: [str(stage.state) for stage in client.machines[name].stages]
@@ -302,18 +302,25 @@ class SnapshotReader:
         return tuple(sorted(found, key=lambda task: task.in_s))
 
     def _starved(self, opened: Sequence[RecordInState], now_ms: int) -> tuple[AgedRecord, ...]:
-        """Return those of the oldest open tasks whose dependencies can never be fulfilled."""
+        """Return the open tasks that no agent will ever claim, each with the reason.
+
+        It looks at the OPEN_MAX that have been open the longest, and among these at the first that
+        have no more than DEPENDENCIES_MAX dependencies together.
+        """
         oldest = sorted(opened, key=lambda row: row.since_ms)[:OPEN_MAX]
-        found, left = [], DEPENDENCIES_MAX
-        for record in self.dispatch.views.records(row.id for row in oldest).values():
-            needed = len(awaited(record.data))
-            if needed > left:
+        tasks, left = [], DEPENDENCIES_MAX
+        for task in self.dispatch.views.records(row.id for row in oldest).values():
+            left -= len(awaited(task.data))
+            if left < 0:
                 break
-            left -= needed
-            if why := self.tasks.why_starved(record):
-                age_s = _s(now_ms - record.since_ms)
-                found.append(AgedRecord(record.id, record.state, age_s, why))
-        return tuple(found)
+            tasks.append(task)
+        waits = Waits(self.dispatch, tasks)
+        whys = ((task, waits.why_starved(task)) for task in tasks)
+        return tuple(
+            AgedRecord(task.id, task.state, _s(now_ms - task.since_ms), why)
+            for task, why in whys
+            if why
+        )
 
 
 def _rank(row: ClaimRow) -> tuple[int, float, str, int]:

@@ -15,8 +15,9 @@ from interlock.kernel.table import Data
 from interlock.workers.engine.work import Work
 from interlock.workers.tasks.assignment import assign
 from interlock.workers.tasks.claim_names import CLAIM_STATES, ClaimNames
-from interlock.workers.tasks.claims import component_call, why_starved
+from interlock.workers.tasks.claims import component_call
 from interlock.workers.tasks.ownership import SCOPE_VIOLATION
+from interlock.workers.tasks.waits import Waits
 
 COMPONENT = "follow_up"
 EARLIER_MAX = 3
@@ -124,7 +125,7 @@ def _unblock(work: Work, record: Record) -> None:
         blocker = work.dispatch.views.record(f"{root_of(record.id)}/{blocked_on['on']}")
     if blocker is not None and blocker.state == "closed":
         _fire(work, record, "unblocked", {})
-    elif why := why_starved(work.dispatch, record, str(blocked_on["on"])):
+    elif why := Waits(work.dispatch, [record]).why_never_done(record, str(blocked_on["on"])):
         _fire(work, record, "starved", {"reason": f"it waits for {why}"})
 
 

@@ -25,6 +25,7 @@ from interlock.workers.specs.problems import Problems
 from interlock.workers.tasks.client import Tasks
 from interlock.workers.tasks.plans.admission import Admission
 from interlock.workers.tasks.plans.file import PlanFile
+from interlock.workers.tasks.waits import Waits
 
 SEEN_LENGTH = 12
 # In these states a task still waits for its dependencies.
@@ -159,8 +160,9 @@ class Plans:
         order = in_order(graph, lambda name: (tasks[name].created_ms, name))
         created = sorted(f"{record.id} {record.created_ms}" for record in tasks.values())
         seen = sha256("\n".join(created).encode()).hexdigest()[:SEEN_LENGTH]
+        waits = Waits(self.client.dispatch, [*records.values()])
         return PlanStatus(
-            backlog, plan, seen, tuple(self._row(name, tasks[name]) for name in order)
+            backlog, plan, seen, tuple(_row(name, tasks[name], waits) for name in order)
         )
 
     def of(self, backlog: str) -> list[dict[str, Any]]:
@@ -254,22 +256,23 @@ class Plans:
             return TaskDecision(task_id, "refused", record.state, str(refusal))
         return TaskDecision(task_id, choice[1], record.state)
 
-    def _row(self, name: str, record: Record) -> PlanTask:
-        return PlanTask(
-            id=record.id,
-            name=name,
-            title=str(record.data["title"]),
-            state=record.state,
-            role=str(record.data["role"]),
-            after=tuple(awaited(record.data)),
-            proposal=record.proposal if record.state == State.PLANNED else "",
-            why=self.tasks.why(record),
-        )
-
     def _backlog(self, backlog: str) -> dict[str, Record]:
         """Return every task of a backlog by name, subtasks included."""
         records = sorted(self.tasks.records(backlog), key=lambda record: record.id)
         return {record.id.partition("/")[2]: record for record in records}
+
+
+def _row(name: str, record: Record, waits: Waits) -> PlanTask:
+    return PlanTask(
+        id=record.id,
+        name=name,
+        title=str(record.data["title"]),
+        state=record.state,
+        role=str(record.data["role"]),
+        after=tuple(awaited(record.data)),
+        proposal=record.proposal if record.state == State.PLANNED else "",
+        why=waits.why(record),
+    )
 
 
 def _tasks_of(records: Mapping[str, Record], plan: str) -> dict[str, Record]:

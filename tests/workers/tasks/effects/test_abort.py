@@ -121,6 +121,32 @@ def test_the_abort_of_an_agent_that_has_ended_reaches_the_agents_of_its_parts(
         Agents(agents.client).abort("b/above")
 
 
+def test_the_abort_below_an_ended_agent_is_finished_by_a_repetition(
+    agents: AgentTree, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fire(agents.client, agents.agent("above"), "ended", COMPLETED)
+    parts = [agents.agent(name, parent="b/above") for name in ("one", "two")]
+    below = [agents.agent(f"{name}-below", parent=f"b/{name}") for name in ("one", "two")]
+    real = agents.client.fire
+
+    def lost(*_: Any, **__: Any) -> Any:
+        raise ConnectionError("the store is gone")
+
+    def once(*arguments: Any, **options: Any) -> Any:
+        monkeypatch.setattr(agents.client, "fire", lost)
+        return real(*arguments, **options)
+
+    monkeypatch.setattr(agents.client, "fire", once)
+    with pytest.raises(ConnectionError):
+        Agents(agents.client).abort("b/above")
+    assert sorted(agents.state(lease) for lease in parts) == ["dead", "working"]
+    monkeypatch.setattr(agents.client, "fire", real)
+
+    Agents(agents.client).abort("b/above")
+
+    assert [agents.abort_of(lease) for lease in parts + below] == ["parent_aborted"] * 4
+
+
 def test_a_policy_that_ends_the_parent_ends_all_its_parts_though_the_parent_has_ended(
     agents: AgentTree,
 ) -> None:

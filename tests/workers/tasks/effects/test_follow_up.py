@@ -25,6 +25,7 @@ from interlock.workers.tasks.agents import Agents
 from interlock.workers.tasks.claims import claim
 from interlock.workers.tasks.client import TaskClaim, Tasks
 from interlock.workers.tasks.effects.follow_up import follow_up
+from interlock.workers.tasks.waits import Waits
 from tests.end_to_end.engine.test_stranding import due
 from tests.workers.engine.running import perform
 from tests.workers.tasks.claims import fire
@@ -288,7 +289,8 @@ def test_a_task_that_waited_too_long_goes_on_once_its_subtasks_are_closed(
     run(scene.client.dispatch, partition_of("b"))
     scene.perform("b/whole", "follow_up")
     why = f"it waits for 2 of its 2 subtasks: {one} is open, {two} is open"
-    assert scene.tasks.why(scene.client.show("b/whole")) == why
+    whole = scene.client.show("b/whole")
+    assert Waits(scene.client.dispatch, [whole]).why(whole) == why
 
     version = scene.client.show("b/whole").version
     end(scene, one, well=True)
@@ -362,7 +364,8 @@ def test_a_subtask_that_is_cancelled_after_it_failed_is_named_as_such(scene: Sce
     scene.perform(part, "follow_up")
 
     why = f"it waits for 1 of its 1 subtasks: {part} was cancelled"
-    assert scene.tasks.why(scene.client.show("b/whole")) == why
+    whole = scene.client.show("b/whole")
+    assert Waits(scene.client.dispatch, [whole]).why(whole) == why
 
 
 @pytest.mark.parametrize("well", [True, False])
