@@ -28,6 +28,8 @@ PREFIX = "INTERLOCK_"
 # This variable lists those that describe a command's work. The command may call `interlock`, which
 # must not read them as settings.
 WORK_VARIABLES = f"{PREFIX}WORK_VARIABLES"
+# A person who runs an agent may give its claim to commands in these.
+CLAIM_VARIABLES = (f"{PREFIX}KEY", f"{PREFIX}TOKEN")
 # Every agent's process gets these from the module that starts it.
 PROCESS_VARIABLES = (f"{PREFIX}AGENT_MARK", f"{PREFIX}REPORT_FD", WORK_VARIABLES)
 SINGLE_SERVER_SCHEMES = ("redis://", "rediss://", "unix://")
@@ -194,7 +196,7 @@ class Settings(BaseModel):
 def read_settings(environment: Mapping[str, str] | None = None) -> Settings:
     """Read the settings. An unknown INTERLOCK_* variable is an error, as it is usually a typo."""
     variables = os.environ if environment is None else environment
-    others = {*PROCESS_VARIABLES, *variables.get(WORK_VARIABLES, "").split(",")}
+    others = {*PROCESS_VARIABLES, *CLAIM_VARIABLES, *variables.get(WORK_VARIABLES, "").split(",")}
     values = {
         name.removeprefix(PREFIX).lower(): value
         for name, value in variables.items()

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from interlock.workers.config import CLAIM_VARIABLES
 from interlock.workers.tasks.client import TaskClaim, Tasks
 from interlock.workers.terminal import screen
 from interlock.workers.terminal.answer import (
@@ -23,8 +24,9 @@ from interlock.workers.terminal.answer import (
 app = typer.Typer()
 
 KEY = "The claim's key, as `claim` printed it."
-KEY_OPTION = typer.Option("--key", envvar="INTERLOCK_KEY", help=KEY)
-TOKEN_OPTION = typer.Option("--token", envvar="INTERLOCK_TOKEN", help="The claim's token.")
+KEY_VARIABLE, TOKEN_VARIABLE = CLAIM_VARIABLES
+KEY_OPTION = typer.Option("--key", envvar=KEY_VARIABLE, help=KEY)
+TOKEN_OPTION = typer.Option("--token", envvar=TOKEN_VARIABLE, help="The claim's token.")
 Key = Annotated[str, KEY_OPTION]
 Token = Annotated[str, TOKEN_OPTION]
 PARTS = """A JSON array: [{"title": "one part", "scope": "small"}, ...]."""

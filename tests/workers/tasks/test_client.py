@@ -22,7 +22,6 @@ from interlock.kernel.errors import (
 )
 from interlock.workers.cli import app
 from interlock.workers.client import Client
-from interlock.workers.config import WORK_VARIABLES
 from interlock.workers.gateways.git.errors import RefusedError
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.tasks.client import TaskClaim, Tasks
@@ -508,10 +507,8 @@ def test_the_command_line_claims_and_reports(
     ask("submit", "--title", "more", "--backlog", "b", "--name", "two")
     for wrong in ((*parts, "b/two", *held), parts, (*parts, *held[:2])):
         assert "the key and the token" in ask("split", *wrong, code=1)["message"]
-    # As in the process of an agent, which has its claim in the environment.
     monkeypatch.setenv("INTERLOCK_KEY", claim["key"])
     monkeypatch.setenv("INTERLOCK_TOKEN", claim["token"])
-    monkeypatch.setenv(WORK_VARIABLES, "INTERLOCK_KEY,INTERLOCK_TOKEN")
     for task in ("b/two", "b/one"):
         assert ask("split", task, *parts)["state"] == "waiting_for_subtasks"
     for task in ("b/one", "b/two"):
