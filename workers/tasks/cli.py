@@ -28,6 +28,16 @@ from interlock.workers.terminal.answer import (
 app = typer.Typer()
 
 Id = Annotated[str, typer.Argument(help="A task's id: <backlog>/<name>.", metavar="TASK")]
+Agent = Annotated[
+    str | None,
+    typer.Option(
+        help="The shell command that works on it. Without it and --repo, "
+        "an agent that you run yourself claims the task."
+    ),
+]
+Owns = Annotated[
+    list[str] | None, typer.Option(help="A file or folder that it may change. Repeatable.")
+]
 After = Annotated[
     list[str] | None, typer.Option(help="A task that must be merged first. Repeatable.")
 ]
@@ -61,13 +71,7 @@ def tasks(actor: str = "person") -> Tasks:
 def submit(
     title: Annotated[str, typer.Option(help="The work to do, in one line.")],
     repo: Annotated[Path | None, typer.Option(help="The git repository. It needs --agent.")] = None,
-    agent: Annotated[
-        str | None,
-        typer.Option(
-            help="The shell command that works on it. Without it and --repo, "
-            "an agent that you run yourself claims the task."
-        ),
-    ] = None,
+    agent: Agent = None,
     text: Annotated[str, typer.Option(help="More about the work.")] = "",
     verify: Annotated[
         list[str] | None, typer.Option(help="A command that must pass. Repeatable.")
@@ -79,9 +83,7 @@ def submit(
     role: Annotated[str, typer.Option(help="The role that it is for.")] = "any",
     scope: Annotated[str, typer.Option(help="How large: small, medium, large, xl.")] = "medium",
     tenant: Annotated[str, typer.Option(help="The tenant that it belongs to.")] = "default",
-    owns: Annotated[
-        list[str] | None, typer.Option(help="A file or folder that it may change. Repeatable.")
-    ] = None,
+    owns: Owns = None,
     after: After = None,
     after_done: AfterDone = None,
     deadline_s: Annotated[int | None, typer.Option(help="Seconds that it may take.")] = None,

@@ -116,8 +116,10 @@ class Agents:
     def journal(self, name: str, what: str = "start") -> list[dict[str, Any]]:
         """Return the lines of one kind in the journal of an agent's sessions."""
         file = self.folder / f"{name}.jsonl"
-        lines = file.read_text().splitlines() if file.exists() else []
-        return [line for line in map(json.loads, lines) if line["what"] == what]
+        lines = file.read_text().splitlines(keepends=True) if file.exists() else []
+        # The session may be writing the last line.
+        whole = (json.loads(line) for line in lines if line.endswith("\n"))
+        return [line for line in whole if line["what"] == what]
 
     def mail_read(self, name: str) -> list[str]:
         """Return the ids of the mail in the prompts of an agent's sessions, in order."""
