@@ -251,6 +251,20 @@ def test_what_is_posted_afterwards_comes_after_what_was_read(world: World) -> No
     assert len(world.lifecycle.inboxes.after(DATA, ahead, 10)) == 1
 
 
+def test_mail_that_is_still_there_stays_when_its_record_comes_back(world: World) -> None:
+    begun(world)
+    world.fire(DATA, "event_read", {"upto": f"{world.now}-0"}, warrant=EVENTS)
+    event = {"type": "RunCompleted", "data": {"run_id": "1"}}
+    world.lifecycle.post(DATA, {"sender": "s", "event": event}, "op")
+    one, inbox = kept(world, DATA), world.keys.inbox(DATA).encode()
+    for key in set(world.dump()) - {inbox}:
+        read(world.client, "DEL", key)
+
+    restoration(world).restore(one)
+
+    assert len(world.lifecycle.inboxes.after(DATA, "0-0", 10)) == 1
+
+
 def test_the_order_of_commits_comes_back_once(world: World) -> None:
     begun(world)
     move(world, "failed")

@@ -283,6 +283,15 @@ def test_a_plain_publisher_is_not_told_of_what_is_held_from_birth(world: World) 
     assert [message.name for message in offered.owed] == ["handle"]
 
 
+def test_only_the_work_of_the_state_is_held_by_who_takes(world: World) -> None:
+    world.at("building")
+    world.lifecycle.render = lambda message: (world.keys.prefix + "q", message.key.encode())
+    world.fire("r", "again", initial_lease=MINE)
+
+    assert world.list_of(world.keys.prefix + "q") == [world.key("clear").encode()]
+    assert (world.state_of("build"), world.state_of("clear")) == ("leased", "owed")
+
+
 def test_a_taker_that_is_lost_gives_it_back(world: World) -> None:
     of = ticket(world)
     lease = take(world, of)
