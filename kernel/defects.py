@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, cast, get_args
 
 from pydantic import BaseModel
+from pydantic.json_schema import SkipJsonSchema
 
 from interlock.kernel.payload import CardAnswer
 from interlock.kernel.reason import fields_named
@@ -20,9 +22,12 @@ from interlock.kernel.table import (
     Terminal,
     Transition,
     Waiting,
+    always,
 )
 
 Rows = Sequence[Transition]
+# It marks a field that no schema has. To a type checker it is an alias.
+HIDDEN = cast("type", SkipJsonSchema)
 
 
 def defects_of(stages: Sequence[Stage], rows: Rows, triggers: Sequence[str] = ()) -> Iterator[str]:
@@ -72,14 +77,32 @@ def missing_fields(
 
 
 def lax_answers(stages: Sequence[Stage], payloads: Mapping[str, type[BaseModel]]) -> Iterator[str]:
-    """Name each answer of a card that is no CardAnswer, so that its schema may accept less."""
+    """Name each model in a card's answers that is no CardAnswer, so that its schema may differ."""
     for stage in stages:
         if isinstance(stage, Waiting):
             for name, trigger in stage.affordances:
                 for model in (payloads.get(trigger), stage.answers.get(trigger)):
-                    if model is not None and not issubclass(model, CardAnswer):
-                        answer = f"the answer {name} is a {model.__name__}, no CardAnswer"
+                    by = model.model_fields.get("by") if model else None
+                    if by and str not in (by.annotation, *get_args(by.annotation)):
+                        yield f"{stage.state}: the answer {name} has a field by that takes no name"
+                    for lax in _models(model, set()):
+                        answer = f"the answer {name} has a {lax.__name__}, which is no CardAnswer"
                         yield f"{stage.state}: {answer}"
+
+
+def _models(kind: Any, seen: set[Any]) -> Iterator[type[BaseModel]]:
+    """Yield the models in a type and in the fields of its schema that are no CardAnswer."""
+    if isinstance(kind, type) and issubclass(kind, BaseModel):
+        if kind not in seen:
+            seen.add(kind)
+            if not issubclass(kind, CardAnswer):
+                yield kind
+            for field in kind.model_fields.values():
+                if not any(isinstance(mark, HIDDEN) for mark in field.metadata):
+                    yield from _models(field.annotation, seen)
+    else:
+        for part in get_args(kind):
+            yield from _models(part, seen)
 
 
 def wrong_sentences(
@@ -159,6 +182,10 @@ def _promises(stage: Stage, rows: Rows, *, initial: bool) -> Iterator[str]:
     if names["quarantine"]:
         yield f"{stage.state} names a timer quarantine, a name that the store uses itself"
     if isinstance(stage, Waiting):
+        if not stage.affordances and stage.asks is not always:
+            yield f"{stage.state} asks a person and has no affordances to choose from"
+        if not stage.affordances and stage.notifies:
+            yield f"{stage.state} notifies a person and has no affordances to choose from"
         owed += [("a card's answer", name) for _, name in stage.affordances]
         known = {str(row.trigger) for row in rows}
         described = {*stage.answers, *stage.offered_if, *stage.values} - known
@@ -175,7 +202,11 @@ def _unanswered(stage: Stage, rows: Rows, owed: Sequence[tuple[str, str]]) -> It
         answered = cell and (cell[-1].guard is None or reason == "a card's answer")
         if not answered:
             yield f"{stage.state} has no unguarded last row for {trigger} ({reason})"
-        elif (actor := _fires(reason)) and all(row.by and actor not in row.by for row in cell):
+            continue
+        actor = _fires(reason)
+        # A card need not offer a choice; what Interlock itself fires has to find a row every time.
+        rest = cell if actor == PERSON else cell[-1:]
+        if actor and all(row.by and actor not in row.by for row in rest):
             yield f"{stage.state} has no row for {trigger} that {actor} may fire ({reason})"
 
 

@@ -49,7 +49,7 @@ class CardAnswer(Shape):
             return fields
         if absent := [name for name, value in fields.items() if value is None]:
             raise ValueError(f"{absent[0]} is null: leave the field out")
-        return {name: _whole(value) for name, value in fields.items()}
+        return _whole(fields)
 
     @classmethod
     def __get_pydantic_json_schema__(
@@ -67,9 +67,11 @@ class CardAnswer(Shape):
 
 
 def _whole(value: Any) -> Any:
-    """Return 3.0 as 3, also in a list: to a JSON schema both are an integer."""
+    """Return 3.0 as 3, wherever it is in the value: to a JSON schema both are an integer."""
     if isinstance(value, list):
         return [_whole(item) for item in value]
+    if isinstance(value, Mapping):
+        return {name: _whole(item) for name, item in value.items()}
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 

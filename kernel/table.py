@@ -176,7 +176,7 @@ def never(data: Data) -> bool:
 class Waiting(Stage):
     """A stage in which no effect is at work: a call or a timer fires the trigger that leaves it."""
 
-    asks: Callable[[Data], bool] = always  # whether a person is asked, if there are `affordances`
+    asks: Callable[[Data], bool] = always  # whether it asks a person; without affordances never
     notifies: Effect | None = None  # owed on entry and on leaving, while a person is asked
     offers: Effect | None = None  # owed on entry: it tries to move the record on
     offered: Callable[[Data], bool] = always  # whether `offers` is owed

@@ -27,7 +27,7 @@ from interlock.kernel.errors import (
 from interlock.kernel.machine import Machine
 from interlock.kernel.machines import MACHINES
 from interlock.kernel.machines.threads.thread.changes import child_payload
-from interlock.kernel.payload import Shape
+from interlock.kernel.payload import CardAnswer, Shape
 from interlock.kernel.reason import fields_named, sentence
 from interlock.kernel.record import Record, RecordId, Version
 from interlock.kernel.table import (
@@ -337,6 +337,7 @@ CYCLE = (
     Transition(S.WORKING, T.DONE, S.IDLE),
     Transition(S.WORKING, T.FAIL, S.IDLE),
 )
+GUARDED = Transition(S.IDLE, T.BEGIN, S.WORKING, guard=lambda _: True, refusal="no")
 DEFECTS: dict[str, str] = {
     "no row has the trigger vanish": broken(triggers=("", "begin", "vanish")),
     "idle is declared 2 times": broken(stages=(*STAGES, STAGES[0])),
@@ -371,7 +372,7 @@ DEFECTS: dict[str, str] = {
         rows=rowed(S.CARRIED, T.FAIL, by=("labour",))
     ),
     "idle has no row for begin that stalls may fire (timer kickoff)": broken(
-        rows=rowed(S.IDLE, T.BEGIN, by=("person",))
+        rows=(GUARDED, *rowed(S.IDLE, T.BEGIN, by=("person",)))
     ),
     "asking has no row for approve that person may fire (a card's answer)": broken(
         rows=rowed(S.ASKING, T.APPROVE, by=("producer",))
@@ -387,6 +388,12 @@ DEFECTS: dict[str, str] = {
     ),
     "no unguarded last row for nothing (a card's answer)": broken(
         stages=staged(S.ASKING, affordances=(("say", "nothing"),))
+    ),
+    "asking asks a person and has no affordances": broken(
+        stages=staged(S.ASKING, affordances=(), asks=never)
+    ),
+    "asking notifies a person and has no affordances": broken(
+        stages=staged(S.ASKING, affordances=(), notifies=RESOLUTION)
     ),
     "asking describes the answer vanish, which no row has": broken(
         stages=staged(S.ASKING, offered_if={"vanish": never})
@@ -444,15 +451,31 @@ def test_a_defective_machine_cannot_be_made() -> None:
         Machine("bad", staged(S.POLISHING, timers=()), ROWS)
 
 
+class Lax(Shape):
+    stars: int
+
+
+class Nested(CardAnswer):
+    marks: dict[str, list[Lax] | None]
+
+
+class Numbered(CardAnswer):
+    by: int
+
+
 @pytest.mark.parametrize(
-    "fields",
+    ("fields", "problem"),
     [
-        {"payloads": {**LIFE.payloads, "approve": Shape}},
-        {"stages": staged(S.ASKING, answers={"approve": Shape})},
+        ({"payloads": {**LIFE.payloads, "approve": Lax}}, "has a Lax, which is no CardAnswer"),
+        ({"stages": staged(S.ASKING, answers={"approve": Lax})}, "has a Lax, which is no CardA"),
+        ({"payloads": {**LIFE.payloads, "approve": Nested}}, "has a Lax, which is no CardAnswer"),
+        ({"payloads": {**LIFE.payloads, "approve": Numbered}}, "has a field by that takes no name"),
     ],
 )
-def test_the_answer_of_a_card_is_refused_if_its_schema_could_lie(fields: dict[str, Any]) -> None:
-    with pytest.raises(MachineDefectError, match="asking: the answer approve is a Shape, no CardA"):
+def test_the_answer_of_a_card_is_refused_if_its_schema_could_lie(
+    fields: dict[str, Any], problem: str
+) -> None:
+    with pytest.raises(MachineDefectError, match=f"asking: the answer approve {problem}"):
         replace(LIFE, **fields)
 
 

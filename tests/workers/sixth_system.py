@@ -73,6 +73,7 @@ class Taken(CardAnswer):
     by: str  # filled with the name of the person
     stars: int = 5
     rooms: list[int] = []
+    marks: dict[str, int] = {}
     tip: float | None = None
 
 

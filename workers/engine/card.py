@@ -192,13 +192,14 @@ def schema_of(
     if model is None:
         return NO_FIELDS
     schema = model.model_json_schema()
+    fields = schema.setdefault("properties", {})
     # The client sets it: the name of who answers.
-    schema["properties"].pop("by", None)
+    fields.pop("by", None)
     if "by" in (required := schema.get("required", [])):
         required.remove("by")
     for name, values in stage.field_values(trigger, data).items():
-        schema["properties"][name]["enum"] = list(values)
-    if "capability" not in schema.get("properties", {}) or (known := registry()) is None:
+        fields[name]["enum"] = list(values)
+    if "capability" not in fields or (known := registry()) is None:
         return schema
     from interlock.workers.gateways.capabilities.answers import answer_schema  # noqa: PLC0415
 

@@ -87,16 +87,15 @@ def bounds(data: Data) -> Bounds:
 SLOT = HeldSlot(kept, release=FREE)
 RECHECK = Timer("recheck", lambda _: 600_000)
 STAGES = (
-    Waiting(S.OPEN, (RECHECK,), asks=lambda _: False),
+    Waiting(S.OPEN, (RECHECK,)),
     Waiting(
         S.READY,
         (RECHECK,),
-        asks=lambda _: False,
         offers=START,
         offered=lambda data: bool(data.get("met")),
         slot=SLOT,
     ),
-    Waiting(S.ASIDE, (RECHECK,), asks=lambda _: False),
+    Waiting(S.ASIDE, (RECHECK,)),
     Active(S.RUNNING, (RECHECK,), effect=RUN, outcomes=(T.FINISH,), slot=SLOT),
     Terminal(S.DONE, notification=NOTIFICATION),
     Terminal(S.CANCELED, notification=NOTIFICATION),

@@ -61,7 +61,6 @@ STAGES = (
         S.OPEN,
         (Timer("recheck", lambda _: 60_000, effect=OFFER),),
         queue=role,
-        asks=lambda _: False,
         offers=OFFER,
     ),
     Active(
@@ -85,7 +84,6 @@ STAGES = (
     Waiting(
         S.LOST,
         (Timer("backoff", lambda data: None if data.get("given_up") else 5_000, T.AGAIN),),
-        asks=lambda data: bool(data.get("given_up")),
         counts_as_ended=lambda data: bool(data.get("given_up")),
     ),
     Terminal(S.DONE),

@@ -77,7 +77,7 @@ def once(data: Data) -> bool:
 
 STALL = Timer("stall", after(10 * EXPIRY_MS), T.FAIL)
 STAGES = (
-    Waiting(S.IDLE, (Timer("kickoff", after(5_000), T.BEGIN),), asks=lambda _: False),
+    Waiting(S.IDLE, (Timer("kickoff", after(5_000), T.BEGIN),)),
     Active(
         S.WORKING,
         (STALL,),
@@ -102,7 +102,6 @@ STAGES = (
     Waiting(
         S.GROUPING,
         (Timer("recheck", after(REMIND_MS), effect=CASCADE),),
-        asks=lambda _: False,
         countdown="children",
     ),
     Terminal(S.DONE),

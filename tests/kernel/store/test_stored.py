@@ -55,7 +55,7 @@ def test_a_new_record_is_written_whole(world: World) -> None:
 
 
 def test_a_record_may_wait_for_a_person_from_its_creation_on(world: World) -> None:
-    asking = replace(STAGES[0], asks=lambda _: True, affordances=(("begin", "begin"),))
+    asking = replace(STAGES[0], affordances=(("begin", "begin"),))
     machine = replace(LIFE, stages=(asking, *STAGES[1:]))
     world.lifecycle.machines = {"life": machine}
     world.create("r")
