@@ -116,4 +116,5 @@ class Consumer(CeleryConsumer):
         try:
             reject(kind, reason, body)
         except (KernelError, KombuError) as refusal:
-            log.warning("a message of kind %r could not be kept: %s", kind, refusal)
+            text = "a rejected message could not be kept: %s. It is: %s, because %s: %r"
+            log.warning(text, refusal, kind, reason, body)

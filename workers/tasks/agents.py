@@ -77,21 +77,21 @@ class Agents:
         The policy of the task says whether an abort of siblings ends their parent as well. A single
         tool call cannot be aborted from outside: only the agent knows what does it. Of an agent
         that has ended, the abort of its session ends the agents below it that live, one after the
-        other: if it raises half way, repeat it, and it ends those that are left.
+        other: if it raises half way, repeat it, and it ends those that are left, if there are any.
         """
         if scope not in ("sibling", "session"):
             raise InvalidPayloadError("the abort", [f"scope {scope!r}: sibling or session"])
         if scope == "sibling":
             return self.client.fire(agent, "siblings_aborted", {"reason": reason}, reason=reason)
         record = self.client.show(agent)
-        has_ended = (record.machine, record.state) == ("agent", "dead")
-        if has_ended and self._abort_below(record, reason):
+        if (record.machine, record.state) == ("agent", "dead"):
+            self._abort_below(record, reason)
             return record
         end = {"abort": AbortReason.USER_INTERRUPT, "why": TransitionReason.ABORTED}
         return self.client.fire(agent, "ended", {**end, "reason": reason}, reason=reason)
 
-    def _abort_below(self, ended: Record, reason: str) -> bool:
-        """End the agents below one that has ended. Return whether there were any.
+    def _abort_below(self, ended: Record, reason: str) -> None:
+        """End the agents below one that has ended.
 
         The end of a living agent has an effect that ends those below it. A record that has ended
         takes no trigger, so an agent that has ended can have no such effect again.
@@ -102,7 +102,6 @@ class Agents:
             # An agent between them that has ended already refuses it, also after a repetition.
             with suppress(IllegalTransitionError):
                 self.client.fire(agent, "ended", end, reason=reason)
-        return bool(below)
 
     def _records(self, machine: str, backlog: str, states: Sequence[str] = ()) -> Iterator[Record]:
         views = self.dispatch.views

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from interlock.workers.config import CLAIM_VARIABLES
+from interlock.workers.tasks import screen as task_screen
 from interlock.workers.tasks.client import TaskClaim, Tasks
 from interlock.workers.terminal import screen
 from interlock.workers.terminal.answer import (
@@ -54,12 +55,13 @@ def claim(
         found = opened.claim(backlog, owner=owner, role=role, tenant=tenant)
     else:
         found = opened.claim_next(backlog, role=role or "any", owner=owner, tenant=tenant)
-    value = None
-    if found is not None:
-        value = {"id": found.task, "key": found.key, "token": found.token, **found.record.data}
-    answer(value, as_json=as_json, show=screen.fields)
-    if value is None:
+    if found is None:
+        left = [] if as_json else opened.of(backlog)
+        answer(None, as_json=as_json, show=lambda _: task_screen.nothing_to_claim(backlog, left))
         raise typer.Exit(1)
+    value = {"id": found.task, "key": found.key, "token": found.token, **found.record.data}
+    lease_s = opened.dispatch.effect("task", "agent").lease_ms // 1_000
+    answer(value, as_json=as_json, show=lambda claimed: task_screen.claim(claimed, lease_s))
 
 
 def _report(key: str, token: str, trigger: str, *, as_json: bool, **payload: Any) -> None:

@@ -45,13 +45,13 @@ def confirm_stop(dispatch: Dispatch, key: str, token: str) -> bool:
     record = dispatch.views.record(task)
     mark = {"effect": suffix, "claim": codec.digest(STOP_CONFIRMED, token)}
     for entry in record.entries:
-        if entry.suffix == suffix:
+        if (entry.suffix, entry.token, entry.state) == (suffix, token, "draining"):
+            # The note comes first: nothing else says afterwards who confirmed.
+            dispatch.note(record, NoteDraft(STOP_CONFIRMED, mark), op_id=f"{token}:stopped")
             lease = Lease(key, suffix, token, entry.attempts, entry.name, entry.kind, record, 0)
             answer = dispatch.leases.settle(lease, dispatch.render)
             dispatch.publish(answer.owed)
-            if answer.status == "settled":
-                dispatch.note(record, NoteDraft(STOP_CONFIRMED, mark), op_id=f"{token}:stopped")
-            return answer.status == "settled"
+            return True
     return any(
         isinstance(line, Note) and line.kind == STOP_CONFIRMED and line.detail == mark
         for line in _log_since_claim(dispatch, key)

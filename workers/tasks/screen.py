@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -16,6 +17,7 @@ from interlock.workers.terminal.screen import (
     counts_text,
     grid,
     out,
+    program,
     short,
     state_text,
 )
@@ -41,6 +43,30 @@ def tasks(rows: Sequence[Mapping[str, Any]]) -> None:
         out.print(
             Text("asks you: `interlock show TASK` prints the question and its answers", "dim")
         )
+
+
+def claim(value: Mapping[str, Any], lease_s: int) -> None:
+    """Print a claimed task, and the commands with which its agent reports."""
+    out.print(Text.assemble((value["id"], "bold"), " is claimed"))
+    facts = grid("", "")
+    named = ("title", "description", "repo", "owned_files", "deadline_s")
+    for name in (name for name in named if value.get(name)):
+        facts.add_row(name, short(value[name]))
+    out.print(facts)
+    command_line(f"export INTERLOCK_KEY={value['key']} INTERLOCK_TOKEN={value['token']}")
+    for verb in ("start", "done --summary '...'", "fail --reason '...'"):
+        command_line(f"{program()} task {verb}")
+    beat = f"Renew the claim at least every {lease_s} s, or the task is offered to others:"
+    out.print(Text(beat, "dim"))
+    command_line(f"{program()} task heartbeat")
+
+
+def nothing_to_claim(backlog: str, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Print that no task can be claimed now, with the states of the tasks that there are."""
+    states = counts_text(Counter(row["state"] for row in rows))
+    out.print(Text(f"No task of {backlog} can be claimed by this agent now. Its tasks: {states}"))
+    out.print(Text("Why each of them waits:", "dim"))
+    command_line(f"{program()} task list {backlog}")
 
 
 def next_text(row: Mapping[str, Any]) -> Text:

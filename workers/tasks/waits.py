@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 
 from interlock.kernel.machines.tasks.task import choice
 from interlock.kernel.machines.tasks.task.changes import awaited, changed_nothing, unmet
@@ -27,7 +28,12 @@ class Waits:
         self._read: dict[str, Record | None] = {str(task.id): task for task in tasks}
         waiting = [task for task in tasks if task.state in ("open", "planned")]
         self._records([one for task in waiting for one in (*_others(task), _identity(task))])
-        self._failures = dispatch.views.last_failures(tasks)
+        self._tasks = tasks
+
+    @cached_property
+    def _failures(self) -> dict[str, dict[str, str]]:
+        """Why effects of the tasks failed last."""
+        return self.dispatch.views.last_failures(self._tasks)
 
     def why(self, task: Record) -> str:
         """Return in one line why one of the tasks waits, failed or ended without a change, or ''.

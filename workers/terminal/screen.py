@@ -213,9 +213,6 @@ def age(ms: int) -> str:
 
 
 def fields(value: Any) -> None:
-    """Print each field of a value on a line; an empty value means that nothing can be claimed."""
-    if not value:
-        out.print("there is nothing to claim")
-        return
+    """Print each field of a value on a line."""
     for name, field in value.items():
         out.print(Text.assemble((f"{name}: ", "dim"), short(field, LINE_LENGTH_MAX)))

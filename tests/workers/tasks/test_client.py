@@ -19,6 +19,7 @@ from interlock.kernel.errors import (
     HeldError,
     IllegalTransitionError,
     InvalidIdError,
+    StoreDownError,
 )
 from interlock.workers.cli import app
 from interlock.workers.client import Client
@@ -160,6 +161,25 @@ def test_a_claimed_task_that_is_taken_away_stops_its_holder(tasks: Tasks, client
     assert claimed(tasks).task == "b/one"
 
 
+def test_the_confirmation_of_a_stop_is_repeated_after_a_lost_reply(
+    tasks: Tasks, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    submitted(tasks, "one")
+    claim = claimed(tasks)
+    client.fire("b/one", "released", {"reason": "another is better"})
+    leases = tasks.dispatch.leases
+    settle = leases.settle
+
+    def lost(*arguments: Any) -> Any:
+        settle(*arguments)
+        raise StoreDownError("the reply is lost")
+
+    monkeypatch.setattr(leases, "settle", lost)
+    with pytest.raises(StoreDownError):
+        tasks.report(claim.key, claim.token, "released")
+    assert tasks.report(claim.key, claim.token, "released").state == "open"
+
+
 def test_two_tasks_that_own_one_file_are_not_worked_on_at_once(tasks: Tasks) -> None:
     submitted(tasks, "one", owned_files=["src"])
     submitted(tasks, "two", owned_files=["src/a.py"])
@@ -284,6 +304,26 @@ def test_a_list_takes_as_many_round_trips_for_many_waiting_tasks_as_for_one(
 def round_trips(client: Client) -> int:
     """Return how often the server has read from its clients."""
     return int(client.dispatch.client.info("stats")["total_reads_processed"])
+
+
+def test_a_claim_says_how_to_report_and_an_empty_queue_why(
+    shell: Callable[..., Result], tasks: Tasks
+) -> None:
+    submitted(tasks, "one")
+    submitted(tasks, "two", depends_on=["one"])
+
+    granted = shell("task", "claim", "b", "--owner", "ann")
+    refused = shell("task", "claim", "b", "--owner", "bob")
+
+    entries = tasks.client.show("b/one").entries
+    suffix = next(entry.suffix for entry in entries if entry.name == "agent")
+    assert f"export INTERLOCK_KEY=b/one:{suffix} INTERLOCK_TOKEN=" in granted.output
+    assert "task done --summary '...'" in granted.output
+    assert "Renew the claim at least every 60 s" in granted.output
+    assert refused.exit_code == 1
+    assert "No task of b can be claimed by this agent now" in refused.output
+    assert "Its tasks: open 1  claimed 1" in refused.output
+    assert "task list b" in refused.output
 
 
 def test_a_list_shows_the_first_line_of_a_failure_and_show_the_rest(

@@ -23,7 +23,8 @@ COMPONENT = "follow_up"
 EARLIER_MAX = 3
 NAMED_MAX = 10
 # How a subtask is said to have ended; of another one its state is told.
-IN_WORDS = {"failed": "failed", "cancelled": "was cancelled"}
+# The states of which a blocked task's card tells; a change between others is no news to a person.
+IN_WORDS = {"failed": "failed", "cancelled": "was cancelled", "blocked": "is blocked"}
 # Failures for changes of files that the task does not own. A refusal by the system is no violation.
 VIOLATIONS = (SCOPE_VIOLATION, "breaker_scope")
 
@@ -153,7 +154,7 @@ def _check_subtasks(work: Work, task: Record) -> None:
         return  # Not all of them exist yet.
     states = {child: record.state for child, record in views.records(ids).items()}
     unfinished = [
-        f"{child} {IN_WORDS.get(state, f'is {state}')}"
+        f"{child} {IN_WORDS.get(state, 'has not ended')}"
         for child, state in states.items()
         if state != "closed"
     ]

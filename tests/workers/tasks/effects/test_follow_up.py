@@ -288,7 +288,7 @@ def test_a_task_that_waited_too_long_goes_on_once_its_subtasks_are_closed(
     due(scene.client.dispatch, client, "b/whole", "wait")
     run(scene.client.dispatch, partition_of("b"))
     scene.perform("b/whole", "follow_up")
-    why = f"it waits for 2 of its 2 subtasks: {one} is open, {two} is open"
+    why = f"it waits for 2 of its 2 subtasks: {one} has not ended, {two} has not ended"
     whole = scene.client.show("b/whole")
     assert Waits(scene.client.dispatch, [whole]).why(whole) == why
 
@@ -339,7 +339,13 @@ def test_the_card_of_a_task_that_waited_too_long_names_the_subtask_that_a_person
 
     card = scene.client.card("b/whole")
     assert card is not None
-    assert f"2 of its 2 subtasks: {one} {says}, {two} is open" in card.question
+    assert f"2 of its 2 subtasks: {one} {says}, {two} has not ended" in card.question
+    version = scene.client.show("b/whole").version
+    scene.tasks.claim(two, owner="ann")
+    due(scene.client.dispatch, client, "b/whole", "recheck")
+    run(scene.client.dispatch, partition_of("b"))
+    scene.perform("b/whole", "follow_up")
+    assert scene.client.show("b/whole").version == version, "a claim is no news to a person"
 
 
 def test_the_parts_of_a_task_that_a_person_opened_again_are_cancelled_with_it(
