@@ -19,8 +19,8 @@ from interlock.kernel.event import Cause, Event, Note
 from interlock.kernel.machine import Explanation, Machine
 from interlock.kernel.machines import MACHINES
 from interlock.kernel.payload import validated
-from interlock.kernel.record import PARTITIONS, RETRY, Record, ancestors
-from interlock.kernel.store.commands import Call, Warrant
+from interlock.kernel.record import PARTITIONS, RETRY, Record
+from interlock.kernel.store.commands import Call, Warrant, facts_read
 from interlock.kernel.store.views import RecordInState
 from interlock.kernel.table import Terminal, Waiting
 from interlock.workers.config import Settings, local_settings
@@ -214,7 +214,7 @@ class Client:
         if trigger in offered or trigger not in machine.triggers:
             trigger = self._trigger(record, record.state, trigger)
             fields = self.answer_payload(record, record.state, trigger, fields)
-        facts = self.dispatch.lifecycle.facts(record, ancestors(record.id))
+        facts = self.dispatch.lifecycle.facts(record, facts_read(machine, record, trigger))
         return machine.explain(record, trigger, machine.admit(trigger, fields), facts)
 
     def show(self, record_id: str) -> Record:

@@ -192,6 +192,20 @@ def test_two_tasks_that_own_one_file_are_not_worked_on_at_once(tasks: Tasks) -> 
     assert claimed(tasks).task == "b/two"
 
 
+def test_an_explanation_reads_the_tasks_that_a_claim_depends_on(
+    tasks: Tasks, client: Client
+) -> None:
+    submitted(tasks, "base")
+    submitted(tasks, "top", depends_on_done=["base"])
+    claim = {"owner": "ann", "identity": "b/identity~0123456789abcdef", "at_ms": 1}
+    assert client.explain("b/top", "claimed", claim).target == ""
+    done = claimed(tasks)
+    tasks.report(done.key, done.token, "started")
+    tasks.report(done.key, done.token, "completed", {"summary": "done"})
+
+    assert client.explain("b/top", "claimed", claim).target == "claimed"
+
+
 def test_a_task_cannot_be_claimed_by_firing_the_trigger(tasks: Tasks, client: Client) -> None:
     submitted(tasks, "one")
 
