@@ -22,9 +22,10 @@ from interlock.workers.tasks.waits import Waits
 COMPONENT = "follow_up"
 EARLIER_MAX = 3
 NAMED_MAX = 10
-# How a subtask is said to have ended; of another one its state is told.
-# The states of which a blocked task's card tells; a change between others is no news to a person.
+# The states of subtasks that a blocked task's card tells. Subtasks in other states have not ended:
+# a change from one of these to another is no news to a person, and does not change the card.
 IN_WORDS = {"failed": "failed", "cancelled": "was cancelled", "blocked": "is blocked"}
+NOT_ENDED = "has not ended"
 # Failures for changes of files that the task does not own. A refusal by the system is no violation.
 VIOLATIONS = (SCOPE_VIOLATION, "breaker_scope")
 
@@ -152,14 +153,18 @@ def _check_subtasks(work: Work, task: Record) -> None:
     ids = [child for (split, _), child in numbered if split == numbered[-1][0][0]]
     if any(entry.kind is Kind.SPAWN for entry in task.entries) or not ids:
         return  # Not all of them exist yet.
-    states = {child: record.state for child, record in views.records(ids).items()}
-    unfinished = [
-        f"{child} {IN_WORDS.get(state, 'has not ended')}"
-        for child, state in states.items()
-        if state != "closed"
-    ]
-    payload = {"tally": Counter(states.values()), "unfinished": unfinished[:NAMED_MAX]}
+    subtasks = views.records(ids).values()
+    unfinished = [f"{one.id} {_in_words(one)}" for one in subtasks if one.state != "closed"]
+    tally = Counter(one.state for one in subtasks)
+    payload = {"tally": tally, "unfinished": unfinished[:NAMED_MAX]}
     _fire(work, task, "subtasks_checked", payload)
+
+
+def _in_words(subtask: Record) -> str:
+    """Return how a subtask ended. One that failed and is tried again by itself has not ended."""
+    if subtask.state == "failed" and not subtask.data.get("given_up"):
+        return NOT_ENDED
+    return IN_WORDS.get(subtask.state, NOT_ENDED)
 
 
 def _numbers(subtask: str) -> tuple[int, int]:

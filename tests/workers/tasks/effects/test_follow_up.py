@@ -259,10 +259,15 @@ def test_an_elevated_owner_cancels_subtasks_of_its_own_task_only(
     assert scene.client.show(whole).state == "in_progress"
 
 
-def split(scene: Scene, *names: str, whole: Mapping[str, Any] | None = None) -> list[str]:
-    """Split a task into parts that have no second try, and return their ids."""
+def split(
+    scene: Scene,
+    *names: str,
+    whole: Mapping[str, Any] | None = None,
+    retries: Mapping[str, int] | None = None,
+) -> list[str]:
+    """Split a task into parts that have no second try but as told, and return their ids."""
     task_id = scene.submit("whole", **(whole or {}))
-    parts = [{"title": name, "max_retries": 0} for name in names]
+    parts = [{"title": name, "max_retries": (retries or {}).get(name, 0)} for name in names]
     scene.client.fire(task_id, "split", {"subtasks": parts})
     scene.perform(task_id, "spawn")
     return sorted(map(str, scene.client.dispatch.views.children(task_id)))
@@ -329,7 +334,7 @@ def test_a_task_with_a_failed_subtask_goes_on_once_that_was_retried_and_closed(
 def test_the_card_of_a_task_that_waited_too_long_names_the_subtask_that_a_person_ended(
     scene: Scene, client: redis.Redis, end_one: str, says: str
 ) -> None:
-    one, two = split(scene, "one", "two", whole={"stage_failures": True})
+    one, two = split(scene, "one", "two", whole={"stage_failures": True}, retries={"two": 1})
     due(scene.client.dispatch, client, "b/whole", "wait")
     run(scene.client.dispatch, partition_of("b"))
     scene.perform("b/whole", "follow_up")
@@ -341,11 +346,14 @@ def test_the_card_of_a_task_that_waited_too_long_names_the_subtask_that_a_person
     assert card is not None
     assert f"2 of its 2 subtasks: {one} {says}, {two} has not ended" in card.question
     version = scene.client.show("b/whole").version
-    scene.tasks.claim(two, owner="ann")
+    claimed = scene.tasks.claim(two, owner="ann")
+    scene.report(claimed, "started")
+    scene.report(claimed, "failed", reason="no")
     due(scene.client.dispatch, client, "b/whole", "recheck")
     run(scene.client.dispatch, partition_of("b"))
     scene.perform("b/whole", "follow_up")
-    assert scene.client.show("b/whole").version == version, "a claim is no news to a person"
+    assert scene.client.show(two).state == "failed"
+    assert scene.client.show("b/whole").version == version, "a try that failed is no news"
 
 
 def test_the_parts_of_a_task_that_a_person_opened_again_are_cancelled_with_it(
