@@ -43,6 +43,9 @@ PAGE = 50
 HISTORY_MAX = 50
 QUEUE_READ_MAX = 2_000
 ERROR_LENGTH_MAX = 2_000
+# The errors by which a claim is refused.
+REFUSALS = (CallError, ConflictError, FencedError, HeldError)
+NOT_CLAIMED = "%s is not claimed: %s"
 
 
 def component_call(name: str, trigger: str, record_id: str) -> Call:
@@ -92,34 +95,30 @@ def claim(dispatch: Dispatch, record: Record, *, agent: str) -> Lease | None:
         uuid4().hex[:8], dispatch.holder, dispatch.effect("task", "agent").lease_ms
     )
     host, data = dispatch.settings.host, record.data
+    claimer = {"owner": host, "agent": agent, "host": host}
+    name, command = str(data["agent_name"]), str(data["agent"])
     try:
-        payload = claim_payload(
-            dispatch,
-            record,
-            {"owner": host, "agent": agent, "host": host},
-            name=str(data["agent_name"]),
-            command=str(data["agent"]),
-        )
-        dispatch.fire(
-            record,
-            "claimed",
-            payload,
-            component_call(COMPONENT, "claimed", record.id),
-            initial_lease=initial_lease,
-        )
+        payload = claim_payload(dispatch, record, claimer, name=name, command=command)
+    except REFUSALS as refusal:
+        log.debug(NOT_CLAIMED, record.id, refusal)
+        return None
+    payload |= time_limit(dispatch, record)
+    call = component_call(COMPONENT, "claimed", record.id)
+    try:
+        dispatch.fire(record, "claimed", payload, call, initial_lease=initial_lease)
         return claim_initial_lease(dispatch, record.id, initial_lease)
-    except (CallError, ConflictError, FencedError, HeldError) as refusal:
-        log.debug("%s is not claimed: %s", record.id, refusal)
+    except REFUSALS as refusal:
+        log.debug(NOT_CLAIMED, record.id, refusal)
         return None
 
 
 def claim_payload(
     dispatch: Dispatch, record: Record, claimer: Data, *, name: str, command: str
 ) -> dict[str, Any]:
-    """Return the payload of a claim: the claimer, its identity, and how long the task may take.
+    """Return the payload of a claim without its time limit: the claimer and its identity.
 
     An identity that is new is created. If the task's table refuses the claim now, this raises what
-    firing it would raise, before it creates an identity or reads the tasks that decide on the time.
+    firing it would raise, before it creates an identity.
     """
     root, role = root_of(record.id), str(record.data["role"])
     identity = identity_id(root, name=name, role=role, command=command)
@@ -128,8 +127,13 @@ def claim_payload(
     facts = dispatch.lifecycle.facts(record, facts_read(machine, record, "claimed"))
     machine.decide(record, "claimed", machine.admit("claimed", payload), facts)
     ensure_identity(dispatch, root, name=name, role=role, command=command)
+    return payload
+
+
+def time_limit(dispatch: Dispatch, record: Record) -> dict[str, Any]:
+    """Return how long a claim of a task may take and why, as fields of the claim's payload."""
     limit = deadline_of(dispatch, record)
-    return {**payload, "deadline_s": limit.seconds, "deadline_reasons": list(limit.reasons)}
+    return {"deadline_s": limit.seconds, "deadline_reasons": list(limit.reasons)}
 
 
 def identity_id(root: str, *, name: str, role: str, command: str) -> str:

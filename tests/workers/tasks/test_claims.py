@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from interlock.kernel.errors import GuardRefusedError, HeldError
+from interlock.kernel.errors import CallError, GuardRefusedError, HeldError
 from interlock.kernel.machines import MACHINES
 from interlock.kernel.record import partition_of
 from interlock.kernel.store.leases import Lease
@@ -75,6 +75,19 @@ def test_the_deadline_in_the_store_moves_with_the_history_of_the_role(
     assert (first, second, small) == (1_800, 4_500, 4_500)
     reasons = " ".join(client.show("b/second").data["claim"]["deadline_reasons"])
     assert "3000" in reasons.replace(",", "")
+
+
+def test_a_fault_in_the_computation_of_a_time_limit_is_not_taken_for_a_refusal(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fault(*_: Any) -> None:
+        raise CallError("a fault")
+
+    monkeypatch.setattr(claims, "deadline_of", fault)
+    task = client.show(submitted(client, "one"))
+
+    with pytest.raises(CallError, match="a fault"):
+        claim(client.dispatch, task, agent="b/agent~x")
 
 
 def test_a_deadline_that_the_task_sets_is_explained_as_such(client: Client) -> None:
