@@ -18,6 +18,7 @@ from interlock.kernel.table import Bounds, Owed, Shares, TimerDue
 
 DAY_MS = 86_400_000
 FAMILY_LOG_MIN = 100_000  # commits that a family log goes back, at least
+UNHELD = "-"  # what the entry of an effect that nobody holds has in the place of a token
 Commit = tuple[str, str, int]  # in a family log: its position, the record, the record's new version
 _PACKED = json.JSONEncoder(separators=(",", ":")).encode
 
@@ -57,7 +58,7 @@ class Warrant:
     @classmethod
     def token(cls, suffix: str, token: str) -> Warrant:
         """Return the warrant of an effect's current holder."""
-        return cls("token", (suffix, token))
+        return cls("token", (suffix, presented(token)))
 
     @classmethod
     def lapsed(cls, suffix: str, token: str) -> Warrant:
@@ -226,6 +227,14 @@ def sanitized(holder: str) -> str:
     A script writes it into an entry, whose fields are separated by blanks, and into JSON.
     """
     return re.sub(r"[^\w.:@-]", "_", holder, flags=re.ASCII) or "_"
+
+
+def presented(token: str) -> str:
+    """Return a token as a script compares it with that of an entry.
+
+    An entry without a holder has UNHELD as its token, which may not pass for one. None has "".
+    """
+    return "" if token == UNHELD else token
 
 
 def timers_plan(timers: Sequence[TimerDue]) -> list[dict[str, Any]]:

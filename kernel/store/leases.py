@@ -18,6 +18,7 @@ from interlock.kernel.store.commands import (
     Limits,
     Render,
     parent_plan,
+    presented,
     sanitized,
 )
 from interlock.kernel.store.keys import Keys
@@ -92,7 +93,7 @@ class Leases:
         """
         record_id, suffix = split_key(key)
         names = [*self._lease_keys(record_id), self.keys.counters(record_id)]
-        args = [record_id, suffix, token, nonce, sanitized(holder), effect.lease_ms]
+        args = [record_id, suffix, presented(token), nonce, sanitized(holder), effect.lease_ms]
         status, new_token, attempt, pairs, counters = call(self.client, "adopt", names, args)
         if status != b"adopted":
             raise FencedError(record_id, "token")
@@ -109,7 +110,7 @@ class Leases:
         """Reserve money in the record and all above it. Returns False where a cap forbids it."""
         record_id = lease.record.id
         names = [self.keys.record(record_id), *self.keys.chain(record_id)]
-        args = [lease.suffix, lease.token, estimate_micro]
+        args = [lease.suffix, presented(lease.token), estimate_micro]
         status: bytes = call(self.client, "reserve", names, args)[0]
         if status == b"lost":
             raise FencedError(record_id, "token")
@@ -146,7 +147,7 @@ class Leases:
                 {
                     "id": record_id,
                     "suffix": suffix,
-                    "token": token,
+                    "token": presented(token),
                     "lease_ms": lease_ms,
                     "acknowledged": acked,
                 }
@@ -169,7 +170,7 @@ class Leases:
         plan: dict[str, Any] = {
             "id": record_id,
             "suffix": lease.suffix,
-            "token": lease.token,
+            "token": presented(lease.token),
             "chain_length": len(chain),
         }
         message = EffectMessage(
@@ -223,7 +224,7 @@ class Leases:
         ]
         flag = "1" if counted else "0"
         releases_max = self.limits.releases_max
-        own = [record_id, lease.suffix, lease.token]
+        own = [record_id, lease.suffix, presented(lease.token)]
         waits = [json.dumps(list(needs)), "1" if asks else "0"]
         args = [*own, delay_ms, flag, releases_max, *waits]
         status: bytes = call(self.client, "release", names, args)[0]

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from interlock.kernel.errors import OpIdReusedError, StaleDecisionError
+from interlock.kernel.errors import FencedError, OpIdReusedError, StaleDecisionError
 from interlock.kernel.record import partition_of
 from interlock.kernel.store.commands import Warrant
 from interlock.kernel.store.leases import Lease, Order, Refused
 from interlock.kernel.store.scripts import read
 from tests.kernel.store.kernel_at_a_fixed_time import ACTOR, LIMITS, World, token
-from tests.kernel.store.tables import LEASE_MS
+from tests.kernel.store.tables import LEASE_MS, NOTIFY
 
 
 def quarantined(world: World) -> Lease:
@@ -40,6 +42,28 @@ def test_nobody_gets_a_quarantined_effect(world: World) -> None:
     assert world.refused(lease.key, "c") == "quarantined"
     assert world.score(lease.key) is None
     assert world.waits()
+
+
+def test_the_mark_of_a_missing_holder_is_no_token(world: World) -> None:
+    world.at("asking")
+    for nonce in ("a", "b"):
+        lease = world.claim("notify", nonce)
+        world.leases.release(lease, counted=True)
+    world.later(LIMITS.poll_ms * 8)
+    world.poll()
+    nobody = replace(lease, token="-")
+
+    assert (world.state_of("notify"), world.entry("notify").token) == ("quarantined", "")
+    assert world.renew(nobody) is Order.LOST
+    assert world.settle(nobody).status == "lost"
+    assert world.leases.release(nobody, counted=False) == "lost"
+    with pytest.raises(FencedError):
+        world.leases.reserve(nobody, 1)
+    with pytest.raises(FencedError):
+        world.leases.adopt(lease.key, NOTIFY, "-", nonce="z", holder="z")
+    with pytest.raises(FencedError):
+        world.fire("r", "polish", warrant=token(nobody))
+    assert world.state_of("notify") == "quarantined"
 
 
 def test_a_late_outcome_ends_the_quarantine(world: World) -> None:
