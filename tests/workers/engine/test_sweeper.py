@@ -17,6 +17,7 @@ from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.systems import sweeps
 from tests.conftest import NewProxy
 from tests.end_to_end.deployment import thread
+from tests.round_trips import round_trips
 from tests.waiting import until
 from tests.workers.engine.running import Running, settings_for
 
@@ -91,17 +92,9 @@ def test_an_idle_sweep_takes_a_few_round_trips(running: Running) -> None:
     running.client.submit(thread("jot"), machine="thread", id="one")
     for sweep in sweeps():
         sweep_all(running.dispatch, sweep)
-        before = round_trips(running)
-        assert not sweep_all(running.dispatch, sweep)
-        assert round_trips(running) - before <= 10, sweep.name
-
-
-def round_trips(running: Running) -> int:
-    """Return how often the server has read from its clients, without this one.
-
-    It reads a long pipeline in several pieces.
-    """
-    return int(running.dispatch.client.info("stats")["total_reads_processed"]) - 1
+        with round_trips() as sent:
+            assert not sweep_all(running.dispatch, sweep)
+        assert sent() <= 10, sweep.name
 
 
 def test_a_sweep_visits_only_partitions_with_a_due_item(running: Running) -> None:

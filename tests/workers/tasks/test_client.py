@@ -28,6 +28,7 @@ from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.tasks.client import TaskClaim, Tasks
 from interlock.workers.tasks.verification.signals import InvalidSignalError
 from interlock.workers.terminal import screen
+from tests.round_trips import round_trips
 from tests.workers.gateways.git.scene import git, make_repository
 from tests.workers.tasks.claims import claimed as local_agent
 from tests.workers.tasks.claims import fire, taken
@@ -306,18 +307,11 @@ def test_a_list_takes_as_many_round_trips_for_many_waiting_tasks_as_for_one(
     client.submit({"title": "x"}, id="c/t0", machine="task")
     tasks.of("b")  # loads the scripts of the store
 
-    def reads(backlog: str) -> int:
-        before = round_trips(client)
-        tasks.of(backlog)
-        return round_trips(client) - before
-
-    one = reads("c")
-    assert reads("b") == one
-
-
-def round_trips(client: Client) -> int:
-    """Return how often the server has read from its clients."""
-    return int(client.dispatch.client.info("stats")["total_reads_processed"])
+    with round_trips() as for_one:
+        tasks.of("c")
+    with round_trips() as for_many:
+        tasks.of("b")
+    assert 0 < for_one() == for_many()
 
 
 def test_a_claim_says_how_to_report_and_an_empty_queue_why(
