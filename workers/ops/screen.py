@@ -16,6 +16,7 @@ from interlock.kernel.event import words_of
 from interlock.workers.systems import systems
 from interlock.workers.terminal.cards import cards
 from interlock.workers.terminal.screen import (
+    Grid,
     age,
     clock,
     counted,
@@ -61,26 +62,34 @@ def record(value: Mapping[str, Any]) -> None:
     if value["paused"]:
         head.append("  paused", style="yellow")
     out.print(head)
+    questions = [card["question"] for card in value["cards"]]
+    reasons = [reason for reason in failure_reasons(value) if not is_said(reason, questions)]
+    out.print(record_facts(value, [*questions, *reasons]))
+    if value["outlook"]:
+        out.print(Text(value["outlook"]), soft_wrap=True, highlight=False)
+    for reason in reasons:
+        out.print(Text.assemble(("why  ", "dim"), reason), soft_wrap=True, highlight=False)
+    cards(value["cards"])
+    if value["runs"]:
+        runs(value["runs"])
+
+
+def record_facts(value: Mapping[str, Any], said_below: Sequence[str]) -> Grid:
+    """Return the fields of a record, but not why it failed where a text below says that whole."""
     facts = grid("", "")
     # Folded, so that no path and no command is cut.
     facts.columns[-1].no_wrap, facts.columns[-1].overflow = False, "fold"
     details = value["details"]
     for name, text in details.items() if details else shown_fields(value["data"]):
-        facts.add_row(name, text)
+        if name != "why" or not is_said(text, said_below):
+            facts.add_row(name, text)
     if value["children"]:
         facts.add_row("children", ", ".join(value["children"][:10]))
     for name, amount in sorted(value["counters"].items()):
         facts.add_row(COUNTERS.get(name, name), counter_text(name, amount))
     for entry in value["entries"]:
         facts.add_row("effect", effect_text(entry, failed=entry["suffix"] in value["failures"]))
-    out.print(facts)
-    if value["outlook"]:
-        out.print(Text(value["outlook"]), soft_wrap=True, highlight=False)
-    for reason in failure_reasons(value):
-        out.print(Text.assemble(("why  ", "dim"), reason), soft_wrap=True, highlight=False)
-    cards(value["cards"])
-    if value["runs"]:
-        runs(value["runs"])
+    return facts
 
 
 def failure_reasons(value: Mapping[str, Any]) -> Iterator[str]:
@@ -91,6 +100,12 @@ def failure_reasons(value: Mapping[str, Any]) -> Iterator[str]:
         yield reason
     if not value["cards"]:
         yield from value["failures"].values()
+
+
+def is_said(text: str, texts: Sequence[str]) -> bool:
+    """Whether a text, or what was left of it when it was shortened, is part of one of the texts."""
+    words = " ".join(text.removesuffix("…").split())
+    return any(words in " ".join(other.split()) for other in texts)
 
 
 def effect_text(entry: Mapping[str, Any], *, failed: bool) -> str:

@@ -334,7 +334,7 @@ def test_a_claim_says_how_to_report_and_an_empty_queue_why(
     assert "task list b" in refused.output
 
 
-def test_a_list_shows_the_first_line_of_a_failure_and_show_the_rest(
+def test_a_list_shows_the_first_line_of_a_failure_and_show_all_of_it_once(
     shell: Callable[..., Result], tasks: Tasks
 ) -> None:
     submitted(tasks, "one")
@@ -342,7 +342,12 @@ def test_a_list_shows_the_first_line_of_a_failure_and_show_the_rest(
     reason = "test_passes pytest: exit code 1; the last output:\n\nE  assert 41 == 42\n1 failed"
     tasks.report(claim.key, claim.token, "failed", {"reason": reason})
 
+    submitted(tasks, "two", max_retries=0)
+    claim = tasks.claim("b/two", owner="ann")
+    tasks.report(claim.key, claim.token, "failed", {"reason": reason})
+
     listed, shown = shell("task", "list", "b").output, shell("show", "b/one").output
+    asked = shell("show", "b/two").output
 
     assert "the last output: …" in listed
     assert "41 == 42" not in listed
