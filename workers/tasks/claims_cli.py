@@ -56,8 +56,9 @@ def claim(
     else:
         found = opened.claim_next(backlog, role=role or "any", owner=owner, tenant=tenant)
     if found is None:
-        left = [] if as_json else opened.of(backlog)
-        answer(None, as_json=as_json, show=lambda _: task_screen.nothing_to_claim(backlog, left))
+        asked = {"role": role or "any", "owner": owner, "tenant": tenant}
+        left = None if as_json else opened.unclaimed(backlog, **asked)
+        answer(left, as_json=as_json, show=lambda rows: task_screen.unclaimed(backlog, rows))
         raise typer.Exit(1)
     value = {"id": found.task, "key": found.key, "token": found.token, **found.record.data}
     lease_s = opened.dispatch.effect("task", "agent").lease_ms // 1_000

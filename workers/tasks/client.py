@@ -41,6 +41,7 @@ from interlock.workers.tasks.claims import (
 from interlock.workers.tasks.next_try import next_try_s
 from interlock.workers.tasks.reassignment import requeue
 from interlock.workers.tasks.roles import check_role
+from interlock.workers.tasks.unclaimed import unclaimed
 from interlock.workers.tasks.verification.judgeable import check_parts, check_signals
 from interlock.workers.tasks.waits import Waits
 from interlock.workers.tasks.work_folders import work_folder_of
@@ -267,9 +268,9 @@ class Tasks:
         tried again by itself, if it is. Raises CallError if there is no such backlog.
         """
         machine, now_ms = self.dispatch.lifecycle.machine("task"), self.dispatch.views.now_ms()
-        records = [*self.records(backlog)]
+        records = self.existing(backlog)
         waits = Waits(self.dispatch, records)
-        rows = [
+        return [
             {
                 "id": record.id,
                 "state": record.state,
@@ -282,10 +283,25 @@ class Tasks:
             }
             for record in records
         ]
-        if not rows:
+
+    def unclaimed(
+        self, backlog: str, *, role: str, owner: str, tenant: str
+    ) -> dict[str, dict[str, int]]:
+        """Return how many tasks are in each state, and why `claim_next` claims none of the open.
+
+        These are `states` and `reasons`, each with its number of tasks. Raises CallError if there
+        is no such backlog.
+        """
+        claimer = {"role": role, "owner": owner, "tenant": tenant}
+        return unclaimed(self.dispatch, self.existing(backlog), claimer)
+
+    def existing(self, backlog: str) -> list[Record]:
+        """Return every task of a backlog. Raises CallError if there is no such backlog."""
+        records = [*self.records(backlog)]
+        if not records:
             known = ", ".join(str(row["backlog"]) for row in self.backlogs()) or "none"
             raise CallError(f"there is no backlog {backlog!r}; there are: {known}")
-        return rows
+        return records
 
     def records(self, backlog: str) -> Iterator[Record]:
         """Yield every task of a backlog, subtasks included, the longest in its state first."""

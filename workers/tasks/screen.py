@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -48,23 +47,37 @@ def tasks(rows: Sequence[Mapping[str, Any]]) -> None:
 def claim(value: Mapping[str, Any], lease_s: int) -> None:
     """Print a claimed task, and the commands with which its agent reports."""
     out.print(Text.assemble((value["id"], "bold"), " is claimed"))
-    facts = grid("", "")
-    named = ("title", "description", "repo", "owned_files", "deadline_s")
-    for name in (name for name in named if value.get(name)):
-        facts.add_row(name, short(value[name]))
-    out.print(facts)
+    limit_s = value["claim"]["deadline_s"]
+    facts = {
+        "title": value["title"],
+        "text": value["text"],
+        "owns": ", ".join(value["owned_files"]),
+        "deadline": f"{age(int(limit_s * 1_000))} after its start",
+    }
+    table = grid("", "")
+    # Folded, because the agent needs the whole of it.
+    table.columns[-1].no_wrap, table.columns[-1].overflow = False, "fold"
+    for name, text in facts.items():
+        if text:
+            table.add_row(name, text)
+    out.print(table)
     command_line(f"export INTERLOCK_KEY={value['key']} INTERLOCK_TOKEN={value['token']}")
-    for verb in ("start", "done --summary '...'", "fail --reason '...'"):
+    command_line(f"{program()} task start")
+    out.print(Text("Do the work, and report how it ended:", "dim"))
+    for verb in ("done --summary '...'", "fail --reason '...'"):
         command_line(f"{program()} task {verb}")
     beat = f"Renew the claim at least every {lease_s} s, or the task is offered to others:"
     out.print(Text(beat, "dim"))
     command_line(f"{program()} task heartbeat")
 
 
-def nothing_to_claim(backlog: str, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Print that no task can be claimed now, with the states of the tasks that there are."""
-    states = counts_text(Counter(row["state"] for row in rows))
+def unclaimed(backlog: str, found: Mapping[str, Mapping[str, int]]) -> None:
+    """Print that no task can be claimed now, and why those that are open cannot."""
+    states = counts_text(found["states"])
     out.print(Text(f"No task of {backlog} can be claimed by this agent now. Its tasks: {states}"))
+    if found["reasons"]:
+        counts = (f"{number} {reason}" for reason, number in found["reasons"].items())
+        out.print(Text(f"Of those that are open: {', '.join(counts)}."), soft_wrap=True)
     out.print(Text("Why each of them waits:", "dim"))
     command_line(f"{program()} task list {backlog}")
 

@@ -72,6 +72,12 @@ class Waits:
         why = "was taken out of service by a person" if retired else never
         return f"{why_kept(task)}: that agent {why}"
 
+    def unmet(self, task: Record) -> tuple[str, ...]:
+        """Return the names of the tasks that an open task waits for."""
+        others = self._records(_others(task))
+        facts = {one: {"state": other.state} for one, other in others.items() if other}
+        return unmet(task.data, facts)
+
     def why_never_done(self, waiting: Record, name: str) -> str:
         """Return why the task `name`, which another task waits for, will never be done, or ''.
 
@@ -95,9 +101,7 @@ class Waits:
 
     def _why_not_yet(self, task: Record) -> str:
         """Return what an open task waits for that will come: other tasks, or an agent, or ''."""
-        others = self._records(_others(task))
-        facts = {one: {"state": other.state} for one, other in others.items() if other}
-        names = unmet(task.data, facts)
+        names = self.unmet(task)
         return f"it waits for {', '.join(names)}" if names else why_kept(task)
 
     def _waits_for(self, task: Record) -> str | None:

@@ -317,8 +317,13 @@ def test_a_list_takes_as_many_round_trips_for_many_waiting_tasks_as_for_one(
 def test_a_claim_says_how_to_report_and_an_empty_queue_why(
     shell: Callable[..., Result], tasks: Tasks
 ) -> None:
-    submitted(tasks, "one")
+    submitted(tasks, "one", text="word " * 100 + "end")
     submitted(tasks, "two", depends_on=["one"])
+    submitted(tasks, "three", role="writer")
+    submitted(tasks, "four", not_before=4_000_000_000_000)
+    submitted(tasks, "five", tenant="acme")
+    local = {"title": "six", "repo": "/nowhere", "agent": "make"}
+    tasks.client.submit(local, id="b/six", machine="task")
 
     granted = shell("task", "claim", "b", "--owner", "ann")
     refused = shell("task", "claim", "b", "--owner", "bob")
@@ -326,11 +331,22 @@ def test_a_claim_says_how_to_report_and_an_empty_queue_why(
     entries = tasks.client.show("b/one").entries
     suffix = next(entry.suffix for entry in entries if entry.name == "agent")
     assert f"export INTERLOCK_KEY=b/one:{suffix} INTERLOCK_TOKEN=" in granted.output
+    assert re.search(r"text +word .*word end", re.sub(r"\s+", " ", granted.output))
+    assert shows(granted.output, "deadline +30 min after its start")
     assert "task done --summary '...'" in granted.output
     assert "Renew the claim at least every 60 s" in granted.output
     assert refused.exit_code == 1
     assert "No task of b can be claimed by this agent now" in refused.output
-    assert "Its tasks: open 1  claimed 1" in refused.output
+    assert "Its tasks: open 5  claimed 1" in refused.output
+    reasons = {
+        "1 waiting for other tasks",
+        "1 for the role writer",
+        "1 not to begin yet",
+        "1 for the tenant acme",
+        "1 for agents that Interlock starts",
+    }
+    (line,) = re.findall(r"Of those that are open: (.*)\.\n", refused.output)
+    assert set(line.split(", ")) == reasons
     assert "task list b" in refused.output
 
 
@@ -351,7 +367,10 @@ def test_a_list_shows_the_first_line_of_a_failure_and_show_all_of_it_once(
 
     assert "the last output: …" in listed
     assert "41 == 42" not in listed
-    assert "E  assert 41 == 42 1 failed" in shown
+    for output in (shown, asked):
+        assert output.count("test_passes pytest: exit code 1") == 1
+        assert "E  assert 41 == 42 1 failed" in output
+    assert "Try it again?" in asked
 
 
 def test_a_list_tells_a_task_that_is_tried_again_from_one_that_is_given_up(
