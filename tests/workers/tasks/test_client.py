@@ -21,11 +21,13 @@ from interlock.kernel.errors import (
     InvalidIdError,
     StoreDownError,
 )
+from interlock.kernel.event import Note
 from interlock.workers.cli import app
 from interlock.workers.client import Client
 from interlock.workers.gateways.git.errors import RefusedError
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.tasks.client import TaskClaim, Tasks
+from interlock.workers.tasks.external_claim import STOP_CONFIRMED
 from interlock.workers.tasks.verification.signals import InvalidSignalError
 from interlock.workers.terminal import screen
 from tests.round_trips import round_trips
@@ -162,8 +164,9 @@ def test_a_claimed_task_that_is_taken_away_stops_its_holder(tasks: Tasks, client
     assert claimed(tasks).task == "b/one"
 
 
-def test_the_confirmation_of_a_stop_is_repeated_after_a_lost_reply(
-    tasks: Tasks, client: Client, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("settled", [True, False])
+def test_the_confirmation_of_a_stop_is_repeated_after_a_lost_reply_or_a_crash(
+    tasks: Tasks, client: Client, monkeypatch: pytest.MonkeyPatch, *, settled: bool
 ) -> None:
     submitted(tasks, "one")
     claim = claimed(tasks)
@@ -172,13 +175,17 @@ def test_the_confirmation_of_a_stop_is_repeated_after_a_lost_reply(
     settle = leases.settle
 
     def lost(*arguments: Any) -> Any:
-        settle(*arguments)
+        if settled:
+            settle(*arguments)
         raise StoreDownError("the reply is lost")
 
-    monkeypatch.setattr(leases, "settle", lost)
-    with pytest.raises(StoreDownError):
+    with monkeypatch.context() as patch, pytest.raises(StoreDownError):
+        patch.setattr(leases, "settle", lost)
         tasks.report(claim.key, claim.token, "released")
     assert tasks.report(claim.key, claim.token, "released").state == "open"
+    notes = [line for line in client.history("b/one") if isinstance(line, Note)]
+    assert [note.kind for note in notes].count(STOP_CONFIRMED) == 1
+    assert claimed(tasks).task == "b/one"
 
 
 def test_two_tasks_that_own_one_file_are_not_worked_on_at_once(tasks: Tasks) -> None:
