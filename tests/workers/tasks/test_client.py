@@ -179,9 +179,10 @@ def test_the_confirmation_of_a_stop_is_repeated_after_a_lost_reply_or_a_crash(
             settle(*arguments)
         raise StoreDownError("the reply is lost")
 
-    with monkeypatch.context() as patch, pytest.raises(StoreDownError):
-        patch.setattr(leases, "settle", lost)
+    monkeypatch.setattr(leases, "settle", lost)
+    with pytest.raises(StoreDownError):
         tasks.report(claim.key, claim.token, "released")
+    monkeypatch.setattr(leases, "settle", settle)
     assert tasks.report(claim.key, claim.token, "released").state == "open"
     notes = [line for line in client.history("b/one") if isinstance(line, Note)]
     assert [note.kind for note in notes].count(STOP_CONFIRMED) == 1
@@ -326,11 +327,6 @@ def test_a_claim_says_how_to_report_and_an_empty_queue_why(
 ) -> None:
     submitted(tasks, "one", text="word " * 100 + "end")
     submitted(tasks, "two", depends_on=["one"])
-    submitted(tasks, "three", role="writer")
-    submitted(tasks, "four", not_before=4_000_000_000_000)
-    submitted(tasks, "five", tenant="acme")
-    local = {"title": "six", "repo": "/nowhere", "agent": "make"}
-    tasks.client.submit(local, id="b/six", machine="task")
 
     granted = shell("task", "claim", "b", "--owner", "ann")
     refused = shell("task", "claim", "b", "--owner", "bob")
@@ -344,16 +340,8 @@ def test_a_claim_says_how_to_report_and_an_empty_queue_why(
     assert "Renew the claim at least every 60 s" in granted.output
     assert refused.exit_code == 1
     assert "No task of b can be claimed by this agent now" in refused.output
-    assert "Its tasks: open 5  claimed 1" in refused.output
-    reasons = {
-        "1 waiting for other tasks",
-        "1 for the role writer",
-        "1 not to begin yet",
-        "1 for the tenant acme",
-        "1 for agents that Interlock starts",
-    }
-    (line,) = re.findall(r"Of those that are open: (.*)\.\n", refused.output)
-    assert set(line.split(", ")) == reasons
+    assert "Its tasks: open 1  claimed 1" in refused.output
+    assert "Of those that are open: 1 waiting for other tasks." in refused.output
     assert "task list b" in refused.output
 
 
