@@ -28,8 +28,7 @@ local function first_over_cap(chain, cost)
 end
 
 local entry = read_entry(record, suffix)
-local is_held = entry and entry.state ~= 'owed' and entry.state ~= 'draining'
-if not is_held or entry.token ~= token then
+if not entry or entry.token ~= token or entry.state == 'draining' then
   return {'lost', '0'}
 end
 release_reservation(chain, entry, false)

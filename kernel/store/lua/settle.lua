@@ -20,7 +20,7 @@ local id = plan.id
 local suffix = plan.suffix
 
 local entry = read_entry(record, suffix)
-if not entry or entry.state == 'owed' or entry.token ~= plan.token then
+if not entry or entry.token ~= plan.token then
   return {'lost', ''}
 end
 if entry.kind == 'state' and entry.state ~= 'draining' then
