@@ -139,7 +139,7 @@ class Lifecycle:
         )
         check_created(new_id, answer)
         replayed = answer.status != "created"
-        return Fired(answer.version, None if replayed else record, replayed, answer.owed)
+        return Fired(answer.version, None if replayed else decision.after, replayed, answer.owed)
 
     def fire(
         self,

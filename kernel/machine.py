@@ -25,6 +25,7 @@ from interlock.kernel.errors import (
 )
 from interlock.kernel.event import NO_FACTS
 from interlock.kernel.payload import validated
+from interlock.kernel.question import as_title, title_in
 from interlock.kernel.reason import sentence
 from interlock.kernel.record import Record, RecordId, Version
 from interlock.kernel.table import (
@@ -104,6 +105,7 @@ class Machine:
     payloads: Mapping[str, type[BaseModel]] = field(default_factory=dict)
     schema: int = 1
 
+    title: Callable[[Data], str] = title_in  # its first line names a record in lists and cards
     initial_data: Callable[[Data], Data] = dict  # checks what a record is created from
     initial_state: Callable[[Data], StrEnum] | None = None  # where the data decide it
     first_trigger: str = ""  # a producer fires it right after the creation
@@ -298,7 +300,7 @@ class Machine:
         stage = self.stage(record.state)
         return Decision(
             before=record,
-            after=record,
+            after=replace(record, title=as_title(self.title(record.data))),
             trigger=CREATED,
             payload=record.data,
             facts=NO_FACTS,
@@ -331,6 +333,7 @@ class Machine:
                 state=str(row.target),
                 version=version,
                 data=data,
+                title=as_title(self.title(data)),
                 entered=record.entered if stays else version,
             ),
             trigger=str(row.trigger),

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 VALUE_LENGTH_MAX = 120
+TITLE_LENGTH_MAX = 200
 
 
 def shall_begin(data: Mapping[str, Any]) -> str:
@@ -18,6 +19,16 @@ def nothing(data: Mapping[str, Any]) -> str:
     """Return an empty text, whatever the record's data."""
     del data
     return ""
+
+
+def title_in(data: Mapping[str, Any]) -> str:
+    """Return the title in a record's data, or else its description, or ''."""
+    return str(data.get("title") or data.get("description") or "")
+
+
+def as_title(text: str) -> str:
+    """Return the first line of a text, as the title of a record."""
+    return text.strip().partition("\n")[0][:TITLE_LENGTH_MAX]
 
 
 def failure_detail(data: Mapping[str, Any]) -> str:

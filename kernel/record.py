@@ -116,6 +116,7 @@ class Record:
     data: Mapping[str, Any]
     entered: Version = Version(1)  # at which it entered its state
     schema: int = 1
+    title: str = ""
     since_ms: int = 0
     created_ms: int = 0
     priority: int = 5

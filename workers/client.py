@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -19,15 +20,15 @@ from interlock.kernel.event import Cause, Event, Note
 from interlock.kernel.machine import Explanation, Machine
 from interlock.kernel.machines import MACHINES
 from interlock.kernel.payload import validated
-from interlock.kernel.record import PARTITIONS, RETRY, Record
 from interlock.kernel.store.commands import Call, Warrant, facts_read
-from interlock.kernel.store.views import RecordInState
+from interlock.kernel.store.listings import Page, Row
 from interlock.kernel.table import Terminal, Waiting
 from interlock.workers.config import Settings, local_settings
 from interlock.workers.engine.card import Card, action_of, asks_person, card_of, cards_of_effects
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.own_systems import add_systems
 from interlock.workers.engine.polling import polls
+from interlock.workers.engine.record_filter import record_filter
 from interlock.workers.engine.submission import Submitted, check_submission
 
 if TYPE_CHECKING:  # imported where it is loaded
@@ -258,21 +259,31 @@ class Client:
 
     def list(
         self, *, machine: str | None = None, state: str | None = None, limit: int = 100
-    ) -> list[RecordInState]:
+    ) -> list[Row]:
         """Return records, the longest in their state first: of one machine or of all.
 
         With `state`, only those in this state.
         """
-        one = self.dispatch.lifecycle.machine
-        found = [one(machine)] if machine is not None else list(self.machines.values())
-        states = [(each.name, str(stage.state)) for each in found for stage in each.stages]
-        chosen = [pair for pair in states if state in (None, pair[1])]
-        if not chosen and machine is None:
-            raise CallError(f"no machine has a state {state!r}; `interlock machines` lists them")
-        if not chosen:
-            known = ", ".join(name for _, name in states)
-            raise CallError(f"{machine} has no state {state!r}; its states: {known}")
-        return self.dispatch.views.list_oldest(chosen, limit)
+        wanted = record_filter(self.machines, machine, state, by_state=True)
+        rows = self.dispatch.listings.rows(wanted, size=limit, newest=False)
+        return list(islice(rows, limit))
+
+    def page(
+        self,
+        *,
+        machine: str | None = None,
+        state: str | None = None,
+        limit: int = 100,
+        cursor: str = "",
+        newest: bool = True,
+        **conditions: Any,
+    ) -> Page:
+        """Return one page of a list, which begins where the page with this cursor ended.
+
+        `conditions` are other fields of `Filter`: parent, id_prefix, text, created_ms, since_ms.
+        """
+        wanted = record_filter(self.machines, machine, state, **conditions)
+        return self.dispatch.listings.page(wanted, limit=limit, cursor=cursor, newest=newest)
 
     def wait(self, record_id: str, *, timeout_s: float, for_person: bool = True) -> Record:
         """Wait until a record has ended or (with `for_person`) asks a person.

@@ -148,6 +148,7 @@ def record_of(record_id: str, pairs: Pairs, counters: Pairs = ()) -> Record:
         data=json.loads(kept["data"]),
         entered=Version(int(text["entered"])),
         schema=int(text["schema"]),
+        title=text.get("title", ""),
         since_ms=int(text["since"]),
         created_ms=int(text["created"]),
         priority=int(text["priority"]),

@@ -30,7 +30,8 @@ def fold(machine: Machine, lines: Sequence[Event | Note]) -> Record:
 def _created(machine: Machine, event: Event) -> Record:
     if event.trigger != CREATED or event.version != 1:
         raise StoreError(f"{event.record_id}: the log does not begin with its creation")
-    return Record(event.record_id, machine.name, event.target, event.version, event.payload)
+    record = Record(event.record_id, machine.name, event.target, event.version, event.payload)
+    return machine.decide_creation(record).after
 
 
 def _next(machine: Machine, record: Record, event: Event) -> Record:

@@ -17,6 +17,7 @@ from interlock.kernel.record import PARTITIONS, Record, RecordId, partition_of, 
 from interlock.kernel.store.commands import EffectMessage, Limits
 from interlock.kernel.store.keys import Keys
 from interlock.kernel.store.scripts import Client, call, call_all
+from interlock.kernel.store.titles import names_of
 
 FORMAT = 2
 BUSY_MS = 600_000  # until a family that could not be pruned is tried again
@@ -190,12 +191,15 @@ class Indexes:
             keys.children(record.id),
             keys.state_index(record.id, record.machine, record.state),
             keys.ended(partition_of(record.id)),
+            keys.creation_index(partition_of(record.id), record.machine),
+            keys.search_index(partition_of(record.id)),
             *(self._shared(record) if last else ()),
             keys.subscribers(record.id),
             *(keys.members(record.id, countdown) for countdown in countdowns),
             *(keys.tally(record.id, countdown) for countdown in countdowns),
         ]
-        args = [record.id, age_ms, self.limits.tombstone_ms, "1" if last else ""]
+        limits, found_by = [age_ms, self.limits.tombstone_ms], json.dumps(names_of(record))
+        args = [record.id, *limits, "1" if last else "", found_by]
         status: bytes = call(self.client, "prune", names, args)[0]
         return status.decode()
 

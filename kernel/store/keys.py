@@ -122,6 +122,14 @@ class Keys:
         """Sorted set: the records in a state by ms of entry."""
         return f"{self.tag(partition)}in:{machine}:{state}"
 
+    def creation_index(self, partition: int, machine: str) -> str:
+        """Sorted set: the records of a machine by ms of creation."""
+        return f"{self.tag(partition)}created:{machine}"
+
+    def search_index(self, partition: int) -> str:
+        """Sorted set in the order of its members: ids, and words of titles with the record's id."""
+        return f"{self.tag(partition)}search"
+
     def effects(self, partition: int) -> str:
         """Sorted set: effects by the ms of their next poll."""
         return f"{self.tag(partition)}effects"

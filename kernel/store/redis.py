@@ -38,6 +38,7 @@ from interlock.kernel.store.commands import (
 from interlock.kernel.store.keys import Keys
 from interlock.kernel.store.scripts import Client, call
 from interlock.kernel.store.subscriptions import Subscriber
+from interlock.kernel.store.titles import names_of, retitle_plan
 from interlock.kernel.table import CREATED, UNBOUND, Bounds, Owed
 
 
@@ -91,6 +92,8 @@ class Store:
             "priority": record.priority,
             "digest": digest,
             "nonce": nonce,
+            "title": record.title,
+            "names": names_of(record),
             "waits": decision.waits,
             "timers": timers_plan(decision.timers),
             "effects": owes_plan(machine, record.state, decision.owes),
@@ -116,6 +119,8 @@ class Store:
             keys.timers(partition),
             keys.waits(partition),
             keys.state_index(record.id, machine.name, record.state),
+            keys.creation_index(partition, machine.name),
+            keys.search_index(partition),
         ]
         if parent:
             names += [keys.record(parent), keys.members(parent, countdown), keys.children(parent)]
@@ -189,7 +194,7 @@ class Store:
         }
         if counted:
             plan["parent"] = parent_plan(*counted[:2], nonce=nonce, limits=self.limits)
-        plan |= bounds_plan(decision.bounds)
+        plan |= bounds_plan(decision.bounds) | retitle_plan(before, after)
         plan |= shares_plan(decision.shares) | lease_plan(initial_lease, decision.owes)
         plan |= family_log_plan(machine)
         event = self._event(machine, decision, cause, op_id, data, deltas)
@@ -331,6 +336,7 @@ class Store:
             keys.state_index(after.id, machine.name, before.state),
             keys.state_index(after.id, machine.name, after.state),
             keys.ended(partition),
+            keys.search_index(partition),
             keys.members(after.id, f"{countdown}:{after.version}"),
             *chain,
             *map(keys.record, decision.facts),

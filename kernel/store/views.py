@@ -112,16 +112,6 @@ class Views:
             totals[place.machine][place.state] += number
         return totals
 
-    def list_oldest(self, states: Iterable[tuple[str, str]], limit: int) -> list[RecordInState]:
-        """Return records in any of these states, the longest there first, in two round trips.
-
-        Each state comes with the name of its machine before it.
-        """
-        places = [StateKey(*state, at) for state in states for at in range(PARTITIONS)]
-        limits = {place: min(limit, n) for place, n in self.count_in_states(places).items()}
-        found = [row for page in self.list_in_states(limits).values() for row in page]
-        return sorted(found, key=lambda row: row.since_ms)[:limit]
-
     def ids(
         self,
         machine: Machine,

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from interlock.kernel.machine import Machine
-from interlock.kernel.question import as_sentence
+from interlock.kernel.question import as_sentence, as_title
 from interlock.kernel.record import Record
 from interlock.kernel.table import Waiting
 from interlock.workers.engine.answer_commands import decide_command, example_answer
@@ -162,7 +162,7 @@ def _card(
         state=record.state,
         kind=kind,
         proposal=proposal,
-        title=title_of(record),
+        title=visible_line(as_title(machine.title(record.data))) or record.id,
         question=question,
         inspect=inspect,
         deciders=deciders,
@@ -171,13 +171,6 @@ def _card(
         since_ms=record.since_ms,
         affordances=tuple(affordance(*choice) for choice in offered),
     )
-
-
-def title_of(record: Record) -> str:
-    """Return the title of a card: the record's title, its description's first line, or its id."""
-    data = record.data
-    title = (data.get("inciting") or data).get("title") or data.get("description") or ""
-    return visible_line(str(title).strip().partition("\n")[0]) or record.id
 
 
 def schema_of(

@@ -30,6 +30,7 @@ from interlock.kernel.store.inboxes import Inboxes
 from interlock.kernel.store.indexes import Indexes, ServerCheck
 from interlock.kernel.store.keys import Keys
 from interlock.kernel.store.leases import Leases
+from interlock.kernel.store.listings import Listings
 from interlock.kernel.store.redis import Store
 from interlock.kernel.store.rejected import RejectedMessages
 from interlock.kernel.store.scripts import Client
@@ -159,6 +160,11 @@ class Dispatch:
     def views(self) -> Views:
         """Reads of records, logs and counts."""
         return Views(self.client, self.keys)
+
+    @cached_property
+    def listings(self) -> Listings:
+        """Lists of records, page by page."""
+        return Listings(self.client, self.keys)
 
     def create(
         self,

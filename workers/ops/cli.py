@@ -17,7 +17,6 @@ from interlock.kernel.errors import UnknownMachineError
 from interlock.kernel.event import Event
 from interlock.kernel.machines import MACHINES
 from interlock.workers.config import read_settings, settings_here
-from interlock.workers.engine.card import title_of
 from interlock.workers.ops import screen
 from interlock.workers.systems import details
 from interlock.workers.terminal.answer import (
@@ -166,12 +165,8 @@ def list_records(
     lifecycle = interlock.dispatch.lifecycle
     asked = [lifecycle.machine(machine)] if machine else list(interlock.machines.values())
     counts = interlock.dispatch.views.counts(asked)
-    found = interlock.dispatch.views.records(row.id for row in rows)
-    records = [
-        asdict(row) | {"title": title_of(found[row.id]) if row.id in found else ""} for row in rows
-    ]
     some = {name: found for name, found in counts.items() if found or machine}
-    value = {"counts": some, "records": records}
+    value = {"counts": some, "records": [asdict(row) for row in rows]}
     now_ms = interlock.dispatch.views.now_ms()
     answer(value, as_json=as_json, show=lambda v: screen.records(v, now_ms))
 

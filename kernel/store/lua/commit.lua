@@ -1,9 +1,9 @@
 --@use clock keys ops warrant preconditions transition quarantine timer holds_and_queues
---@use new_effects countdown limits deltas family_log initial_lease
+--@use new_effects countdown limits deltas family_log initial_lease search_index
 -- Commits one decision, or nothing. It tests op-id, warrant, version and preconditions first; from
 -- the first write on nothing can fail.
 -- KEYS     record, log, ops, times of ops, effects, timers, waits, index of the old state, index of
---          the new state, ended index, members of the countdown that begins, chain of counters,
+--          the new state, ended index, search index, members of the countdown that begins, chain of counters,
 --          records read as facts, [parent that counts it, its members, its tally], [holds, hold
 --          queue, queue left, queue entered, queues], [family log], queues of messages
 -- ARGV     plan, data ('': unchanged), event, messages of its effects and of the parent's advance
@@ -20,12 +20,13 @@ local waits = KEYS[7]
 local old_state_index = KEYS[8]
 local new_state_index = KEYS[9]
 local ended_index = KEYS[10]
-local spawn_members = KEYS[11]
+local search_index = KEYS[11]
+local spawn_members = KEYS[12]
 local plan = cjson.decode(ARGV[1])
 local data = ARGV[2]
 local event = ARGV[3]
 local messages = {unpack(ARGV, 4)}
-local chain, next_key = keys_at(12, plan.chain_length)
+local chain, next_key = keys_at(13, plan.chain_length)
 local fact_records, next_key = keys_at(next_key, #plan.fact_versions)
 local parent_keys, next_key = keys_at(next_key, plan.parent and 3 or 0)
 local shared_keys, next_key = keys_at(next_key, plan.shares and 5 or 0)
@@ -68,6 +69,11 @@ local reporting = plan.warrant[1] == 'token' and plan.warrant[2] or ''
 local asks_left, quarantine_left = change_effects(owner, plan, reporting, was_paused)
 if data ~= '' then
   redis.call('HSET', record, 'data', data)
+end
+if plan.retitle then
+  redis.call('HSET', record, 'title', plan.retitle.title)
+  remove_names(search_index, plan.retitle.removed)
+  add_names(search_index, plan.retitle.added)
 end
 if plan.mode == 'internal' then
   redis.call('HSET', record, 'version', version)

@@ -1,9 +1,9 @@
---@use clock keys holds_and_queues limits family_log timer new_effects initial_lease
+--@use clock keys holds_and_queues limits family_log timer new_effects initial_lease search_index
 -- Creates a record: its first event, its effects and timers, its membership in a countdown of its
 -- parent. A repeat changes nothing. Below the id of a record only that record creates others,
 -- unless the ids of the machine begin with a record of that kind, as those of jobs with a graph.
 -- KEYS     record, counters, log, tombstone, effects, timers, waits, index of its state,
---          [parent that counts it, members of the countdown, children of the parent],
+--          creation index, search index, [parent that counts it, members of the countdown, children of the parent],
 --          [holds, hold queue, queue that is left, queue that is entered, queues], records above
 --          it, the root first, [family log], queues of messages
 -- ARGV     plan, data, event, messages of its effects
@@ -17,11 +17,13 @@ local effects = KEYS[5]
 local timers = KEYS[6]
 local waits = KEYS[7]
 local state_index = KEYS[8]
+local creation_index = KEYS[9]
+local search_index = KEYS[10]
 local plan = cjson.decode(ARGV[1])
 local data = ARGV[2]
 local event = ARGV[3]
 local messages = {unpack(ARGV, 4)}
-local countdown_keys, next_key = keys_at(9, plan.countdown and 3 or 0)
+local countdown_keys, next_key = keys_at(11, plan.countdown and 3 or 0)
 local shared_keys, next_key = keys_at(next_key, plan.shares and 5 or 0)
 local above_keys, next_key = keys_at(next_key, #plan.above)
 local family_log_keys, next_key = keys_at(next_key, plan.family_log_length and 1 or 0)
@@ -75,12 +77,14 @@ redis.call(
   'HSET', record, 'machine', plan.machine, 'state', plan.state, 'version', '1', 'entered', '1',
   'schema', plan.schema, 'since', now_ms, 'created', now_ms, 'priority', plan.priority,
   'digest', plan.digest, 'last_token', '0', 'countdown', plan.countdown or '',
-  'waits', plan.waits and '1' or '', 'data', data
+  'waits', plan.waits and '1' or '', 'title', plan.title, 'data', data
 )
 set_limits(counters, plan)
 add_to_family_log(family_log_keys[1], plan.family_log_length, id, '1')
 redis.call('XADD', log, '1-0', 'event', event, 'at', now_ms)
 redis.call('ZADD', state_index, now_ms, id)
+redis.call('ZADD', creation_index, now_ms, id)
+add_names(search_index, plan.names)
 if plan.waits then
   redis.call('ZADD', waits, now_ms, id)
 end

@@ -1,9 +1,9 @@
---@use keys deltas timer
+--@use keys deltas timer search_index
 -- Restores one record from its log where it does not exist: its place in the indexes, its sums in
 -- the tree. A repeat changes nothing. While a family is restored its root holds a name: no record
 -- below is restored without it, and none is created that needs it.
 -- KEYS     record, tombstone, log, timers, index of its state, ended index, holds, inbox, parent,
---          chain of counters
+--          creation index, search index, chain of counters
 -- ARGV     plan, data, then for each line of the log its position, 'event' or the kind of a note,
 --          its text and its ms
 -- Returns  {status}: restored | present | taken | pruned | leftovers | held | closed
@@ -16,9 +16,11 @@ local ended_index = KEYS[6]
 local holds = KEYS[7]
 local inbox = KEYS[8]
 local parent = KEYS[9]
+local creation_index = KEYS[10]
+local search_index = KEYS[11]
 local plan = cjson.decode(ARGV[1])
 local data = ARGV[2]
-local chain = keys_at(10, plan.chain_length)
+local chain = keys_at(12, plan.chain_length)
 local is_root = plan.chain_length == 1
 
 local digest, version, state, stored_data = unpack(
@@ -50,7 +52,7 @@ redis.call(
   'HSET', record, 'machine', plan.machine, 'state', plan.state, 'version', plan.version,
   'entered', plan.entered, 'schema', plan.schema, 'since', plan.since, 'created', plan.created,
   'priority', plan.priority, 'digest', plan.digest, 'last_token', '0', 'countdown', '',
-  'waits', '', 'data', data
+  'waits', '', 'title', plan.title, 'data', data
 )
 for n = 3, #ARGV, 4 do
   local position, kind, text, at_ms = unpack(ARGV, n, n + 3)
@@ -61,6 +63,8 @@ for n = 3, #ARGV, 4 do
   end
 end
 redis.call('ZADD', state_index, plan.since, plan.id)
+redis.call('ZADD', creation_index, plan.created, plan.id)
+add_names(search_index, plan.names)
 if plan.ends then
   redis.call('HSET', record, 'ended', '1', 'paused', '')
   redis.call('ZADD', ended_index, plan.since, plan.id)

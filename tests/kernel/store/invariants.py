@@ -8,6 +8,7 @@ from interlock.kernel.effect import Kind
 from interlock.kernel.record import Entry, Record, partition_of
 from interlock.kernel.store import scripts
 from interlock.kernel.store.fold import fold, sums
+from interlock.kernel.store.titles import names_of
 from interlock.kernel.table import Active, Terminal
 from tests.kernel.store.kernel_at_a_fixed_time import World
 from tests.kernel.store.tables import LIFE
@@ -60,6 +61,17 @@ def stands_once(world: World, record: Record) -> None:
         key = world.keys.state_index(record.id, "life", str(stage.state))
         here = scripts.read(world.client, "ZSCORE", key, record.id) is not None
         assert here == (str(stage.state) == record.state)
+    partition = partition_of(record.id)
+    created = world.keys.creation_index(partition, "life")
+    assert scripts.read(world.client, "ZSCORE", created, record.id) == record.created_ms
+    assert found_by(world, record.id) == sorted(names_of(record))
+
+
+def found_by(world: World, of: str) -> list[str]:
+    """Return the names under which the search index has a record."""
+    key = world.keys.search_index(partition_of(of))
+    names = [name.decode() for name in scripts.read(world.client, "ZRANGE", key, 0, -1)]
+    return [name for name in names if name.endswith((f" {of}", f"={of}"))]
 
 
 def indexed(world: World, record: Record, entry: Entry) -> None:

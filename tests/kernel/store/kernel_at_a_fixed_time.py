@@ -35,6 +35,7 @@ from interlock.kernel.store.hosts import Hosts
 from interlock.kernel.store.indexes import DueEffect, DueTimer, Indexes
 from interlock.kernel.store.keys import Keys
 from interlock.kernel.store.leases import Lease, Leases, Order, Refused
+from interlock.kernel.store.listings import Listings
 from interlock.kernel.store.redis import Store
 from interlock.kernel.store.scripts import Client
 from interlock.kernel.store.slots import Slots
@@ -99,6 +100,7 @@ class World:
         self.leases = Leases(client, self.keys, LIMITS)
         self.indexes = Indexes(client, self.keys, LIMITS)
         self.views = Views(client, self.keys)
+        self.listings = Listings(client, self.keys)
         self.subscriptions, self.slots = Subscriptions(client, self.keys), Slots(client, self.keys)
         self.hosts = Hosts(client, self.keys)
         self._ops = 0

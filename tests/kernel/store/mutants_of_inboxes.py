@@ -108,8 +108,8 @@ INBOXES: tuple[Mutant, ...] = (
     Mutant(
         "what a family shares is deleted only where the family is gone",
         "prune",
-        "keys_at(10, last and 5 or 0)",
-        "keys_at(10, last and 5 or 0), 10",
+        "keys_at(12, last and 5 or 0)",
+        "keys_at(12, last and 5 or 0), 12",
         ends.test_the_inbox_stays_where_somebody_lives_again_by_now,
     ),
 )

@@ -147,6 +147,7 @@ LIFE = Machine(
     payloads={T.DONE: Given, T.FAIL: Given, T.POKE: Given, T.CHILDREN_DONE: Given},
     cancel_triggers=(T.CANCEL,),
     first_trigger=T.BEGIN,
+    title=lambda data: f"{data.get('title', 'Life')}: {data.get('value', 'nothing')}",
     waits_for=Children(
         payload=lambda _parent, child, _siblings: (child, None),
         advance_trigger=T.CHILDREN_DONE,

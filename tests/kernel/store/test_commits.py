@@ -15,6 +15,7 @@ from interlock.kernel.errors import (
 )
 from interlock.kernel.store import scripts
 from interlock.kernel.store.commands import Warrant
+from interlock.kernel.store.listings import Filter
 from tests.kernel.store.kernel_at_a_fixed_time import World, token
 from tests.kernel.store.tables import EXPIRY_MS, LEASE_MS
 
@@ -119,10 +120,10 @@ def test_a_commit_puts_the_record_where_it_is_looked_for(world: World) -> None:
     world.at("working")
     world.later(5)
     world.fire("r", "done")
-    (row,) = world.views.list_oldest([(machine.name, "asking")], 10)
+    (row,) = world.listings.page(Filter([machine.name], [(machine.name, "asking")])).rows
 
     assert (row.since_ms, world.record().since_ms) == (world.now, world.now)
-    assert world.views.list_oldest([(machine.name, "working")], 10) == []
+    assert not world.listings.page(Filter([machine.name], [(machine.name, "working")])).rows
     assert world.views.waits([partition], 10) == (1, [("r", world.now)])
     assert world.views.ended(partition, world.now, 10) == []
     world.fire("r", "approve")

@@ -11,6 +11,7 @@ from interlock.kernel.errors import HeldError
 from interlock.kernel.store.commands import InitialLease, Warrant
 from interlock.kernel.store.connect import open_store, refuse_unsafe
 from interlock.kernel.store.fold import fold
+from interlock.kernel.store.listings import Filter
 from interlock.kernel.store.subscriptions import MISSING, Subscriber
 from interlock.workers.gateways.server import EmbeddedServer
 from tests.kernel.store.kernel_at_a_fixed_time import LIMITS, Text, World, token
@@ -121,7 +122,10 @@ def all_there(world: World) -> None:
     assert world.counter("tree.spent") == 7
     assert world.counter("tree.reserved") == 0
     assert world.views.counts([LIFE])[LIFE.name]["done"] == 3
-    assert [found.id for found in world.views.list_oldest([(LIFE.name, "done")], 1)]
+    assert [
+        found.id
+        for found in world.listings.page(Filter([LIFE.name], [(LIFE.name, "done")]), limit=1).rows
+    ]
     assert world.views.depths()["waits"] == 0
     assert world.views.now_ms() > 0
     assert sorted(world.views.children("r")) == ["r/a", "r/b"]

@@ -44,11 +44,14 @@ def test_a_new_record_is_written_whole(world: World) -> None:
         "last_token": "0",
         "countdown": "",
         "waits": "",
+        "title": "Life: 1",
         "data": '{"value":1}',
     }
     assert lines(world) == [("1-0", "event", NOW)]
     assert {key: value for key, value in stored(world).items() if key[-2:] != ":r"} == {
         "in:life:idle": [["r", NOW]],
+        "created:life": [["r", NOW]],
+        "search": [["1 r", 0], ["=r", 0], ["life r", 0]],
         "timers": [["r:kickoff", NOW + 5_000]],
     }
     assert stored(world)["r:r"]["t:kickoff"] == f"{NOW + 5_000} 1 - 0"
@@ -88,6 +91,7 @@ def test_a_transition_is_written_whole(world: World) -> None:
         "entered": "3",
         "since": str(now),
         "waits": "1",
+        "title": "Life: 7",
         "data": '{"value":7}',
     }
     assert lines(world)[-2:] == [("2-1", "claim", NOW), ("3-0", "event", now)]
@@ -135,6 +139,7 @@ def test_an_internal_row_changes_the_data_and_the_version_and_no_place(world: Wo
 
     assert found["r:r"] == before["r:r"] | {
         "version": "3",
+        "title": "Life: 7",
         "data": '{"value":7}',
         f"e:{world.entry().suffix}": found["r:r"][f"e:{world.entry().suffix}"],
     }

@@ -8,6 +8,7 @@ from interlock.kernel.machines.threads.effects import CLEANUP, EXECUTION, INFERE
 from interlock.kernel.machines.threads.thread import changes, guards, payloads, sentences
 from interlock.kernel.machines.threads.thread.names import State, Trigger
 from interlock.kernel.machines.threads.thread.stages import STAGES
+from interlock.kernel.question import title_in
 from interlock.kernel.table import (
     ORPHANS,
     PERSON,
@@ -256,6 +257,7 @@ THREAD = Machine(
     stages=STAGES,
     transitions=(*PUBLISHED, *OURS),
     says=sentences.SAYS,
+    title=lambda data: title_in(data.get("inciting") or {}),
     initial_data=changes.initial_data,
     payloads={
         Trigger.INFERENCE_STARTED: payloads.ThreadInferenceStarted,

@@ -1,0 +1,286 @@
+"""Lists records page by page: by creation, state, parent, beginning of the id, words of the title.
+
+No list is a snapshot: a record that changes while its pages are read may be in two of them or none.
+"""
+
+from __future__ import annotations
+
+import json
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import astuple, dataclass
+from functools import partial
+from typing import Any
+from zlib import crc32
+
+from interlock.kernel.errors import CallError
+from interlock.kernel.record import PARTITIONS, RecordId, partition_of
+from interlock.kernel.store.keys import Keys
+from interlock.kernel.store.scripts import Client, call_all, read, read_all
+from interlock.kernel.store.titles import ID_MARK, words_of
+
+PAGE_MAX = 500
+SCAN_MIN = 50  # records that are read at once
+SCAN_MAX = 5_000  # records that are read for one page, where few of them fit
+_FIELDS = ("machine", "state", "version", "title", "since", "created", "paused", "waits")
+_END = "\N{DELETE}"  # after every letter of an id
+_LAST_LETTER = "\U0010ffff"  # after every letter of a word
+
+Position = tuple[Any, ...]  # after which a list goes on: (score, id), (name,) or (id,)
+Found = list[tuple[Position, RecordId]]
+Source = Callable[[Position, int], Found]  # what comes after a position, up to a number
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A record as a list shows it. Times are ms by the store."""
+
+    id: RecordId
+    machine: str
+    state: str
+    version: int
+    title: str
+    since_ms: int
+    created_ms: int
+    paused: bool
+    waits_for_person: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Rows of a list, and the cursor of the page after them; '' where the list ends here."""
+
+    rows: tuple[Row, ...]
+    cursor: str
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """The records of a list: those of these machines for which everything else holds that is given.
+
+    `states` are pairs of a machine and a state. `text` has words of the title, of which the last
+    may be the beginning of one. `created_ms` and `since_ms` are the first and the last ms.
+    """
+
+    machines: Collection[str]
+    states: Collection[tuple[str, str]] = ()
+    parent: str = ""
+    id_prefix: str = ""
+    text: str = ""
+    created_ms: tuple[int, int] | None = None
+    since_ms: tuple[int, int] | None = None
+
+    @property
+    def by_time(self) -> bool:
+        """Whether the list comes by time, and not by name."""
+        return not (self.parent or self.id_prefix or self.text)
+
+    def fits(self, row: Row) -> bool:
+        """Whether a record belongs to the list."""
+        return (
+            row.machine in self.machines
+            and (not self.states or (row.machine, row.state) in self.states)
+            and row.id.startswith(self.id_prefix)
+            and (not self.text or _has_words(row.title, self.text))
+            and _is_within(row.created_ms, self.created_ms)
+            and _is_within(row.since_ms, self.since_ms)
+        )
+
+
+class Listings:
+    """The lists, over one client."""
+
+    def __init__(self, client: Client, keys: Keys) -> None:
+        self.client, self.keys = client, keys
+
+    def page(
+        self, wanted: Filter, *, limit: int = 100, cursor: str = "", newest: bool = True
+    ) -> Page:
+        """Return one page of a list, which begins after the page whose cursor this is.
+
+        With states the records come by the time at which they entered them, else by that of their
+        creation: the newest first, or the oldest. With a parent, an id or a text they come by name.
+        A page may have fewer rows than `limit` although the list goes on: only its cursor says.
+        Raises CallError.
+        """
+        if not 0 < limit <= PAGE_MAX:
+            raise CallError(f"a page has 1 to {PAGE_MAX} records, not {limit}")
+        source, stamp = self._source(wanted, newest=newest), _stamp(wanted, newest=newest)
+        position = _position(cursor, stamp, by_time=wanted.by_time)
+        scanned, count = 0, max(limit, SCAN_MIN)
+        rows: list[Row] = []
+        while scanned < SCAN_MAX:
+            found = source(position, count)
+            by_id = self._rows(dict.fromkeys(one for _, one in found))
+            for position, one in found:
+                row = by_id.get(one)
+                if row and wanted.fits(row) and _comes_here(row, position, wanted):
+                    rows.append(row)
+                if len(rows) == limit:
+                    return Page(tuple(rows), _cursor(position, stamp))
+            if len(found) < count:
+                return Page(tuple(rows), "")
+            scanned += len(found)
+        return Page(tuple(rows), _cursor(position, stamp))
+
+    def rows(self, wanted: Filter, *, size: int, newest: bool = True) -> Iterator[Row]:
+        """Yield all rows of a list, in pages of this size or PAGE_MAX."""
+        cursor, is_first = "", True
+        while cursor or is_first:
+            page = self.page(wanted, limit=min(size, PAGE_MAX), cursor=cursor, newest=newest)
+            yield from page.rows
+            cursor, is_first = page.cursor, False
+
+    def _source(self, wanted: Filter, *, newest: bool) -> Source:
+        """Choose the index that has the fewest records beside those that are wanted."""
+        keys = self.keys
+        if wanted.parent:
+            return partial(self._children, wanted.parent)
+        if prefix := wanted.id_prefix:
+            here = [partition_of(prefix)] if "/" in prefix else range(PARTITIONS)
+            return partial(self._names, here, f"{ID_MARK}{prefix}", f"{ID_MARK}{prefix}{_END}")
+        if wanted.text:
+            return partial(self._names, range(PARTITIONS), *self._rarest(wanted.text))
+        if wanted.states:
+            indexes = [
+                [keys.state_index_of(at, *pair) for pair in wanted.states]
+                for at in range(PARTITIONS)
+            ]
+            return partial(self._by_time, indexes, wanted.since_ms, newest)
+        indexes = [
+            [keys.creation_index(at, name) for name in wanted.machines] for at in range(PARTITIONS)
+        ]
+        return partial(self._by_time, indexes, wanted.created_ms, newest)
+
+    def _by_time(
+        self,
+        indexes: Sequence[list[str]],
+        within: tuple[int, int] | None,
+        newest: bool,  # noqa: FBT001 - it is given by partial()
+        position: Position,
+        limit: int,
+    ) -> Found:
+        """Return what follows in indexes by time. `indexes` are those of each partition."""
+        low, high = within or ("-inf", "+inf")
+        first, last = (high, low) if newest else (low, high)
+        after, member = position or (first, "")
+        order = "newest" if newest else "oldest"
+        calls = [(group, [order, after, member, last, limit]) for group in indexes]
+        found = [
+            ((int(score), member.decode()), RecordId(member.decode()))
+            for reply in call_all(self.client, "list_page", calls)
+            for member, score in zip(reply[1::3], reply[2::3], strict=True)
+        ]
+        return sorted(found, reverse=newest)[:limit]
+
+    def _names(
+        self, partitions: Collection[int], low: str, high: str, position: Position, limit: int
+    ) -> Found:
+        """Return what follows in the search index between two names."""
+        after = f"({position[0]}" if position else f"[{low}"
+        words = (after, f"[{high}", "BYLEX", "LIMIT", 0, limit)
+        commands = [("ZRANGE", self.keys.search_index(at), *words) for at in partitions]
+        names = sorted(name for page in read_all(self.client, commands) for name in page)
+        return [((name.decode(),), _id_in(name.decode())) for name in names[:limit]]
+
+    def _children(self, parent: str, position: Position, limit: int) -> Found:
+        members = read(self.client, "SMEMBERS", self.keys.children(parent))
+        names = sorted(member.decode() for member in members)
+        after = position[0] if position else ""
+        return [((name,), RecordId(name)) for name in names if name > after][:limit]
+
+    def _rarest(self, text: str) -> tuple[str, str]:
+        """Return the first and last name of the word that the fewest titles have, of a text."""
+        *whole, last = _words(text)
+        ranges = [(f"{word} ", f"{word} {_END}") for word in whole]
+        ranges = ranges or [(last, f"{last}{_LAST_LETTER}")]
+        if len(ranges) == 1:
+            return ranges[0]
+        commands = [
+            ("ZLEXCOUNT", self.keys.search_index(at), f"[{low}", f"[{high}")
+            for low, high in ranges
+            for at in range(PARTITIONS)
+        ]
+        counts = read_all(self.client, commands)
+        totals = [sum(counts[n * PARTITIONS : (n + 1) * PARTITIONS]) for n in range(len(ranges))]
+        return ranges[totals.index(min(totals))]
+
+    def _rows(self, record_ids: Collection[RecordId]) -> dict[RecordId, Row]:
+        """Return records as lists show them, in one round trip; a pruned one is left out."""
+        commands = [("HMGET", self.keys.record(one), *_FIELDS) for one in record_ids]
+        found = zip(record_ids, read_all(self.client, commands), strict=True)
+        return {one: _row(one, values) for one, values in found if values[0] is not None}
+
+
+def _row(one: RecordId, values: Sequence[bytes | None]) -> Row:
+    machine, state, version, title, since, created, paused, waits = (
+        value.decode() if value is not None else "" for value in values
+    )
+    return Row(
+        id=one,
+        machine=machine,
+        state=state,
+        version=int(version),
+        title=title,
+        since_ms=int(since),
+        created_ms=int(created),
+        paused=paused == "1",
+        waits_for_person=waits == "1",
+    )
+
+
+def _words(text: str) -> tuple[str, ...]:
+    if words := words_of(text):
+        return words
+    raise CallError(f"{text!r} has no word to look for")
+
+
+def _has_words(title: str, text: str) -> bool:
+    *whole, last = _words(text)
+    here = words_of(title)
+    return set(whole) <= set(here) and any(word.startswith(last) for word in here)
+
+
+def _comes_here(row: Row, position: Position, wanted: Filter) -> bool:
+    """Whether this is the first name under which the list finds a record.
+
+    A title can have several words that begin as the last word of the text does.
+    """
+    if not wanted.text or wanted.parent or wanted.id_prefix:
+        return True
+    word = str(position[0]).partition(" ")[0]
+    last = _words(wanted.text)[-1]
+    return len(_words(wanted.text)) > 1 or word == min(
+        each for each in words_of(row.title) if each.startswith(last)
+    )
+
+
+def _is_within(ms: int, within: tuple[int, int] | None) -> bool:
+    return within is None or within[0] <= ms <= within[1]
+
+
+def _id_in(name: str) -> RecordId:
+    return RecordId(name[1:] if name.startswith(ID_MARK) else name.partition(" ")[2])
+
+
+def _stamp(wanted: Filter, *, newest: bool) -> int:
+    """Return a number by which a cursor of another list is known."""
+    fields = [sorted(wanted.machines), sorted(wanted.states), *astuple(wanted)[2:], newest]
+    return crc32(repr(fields).encode())
+
+
+def _cursor(position: Position, stamp: int) -> str:
+    return urlsafe_b64encode(json.dumps([stamp, *position]).encode()).decode()
+
+
+def _position(cursor: str, stamp: int, *, by_time: bool) -> Position:
+    if not cursor:
+        return ()
+    try:
+        of, *position = json.loads(urlsafe_b64decode(cursor))
+        kinds = [type(each) for each in position]
+    except (ValueError, TypeError, RecursionError):
+        of, position, kinds = None, [], []
+    if of != stamp or kinds != ([int, str] if by_time else [str]):
+        raise CallError(f"{cursor[:40]!r} is no cursor of this list; begin without one")
+    return tuple(position)

@@ -1,0 +1,43 @@
+"""The names under which people find a record: its id, and the words of its title."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Collection
+from itertools import islice
+from typing import Any
+
+from interlock.kernel.record import Record
+
+WORDS_MAX = 12  # of one title
+WORD_LENGTH_MAX = 32
+# No word has this letter or a blank, so that ids and words share one index and stay apart.
+ID_MARK = "="
+_WORD = re.compile(r"\w+")
+
+
+def words_of(text: str) -> tuple[str, ...]:
+    """Return the words of a text as the search index has them: without case, each once."""
+    plain = unicodedata.normalize("NFKC", text).casefold()
+    found = (match.group()[:WORD_LENGTH_MAX] for match in _WORD.finditer(plain))
+    return tuple(islice(dict.fromkeys(found), WORDS_MAX))
+
+
+def names_of(record: Record) -> list[str]:
+    """Return the members of the search index for a record."""
+    words = [f"{word} {record.id}" for word in words_of(record.title)]
+    return [f"{ID_MARK}{record.id}", *words]
+
+
+def retitle_plan(before: Record, after: Record) -> dict[str, Any]:
+    """Return what the commit script needs to change a record's title, if that changes."""
+    if before.title == after.title:
+        return {}
+    old, new = names_of(before), names_of(after)
+    change = {"title": after.title, "added": _without(new, old), "removed": _without(old, new)}
+    return {"retitle": change}
+
+
+def _without(names: Collection[str], others: Collection[str]) -> list[str]:
+    return [name for name in names if name not in others]
