@@ -20,8 +20,9 @@ from interlock.kernel.event import Cause, Event, Note
 from interlock.kernel.machine import Explanation, Machine
 from interlock.kernel.machines import MACHINES
 from interlock.kernel.payload import validated
+from interlock.kernel.record import PARTITIONS, RETRY, Record
 from interlock.kernel.store.commands import Call, Warrant, facts_read
-from interlock.kernel.store.listings import Page, Row
+from interlock.kernel.store.listings import ListedRecord, Page
 from interlock.kernel.table import Terminal, Waiting
 from interlock.workers.config import Settings, local_settings
 from interlock.workers.engine.card import Card, action_of, asks_person, card_of, cards_of_effects
@@ -259,7 +260,7 @@ class Client:
 
     def list(
         self, *, machine: str | None = None, state: str | None = None, limit: int = 100
-    ) -> list[Row]:
+    ) -> list[ListedRecord]:
         """Return records, the longest in their state first: of one machine or of all.
 
         With `state`, only those in this state.

@@ -130,6 +130,10 @@ class Keys:
         """Sorted set in the order of its members: ids, and words of titles with the record's id."""
         return f"{self.tag(partition)}search"
 
+    def list_indexes(self, partition: int, machine: str) -> tuple[str, str]:
+        """Return the creation index of a machine and the search index, which lists read."""
+        return self.creation_index(partition, machine), self.search_index(partition)
+
     def effects(self, partition: int) -> str:
         """Sorted set: effects by the ms of their next poll."""
         return f"{self.tag(partition)}effects"

@@ -32,7 +32,7 @@ Source = Callable[[Position, int], Found]  # what comes after a position, up to 
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ListedRecord:
     """A record as a list shows it. Times are ms by the store."""
 
     id: RecordId
@@ -50,7 +50,7 @@ class Row:
 class Page:
     """Rows of a list, and the cursor of the page after them; '' where the list ends here."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[ListedRecord, ...]
     cursor: str
 
 
@@ -75,7 +75,7 @@ class Filter:
         """Whether the list comes by time, and not by name."""
         return not (self.parent or self.id_prefix or self.text)
 
-    def fits(self, row: Row) -> bool:
+    def fits(self, row: ListedRecord) -> bool:
         """Whether a record belongs to the list."""
         return (
             row.machine in self.machines
@@ -108,7 +108,7 @@ class Listings:
         source, stamp = self._source(wanted, newest=newest), _stamp(wanted, newest=newest)
         position = _position(cursor, stamp, by_time=wanted.by_time)
         scanned, count = 0, max(limit, SCAN_MIN)
-        rows: list[Row] = []
+        rows: list[ListedRecord] = []
         while scanned < SCAN_MAX:
             found = source(position, count)
             by_id = self._rows(dict.fromkeys(one for _, one in found))
@@ -123,7 +123,7 @@ class Listings:
             scanned += len(found)
         return Page(tuple(rows), _cursor(position, stamp))
 
-    def rows(self, wanted: Filter, *, size: int, newest: bool = True) -> Iterator[Row]:
+    def rows(self, wanted: Filter, *, size: int, newest: bool = True) -> Iterator[ListedRecord]:
         """Yield all rows of a list, in pages of this size or PAGE_MAX."""
         cursor, is_first = "", True
         while cursor or is_first:
@@ -205,18 +205,18 @@ class Listings:
         totals = [sum(counts[n * PARTITIONS : (n + 1) * PARTITIONS]) for n in range(len(ranges))]
         return ranges[totals.index(min(totals))]
 
-    def _rows(self, record_ids: Collection[RecordId]) -> dict[RecordId, Row]:
+    def _rows(self, record_ids: Collection[RecordId]) -> dict[RecordId, ListedRecord]:
         """Return records as lists show them, in one round trip; a pruned one is left out."""
         commands = [("HMGET", self.keys.record(one), *_FIELDS) for one in record_ids]
         found = zip(record_ids, read_all(self.client, commands), strict=True)
         return {one: _row(one, values) for one, values in found if values[0] is not None}
 
 
-def _row(one: RecordId, values: Sequence[bytes | None]) -> Row:
+def _row(one: RecordId, values: Sequence[bytes | None]) -> ListedRecord:
     machine, state, version, title, since, created, paused, waits = (
         value.decode() if value is not None else "" for value in values
     )
-    return Row(
+    return ListedRecord(
         id=one,
         machine=machine,
         state=state,
@@ -241,7 +241,7 @@ def _has_words(title: str, text: str) -> bool:
     return set(whole) <= set(here) and any(word.startswith(last) for word in here)
 
 
-def _comes_here(row: Row, position: Position, wanted: Filter) -> bool:
+def _comes_here(row: ListedRecord, position: Position, wanted: Filter) -> bool:
     """Whether this is the first name under which the list finds a record.
 
     A title can have several words that begin as the last word of the text does.

@@ -38,7 +38,7 @@ from interlock.kernel.store.commands import (
 from interlock.kernel.store.keys import Keys
 from interlock.kernel.store.scripts import Client, call
 from interlock.kernel.store.subscriptions import Subscriber
-from interlock.kernel.store.titles import names_of, retitle_plan
+from interlock.kernel.store.titles import retitle_plan, title_plan
 from interlock.kernel.table import CREATED, UNBOUND, Bounds, Owed
 
 
@@ -92,8 +92,7 @@ class Store:
             "priority": record.priority,
             "digest": digest,
             "nonce": nonce,
-            "title": record.title,
-            "names": names_of(record),
+            **title_plan(record),
             "waits": decision.waits,
             "timers": timers_plan(decision.timers),
             "effects": owes_plan(machine, record.state, decision.owes),
@@ -119,8 +118,7 @@ class Store:
             keys.timers(partition),
             keys.waits(partition),
             keys.state_index(record.id, machine.name, record.state),
-            keys.creation_index(partition, machine.name),
-            keys.search_index(partition),
+            *keys.list_indexes(partition, machine.name),
         ]
         if parent:
             names += [keys.record(parent), keys.members(parent, countdown), keys.children(parent)]

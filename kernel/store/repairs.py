@@ -58,12 +58,13 @@ class Repairs:
         calls: list[tuple[list[str], list[Any]]] = []
         for record in records:
             partition = partition_of(record.id)
-            keys = [
-                self.keys.record(record.id),
-                self.keys.creation_index(partition, record.machine),
-                self.keys.search_index(partition),
-            ]
+            indexes = self.keys.list_indexes(partition, record.machine)
             names = json.dumps(names_of(record))
-            calls.append((keys, [record.id, str(record.version), record.title, names]))
+            calls.append(
+                (
+                    [self.keys.record(record.id), *indexes],
+                    [record.id, str(record.version), record.title, names],
+                )
+            )
         replies = call_all(self.client, "index_record", calls)
         return [reply[0].decode() for reply in replies]

@@ -14,7 +14,7 @@ from interlock.kernel.store import codec
 from interlock.kernel.store.commands import Commit, packed, timers_plan
 from interlock.kernel.store.keys import Keys
 from interlock.kernel.store.scripts import Client, call
-from interlock.kernel.store.titles import names_of
+from interlock.kernel.store.titles import title_plan
 from interlock.kernel.table import Terminal
 
 PAGE = 1_000
@@ -65,8 +65,7 @@ class Restores:
             "created": str(record.created_ms),
             "priority": str(record.priority),
             "digest": creation_digest,
-            "title": record.title,
-            "names": names_of(record),
+            **title_plan(record),
             "ends": isinstance(stage, Terminal),
             "timers": timers_plan(stage.due(record.data)),
             "sums": {name: n for name, n in sums.items() if n},
@@ -85,8 +84,7 @@ class Restores:
             keys.holds(record.id),
             keys.inbox(record.id),
             keys.record(above[-1] if above else record.id),
-            keys.creation_index(partition, machine.name),
-            keys.search_index(partition),
+            *keys.list_indexes(partition, machine.name),
             *chain,
         ]
         data = codec.encode(record.data, "the data", codec.DATA_BYTES_MAX)

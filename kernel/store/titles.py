@@ -30,6 +30,11 @@ def names_of(record: Record) -> list[str]:
     return [f"{ID_MARK}{record.id}", *words]
 
 
+def title_plan(record: Record) -> dict[str, Any]:
+    """Return what a script needs to give a new record its title."""
+    return {"title": record.title, "names": names_of(record)}
+
+
 def retitle_plan(before: Record, after: Record) -> dict[str, Any]:
     """Return what the commit script needs to change a record's title, if that changes."""
     if before.title == after.title:

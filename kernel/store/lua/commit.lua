@@ -1,11 +1,10 @@
 --@use clock keys ops warrant preconditions transition quarantine timer holds_and_queues
 --@use new_effects countdown limits deltas family_log initial_lease search_index
--- Commits one decision, or nothing. It tests op-id, warrant, version and preconditions first; from
--- the first write on nothing can fail.
+-- Commits one decision, or nothing: it tests first, and from its first write on nothing can fail.
 -- KEYS     record, log, ops, times of ops, effects, timers, waits, index of the old state, index of
---          the new state, ended index, search index, members of the countdown that begins, chain of counters,
---          records read as facts, [parent that counts it, its members, its tally], [holds, hold
---          queue, queue left, queue entered, queues], [family log], queues of messages
+--          the new state, ended index, search index, members of the countdown that begins, chain of
+--          counters, records read as facts, [parent that counts it, its members, its tally],
+--          [holds, hold queue, queue left, queue entered, queues], [family log], queues of messages
 -- ARGV     plan, data ('': unchanged), event, messages of its effects and of the parent's advance
 -- Returns  {status, version, ms, paused, suffix of the parent's advance}; status: committed |
 --          replayed | reused | missing | fenced | conflict | held | over | paused | busy, and for
@@ -70,11 +69,7 @@ local asks_left, quarantine_left = change_effects(owner, plan, reporting, was_pa
 if data ~= '' then
   redis.call('HSET', record, 'data', data)
 end
-if plan.retitle then
-  redis.call('HSET', record, 'title', plan.retitle.title)
-  remove_names(search_index, plan.retitle.removed)
-  add_names(search_index, plan.retitle.added)
-end
+change_title(record, search_index, plan.retitle)
 if plan.mode == 'internal' then
   redis.call('HSET', record, 'version', version)
   stop_asking(record, waits, timers, plan.id)

@@ -2,10 +2,10 @@
 -- Creates a record: its first event, its effects and timers, its membership in a countdown of its
 -- parent. A repeat changes nothing. Below the id of a record only that record creates others,
 -- unless the ids of the machine begin with a record of that kind, as those of jobs with a graph.
--- KEYS     record, counters, log, tombstone, effects, timers, waits, index of its state,
---          creation index, search index, [parent that counts it, members of the countdown, children of the parent],
---          [holds, hold queue, queue that is left, queue that is entered, queues], records above
---          it, the root first, [family log], queues of messages
+-- KEYS     record, counters, log, tombstone, effects, timers, waits, index of its state, creation
+--          index, search index, [parent that counts it, members of the countdown, children of the
+--          parent], [holds, hold queue, queue that is left, queue that is entered, queues], records
+--          above it, the root first, [family log], queues of messages
 -- ARGV     plan, data, event, messages of its effects
 -- Returns  {status, version, ms}; status: created | replayed | taken | pruned | closed, or with a
 --          detail in the place of the version: held, by which record | below, which record

@@ -2,10 +2,11 @@
 -- Prunes one ended record. A tombstone keeps its id taken for a while. The caller prunes whole
 -- families, the lowest records first.
 -- KEYS     record, counters, log, ops, times of ops, tombstone, children, index of its state, ended
---          index, creation index, search index, [holds, inbox, posts, times of posts, family log: what the family shares], then
---          subscribers, members and tallies
+--          index, creation index, search index, [holds, inbox, posts, times of posts, family log:
+--          what the family shares], then subscribers, members and tallies
 -- ARGV     id, how long ago it must have ended in ms, lifetime of the tombstone in ms, '1' if it is
---          the last of its family, so that what the family shares goes with it, its names in the search index as JSON
+--          the last of its family, so that what the family shares goes with it, its names in the
+--          search index as JSON
 -- Returns  {status}: pruned | missing | early | busy
 local record = KEYS[1]
 local tombstone = KEYS[6]
