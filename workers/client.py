@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 from uuid import uuid4
 
 from interlock.kernel.errors import (
@@ -29,7 +29,7 @@ from interlock.workers.engine.card import Card, action_of, asks_person, card_of,
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.own_systems import add_systems
 from interlock.workers.engine.polling import polls
-from interlock.workers.engine.record_filter import record_filter
+from interlock.workers.engine.record_filter import Wanted, record_filter
 from interlock.workers.engine.submission import Submitted, check_submission
 
 if TYPE_CHECKING:  # imported where it is loaded
@@ -258,33 +258,32 @@ class Client:
             found += cards_of_effects(self._machine(one), one, failures[one.id])
         return [card for card in found if card is not None]
 
-    def list(
-        self, *, machine: str | None = None, state: str | None = None, limit: int = 100
-    ) -> list[ListedRecord]:
-        """Return records, the longest in their state first: of one machine or of all.
+    def list(self, *, limit: int = 100, **wanted: Unpack[Wanted]) -> list[ListedRecord]:
+        """Return the records for which all holds that is given, the longest in their state first.
 
-        With `state`, only those in this state.
+        With `parent`, `id_prefix` or `text` they come by name.
         """
-        wanted = record_filter(self.machines, machine, state, by_state=True)
-        rows = self.dispatch.listings.rows(wanted, size=limit, newest=False)
+        rows = self.dispatch.listings.rows(
+            record_filter(self.machines, by_state=True, **wanted), size=limit, newest=False
+        )
         return list(islice(rows, limit))
 
     def page(
         self,
         *,
-        machine: str | None = None,
-        state: str | None = None,
         limit: int = 100,
         cursor: str = "",
         newest: bool = True,
-        **conditions: Any,
+        **wanted: Unpack[Wanted],
     ) -> Page:
-        """Return one page of a list, which begins where the page with this cursor ended.
+        """Return one page of a list, which begins after the page with this cursor.
 
-        `conditions` are other fields of `Filter`: parent, id_prefix, text, created_ms, since_ms.
+        With a state the records come by the time at which they entered it, else by that of their
+        creation: the newest first, or the oldest. With `parent`, `id_prefix` or `text` they come by
+        name.
         """
-        wanted = record_filter(self.machines, machine, state, **conditions)
-        return self.dispatch.listings.page(wanted, limit=limit, cursor=cursor, newest=newest)
+        found = record_filter(self.machines, **wanted)
+        return self.dispatch.listings.page(found, limit=limit, cursor=cursor, newest=newest)
 
     def wait(self, record_id: str, *, timeout_s: float, for_person: bool = True) -> Record:
         """Wait until a record has ended or (with `for_person`) asks a person.

@@ -19,7 +19,7 @@ from interlock.kernel.store.keys import Keys
 from interlock.kernel.store.scripts import Client, call, call_all
 from interlock.kernel.store.titles import names_of
 
-FORMAT = 2
+FORMAT = 3
 BUSY_MS = 600_000  # until a family that could not be pruned is tried again
 
 

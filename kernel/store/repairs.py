@@ -1,23 +1,21 @@
-"""The scripts that repair the sums and held names of a family, and the indexes of records."""
+"""The scripts that repair the sums and the held names of a family."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
-from interlock.kernel.record import Record, partition_of
+from interlock.kernel.record import partition_of
 from interlock.kernel.store import codec
 from interlock.kernel.store.commands import packed
 from interlock.kernel.store.keys import Keys
-from interlock.kernel.store.scripts import Client, call, call_all, read
-from interlock.kernel.store.titles import names_of
+from interlock.kernel.store.scripts import Client, call, read
 
 NOTHING_YET = "0-0"
 
 
 class Repairs:
-    """Corrects sums, frees names and fills indexes, over one client. Every call may be repeated."""
+    """Corrects sums and frees names, over one client. Every call may be repeated."""
 
     def __init__(self, client: Client, keys: Keys) -> None:
         self.client, self.keys = client, keys
@@ -49,22 +47,3 @@ class Repairs:
         names += [keys.hold_queue(root), keys.effects(partition)]
         status: bytes = call(self.client, "free_hold", names, [name, holder])[0]
         return status.decode()
-
-    def index(self, records: Sequence[Record]) -> list[str]:
-        """Add records, with the titles that they have here, to the indexes by creation and name.
-
-        Returns for each indexed, moved (it was changed after it was read) or missing.
-        """
-        calls: list[tuple[list[str], list[Any]]] = []
-        for record in records:
-            partition = partition_of(record.id)
-            indexes = self.keys.list_indexes(partition, record.machine)
-            names = json.dumps(names_of(record))
-            calls.append(
-                (
-                    [self.keys.record(record.id), *indexes],
-                    [record.id, str(record.version), record.title, names],
-                )
-            )
-        replies = call_all(self.client, "index_record", calls)
-        return [reply[0].decode() for reply in replies]

@@ -3,26 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 from interlock.kernel.errors import CallError, UnknownMachineError
 from interlock.kernel.machine import Machine
 from interlock.kernel.store.listings import Filter
 
 
+class Wanted(TypedDict, total=False):
+    """What a caller of a list may give: a machine, a state of it, and other fields of `Filter`."""
+
+    machine: str | None
+    state: str | None
+    parent: str
+    id_prefix: str
+    text: str
+    created_ms: tuple[int, int] | None
+    since_ms: tuple[int, int] | None
+
+
 def record_filter(
-    machines: Mapping[str, Machine],
-    machine: str | None = None,
-    state: str | None = None,
-    *,
-    by_state: bool = False,
-    **conditions: Any,
+    machines: Mapping[str, Machine], *, by_state: bool = False, **wanted: Unpack[Wanted]
 ) -> Filter:
-    """Return a filter: of one machine or all, of one state or all, with more of its conditions.
+    """Return the filter of a list: of one machine or all, of one state or all.
 
     With `by_state`, a list comes by the time in the state although no state is given. Raises
     CallError, with the names that there are.
     """
+    machine, state = wanted.pop("machine", None), wanted.pop("state", None)
     if machine is not None and machine not in machines:
         raise UnknownMachineError(machine, sorted(machines))
     names = [machine] if machine is not None else list(machines)
@@ -34,4 +42,5 @@ def record_filter(
         known = ", ".join(name for _, name in states)
         raise CallError(f"{machine} has no state {state!r}; its states: {known}")
     asked = chosen if by_state or state is not None else ()
+    conditions: Any = wanted
     return Filter(machines=names, states=asked, **conditions)

@@ -156,12 +156,24 @@ def list_records(
         str | None, typer.Option(help="Only records of this machine. Default: of all.")
     ] = None,
     state: Annotated[str | None, typer.Option(help="Only records in this state.")] = None,
+    text: Annotated[
+        str,
+        typer.Option(help="Only records whose titles have these words, and come by id then."),
+    ] = "",
+    parent: Annotated[
+        str, typer.Option(help="Only the children of this record.", metavar="ID")
+    ] = "",
+    id_prefix: Annotated[
+        str, typer.Option("--id", help="Only records whose ids begin so.", metavar="BEGINNING")
+    ] = "",
     limit: Annotated[int, typer.Option(min=1, max=10_000)] = 100,
     as_json: AsJson = False,
 ) -> None:
     """List records, the longest in their state first, with how many there are in each state."""
     interlock = client()
-    rows = interlock.list(machine=machine, state=state, limit=limit)
+    rows = interlock.list(
+        machine=machine, state=state, text=text, parent=parent, id_prefix=id_prefix, limit=limit
+    )
     lifecycle = interlock.dispatch.lifecycle
     asked = [lifecycle.machine(machine)] if machine else list(interlock.machines.values())
     counts = interlock.dispatch.views.counts(asked)

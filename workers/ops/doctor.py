@@ -14,6 +14,7 @@ from interlock.kernel.errors import KernelError
 from interlock.kernel.record import PARTITIONS, Record, partition_of
 from interlock.kernel.store.fold import fold, sums
 from interlock.kernel.store.scripts import read, store_error
+from interlock.kernel.store.titles import names_of
 from interlock.kernel.table import Active, Terminal
 from interlock.workers.config import Settings
 from interlock.workers.engine.card import action_of
@@ -76,6 +77,8 @@ def faults_of(dispatch: Dispatch, record: Record, lines: Sequence[Any]) -> Itera
     if (folded.state, folded.version, folded.data) != (record.state, record.version, record.data):
         by_log, stored = f"{folded.state} v{folded.version}", f"{record.state} v{record.version}"
         yield f"the log leads to {by_log}, the record is {stored}, or their data differ"
+    if folded.title != record.title:
+        yield f"its title in lists is {record.title!r}, and by its data {folded.title!r}"
     counters = {
         name: count
         for name, count in record.counters.items()
@@ -112,6 +115,8 @@ def missing_in_indexes(dispatch: Dispatch, record: Record) -> Iterator[str]:
         keys.timers(partition): [f"{record.id}:{name}" for name in due],
         keys.waits(partition): [record.id] if asks else [],
         keys.state_index(record.id, record.machine, record.state): [record.id],
+        keys.creation_index(partition, record.machine): [record.id],
+        keys.search_index(partition): names_of(record),
     }
     for index, members in members_by_index.items():
         for member in members:

@@ -9,12 +9,11 @@ from typing import Any
 import pytest
 
 from interlock.kernel.errors import CallError
-from interlock.kernel.record import RecordId, Version, parent_of, partition_of
+from interlock.kernel.record import parent_of, partition_of
 from interlock.kernel.store import listings
 from interlock.kernel.store.listings import SCAN_MIN, Filter, Page
-from interlock.kernel.store.repairs import Repairs
 from interlock.kernel.store.scripts import read
-from tests.kernel.store.invariants import found_by, holds
+from tests.kernel.store.invariants import found_by
 from tests.kernel.store.kernel_at_a_fixed_time import World
 
 ALL = Filter(["life"])
@@ -199,21 +198,6 @@ def test_a_pruned_record_is_in_no_list(world: World) -> None:
     assert found_by(world, "r") == []
     assert ids(world.listings.page(ALL)) == ids(world.listings.page(replace(ALL, text="pay")))
     assert read(world.client, "ZCARD", world.keys.creation_index(partition_of("r"), "life")) == 0
-
-
-def test_a_record_of_an_older_store_is_listed_once_it_is_indexed(world: World) -> None:
-    of, partition = world.at("working", payload={"title": "Pay"}), partition_of("r")
-    indexes = [world.keys.creation_index(partition, "life"), world.keys.search_index(partition)]
-    read(world.client, "DEL", *indexes)
-    read(world.client, "HDEL", world.keys.record("r"), "title")
-    assert (ids(world.listings.page(ALL)), world.record().title) == ([], "")
-    repairs = Repairs(world.client, world.keys)
-    nobody, earlier = replace(of, id=RecordId("nobody")), replace(of, version=Version(1))
-
-    assert repairs.index([earlier, nobody]) == ["moved", "missing"]
-    assert ids(world.listings.page(ALL)) == []
-    assert repairs.index([of]) == ["indexed"]
-    holds(world, "r")
 
 
 @pytest.mark.parametrize(

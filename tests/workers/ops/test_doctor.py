@@ -193,6 +193,16 @@ def remove_from_state_index(store: redis.Redis, interlock: Client) -> None:
     )
 
 
+def remove_from_creation_index(store: redis.Redis, interlock: Client) -> None:
+    """Remove the record from the list of records by creation."""
+    store.zrem(interlock.dispatch.keys.creation_index(partition_of("one"), "thread"), "one")
+
+
+def remove_from_search_index(store: redis.Redis, interlock: Client) -> None:
+    """Remove the id of the record from what a search looks at."""
+    store.zrem(interlock.dispatch.keys.search_index(partition_of("one")), "=one")
+
+
 def delete_fields(prefix: str) -> Edit:
     """Return an edit that deletes the record's effects or timers."""
 
@@ -236,6 +246,9 @@ EDITS: dict[str, tuple[str, Edit]] = {
     "a timer in no index": ("awaiting_confirmation", unlist("timers")),
     "a card in no list": ("awaiting_confirmation", unlist("waits")),
     "a record in no list": ("awaiting_confirmation", remove_from_state_index),
+    "a record in no list by creation": ("awaiting_confirmation", remove_from_creation_index),
+    "a record that no search finds": ("awaiting_confirmation", remove_from_search_index),
+    "another title": ("awaiting_confirmation", field("title", "another")),
 }
 
 

@@ -158,12 +158,14 @@ def test_history_is_the_whole_log(interlock: Client, run_json: RunJson, run: Run
 def test_list_counts_and_filters(interlock: Client, run_json: RunJson, run: Run) -> None:
     bring(interlock, "one", "awaiting_confirmation")
     bring(interlock, "two", "awaiting_inference")
-
     value = run_json("list", "--machine", "thread", "--state", "awaiting_confirmation")
 
     assert value["counts"] == {"thread": {"awaiting_confirmation": 1, "awaiting_inference": 1}}
     assert [row["id"] for row in value["records"]] == ["one"]
     assert "awaiting_inference 1" in run("list").stdout
+    (row,) = run_json("list", "--text", "pap", "--id", "tw")["records"]
+    assert (row["id"], row["title"]) == ("two", "Paper")
+    assert run_json("list", "--parent", "two")["records"] == []
 
 
 def test_a_card_is_decided(interlock: Client, run_json: RunJson) -> None:
