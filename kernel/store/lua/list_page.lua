@@ -39,13 +39,13 @@ for position, index in ipairs(KEYS) do
       local member, score = rows[n], rows[n + 1]
       local is_later = first_member == '' or score ~= first_score
         or comes_before(tonumber(score), first_member, tonumber(score), member)
-      if is_later and found < limit then
+      if is_later then
         page[#page + 1] = {position, member, score}
         found = found + 1
       end
     end
     offset = offset + limit
-  until found == limit or #rows < 2 * limit
+  until found >= limit or #rows < 2 * limit
 end
 table.sort(page, function(one, other)
   return comes_before(tonumber(one[3]), one[2], tonumber(other[3]), other[2])

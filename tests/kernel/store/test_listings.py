@@ -105,6 +105,7 @@ def test_a_list_of_states_comes_by_the_time_in_the_state(world: World) -> None:
     since = world.record("b").since_ms
     late = replace(ALL, states=[idle, working], since_ms=(since, since))
     assert ids(world.listings.page(late)) == ["b"]
+    assert ids(world.listings.page(replace(late, id_prefix="a"))) == []
 
 
 def test_a_list_is_limited_by_the_time_of_creation(world: World) -> None:
@@ -123,6 +124,7 @@ def test_children_are_listed_by_name(world: World) -> None:
 
     assert every_id(world, replace(ALL, parent="r"), limit=2) == [["r/a", "r/b"], ["r/c"]]
     assert ids(world.listings.page(replace(ALL, parent="r", text="b"))) == ["r/b"]
+    assert ids(world.listings.page(replace(ALL, parent="r", id_prefix="r/c"))) == ["r/c"]
 
 
 def test_records_are_found_by_the_beginning_of_their_id(world: World) -> None:
@@ -245,6 +247,18 @@ def test_a_page_looks_at_a_bounded_number_of_records_and_the_next_goes_on(
     assert pages == [[], [f"r{SCAN_MIN + 5:03}"], []]
 
 
+def test_a_search_looks_at_the_rarest_word_first(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(listings, "SCAN_MAX", 1)
+    for n in range(SCAN_MIN):
+        create(world, f"r{n:03}", "common")
+    create(world, "z", "common rare thing")
+
+    for text in ("common rare th", "rare common th"):
+        assert every_id(world, replace(ALL, text=text), limit=10) == [["z"]]
+
+
 def test_a_page_takes_few_round_trips(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     trips: list[str] = []
 
@@ -266,5 +280,5 @@ def test_a_page_takes_few_round_trips(world: World, monkeypatch: pytest.MonkeyPa
         assert len(world.listings.page(wanted).rows) == 10
         assert len(trips) == 2
     trips.clear()
-    assert len(world.listings.page(replace(ALL, text="nothing one")).rows) == 10
+    assert not world.listings.page(replace(ALL, id_prefix="r", text="two"), limit=1).rows
     assert len(trips) == 2

@@ -24,7 +24,9 @@ from interlock.kernel.restoration import (
 from interlock.kernel.store.commands import Commit
 from interlock.kernel.store.repairs import Repairs
 from interlock.kernel.store.scripts import read
+from interlock.kernel.store.titles import names_of
 from tests.kernel.store.contents import contents, stored
+from tests.kernel.store.invariants import found_by
 from tests.kernel.store.kernel_at_a_fixed_time import World
 from tests.kernel.store.machines_runs import (
     CODON,
@@ -96,6 +98,10 @@ def test_a_family_comes_back_with_its_logs_its_sums_and_its_places(world: World)
 
     assert became == [Restored.WRITTEN] * 3
     assert [kept(world, of) for of in IDS] == found
+    for record in map(world.record, IDS):
+        created = world.keys.creation_index(partition_of(DATA), record.machine)
+        assert read(world.client, "ZSCORE", created, record.id) == record.created_ms
+        assert found_by(world, record.id) == sorted(names_of(record))
     for of in IDS:
         assert world.counter("tree.cost", of) == COST
     assert world.counter("cost", CODON) == COST
