@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from interlock.kernel.record import RecordId, Version
@@ -87,3 +87,10 @@ class Note:
     detail: Mapping[str, Any]
     at_ms: int
     deltas: Mapping[str, int] = field(default_factory=dict)
+
+
+def line_data(line: Event | Note) -> dict[str, Any]:
+    """Return a line of a log as plain data: its kind, and for an event why it happened."""
+    if isinstance(line, Event):
+        return {"line": "event", **asdict(line), "because": line.because}
+    return {"line": "note", **asdict(line)}

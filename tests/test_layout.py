@@ -20,7 +20,17 @@ ROOT = Path(__file__).resolve().parent.parent
 NAMES = [system.name for system in SYSTEMS]
 ENTRIES = {"__init__", "main", "intake", "flower", "cli"}
 MODULES = ENTRIES | {"producer_message", "systems", "client", "config", "text"}
-FOLDERS = {"ops", "supervision", "terminal", "engine", "gateways", "processes", "specs", "files"}
+FOLDERS = {
+    "api",
+    "ops",
+    "supervision",
+    "terminal",
+    "engine",
+    "gateways",
+    "processes",
+    "specs",
+    "files",
+}
 # Homeless code under another name: each of these hides a noun that is missing.
 REFUSED = {"utils", "util", "common", "helpers", "base", "misc", "types", "manager", "core"}
 # What knows records, leases and processes, and no system.

@@ -21,10 +21,11 @@ from interlock.workers.specs.module import names_in
 from interlock.workers.systems import command_rows
 
 OPS, TOP = "interlock.workers.ops.cli", "interlock.workers.ops.top.cli"
-SUPERVISION = "interlock.workers.supervision.cli"
+API, SUPERVISION = "interlock.workers.api.cli", "interlock.workers.supervision.cli"
 OF_OPERATORS = (
     CommandRow("up", f"{OPS}:up", Panel.START, "Start store, workers and Flower, until Ctrl-C."),
     CommandRow("demo", f"{OPS}:demo", Panel.START, "Run 15 example requests from start to end."),
+    CommandRow("serve", f"{API}:serve", Panel.OPERATE, "Serve the HTTP API until Ctrl-C."),
     CommandRow("list", f"{OPS}:list_records", Panel.LOOK, "List records with their states."),
     CommandRow("show", f"{OPS}:show", Panel.LOOK, "Show one record."),
     CommandRow("history", f"{OPS}:history", Panel.LOOK, "Show the whole log of a record."),

@@ -14,7 +14,7 @@ from typing import Annotated
 import typer
 
 from interlock.kernel.errors import UnknownMachineError
-from interlock.kernel.event import Event
+from interlock.kernel.event import line_data
 from interlock.kernel.machines import MACHINES
 from interlock.workers.config import read_settings, settings_here
 from interlock.workers.ops import screen
@@ -111,13 +111,7 @@ def history(
     as_json: AsJson = False,
 ) -> None:
     """Show a record's log: every transition with what was said and why, and the notes between."""
-    lines = client().history(record_id)
-    value = [
-        {"line": "event", **asdict(line), "because": line.because}
-        if isinstance(line, Event)
-        else {"line": "note", **asdict(line)}
-        for line in lines
-    ]
+    value = [line_data(line) for line in client().history(record_id)]
     answer(value, as_json=as_json, show=lambda v: screen.history(v, everything=everything))
 
 

@@ -1,0 +1,309 @@
+"""The HTTP API does what the client does, and answers every refusal with a problem."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from interlock.kernel import errors
+from interlock.kernel.errors import KernelError, StoreDownError
+from interlock.workers.api.app import BODY_BYTES_MAX, create_app
+from interlock.workers.api.cli import check_loopback
+from interlock.workers.api.problems import KINDS, MEDIA_TYPE, kind_of
+from interlock.workers.client import Client
+from interlock.workers.config import SettingsError
+from interlock.workers.gateways.server import EmbeddedServer
+from tests.any_text import any_text
+from tests.workers.threads.threads import bring, client_of, thread_payload
+
+Call = Callable[..., Any]
+
+
+@pytest.fixture
+def interlock(server: EmbeddedServer, prefix: str) -> Client:
+    return client_of(server.url, prefix)
+
+
+@pytest.fixture
+def http(interlock: Client) -> Iterator[TestClient]:
+    with TestClient(create_app(interlock), raise_server_exceptions=False) as opened:
+        yield opened
+
+
+def new_thread(http: TestClient, key: str, **fields: Any) -> Any:
+    body = {"machine": "thread", "payload": thread_payload(**fields)}
+    return http.post("/v1/records", json=body, headers={"Idempotency-Key": key})
+
+
+def problem(answer: Any, status: int, name: str) -> dict[str, Any]:
+    found: dict[str, Any] = answer.json()
+    assert answer.status_code == status, found
+    assert answer.headers["Content-Type"] == MEDIA_TYPE
+    assert (found["type"], found["status"]) == (f"urn:interlock:{name}", status)
+    return found
+
+
+def test_a_record_is_created_once_under_its_key(http: TestClient, interlock: Client) -> None:
+    first, again = new_thread(http, "shop-1"), new_thread(http, "shop-1")
+
+    assert (first.status_code, first.json()) == (201, {"id": "shop-1", "replayed": False})
+    assert first.headers["Location"] == "/v1/records/shop-1"
+    assert (again.status_code, again.json()["replayed"]) == (200, True)
+    assert interlock.history("shop-1")[0].cause.actor == "api"  # type: ignore[union-attr]
+    problem(new_thread(http, "shop-1", title="Another"), 409, "id-taken")
+    problem(http.post("/v1/records", json={}), 422, "invalid-request")
+
+
+def test_the_log_has_the_name_that_a_caller_claims(http: TestClient, interlock: Client) -> None:
+    body = {"machine": "thread", "payload": thread_payload()}
+    headers = {"Idempotency-Key": "one", "X-Interlock-Actor": "ann"}
+    http.post("/v1/records", json=body, headers=headers)
+
+    assert interlock.history("one")[0].cause.actor == "ann"  # type: ignore[union-attr]
+    answer = http.get("/v1/records/one", headers={"X-Interlock-Actor": "a b"})
+    assert "X-Interlock-Actor" in problem(answer, 422, "invalid-payload")["detail"]
+
+
+def test_a_machine_that_only_interlock_creates_is_refused(http: TestClient) -> None:
+    body = {"machine": "turn", "payload": {}}
+    answer = http.post("/v1/records", json=body, headers={"Idempotency-Key": "b/x"})
+
+    assert "only Interlock creates a turn" in problem(answer, 422, "invalid-payload")["detail"]
+
+
+def test_several_records_are_created_each_by_itself(http: TestClient) -> None:
+    good = {"machine": "thread", "payload": thread_payload(), "id": "good"}
+    bad = {"machine": "washing", "payload": {}, "id": "bad"}
+
+    items = http.post("/v1/records:batch", json={"records": [bad, good, good]}).json()["items"]
+
+    assert [item["answer"] for item in items] == ["", "accepted", "known"]
+    assert items[0]["problem"]["type"] == "urn:interlock:unknown-machine"
+
+
+def test_a_record_is_shown_with_its_version(http: TestClient, interlock: Client) -> None:
+    record = bring(interlock, "one", "awaiting_confirmation")
+
+    shown = http.get("/v1/records/one")
+
+    assert shown.headers["ETag"] == f'"{record.version}"'
+    assert shown.json()["state"] == "awaiting_confirmation"
+    assert (shown.json()["title"], shown.json()["proposal"]) == ("Paper", record.proposal)
+    same = http.get("/v1/records/one", headers={"If-None-Match": shown.headers["ETag"]})
+    assert (same.status_code, same.content) == (304, b"")
+    problem(http.get("/v1/records/nobody"), 404, "unknown-record")
+
+
+def test_the_addresses_of_a_record_below_others_have_its_slashes(
+    http: TestClient, interlock: Client
+) -> None:
+    interlock.submit({"title": "x"}, id="b/one", machine="task")
+
+    assert http.get("/v1/records/b/one").json()["id"] == "b/one"
+    assert http.get("/v1/records/b/one:history").json()["lines"][0]["record_id"] == "b/one"
+    cancelled = http.post("/v1/records/b/one:cancel", json={"reason": "enough"})
+    assert cancelled.json()["answer"] == "cancelled"
+    assert http.get("/v1/records", params={"id": "b/"}).json()["records"][0]["id"] == "b/one"
+
+
+def test_lists_come_page_by_page(http: TestClient) -> None:
+    for n in range(3):
+        new_thread(http, f"t{n}", title=f"Order {n}")
+    first = http.get("/v1/records", params={"limit": 2, "order": "oldest"}).json()
+    rest = {"limit": 2, "order": "oldest", "cursor": first["next"]}
+
+    assert [row["id"] for row in first["records"]] == ["t0", "t1"]
+    assert [row["id"] for row in http.get("/v1/records", params=rest).json()["records"]] == ["t2"]
+    found = http.get("/v1/records", params={"text": "order 1"}).json()["records"]
+    assert [(row["id"], row["title"]) for row in found] == [("t1", "Order 1")]
+    late = {"created_from_ms": found[0]["created_ms"] + 1_000_000}
+    assert http.get("/v1/records", params=late).json() == {"records": [], "next": ""}
+    problem(http.get("/v1/records", params={"cursor": "x"}), 400, "bad-call")
+    problem(http.get("/v1/records", params={"limit": 501}), 422, "invalid-request")
+    problem(http.get("/v1/records", params={"machine": "washing"}), 404, "unknown-machine")
+    counted = http.get("/v1/counts", params={"machine": "thread"}).json()
+    assert sum(counted["thread"].values()) == 3
+
+
+def test_a_card_is_answered_about_the_version_that_was_seen(
+    http: TestClient, interlock: Client
+) -> None:
+    bring(interlock, "one", "awaiting_confirmation")
+    (card,) = http.get("/v1/cards").json()
+    assert http.get("/v1/records/one:cards").json() == [card]
+    seen = http.get("/v1/records/one").headers["ETag"]
+    decision = {"choice": "reject", "answer": {"reason": "no"}, "proposal": card["proposal"]}
+
+    def decide(**headers: str) -> Any:
+        return http.post("/v1/records/one:decide", json=decision, headers=headers)
+
+    problem(decide(), 428, "no-version")
+    stale = problem(decide(**{"If-Match": '"1"'}), 412, "stale")
+    assert stale["current"]["state"] == "awaiting_confirmation"
+    with_key = {"If-Match": seen, "Idempotency-Key": "k1"}
+    done = decide(**with_key)
+    assert (done.status_code, done.json()["state"]) == (200, "dismissed")
+    assert done.headers["ETag"] == f'"{done.json()["version"]}"'
+    assert decide(**with_key).json()["state"] == "dismissed", "it is repeated after a lost reply"
+    other = problem(decide(**{"If-Match": done.headers["ETag"]}), 412, "stale")
+    assert other["current"]["state"] == "dismissed"
+
+
+def test_a_trigger_is_fired_and_explained(http: TestClient, interlock: Client) -> None:
+    bring(interlock, "one", "awaiting_confirmation")
+    why = http.post("/v1/records/one:explain", json={"trigger": "cleanup_succeeded"}).json()
+    assert (why["target"], "not allowed in awaiting_confirmation" in why["sentence"]) == ("", True)
+    firing = {"trigger": "dismissed_by_user", "payload": {"reason": "enough"}}
+
+    def fire(**headers: str) -> Any:
+        return http.post("/v1/records/one:fire", json=firing, headers=headers)
+
+    problem(fire(**{"If-Match": '"1"'}), 412, "stale")
+    seen = http.get("/v1/records/one").headers["ETag"]
+    assert fire(**{"If-Match": seen, "Idempotency-Key": "k"}).json()["state"] == "dismissed"
+    problem(fire(), 409, "illegal-transition")
+    firing["trigger"] = "vanish"
+    problem(fire(), 404, "unknown-trigger")
+
+
+def test_the_log_is_read_page_by_page_with_the_notes_of_each_event(
+    http: TestClient, interlock: Client
+) -> None:
+    bring(interlock, "one", "awaiting_confirmation")
+    interlock.pause("one")
+    interlock.resume("one")
+    lines: list[dict[str, Any]] = []
+    after: int | None = 0
+    while after is not None:
+        page = http.get("/v1/records/one:history", params={"after": after, "limit": 2}).json()
+        lines += page["lines"]
+        after = page["next"]
+
+    whole = http.get("/v1/records/one:history", params={"limit": 1_000}).json()
+    assert (lines, whole["next"]) == (whole["lines"], None)
+    assert len(lines) == len(interlock.history("one"))
+    assert lines[0]["because"].startswith("it")
+
+
+def test_a_verb_is_applied_to_a_page_of_a_list_with_an_answer_for_each(
+    http: TestClient, interlock: Client
+) -> None:
+    for name in ("a", "b"):
+        bring(interlock, name, "awaiting_confirmation")
+    interlock.cancel("a", reason="before")
+    bulk = {"verb": "cancel", "text": "paper", "dry_run": True}
+
+    planned = http.post("/v1/records:bulk", json=bulk).json()
+    assert [(item["id"], item["answer"]) for item in planned["items"]] == [
+        ("a", "dismissed"),
+        ("b", "awaiting_confirmation"),
+    ]
+    done = http.post("/v1/records:bulk", json=bulk | {"dry_run": False}).json()["items"]
+    assert done[0]["problem"]["type"] == "urn:interlock:illegal-transition"
+    assert (done[1]["answer"], interlock.show("b").state) == ("dismissed", "dismissed")
+
+
+def test_machines_and_health_are_shown(http: TestClient) -> None:
+    assert "thread" in http.get("/v1/machines").json()
+    assert http.get("/v1/machines/thread").json()["initial"] == "proposed"
+    problem(http.get("/v1/machines/washing"), 404, "unknown-machine")
+    assert http.get("/healthz").json()["store_ms"] > 0
+    assert http.get("/openapi.json").json()["openapi"].startswith("3.1")
+
+
+def test_a_store_that_is_away_is_a_problem_for_later(
+    http: TestClient, interlock: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away(*_: object) -> None:
+        raise StoreDownError("the store does not answer")
+
+    monkeypatch.setattr(interlock.dispatch.views, "now_ms", away)
+    answer = http.get("/healthz")
+
+    problem(answer, 503, "store-away")
+    assert answer.headers["Retry-After"] == "5"
+
+
+def test_a_fault_of_ours_is_a_problem_without_its_details(
+    http: TestClient, interlock: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> None:
+        raise RuntimeError("a secret")
+
+    monkeypatch.setattr(interlock.dispatch.views, "now_ms", broken)
+
+    assert "secret" not in problem(http.get("/healthz"), 500, "internal-error")["detail"]
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "name"),
+    [
+        (b"{", 422, "invalid-request"),
+        (b"[" * 200_000, 400, "unreadable"),
+        (b" " * (BODY_BYTES_MAX + 1), 413, "too-large"),
+        (b'{"machine": "thread", "payload": {}, "colour": 1}', 422, "invalid-request"),
+        (b'{"machine": "thread", "payload": {"x": NaN}}', 422, "invalid-payload"),
+        (b'{"machine": "thread", "payload": {"inciting": "\\ud800"}}', 422, "invalid-payload"),
+        (b"\xff", 400, "unreadable"),
+    ],
+)
+def test_a_bad_body_is_refused_and_changes_nothing(
+    http: TestClient, interlock: Client, body: bytes, status: int, name: str
+) -> None:
+    headers = {"Idempotency-Key": "one", "Content-Type": "application/json"}
+    problem(http.post("/v1/records", content=body, headers=headers), status, name)
+
+    assert interlock.list() == []
+
+
+def test_a_wrong_method_or_address_is_a_problem(http: TestClient) -> None:
+    problem(http.delete("/v1/records"), 405, "wrong-method")
+    problem(http.get("/v2"), 404, "unknown-address")
+
+
+def test_every_error_of_the_kernel_is_a_kind_of_problem() -> None:
+    raised = {each for each in vars(errors).values() if isinstance(each, type)}
+    of_calls = {each for each in raised if issubclass(each, KernelError)}
+
+    assert set(KINDS) <= of_calls
+    assert kind_of(StoreDownError("x")).status == 503
+    names = [kind.name for kind in KINDS.values()]
+    assert len(names) == len(set(names))
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | any_text(max_size=20),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(any_text(max_size=10), inner),
+    max_leaves=10,
+)
+PATHS = ("records", "records:batch", "records:bulk", "records/one:fire", "records/one:decide")
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(path=st.sampled_from(PATHS), body=JSON, machine=st.sampled_from(["thread", "task", "x"]))
+def test_no_body_is_a_fault_of_the_server(
+    http: TestClient, path: str, body: Any, machine: str
+) -> None:
+    bodies = [body, {"machine": machine, "payload": body}, {"trigger": "execute", "payload": body}]
+    for each in bodies:
+        content = json.dumps(each).encode()
+        headers = {"Idempotency-Key": "one", "If-Match": '"1"', "Content-Type": "application/json"}
+        answer = http.post(f"/v1/{path}", content=content, headers=headers)
+        assert answer.status_code < 500, answer.text
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "10.0.0.1", "example.org", "::"])  # noqa: S104
+def test_an_address_that_others_can_reach_is_refused(host: str) -> None:
+    with pytest.raises(SettingsError, match="only an address of this machine can be served"):
+        check_loopback(host)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1", "localhost", "127.9.9.9"])
+def test_an_address_of_this_machine_is_served(host: str) -> None:
+    check_loopback(host)

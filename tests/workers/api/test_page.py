@@ -1,0 +1,80 @@
+"""docs/api.md is right about problems and addresses, and its commands run as they are printed."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from http import HTTPStatus
+from pathlib import Path
+from urllib.request import urlopen
+
+import pytest
+
+from interlock.workers.api import problems
+from interlock.workers.api.app import create_app
+from interlock.workers.api.cli import PORT
+from interlock.workers.api.problems import KINDS, ProblemKind
+from interlock.workers.gateways.server import EmbeddedServer, free_port
+from tests.waiting import until
+from tests.workers.threads.threads import client_of
+
+PAGE = (Path(__file__).parents[3] / "docs" / "api.md").read_text("utf-8")
+VERBS = ("cancel", "pause", "resume", "retry")
+
+
+def test_the_page_lists_every_problem_with_its_status() -> None:
+    named = [kind for kind in vars(problems).values() if isinstance(kind, ProblemKind)]
+    kinds = {*KINDS.values(), *problems.OF_HTTP.values(), *named}
+    listed = re.findall(r"^\| `urn:interlock:([a-z-]+)` \| (\d+) \| (.+)\.", PAGE, re.MULTILINE)
+
+    assert {(kind.name, str(kind.status)) for kind in kinds} == {row[:2] for row in listed}
+    assert all(kind.title in PAGE for kind in kinds)
+
+
+def test_the_page_lists_every_address(server: EmbeddedServer, prefix: str) -> None:
+    paths = create_app(client_of(server.url, prefix)).openapi()["paths"]
+    served = {
+        f"{method.upper()} {path.replace('{record_id}', 'ID').replace('{name}', 'NAME')}"
+        for path, methods in paths.items()
+        for method in methods
+    }
+    listed = set(re.findall(r"`((?:GET|POST) /[^`]+)`", PAGE))
+    listed -= {f"POST /v1/records/ID:{verb}" for verb in VERBS}
+
+    assert listed == served - {"POST /v1/records/ID:{verb}"}
+
+
+@pytest.mark.skipif(shutil.which("curl") is None, reason="there is no curl here")
+def test_the_commands_of_the_page_work_as_they_are_printed(
+    server: EmbeddedServer, prefix: str
+) -> None:
+    port = free_port()
+    settings = {"STORE_URL": server.url, "PREFIX": prefix, "NAMESPACE": prefix}
+    environment = os.environ | {f"INTERLOCK_{name}": value for name, value in settings.items()}
+    command = [sys.executable, "-m", "interlock", "serve", "--port", str(port)]
+    with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE) as serving:
+        try:
+            until(lambda: answers(port), what="the API answers")
+            printed = "\n".join(re.findall(r"^```sh\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL))
+            script = printed.replace(str(PORT), str(port))
+            done = subprocess.run(
+                ["/bin/sh", "-e", "-c", script], capture_output=True, text=True, check=True
+            )
+        finally:
+            serving.terminate()
+
+    assert '{"id":"call-1","replayed":false}' in done.stdout
+    assert '"title":"Call the dentist"' in done.stdout
+    assert '"because":"' in done.stdout
+    assert done.stdout.endswith('{"id":"call-1","answer":"dismissed","problem":null}')
+
+
+def answers(port: int) -> bool:
+    try:
+        with urlopen(f"http://127.0.0.1:{port}/healthz") as answer:
+            return bool(answer.status == HTTPStatus.OK)
+    except OSError:
+        return False

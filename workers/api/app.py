@@ -1,0 +1,63 @@
+"""Puts the API together: its addresses, its problems, and the limit on the size of bodies."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+
+from fastapi import FastAPI
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from interlock.workers.api import records, surroundings
+from interlock.workers.api.problems import TOO_LARGE, add_problem_answers, answer
+from interlock.workers.client import Client
+
+BODY_BYTES_MAX = 1_048_576
+ABOUT = "Create, watch and decide the records of all machines. docs/api.md explains it."
+
+
+def create_app(client: Client) -> FastAPI:
+    """Return the API over a client, whose store and machines it shows."""
+    # No pages of FastAPI's own: they load scripts from elsewhere.
+    app = FastAPI(
+        title="Interlock",
+        version=version("interlock"),
+        description=ABOUT,
+        docs_url=None,
+        redoc_url=None,
+    )
+    app.state.client = client
+    app.include_router(records.router)
+    app.include_router(surroundings.router)
+    add_problem_answers(app)
+    app.add_middleware(BodyLimit)
+    return app
+
+
+class BodyLimit:
+    """Refuses a request with a body of more than BODY_BYTES_MAX, whatever length it declares."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on, with its whole body."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        body, more = b"", True
+        while more:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                return
+            body += message.get("body", b"")
+            more = message.get("more_body", False)
+            if len(body) > BODY_BYTES_MAX:
+                detail = f"it has more than {BODY_BYTES_MAX} bytes"
+                await answer(TOO_LARGE, detail)(scope, receive, send)
+                return
+        whole: list[Message] = [{"type": "http.request", "body": body}]
+
+        async def received() -> Message:
+            return whole.pop() if whole else await receive()
+
+        await self.app(scope, received, send)

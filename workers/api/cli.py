@@ -1,0 +1,42 @@
+"""The command `interlock serve`."""
+
+from __future__ import annotations
+
+from ipaddress import ip_address
+from typing import Annotated
+
+import typer
+
+from interlock.workers.config import SettingsError
+from interlock.workers.terminal.answer import client, guarded
+
+PORT = 8470
+
+
+@guarded
+def serve(
+    host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=1, max=65_535)] = PORT,
+) -> None:
+    """Serve the HTTP API until Ctrl-C. Callers are not asked who they are: this machine only."""
+    import uvicorn
+
+    from interlock.workers.api.app import create_app
+
+    check_loopback(host)
+    interlock = client("api")
+    interlock.dispatch.greet()
+    uvicorn.run(create_app(interlock), host=host, port=port, log_level="info")
+
+
+def check_loopback(host: str) -> None:
+    """Raise SettingsError if other machines could reach an address: anybody could act there."""
+    try:
+        loopback = ip_address(host).is_loopback
+    except ValueError:
+        loopback = host == "localhost"
+    if not loopback:
+        raise SettingsError(
+            f"--host {host}: callers are not asked who they are, so only an address of this machine"
+            " can be served, such as 127.0.0.1; put a proxy that asks before it"
+        )

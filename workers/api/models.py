@@ -1,0 +1,172 @@
+"""The bodies of requests and answers, as OpenAPI describes them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from interlock.kernel.record import Record
+from interlock.kernel.store.listings import ListedRecord
+
+ITEMS_MAX = 500
+Fields = dict[str, Any]
+Text = Annotated[str, Field(max_length=2_000)]
+
+
+class Body(BaseModel):
+    """Base of the bodies of requests: an unknown field is refused."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class NewRecord(Body):
+    """A record to create."""
+
+    machine: str
+    payload: Fields
+    priority: Annotated[int, Field(ge=0, le=9, description="0 is first.")] = 5
+
+
+class NamedRecord(NewRecord):
+    """A record to create, with its id."""
+
+    id: str
+
+
+class NewRecords(Body):
+    """Records to create."""
+
+    records: Annotated[list[NamedRecord], Field(max_length=ITEMS_MAX)]
+
+
+class Firing(Body):
+    """A trigger to fire, with its payload."""
+
+    trigger: str
+    payload: Fields = {}
+    reason: Text = ""
+
+
+class DecisionBody(Body):
+    """An answer to a card. `proposal` is that of the card, as it names it."""
+
+    choice: str
+    answer: Fields = {}
+    proposal: str
+
+
+class Why(Body):
+    """The reason that a person or a program gives; the log keeps it."""
+
+    reason: Text = ""
+
+
+class Bulk(Body):
+    """A verb for the records of one page of a list. With `dry_run` nothing is changed."""
+
+    verb: Literal["cancel", "pause", "resume", "retry"]
+    machine: str | None = None
+    state: str | None = None
+    parent: str = ""
+    id: str = ""
+    text: str = ""
+    limit: Annotated[int, Field(ge=1, le=ITEMS_MAX)] = 100
+    cursor: str = ""
+    reason: Text = ""
+    dry_run: bool = False
+
+
+class RecordBody(BaseModel):
+    """A record as it is now. Times are ms since 1970 by the store."""
+
+    id: str
+    machine: str
+    state: str
+    version: int
+    entered: int
+    title: str
+    data: Fields
+    created_ms: int
+    since_ms: int
+    priority: int
+    paused: bool
+    proposal: str
+    effects: list[Fields]
+    timers: list[Fields]
+    counters: dict[str, int]
+
+
+class CreatedBody(BaseModel):
+    """The answer for a new record. `replayed`: the same call was accepted before."""
+
+    id: str
+    replayed: bool
+
+
+class Item(BaseModel):
+    """The answer for one record of several: its status, or the problem with it."""
+
+    id: str
+    answer: str = ""
+    problem: Fields | None = None
+
+
+class Items(BaseModel):
+    """An answer for each record; `next` is the cursor of the page after them, '' at the end."""
+
+    items: list[Item]
+    next: str = ""
+
+
+class RecordList(BaseModel):
+    """One page of a list; `next` is the cursor of the page after it, '' at the end."""
+
+    records: list[ListedRecord]
+    next: str
+
+
+class Lines(BaseModel):
+    """Lines of a record's log, oldest first; `next` is the version to read on after, or null."""
+
+    lines: list[Fields]
+    next: int | None
+
+
+class Explained(BaseModel):
+    """What a trigger would do now: the state that it leads to, or '' and why it is refused."""
+
+    trigger: str
+    state: str
+    target: str
+    sentence: str
+
+
+def record_body(record: Record) -> RecordBody:
+    """Return a record as an answer has it."""
+    return RecordBody(
+        id=record.id,
+        machine=record.machine,
+        state=record.state,
+        version=record.version,
+        entered=record.entered,
+        title=record.title,
+        data=dict(record.data),
+        created_ms=record.created_ms,
+        since_ms=record.since_ms,
+        priority=record.priority,
+        paused=record.paused,
+        proposal=record.proposal,
+        effects=[
+            {
+                "name": entry.name,
+                "state": entry.state,
+                "attempts": entry.attempts,
+                "holder": entry.holder,
+                "lease_until_ms": entry.lease_until,
+            }
+            for entry in record.entries
+        ],
+        timers=[{"name": timer.name, "due_ms": timer.due_at} for timer in record.timers],
+        counters=dict(record.counters),
+    )

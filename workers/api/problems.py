@@ -1,0 +1,157 @@
+"""The answers of the API to calls that it refuses: problem details of RFC 9457."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+
+from interlock.kernel import errors
+from interlock.kernel.errors import KernelError
+
+log = logging.getLogger(__name__)
+
+MEDIA_TYPE = "application/problem+json"
+DETAIL_LENGTH_MAX = 2_000
+RETRY_AFTER_S = 5
+
+
+@dataclass(frozen=True, slots=True)
+class ProblemKind:
+    """A kind of problem: its HTTP status, its name in `type`, and a title in words."""
+
+    status: int
+    name: str
+    title: str
+    retry_after_s: int = 0
+
+
+# The most special class of an error decides.
+KINDS: dict[type[KernelError], ProblemKind] = {
+    errors.UnknownMachineError: ProblemKind(404, "unknown-machine", "There is no such machine"),
+    errors.UnknownRecordError: ProblemKind(404, "unknown-record", "There is no such record"),
+    errors.UnknownTriggerError: ProblemKind(
+        404, "unknown-trigger", "The machine has no such trigger"
+    ),
+    errors.InvalidIdError: ProblemKind(422, "invalid-id", "This cannot be an id"),
+    errors.InvalidPayloadError: ProblemKind(
+        422, "invalid-payload", "The payload has not this shape"
+    ),
+    errors.InvalidTransitionError: ProblemKind(
+        422, "invalid-transition", "No such transition exists"
+    ),
+    errors.MetadataValidationError: ProblemKind(
+        422, "missing-metadata", "Required fields are missing"
+    ),
+    errors.OpIdReusedError: ProblemKind(422, "key-reused", "The key was used for another call"),
+    errors.IllegalTransitionError: ProblemKind(
+        409, "illegal-transition", "Not allowed in this state"
+    ),
+    errors.GuardRefusedError: ProblemKind(409, "guard-refused", "A guard refuses it"),
+    errors.IdTakenError: ProblemKind(409, "id-taken", "The id belongs to another record"),
+    errors.ClosedParentError: ProblemKind(
+        409, "closed-parent", "The parent accepts no more children"
+    ),
+    errors.MailRefusedError: ProblemKind(409, "mail-refused", "The record takes no mail"),
+    errors.NewerSchemaError: ProblemKind(409, "newer-schema", "A newer version wrote the record"),
+    errors.FencedError: ProblemKind(409, "fenced", "Another process has the work"),
+    errors.HeldError: ProblemKind(409, "held", "The record cannot be taken now", 1),
+    errors.ConflictError: ProblemKind(409, "conflict", "Others changed the record first", 1),
+    errors.StaleDecisionError: ProblemKind(
+        412, "stale-decision", "The decision is about an old question"
+    ),
+    errors.MissedError: ProblemKind(
+        410, "missed", "What came after this position is no longer kept"
+    ),
+    errors.CallError: ProblemKind(400, "bad-call", "The call is wrong"),
+    errors.StoreError: ProblemKind(503, "store-away", "The store cannot serve now", RETRY_AFTER_S),
+    errors.KernelError: ProblemKind(500, "internal-error", "Something is wrong on our side"),
+}
+STALE = ProblemKind(412, "stale", "The record has changed since you read it")
+NO_VERSION = ProblemKind(428, "no-version", "Say which version you saw")
+TOO_LARGE = ProblemKind(413, "too-large", "The body is too large")
+BAD_REQUEST = ProblemKind(
+    422, "invalid-request", "The request has not the form that it should have"
+)
+# What starlette and FastAPI refuse by themselves, by status.
+OF_HTTP = {
+    400: ProblemKind(400, "unreadable", "The body cannot be read"),
+    404: ProblemKind(404, "unknown-address", "There is nothing at this address"),
+    405: ProblemKind(405, "wrong-method", "This address has other methods"),
+}
+
+
+class RefusedRequestError(Exception):
+    """A request that the API refuses before it calls the kernel."""
+
+    def __init__(self, kind: ProblemKind, detail: str, **more: Any) -> None:
+        super().__init__(detail)
+        self.kind, self.more = kind, more
+
+
+def kind_of(refusal: KernelError) -> ProblemKind:
+    """Return the kind of problem of an error."""
+    return next(KINDS[each] for each in type(refusal).__mro__ if each in KINDS)
+
+
+def problem_data(kind: ProblemKind, detail: str, **more: Any) -> dict[str, Any]:
+    """Return a problem as the body of an answer, or as part of one."""
+    shown = detail[:DETAIL_LENGTH_MAX]
+    head = {"type": f"urn:interlock:{kind.name}", "title": kind.title, "status": kind.status}
+    return {**head, "detail": shown, **more}
+
+
+def answer(kind: ProblemKind, detail: str, **more: Any) -> JSONResponse:
+    """Return a problem as the answer to a request."""
+    headers = {"Retry-After": str(kind.retry_after_s)} if kind.retry_after_s else {}
+    content = problem_data(kind, detail, **more)
+    return JSONResponse(content, kind.status, headers, media_type=MEDIA_TYPE)
+
+
+def refusal_data(refusal: KernelError) -> dict[str, Any]:
+    """Return an error of the kernel as a problem."""
+    return problem_data(kind_of(refusal), str(refusal), **_more(refusal))
+
+
+def add_problem_answers(app: FastAPI) -> None:
+    """Let an app answer every refusal and every fault with a problem."""
+
+    @app.exception_handler(KernelError)
+    def refused(_: Request, refusal: KernelError) -> JSONResponse:
+        kind = kind_of(refusal)
+        if kind is KINDS[KernelError]:
+            log.error("a request failed", exc_info=refusal)
+        return answer(kind, str(refusal), **_more(refusal))
+
+    @app.exception_handler(RefusedRequestError)
+    def refused_here(_: Request, refusal: RefusedRequestError) -> JSONResponse:
+        return answer(refusal.kind, str(refusal), **refusal.more)
+
+    @app.exception_handler(RequestValidationError)
+    def invalid(_: Request, refusal: RequestValidationError) -> JSONResponse:
+        found = [_sentence(error) for error in refusal.errors()]
+        return answer(BAD_REQUEST, "; ".join(found), problems=found)
+
+    @app.exception_handler(HTTPException)
+    def by_http(_: Request, refusal: HTTPException) -> JSONResponse:
+        return answer(OF_HTTP.get(refusal.status_code, BAD_REQUEST), str(refusal.detail))
+
+    @app.exception_handler(Exception)
+    def failed(_: Request, fault: Exception) -> JSONResponse:
+        log.error("a request failed", exc_info=fault)
+        return answer(KINDS[KernelError], "the log of this server has the error")
+
+
+def _more(refusal: KernelError) -> dict[str, Any]:
+    problems = getattr(refusal, "problems", None)
+    return {"problems": list(problems)} if problems else {}
+
+
+def _sentence(error: Any) -> str:
+    place = ".".join(str(part) for part in error["loc"])
+    return f"{place}: {error['msg']}"

@@ -1,0 +1,253 @@
+"""The addresses of records: create, list, show, change and explain them, and read their logs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Path, Query, Response
+
+from interlock.kernel.errors import KernelError, StaleDecisionError
+from interlock.kernel.event import Event, line_data
+from interlock.workers.api.access import (
+    Acting,
+    IfMatch,
+    IfNoneMatch,
+    Key,
+    NewId,
+    check_version,
+    etag,
+)
+from interlock.workers.api.models import (
+    Bulk,
+    CreatedBody,
+    DecisionBody,
+    Explained,
+    Fields,
+    Firing,
+    Item,
+    Items,
+    Lines,
+    NewRecord,
+    NewRecords,
+    RecordBody,
+    RecordList,
+    Why,
+    record_body,
+)
+from interlock.workers.api.problems import STALE, RefusedRequestError, refusal_data
+from interlock.workers.client import Client
+from interlock.workers.producer_message import submit
+
+router = APIRouter(prefix="/v1", tags=["records"])
+
+LINES_MAX = 1_000
+Id = Annotated[str, Path(description="The id of a record, with its slashes as they are.")]
+Limit = Annotated[int, Query(ge=1, le=500)]
+Ms = Annotated[int | None, Query(ge=0, le=2**53)]
+
+
+@router.post("/records", status_code=201)
+def create(new: NewRecord, client: Acting, response: Response, key: NewId) -> CreatedBody:
+    """Create a record, whose id is the Idempotency-Key. A repeated call is answered with 200."""
+    found = submit(client, {"id": key, **new.model_dump()})
+    known = found["answer"] == "known"
+    response.status_code = 200 if known else 201
+    response.headers["Location"] = f"/v1/records/{found['record']}"
+    return CreatedBody(id=found["record"], replayed=known)
+
+
+@router.post("/records:batch")
+def create_many(new: NewRecords, client: Acting) -> Items:
+    """Create records, each by itself: a refused one does not stop the others."""
+    items = []
+    for each in new.records:
+        try:
+            found = submit(client, each.model_dump())
+        except KernelError as refusal:
+            items.append(Item(id=each.id, problem=refusal_data(refusal)))
+        else:
+            items.append(Item(id=found["record"], answer=found["answer"]))
+    return Items(items=items)
+
+
+@router.post("/records:bulk")
+def change_many(bulk: Bulk, client: Acting) -> Items:
+    """Cancel, pause, resume or retry each record of one page of a list."""
+    page = client.page(
+        machine=bulk.machine,
+        state=bulk.state,
+        parent=bulk.parent,
+        id_prefix=bulk.id,
+        text=bulk.text,
+        limit=bulk.limit,
+        cursor=bulk.cursor,
+        newest=False,
+    )
+    change = _verbs(client)[bulk.verb]
+    items = []
+    for row in page.rows:
+        try:
+            answer = row.state if bulk.dry_run else change(row.id, bulk.reason)
+            items.append(Item(id=row.id, answer=answer))
+        except KernelError as refusal:
+            items.append(Item(id=row.id, problem=refusal_data(refusal)))
+    return Items(items=items, next=page.cursor)
+
+
+@router.get("/records")
+def list_records(
+    client: Acting,
+    machine: str | None = None,
+    state: str | None = None,
+    text: Annotated[str, Query(description="Words of the title; the last may be cut short.")] = "",
+    id_prefix: Annotated[str, Query(alias="id", description="The beginning of the id.")] = "",
+    parent: str = "",
+    created_from_ms: Ms = None,
+    created_to_ms: Ms = None,
+    since_from_ms: Ms = None,
+    since_to_ms: Ms = None,
+    order: Literal["newest", "oldest"] = "newest",
+    limit: Limit = 100,
+    cursor: str = "",
+) -> RecordList:
+    """List records: by creation, with a state by its entry, with a text, id or parent by name."""
+    page = client.page(
+        machine=machine,
+        state=state,
+        text=text,
+        id_prefix=id_prefix,
+        parent=parent,
+        created_ms=_within(created_from_ms, created_to_ms),
+        since_ms=_within(since_from_ms, since_to_ms),
+        limit=limit,
+        cursor=cursor,
+        newest=order == "newest",
+    )
+    return RecordList(records=list(page.rows), next=page.cursor)
+
+
+@router.get("/counts")
+def counts(client: Acting, machine: str | None = None) -> dict[str, dict[str, int]]:
+    """Count the records in each state that has any, of one machine or of all."""
+    one = client.dispatch.lifecycle.machine
+    chosen = [one(machine)] if machine is not None else client.machines.values()
+    return {name: dict(found) for name, found in client.dispatch.views.counts(chosen).items()}
+
+
+@router.get("/records/{record_id:path}:history")
+def history(
+    record_id: Id,
+    client: Acting,
+    after: Annotated[int, Query(ge=0, le=2**53, description="A version of the record.")] = 0,
+    limit: Annotated[int, Query(ge=1, le=LINES_MAX)] = 200,
+) -> Lines:
+    """Read the log of a record after a version: its events, and the notes that follow each."""
+    client.show(record_id)
+    lines: list[Fields] = []
+    for line in client.dispatch.views.log(record_id, after=after):
+        # A page ends before an event, so that the notes that follow an event come with it.
+        if len(lines) >= limit and isinstance(line, Event):
+            return Lines(lines=lines, next=line.version - 1)
+        lines.append(line_data(line))
+    return Lines(lines=lines, next=None)
+
+
+@router.get("/records/{record_id:path}:cards")
+def cards_of(record_id: Id, client: Acting) -> list[Fields]:
+    """Return the open cards of a record."""
+    return [card.as_data() for card in client.cards_of(record_id)]
+
+
+@router.post("/records/{record_id:path}:explain")
+def explain(record_id: Id, asked: Firing, client: Acting) -> Explained:
+    """Say what a trigger, or an answer to the card, would do now, or why not. Changes nothing."""
+    found = client.explain(record_id, asked.trigger, asked.payload)
+    return Explained(
+        trigger=found.trigger, state=found.state, target=found.target, sentence=found.sentence
+    )
+
+
+@router.post("/records/{record_id:path}:fire")
+def fire(
+    record_id: Id,
+    firing: Firing,
+    client: Acting,
+    response: Response,
+    key: Key = None,
+    if_match: IfMatch = None,
+) -> RecordBody:
+    """Fire a trigger. With If-Match it is refused once the record has left its state."""
+    entered = None
+    if if_match is not None:
+        record = client.show(record_id)
+        check_version(record, if_match, required=False)
+        entered = record.entered
+    after = client.fire(
+        record_id, firing.trigger, firing.payload, op_id=key, reason=firing.reason, version=entered
+    )
+    response.headers["ETag"] = etag(after.version)
+    return record_body(after)
+
+
+@router.post("/records/{record_id:path}:decide")
+def decide(
+    record_id: Id,
+    decision: DecisionBody,
+    client: Acting,
+    response: Response,
+    key: Key = None,
+    if_match: IfMatch = None,
+) -> RecordBody:
+    """Answer a card. If-Match says which version of the record the answer is about."""
+    record = client.show(record_id)
+    if not (key and client.dispatch.op_outcome(record_id, key)):
+        check_version(record, if_match, required=True)
+    try:
+        after = client.decide(
+            record_id, decision.choice, decision.answer, proposal=decision.proposal, op_id=key
+        )
+    except StaleDecisionError as refusal:
+        current = record_body(client.show(record_id)).model_dump(mode="json")
+        raise RefusedRequestError(STALE, str(refusal), current=current) from refusal
+    response.headers["ETag"] = etag(after.version)
+    return record_body(after)
+
+
+@router.post("/records/{record_id:path}:{verb}")
+def change(
+    record_id: Id,
+    verb: Literal["cancel", "pause", "resume", "retry"],
+    why: Why,
+    client: Acting,
+) -> Item:
+    """Cancel, pause, resume or retry a record. `answer` is its state, or what was done."""
+    return Item(id=record_id, answer=_verbs(client)[verb](record_id, why.reason))
+
+
+@router.get("/records/{record_id:path}", response_model=RecordBody)
+def show(
+    record_id: Id, client: Acting, response: Response, if_none_match: IfNoneMatch = None
+) -> RecordBody | Response:
+    """Return a record as it is now, with its version as ETag."""
+    record = client.show(record_id)
+    seen = etag(record.version)
+    if if_none_match == seen:
+        return Response(status_code=304, headers={"ETag": seen})
+    response.headers["ETag"] = seen
+    return record_body(record)
+
+
+def _verbs(client: Client) -> dict[str, Callable[[str, str], str]]:
+    return {
+        "cancel": lambda one, reason: client.cancel(one, reason=reason).state,
+        "pause": lambda one, reason: client.pause(one, reason=reason),
+        "resume": lambda one, reason: client.resume(one, reason=reason),
+        "retry": lambda one, reason: client.retry(one, reason=reason),
+    }
+
+
+def _within(first: int | None, last: int | None) -> tuple[int, int] | None:
+    if first is None and last is None:
+        return None
+    return first or 0, 2**53 if last is None else last
