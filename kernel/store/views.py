@@ -19,6 +19,7 @@ from interlock.kernel.store.scripts import Client, call_all, read, read_all
 
 PAGE = 500
 FAILURE_LINES = 100
+LogLine = tuple[str, Event | Note]  # with its position in the log
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +81,24 @@ class Views:
                 return
             limit -= len(page)
             end = f"({page[-1][0].decode()}"
+
+    def lines_after(
+        self, places: Collection[tuple[str, str]]
+    ) -> dict[tuple[str, str], list[LogLine]]:
+        """Return what follows a position in each of several logs, in one round trip.
+
+        A place is a record and a position, of which '0-0' is before all. Each log is read for up to
+        PAGE lines; each line comes with its position.
+        """
+        commands = [
+            ("XRANGE", self.keys.log(one), f"({position}", "+", "COUNT", PAGE)
+            for one, position in places
+        ]
+        found = zip(places, read_all(self.client, commands), strict=True)
+        return {
+            place: [(at.decode(), codec.line_of(place[0], at, dict(pairs))) for at, pairs in page]
+            for place, page in found
+        }
 
     def children(self, record_id: str) -> list[RecordId]:
         """Return every child that a record ever had, by name."""

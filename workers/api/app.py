@@ -8,6 +8,7 @@ from fastapi import FastAPI
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from interlock.workers.api import records, surroundings
+from interlock.workers.api.followers import Followers
 from interlock.workers.api.problems import TOO_LARGE, add_problem_answers, answer
 from interlock.workers.client import Client
 
@@ -17,6 +18,7 @@ ABOUT = "Create, watch and decide the records of all machines. docs/api.md expla
 
 def create_app(client: Client) -> FastAPI:
     """Return the API over a client, whose store and machines it shows."""
+    followers = Followers(client.dispatch.views)
     # No pages of FastAPI's own: they load scripts from elsewhere.
     app = FastAPI(
         title="Interlock",
@@ -24,8 +26,9 @@ def create_app(client: Client) -> FastAPI:
         description=ABOUT,
         docs_url=None,
         redoc_url=None,
+        lifespan=lambda _: followers.running(),
     )
-    app.state.client = client
+    app.state.client, app.state.followers = client, followers
     app.include_router(records.router)
     app.include_router(surroundings.router)
     add_problem_answers(app)

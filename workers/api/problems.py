@@ -78,6 +78,7 @@ TOO_LARGE = ProblemKind(413, "too-large", "The body is too large")
 BAD_REQUEST = ProblemKind(
     422, "invalid-request", "The request has not the form that it should have"
 )
+TOO_MANY_LISTENERS = ProblemKind(503, "too-many-listeners", "No more can listen here now", 5)
 # What starlette and FastAPI refuse by themselves, by status.
 OF_HTTP = {
     400: ProblemKind(400, "unreadable", "The body cannot be read"),

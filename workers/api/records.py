@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import AsyncIterator, Callable
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Path, Query, Response
+from fastapi import APIRouter, Header, Path, Query, Request, Response
+from fastapi.concurrency import run_in_threadpool
+from sse_starlette import EventSourceResponse, ServerSentEvent
 
 from interlock.kernel.errors import KernelError, StaleDecisionError
 from interlock.kernel.event import Event, line_data
@@ -18,6 +21,7 @@ from interlock.workers.api.access import (
     check_version,
     etag,
 )
+from interlock.workers.api.followers import START, Followers
 from interlock.workers.api.models import (
     Bulk,
     CreatedBody,
@@ -42,6 +46,7 @@ from interlock.workers.producer_message import submit
 router = APIRouter(prefix="/v1", tags=["records"])
 
 LINES_MAX = 1_000
+PING_S = 15
 Id = Annotated[str, Path(description="The id of a record, with its slashes as they are.")]
 Limit = Annotated[int, Query(ge=1, le=500)]
 Ms = Annotated[int | None, Query(ge=0, le=2**53)]
@@ -151,6 +156,29 @@ def history(
             return Lines(lines=lines, next=line.version - 1)
         lines.append(line_data(line))
     return Lines(lines=lines, next=None)
+
+
+@router.get("/records/{record_id:path}:events", response_class=EventSourceResponse)
+async def follow(
+    request: Request,
+    record_id: Id,
+    client: Acting,
+    last_event_id: Annotated[str, Header(alias="Last-Event-ID")] = START,
+) -> EventSourceResponse:
+    """Follow the log of a record: server-sent events, whose ids are positions in the log.
+
+    A listener that comes again with the last id that it got goes on after it.
+    """
+    followers: Followers = request.app.state.followers
+    followers.check(last_event_id)
+    await run_in_threadpool(client.show, record_id)
+
+    async def told() -> AsyncIterator[ServerSentEvent]:
+        async for position, line in followers.lines(record_id, last_event_id):
+            data = line_data(line)
+            yield ServerSentEvent(json.dumps(data), event=data["line"], id=position)
+
+    return EventSourceResponse(told(), ping=PING_S)
 
 
 @router.get("/records/{record_id:path}:cards")

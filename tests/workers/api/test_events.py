@@ -1,0 +1,112 @@
+"""A log is followed over HTTP: each line once, also by a listener that comes again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.client import HTTPResponse
+from threading import Thread
+from typing import Any
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
+
+import pytest
+import uvicorn
+
+from interlock.workers.api import followers
+from interlock.workers.api.app import create_app
+from interlock.workers.client import Client
+from interlock.workers.gateways.server import EmbeddedServer, free_port
+from tests.waiting import until
+from tests.workers.threads.threads import bring, client_of
+
+
+@pytest.fixture
+def interlock(server: EmbeddedServer, prefix: str) -> Client:
+    return client_of(server.url, prefix)
+
+
+@pytest.fixture
+def address(interlock: Client, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    monkeypatch.setattr(followers, "POLL_S", 0.01)
+    port = free_port()
+    serving = uvicorn.Server(uvicorn.Config(create_app(interlock), port=port, log_level="warning"))
+    thread = Thread(target=serving.run)
+    thread.start()
+    until(lambda: serving.started, what="the API answers")
+    yield f"http://127.0.0.1:{port}/v1/records"
+    serving.should_exit = True
+    thread.join()
+
+
+@contextmanager
+def listening(address: str, record_id: str, last: str = "") -> Iterator[HTTPResponse]:
+    headers = {"Last-Event-ID": last} if last else {}
+    request = Request(f"{address}/{record_id}:events", headers=headers)  # noqa: S310 - our own
+    with urlopen(request, timeout=60) as answer:  # noqa: S310 - as above
+        yield answer
+
+
+def told(answer: HTTPResponse, number: int) -> list[tuple[str, str, dict[str, Any]]]:
+    """Read this many events: the id, the kind and the data of each."""
+    found: list[tuple[str, str, dict[str, Any]]] = []
+    while len(found) < number:
+        fields: dict[str, str] = {}
+        while line := answer.readline().decode().rstrip("\r\n"):
+            name, _, value = line.partition(": ")
+            fields[name] = value
+        if "data" in fields:
+            found.append((fields["id"], fields["event"], json.loads(fields["data"])))
+    return found
+
+
+def test_a_listener_gets_the_log_and_then_each_line_as_it_comes(
+    interlock: Client, address: str
+) -> None:
+    bring(interlock, "one", "awaiting_confirmation")
+    before = len(interlock.history("one"))
+    with listening(address, "one") as answer:
+        first = told(answer, before)
+        interlock.pause("one", reason="wait")
+        (paused,) = told(answer, 1)
+        interlock.cancel("one", reason="enough")
+        (ended,) = told(answer, 1)
+
+    assert [line["line"] for _, _, line in first[:1]] == ["event"]
+    assert (paused[1], paused[2]["kind"]) == ("note", "pause")
+    assert (ended[1], ended[2]["target"]) == ("event", "dismissed")
+    with listening(address, "one", last=paused[0]) as again:
+        assert told(again, 1) == [ended]
+
+
+def test_who_listens_at_nothing_or_from_nowhere_is_refused(interlock: Client, address: str) -> None:
+    bring(interlock, "one", "awaiting_confirmation")
+    for record_id, last, status in (("nobody", "", 404), ("one", "soon", 422)):
+        with pytest.raises(HTTPError) as refused, listening(address, record_id, last):
+            pass
+        assert refused.value.code == status
+        refused.value.close()
+
+
+def test_there_is_room_for_a_number_of_listeners(
+    interlock: Client, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(followers, "LISTENERS_MAX", 1)
+    bring(interlock, "one", "awaiting_confirmation")
+    with listening(address, "one") as answer:
+        told(answer, 1)
+        with pytest.raises(HTTPError) as refused, listening(address, "one"):
+            pass
+        assert (refused.value.code, refused.value.headers["Retry-After"]) == (503, "5")
+        refused.value.close()
+
+    def has_room() -> bool:
+        try:
+            with listening(address, "one") as again:
+                return bool(told(again, 1))
+        except HTTPError as full:
+            full.close()
+            return False
+
+    until(has_room, what="the place of the listener that left is free")
