@@ -8,15 +8,15 @@ from typing import Any
 
 from celery.worker.consumer import Consumer as CeleryConsumer
 from celery.worker.state import maybe_shutdown
-from kombu.exceptions import ContentDisallowed, DecodeError, KombuError
+from kombu.exceptions import ContentDisallowed, DecodeError
 
 from interlock.kernel.errors import KernelError
 from interlock.workers.engine.redis_transport import SHAPE_ERRORS
-from interlock.workers.engine.refusals import repeat_while_refused
+from interlock.workers.engine.refusals import refusals_of, repeat_while_refused
 
 log = logging.getLogger(__name__)
 
-
+GIVE_BACK_S = 5.0  # after so long a rejected message goes back that the store did not take
 # Options by which Celery would drop a message, stop its task, or send others with our rights.
 HEADER_OPTIONS = ("expires", "timelimit")
 BODY_OPTIONS = ("callbacks", "errbacks", "chain", "chord")
@@ -75,11 +75,12 @@ class Consumer(CeleryConsumer):
                 if not (options := celery_options(message)):
                     return handle(message)
                 reason = f"send the message without {', '.join(options)}"
-                self._reject("refused options", reason, message)
+                kept = self._reject("refused options", reason, message)
             except SHAPE_ERRORS as refusal:
-                self._reject("wrong shape", f"{type(refusal).__name__}: {refusal}", message)
+                reason = f"{type(refusal).__name__}: {refusal}"
+                kept = self._reject("wrong shape", reason, message)
             # Without a receipt the broker would restore it, and it would end the next worker.
-            if not message.acknowledged:
+            if kept and not message.acknowledged:
                 message.reject_log_error(log, self.connection_errors)
             return None
 
@@ -87,34 +88,46 @@ class Consumer(CeleryConsumer):
 
     def on_decode_error(self, message: Any, exc: Any) -> None:
         """Reject a message that is not JSON."""
-        self._reject("not decodable", exc, message)
-        super().on_decode_error(message, exc)
+        if self._reject("not decodable", exc, message):
+            super().on_decode_error(message, exc)
 
     def on_unknown_message(self, body: Any, message: Any) -> None:
         """Reject a message that is not a task message."""
-        self._reject("no task message", "it does not have a task's form", message)
-        super().on_unknown_message(body, message)
+        if self._reject("no task message", "it does not have a task's form", message):
+            super().on_unknown_message(body, message)
 
     def on_unknown_task(self, body: Any, message: Any, exc: Any) -> None:
         """Reject a task that is not registered in this worker."""
-        self._reject("unknown task", exc, message)
-        super().on_unknown_task(body, message, exc)
+        if self._reject("unknown task", exc, message):
+            super().on_unknown_task(body, message, exc)
 
     def on_invalid_task(self, body: Any, message: Any, exc: Any) -> None:
         """Reject a task message with a broken header."""
-        self._reject("invalid task", exc, message)
-        super().on_invalid_task(body, message, exc)
+        if self._reject("invalid task", exc, message):
+            super().on_invalid_task(body, message, exc)
 
-    def _reject(self, kind: str, reason: object, message: Any) -> None:
+    def _reject(self, kind: str, reason: object, message: Any) -> bool:
+        """Keep a message. If the store does not take it, return False and give it back later.
+
+        Until then it takes the place of a message that this worker could read, so that a worker
+        does not read the same few messages again and again while the store is away.
+        """
         body = bytes(str(message.body), "utf-8", "replace").decode()
-        self._keep(kind, str(reason), body)
+        kept = self._keep(kind, str(reason), body)
+        if not (kept or message.acknowledged):
+            give_back = (log, self.connection_errors, True)
+            self.timer.call_after(GIVE_BACK_S, message.reject_log_error, give_back)
+        return kept
 
-    def _keep(self, kind: str, reason: str, body: str) -> None:
+    def _keep(self, kind: str, reason: str, body: str) -> bool:
+        """Keep what is rejected. Return False if the store does not take it."""
         reject = getattr(self.app, "reject_message", None)
         if reject is None:
-            return
+            return True
         try:
             reject(kind, reason, body)
-        except (KernelError, KombuError) as refusal:
-            text = "a rejected message could not be kept: %s. It is: %s, because %s: %r"
-            log.warning(text, refusal, kind, reason, body)
+        except KernelError as refusal:
+            refusals_of("the store").begin(refusal)
+            return False
+        refusals_of("the store").end()
+        return True
