@@ -156,11 +156,23 @@ def test_a_malformed_message_does_not_stop_intake_and_is_acknowledged(
     push(interlock, with_options("three", {"timelimit": [0.001, None]}, {}))
     push(interlock, with_options("four", {}, {"callbacks": [link]}))
     push(interlock, with_options("five", {}, {"errbacks": "x"}))
+    push(interlock, with_options("six", {"eta": "2100-01-01T00:00:00+00:00"}, {}))
+    # Celery would run its own task, lose some of the others, and wait for ever for the rest.
+    push(interlock, with_options("seven", {"task": "celery.map"}, {}))
+    bodies: list[Any] = [[3, {}, {}], [[], 3, {}], [[request("eight")], {"self": 1}, {}]]
+    bodies += [{"task": "x", "args": 3}, {"task": "x", "args": [], "kwargs": 3}]
+    bodies += [[[], {}, 3], {"a": 1, "b": 2, "c": 3}]
+    for body in bodies:
+        task = None if "task" in body else "interlock.submit"
+        content = json.dumps(body).encode()
+        push(interlock, message(content, content_type="application/json", task=task))
+    push(interlock, with_options("nine", {"shadow": [1]}, {}))
+    push(interlock, with_options("ten", {"retries": "x"}, {}))
     send(interlock, request("one"))
     wait_until_they_exist(interlock, "one")
 
     assert process.poll() is None
-    assert sum(interlock.dispatch.rejected.counts().values()) == 6
+    assert sum(interlock.dispatch.rejected.counts().values()) == 17
     assert [row.id for row in interlock.list(machine="thread")] == ["one"]
     assert not interlock.dispatch.client.exists(other)
     receipts = f"{interlock.settings.namespace}.unacked"

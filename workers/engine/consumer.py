@@ -20,25 +20,45 @@ GIVE_BACK_S = 5.0  # after so long a rejected message goes back that the store d
 # Options by which Celery would drop a message, stop its task, or send others with our rights.
 HEADER_OPTIONS = ("expires", "timelimit")
 BODY_OPTIONS = ("callbacks", "errbacks", "chain", "chord")
+# What Celery writes for such an option that was not given.
+NOT_GIVEN: tuple[Any, ...] = (None, [], [None, None])
+# The headers that Celery reads after it has counted a message as one that this worker works on.
+HEADER_TYPES: Mapping[str, type] = {"id": str, "shadow": str, "retries": int}
 
 
 def celery_options(message: Any) -> list[str]:
-    """Return the names of the options of a message that no task of ours may be given."""
+    """Return the names of the options of a message that no task of ours may be given.
+
+    Raises TypeError or ValueError for a task's message of a form that Celery does not check. Celery
+    would lose some of them, and wait for ever for the end of others, until it reads no message.
+    """
     try:
         headers, body = message.headers or {}, message.payload
     except (ContentDisallowed, DecodeError):
         # Celery's handler reports a body that cannot be read.
         return []
-    names = [name for name in HEADER_OPTIONS if headers.get(name) not in (None, [None, None])]
-    if isinstance(body, list) and len(body) == len(("args", "kwargs", "options")):
-        embedded = body[2] if isinstance(body[2], Mapping) else {}
-        names += [name for name in BODY_OPTIONS if embedded.get(name)]
-    elif isinstance(body, Mapping):
+    if "task" in headers:
+        args, kwargs, options = body
+    elif isinstance(body, Mapping) and "task" in body:
         # The older form of a task's message has all in its body.
-        allowed: tuple[Any, ...] = (None, [], [None, None])
-        options = (*HEADER_OPTIONS, *BODY_OPTIONS)
-        names += [name for name in options if body.get(name) not in allowed]
-    return names
+        args, kwargs, options, headers = body.get("args", []), body.get("kwargs", {}), body, body
+    else:
+        # Celery's handler reports a message that is not a task's.
+        return []
+    parts = zip((args, kwargs, options), (list, Mapping, Mapping), strict=True)
+    if not all(isinstance(part, type_) for part, type_ in parts):
+        raise TypeError("its body is not [[arguments], {named arguments}, {options}]")
+    if "self" in kwargs:
+        raise TypeError("a task takes no argument that is named self")
+    for name, type_ in HEADER_TYPES.items():
+        if not isinstance(value := headers.get(name), type_ | None):
+            raise TypeError(f"its header {name} is {value!r}")
+    names = [name for name in HEADER_OPTIONS if headers.get(name) not in NOT_GIVEN]
+    if headers.get("eta") and not headers.get("retries"):
+        # Until that time this worker would hold the message, and one more copy of it whenever the
+        # broker delivers it again because it was not acknowledged.
+        names.append("eta")
+    return names + [name for name in BODY_OPTIONS if options.get(name) not in NOT_GIVEN]
 
 
 class Consumer(CeleryConsumer):
@@ -65,6 +85,12 @@ class Consumer(CeleryConsumer):
         maybe_shutdown()
         with self.app.connection_for_read() as connection, connection.channel() as channel:
             self.app.amqp.queues[self.app.conf.task_default_queue](channel).declare()
+
+    def update_strategies(self) -> None:
+        """Learn which tasks there are: ours, and not those of Celery, which would run any other."""
+        super().update_strategies()
+        for name in [name for name in self.strategies if name.startswith("celery.")]:
+            del self.strategies[name]
 
     def create_task_handler(self, *args: Any, **options: Any) -> Callable[[Any], Any]:
         """Return Celery's handler, which here rejects a malformed message instead of raising."""
