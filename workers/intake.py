@@ -30,7 +30,6 @@ from interlock.workers.producer_message import (
     check_accepted,
     one_line,
     receive,
-    refused,
     verbs,
 )
 
@@ -66,9 +65,6 @@ def _register(app: Celery, client: Client, verb: str) -> None:
             raise Reject(str(refusal), requeue=True) from refusal
         except HeldError as refusal:
             raise _later(self, client.settings, refusal) from refusal
-        except Exception as failure:
-            _send(self, client.settings, refused(failure))
-            raise
         return one_line(answer)
 
     app.task(

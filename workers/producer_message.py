@@ -99,9 +99,10 @@ def receive(
     except (*TEMPORARY_ERRORS, HeldError):
         raise
     except Exception as failure:
-        # A bug must not lose a producer's message: keep it, then let Celery report the error.
+        # A bug must not lose a producer's message.
         client.dispatch.reject("failed at intake", repr(failure), (args, kwargs))
-        raise
+        log.exception("a message is rejected, because Interlock failed on it")
+        answer |= refused(failure)
     refusals_of("the store").end()
     return answer
 

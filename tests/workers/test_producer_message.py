@@ -224,3 +224,18 @@ def test_the_messages_on_the_page_for_producers_are_accepted(client: Client) -> 
 
     assert len(answers) == 6
     assert [answer for answer in answers if answer["answer"] != "accepted"] == []
+
+
+def test_a_message_on_which_interlock_fails_is_kept_and_answered_with_its_id(
+    client: Client, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(*_: Any, **__: Any) -> None:
+        raise KeyError("a bug")
+
+    monkeypatch.setattr(client, "cancel", fail)
+
+    answer = sent(client, "cancel", {"id": "m1", "record": "r"})
+
+    assert answer == {"id": "m1", "answer": "rejected", "error": "KeyError", "reason": "'a bug'"}
+    assert client.dispatch.rejected.counts() == {"failed at intake": 1}
+    assert "Traceback" in caplog.text
