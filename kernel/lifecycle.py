@@ -315,6 +315,8 @@ class Lifecycle:
 
     def facts(self, record: Record, ids: Sequence[str]) -> Data:
         """Read the facts of other records that guards of this record's machine may use."""
+        if not ids:
+            return NO_FACTS
         loaded = self.store.load(record.id, reads=ids)
         return {name: _policy_fact(fact) for name, fact in loaded.facts.items()}
 

@@ -203,7 +203,12 @@ def test_an_explanation_reads_the_tasks_that_a_claim_depends_on(
     tasks.report(done.key, done.token, "started")
     tasks.report(done.key, done.token, "completed", {"summary": "done"})
 
+    asked = round_trips(client)
     assert client.explain("b/top", "claimed", claim).target == "claimed"
+    claim_read = round_trips(client)
+    # Whether it may be cancelled depends on no other record.
+    assert client.explain("b/top", "cancelled").target == "cancelled"
+    assert (claim_read - asked, round_trips(client) - claim_read) == (2 + 1, 1 + 1)
 
 
 def test_a_task_cannot_be_claimed_by_firing_the_trigger(tasks: Tasks, client: Client) -> None:
@@ -316,7 +321,7 @@ def test_a_list_takes_as_many_round_trips_for_many_waiting_tasks_as_for_one(
 
 
 def round_trips(client: Client) -> int:
-    """Return how often the server has read from its clients."""
+    """Return how often the server has read from its clients, with the reading of this figure."""
     return int(client.dispatch.client.info("stats")["total_reads_processed"])
 
 
