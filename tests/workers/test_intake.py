@@ -311,6 +311,16 @@ def test_a_producer_gets_its_answers_and_a_message_that_has_to_wait_is_read_agai
     send(interlock, asking(queue, "cancel", {"id": "m1", "record": "owl/1"}))
     assert answer(interlock, queue, "owl/2")["record"] == "owl/2"
 
+    # Messages of jobs come before those that they depend on, more than intake reads at once.
+    steps = [("d", ["g/c"]), ("c", ["g/b"]), ("b", ["g/a"]), ("a", [])]
+    work = {"phases": [{"worker": {"command": "true"}}]}
+    jobs = [
+        {"id": f"g/{name}", "machine": "job", "payload": {**work, "depends_on": after}}
+        for name, after in steps
+    ]
+    send(interlock, *jobs)
+    until(lambda: len(interlock.list(machine="job")) == len(steps), what="all jobs exist")
+
     # Only a queue for answers is written to.
     other = f"{interlock.settings.namespace}.execution"
     send(interlock, asking(other, "submit", request("one")))
