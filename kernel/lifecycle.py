@@ -315,8 +315,8 @@ class Lifecycle:
 
     def facts(self, record: Record, ids: Sequence[str]) -> Data:
         """Read the facts of other records that guards of this record's machine may use."""
-        loaded = self.store.load(record.id, reads=ids)
-        return {name: _policy_fact(fact) for name, fact in loaded.facts.items()}
+        found = self.store.load(record.id, reads=ids).facts if ids else NO_FACTS
+        return {name: _policy_fact(fact) for name, fact in found.items()}
 
     def _known(self, record: Record) -> Machine:
         machine = self.machine(record.machine)

@@ -44,6 +44,7 @@ UNMISTAKABLE = {"job", "jobs", "codon", "codons", "workspace", "workspaces"}
 # The same word with another meaning, by file and word.
 OTHER_MEANINGS = {
     ("workers/engine/sweeper.py", "task"): "the key of Celery's schedule",
+    ("workers/engine/consumer.py", "task"): "the name of Celery's task in its messages",
     ("workers/gateways/git/errors.py", "identity"): "who git says has made a commit",
 }
 MACHINE_MODULES = {"State", "Trigger"}  # one of each in every machine

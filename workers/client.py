@@ -188,7 +188,10 @@ class Client:
         if trigger is None:
             raise IllegalTransitionError(machine.name, record.state, "cancel", legal)
         fields = machine.taken_by(trigger, {"reason": reason, "by": self.actor})
-        return self.fire(record_id, trigger, fields, op_id=op_id, reason=reason)
+        # Some decisions must name the state that was seen: here the one that was just read.
+        decides = any(row.names_proposal for row in machine.rows(record.state, trigger))
+        seen = record.entered if decides else None
+        return self.fire(record_id, trigger, fields, op_id=op_id, reason=reason, version=seen)
 
     def pause(self, record_id: str, *, reason: str = "") -> str:
         """Start no new effect on a record until it is resumed. Running effects finish."""

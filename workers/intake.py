@@ -25,19 +25,19 @@ from interlock.workers.engine.celery_app import INTAKE_QUEUE, make_app, queue_of
 from interlock.workers.engine.entry import start
 from interlock.workers.engine.liveness import write_liveness_file
 from interlock.workers.engine.log_lines import make_log_visible
+from interlock.workers.engine.submission import EarlyError
 from interlock.workers.producer_message import (
     TEMPORARY_ERRORS,
     check_accepted,
     one_line,
     receive,
-    refused,
     verbs,
 )
 
 log = logging.getLogger(__name__)
 
 VISIBILITY_S = 60  # after so long without an acknowledgement a message is read again
-HELD_S = 5.0  # after so long a message is read again whose record another one is in the way of
+HELD_S = 5.0  # after so long a message is read again that could not be taken
 
 
 def assemble(settings: Settings) -> Celery:
@@ -58,17 +58,14 @@ def assemble(settings: Settings) -> Celery:
 def _register(app: Celery, client: Client, verb: str) -> None:
     def task(self: Task, *args: Any, **kwargs: Any) -> str:
         try:
-            answer = receive(client, verb, args, kwargs)
+            answer = receive(client, verb, args, kwargs, reads_before=self.request.retries or 0)
             _send(self, client.settings, answer)
         except TEMPORARY_ERRORS as refusal:
             # Not acknowledged: the broker delivers the same message again.
             log.warning("intake waits for the store or the broker: %s", refusal)
             raise Reject(str(refusal), requeue=True) from refusal
-        except HeldError as refusal:
+        except (HeldError, EarlyError) as refusal:
             raise _later(self, client.settings, refusal) from refusal
-        except Exception as failure:
-            _send(self, client.settings, refused(failure))
-            raise
         return one_line(answer)
 
     app.task(
@@ -82,7 +79,7 @@ def _register(app: Celery, client: Client, verb: str) -> None:
     )
 
 
-def _later(task: Task, settings: Settings, refusal: HeldError) -> Exception:
+def _later(task: Task, settings: Settings, refusal: HeldError | EarlyError) -> Exception:
     """Send the message again, to be read later; return what tells Celery so."""
     # A producer writes the message, so the queue that the message names may be any other.
     queue = queue_of(settings, INTAKE_QUEUE)

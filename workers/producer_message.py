@@ -30,7 +30,7 @@ from interlock.kernel.record import PRIORITY_LAST, Record
 from interlock.workers.client import Client
 from interlock.workers.config import Settings, SettingsError
 from interlock.workers.engine.refusals import refusals_of
-from interlock.workers.engine.submission import Request
+from interlock.workers.engine.submission import EarlyError, Request
 from interlock.workers.engine.system import load
 from interlock.workers.systems import systems
 
@@ -39,6 +39,8 @@ log = logging.getLogger(__name__)
 # Errors that are temporary: the message stays in the broker and is delivered again.
 TEMPORARY_ERRORS = (StoreError, ConflictError, OperationalError)
 PATIENCE_S = 30
+# A message that depends on a record that does not exist is read again so often, then rejected.
+EARLY_READS_MAX = 12
 Verb = Callable[[Client, Mapping[str, Any]], dict[str, Any]]
 Name = Annotated[str, Field(min_length=1)]
 
@@ -81,27 +83,36 @@ def _log_refusal(state: RetryCallState) -> None:
     reraise=True,
 )
 def receive(
-    client: Client, verb: str, args: Sequence[Any], kwargs: Mapping[str, Any]
+    client: Client,
+    verb: str,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    *,
+    reads_before: int = 0,
 ) -> dict[str, Any]:
     """Do what one message asks for; keep it as rejected if it can never be accepted.
 
-    Returns the answer to its producer. Raises HeldError if the message has to wait for another
-    record.
+    Returns the answer to its producer. Raises HeldError if another record is in the way of the
+    message, EarlyError if it depends on a record that may come. It is then to be read again;
+    `reads_before` says how often that has happened.
     """
     request = args[0] if len(args) == 1 and not kwargs else (args, kwargs)
     answer = {"id": request["id"]} if isinstance(request, Mapping) and "id" in request else {}
     try:
         answer |= accept(client, verb, only_argument(args, kwargs))
     except CallError as refusal:
+        if isinstance(refusal, EarlyError) and reads_before < EARLY_READS_MAX:
+            raise
         client.dispatch.rejected.put("refused at intake", str(refusal), request)
         log.warning("a message is rejected: %s", refusal)
         answer |= refused(refusal)
     except (*TEMPORARY_ERRORS, HeldError):
         raise
     except Exception as failure:
-        # A bug must not lose a producer's message: keep it, then let Celery report the error.
+        # A bug must not lose a producer's message.
         client.dispatch.reject("failed at intake", repr(failure), (args, kwargs))
-        raise
+        log.exception("a message is rejected, because Interlock failed on it")
+        answer |= refused(failure)
     refusals_of("the store").end()
     return answer
 

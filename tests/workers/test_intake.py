@@ -50,8 +50,9 @@ assert not [name for name in sys.modules if name.partition(".")[0] == "interlock
 IMPATIENT = """
 import os, signal
 from interlock.workers import intake, producer_message
+from interlock.workers.engine import consumer
 intake.app.conf.broker_transport_options |= {"visibility_timeout": 2}
-intake.HELD_S = 0.2
+intake.HELD_S = consumer.GIVE_BACK_S = 0.2
 if os.environ.get("DIES_ONCE") and not os.path.exists(os.environ["DIES_ONCE"]):
     def die(*_):
         open(os.environ["DIES_ONCE"], "w").close()
@@ -155,11 +156,23 @@ def test_a_malformed_message_does_not_stop_intake_and_is_acknowledged(
     push(interlock, with_options("three", {"timelimit": [0.001, None]}, {}))
     push(interlock, with_options("four", {}, {"callbacks": [link]}))
     push(interlock, with_options("five", {}, {"errbacks": "x"}))
+    push(interlock, with_options("six", {"eta": "2100-01-01T00:00:00+00:00"}, {}))
+    # Celery would run its own task, lose some of the others, and wait for ever for the rest.
+    push(interlock, with_options("seven", {"task": "celery.map"}, {}))
+    bodies: list[Any] = [[3, {}, {}], [[], 3, {}], [[request("eight")], {"self": 1}, {}]]
+    bodies += [{"task": "x", "args": 3}, {"task": "x", "args": [], "kwargs": 3}]
+    bodies += [[[], {}, 3], {"a": 1, "b": 2, "c": 3}]
+    for body in bodies:
+        task = None if "task" in body else "interlock.submit"
+        content = json.dumps(body).encode()
+        push(interlock, message(content, content_type="application/json", task=task))
+    push(interlock, with_options("nine", {"shadow": [1]}, {}))
+    push(interlock, with_options("ten", {"retries": "x"}, {}))
     send(interlock, request("one"))
     wait_until_they_exist(interlock, "one")
 
     assert process.poll() is None
-    assert sum(interlock.dispatch.rejected.counts().values()) == 6
+    assert sum(interlock.dispatch.rejected.counts().values()) == 17
     assert [row.id for row in interlock.list(machine="thread")] == ["one"]
     assert not interlock.dispatch.client.exists(other)
     receipts = f"{interlock.settings.namespace}.unacked"
@@ -298,6 +311,16 @@ def test_a_producer_gets_its_answers_and_a_message_that_has_to_wait_is_read_agai
     send(interlock, asking(queue, "cancel", {"id": "m1", "record": "owl/1"}))
     assert answer(interlock, queue, "owl/2")["record"] == "owl/2"
 
+    # Messages of jobs come before those that they depend on, more than intake reads at once.
+    steps = [("d", ["g/c"]), ("c", ["g/b"]), ("b", ["g/a"]), ("a", [])]
+    work = {"phases": [{"worker": {"command": "true"}}]}
+    jobs = [
+        {"id": f"g/{name}", "machine": "job", "payload": {**work, "depends_on": after}}
+        for name, after in steps
+    ]
+    send(interlock, *jobs)
+    until(lambda: len(interlock.list(machine="job")) == len(steps), what="all jobs exist")
+
     # Only a queue for answers is written to.
     other = f"{interlock.settings.namespace}.execution"
     send(interlock, asking(other, "submit", request("one")))
@@ -351,15 +374,30 @@ def test_nothing_is_lost_while_the_store_is_away(
     process = new_intake(interlock, url=proxy.url, INTERLOCK_BROKER_URL=server.url)
     proxy.refuse()
     before = proxy.connections
+    # More than it takes at once, of each kind that it can only keep: what it does not understand.
+    rejected = [
+        with_options("two", {"expires": "2000-01-01T00:00:00+00:00"}, {}),
+        message(b"[[], {}", content_type="application/json"),
+        message(b"[[], {}, {}]", content_type="application/json", task="no.such.task"),
+        message(b'{"x": 1}', content_type="application/json", task=None),
+        message(b"\x80\x04no json", content_type="application/x-python-serialize"),
+        b"no message",
+    ]
+    for each in rejected:
+        push(interlock, each)
     send(interlock, *[request(f"r{number}") for number in range(20)])
-    until(lambda: proxy.connections > before, what="intake tries to reach the store")
+    # Each try to keep one makes a few connections, so that some were refused for good.
+    until(lambda: proxy.connections > before + 50, what="intake tries to reach the store")
     assert interlock.list(machine="thread") == []
 
     proxy.heal()
 
     wait_until_they_exist(interlock, *[f"r{number}" for number in range(20)])
     assert process.poll() is None
-    assert interlock.dispatch.rejected.counts() == {}
+    kept = interlock.dispatch.rejected.counts
+    until(lambda: sum(kept().values()) == len(rejected), what="the others are kept")
+    receipts = f"{interlock.settings.namespace}.unacked"
+    until(lambda: not interlock.dispatch.client.hlen(receipts), what="all are acknowledged")
 
 
 def test_a_message_whose_fault_cannot_be_kept_yet_is_delivered_again(

@@ -14,9 +14,10 @@ from interlock.kernel.errors import HeldError
 from interlock.kernel.event import Event
 from interlock.workers.client import Client
 from interlock.workers.config import Settings, SettingsError
+from interlock.workers.engine.submission import EarlyError
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.loops.mailbox import Mailbox
-from interlock.workers.producer_message import check_accepted, receive
+from interlock.workers.producer_message import EARLY_READS_MAX, check_accepted, receive
 from interlock.workers.runs.client import Runs
 from tests.workers.gateways.git.scene import make_repository
 from tests.workers.threads.threads import bring, client_of
@@ -224,3 +225,32 @@ def test_the_messages_on_the_page_for_producers_are_accepted(client: Client) -> 
 
     assert len(answers) == 6
     assert [answer for answer in answers if answer["answer"] != "accepted"] == []
+
+
+def test_the_message_of_a_job_is_rejected_if_its_dependency_never_comes(client: Client) -> None:
+    payload = {"phases": [{"worker": {"command": "true"}}], "depends_on": ["g/none"]}
+    message = {"id": "g/a", "machine": "job", "payload": payload}
+
+    for reads in range(EARLY_READS_MAX):
+        with pytest.raises(EarlyError):
+            receive(client, "submit", [message], {}, reads_before=reads)
+    assert client.dispatch.rejected.counts() == {}
+    last = receive(client, "submit", [message], {}, reads_before=EARLY_READS_MAX)
+
+    assert (last["answer"], last["error"]) == ("rejected", "UnknownDependencyError")
+    assert client.dispatch.rejected.counts() == {"refused at intake": 1}
+
+
+def test_a_message_on_which_interlock_fails_is_kept_and_answered_with_its_id(
+    client: Client, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(*_: Any, **__: Any) -> None:
+        raise KeyError("a bug")
+
+    monkeypatch.setattr(client, "cancel", fail)
+
+    answer = sent(client, "cancel", {"id": "m1", "record": "r"})
+
+    assert answer == {"id": "m1", "answer": "rejected", "error": "KeyError", "reason": "'a bug'"}
+    assert client.dispatch.rejected.counts() == {"failed at intake": 1}
+    assert "Traceback" in caplog.text

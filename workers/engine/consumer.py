@@ -8,37 +8,57 @@ from typing import Any
 
 from celery.worker.consumer import Consumer as CeleryConsumer
 from celery.worker.state import maybe_shutdown
-from kombu.exceptions import ContentDisallowed, DecodeError, KombuError
+from kombu.exceptions import ContentDisallowed, DecodeError
 
 from interlock.kernel.errors import KernelError
 from interlock.workers.engine.redis_transport import SHAPE_ERRORS
-from interlock.workers.engine.refusals import repeat_while_refused
+from interlock.workers.engine.refusals import refusals_of, repeat_while_refused
 
 log = logging.getLogger(__name__)
 
-
+GIVE_BACK_S = 5.0  # after so long a rejected message goes back that the store did not take
 # Options by which Celery would drop a message, stop its task, or send others with our rights.
 HEADER_OPTIONS = ("expires", "timelimit")
 BODY_OPTIONS = ("callbacks", "errbacks", "chain", "chord")
+# What Celery writes for such an option that was not given.
+NOT_GIVEN: tuple[Any, ...] = (None, [], [None, None])
+# The headers that Celery reads after it has counted a message as one that this worker works on.
+HEADER_TYPES: Mapping[str, type] = {"id": str, "shadow": str, "retries": int}
 
 
 def celery_options(message: Any) -> list[str]:
-    """Return the names of the options of a message that no task of ours may be given."""
+    """Return the names of the options of a message that no task of ours may be given.
+
+    Raises TypeError or ValueError for a task's message of a form that Celery does not check. Celery
+    would lose some of them, and wait for ever for the end of others, until it reads no message.
+    """
     try:
         headers, body = message.headers or {}, message.payload
     except (ContentDisallowed, DecodeError):
         # Celery's handler reports a body that cannot be read.
         return []
-    names = [name for name in HEADER_OPTIONS if headers.get(name) not in (None, [None, None])]
-    if isinstance(body, list) and len(body) == len(("args", "kwargs", "options")):
-        embedded = body[2] if isinstance(body[2], Mapping) else {}
-        names += [name for name in BODY_OPTIONS if embedded.get(name)]
-    elif isinstance(body, Mapping):
+    if "task" in headers:
+        args, kwargs, options = body
+    elif isinstance(body, Mapping) and "task" in body:
         # The older form of a task's message has all in its body.
-        allowed: tuple[Any, ...] = (None, [], [None, None])
-        options = (*HEADER_OPTIONS, *BODY_OPTIONS)
-        names += [name for name in options if body.get(name) not in allowed]
-    return names
+        args, kwargs, options, headers = body.get("args", []), body.get("kwargs", {}), body, body
+    else:
+        # Celery's handler reports a message that is not a task's.
+        return []
+    parts = zip((args, kwargs, options), (list, Mapping, Mapping), strict=True)
+    if not all(isinstance(part, type_) for part, type_ in parts):
+        raise TypeError("its body is not [[arguments], {named arguments}, {options}]")
+    if "self" in kwargs:
+        raise TypeError("a task takes no argument that is named self")
+    for name, type_ in HEADER_TYPES.items():
+        if not isinstance(value := headers.get(name), type_ | None):
+            raise TypeError(f"its header {name} is {value!r}")
+    names = [name for name in HEADER_OPTIONS if headers.get(name) not in NOT_GIVEN]
+    if headers.get("eta") and not headers.get("retries"):
+        # Until that time this worker would hold the message, and one more copy of it whenever the
+        # broker delivers it again because it was not acknowledged.
+        names.append("eta")
+    return names + [name for name in BODY_OPTIONS if options.get(name) not in NOT_GIVEN]
 
 
 class Consumer(CeleryConsumer):
@@ -66,6 +86,12 @@ class Consumer(CeleryConsumer):
         with self.app.connection_for_read() as connection, connection.channel() as channel:
             self.app.amqp.queues[self.app.conf.task_default_queue](channel).declare()
 
+    def update_strategies(self) -> None:
+        """Learn which tasks there are: ours, and not those of Celery, which would run any other."""
+        super().update_strategies()
+        for name in [name for name in self.strategies if name.startswith("celery.")]:
+            del self.strategies[name]
+
     def create_task_handler(self, *args: Any, **options: Any) -> Callable[[Any], Any]:
         """Return Celery's handler, which here rejects a malformed message instead of raising."""
         handle = super().create_task_handler(*args, **options)
@@ -75,11 +101,12 @@ class Consumer(CeleryConsumer):
                 if not (options := celery_options(message)):
                     return handle(message)
                 reason = f"send the message without {', '.join(options)}"
-                self._reject("refused options", reason, message)
+                kept = self._reject("refused options", reason, message)
             except SHAPE_ERRORS as refusal:
-                self._reject("wrong shape", f"{type(refusal).__name__}: {refusal}", message)
+                reason = f"{type(refusal).__name__}: {refusal}"
+                kept = self._reject("wrong shape", reason, message)
             # Without a receipt the broker would restore it, and it would end the next worker.
-            if not message.acknowledged:
+            if kept and not message.acknowledged:
                 message.reject_log_error(log, self.connection_errors)
             return None
 
@@ -87,34 +114,46 @@ class Consumer(CeleryConsumer):
 
     def on_decode_error(self, message: Any, exc: Any) -> None:
         """Reject a message that is not JSON."""
-        self._reject("not decodable", exc, message)
-        super().on_decode_error(message, exc)
+        if self._reject("not decodable", exc, message):
+            super().on_decode_error(message, exc)
 
     def on_unknown_message(self, body: Any, message: Any) -> None:
         """Reject a message that is not a task message."""
-        self._reject("no task message", "it does not have a task's form", message)
-        super().on_unknown_message(body, message)
+        if self._reject("no task message", "it does not have a task's form", message):
+            super().on_unknown_message(body, message)
 
     def on_unknown_task(self, body: Any, message: Any, exc: Any) -> None:
         """Reject a task that is not registered in this worker."""
-        self._reject("unknown task", exc, message)
-        super().on_unknown_task(body, message, exc)
+        if self._reject("unknown task", exc, message):
+            super().on_unknown_task(body, message, exc)
 
     def on_invalid_task(self, body: Any, message: Any, exc: Any) -> None:
         """Reject a task message with a broken header."""
-        self._reject("invalid task", exc, message)
-        super().on_invalid_task(body, message, exc)
+        if self._reject("invalid task", exc, message):
+            super().on_invalid_task(body, message, exc)
 
-    def _reject(self, kind: str, reason: object, message: Any) -> None:
+    def _reject(self, kind: str, reason: object, message: Any) -> bool:
+        """Keep a message. If the store does not take it, return False and give it back later.
+
+        Until then it takes the place of a message that this worker could read, so that a worker
+        does not read the same few messages again and again while the store is away.
+        """
         body = bytes(str(message.body), "utf-8", "replace").decode()
-        self._keep(kind, str(reason), body)
+        kept = self._keep(kind, str(reason), body)
+        if not (kept or message.acknowledged):
+            give_back = (log, self.connection_errors, True)
+            self.timer.call_after(GIVE_BACK_S, message.reject_log_error, give_back)
+        return kept
 
-    def _keep(self, kind: str, reason: str, body: str) -> None:
+    def _keep(self, kind: str, reason: str, body: str) -> bool:
+        """Keep what is rejected. Return False if the store does not take it."""
         reject = getattr(self.app, "reject_message", None)
         if reject is None:
-            return
+            return True
         try:
             reject(kind, reason, body)
-        except (KernelError, KombuError) as refusal:
-            text = "a rejected message could not be kept: %s. It is: %s, because %s: %r"
-            log.warning(text, refusal, kind, reason, body)
+        except KernelError as refusal:
+            refusals_of("the store").begin(refusal)
+            return False
+        refusals_of("the store").end()
+        return True

@@ -215,39 +215,49 @@ class Channel(kombu_redis.Channel):
         try:
             message = json.loads(item)
         except SHAPE_ERRORS as refusal:
-            self.connection.reject_item("no message", str(refusal), repr(item))
+            kept = self.connection.reject_item("no message", str(refusal), repr(item))
         else:
             if tag and is_message(message):
                 message["properties"]["delivery_tag"] = tag
-            if self.connection._deliver(message, queue):  # noqa: SLF001 - as kombu's own channel
+            kept = self.connection._deliver(message, queue)  # noqa: SLF001 - as kombu's own channel
+            if kept is None:
                 return
-        if tag:
+        if not tag:
+            if not kept:
+                log.warning("an item of %s that is no message is lost: %r", queue, item)
+        elif kept:
             self.qos.ack(tag)
+        # Otherwise the item is read again when its receipt is old.
 
 
 class Transport(kombu_redis.Transport):
     """Kombu's Redis transport with the channel above; a consumer may set `on_rejected`."""
 
     Channel = Channel
-    on_rejected: Callable[[str, str, str], object] | None = None
+    on_rejected: Callable[[str, str, str], bool] | None = None
 
-    def reject_item(self, kind: str, reason: str, item: str) -> None:
-        """Log an item that is not a message, and pass it to the consumer's callback."""
+    def reject_item(self, kind: str, reason: str, item: str) -> bool:
+        """Log an item that is not a message; return what the consumer's callback says of it.
+
+        False: it could not be kept.
+        """
         log.warning("%s: %s", kind, reason)
-        if self.on_rejected is not None:
-            self.on_rejected(kind, reason, item)
+        return self.on_rejected is None or self.on_rejected(kind, reason, item)
 
-    def _deliver(self, message: Any, queue: str) -> bool:
-        """Give a message to its consumer. Return False if kombu cannot make a message of it."""
+    def _deliver(self, message: Any, queue: str) -> bool | None:
+        """Give a message to its consumer.
+
+        If kombu cannot make a message of it, return whether it was kept as rejected.
+        """
         if not is_message(message):
-            self.reject_item("no message", f"an item of {queue} is no message", repr(message))
-            return False
+            reason = f"an item of {queue} is no message"
+            return self.reject_item("no message", reason, repr(message))
         try:
             super()._deliver(message, queue)
         except SHAPE_ERRORS as refusal:
-            self.reject_item("no message", f"{type(refusal).__name__}: {refusal}", repr(message))
-            return False
-        return True
+            reason = f"{type(refusal).__name__}: {refusal}"
+            return self.reject_item("no message", reason, repr(message))
+        return None
 
 
 def is_message(item: Any) -> bool:

@@ -8,9 +8,13 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from interlock.kernel.errors import InvalidIdError, InvalidPayloadError, KernelError
+from interlock.kernel.errors import CallError, InvalidIdError, InvalidPayloadError, KernelError
 from interlock.kernel.payload import Shape
 from interlock.kernel.record import PRIORITY_LAST
+
+
+class EarlyError(CallError):
+    """The call depends on a record that does not exist. Its own message may come a little later."""
 
 
 class Request(Shape):

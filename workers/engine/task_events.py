@@ -11,7 +11,7 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from functools import partial
+from functools import cache, partial
 from queue import Full, Queue
 from threading import Thread
 from typing import Any
@@ -41,9 +41,13 @@ def this_worker() -> str:
 def show_lost(dispatch: Dispatch, key: str, reason: str) -> None:
     """Show an effect as failed whose holder was lost. Its task would run for ever in Flower."""
     fields = {"uuid": key, "exception": repr(reason), "traceback": ""}
-    events = TaskEvents(dispatch, this_worker())
-    events.put(lambda: [("task-failed", fields)])
-    events.put(None)
+    _events_of(dispatch, this_worker()).put(lambda: [("task-failed", fields)])
+
+
+@cache
+def _events_of(dispatch: Dispatch, worker: str) -> TaskEvents:
+    """Return the events of a worker's process: a host that is lost has many effects to show."""
+    return TaskEvents(dispatch, worker)
 
 
 class TaskEvents:

@@ -12,6 +12,7 @@ from interlock.kernel.machines.jobs.job.names import State
 from interlock.kernel.record import Record
 from interlock.kernel.store.codec import digest, encode
 from interlock.workers.engine.dispatch import Dispatch
+from interlock.workers.engine.submission import EarlyError
 
 PAGE = 1_000
 JOBS_READ_MAX = 100_000
@@ -20,7 +21,7 @@ JOBS_READ_MAX = 100_000
 START_STATES = {"activate": State.DRAFT, "resume": State.SUSPENDED}
 
 
-class UnknownDependencyError(CallError):
+class UnknownDependencyError(EarlyError):
     """A job depends on one that does not exist. Create that first, or correct the name."""
 
 

@@ -67,8 +67,12 @@ class Graphs:
         digests = self.dispatch.views.creation_digests([graph])
         opened_empty = digests.get(graph) == digest("graph", encode({}, "it"))
         if found is not None and payload and opened_empty:
-            self.client.fire(graph, "configure", {**payload, "by": self.client.actor})
-            return Submitted(graph, replayed=False)
+            fields = {**payload, "by": self.client.actor}
+            # A repeated call does not undo what others have configured since.
+            op_id = f"open:{digest('configure', encode(fields, 'it'))}"
+            call = Call(Cause(self.client.actor), op_id)
+            fired = self.dispatch.fire(graph, "configure", fields, call)
+            return Submitted(graph, fired.replayed)
         return self.client.submit(payload or {}, id=graph, machine="graph")
 
     def create(

@@ -1,29 +1,48 @@
-"""The consumer keeps what it rejects, and logs it whole where the store does not take it."""
+"""The consumer keeps what it rejects, and gives it back where the store does not take it."""
 
 from __future__ import annotations
 
+import logging
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from interlock.kernel.errors import StoreDownError
-from interlock.workers.engine.consumer import Consumer
+from interlock.workers.engine.consumer import GIVE_BACK_S, Consumer
+from interlock.workers.engine.refusals import refusals_of
 
 
-def test_a_rejected_message_that_cannot_be_kept_is_in_the_log(
+def test_a_rejected_message_that_cannot_be_kept_is_given_back_to_the_broker(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
+    refusals_of("the store").end()
+
     def refuse(*_: Any) -> None:
         raise StoreDownError("the store does not answer")
 
     consumer = Consumer.__new__(Consumer)  # without a connection, which is not used here
     consumer.app = SimpleNamespace(reject_message=refuse)
-    body = '[[], {"title": "Pay the rent"}, {}]'
-    message = SimpleNamespace(body=body)
+    consumer.connection_errors = (OSError,)
+    later: list[tuple[Any, ...]] = []
+    consumer.timer = SimpleNamespace(call_after=lambda *call: later.append(call))
+    given_back: list[tuple[Any, ...]] = []
+    message = SimpleNamespace(
+        body="[[], {}, {}]",
+        acknowledged=False,
+        reject_log_error=lambda *options: given_back.append(options),
+    )
 
-    consumer._reject("refused options", "send the message without expires", message)
+    # Each of Celery's own handlers would acknowledge or reject the message, and fail on this one.
+    consumer.on_decode_error(message, "x")
+    consumer.on_unknown_message(None, message)
+    consumer.on_unknown_task(None, message, "x")
+    consumer.on_invalid_task(None, message, "x")
 
-    assert "the store does not answer" in caplog.text
-    assert "refused options, because send the message without expires" in caplog.text
-    assert body in caplog.text
+    assert given_back == []
+    assert [delay_s for delay_s, *_ in later] == [GIVE_BACK_S] * 4
+    for _, call, arguments in later:
+        call(*arguments)
+    assert [requeue for *_, requeue in given_back] == [True] * 4
+    assert all(isinstance(logger, logging.Logger) for logger, *_ in given_back)
+    assert caplog.text.count("the store does not answer") == 1

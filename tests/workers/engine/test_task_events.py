@@ -6,6 +6,8 @@ import base64
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from queue import Queue
+from threading import Event
 from typing import Any
 from uuid import uuid4
 
@@ -17,6 +19,7 @@ from interlock.kernel.event import Cause
 from interlock.kernel.store.commands import Call, Warrant
 from interlock.kernel.store.leases import Lease
 from interlock.workers.client import Client
+from interlock.workers.engine import task_events
 from interlock.workers.engine.task_events import TaskEvent, TaskEvents
 from interlock.workers.gateways.server import EmbeddedServer
 from tests.workers.threads.threads import bring, client_of
@@ -114,3 +117,24 @@ def test_an_event_that_is_lost_harms_nothing_and_the_next_one_is_sent(
         events.close()
 
     assert [event["type"] for event in found] == [*BEGIN, "task-revoked"]
+
+
+def test_many_lost_effects_are_shown_by_one_thread(
+    server: EmbeddedServer, prefix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dispatch, shown, may_end = client_of(server.url, prefix).dispatch, Queue[str](), Event()
+
+    def send(_: TaskEvents, events: list[TaskEvent]) -> None:
+        shown.put(str(events[0][1]["uuid"]))
+        assert may_end.wait(60)
+
+    monkeypatch.setattr(TaskEvents, "_send", send)
+    monkeypatch.setattr(task_events, "this_worker", lambda: WORKER)
+    for number in range(3):
+        task_events.show_lost(dispatch, f"b/{number}:1.0", "its host is gone")
+
+    # The first is still being sent, as to a broker that does not answer.
+    assert shown.get(timeout=60) == "b/0:1.0"
+    assert shown.empty()
+    may_end.set()
+    assert [shown.get(timeout=60) for _ in range(2)] == ["b/1:1.0", "b/2:1.0"]

@@ -522,3 +522,15 @@ def test_every_graph_is_listed_by_its_name(worker: InProcessWorker) -> None:
     worker.graphs.create("gamma/a", {"phases": COMMAND})
 
     assert worker.graphs.names() == ["alpha", "beta", "gamma"]
+
+
+def test_a_graph_is_configured_once_however_often_it_is_opened_with_the_same_fields(
+    graphs: Graphs,
+) -> None:
+    graphs.open("g")
+    fields = {"limits": {"iterations": 4}}
+    assert not graphs.open("g", fields).replayed
+    graphs.client.fire("g", "configure", {"limits": {"iterations": 9}, "by": "ann"})
+
+    assert graphs.open("g", fields).replayed
+    assert graphs.client.show("g").data["limits"]["iterations"] == 9

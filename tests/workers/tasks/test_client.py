@@ -201,9 +201,7 @@ def test_two_tasks_that_own_one_file_are_not_worked_on_at_once(tasks: Tasks) -> 
     assert claimed(tasks).task == "b/two"
 
 
-def test_an_explanation_reads_the_tasks_that_a_claim_depends_on(
-    tasks: Tasks, client: Client
-) -> None:
+def test_an_explanation_reads_what_a_claim_depends_on(tasks: Tasks, client: Client) -> None:
     submitted(tasks, "base")
     submitted(tasks, "top", depends_on_done=["base"])
     claim = {"owner": "ann", "identity": "b/identity~0123456789abcdef", "at_ms": 1}
@@ -212,7 +210,10 @@ def test_an_explanation_reads_the_tasks_that_a_claim_depends_on(
     tasks.report(done.key, done.token, "started")
     tasks.report(done.key, done.token, "completed", {"summary": "done"})
 
-    assert client.explain("b/top", "claimed", claim).target == "claimed"
+    for trigger, payload, trips in (("claimed", claim, 2), ("cancelled", {}, 1)):
+        with round_trips() as sent:
+            assert client.explain("b/top", trigger, payload).target == trigger
+        assert sent() == trips
 
 
 def test_a_task_cannot_be_claimed_by_firing_the_trigger(tasks: Tasks, client: Client) -> None:

@@ -119,7 +119,7 @@ def started(work: Work, model: str, tier: str) -> Outcome:
 def effective_policy(work: Work) -> AutonomyPolicy:
     """Return the most conservative policy of the thread and its ancestors."""
     ids = ancestors(work.record.id)
-    facts = work.dispatch.lifecycle.facts(work.record, ids) if ids else {}
+    facts = work.dispatch.lifecycle.facts(work.record, ids)
     return policy_of(work.record.data, facts)
 
 

@@ -225,6 +225,23 @@ def test_a_task_blocked_on_one_that_will_never_be_done_is_shown_to_a_person(
     assert [card.record_id for card in scene.client.cards() if card.record_id == record.id]
 
 
+def test_a_task_blocked_on_a_planned_one_learns_that_its_plan_was_rejected(
+    scene: Scene, client: redis.Redis
+) -> None:
+    planned = scene.submit("other", plan="p")
+    record = blocked(scene, "other")
+    assert record.data["blocked_on"] == {"on": "other", "kind": "task"}
+
+    for _ in range(2):
+        assert scene.client.cancel(planned, op_id="c").state == "cancelled"
+    due(scene.client.dispatch, client, record.id, "recheck")
+    run(scene.client.dispatch, partition_of(record.id))
+    scene.perform(record.id, "follow_up")
+
+    why = "it waits for other, which is cancelled and is not tried again"
+    assert scene.client.show(record.id).data["blocked_on"] == {"kind": "text", "on": why}
+
+
 def test_a_task_blocked_on_one_that_is_at_work_waits(scene: Scene) -> None:
     scene.start("other")
 
