@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
@@ -483,18 +482,6 @@ def message_for(job_id: str, **more: Any) -> dict[str, Any]:
 def received(worker: InProcessWorker, request: dict[str, Any]) -> str:
     """Take a message in; return its answer as a line for people."""
     return one_line(receive(worker.client, "submit", [request], {}))
-
-
-def test_a_message_that_arrives_before_that_of_its_dependency_is_accepted(
-    worker: InProcessWorker,
-) -> None:
-    with ThreadPoolExecutor(1) as pool:
-        early = pool.submit(received, worker, message_for("t/b", depends_on=["t/a"]))
-        time.sleep(0.3)  # the workload: the message of the dependency comes this much later
-        assert not early.done(), "it was refused at once"
-        assert received(worker, message_for("t/a")) == "accepted: t/a"
-        assert early.result(60) == "accepted: t/b"
-    assert sum(worker.dispatch.rejected.counts().values()) == 0
 
 
 def test_a_graphs_own_message_is_accepted_after_one_of_its_jobs(worker: InProcessWorker) -> None:

@@ -36,7 +36,7 @@ Key = Annotated[
 NewId = Annotated[str, Header(alias=KEY, description="The id of the new record.", max_length=200)]
 
 
-def client_of(request: Request, actor: ActorHeader = "api") -> Client:
+def client_of(request: Request, actor: ActorHeader = "producer") -> Client:
     """Return the client of this process, acting under the name that the caller claims."""
     if len(actor) > ACTOR_MAX or not _ACTOR.fullmatch(actor):
         problem = "use up to 100 letters, digits and ._@~-, beginning with a letter or digit"

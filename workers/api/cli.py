@@ -24,7 +24,7 @@ def serve(
     from interlock.workers.api.app import create_app
 
     check_loopback(host)
-    interlock = client("api")
+    interlock = client("producer")
     interlock.dispatch.greet()
     uvicorn.run(create_app(interlock), host=host, port=port, log_level="info")
 
