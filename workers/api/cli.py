@@ -19,11 +19,14 @@ def serve(
     port: Annotated[int, typer.Option(min=1, max=65_535)] = PORT,
 ) -> None:
     """Serve the HTTP API until Ctrl-C. Callers are not asked who they are: this machine only."""
-    import uvicorn
-
-    from interlock.workers.api.app import create_app
-
     check_loopback(host)
+    try:
+        import uvicorn
+
+        from interlock.workers.api.app import create_app
+    except ModuleNotFoundError as missing:
+        problem = f"the API needs {missing.name}: pip install 'interlock[web]'"
+        raise SettingsError(problem) from missing
     interlock = client("producer")
     interlock.dispatch.greet()
     uvicorn.run(create_app(interlock), host=host, port=port, log_level="info")

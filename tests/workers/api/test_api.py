@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -10,12 +11,14 @@ import pytest
 from fastapi.testclient import TestClient
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from typer.testing import CliRunner
 
 from interlock.kernel import errors
 from interlock.kernel.errors import KernelError, StoreDownError
 from interlock.workers.api.app import BODY_BYTES_MAX, create_app
 from interlock.workers.api.cli import check_loopback
 from interlock.workers.api.problems import KINDS, MEDIA_TYPE, kind_of
+from interlock.workers.cli import app
 from interlock.workers.client import Client
 from interlock.workers.config import SettingsError
 from interlock.workers.gateways.server import EmbeddedServer
@@ -302,6 +305,16 @@ def test_no_body_is_a_fault_of_the_server(
 def test_an_address_that_others_can_reach_is_refused(host: str) -> None:
     with pytest.raises(SettingsError, match="only an address of this machine can be served"):
         check_loopback(host)
+
+
+def test_an_installation_without_the_extra_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "interlock.workers.api.app")
+    monkeypatch.setitem(sys.modules, "fastapi", None)
+
+    answered = CliRunner().invoke(app, ["serve"])
+
+    assert answered.exit_code == 1
+    assert "the API needs fastapi: pip install 'interlock[web]'" in answered.output
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1", "localhost", "127.9.9.9"])
