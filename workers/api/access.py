@@ -10,8 +10,9 @@ from fastapi import Depends, Header, Request
 
 from interlock.kernel.errors import InvalidPayloadError
 from interlock.kernel.record import Record
+from interlock.workers.api.loopback import is_loopback
 from interlock.workers.api.models import record_body
-from interlock.workers.api.problems import NO_VERSION, STALE, RefusedRequestError
+from interlock.workers.api.problems import NO_VERSION, STALE, WRONG_HOST, RefusedRequestError
 from interlock.workers.client import Client
 
 ACTOR_MAX = 100
@@ -37,7 +38,12 @@ NewId = Annotated[str, Header(alias=KEY, description="The id of the new record."
 
 
 def client_of(request: Request, actor: ActorHeader = "producer") -> Client:
-    """Return the client of this process, acting under the name that the caller claims."""
+    """Return the client of this process, acting under the name that the caller claims.
+
+    A page of another site cannot act or read here, even if it gives its own name this address.
+    """
+    if not is_loopback(request.url.hostname or ""):
+        raise RefusedRequestError(WRONG_HOST, f"call it by 127.0.0.1, not {request.url.hostname}")
     if len(actor) > ACTOR_MAX or not _ACTOR.fullmatch(actor):
         problem = "use up to 100 letters, digits and ._@~-, beginning with a letter or digit"
         raise InvalidPayloadError("X-Interlock-Actor", [problem])

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ipaddress import ip_address
 from typing import Annotated
 
 import typer
 
+from interlock.workers.api.loopback import is_loopback
 from interlock.workers.config import SettingsError
 from interlock.workers.terminal.answer import client, guarded
 
@@ -34,11 +34,7 @@ def serve(
 
 def check_loopback(host: str) -> None:
     """Raise SettingsError if other machines could reach an address: anybody could act there."""
-    try:
-        loopback = ip_address(host).is_loopback
-    except ValueError:
-        loopback = host == "localhost"
-    if not loopback:
+    if not is_loopback(host):
         raise SettingsError(
             f"--host {host}: callers are not asked who they are, so only an address of this machine"
             " can be served, such as 127.0.0.1; put a proxy that asks before it"

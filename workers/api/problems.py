@@ -74,6 +74,7 @@ KINDS: dict[type[KernelError], ProblemKind] = {
 }
 STALE = ProblemKind(412, "stale", "The record has changed since you read it")
 NO_VERSION = ProblemKind(428, "no-version", "Say which version you saw")
+WRONG_HOST = ProblemKind(421, "wrong-host", "This name is not one of this machine")
 TOO_LARGE = ProblemKind(413, "too-large", "The body is too large")
 BAD_REQUEST = ProblemKind(
     422, "invalid-request", "The request has not the form that it should have"

@@ -35,7 +35,8 @@ def interlock(server: EmbeddedServer, prefix: str) -> Client:
 
 @pytest.fixture
 def http(interlock: Client) -> Iterator[TestClient]:
-    with TestClient(create_app(interlock), raise_server_exceptions=False) as opened:
+    app, here = create_app(interlock), "http://127.0.0.1"
+    with TestClient(app, base_url=here, raise_server_exceptions=False) as opened:
         yield opened
 
 
@@ -263,6 +264,21 @@ def test_a_bad_body_is_refused_and_changes_nothing(
     problem(http.post("/v1/records", content=body, headers=headers), status, name)
 
     assert interlock.list() == []
+
+
+def test_a_page_of_another_site_can_neither_act_nor_read(
+    http: TestClient, interlock: Client
+) -> None:
+    bring(interlock, "one", "awaiting_confirmation")
+    problem(http.get("/v1/records/one", headers={"Host": "evil.example"}), 421, "wrong-host")
+    for host in ("localhost:8470", "[::1]:8470"):
+        assert http.get("/v1/records/one", headers={"Host": host}).status_code == 200
+
+    # A browser sends text of this type to another site without asking that site before.
+    plain = {"Content-Type": "text/plain"}
+    answer = http.post("/v1/records/one:cancel", content="{}", headers=plain)
+    problem(answer, 422, "invalid-request")
+    assert interlock.show("one").state == "awaiting_confirmation"
 
 
 def test_a_wrong_method_or_address_is_a_problem(http: TestClient) -> None:
