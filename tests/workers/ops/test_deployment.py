@@ -188,6 +188,8 @@ def test_a_second_deployment_in_one_home_is_refused_and_changes_nothing(
     replace_celery(tmp_path, READY, monkeypatch)
 
     with Deployment(settings_in(tmp_path), flower=True) as first:
+        logs = first.home / "log"
+        until(lambda: all(contents(logs).values()), what="each part has written its line")
         before = contents(first.home)
         with pytest.raises(HomeTakenError, match=f"process {os.getpid()} runs Interlock in .*home"):
             Deployment(settings_in(tmp_path), flower=True).__enter__()
