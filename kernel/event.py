@@ -90,7 +90,7 @@ class Note:
 
 
 def line_data(line: Event | Note) -> dict[str, Any]:
-    """Return a line of a log as plain data: its kind, and for an event why it happened."""
+    """Return a line of a log as plain data. That of an event also says why it happened."""
     if isinstance(line, Event):
         return {"line": "event", **asdict(line), "because": line.because}
     return {"line": "note", **asdict(line)}

@@ -56,19 +56,11 @@ class Client:
         self.settings, self.actor, self.machines = settings or local_settings(), actor, machines
         add_systems(self.settings.systems, self.settings.capabilities_root)
         self.dispatch = Dispatch(self.settings, machines)
-        self._registry: Registry | None = None
 
     @property
     def registry(self) -> Registry:
         """The capabilities against which a person's edited action is checked."""
-        if self._registry is None:
-            # A client that reads needs none, and it imports the libraries of schemas.
-            from interlock.workers.gateways.capabilities.registry import (  # noqa: PLC0415
-                open_registry,
-            )
-
-            self._registry = open_registry(self.settings)
-        return self._registry
+        return self.dispatch.registry
 
     def submit(
         self,

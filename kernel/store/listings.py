@@ -72,7 +72,7 @@ class Filter:
 
     @property
     def by_time(self) -> bool:
-        """Whether the list comes by time, and not by name."""
+        """Whether the list is in the order of time. Otherwise it is in the order of names."""
         return not (self.parent or self.id_prefix or self.text)
 
     def fits(self, row: ListedRecord) -> bool:
@@ -124,7 +124,7 @@ class Listings:
         return Page(tuple(rows), _cursor(position, stamp))
 
     def rows(self, wanted: Filter, *, size: int, newest: bool = True) -> Iterator[ListedRecord]:
-        """Yield all rows of a list, in pages of this size or PAGE_MAX."""
+        """Yield all records of a list, read in pages of `size` records, at most PAGE_MAX."""
         cursor, is_first = "", True
         while cursor or is_first:
             page = self.page(wanted, limit=min(size, PAGE_MAX), cursor=cursor, newest=newest)

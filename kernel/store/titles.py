@@ -25,13 +25,13 @@ def words_of(text: str) -> tuple[str, ...]:
 
 
 def names_of(record: Record) -> list[str]:
-    """Return the members of the search index for a record."""
+    """Return what the search index has of a record: its id, and each word of its title."""
     words = [f"{word} {record.id}" for word in words_of(record.title)]
     return [f"{ID_MARK}{record.id}", *words]
 
 
 def title_plan(record: Record) -> dict[str, Any]:
-    """Return what a script needs to give a new record its title."""
+    """Return the part of a script's plan that gives a new record its title and makes it found."""
     return {"title": record.title, "names": names_of(record)}
 
 

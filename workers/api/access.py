@@ -60,13 +60,11 @@ def etag(version: int) -> str:
     return f'"{version}"'
 
 
-def check_version(record: Record, if_match: str | None, *, required: bool) -> None:
+def check_version(record: Record, if_match: str | None) -> None:
     """Refuse a call about a record that has changed since its caller read it."""
     if if_match is None:
-        if required:
-            detail = "send the header If-Match with the ETag of the record that you saw"
-            raise RefusedRequestError(NO_VERSION, detail)
-        return
+        detail = "send the header If-Match with the ETag of the record that you saw"
+        raise RefusedRequestError(NO_VERSION, detail)
     if if_match != etag(record.version):
         detail = f"you saw version {if_match}, and it is at {etag(record.version)} now"
         current = record_body(record).model_dump(mode="json")

@@ -1,4 +1,4 @@
-"""Puts the API together: its addresses, its problems, and the limit on the size of bodies."""
+"""Builds the FastAPI application: its addresses, its error answers, and the limit on bodies."""
 
 from __future__ import annotations
 

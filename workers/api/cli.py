@@ -37,5 +37,5 @@ def check_loopback(host: str) -> None:
     if not is_loopback(host):
         raise SettingsError(
             f"--host {host}: callers are not asked who they are, so only an address of this machine"
-            " can be served, such as 127.0.0.1; put a proxy that asks before it"
+            " can be served, such as 127.0.0.1; a proxy that asks may call it there"
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
@@ -15,6 +16,8 @@ from interlock.kernel.errors import InvalidPayloadError, StoreError
 from interlock.kernel.store.views import LogLine, Views
 from interlock.workers.api.problems import TOO_MANY_LISTENERS, RefusedRequestError
 from interlock.workers.engine.refusals import Repeated
+
+log = logging.getLogger(__name__)
 
 POLL_S = 0.5
 LISTENERS_MAX = 10_000
@@ -75,7 +78,11 @@ class Followers:
             places = {(one.record_id, one.position) for one in listeners}
             found: dict[tuple[str, str], list[LogLine]] = {}
             if places:
-                await run_in_threadpool(reading, partial(self._read, places, found))
+                try:
+                    await run_in_threadpool(reading, partial(self._read, places, found))
+                except Exception:
+                    # It is tried again: otherwise one fault would end the following of all logs.
+                    log.exception("logs could not be read for listeners")
             for one in listeners:
                 for line in found.get((one.record_id, one.position), ()):
                     one.lines.put_nowait(line)

@@ -31,6 +31,7 @@ class ProblemKind:
     retry_after_s: int = 0
 
 
+STALE = ProblemKind(412, "stale", "The record has changed since you read it")
 # The most special class of an error decides.
 KINDS: dict[type[KernelError], ProblemKind] = {
     errors.UnknownMachineError: ProblemKind(404, "unknown-machine", "There is no such machine"),
@@ -57,22 +58,15 @@ KINDS: dict[type[KernelError], ProblemKind] = {
     errors.ClosedParentError: ProblemKind(
         409, "closed-parent", "The parent accepts no more children"
     ),
-    errors.MailRefusedError: ProblemKind(409, "mail-refused", "The record takes no mail"),
     errors.NewerSchemaError: ProblemKind(409, "newer-schema", "A newer version wrote the record"),
     errors.FencedError: ProblemKind(409, "fenced", "Another process has the work"),
     errors.HeldError: ProblemKind(409, "held", "The record cannot be taken now", 1),
     errors.ConflictError: ProblemKind(409, "conflict", "Others changed the record first", 1),
-    errors.StaleDecisionError: ProblemKind(
-        412, "stale-decision", "The decision is about an old question"
-    ),
-    errors.MissedError: ProblemKind(
-        410, "missed", "What came after this position is no longer kept"
-    ),
+    errors.StaleDecisionError: STALE,
     errors.CallError: ProblemKind(400, "bad-call", "The call is wrong"),
     errors.StoreError: ProblemKind(503, "store-away", "The store cannot serve now", RETRY_AFTER_S),
     errors.KernelError: ProblemKind(500, "internal-error", "Something is wrong on our side"),
 }
-STALE = ProblemKind(412, "stale", "The record has changed since you read it")
 NO_VERSION = ProblemKind(428, "no-version", "Say which version you saw")
 WRONG_HOST = ProblemKind(421, "wrong-host", "This name is not one of this machine")
 TOO_LARGE = ProblemKind(413, "too-large", "The body is too large")

@@ -173,12 +173,12 @@ async def follow(
     followers.check(last_event_id)
     await run_in_threadpool(client.show, record_id)
 
-    async def told() -> AsyncIterator[ServerSentEvent]:
+    async def server_sent() -> AsyncIterator[ServerSentEvent]:
         async for position, line in followers.lines(record_id, last_event_id):
             data = line_data(line)
             yield ServerSentEvent(json.dumps(data), event=data["line"], id=position)
 
-    return EventSourceResponse(told(), ping=PING_S)
+    return EventSourceResponse(server_sent(), ping=PING_S)
 
 
 @router.get("/records/{record_id:path}:cards")
@@ -205,11 +205,11 @@ def fire(
     key: Key = None,
     if_match: IfMatch = None,
 ) -> RecordBody:
-    """Fire a trigger. With If-Match it is refused once the record has left its state."""
+    """Fire a trigger at a record. With If-Match it is refused if the record has changed."""
     entered = None
     if if_match is not None:
         record = client.show(record_id)
-        check_version(record, if_match, required=False)
+        check_version(record, if_match)
         entered = record.entered
     after = client.fire(
         record_id, firing.trigger, firing.payload, op_id=key, reason=firing.reason, version=entered
@@ -230,7 +230,7 @@ def decide(
     """Answer a card. If-Match says which version of the record the answer is about."""
     record = client.show(record_id)
     if not (key and client.dispatch.op_outcome(record_id, key)):
-        check_version(record, if_match, required=True)
+        check_version(record, if_match)
     try:
         after = client.decide(
             record_id, decision.choice, decision.answer, proposal=decision.proposal, op_id=key

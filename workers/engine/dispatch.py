@@ -41,8 +41,9 @@ from interlock.kernel.table import Data
 from interlock.workers.config import Settings
 from interlock.workers.engine.refusals import repeat_while_refused
 
-if TYPE_CHECKING:  # imported where it is opened
+if TYPE_CHECKING:  # imported where they are opened
     from interlock.workers.engine.publisher import Publisher
+    from interlock.workers.gateways.capabilities.registry import Registry
 
 LEASE_S = 30.0
 HINT = " (is its address right, and does it run? `interlock up` starts a store here)"
@@ -160,6 +161,14 @@ class Dispatch:
     def views(self) -> Views:
         """Reads of records, logs and counts."""
         return Views(self.client, self.keys)
+
+    @cached_property
+    def registry(self) -> Registry:
+        """The capabilities, which all clients of this connection share."""
+        # A client that reads needs none, and it imports the libraries of schemas.
+        from interlock.workers.gateways.capabilities.registry import open_registry  # noqa: PLC0415
+
+        return open_registry(self.settings)
 
     @cached_property
     def listings(self) -> Listings:

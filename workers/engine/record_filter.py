@@ -11,7 +11,7 @@ from interlock.kernel.store.listings import Filter
 
 
 class Wanted(TypedDict, total=False):
-    """What a caller of a list may give: a machine, a state of it, and other fields of `Filter`."""
+    """The conditions of a list: a machine, one of its states, and other fields of `Filter`."""
 
     machine: str | None
     state: str | None

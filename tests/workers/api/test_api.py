@@ -15,12 +15,15 @@ from typer.testing import CliRunner
 
 from interlock.kernel import errors
 from interlock.kernel.errors import KernelError, StoreDownError
+from interlock.kernel.event import Event
 from interlock.workers.api.app import BODY_BYTES_MAX, create_app
 from interlock.workers.api.cli import check_loopback
 from interlock.workers.api.problems import KINDS, MEDIA_TYPE, kind_of
 from interlock.workers.cli import app
 from interlock.workers.client import Client
-from interlock.workers.config import SettingsError
+from interlock.workers.config import Settings, SettingsError
+from interlock.workers.gateways.capabilities import registry
+from interlock.workers.gateways.capabilities.registry import open_registry
 from interlock.workers.gateways.server import EmbeddedServer
 from tests.any_text import any_text
 from tests.workers.threads.threads import bring, client_of, thread_payload
@@ -45,6 +48,12 @@ def new_thread(http: TestClient, key: str, **fields: Any) -> Any:
     return http.post("/v1/records", json=body, headers={"Idempotency-Key": key})
 
 
+def creator(interlock: Client, record_id: str) -> str:
+    created = interlock.history(record_id)[0]
+    assert isinstance(created, Event)
+    return created.cause.actor
+
+
 def problem(answer: Any, status: int, name: str) -> dict[str, Any]:
     found: dict[str, Any] = answer.json()
     assert answer.status_code == status, found
@@ -59,7 +68,7 @@ def test_a_record_is_created_once_under_its_key(http: TestClient, interlock: Cli
     assert (first.status_code, first.json()) == (201, {"id": "shop-1", "replayed": False})
     assert first.headers["Location"] == "/v1/records/shop-1"
     assert (again.status_code, again.json()["replayed"]) == (200, True)
-    assert interlock.history("shop-1")[0].cause.actor == "producer"  # type: ignore[union-attr]
+    assert creator(interlock, "shop-1") == "producer"
     problem(new_thread(http, "shop-1", title="Another"), 409, "id-taken")
     problem(http.post("/v1/records", json={}), 422, "invalid-request")
 
@@ -69,7 +78,7 @@ def test_the_log_has_the_name_that_a_caller_claims(http: TestClient, interlock: 
     headers = {"Idempotency-Key": "one", "X-Interlock-Actor": "ann"}
     http.post("/v1/records", json=body, headers=headers)
 
-    assert interlock.history("one")[0].cause.actor == "ann"  # type: ignore[union-attr]
+    assert creator(interlock, "one") == "ann"
     answer = http.get("/v1/records/one", headers={"X-Interlock-Actor": "a b"})
     assert "X-Interlock-Actor" in problem(answer, 422, "invalid-payload")["detail"]
 
@@ -211,6 +220,23 @@ def test_a_verb_is_applied_to_a_page_of_a_list_with_an_answer_for_each(
     done = http.post("/v1/records:bulk", json=bulk | {"dry_run": False}).json()["items"]
     assert done[0]["problem"]["type"] == "urn:interlock:illegal-transition"
     assert (done[1]["answer"], interlock.show("b").state) == ("dismissed", "dismissed")
+
+
+def test_the_capabilities_are_loaded_once_for_all_requests(
+    http: TestClient, interlock: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bring(interlock, "one", "awaiting_confirmation")
+    interlock.dispatch.__dict__.pop("registry", None)
+    opened: list[object] = []
+
+    def counted(given: Settings) -> registry.Registry:
+        opened.append(given)
+        return open_registry(given)
+
+    monkeypatch.setattr(registry, "open_registry", counted)
+    for _ in range(3):
+        assert len(http.get("/v1/cards").json()) == 1
+    assert len(opened) == 1
 
 
 def test_machines_and_health_are_shown(http: TestClient) -> None:

@@ -48,7 +48,7 @@ def listening(address: str, record_id: str, last: str = "") -> Iterator[HTTPResp
         yield answer
 
 
-def told(answer: HTTPResponse, number: int) -> list[tuple[str, str, dict[str, Any]]]:
+def events_of(answer: HTTPResponse, number: int) -> list[tuple[str, str, dict[str, Any]]]:
     """Read this many events: the id, the kind and the data of each."""
     found: list[tuple[str, str, dict[str, Any]]] = []
     while len(found) < number:
@@ -67,17 +67,37 @@ def test_a_listener_gets_the_log_and_then_each_line_as_it_comes(
     bring(interlock, "one", "awaiting_confirmation")
     before = len(interlock.history("one"))
     with listening(address, "one") as answer:
-        first = told(answer, before)
+        first = events_of(answer, before)
         interlock.pause("one", reason="wait")
-        (paused,) = told(answer, 1)
+        (paused,) = events_of(answer, 1)
         interlock.cancel("one", reason="enough")
-        (ended,) = told(answer, 1)
+        (ended,) = events_of(answer, 1)
 
     assert [line["line"] for _, _, line in first[:1]] == ["event"]
     assert (paused[1], paused[2]["kind"]) == ("note", "pause")
     assert (ended[1], ended[2]["target"]) == ("event", "dismissed")
     with listening(address, "one", last=paused[0]) as again:
-        assert told(again, 1) == [ended]
+        assert events_of(again, 1) == [ended]
+
+
+def test_a_look_that_fails_does_not_end_the_following(
+    interlock: Client,
+    address: str,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    bring(interlock, "one", "awaiting_confirmation")
+    views = interlock.dispatch.views
+    read = views.lines_after
+
+    def broken(_: Any) -> Any:
+        monkeypatch.setattr(views, "lines_after", read)
+        raise ValueError("a line that is no JSON")
+
+    monkeypatch.setattr(views, "lines_after", broken)
+    with listening(address, "one") as answer:
+        assert events_of(answer, 1)[0][2]["trigger"] == "created"
+    assert "logs could not be read for listeners" in caplog.text
 
 
 def test_who_listens_at_nothing_or_from_nowhere_is_refused(interlock: Client, address: str) -> None:
@@ -95,7 +115,7 @@ def test_there_is_room_for_a_number_of_listeners(
     monkeypatch.setattr(followers, "LISTENERS_MAX", 1)
     bring(interlock, "one", "awaiting_confirmation")
     with listening(address, "one") as answer:
-        told(answer, 1)
+        events_of(answer, 1)
         with pytest.raises(HTTPError) as refused, listening(address, "one"):
             pass
         assert (refused.value.code, refused.value.headers["Retry-After"]) == (503, "5")
@@ -104,7 +124,7 @@ def test_there_is_room_for_a_number_of_listeners(
     def has_room() -> bool:
         try:
             with listening(address, "one") as again:
-                return bool(told(again, 1))
+                return bool(events_of(again, 1))
         except HTTPError as full:
             full.close()
             return False
