@@ -42,7 +42,7 @@ clean-a-dataset: $(RUN) ## Run a plan of codons over a spoilt table: a failure, 
 # Your own capabilities: make up INTERLOCK_CAPABILITIES=...
 up: export INTERLOCK_CAPABILITIES ?= examples/capabilities.toml
 up: export EXAMPLE_DESK ?= $(CURDIR)/.interlock/desk
-up: $(RUN) ## Start store, workers, beat and Flower, and keep them up
+up: $(RUN) ## Start store, workers, beat, API and Flower, and keep them up
 	@mkdir -p $(EXAMPLE_DESK)
 	@$(BIN)/interlock up
 

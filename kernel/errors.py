@@ -188,6 +188,14 @@ class NewerSchemaError(CallError):
         self.record_id = record_id
 
 
+class TokenRefusedError(CallError):
+    """An access token is not valid: it is unknown, revoked or expired."""
+
+
+class ForbiddenError(CallError):
+    """The caller's roles do not allow this."""
+
+
 class ConflictError(KernelError):
     """Other callers changed the record first, at each of many attempts. Try again."""
 

@@ -21,6 +21,7 @@ NAMES = [system.name for system in SYSTEMS]
 ENTRIES = {"__init__", "main", "intake", "flower", "cli"}
 MODULES = ENTRIES | {"producer_message", "systems", "client", "config", "text"}
 FOLDERS = {
+    "access",
     "api",
     "ops",
     "supervision",

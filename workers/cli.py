@@ -22,10 +22,19 @@ from interlock.workers.systems import command_rows
 
 OPS, TOP = "interlock.workers.ops.cli", "interlock.workers.ops.top.cli"
 API, SUPERVISION = "interlock.workers.api.cli", "interlock.workers.supervision.cli"
+ACCESS = "interlock.workers.access.cli"
 OF_OPERATORS = (
-    CommandRow("up", f"{OPS}:up", Panel.START, "Start store, workers and Flower, until Ctrl-C."),
+    CommandRow(
+        "up", f"{OPS}:up", Panel.START, "Start store, workers, API and Flower, until Ctrl-C."
+    ),
     CommandRow("demo", f"{OPS}:demo", Panel.START, "Run 15 example requests from start to end."),
     CommandRow("serve", f"{API}:serve", Panel.OPERATE, "Serve the HTTP API until Ctrl-C."),
+    CommandRow(
+        "token",
+        f"{ACCESS}:app",
+        Panel.OPERATE,
+        "Make, list and revoke access tokens for the HTTP API.",
+    ),
     CommandRow("list", f"{OPS}:list_records", Panel.LOOK, "List records with their states."),
     CommandRow("show", f"{OPS}:show", Panel.LOOK, "Show one record."),
     CommandRow("history", f"{OPS}:history", Panel.LOOK, "Show the whole log of a record."),

@@ -54,6 +54,7 @@ class Client:
         machines: Mapping[str, Machine] = MACHINES,
     ) -> None:
         self.settings, self.actor, self.machines = settings or local_settings(), actor, machines
+        self.codes: tuple[str, ...] = ()  # what the log says beside the name of a proved actor
         add_systems(self.settings.systems, self.settings.capabilities_root)
         self.dispatch = Dispatch(self.settings, machines)
 
@@ -77,8 +78,9 @@ class Client:
         """
         new_id = f"{machine[:2]}-{uuid4().hex[:10]}" if id is None else id
         check_submission(payload, new_id, priority)
-        call = Call(Cause(self.actor))
-        fired = self.dispatch.create(machine, new_id, payload, call, priority=priority)
+        fired = self.dispatch.create(
+            machine, new_id, payload, Call(self.cause()), priority=priority
+        )
         begins = self.dispatch.lifecycle.machine(machine).first_trigger
         if begins and not payload.get("hold") and fired.version:
             self._begin(new_id, begins)
@@ -156,7 +158,7 @@ class Client:
             if not state:
                 raise self._stale(record, proposal)
         trigger = self._trigger(record, state, choice)
-        call = Call(Cause(self.actor), op_id or uuid4().hex, Warrant.person(entered))
+        call = Call(self.cause(), op_id or uuid4().hex, Warrant.person(entered))
         payload = self.answer_payload(record, state, trigger, answer or {})
         fired = self.dispatch.fire(record.id, trigger, payload, call)
         return fired.record or self.show(record_id)
@@ -236,10 +238,14 @@ class Client:
 
     def cards(self, *, limit: int = 100) -> list[Card]:
         """Return the open cards, the longest waiting first."""
-        views = self.dispatch.views
-        _, waiting = views.waits(range(PARTITIONS), limit)
-        records = views.records(record_id for record_id, _ in waiting[:limit])
-        return self._cards_of(records.values())
+        size = limit
+        while True:
+            _, waiting = self.dispatch.views.waits(range(PARTITIONS), size)
+            records = self.dispatch.views.records(one for one, _ in waiting[:size]).values()
+            shown = [one for one in records if one.machine in self.machines]
+            if len(shown) >= limit or len(waiting) < size:
+                return self._cards_of(shown[:limit])
+            size *= 4
 
     def cards_of(self, record_id: str) -> list[Card]:
         """Return the open cards of one record: that of its state, and those of its effects."""
@@ -319,14 +325,17 @@ class Client:
             return None
 
     def _begin(self, record_id: str, begins: str) -> None:
-        call = Call(Cause(self.actor), op_id=f"begin:{record_id}")
         try:
-            self.dispatch.fire(record_id, begins, {}, call)
+            self.dispatch.fire(record_id, begins, {}, self._call(f"begin:{record_id}", ""))
         except CallError:
             return  # a repeated submission: the record has begun already, and may even be pruned
 
     def _call(self, op_id: str | None, reason: str) -> Call:
-        return Call(Cause(self.actor, reason), op_id or uuid4().hex)
+        return Call(self.cause(reason), op_id or uuid4().hex)
+
+    def cause(self, reason: str = "") -> Cause:
+        """Return what the log says of a call: who made it, and why."""
+        return Cause(self.actor, reason, self.codes)
 
     def with_actor(self, record: Record, trigger: str, fields: dict[str, Any]) -> dict[str, Any]:
         """Return a payload with the actor in its field `by`, if the trigger's payload has that."""
@@ -338,8 +347,7 @@ class Client:
     ) -> dict[str, Any]:
         """Return the payload that an answer to the card of a state fires its trigger with.
 
-        Raises a CallError if the card does not take a field of the answer, or if the answer names
-        a capability with wrong parameters.
+        Raises CallError if the card does not take it, or for wrong parameters of a capability.
         """
         if "by" in answer:
             raise InvalidPayloadError("the answer", ["by: leave it out; it is who answers"])

@@ -33,6 +33,7 @@ CLAIM_VARIABLES = (f"{PREFIX}KEY", f"{PREFIX}TOKEN")
 # Every agent's process gets these from the module that starts it.
 PROCESS_VARIABLES = (f"{PREFIX}AGENT_MARK", f"{PREFIX}REPORT_FD", WORK_VARIABLES)
 SINGLE_SERVER_SCHEMES = ("redis://", "rediss://", "unix://")
+API_PORT = 8470
 UP_FILE = "up.json"  # in this file `interlock up` tells its store to commands
 LOCK_FILE = "up.lock"  # it is locked while an `interlock up` runs in its folder
 # Commands import what these settings name.
@@ -69,6 +70,9 @@ class Settings(BaseModel):
     ack_emulation: bool = False
     task_events: bool = True
     intake_accepts: tuple[str, ...] = Field(default_factory=tuple)  # empty: every kind of message
+
+    auth: Literal["tokens", "none"] = "tokens"  # how callers of the HTTP API say who they are
+    api_rate: Annotated[int, Field(ge=1, le=100_000)] = 100  # calls a second by one caller
 
     concurrency: Annotated[int, Field(ge=1, le=2_000)] = 20
     affinity: bool = True

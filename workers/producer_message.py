@@ -23,6 +23,7 @@ from interlock.kernel.errors import (
     HeldError,
     InvalidPayloadError,
     StoreError,
+    UnknownMachineError,
 )
 from interlock.kernel.machines import BY_SYSTEM
 from interlock.kernel.payload import validated
@@ -169,6 +170,8 @@ def submit(client: Client, request: Mapping[str, Any]) -> dict[str, Any]:
     """Create the record that a message asks for. A message that comes twice creates one record."""
     fields = validated(SubmitRequest, "the request", request)
     machine, priority, payload = fields["machine"], fields["priority"], request["payload"]
+    if machine not in client.machines:
+        raise UnknownMachineError(machine, sorted(client.machines))
     creators = {machine: name for system in systems() for machine, name in system.submit.items()}
     if machine in creators:
         submitted = load(creators[machine])(client, fields["id"], payload, priority)

@@ -178,7 +178,7 @@ def main() -> None:
     with Provider(script, ledger=ledger) as provider:
         variables = {"HOME": str(home), "MODEL_BASE_URL": provider.url, "MODEL_API_KEY": "scripted"}
         settings = read_settings({f"{PREFIX}{name}": value for name, value in variables.items()})
-        with Deployment(settings, flower=False) as deployment:
+        with Deployment(settings, pages=False) as deployment:
             demonstration = Demonstration(home, deployment.settings)
             clean(demonstration)
             describe(demonstration, ledger)

@@ -125,7 +125,7 @@ def main() -> None:
     repo = home / "calculator"
     make_repository(repo)
     settings = read_settings({"INTERLOCK_HOME": str(home), "INTERLOCK_AGENTS_MAX": "4"})
-    with Deployment(settings, flower=False) as deployment:
+    with Deployment(settings, pages=False) as deployment:
         client = Client(deployment.settings, actor="example")
         ids = submit(Tasks(client), repo)
         records = watch(client, ids)

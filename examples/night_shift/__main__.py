@@ -150,7 +150,7 @@ def main() -> None:
     repo = home / "calculator"
     make_repository(repo)
     settings = read_settings({"INTERLOCK_HOME": str(home)})
-    with Deployment(settings, flower=False) as deployment:
+    with Deployment(settings, pages=False) as deployment:
         loops = Loops(Client(deployment.settings, actor="example"))
         night = Night(loops, repo)
         night.begin()

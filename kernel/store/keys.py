@@ -166,6 +166,18 @@ class Keys:
         """Hash: when each sweep began last, in ms."""
         return f"{self.prefix}:{{sweeps}}:begun"
 
+    def access_tokens(self) -> str:
+        """Hash: what each access token allows and a digest of its secret, by its id."""
+        return f"{self.prefix}:{{access-tokens}}"
+
+    def access_tokens_revoked(self) -> str:
+        """Hash: when an access token was revoked, in ms, and by whom, by its id."""
+        return f"{self.prefix}:{{access-tokens}}:revoked"
+
+    def access_tokens_used(self) -> str:
+        """Hash: when an access token was last used, in ms, by its id."""
+        return f"{self.prefix}:{{access-tokens}}:used"
+
     def hosts(self) -> str:
         """Hash: what each machine says of itself, by its host name."""
         return f"{self.prefix}:{{hosts}}"

@@ -260,7 +260,9 @@ class Store:
         `proposal` is the one that the person saw, who lets effects try again.
         """
         keys, partition = self.keys, partition_of(record.id)
-        detail = codec.encode({"actor": cause.actor, "reason": cause.reason}, "the note")
+        codes = {"codes": list(cause.codes)} if cause.codes else {}
+        who = {"actor": cause.actor, "reason": cause.reason, **codes}
+        detail = codec.encode(who, "the note")
         names = [
             keys.record(record.id),
             keys.log(record.id),

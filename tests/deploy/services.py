@@ -62,11 +62,12 @@ class ComposeServices:
     binary: Path
     port: int = 0
     flower_port: int = 0
+    api_port: int = 0
     processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
     _stack: ExitStack = field(default_factory=ExitStack)
 
     def __post_init__(self) -> None:
-        self.port, self.flower_port = free_port(), free_port()
+        self.port, self.flower_port, self.api_port = free_port(), free_port(), free_port()
         tools = self.folder / "bin"
         tools.mkdir(parents=True)
         tools.joinpath("valkey-server").symlink_to(self.binary)
@@ -76,6 +77,7 @@ class ComposeServices:
             tools.joinpath("valkey-cli").write_text(script)
             tools.joinpath("valkey-cli").chmod(0o755)
         tools.joinpath("celery").symlink_to(Path(sys.executable).with_name("celery"))
+        tools.joinpath("interlock").symlink_to(Path(sys.executable).with_name("interlock"))
         tools.joinpath("python").symlink_to(sys.executable)
 
     def localized(self, text: str, name: str = "") -> str:
@@ -87,6 +89,8 @@ class ComposeServices:
             "/etc/interlock": str(DEPLOY),
             "127.0.0.1:5555": f"127.0.0.1:{self.flower_port}",
             "--address=0.0.0.0": "--address=127.0.0.1",
+            "0.0.0.0": "127.0.0.1",  # noqa: S104 - no process of the test listens there
+            "8470": str(self.api_port),
             "--port=5555": f"--port={self.flower_port}",
             "/tmp/": f"{folder}/",  # noqa: S108 - each container has its own
         }

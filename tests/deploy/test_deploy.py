@@ -50,7 +50,7 @@ def deployed(tmp_path: Path) -> Iterator[ComposeServices]:
     try:
         deployment.start("store")
         deployment.wait_until_healthy("store")
-        for service in ("worker", "inference", "jobs", "sweeps", "intake", "flower"):
+        for service in ("worker", "inference", "jobs", "sweeps", "intake", "api", "flower"):
             deployment.start(service)
         for number in range(SERVICES["beat"]["deploy"]["replicas"]):
             deployment.start("beat", f"beat{number}")
@@ -70,6 +70,7 @@ def test_the_compose_file_runs_a_whole_interlock(deployed: ComposeServices) -> N
     a_card_is_shown_to_the_producer_and_decided(deployed)
     the_sweeps_of_both_beats_are_sent(deployed)
     a_machine_with_agents_works_for_the_deployment(deployed)
+    the_api_answers_the_holder_of_a_token(deployed)
     flower_shows_the_workers_to_a_user_with_the_password(deployed)
     the_operator_sees_the_level_and_that_nothing_was_denied(deployed)
     without_a_password_nothing_is_answered(deployed)
@@ -181,6 +182,23 @@ def a_machine_with_agents_works_for_the_deployment(deployed: ComposeServices) ->
 
 def is_in_state(client: Client, record_id: str, state: str) -> bool:
     return client.show(record_id).state == state
+
+
+def the_api_answers_the_holder_of_a_token(deployed: ComposeServices) -> None:
+    words = ["token", "create", "shop", "--role", "producer", "--json"]
+    command = [str(Path(sys.executable).with_name("interlock")), *words]
+    environment = deployed.environment("api", "api")
+    made = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, check=True)
+    bearer = {"Authorization": f"Bearer {json.loads(made.stdout)['token']}"}
+    body = json.dumps({"machine": "thread", "payload": thread("by-http")}).encode()
+    headers = bearer | {"Idempotency-Key": "by-http", "Content-Type": "application/json"}
+    address = f"http://127.0.0.1:{deployed.api_port}/v1/records"
+    with urlopen(Request(address, body, headers), timeout=60) as answer:
+        assert answer.status == 201
+    deployed.client("producer").wait("by-http", timeout_s=READY_S)
+    with pytest.raises(HTTPError, match="401") as refusal:
+        urlopen(address, timeout=60)
+    refusal.value.close()
 
 
 def flower_shows_the_workers_to_a_user_with_the_password(deployed: ComposeServices) -> None:
@@ -335,7 +353,7 @@ def test_every_variable_of_the_compose_file_is_in_the_example() -> None:
 
 # The compose file sets these itself: its store, the names in its commands, what its containers are.
 OWN = {
-    *("STORE_URL", "BROKER_URL", "PREFIX", "NAMESPACE", "ENQUEUE"),
+    *("STORE_URL", "BROKER_URL", "PREFIX", "NAMESPACE", "ENQUEUE", "AUTH"),
     *("CONCURRENCY", "ALIVE", "AGENTS_MAX", "HOME", "WORKTREES", "CAPABILITIES_ROOT"),
 }
 

@@ -1,25 +1,35 @@
-"""What every request needs: the client with the caller's name, and the version that it saw."""
+"""What every request needs: the client of a caller who may do this, and the version it saw."""
 
 from __future__ import annotations
 
-import re
 from copy import copy
 from typing import Annotated
 
 from fastapi import Depends, Header, Request
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
-from interlock.kernel.errors import InvalidPayloadError
+from interlock.kernel.errors import (
+    ForbiddenError,
+    TokenRefusedError,
+    UnknownMachineError,
+    UnknownRecordError,
+)
+from interlock.kernel.machine import Machine
 from interlock.kernel.record import Record
+from interlock.workers.access.roles import Act, Caller, Role
+from interlock.workers.access.tokens import caller_of, check_name
 from interlock.workers.api.loopback import is_loopback
 from interlock.workers.api.models import record_body
-from interlock.workers.api.problems import NO_VERSION, STALE, WRONG_HOST, RefusedRequestError
+from interlock.workers.api.problems import (
+    NO_TOKEN,
+    NO_VERSION,
+    STALE,
+    WRONG_HOST,
+    RefusedRequestError,
+)
+from interlock.workers.api.rates import Rates
 from interlock.workers.client import Client
 
-ACTOR_MAX = 100
-_ACTOR = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@~-]*")
-ActorHeader = Annotated[
-    str, Header(alias="X-Interlock-Actor", description="The name in the log, as it is claimed.")
-]
 IfMatch = Annotated[
     str | None, Header(alias="If-Match", description="The ETag of the record that you saw.")
 ]
@@ -35,24 +45,93 @@ Key = Annotated[
     ),
 ]
 NewId = Annotated[str, Header(alias=KEY, description="The id of the new record.", max_length=200)]
+Bearer = Annotated[
+    HTTPAuthorizationCredentials | None,
+    Depends(HTTPBearer(auto_error=False, description="An access token of `interlock token`.")),
+]
+ClaimedName = Annotated[
+    str | None,
+    Header(
+        alias="X-Interlock-Actor",
+        description="The name in the log, where callers are not asked who they are.",
+    ),
+]
 
 
-def client_of(request: Request, actor: ActorHeader = "producer") -> Client:
-    """Return the client of this process, acting under the name that the caller claims.
+def caller(request: Request, bearer: Bearer, claimed: ClaimedName = None) -> Caller:
+    """Return who calls. Refuses a caller who shows no valid token, or who calls too often."""
+    client: Client = request.app.state.client
+    rates: Rates = request.app.state.rates
+    if client.settings.auth == "none":
+        found = _claimed(request, claimed or "producer")
+    elif bearer is None:
+        rates.count(_address(request))
+        detail = "send `Authorization: Bearer TOKEN`; `interlock token create` makes a token"
+        raise RefusedRequestError(NO_TOKEN, detail)
+    else:
+        # Calls with tokens that are not valid are counted by address, so that nobody can try many.
+        rates.check(_address(request))
+        try:
+            found = caller_of(client.dispatch.access_tokens, bearer.credentials)
+        except TokenRefusedError:
+            rates.count(_address(request))
+            raise
+        if claimed not in (None, found.name):
+            sentence = f"the log has the name of the token, {found.name}; leave out the header"
+            raise ForbiddenError(f"X-Interlock-Actor: {sentence}")
+    rates.count(found.name)
+    return found
 
-    A page of another site cannot act or read here, even if it gives its own name this address.
+
+def _claimed(request: Request, name: str) -> Caller:
+    """Return a caller who is not asked who it is.
+
+    A page of another site cannot call here, even if it gives its own name this address.
     """
     if not is_loopback(request.url.hostname or ""):
         raise RefusedRequestError(WRONG_HOST, f"call it by 127.0.0.1, not {request.url.hostname}")
-    if len(actor) > ACTOR_MAX or not _ACTOR.fullmatch(actor):
-        problem = "use up to 100 letters, digits and ._@~-, beginning with a letter or digit"
-        raise InvalidPayloadError("X-Interlock-Actor", [problem])
-    client: Client = copy(request.app.state.client)
-    client.actor = actor
-    return client
+    check_name(name, "X-Interlock-Actor")
+    return Caller(name, (Role.OPERATOR,), proved=False)
 
 
-Acting = Annotated[Client, Depends(client_of)]
+def _address(request: Request) -> str:
+    return request.client.host if request.client else "unknown"
+
+
+class Allowed:
+    """Gives an address the client of its caller, who must be allowed to do an act there."""
+
+    def __init__(self, act: Act) -> None:
+        self.act = act
+
+    def __call__(self, request: Request, by: Annotated[Caller, Depends(caller)]) -> Client:
+        """Return a client that acts as the caller, on the machines that the caller may see."""
+        by.check(self.act)
+        client: Client = copy(request.app.state.client)
+        client.actor, client.codes = by.name, by.codes
+        if by.machines:
+            client.machines = {
+                name: one for name, one in client.machines.items() if name in by.machines
+            }
+            record_id = request.path_params.get("record_id")
+            if record_id and client.show(record_id).machine not in client.machines:
+                raise UnknownRecordError(record_id)
+        return client
+
+
+CallerHere = Annotated[Caller, Depends(caller)]
+Reading = Annotated[Client, Depends(Allowed(Act.READ))]
+Submitting = Annotated[Client, Depends(Allowed(Act.SUBMIT))]
+Deciding = Annotated[Client, Depends(Allowed(Act.DECIDE))]
+Operating = Annotated[Client, Depends(Allowed(Act.OPERATE))]
+Administering = Annotated[Client, Depends(Allowed(Act.ADMINISTER))]
+
+
+def named(client: Client, machine: str) -> Machine:
+    """Return the machine with this name, if the caller may see it. Raises UnknownMachineError."""
+    if machine not in client.machines:
+        raise UnknownMachineError(machine, sorted(client.machines))
+    return client.machines[machine]
 
 
 def etag(version: int) -> str:

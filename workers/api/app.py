@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 from importlib.metadata import version
 
 from fastapi import FastAPI
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from interlock.workers.api import records, surroundings
+from interlock.workers.api import records, surroundings, tokens
 from interlock.workers.api.followers import Followers
-from interlock.workers.api.problems import TOO_LARGE, add_problem_answers, answer
+from interlock.workers.api.problems import TOO_LARGE, TOO_SLOW, add_problem_answers, answer
+from interlock.workers.api.rates import Rates
 from interlock.workers.client import Client
 
 BODY_BYTES_MAX = 1_048_576
+BODY_S = 30
 ABOUT = "Create, watch and decide the records of all machines. docs/api.md explains it."
 
 
@@ -30,14 +33,16 @@ def create_app(client: Client) -> FastAPI:
     )
     app.state.client, app.state.followers = client, followers
     app.include_router(records.router)
+    app.state.rates = Rates(client.settings.api_rate)
     app.include_router(surroundings.router)
+    app.include_router(tokens.router)
     add_problem_answers(app)
     app.add_middleware(BodyLimit)
     return app
 
 
 class BodyLimit:
-    """Refuses a request with a body of more than BODY_BYTES_MAX, whatever length it declares."""
+    """Refuses a body of more than BODY_BYTES_MAX, whatever it declares, and one that is slow."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -47,20 +52,34 @@ class BodyLimit:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        body, more = b"", True
-        while more:
-            message = await receive()
-            if message["type"] == "http.disconnect":
-                return
-            body += message.get("body", b"")
-            more = message.get("more_body", False)
-            if len(body) > BODY_BYTES_MAX:
-                detail = f"it has more than {BODY_BYTES_MAX} bytes"
-                await answer(TOO_LARGE, detail)(scope, receive, send)
-                return
+        try:
+            async with asyncio.timeout(BODY_S):
+                body = await _body(receive)
+        except TimeoutError:
+            detail = f"it must be sent within {BODY_S} seconds"
+            await answer(TOO_SLOW, detail)(scope, receive, send)
+            return
+        if body is None:
+            return
+        if len(body) > BODY_BYTES_MAX:
+            detail = f"it has more than {BODY_BYTES_MAX} bytes"
+            await answer(TOO_LARGE, detail)(scope, receive, send)
+            return
         whole: list[Message] = [{"type": "http.request", "body": body}]
 
         async def received() -> Message:
             return whole.pop() if whole else await receive()
 
         await self.app(scope, received, send)
+
+
+async def _body(receive: Receive) -> bytes | None:
+    """Return a body, or more of it than is allowed; None if its sender has gone."""
+    body, more = b"", True
+    while more and len(body) <= BODY_BYTES_MAX:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            return None
+        body += message.get("body", b"")
+        more = message.get("more_body", False)
+    return body

@@ -7,19 +7,16 @@ from typing import Annotated
 import typer
 
 from interlock.workers.api.loopback import is_loopback
-from interlock.workers.config import SettingsError
+from interlock.workers.config import API_PORT, SettingsError
 from interlock.workers.terminal.answer import client, guarded
-
-PORT = 8470
 
 
 @guarded
 def serve(
     host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=1, max=65_535)] = PORT,
+    port: Annotated[int, typer.Option(min=1, max=65_535)] = API_PORT,
 ) -> None:
-    """Serve the HTTP API until Ctrl-C. Callers are not asked who they are: this machine only."""
-    check_loopback(host)
+    """Serve the HTTP API until Ctrl-C. Callers show access tokens: `interlock token`."""
     try:
         import uvicorn
 
@@ -28,6 +25,8 @@ def serve(
         problem = f"the API needs {missing.name}: pip install 'interlock[web]'"
         raise SettingsError(problem) from missing
     interlock = client("producer")
+    if interlock.settings.auth == "none":
+        check_loopback(host)
     interlock.dispatch.greet()
     uvicorn.run(create_app(interlock), host=host, port=port, log_level="info")
 
@@ -36,6 +35,6 @@ def check_loopback(host: str) -> None:
     """Raise SettingsError if other machines could reach an address: anybody could act there."""
     if not is_loopback(host):
         raise SettingsError(
-            f"--host {host}: callers are not asked who they are, so only an address of this machine"
-            " can be served, such as 127.0.0.1; a proxy that asks may call it there"
+            f"--host {host}: callers are not asked who they are (INTERLOCK_AUTH=none), so only an "
+            "address of this machine can be served, such as 127.0.0.1; unset INTERLOCK_AUTH"
         )

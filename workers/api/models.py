@@ -7,7 +7,10 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from interlock.kernel.record import Record
+from interlock.kernel.store.access_tokens import AccessToken
 from interlock.kernel.store.listings import ListedRecord
+from interlock.workers.access.roles import Role
+from interlock.workers.access.tokens import LIFETIME_DAYS_MAX
 
 ITEMS_MAX = 500
 Fields = dict[str, Any]
@@ -75,6 +78,32 @@ class Bulk(Body):
     cursor: str = ""
     reason: Text = ""
     dry_run: bool = False
+
+
+class NewToken(Body):
+    """An access token to make. No machines means all; it expires after so many days, 0: never."""
+
+    holder: str
+    roles: list[Role]
+    machines: list[str] = []
+    days: Annotated[int, Field(ge=0, le=LIFETIME_DAYS_MAX)] = 90
+
+
+class MadeToken(BaseModel):
+    """A new access token: its text, which nobody can read again, and what is stored of it."""
+
+    token: str
+    about: AccessToken
+
+
+class Me(BaseModel):
+    """Who calls. A name is proved by a token, or else as the caller claims it."""
+
+    name: str
+    proved: bool
+    roles: list[Role]
+    machines: list[str]
+    allowed: list[str]
 
 
 class RecordBody(BaseModel):

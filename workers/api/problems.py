@@ -31,6 +31,7 @@ class ProblemKind:
     retry_after_s: int = 0
 
 
+NO_TOKEN = ProblemKind(401, "no-token", "A valid access token is needed")
 STALE = ProblemKind(412, "stale", "The record has changed since you read it")
 # The most special class of an error decides.
 KINDS: dict[type[KernelError], ProblemKind] = {
@@ -63,12 +64,16 @@ KINDS: dict[type[KernelError], ProblemKind] = {
     errors.HeldError: ProblemKind(409, "held", "The record cannot be taken now", 1),
     errors.ConflictError: ProblemKind(409, "conflict", "Others changed the record first", 1),
     errors.StaleDecisionError: STALE,
+    errors.TokenRefusedError: NO_TOKEN,
+    errors.ForbiddenError: ProblemKind(403, "forbidden", "Your roles do not allow this"),
     errors.CallError: ProblemKind(400, "bad-call", "The call is wrong"),
     errors.StoreError: ProblemKind(503, "store-away", "The store cannot serve now", RETRY_AFTER_S),
     errors.KernelError: ProblemKind(500, "internal-error", "Something is wrong on our side"),
 }
 NO_VERSION = ProblemKind(428, "no-version", "Say which version you saw")
 WRONG_HOST = ProblemKind(421, "wrong-host", "This name is not one of this machine")
+TOO_MANY_CALLS = ProblemKind(429, "too-many-calls", "You call too often", 1)
+TOO_SLOW = ProblemKind(408, "too-slow", "The body did not come in time")
 TOO_LARGE = ProblemKind(413, "too-large", "The body is too large")
 BAD_REQUEST = ProblemKind(
     422, "invalid-request", "The request has not the form that it should have"
@@ -105,6 +110,8 @@ def problem_data(kind: ProblemKind, detail: str, **more: Any) -> dict[str, Any]:
 def answer(kind: ProblemKind, detail: str, **more: Any) -> JSONResponse:
     """Return a problem as the answer to a request."""
     headers = {"Retry-After": str(kind.retry_after_s)} if kind.retry_after_s else {}
+    if kind is NO_TOKEN:
+        headers["WWW-Authenticate"] = "Bearer"
     content = problem_data(kind, detail, **more)
     return JSONResponse(content, kind.status, headers, media_type=MEDIA_TYPE)
 

@@ -13,13 +13,17 @@ from sse_starlette import EventSourceResponse, ServerSentEvent
 from interlock.kernel.errors import KernelError, StaleDecisionError
 from interlock.kernel.event import Event, line_data
 from interlock.workers.api.access import (
-    Acting,
+    Deciding,
     IfMatch,
     IfNoneMatch,
     Key,
     NewId,
+    Operating,
+    Reading,
+    Submitting,
     check_version,
     etag,
+    named,
 )
 from interlock.workers.api.followers import START, Followers
 from interlock.workers.api.models import (
@@ -53,7 +57,7 @@ Ms = Annotated[int | None, Query(ge=0, le=2**53)]
 
 
 @router.post("/records", status_code=201)
-def create(new: NewRecord, client: Acting, response: Response, key: NewId) -> CreatedBody:
+def create(new: NewRecord, client: Submitting, response: Response, key: NewId) -> CreatedBody:
     """Create a record, whose id is the Idempotency-Key. A repeated call is answered with 200."""
     found = submit(client, {"id": key, **new.model_dump()})
     known = found["answer"] == "known"
@@ -63,7 +67,7 @@ def create(new: NewRecord, client: Acting, response: Response, key: NewId) -> Cr
 
 
 @router.post("/records:batch")
-def create_many(new: NewRecords, client: Acting) -> Items:
+def create_many(new: NewRecords, client: Submitting) -> Items:
     """Create records, each by itself: a refused one does not stop the others."""
     items = []
     for each in new.records:
@@ -77,7 +81,7 @@ def create_many(new: NewRecords, client: Acting) -> Items:
 
 
 @router.post("/records:bulk")
-def change_many(bulk: Bulk, client: Acting) -> Items:
+def change_many(bulk: Bulk, client: Operating) -> Items:
     """Cancel, pause, resume or retry each record of one page of a list."""
     page = client.page(
         machine=bulk.machine,
@@ -102,7 +106,7 @@ def change_many(bulk: Bulk, client: Acting) -> Items:
 
 @router.get("/records")
 def list_records(
-    client: Acting,
+    client: Reading,
     machine: str | None = None,
     state: str | None = None,
     text: Annotated[str, Query(description="Words of the title; the last may be cut short.")] = "",
@@ -133,17 +137,16 @@ def list_records(
 
 
 @router.get("/counts")
-def counts(client: Acting, machine: str | None = None) -> dict[str, dict[str, int]]:
+def counts(client: Reading, machine: str | None = None) -> dict[str, dict[str, int]]:
     """Count the records in each state that has any, of one machine or of all."""
-    one = client.dispatch.lifecycle.machine
-    chosen = [one(machine)] if machine is not None else client.machines.values()
+    chosen = [named(client, machine)] if machine is not None else client.machines.values()
     return {name: dict(found) for name, found in client.dispatch.views.counts(chosen).items()}
 
 
 @router.get("/records/{record_id:path}:history")
 def history(
     record_id: Id,
-    client: Acting,
+    client: Reading,
     after: Annotated[int, Query(ge=0, le=2**53, description="A version of the record.")] = 0,
     limit: Annotated[int, Query(ge=1, le=LINES_MAX)] = 200,
 ) -> Lines:
@@ -162,7 +165,7 @@ def history(
 async def follow(
     request: Request,
     record_id: Id,
-    client: Acting,
+    client: Reading,
     last_event_id: Annotated[str, Header(alias="Last-Event-ID")] = START,
 ) -> EventSourceResponse:
     """Follow the log of a record: server-sent events, whose ids are positions in the log.
@@ -182,13 +185,13 @@ async def follow(
 
 
 @router.get("/records/{record_id:path}:cards")
-def cards_of(record_id: Id, client: Acting) -> list[Fields]:
+def cards_of(record_id: Id, client: Reading) -> list[Fields]:
     """Return the open cards of a record."""
     return [card.as_data() for card in client.cards_of(record_id)]
 
 
 @router.post("/records/{record_id:path}:explain")
-def explain(record_id: Id, asked: Firing, client: Acting) -> Explained:
+def explain(record_id: Id, asked: Firing, client: Reading) -> Explained:
     """Say what a trigger, or an answer to the card, would do now, or why not. Changes nothing."""
     found = client.explain(record_id, asked.trigger, asked.payload)
     return Explained(
@@ -200,7 +203,7 @@ def explain(record_id: Id, asked: Firing, client: Acting) -> Explained:
 def fire(
     record_id: Id,
     firing: Firing,
-    client: Acting,
+    client: Operating,
     response: Response,
     key: Key = None,
     if_match: IfMatch = None,
@@ -222,7 +225,7 @@ def fire(
 def decide(
     record_id: Id,
     decision: DecisionBody,
-    client: Acting,
+    client: Deciding,
     response: Response,
     key: Key = None,
     if_match: IfMatch = None,
@@ -242,20 +245,23 @@ def decide(
     return record_body(after)
 
 
+@router.post("/records/{record_id:path}:cancel")
+def cancel(record_id: Id, why: Why, client: Submitting) -> Item:
+    """End a record, or ask its running action to stop. `answer` is its state then."""
+    return Item(id=record_id, answer=_verbs(client)["cancel"](record_id, why.reason))
+
+
 @router.post("/records/{record_id:path}:{verb}")
 def change(
-    record_id: Id,
-    verb: Literal["cancel", "pause", "resume", "retry"],
-    why: Why,
-    client: Acting,
+    record_id: Id, verb: Literal["pause", "resume", "retry"], why: Why, client: Operating
 ) -> Item:
-    """Cancel, pause, resume or retry a record. `answer` is its state, or what was done."""
+    """Pause, resume or retry a record. `answer` says what was done."""
     return Item(id=record_id, answer=_verbs(client)[verb](record_id, why.reason))
 
 
 @router.get("/records/{record_id:path}", response_model=RecordBody)
 def show(
-    record_id: Id, client: Acting, response: Response, if_none_match: IfNoneMatch = None
+    record_id: Id, client: Reading, response: Response, if_none_match: IfNoneMatch = None
 ) -> RecordBody | Response:
     """Return a record as it is now, with its version as ETag."""
     record = client.show(record_id)

@@ -15,6 +15,7 @@ from interlock.kernel.errors import StoreDeniedError, StoreDownError, StoreReadO
 from interlock.kernel.lifecycle import Fired, Lifecycle
 from interlock.kernel.machine import Machine
 from interlock.kernel.record import Record
+from interlock.kernel.store.access_tokens import AccessTokens
 from interlock.kernel.store.commands import (
     Answer,
     Call,
@@ -151,6 +152,11 @@ class Dispatch:
     def rejected(self) -> RejectedMessages:
         """Messages that nobody can act on, kept for people."""
         return RejectedMessages(self.client, self.keys)
+
+    @cached_property
+    def access_tokens(self) -> AccessTokens:
+        """The access tokens of people and programs that call over HTTP."""
+        return AccessTokens(self.client, self.keys)
 
     @cached_property
     def hosts(self) -> Hosts:

@@ -16,7 +16,6 @@ from interlock.kernel.errors import (
     IllegalTransitionError,
     StaleDecisionError,
 )
-from interlock.kernel.event import Cause
 from interlock.kernel.machines.jobs.graph.payloads import NewGraph
 from interlock.kernel.machines.jobs.job.names import RunUntil, State
 from interlock.kernel.machines.jobs.job.payloads import NewJob
@@ -70,7 +69,7 @@ class Graphs:
             fields = {**payload, "by": self.client.actor}
             # A repeated call does not undo what others have configured since.
             op_id = f"open:{digest('configure', encode(fields, 'it'))}"
-            call = Call(Cause(self.client.actor), op_id)
+            call = Call(self.client.cause(), op_id)
             fired = self.dispatch.fire(graph, "configure", fields, call)
             return Submitted(graph, fired.replayed)
         return self.client.submit(payload or {}, id=graph, machine="graph")
@@ -308,7 +307,7 @@ class Graphs:
         entered = self.client.proposal_version(record, proposal) if proposal else record.entered
         warrant = Warrant.person(entered) if verb.decides else Warrant()
         reason = str(payload.get("reason", ""))
-        call = Call(Cause(self.client.actor, reason), op_id or uuid4().hex, warrant)
+        call = Call(self.client.cause(reason), op_id or uuid4().hex, warrant)
         try:
             fired = self.dispatch.fire(record.id, verb.trigger, payload, call)
         except IllegalTransitionError as refusal:

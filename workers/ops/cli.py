@@ -16,7 +16,7 @@ import typer
 from interlock.kernel.errors import UnknownMachineError
 from interlock.kernel.event import line_data
 from interlock.kernel.machines import MACHINES
-from interlock.workers.config import read_settings, settings_here
+from interlock.workers.config import API_PORT, read_settings, settings_here
 from interlock.workers.ops import screen
 from interlock.workers.systems import details
 from interlock.workers.terminal.answer import (
@@ -42,14 +42,27 @@ StorePort = Annotated[
 FlowerPort = Annotated[
     int | None, typer.Option(min=1, max=65_535, help=f"Flower's port. {PORT_DEFAULT}")
 ]
+ApiPort = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        max=65_535,
+        help=f"The HTTP API's port. Default: the last one here, {API_PORT}, or a free one.",
+    ),
+]
 Fields = Annotated[
     str, typer.Option("--payload", help="The fields of the trigger, as a JSON object.")
 ]
 
 
 @guarded
-def up(port: StorePort = None, flower_port: FlowerPort = None, as_json: AsJson = False) -> None:
-    """Start store, workers, intake, beat and Flower, and keep them running until Ctrl-C."""
+def up(
+    port: StorePort = None,
+    flower_port: FlowerPort = None,
+    api_port: ApiPort = None,
+    as_json: AsJson = False,
+) -> None:
+    """Start store, workers, intake, beat, API and Flower, and keep them running until Ctrl-C."""
     from interlock.workers.ops.demo import keep_up
 
     def announce(addresses: Mapping[str, str]) -> None:
@@ -59,7 +72,7 @@ def up(port: StorePort = None, flower_port: FlowerPort = None, as_json: AsJson =
         sys.stdout.flush()
 
     settings = read_settings()
-    keep_up(settings, announce=announce, port=port, flower_port=flower_port)
+    keep_up(settings, announce=announce, port=port, flower_port=flower_port, api_port=api_port)
 
 
 @guarded

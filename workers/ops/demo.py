@@ -68,6 +68,7 @@ def keep_up(
     announce: Callable[[Mapping[str, str]], None],
     port: int | None = None,
     flower_port: int | None = None,
+    api_port: int | None = None,
 ) -> None:
     """Start everything, announce its addresses, and keep it running until Ctrl-C or SIGTERM."""
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -76,13 +77,19 @@ def keep_up(
     try:
         with (
             Deployment(
-                settings, flower=True, jobs=True, port=port, flower_port=flower_port
+                settings,
+                pages=True,
+                jobs=True,
+                port=port,
+                flower_port=flower_port,
+                api_port=api_port,
             ) as deployment,
             named_store(deployment),
         ):
             announce(
                 {
                     "store": deployment.settings.store,
+                    "api": deployment.api_url,
                     "flower": deployment.flower_url,
                     "logs": str(deployment.log("worker").parent),
                 }
@@ -197,7 +204,7 @@ def run() -> None:
     )
     started = time.monotonic()
     try:
-        with Deployment(settings, flower=False) as deployment:
+        with Deployment(settings, pages=False) as deployment:
             up_s = time.monotonic() - started
             screen.out.print(
                 f"store, worker, intake and beat are up after {up_s:.1f} s", style="dim"

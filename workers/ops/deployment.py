@@ -1,4 +1,4 @@
-"""Starts and ends the processes of one machine: store, workers, intake, beat, Flower."""
+"""Starts and ends the processes of one machine: store, workers, intake, beat, API, Flower."""
 
 from __future__ import annotations
 
@@ -10,12 +10,14 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from interlock.kernel.machines import MACHINES
 from interlock.workers.config import (
+    API_PORT,
     PREFIX,
     Settings,
     SetupError,
@@ -36,6 +38,8 @@ from interlock.workers.processes.bound_process import end_bound, start_bound
 
 READY_S = 40.0
 STOP_S = 20.0
+# How the log of a process says that it is ready, where it is no worker.
+READY_WORDS = {"beat": b"Sending due task sweep.", "api": b"Uvicorn running on"}
 
 
 class DeploymentError(SetupError, RuntimeError):
@@ -49,20 +53,22 @@ class Deployment:
         self,
         settings: Settings,
         *,
-        flower: bool,
+        pages: bool,
         jobs: bool = False,
         port: int | None = None,
         flower_port: int | None = None,
+        api_port: int | None = None,
     ) -> None:
-        """Start nothing yet. With `jobs`, jobs get a worker process of their own.
+        """Start nothing yet. With `pages`, it serves the HTTP API and Flower.
 
-        Without a port, the store and Flower have those of the last start in this home.
+        With `jobs`, jobs get a worker process of their own. Without a port, the store, Flower and
+        the API have those of the last start in this home.
         """
-        self.settings, self.flower, self.jobs = settings, flower, jobs
+        self.settings, self.pages, self.jobs = settings, pages, jobs
         self.home = settings.home.absolute()
-        self.flower_url = ""
+        self.flower_url = self.api_url = ""
         self.notices: list[str] = []  # what differs from the last start
-        self._asked = {"store": port, "flower": flower_port}
+        self._asked = {"store": port, "flower": flower_port, "api": api_port}
         self._ports: dict[str, int] = {}
         self._stack = ExitStack()
         self._parts: dict[str, Part] = {}
@@ -143,14 +149,9 @@ class Deployment:
         self._run("intake", [*celery, "interlock.workers.intake", "worker", *intake, *quiet])
         beat = ["beat", "--pidfile=", "--loglevel=INFO"]
         self._run("beat", [*celery, "interlock.workers.main", *beat])
-        if self.flower:
-            port = self._flower_port()
-            # Without a login Flower's API answers nobody, or any page in this machine's browsers.
-            login = f"interlock:{secrets.token_urlsafe(12)}"
-            self.flower_url = f"http://{login}@127.0.0.1:{port}"
-            address = ["--address=127.0.0.1", f"--port={port}"]
-            command = [*celery, "interlock.workers.flower", "flower", *address]
-            self._run("flower", command, FLOWER_BASIC_AUTH=login)
+        if self.pages:
+            self._serve_api()
+            self._run_flower(celery)
         self._wait_until_ready()
         write_ports(self.home, self._ports)
         return self
@@ -172,14 +173,35 @@ class Deployment:
         self._keep("store", server.port)
         self.settings = self.settings.model_copy(update={"store_url": server.url})
 
-    def _flower_port(self) -> int:
-        asked, kept = self._asked["flower"], self._ports.get("flower")
-        port = asked or kept or steady_port()
+    def _serve_api(self) -> None:
+        if find_spec("fastapi") is None:
+            self.notices.append("there is no HTTP API: it needs pip install 'interlock[web]'")
+            return
+        port = self._port("api", API_PORT)
+        self.api_url = f"http://127.0.0.1:{port}"
+        # Only this machine can reach it, as it can reach the store.
+        auth = self.settings.auth if "auth" in self.settings.model_fields_set else "none"
+        command = [sys.executable, "-m", "interlock", "serve", "--port", str(port)]
+        self._run("api", command, INTERLOCK_AUTH=auth)
+
+    def _run_flower(self, celery: list[str]) -> None:
+        port = self._port("flower", steady_port())
+        # Without a login Flower's API answers nobody, or any page in this machine's browsers.
+        login = f"interlock:{secrets.token_urlsafe(12)}"
+        self.flower_url = f"http://{login}@127.0.0.1:{port}"
+        address = ["--address=127.0.0.1", f"--port={port}"]
+        command = [*celery, "interlock.workers.flower", "flower", *address]
+        self._run("flower", command, FLOWER_BASIC_AUTH=login)
+
+    def _port(self, name: str, first: int) -> int:
+        """Return the port that was asked for, that of the last start, or `first`, if it is free."""
+        asked, kept = self._asked[name], self._ports.get(name)
+        port = asked or kept or first
         if not is_free(port):
             if asked:
                 raise PortTakenError(asked)
             port = steady_port()
-        self._keep("flower", port)
+        self._keep(name, port)
         return port
 
     def _keep(self, name: str, port: int) -> None:
@@ -224,7 +246,7 @@ class Deployment:
         }
 
     def _wait_until_ready(self) -> None:
-        """Wait until every worker consumes and beat has sent the sweeps, as their logs say."""
+        """Wait until every process but Flower works, as its log says."""
         until = time.monotonic() + READY_S
         waiting = [name for name in self._processes if name != "flower"]
         while waiting:
@@ -239,8 +261,7 @@ class Deployment:
             time.sleep(0.05)
 
     def _has_begun(self, name: str) -> bool:
-        words = b"Sending due task sweep." if name == "beat" else b" ready."
-        return words in self.log(name).read_bytes()
+        return READY_WORDS.get(name, b" ready.") in self.log(name).read_bytes()
 
     def _last_words(self, name: str) -> str:
         log = self._parts[name].log

@@ -213,6 +213,8 @@ def up(addresses: Mapping[str, str], home: Path, *, named: bool) -> None:
     out.print("Interlock is up; Ctrl-C ends it.", style="bold green")
     table = grid("", "")
     table.add_row("store and broker", addresses["store"])
+    if addresses["api"]:
+        table.add_row("HTTP API", f"{addresses['api']}/v1")
     table.add_row("Flower", addresses["flower"])
     table.add_row("logs", addresses["logs"])
     out.print(table)

@@ -14,7 +14,7 @@ from interlock.kernel.errors import (
     StoreDownError,
     UnknownRecordError,
 )
-from interlock.kernel.event import Cause, Note
+from interlock.kernel.event import Note
 from interlock.kernel.machines.runs.codon.names import SELF as CODON
 from interlock.kernel.machines.runs.codon.names import Trigger as OfCodon
 from interlock.kernel.machines.runs.events import RunEvent, published_form
@@ -100,9 +100,9 @@ class Runs:
         """
         check_folder(workspace)
         found = read_plan(plan, workspace)
-        opened = open_workspace(self.dispatch, workspace, self._cause("a run starts"))
+        opened = open_workspace(self.dispatch, workspace, self.client.cause("a run starts"))
         new = RunSetup(found.stored(), {"kind": "fresh"})
-        return start_run(self.dispatch, opened, new, self._cause(f"run {plan.name}"))
+        return start_run(self.dispatch, opened, new, self.client.cause(f"run {plan.name}"))
 
     def resume(self, workspace: Path, *, as_is: bool = False) -> Record:
         """Resume the last run in a new one, from its last checkpoint that counts.
@@ -121,7 +121,7 @@ class Runs:
             # The run ended before its initial checkpoint: the new run has the same start.
             done = tuple(execution_from_stored(stored) for stored in run.data["done"])
             new = RunSetup(run.data["plan"], run.data["starting"], done)
-            return start_run(self.dispatch, opened, new, self._cause("continue"))
+            return start_run(self.dispatch, opened, new, self.client.cause("continue"))
         return self._continue_from(opened, checkpoint, "continue", as_is=as_is)
 
     def redo(self, workspace: Path, codon: str = "", *, as_is: bool = False) -> Record:
@@ -374,7 +374,7 @@ class Runs:
             "restores": not as_is,
         }
         new = RunSetup(run.data["plan"], starting, checkpoint.done)
-        return start_run(self.dispatch, opened, new, self._cause(f"{reason} of {run.id}"))
+        return start_run(self.dispatch, opened, new, self.client.cause(f"{reason} of {run.id}"))
 
     def _run(self, opened: Record, number: int) -> Record:
         try:
@@ -388,6 +388,3 @@ class Runs:
             return {}
         last = found[-1]
         return {"last_codon_status": last.data.get("failed_during", last.state)}
-
-    def _cause(self, reason: str) -> Cause:
-        return Cause(self.client.actor, reason)

@@ -9,7 +9,6 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from interlock.kernel.errors import HeldError, IdTakenError, InvalidPayloadError
-from interlock.kernel.event import Cause
 from interlock.kernel.machines.runs.values import Path as FolderPath
 from interlock.kernel.payload import Shape, validated
 from interlock.kernel.record import Record
@@ -49,7 +48,7 @@ def accept(client: Client, request: str, payload: Mapping[str, Any], _: int) -> 
     if host == client.settings.host:
         _check_local(folder, host)
     plan = read_plan_fields(payload["plan"], folder)
-    cause = Cause(client.actor, f"asked for by the message {request}")
+    cause = client.cause(f"asked for by the message {request}")
     opened = open_workspace(dispatch, folder, cause, host=host)
     new = RunSetup(plan.stored(), {"kind": "fresh"})
     if known := run_started_for(dispatch, opened.id, cause.reason):

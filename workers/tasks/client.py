@@ -154,7 +154,7 @@ class Tasks:
         claimer = {"owner": owner, "tenant": tenant} | ({} if role is None else {"role": role})
         payload = claim_payload(self.dispatch, found, claimer, name=owner, command="")
         payload |= time_limit(self.dispatch, found)
-        call = Call(Cause(self.client.actor))
+        call = Call(self.client.cause())
         self.dispatch.fire(task, "claimed", payload, call, initial_lease=initial_lease)
         lease = claim_initial_lease(self.dispatch, task, initial_lease)
         external_claim.begin_turn_of(self.dispatch, lease.record)

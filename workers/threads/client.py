@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from interlock.kernel.event import Cause
 from interlock.kernel.machines.threads.thread.names import Trigger
 from interlock.kernel.machines.threads.thread.table import THREAD
 from interlock.kernel.record import Record
@@ -47,7 +46,7 @@ class Threads:
         warrant = Warrant.person(version)
         plain = [dict(child) for child in children]
         payload = {"children": plain, "relationship": relationship}
-        call = Call(Cause(self.client.actor), warrant=warrant)
+        call = Call(self.client.cause(), warrant=warrant)
         fired = self.dispatch.fire(record_id, "decomposed", payload, call)
         return fired.record or self.client.show(record_id)
 

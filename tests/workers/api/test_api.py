@@ -33,7 +33,7 @@ Call = Callable[..., Any]
 
 @pytest.fixture
 def interlock(server: EmbeddedServer, prefix: str) -> Client:
-    return client_of(server.url, prefix)
+    return client_of(server.url, prefix, auth="none")
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ from tests.workers.threads.threads import bring, client_of
 
 @pytest.fixture
 def interlock(server: EmbeddedServer, prefix: str) -> Client:
-    return client_of(server.url, prefix)
+    return client_of(server.url, prefix, auth="none")
 
 
 @pytest.fixture

@@ -15,14 +15,14 @@ import pytest
 
 from interlock.workers.api import problems
 from interlock.workers.api.app import create_app
-from interlock.workers.api.cli import PORT
 from interlock.workers.api.problems import KINDS, ProblemKind
+from interlock.workers.config import API_PORT
 from interlock.workers.gateways.server import EmbeddedServer, free_port
 from tests.waiting import until
 from tests.workers.threads.threads import client_of
 
 PAGE = (Path(__file__).parents[3] / "docs" / "api.md").read_text("utf-8")
-VERBS = ("cancel", "pause", "resume", "retry")
+VERBS = ("pause", "resume", "retry")
 
 
 def test_the_page_lists_every_problem_with_its_status() -> None:
@@ -36,11 +36,13 @@ def test_the_page_lists_every_problem_with_its_status() -> None:
 
 def test_the_page_lists_every_address(server: EmbeddedServer, prefix: str) -> None:
     paths = create_app(client_of(server.url, prefix)).openapi()["paths"]
-    served = {
-        f"{method.upper()} {path.replace('{record_id}', 'ID').replace('{name}', 'NAME')}"
-        for path, methods in paths.items()
-        for method in methods
-    }
+    names = {"{record_id}": "ID", "{token_id}": "ID", "{name}": "NAME"}
+    served = set()
+    for path, methods in paths.items():
+        shown = path
+        for name, word in names.items():
+            shown = shown.replace(name, word)
+        served |= {f"{method.upper()} {shown}" for method in methods}
     listed = set(re.findall(r"`((?:GET|POST) /[^`]+)`", PAGE))
     listed -= {f"POST /v1/records/ID:{verb}" for verb in VERBS}
 
@@ -52,14 +54,15 @@ def test_the_commands_of_the_page_work_as_they_are_printed(
     server: EmbeddedServer, prefix: str
 ) -> None:
     port = free_port()
-    settings = {"STORE_URL": server.url, "PREFIX": prefix, "NAMESPACE": prefix}
+    names = {"PREFIX": prefix, "NAMESPACE": prefix}
+    settings = {"STORE_URL": server.url, "AUTH": "none", **names}
     environment = os.environ | {f"INTERLOCK_{name}": value for name, value in settings.items()}
     command = [sys.executable, "-m", "interlock", "serve", "--port", str(port)]
     with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE) as serving:
         try:
             until(lambda: answers(port), what="the API answers")
             printed = "\n".join(re.findall(r"^```sh\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL))
-            script = printed.replace(str(PORT), str(port))
+            script = printed.replace(str(API_PORT), str(port))
             done = subprocess.run(
                 ["/bin/sh", "-e", "-c", script], capture_output=True, text=True, check=True
             )

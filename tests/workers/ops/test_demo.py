@@ -22,7 +22,7 @@ from interlock.kernel.machines import MACHINES
 from interlock.kernel.table import Terminal
 from interlock.workers.client import Client
 from interlock.workers.config import Settings, local_settings
-from interlock.workers.gateways.server import EmbeddedServer
+from interlock.workers.gateways.server import EmbeddedServer, free_port
 from interlock.workers.ops import demo
 from interlock.workers.ops.demo import going_on, has_agents, named_store, running_agents
 from interlock.workers.ops.deployment import Deployment
@@ -211,7 +211,7 @@ def test_another_terminal_finds_the_systems_that_up_was_started_with(tmp_path: P
         home=tmp_path, store_url="redis://127.0.0.1:1/0", systems=("billing", "parcels")
     )
 
-    with locked(tmp_path), named_store(Deployment(settings, flower=False)):
+    with locked(tmp_path), named_store(Deployment(settings, pages=False)):
         found = local_settings({"INTERLOCK_HOME": str(tmp_path)})
 
     assert found.systems == ("billing", "parcels")
@@ -221,7 +221,7 @@ def test_another_terminal_has_the_host_of_up_unless_it_names_one(tmp_path: Path)
     settings = Settings(home=tmp_path, store_url="redis://127.0.0.1:1/0", host="x")
     home = {"INTERLOCK_HOME": str(tmp_path)}
 
-    with named_store(Deployment(settings, flower=False)):
+    with named_store(Deployment(settings, pages=False)):
         found = local_settings(home)
         named = local_settings({**home, "INTERLOCK_HOST": "y"})
 
@@ -233,13 +233,17 @@ def test_another_terminal_has_the_host_of_up_unless_it_names_one(tmp_path: Path)
 def test_up_keeps_everything_running_until_ctrl_c(
     environment: dict[str, str], log: Path, owner: str, tmp_path: Path
 ) -> None:
-    process = start(environment, log, "up")
+    api = f"http://127.0.0.1:{free_port()}"
+    process = start(environment, log, "up", "--api-port", api.rpartition(":")[2])
     address = re.compile(r"http://interlock:\S+@127\.0\.0\.1:\d+(?=\s)")
     flower = until(lambda: address.search(log.read_text()), what="it is up", within_s=LIMIT_S)
     assert flower is not None
     # Its API takes the login that is part of the address.
     page = f"{flower[0]}/api/workers"
     until(lambda: answers(page), what="Flower answers", within_s=LIMIT_S)
+
+    assert f"{api}/v1" in log.read_text()
+    assert httpx.get(f"{api}/v1/me").json()["proved"] is False, "nobody is asked who it is"
 
     # Another terminal finds the store by the file in the same home.
     submitted = run_json(environment, "submit", "--title", "Call the dentist", "--id", "call")
@@ -273,7 +277,7 @@ def test_a_command_in_another_folder_finds_the_capabilities_of_up(
     settings = Settings(home=home, store_url="unix:///nowhere", capabilities="listed.toml")
 
     monkeypatch.chdir(tmp_path)
-    with locked(home), named_store(Deployment(settings, flower=False)):
+    with locked(home), named_store(Deployment(settings, pages=False)):
         monkeypatch.chdir(elsewhere)
         found = local_settings({"INTERLOCK_HOME": str(home)})
 
@@ -299,7 +303,7 @@ def answers(address: str) -> bool:
 def test_ctrl_c_during_the_start_ends_it_without_a_traceback(
     environment: dict[str, str], log: Path, owner: str, tmp_path: Path
 ) -> None:
-    process = start(environment, log, "up")
+    process = start(environment, log, "up", "--api-port", str(free_port()))
     until((tmp_path / "log" / "worker.log").exists, what="it starts", within_s=LIMIT_S)
 
     assert press_ctrl_c(process) == 0

@@ -24,7 +24,8 @@ from tests.end_to_end.deployment import thread
 from tests.processes import is_alive
 from tests.waiting import until
 
-READY = "import time; print('x ready. Sending due task sweep.', flush=True); time.sleep(60)"
+WORDS = "x ready. Sending due task sweep. Uvicorn running on"
+READY = f"import time; print('{WORDS}', flush=True); time.sleep(60)"
 
 
 def settings_in(folder: Path, **options: Any) -> Settings:
@@ -51,7 +52,7 @@ def test_a_process_that_ends_at_its_start_is_named_with_its_log(
     url = f"redis://127.0.0.1:{free_port()}/0"
 
     with pytest.raises(DeploymentError, match=r"ended at its start: no \(the end of .*\.log\)"):
-        Deployment(settings_in(tmp_path, store_url=url), flower=False).__enter__()
+        Deployment(settings_in(tmp_path, store_url=url), pages=False).__enter__()
 
 
 def test_a_deployment_that_is_not_ready_in_time_leaves_no_process(
@@ -64,7 +65,7 @@ def test_a_deployment_that_is_not_ready_in_time_leaves_no_process(
     url = f"redis://127.0.0.1:{free_port()}/0"
 
     with pytest.raises(DeploymentError, match="is not ready after"):
-        Deployment(settings_in(tmp_path, store_url=url), flower=False).__enter__()
+        Deployment(settings_in(tmp_path, store_url=url), pages=False).__enter__()
 
     started = [int(file.stem) for file in tmp_path.glob("*.pid")]
     assert not any(is_alive(pid) for pid in started)
@@ -75,7 +76,7 @@ def test_a_home_that_cannot_be_made_is_named_in_one_sentence(tmp_path: Path) -> 
     below = tmp_path / "home" / "sub"
 
     with pytest.raises(DeploymentError, match=f"Not a directory: {below} cannot be written$"):
-        Deployment(Settings(home=below), flower=False).__enter__()
+        Deployment(Settings(home=below), pages=False).__enter__()
 
 
 def test_a_deployment_on_a_given_store_starts_none(
@@ -84,7 +85,7 @@ def test_a_deployment_on_a_given_store_starts_none(
     replace_celery(tmp_path, READY, monkeypatch)
     url = f"redis://127.0.0.1:{free_port()}/0"
 
-    with Deployment(settings_in(tmp_path, store_url=url), flower=False) as started:
+    with Deployment(settings_in(tmp_path, store_url=url), pages=False) as started:
         assert started.settings.store_url == url
         assert started.dead() is None
         assert not (started.home / "store").exists()
@@ -110,7 +111,7 @@ def test_a_deployment_is_not_up_before_beat_has_sent_a_sweep(
     )
     replace_celery(tmp_path, script, monkeypatch)
     url = f"redis://127.0.0.1:{free_port()}/0"
-    starting = Deployment(settings_in(tmp_path, store_url=url), flower=False)
+    starting = Deployment(settings_in(tmp_path, store_url=url), pages=False)
 
     def all_ready() -> bool:
         logs = list((starting.home / "log").glob("*.log"))
@@ -143,7 +144,7 @@ def test_a_process_that_has_ended_is_named_and_started_again(
     monkeypatch.setattr(deployment.Deployment, "dead", lambda _: None)
     url = f"redis://127.0.0.1:{free_port()}/0"
 
-    with Deployment(settings_in(tmp_path, store_url=url), flower=False) as started:
+    with Deployment(settings_in(tmp_path, store_url=url), pages=False) as started:
         notices = until(lambda: list(started.revive()), what="its end is seen")
         what, said = "it is started again in 1 s", "the last line of its log: the clock is gone"
         assert notices == [f"beat ended with exit code 1; {what}; {said}"]
@@ -187,12 +188,12 @@ def test_a_second_deployment_in_one_home_is_refused_and_changes_nothing(
 ) -> None:
     replace_celery(tmp_path, READY, monkeypatch)
 
-    with Deployment(settings_in(tmp_path), flower=True) as first:
+    with Deployment(settings_in(tmp_path), pages=True, api_port=free_port()) as first:
         logs = first.home / "log"
         until(lambda: all(contents(logs).values()), what="each part has written its line")
         before = contents(first.home)
         with pytest.raises(HomeTakenError, match=f"process {os.getpid()} runs Interlock in .*home"):
-            Deployment(settings_in(tmp_path), flower=True).__enter__()
+            Deployment(settings_in(tmp_path), pages=True, api_port=free_port()).__enter__()
 
         assert contents(first.home) == before
         assert first.dead() is None
@@ -209,15 +210,15 @@ def test_the_ports_stay_from_start_to_start_unless_another_program_took_them(
     replace_celery(tmp_path, READY, monkeypatch)
     settings = settings_in(tmp_path)
 
-    with Deployment(settings, flower=True) as first:
+    with Deployment(settings, pages=True, api_port=free_port()) as first:
         store_url, flower = first.settings.store_url, urlsplit(first.flower_url).port
-    with Deployment(settings, flower=True) as second:
+    with Deployment(settings, pages=True, api_port=free_port()) as second:
         assert second.settings.store_url == store_url
         assert urlsplit(second.flower_url).port == flower
         assert second.notices == []
     ports = read_ports(settings.home)
     with listener(ports["store"]), listener(ports["flower"]):
-        with Deployment(settings, flower=True) as third:
+        with Deployment(settings, pages=True, api_port=free_port()) as third:
             assert third.settings.store_url != store_url
             assert urlsplit(third.flower_url).port != flower
             assert third.notices == [
@@ -226,8 +227,8 @@ def test_the_ports_stay_from_start_to_start_unless_another_program_took_them(
                 for name in ("store", "flower")
             ]
         with pytest.raises(PortTakenError, match=f"port {ports['store']} is in use"):
-            Deployment(settings, flower=True, port=ports["store"]).__enter__()
-    with Deployment(settings, flower=True, port=ports["store"]) as fourth:
+            Deployment(settings, pages=True, port=ports["store"], api_port=free_port()).__enter__()
+    with Deployment(settings, pages=True, port=ports["store"], api_port=free_port()) as fourth:
         assert fourth.settings.store_url == store_url
 
 
@@ -249,7 +250,7 @@ def test_sweeps_run_while_every_thread_of_the_worker_is_busy(tmp_path: Path) -> 
     # The capability writes its journal into this folder.
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("DEPLOYMENT_FOLDER", str(tmp_path))
-        with Deployment(settings, flower=False) as started:
+        with Deployment(settings, pages=False) as started:
             client = Client(started.settings)
             client.submit(thread("slow", seconds=60), machine="thread", id="one")
             until(lambda: client.show("one").state == "executing", what="it is executing")

@@ -93,7 +93,7 @@ def test_a_diagnosis_begins_with_its_verdict() -> None:
 def test_up_asks_for_an_export_only_where_it_is_needed(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    addresses = {"store": "redis://h:1/0", "flower": "", "logs": "log"}
+    addresses = {"store": "redis://h:1/0", "api": "http://h:2", "flower": "", "logs": "log"}
     monkeypatch.setattr(screen, "out", Screen(width=240, file=sys.stdout))
     screen.up(addresses, Path("/here/.interlock"), named=False)
     screen.up(addresses, Path("/chosen"), named=True)

@@ -1,0 +1,96 @@
+"""The commands of access tokens, and what roles allow."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from interlock.kernel.errors import CallError, ForbiddenError
+from interlock.workers.access.roles import ALLOWED, Act, Caller, Role, roles_named
+from interlock.workers.access.tokens import caller_of, make_token
+from interlock.workers.cli import app
+from interlock.workers.client import Client
+from interlock.workers.gateways.server import EmbeddedServer
+from tests.workers.threads.threads import client_of
+
+
+@pytest.fixture
+def interlock(server: EmbeddedServer, prefix: str, monkeypatch: pytest.MonkeyPatch) -> Client:
+    monkeypatch.setenv("INTERLOCK_STORE_URL", server.url)
+    monkeypatch.setenv("INTERLOCK_PREFIX", prefix)
+    return client_of(server.url, prefix)
+
+
+def run(*words: str) -> str:
+    answered = CliRunner().invoke(app, ["token", *words])
+    assert answered.exit_code == 0, answered.output
+    return answered.output
+
+
+def test_a_token_is_made_listed_and_revoked(interlock: Client) -> None:
+    words = ("--role", "producer", "--role", "approver", "--machine", "thread")
+    made = json.loads(run("create", "shop", *words, "--as", "ann", "--json"))
+    caller = caller_of(interlock.dispatch.access_tokens, made["token"])
+
+    assert caller == Caller("shop", (Role.PRODUCER, Role.APPROVER), ("thread",))
+    (listed,) = json.loads(run("list", "--json"))
+    assert (listed["id"], listed["made_by"], listed["revoked"]) == (made["id"], "ann", "")
+    assert listed["used"][:2] == "20"
+    run("revoke", made["id"], "--as", "bob")
+    (listed,) = json.loads(run("list", "--json"))
+    assert (listed["revoked"][:2], listed["revoked_by"]) == ("20", "bob")
+    table = run("list")
+    assert "shop" in table
+    assert "producer, approver" in table
+
+
+@pytest.mark.usefixtures("interlock")
+def test_an_empty_list_says_what_to_do() -> None:
+    assert "interlock token create" in run("list")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"holder": "a b"}, "the holder"),
+        ({"holder": ""}, "the holder"),
+        ({"roles": ["king"]}, "there is no role 'king'; the roles: viewer, producer"),
+        ({"roles": []}, "name at least one role"),
+        ({"machines": ["washing"]}, "there is no machine 'washing'"),
+        ({"days": -1}, "1 to 3650 days"),
+        ({"days": 3_651}, "1 to 3650 days"),
+    ],
+)
+def test_a_token_that_makes_no_sense_is_refused(
+    interlock: Client, wrong: dict[str, object], said: str
+) -> None:
+    fields: dict[str, object] = {"holder": "ann", "roles": ["viewer"], "machines": [], "days": 1}
+    chosen = fields | wrong
+    holder = str(chosen.pop("holder"))
+    with pytest.raises(CallError, match=said):
+        make_token(
+            interlock.dispatch.access_tokens,
+            holder,
+            known_machines=["thread"],
+            made_by="root",
+            **chosen,  # type: ignore[arg-type]
+        )
+    assert interlock.dispatch.access_tokens.all() == []
+
+
+def test_who_may_not_is_told_which_roles_may() -> None:
+    said = "ann has the role viewer and may not answer cards; these may: approver, operator, admin"
+    with pytest.raises(ForbiddenError, match=said):
+        Caller("ann", (Role.VIEWER,)).check(Act.DECIDE)
+    assert all(Act.READ in acts for acts in ALLOWED.values())
+    assert roles_named(["admin", "viewer", "admin"]) == (Role.VIEWER, Role.ADMIN)
+
+
+def test_no_two_tokens_have_one_id(interlock: Client) -> None:
+    tokens = interlock.dispatch.access_tokens
+    options = {"holder": "a", "roles": ["viewer"], "machines": [], "made_by": "b"}
+    tokens.keep("one", "aa", **options, lifetime_ms=0)  # type: ignore[arg-type]
+    with pytest.raises(CallError, match="already"):
+        tokens.keep("one", "bb", **options, lifetime_ms=0)  # type: ignore[arg-type]

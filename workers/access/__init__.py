@@ -1,0 +1,1 @@
+"""Who may do what: roles, access tokens, and the commands that make them."""

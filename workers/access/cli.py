@@ -1,0 +1,93 @@
+"""The commands `interlock token`, for who may reach the store."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+import typer
+
+from interlock.kernel.store.access_tokens import AccessToken
+from interlock.workers.access.roles import Role
+from interlock.workers.access.tokens import LIFETIME_DAYS_MAX, make_token
+from interlock.workers.terminal.answer import Actor, AsJson, answer, client, guarded
+from interlock.workers.terminal.screen import fields, grid, out
+
+app = typer.Typer(help="Make, list and revoke access tokens for the HTTP API.")
+DAYS = 90
+
+
+@app.command("create")
+@guarded
+def create(
+    holder: Annotated[str, typer.Argument(help="The name that the log will have for its acts.")],
+    roles: Annotated[
+        list[Role], typer.Option("--role", help="What its holder may do; can be repeated.")
+    ],
+    machines: Annotated[
+        list[str] | None,
+        typer.Option("--machine", help="Only records of this machine; can be repeated."),
+    ] = None,
+    days: Annotated[
+        int,
+        typer.Option(min=0, max=LIFETIME_DAYS_MAX, help="Days until it expires; 0 is never."),
+    ] = DAYS,
+    as_json: AsJson = False,
+    actor: Actor = "person",
+) -> None:
+    """Make an access token and print it. It cannot be printed again."""
+    interlock = client(actor)
+    text, kept = make_token(
+        interlock.dispatch.access_tokens,
+        holder,
+        roles=roles,
+        machines=machines or (),
+        known_machines=list(interlock.machines),
+        days=days,
+        made_by=actor,
+    )
+    answer({"token": text, **shown(kept)}, as_json=as_json, show=fields)
+
+
+@app.command("list")
+@guarded
+def list_tokens(as_json: AsJson = False) -> None:
+    """List all access tokens, the oldest first. Their secrets are not stored."""
+    found = [shown(token) for token in client().dispatch.access_tokens.all()]
+    answer(found, as_json=as_json, show=_print_table)
+
+
+@app.command("revoke")
+@guarded
+def revoke(
+    token_id: Annotated[str, typer.Argument(help="The id of the token.", metavar="ID")],
+    as_json: AsJson = False,
+    actor: Actor = "person",
+) -> None:
+    """Revoke an access token for good: from now on, no call is accepted with it."""
+    client().dispatch.access_tokens.revoke(token_id, actor)
+    answer({"id": token_id, "answer": "revoked"}, as_json=as_json, show=fields)
+
+
+def shown(token: AccessToken) -> dict[str, Any]:
+    """Return a token as commands and the API show it, with its times as ISO 8601, or ''."""
+    value = asdict(token)
+    times = [name for name in value if name.endswith("_ms")]
+    return value | {name.removesuffix("_ms"): _time(value.pop(name)) for name in times}
+
+
+def _time(ms: int) -> str:
+    return datetime.fromtimestamp(ms / 1_000, UTC).isoformat(timespec="seconds") if ms else ""
+
+
+def _print_table(found: list[dict[str, Any]]) -> None:
+    if not found:
+        out.print("no access tokens: `interlock token create NAME --role ROLE` makes one")
+        return
+    table = grid("id", "holder", "created", "used", "expires", "revoked", "roles", "machines")
+    for row in found:
+        times = (row[name][:10] or "-" for name in ("created", "used", "expires", "revoked"))
+        machines = ", ".join(row["machines"]) or "all"
+        table.add_row(row["id"], row["holder"], *times, ", ".join(row["roles"]), machines)
+    out.print(table)

@@ -1,0 +1,81 @@
+"""The roles of callers, and what each role allows."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from interlock.kernel.errors import CallError, ForbiddenError
+
+
+class Act(StrEnum):
+    """What a caller may be allowed to do. The values stand in sentences after `may not`."""
+
+    READ = "read records"
+    SUBMIT = "create and cancel records"
+    DECIDE = "answer cards"
+    OPERATE = "fire triggers, or pause, resume and retry records"
+    ADMINISTER = "make and revoke access tokens"
+
+
+class Role(StrEnum):
+    """What the holder of an access token is. A token may have several roles."""
+
+    VIEWER = "viewer"
+    PRODUCER = "producer"
+    APPROVER = "approver"
+    OPERATOR = "operator"
+    ADMIN = "admin"
+
+
+ALLOWED: Mapping[Role, frozenset[Act]] = {
+    Role.VIEWER: frozenset({Act.READ}),
+    Role.PRODUCER: frozenset({Act.READ, Act.SUBMIT}),
+    Role.APPROVER: frozenset({Act.READ, Act.DECIDE}),
+    # A trigger can do all that an answer does, so who may fire one may also answer.
+    Role.OPERATOR: frozenset({Act.READ, Act.SUBMIT, Act.DECIDE, Act.OPERATE}),
+    Role.ADMIN: frozenset(Act),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who calls: the name in the log, and what is allowed. No machines means all of them.
+
+    A name is proved if a token was shown for it, and else as the caller claims it.
+    """
+
+    name: str
+    roles: tuple[Role, ...]
+    machines: tuple[str, ...] = ()
+    proved: bool = True
+
+    @property
+    def acts(self) -> frozenset[Act]:
+        """Everything that one of the roles allows."""
+        return frozenset[Act]().union(*(ALLOWED[role] for role in self.roles))
+
+    def check(self, act: Act) -> None:
+        """Raise ForbiddenError, with the roles that would allow it, if no role allows an act."""
+        if act not in self.acts:
+            able = ", ".join(role for role in Role if act in ALLOWED[role])
+            have = ", ".join(self.roles)
+            raise ForbiddenError(
+                f"{self.name} has the role {have} and may not {act}; these may: {able}"
+            )
+
+    @property
+    def codes(self) -> tuple[str, ...]:
+        """What the log says beside a proved name: under which roles its holder acted."""
+        return tuple(f"as:{role}" for role in self.roles) if self.proved else ()
+
+
+def roles_named(names: Collection[str]) -> tuple[Role, ...]:
+    """Return the roles with these names, in their order, each once. Raises CallError."""
+    known = ", ".join(Role)
+    if unknown := sorted(set(names) - set(Role)):
+        raise CallError(f"there is no role {unknown[0]!r}; the roles: {known}")
+    if not names:
+        raise CallError(f"name at least one role; the roles: {known}")
+    return tuple(role for role in Role if role in names)

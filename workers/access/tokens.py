@@ -1,0 +1,75 @@
+"""Makes access tokens and finds out who shows one. A secret is shown once and never stored."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Collection
+from hashlib import sha256
+
+from interlock.kernel.errors import CallError, InvalidPayloadError, TokenRefusedError
+from interlock.kernel.store.access_tokens import AccessToken, AccessTokens
+from interlock.workers.access.roles import Caller, Role, roles_named
+
+HEAD = "il"
+NAME_LENGTH_MAX = 100
+LIFETIME_DAYS_MAX = 3_650
+_DAY_MS = 86_400_000
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@~-]*")
+_TOKEN = re.compile(rf"{HEAD}_([0-9a-f]{{12}})_([A-Za-z0-9_-]{{43}})")
+
+
+def make_token(
+    tokens: AccessTokens,
+    holder: str,
+    *,
+    roles: Collection[str],
+    machines: Collection[str],
+    known_machines: Collection[str],
+    days: int,
+    made_by: str,
+) -> tuple[str, AccessToken]:
+    """Make a token and keep it; return its text, which nobody can read again, and what is kept.
+
+    It expires after so many days; 0 is never. Raises CallError.
+    """
+    check_name(holder, "the holder")
+    if unknown := sorted(set(machines) - set(known_machines)):
+        raise CallError(f"there is no machine {unknown[0]!r}: {', '.join(known_machines)}")
+    if not 0 <= days <= LIFETIME_DAYS_MAX:
+        raise CallError(f"a token lasts 1 to {LIFETIME_DAYS_MAX} days, or for ever with 0")
+    token_id, secret = secrets.token_hex(6), secrets.token_urlsafe(32)
+    kept = tokens.keep(
+        token_id,
+        _digest(secret),
+        holder=holder,
+        roles=roles_named(roles),
+        machines=sorted(set(machines)),
+        made_by=made_by,
+        lifetime_ms=days * _DAY_MS,
+    )
+    return f"{HEAD}_{token_id}_{secret}", kept
+
+
+def caller_of(tokens: AccessTokens, text: str) -> Caller:
+    """Return who holds the token with this text. Raises TokenRefusedError."""
+    parts = _TOKEN.fullmatch(text)
+    if parts is None:
+        raise TokenRefusedError(f"an access token looks like {HEAD}_ID_SECRET")
+    found = tokens.find(parts[1], _digest(parts[2]))
+    return Caller(found.holder, tuple(Role(role) for role in found.roles), found.machines)
+
+
+def check_name(name: str, what: str) -> None:
+    """Raise InvalidPayloadError if a text cannot be the name of somebody in the log."""
+    if len(name) > NAME_LENGTH_MAX or not _NAME.fullmatch(name):
+        problem = (
+            f"use up to {NAME_LENGTH_MAX} letters, digits and ._@~-, "
+            "beginning with a letter or digit"
+        )
+        raise InvalidPayloadError(what, [problem])
+
+
+def _digest(secret: str) -> str:
+    # The secret has 256 random bits, so that a fast digest is as safe as a slow one.
+    return sha256(secret.encode()).hexdigest()
