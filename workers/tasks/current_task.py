@@ -11,13 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from interlock.kernel.errors import (
-    CallError,
-    FencedError,
-    GuardRefusedError,
-    KernelError,
-    StoreError,
-)
+from interlock.kernel.errors import CallError, GuardRefusedError, KernelError
 from interlock.kernel.machines.tasks.breaker import BreakerLimits, Trip, tripped
 from interlock.kernel.reason import ABORT_OF, AbortReason, TransitionReason, why_of
 from interlock.kernel.record import Record
@@ -157,7 +151,7 @@ class CurrentTask:
             reason = f"its report is refused: {refusal}"[:REASON_LENGTH_MAX]
             self.reports.end_report = AgentFailed(reason)
             return ""
-        except (FencedError, StoreError):
+        except KernelError:
             log.exception("the end of the work of %s could not be reported", self.work.key)
         self.settled = True
         verb = "split" if isinstance(end_report, SplitRequested) else "blocked"
@@ -244,7 +238,8 @@ def report_outcome(work: Work, outcome: Outcome, *, fallback: str) -> None:
         refused = {"reason": f"its report is refused: {refusal}"[:REASON_LENGTH_MAX]}
         with suppress(KernelError):
             work.fire(Outcome(fallback, refused))
-    except StoreError:
+    except KernelError:
+        # The lease of the effect runs out with this process, and a sweep recovers the work.
         log.exception("%s could not be reported of %s", outcome.trigger, work.key)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from interlock.kernel.errors import InvalidPayloadError
+from interlock.kernel.errors import ConflictError, InvalidPayloadError
 from interlock.kernel.machines import MACHINES
 from interlock.kernel.reason import AbortReason, TransitionReason
 from interlock.kernel.store.leases import Lease
@@ -23,7 +23,12 @@ from interlock.workers.gateways.git.repository import Repository
 from interlock.workers.gateways.git.worktree import add_worktree
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.processes.agent.process import Exit
-from interlock.workers.supervision.reports import AgentFailed, SplitRequested, Subtask
+from interlock.workers.supervision.reports import (
+    AgentBlocked,
+    AgentFailed,
+    SplitRequested,
+    Subtask,
+)
 from interlock.workers.systems import handlers
 from interlock.workers.tasks.agents import Agents
 from interlock.workers.tasks.claims import claim as claim_for_agent
@@ -79,6 +84,22 @@ def test_an_outcome_that_comes_too_late_settles_the_lease_and_changes_nothing(
     record = client.show("b/one")
     assert record.state == "cancelled"
     assert "agent" not in [entry.name for entry in record.entries]
+
+
+def test_a_report_that_the_store_cannot_take_now_does_not_end_the_supervisor(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    claim = claimed(client, "b/one").alive()
+    prepared = PreparedClaim(claim.task.key, claim.task.token, claim.names.turn, "", "", "", "")
+    task = CurrentTask(held(client, claim.task), prepared, client.show(claim.names.agent))
+
+    def conflict(*_: object) -> None:
+        raise ConflictError("others changed the record first")
+
+    monkeypatch.setattr(Work, "fire", conflict)
+    report_outcome(task.work, Outcome("completed", {"summary": "x"}), fallback="failed")
+    assert task.report_end(AgentBlocked(text="a question")) == ""
+    assert client.show("b/one").state == "in_progress"
 
 
 def reported(client: Client, code: int, abort: AbortReason, *, started: bool) -> Claimed:
