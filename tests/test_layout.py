@@ -29,6 +29,7 @@ FOLDERS = {
     "engine",
     "gateways",
     "processes",
+    "remote",
     "specs",
     "files",
 }

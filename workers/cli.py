@@ -35,6 +35,7 @@ OF_OPERATORS = (
         Panel.OPERATE,
         "Make, list and revoke access tokens for the HTTP API.",
     ),
+    CommandRow("whoami", f"{ACCESS}:whoami", Panel.OPERATE, "Show under which name you act."),
     CommandRow("list", f"{OPS}:list_records", Panel.LOOK, "List records with their states."),
     CommandRow("show", f"{OPS}:show", Panel.LOOK, "Show one record."),
     CommandRow("history", f"{OPS}:history", Panel.LOOK, "Show the whole log of a record."),

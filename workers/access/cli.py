@@ -11,7 +11,8 @@ import typer
 from interlock.kernel.store.access_tokens import AccessToken
 from interlock.workers.access.roles import Role
 from interlock.workers.access.tokens import LIFETIME_DAYS_MAX, make_token
-from interlock.workers.terminal.answer import Actor, AsJson, answer, client, guarded
+from interlock.workers.client import Client
+from interlock.workers.terminal.answer import Actor, AsJson, answer, caller, client, guarded
 from interlock.workers.terminal.screen import fields, grid, out
 
 app = typer.Typer(help="Make, list and revoke access tokens for the HTTP API.")
@@ -68,6 +69,17 @@ def revoke(
     """Revoke an access token for good: from now on, no call is accepted with it."""
     client().dispatch.access_tokens.revoke(token_id, actor)
     answer({"id": token_id, "answer": "revoked"}, as_json=as_json, show=fields)
+
+
+@guarded
+def whoami(as_json: AsJson = False, actor: Actor = "person") -> None:
+    """Show under which name you act, and whether that name is proved or only claimed."""
+    interlock = caller(actor)
+    if isinstance(interlock, Client):
+        value = {"name": interlock.actor, "proved": False, "reaches": "the store itself"}
+    else:
+        value = interlock.me()
+    answer(value, as_json=as_json, show=fields)
 
 
 def shown(token: AccessToken) -> dict[str, Any]:

@@ -11,29 +11,23 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from interlock.kernel.errors import (
     ForbiddenError,
     TokenRefusedError,
-    UnknownMachineError,
     UnknownRecordError,
 )
-from interlock.kernel.machine import Machine
 from interlock.kernel.record import Record
 from interlock.workers.access.roles import Act, Caller, Role
 from interlock.workers.access.tokens import caller_of, check_name
 from interlock.workers.api.loopback import is_loopback
 from interlock.workers.api.models import record_body
-from interlock.workers.api.problems import (
-    NO_TOKEN,
-    NO_VERSION,
-    STALE,
-    WRONG_HOST,
-    RefusedRequestError,
-)
+from interlock.workers.api.problems import NO_VERSION, WRONG_HOST, RefusedRequestError
 from interlock.workers.api.rates import Rates
 from interlock.workers.client import Client
+from interlock.workers.remote.problems import NO_TOKEN, STALE
 
 IfMatch = Annotated[
     str | None, Header(alias="If-Match", description="The ETag of the record that you saw.")
 ]
 IfNoneMatch = Annotated[str | None, Header(alias="If-None-Match")]
+ANY_VERSION = "*"
 KEY = "Idempotency-Key"
 Key = Annotated[
     str | None,
@@ -127,24 +121,20 @@ Operating = Annotated[Client, Depends(Allowed(Act.OPERATE))]
 Administering = Annotated[Client, Depends(Allowed(Act.ADMINISTER))]
 
 
-def named(client: Client, machine: str) -> Machine:
-    """Return the machine with this name, if the caller may see it. Raises UnknownMachineError."""
-    if machine not in client.machines:
-        raise UnknownMachineError(machine, sorted(client.machines))
-    return client.machines[machine]
-
-
 def etag(version: int) -> str:
     """Return the version of a record as an ETag."""
     return f'"{version}"'
 
 
-def check_version(record: Record, if_match: str | None) -> None:
-    """Refuse a call about a record that has changed since its caller read it."""
+def check_version(client: Client, record: Record, if_match: str | None) -> None:
+    """Refuse a call about a record that has changed since its caller read it.
+
+    `*` is for any version: an answer to a card is about its proposal as well.
+    """
     if if_match is None:
         detail = "send the header If-Match with the ETag of the record that you saw"
         raise RefusedRequestError(NO_VERSION, detail)
-    if if_match != etag(record.version):
+    if if_match not in (ANY_VERSION, etag(record.version)):
         detail = f"you saw version {if_match}, and it is at {etag(record.version)} now"
-        current = record_body(record).model_dump(mode="json")
+        current = record_body(client, record).model_dump(mode="json")
         raise RefusedRequestError(STALE, detail, current=current)

@@ -6,7 +6,8 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
 
-from interlock.workers.api.access import Reading, named
+from interlock.kernel.errors import UnknownMachineError
+from interlock.workers.api.access import Reading
 from interlock.workers.api.models import Fields
 from interlock.workers.ops.outline import outline
 
@@ -22,7 +23,9 @@ def machines(client: Reading) -> list[str]:
 @router.get("/v1/machines/{name}")
 def machine(name: str, client: Reading) -> Fields:
     """Return the table of a machine: its states, and its rows with who may fire them."""
-    return outline(named(client, name))
+    if name not in client.machines:
+        raise UnknownMachineError(name, sorted(client.machines))
+    return outline(client.machines[name])
 
 
 @router.get("/v1/cards")
