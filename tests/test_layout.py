@@ -28,6 +28,7 @@ FOLDERS = {
     "terminal",
     "engine",
     "gateways",
+    "mcp",
     "processes",
     "remote",
     "specs",

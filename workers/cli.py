@@ -22,7 +22,7 @@ from interlock.workers.systems import command_rows
 
 OPS, TOP = "interlock.workers.ops.cli", "interlock.workers.ops.top.cli"
 API, SUPERVISION = "interlock.workers.api.cli", "interlock.workers.supervision.cli"
-ACCESS = "interlock.workers.access.cli"
+ACCESS, MCP = "interlock.workers.access.cli", "interlock.workers.mcp.cli"
 OF_OPERATORS = (
     CommandRow(
         "up", f"{OPS}:up", Panel.START, "Start store, workers, API and Flower, until Ctrl-C."
@@ -36,6 +36,7 @@ OF_OPERATORS = (
         "Make, list and revoke access tokens for the HTTP API.",
     ),
     CommandRow("whoami", f"{ACCESS}:whoami", Panel.OPERATE, "Show under which name you act."),
+    CommandRow("mcp", f"{MCP}:mcp", Panel.AGENTS, "Serve records as tools of agents."),
     CommandRow("list", f"{OPS}:list_records", Panel.LOOK, "List records with their states."),
     CommandRow("show", f"{OPS}:show", Panel.LOOK, "Show one record."),
     CommandRow("history", f"{OPS}:history", Panel.LOOK, "Show the whole log of a record."),

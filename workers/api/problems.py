@@ -60,6 +60,14 @@ def answer(kind: ProblemKind, detail: str, **more: Any) -> JSONResponse:
     return JSONResponse(content, kind.status, headers, media_type=MEDIA_TYPE)
 
 
+def answer_refusal(refusal: KernelError) -> JSONResponse:
+    """Return an error of the kernel as the answer to a request."""
+    kind = kind_of(refusal)
+    if kind is KINDS[KernelError]:
+        log.error("a request failed", exc_info=refusal)
+    return answer(kind, str(refusal), **_more(refusal))
+
+
 def refusal_data(refusal: KernelError) -> dict[str, Any]:
     """Return an error of the kernel as a problem."""
     return problem_data(kind_of(refusal), str(refusal), **_more(refusal))
@@ -70,10 +78,7 @@ def add_problem_answers(app: FastAPI) -> None:
 
     @app.exception_handler(KernelError)
     def refused(_: Request, refusal: KernelError) -> JSONResponse:
-        kind = kind_of(refusal)
-        if kind is KINDS[KernelError]:
-            log.error("a request failed", exc_info=refusal)
-        return answer(kind, str(refusal), **_more(refusal))
+        return answer_refusal(refusal)
 
     @app.exception_handler(RefusedRequestError)
     def refused_here(_: Request, refusal: RefusedRequestError) -> JSONResponse:

@@ -137,6 +137,10 @@ class HttpClient:
         """Let the effects of a record that failed, or were given up, try again now."""
         return self._flag(record_id, "retry", reason)
 
+    def send(self, kind: str, fields: Mapping[str, Any], *, op_id: str | None = None) -> Any:
+        """Send a plain message of a kind that a system adds, such as `send`: docs/producers.md."""
+        return self._call("POST", f"/v1/messages/{kind}", fields, op_id or uuid4().hex)
+
     def explain(
         self, record_id: str, trigger: str, payload: Mapping[str, Any] | None = None
     ) -> Explanation:

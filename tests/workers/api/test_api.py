@@ -240,6 +240,22 @@ def test_the_capabilities_are_loaded_once_for_all_requests(
     assert len(opened) == 1
 
 
+def test_mail_is_sent_once_as_who_calls(http: TestClient, interlock: Client) -> None:
+    interlock.submit({"repo": "/nowhere", "command": "true"}, id="ann/1", machine="loop")
+
+    def send(kind: str = "send", **fields: str) -> Any:
+        headers = {"Idempotency-Key": "m1", "X-Interlock-Actor": "bob"}
+        return http.post(f"/v1/messages/{kind}", json=fields, headers=headers)
+
+    first, again = send(to="ann", text="hello"), send(to="ann", text="hello")
+    assert first.json()["mail"] == again.json()["mail"]
+    (mail,) = interlock.dispatch.inboxes.after("ann/1", "0-0", 10)
+    assert (mail.fields["sender"], mail.fields["text"]) == ("bob", "hello")
+    for wrong in ({"actor": "eve"}, {"id": "x"}, {"colour": "blue"}):
+        problem(send(to="ann", text="hello", **wrong), 422, "invalid-payload")
+    problem(send("decide"), 400, "bad-call")
+
+
 def test_machines_and_health_are_shown(http: TestClient) -> None:
     assert "thread" in http.get("/v1/machines").json()
     assert http.get("/v1/machines/thread").json()["initial"] == "proposed"

@@ -36,7 +36,7 @@ def test_the_page_lists_every_problem_with_its_status() -> None:
 
 def test_the_page_lists_every_address(server: EmbeddedServer, prefix: str) -> None:
     paths = create_app(client_of(server.url, prefix)).openapi()["paths"]
-    names = {"{record_id}": "ID", "{token_id}": "ID", "{name}": "NAME"}
+    names = {"{record_id}": "ID", "{token_id}": "ID", "{name}": "NAME", "{kind}": "KIND"}
     served = set()
     for path, methods in paths.items():
         shown = path
