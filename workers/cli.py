@@ -45,6 +45,7 @@ OF_OPERATORS = (
     CommandRow("machines", f"{OPS}:machines", Panel.LOOK, "Print the table of every machine."),
     CommandRow("capabilities", f"{OPS}:capabilities", Panel.LOOK, "List what threads can do."),
     CommandRow("explain", f"{OPS}:explain", Panel.LOOK, "Show what an answer would do."),
+    CommandRow("metrics", f"{OPS}:metrics", Panel.OPERATE, "Print metrics, for Prometheus."),
     CommandRow("doctor", f"{OPS}:doctor", Panel.OPERATE, "Check store, workers and queues."),
     CommandRow("cancel", f"{OPS}:cancel", Panel.OPERATE, "End a record."),
     CommandRow("fire", f"{OPS}:fire", Panel.OPERATE, "Fire a trigger at a record."),

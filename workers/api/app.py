@@ -17,6 +17,7 @@ from interlock.workers.api.followers import Followers
 from interlock.workers.api.problems import TOO_LARGE, TOO_SLOW, add_problem_answers, answer
 from interlock.workers.api.rates import Rates
 from interlock.workers.client import Client
+from interlock.workers.ops.metrics import Exposition
 
 BODY_BYTES_MAX = 1_048_576
 BODY_S = 30
@@ -43,6 +44,7 @@ def create_app(client: Client) -> FastAPI:
     )
     app.state.client, app.state.followers = client, followers
     app.include_router(records.router)
+    app.state.exposition = Exposition(client.dispatch)
     app.state.rates = Rates(client.settings.api_rate)
     app.include_router(surroundings.router)
     app.include_router(tokens.router)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Query, Request, Response
+from fastapi.responses import PlainTextResponse
+from prometheus_client import CONTENT_TYPE_LATEST
 
 from interlock.kernel.errors import (
     CallError,
@@ -14,6 +16,7 @@ from interlock.kernel.errors import (
 )
 from interlock.workers.api.access import NewId, Reading, Submitting
 from interlock.workers.api.models import Fields
+from interlock.workers.ops.metrics import Exposition
 from interlock.workers.ops.outline import outline
 from interlock.workers.producer_message import messages_of_systems
 
@@ -55,6 +58,13 @@ def send_message(kind: str, fields: Fields, client: Submitting, key: NewId) -> F
     if client.machines.keys() != client.dispatch.machines.keys():
         raise ForbiddenError("a token that is limited to machines sends no message")
     return kinds[kind](client, {**fields, "id": key})
+
+
+@router.get("/metrics", response_class=PlainTextResponse)
+def metrics(request: Request, _: Reading) -> Response:
+    """Return the metrics of the deployment, as text of Prometheus."""
+    exposition: Exposition = request.app.state.exposition
+    return Response(exposition.text(), media_type=CONTENT_TYPE_LATEST)
 
 
 @router.get("/healthz")

@@ -294,6 +294,14 @@ def doctor(as_json: AsJson = False) -> None:
 
 
 @guarded
+def metrics() -> None:
+    """Print the metrics of the deployment, as text of Prometheus. docs/metrics.md lists them."""
+    from interlock.workers.ops.metrics import Exposition
+
+    sys.stdout.buffer.write(Exposition(client().dispatch).text())
+
+
+@guarded
 def capabilities(as_json: AsJson = False) -> None:
     """List the capabilities, and why others could not be loaded. This command needs no store.
 
