@@ -20,6 +20,7 @@ from tenacity import (
 from interlock.kernel.errors import (
     CallError,
     ConflictError,
+    ForbiddenError,
     HeldError,
     InvalidPayloadError,
     StoreError,
@@ -155,6 +156,18 @@ def accept(client: Client, verb: str, request: Any) -> dict[str, Any]:
 def verbs() -> Mapping[str, Verb]:
     """Return the kinds of messages: those about every record, and those that systems add."""
     return {"submit": submit, "cancel": cancel, "decide": decide, **messages_of_systems()}
+
+
+def send_message(client: Client, kind: str, fields: Mapping[str, Any], op_id: str) -> Any:
+    """Do what a message of a kind that a system adds asks for, as the client's actor."""
+    kinds = messages_of_systems()
+    if kind not in kinds:
+        raise CallError(f"there is no kind of message {kind!r} here; there are: {', '.join(kinds)}")
+    if taken := {"id", "actor"} & fields.keys():
+        raise invalid("the message", *(f"{name}: leave it out" for name in sorted(taken)))
+    if client.machines.keys() != client.dispatch.machines.keys():
+        raise ForbiddenError("a token that is limited to machines sends no message")
+    return kinds[kind](client, {**fields, "id": op_id})
 
 
 def messages_of_systems() -> Mapping[str, Verb]:

@@ -143,7 +143,7 @@ def test_a_card_is_answered_once_in_the_name_of_a_person(client: Client) -> None
         answers == [{"id": "m1", "answer": "accepted", "record": "one", "state": "executing"}] * 2
     )
     decided = [line for line in client.history("one") if isinstance(line, Event)][-1]
-    assert (decided.cause.actor, decided.op_id) == ("ann", "m1")
+    assert (decided.cause.actor, decided.op_id) == ("ann", "call:m1")
     assert "look again" in rejected(client, "decide", {**request, "id": "m2"})
 
 
