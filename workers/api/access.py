@@ -31,7 +31,7 @@ IfMatch = Annotated[
 IfNoneMatch = Annotated[str | None, Header(alias="If-None-Match")]
 ANY_VERSION = "*"
 KEY = "Idempotency-Key"
-ACTOR = "X-Interlock-Actor"
+NAME_HEADER = "X-Interlock-Actor"
 Key = Annotated[
     str | None,
     Header(
@@ -49,7 +49,7 @@ Bearer = Annotated[
 ClaimedName = Annotated[
     str | None,
     Header(
-        alias=ACTOR,
+        alias=NAME_HEADER,
         description="The name in the log, where callers are not asked who they are.",
     ),
 ]
@@ -62,7 +62,7 @@ def who_calls(state: State, request: HTTPConnection, token: str | None) -> Calle
     """
     client: Client = state.client
     rates: Rates = state.rates
-    claimed = request.headers.get(ACTOR)
+    claimed = request.headers.get(NAME_HEADER)
     address = f"the address {request.client.host if request.client else 'unknown'}"
     if client.settings.auth == "none":
         rates.count(address)
@@ -80,7 +80,7 @@ def who_calls(state: State, request: HTTPConnection, token: str | None) -> Calle
     rates.count(found.name)
     if claimed not in (None, found.name):
         sentence = f"the log has the name of the token, {found.name}; leave out the header"
-        raise ForbiddenError(f"{ACTOR}: {sentence}")
+        raise ForbiddenError(f"{NAME_HEADER}: {sentence}")
     return found
 
 
@@ -92,7 +92,7 @@ def _claimed(request: HTTPConnection, name: str) -> Caller:
     host = request.headers.get("Host", "")
     if not is_loopback(host_name(host)):
         raise RefusedRequestError(WRONG_HOST, f"call it by 127.0.0.1, not {host[:100]}")
-    check_name(name, ACTOR)
+    check_name(name, NAME_HEADER)
     return Caller(name, (Role.OPERATOR,), proved=False)
 
 
