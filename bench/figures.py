@@ -54,6 +54,8 @@ def rows_of(figures: Figures) -> Iterator[Row]:
             )
     if "jobs" in figures:
         yield from job_rows(figures["jobs"])
+    if "http" in figures:
+        yield from http_rows(figures["http"])
 
 
 def job_rows(found: Figures) -> Iterator[Row]:
@@ -78,6 +80,17 @@ def job_rows(found: Figures) -> Iterator[Row]:
         f"{found['layers']['live_bytes']:,} bytes",
         f"{found['layers']['ended_bytes']:,} when it has ended, with its whole log",
     )
+
+
+def http_rows(found: Figures) -> Iterator[Row]:
+    """Yield the rows of the HTTP API."""
+    beside = f"the client on the store {found['client_per_s']:,}/s"
+    many = f"eight callers over HTTP {found['per_s_of_many']:,}/s"
+    submitted = "threads submitted over HTTP, one caller"
+    yield submitted, f"{found['per_s']:,}/s", f"{beside}; {many}"
+    for name, took in found["reads_ms"].items():
+        where = f"among {found['records']:,} records"
+        yield f"over HTTP: {name}", f"p50 {took['p50']:g} ms, p99 {took['p99']:g} ms", where
 
 
 def comparison_of(name: str, figures: Figures) -> str:
