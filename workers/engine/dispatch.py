@@ -32,6 +32,7 @@ from interlock.kernel.store.indexes import Indexes, ServerCheck
 from interlock.kernel.store.keys import Keys
 from interlock.kernel.store.leases import Leases
 from interlock.kernel.store.listings import Listings
+from interlock.kernel.store.news import Newsreader
 from interlock.kernel.store.redis import Store
 from interlock.kernel.store.rejected import RejectedMessages
 from interlock.kernel.store.scripts import Client
@@ -167,6 +168,11 @@ class Dispatch:
     def views(self) -> Views:
         """Reads of records, logs and counts."""
         return Views(self.client, self.keys)
+
+    @cached_property
+    def news(self) -> Newsreader:
+        """What has happened since it was last reported."""
+        return Newsreader(self.client, self.keys)
 
     @cached_property
     def registry(self) -> Registry:
