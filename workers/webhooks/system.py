@@ -12,5 +12,6 @@ SYSTEM = System(
     sweeps="interlock.workers.webhooks.sweeps",
     resources=("interlock.workers.webhooks.endpoints:open_endpoints",),
     commands=(CommandRow("webhook", "interlock.workers.webhooks.cli:app", Panel.OPERATE, HELP),),
+    counted=("delivery",),
     shown=("endpoint", "kind", "record", "failures", "failure", "dropped"),
 )

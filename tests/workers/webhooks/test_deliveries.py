@@ -207,6 +207,26 @@ def test_a_card_of_an_effect_is_sent_as_that_of_a_state_is(
     assert [card["kind"] for card in request.message["data"]["cards"]] == [kind]
 
 
+def test_a_card_that_a_pause_hides_is_sent_when_the_record_is_resumed(
+    new_webhook: NewWebhook,
+) -> None:
+    webhook = new_webhook()
+
+    def fail(_: Work) -> Any:
+        raise ObstacleError("tidy up")
+
+    webhook.client.submit(thread("jot"), machine="thread", id="one")
+    webhook.running.perform("one", fail, name="inference")
+    webhook.client.pause("one")
+    webhook.sweep()
+    assert not webhook.deliveries()
+
+    webhook.client.resume("one")
+    webhook.sweep()
+
+    assert webhook.send().state == "delivered"
+
+
 def quarantine(webhook: Webhook, record: str) -> None:
     """Let a person be asked about an effect, as the sweep does when its attempts are used up."""
     (entry,) = webhook.client.show(record).entries

@@ -10,8 +10,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from hashlib import sha256
+from itertools import chain
 from typing import Any
 
 from interlock.kernel.event import Cause
@@ -45,11 +47,17 @@ def due(dispatch: Dispatch) -> list[int]:
 
 def run(dispatch: Dispatch, partition: int) -> Counter[str]:
     """Create the deliveries of one partition's news, and note the news as reported."""
-    (news,) = _read(dispatch, [partition])
+    (found,) = _read(dispatch, [partition])
+    asking = _asking(dispatch, found)
+    # One that asks nothing now may be paused: it stays news until it asks again or waits no more.
+    news = replace(found, opened=tuple(each for each in found.opened if each[0] in asking))
     endpoints = open_endpoints(dispatch.settings)
-    wanted: dict[str, Payload] = {}
-    for made in (_opened, _withdrawn, _ended):
-        wanted |= {_id_of(payload): payload for payload in made(dispatch, endpoints, news)}
+    made = chain(
+        _opened(asking, endpoints, news),
+        _withdrawn(dispatch, endpoints, news),
+        _ended(endpoints, news),
+    )
+    wanted = {_id_of(payload): payload for payload in made}
     known = dispatch.views.creation_digests(wanted)
     acts: dict[str, Callable[[], str]] = {
         new_id: partial(_create, dispatch, new_id, payload)
@@ -58,7 +66,10 @@ def run(dispatch: Dispatch, partition: int) -> Counter[str]:
     }
     act_on_each(acts)
     dispatch.news.note(news)
-    return Counter(reported=len(news.opened) + len(news.withdrawn) + len(news.ended))
+    return Counter(
+        reported=len(news.opened) + len(news.withdrawn) + len(news.ended),
+        busy=len(found.opened) - len(news.opened),
+    )
 
 
 def _read(dispatch: Dispatch, partitions: range | list[int]) -> list[News]:
@@ -72,20 +83,26 @@ def _read(dispatch: Dispatch, partitions: range | list[int]) -> list[News]:
     return dispatch.news.read(partitions, ends, limit=dispatch.settings.sweep_batch)
 
 
+def _asking(dispatch: Dispatch, news: News) -> dict[str, tuple[str, list[str]]]:
+    """Return the machine and the questions of each record with a new card that asks something."""
+    records = dispatch.views.records(record for record, _ in news.opened).values()
+    asked = ((record, proposals_of(dispatch, record)) for record in records)
+    return {record.id: (record.machine, proposals) for record, proposals in asked if proposals}
+
+
 def _opened(
-    dispatch: Dispatch, endpoints: tuple[Endpoint, ...], news: News
+    asking: Mapping[str, tuple[str, list[str]]], endpoints: tuple[Endpoint, ...], news: News
 ) -> Iterator[dict[str, Any]]:
-    since = dict(news.opened)
-    for record in dispatch.views.records(since).values():
-        if not (proposals := proposals_of(dispatch, record)):
-            continue  # it was answered meanwhile
-        fields = {"record": record.id, "machine": record.machine, "at_ms": since[record.id]}
+    for record, at_ms in news.opened:
+        machine, proposals = asking[record]
         for endpoint in endpoints:
-            if endpoint.wants(CARDS, record.machine):
+            if endpoint.wants(CARDS, machine):
                 yield {
                     "endpoint": endpoint.name,
                     "kind": MessageKind.CARD_OPENED,
-                    **fields,
+                    "record": record,
+                    "machine": machine,
+                    "at_ms": at_ms,
                     "proposals": proposals,
                 }
 
@@ -111,10 +128,7 @@ def _withdrawn(
             yield {**each, "kind": MessageKind.CARD_WITHDRAWN, "machine": delivery.data["machine"]}
 
 
-def _ended(
-    dispatch: Dispatch, endpoints: tuple[Endpoint, ...], news: News
-) -> Iterator[dict[str, Any]]:
-    del dispatch
+def _ended(endpoints: tuple[Endpoint, ...], news: News) -> Iterator[dict[str, Any]]:
     for row in news.ended:
         fields = {"record": row.id, "machine": row.machine, "at_ms": row.since_ms}
         for endpoint in endpoints:
