@@ -109,7 +109,7 @@ def _read(path: Path) -> tuple[Endpoint, ...]:
     try:
         return EndpointFile.model_validate(document.root.plain()).endpoints
     except ValidationError as refusal:
-        errors = refusal.errors(include_url=False, include_input=False)
+        errors = refusal.errors(include_url=False)
         raise SpecFileError(
             path,
             [Problem(0, "", f"{_place(each['loc'])}: {_sentence(each['msg'])}") for each in errors],

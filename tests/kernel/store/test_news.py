@@ -48,6 +48,18 @@ def test_a_card_is_news_until_it_is_noted_and_again_when_it_asks_anew(world: Wor
     assert reader.read().opened == (("a", 9),)
 
 
+def test_no_more_cards_are_read_at_once_than_asked_for(world: World) -> None:
+    reader = Reader(world)
+    for number in range(LIMIT + 1):
+        reader.waits(f"r{number}", ms=number)
+
+    first = reader.read()
+    reader.news.note(first)
+
+    assert len(first.opened) == LIMIT
+    assert len(reader.read().opened) == 1
+
+
 def test_a_card_that_was_reported_and_is_answered_is_news_once(world: World) -> None:
     reader = Reader(world)
     reader.waits("a", ms=5)

@@ -50,11 +50,11 @@ class Webhook:
     def sweep(self) -> None:
         sweep_all(self.dispatch, SWEEP)
 
-    def settle(self) -> None:
-        """Let all ends become readable, as if some seconds had passed."""
+    def settle(self, machine: str) -> None:
+        """Let the ends of a machine become readable, as if some seconds had passed."""
         keys, client = self.dispatch.keys, self.dispatch.client
-        for row in self.client.list(machine="thread"):
-            index = keys.state_index_of(partition_of(row.id), "thread", row.state)
+        for row in self.client.list(machine=machine):
+            index = keys.state_index_of(partition_of(row.id), row.machine, row.state)
             client.zincrby(index, -5_000, row.id)
         for partition in range(PARTITIONS):
             client.set(keys.reported_ends(partition), f"{self.dispatch.views.now_ms() - 60_000} ")
@@ -154,10 +154,11 @@ def test_an_end_is_sent_once_as_events_are_exported_and_no_delivery_is_told_of(
     webhook = new_webhook(more=", kinds: [ends]")
     asking(webhook)
     webhook.client.cancel("one", reason="enough")
-    webhook.settle()
+    webhook.settle("thread")
     webhook.sweep()
     webhook.sweep()
     sent = webhook.send()
+    webhook.settle("delivery")
     webhook.sweep()
 
     (request,) = webhook.there.requests

@@ -58,11 +58,8 @@ def run(dispatch: Dispatch, partition: int) -> Counter[str]:
         _ended(endpoints, news),
     )
     wanted = {_id_of(payload): payload for payload in made}
-    known = dispatch.views.creation_digests(wanted)
     acts: dict[str, Callable[[], str]] = {
-        new_id: partial(_create, dispatch, new_id, payload)
-        for new_id, payload in wanted.items()
-        if new_id not in known
+        new_id: partial(_create, dispatch, new_id, payload) for new_id, payload in wanted.items()
     }
     act_on_each(acts)
     dispatch.news.note(news)
