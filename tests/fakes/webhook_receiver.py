@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import ssl
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from threading import Event, Thread
 from typing import Any
 
@@ -40,8 +42,8 @@ class Receiver:
 
 
 @contextmanager
-def receiver(*script: Answer) -> Iterator[Receiver]:
-    """Run a receiver on this machine."""
+def receiver(*script: Answer, certificate: Path | None = None) -> Iterator[Receiver]:
+    """Run a receiver on this machine; with a certificate, over TLS."""
     found = Receiver(script=[*script])
 
     class Handler(BaseHTTPRequestHandler):
@@ -65,6 +67,10 @@ def receiver(*script: Answer) -> Iterator[Receiver]:
             """Print nothing."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    if certificate:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(certificate)
+        server.socket = context.wrap_socket(server.socket, server_side=True)
     thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     found.address = f"http://127.0.0.1:{server.server_port}/hook/private-path"

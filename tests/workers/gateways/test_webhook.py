@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import ssl
 from base64 import b64decode
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
 
 from interlock.workers.gateways import webhook
 from interlock.workers.gateways.webhook import (
@@ -149,3 +154,45 @@ def test_the_address_that_was_checked_is_the_one_that_is_asked(
 )
 def test_only_an_address_of_the_internet_is_public(address: str, public: bool) -> None:  # noqa: FBT001
     assert is_public(address) is public
+
+
+def certificate(folder: Path, name: str) -> Path:
+    """Write a certificate of this name, and its key."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
+    now = datetime.now(UTC)
+    made = (
+        x509.CertificateBuilder(subject, subject, key.public_key(), x509.random_serial_number())
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    text = serialization.Encoding.PEM
+    form = serialization.PrivateFormat.PKCS8
+    file = folder / f"{name}.pem"
+    file.write_bytes(
+        key.private_bytes(text, form, serialization.NoEncryption()) + made.public_bytes(text)
+    )
+    return file
+
+
+@pytest.mark.parametrize("name", ["hook.example", "other.example"])
+def test_the_certificate_must_have_the_name_although_the_address_is_asked(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def resolve(_: Any, host: str, port: int, **options: Any) -> list[Any]:
+        del host, options
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", port))]
+
+    file = certificate(tmp_path, name)
+    monkeypatch.setattr(asyncio.BaseEventLoop, "getaddrinfo", resolve)
+    trusted = ssl.create_default_context(cafile=str(file))
+    monkeypatch.setattr(webhook, "_certificates", lambda: trusted)
+    with receiver(certificate=file) as there:
+        url = there.address.replace("http://127.0.0.1", "https://hook.example")
+        if name == "hook.example":
+            assert posted(url).status == 204
+        else:
+            with pytest.raises(WebhookError, match=r"not valid for 'hook\.example'"):
+                posted(url)
