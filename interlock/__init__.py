@@ -44,6 +44,7 @@ if TYPE_CHECKING:  # so that type checkers see what __getattr__ returns
     from interlock.workers.jobs.client import Graphs
     from interlock.workers.jobs.status import GraphView
     from interlock.workers.loops.client import Loops
+    from interlock.workers.remote.client import HttpClient
     from interlock.workers.runs.client import Runs
     from interlock.workers.tasks.client import Tasks
     from interlock.workers.terminal.answer import guarded
@@ -68,6 +69,7 @@ __all__ = [
     "Failed",
     "GraphView",
     "Graphs",
+    "HttpClient",
     "KernelError",
     "Level",
     "Loops",
@@ -139,6 +141,7 @@ _MODULES = {
     "workers.jobs.client": ("Graphs",),
     "workers.jobs.status": ("GraphView",),
     "workers.loops.client": ("Loops",),
+    "workers.remote.client": ("HttpClient",),
     "workers.runs.client": ("Runs",),
     "workers.tasks.client": ("Tasks",),
     "workers.terminal.answer": ("guarded",),

@@ -28,7 +28,9 @@ FOLDERS = {
     "terminal",
     "engine",
     "gateways",
+    "mcp",
     "processes",
+    "remote",
     "specs",
     "files",
 }

@@ -22,7 +22,7 @@ from interlock.workers.systems import command_rows
 
 OPS, TOP = "interlock.workers.ops.cli", "interlock.workers.ops.top.cli"
 API, SUPERVISION = "interlock.workers.api.cli", "interlock.workers.supervision.cli"
-ACCESS = "interlock.workers.access.cli"
+ACCESS, MCP = "interlock.workers.access.cli", "interlock.workers.mcp.cli"
 OF_OPERATORS = (
     CommandRow(
         "up", f"{OPS}:up", Panel.START, "Start store, workers, API and Flower, until Ctrl-C."
@@ -35,6 +35,8 @@ OF_OPERATORS = (
         Panel.OPERATE,
         "Make, list and revoke access tokens for the HTTP API.",
     ),
+    CommandRow("whoami", f"{ACCESS}:whoami", Panel.OPERATE, "Show under which name you act."),
+    CommandRow("mcp", f"{MCP}:mcp", Panel.AGENTS, "Serve records as tools of agents."),
     CommandRow("list", f"{OPS}:list_records", Panel.LOOK, "List records with their states."),
     CommandRow("show", f"{OPS}:show", Panel.LOOK, "Show one record."),
     CommandRow("history", f"{OPS}:history", Panel.LOOK, "Show the whole log of a record."),
@@ -43,6 +45,7 @@ OF_OPERATORS = (
     CommandRow("machines", f"{OPS}:machines", Panel.LOOK, "Print the table of every machine."),
     CommandRow("capabilities", f"{OPS}:capabilities", Panel.LOOK, "List what threads can do."),
     CommandRow("explain", f"{OPS}:explain", Panel.LOOK, "Show what an answer would do."),
+    CommandRow("metrics", f"{OPS}:metrics", Panel.OPERATE, "Print metrics, for Prometheus."),
     CommandRow("doctor", f"{OPS}:doctor", Panel.OPERATE, "Check store, workers and queues."),
     CommandRow("cancel", f"{OPS}:cancel", Panel.OPERATE, "End a record."),
     CommandRow("fire", f"{OPS}:fire", Panel.OPERATE, "Fire a trigger at a record."),

@@ -13,19 +13,19 @@ from interlock.kernel.errors import (
     IllegalTransitionError,
     InvalidPayloadError,
     KernelError,
-    StaleDecisionError,
+    UnknownMachineError,
     UnknownRecordError,
 )
 from interlock.kernel.event import Cause, Event, Note
 from interlock.kernel.machine import Explanation, Machine
 from interlock.kernel.machines import MACHINES
-from interlock.kernel.payload import validated
 from interlock.kernel.record import PARTITIONS, RETRY, Record
 from interlock.kernel.store.commands import Call, Warrant, facts_read
 from interlock.kernel.store.listings import ListedRecord, Page
 from interlock.kernel.table import Terminal, Waiting
 from interlock.workers.config import Settings, local_settings
-from interlock.workers.engine.card import Card, action_of, asks_person, card_of, cards_of_effects
+from interlock.workers.engine.card import Card, asks_person, card_of, cards_of_effects
+from interlock.workers.engine.card_answers import ACTION_FIELDS, CardAnswers
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.own_systems import add_systems
 from interlock.workers.engine.polling import polls
@@ -34,9 +34,6 @@ from interlock.workers.engine.submission import Submitted, check_submission
 
 if TYPE_CHECKING:  # imported where it is loaded
     from interlock.workers.gateways.capabilities.registry import Registry
-
-# The fields of an answer that are about a capability.
-ACTION_FIELDS = frozenset({"capability", "parameters", "declared"})
 
 
 class WaitTimeoutError(TimeoutError):
@@ -125,9 +122,23 @@ class Client:
             call = replace(call, warrant=Warrant.person(version))
         fields = dict(payload or {})
         if ACTION_FIELDS & fields.keys():
-            fields = self._checked_action(self.show(record_id), trigger, fields)
+            fields = self.answers(self.show(record_id)).checked_action(trigger, fields)
         fired = self.dispatch.fire(record_id, trigger, fields, call)
         return fired.record or self.show(record_id)
+
+    def fire_by_hand(
+        self,
+        record_id: str,
+        trigger: str,
+        payload: Mapping[str, Any] | None = None,
+        *,
+        op_id: str | None = None,
+        reason: str = "",
+        version: int | None = None,
+    ) -> Record:
+        """Fire a trigger as `fire` does. Where its payload has a field `by`, that is who fires."""
+        fields = self.answers(self.show(record_id)).signed(trigger, payload or {}, self.actor)
+        return self.fire(record_id, trigger, fields, op_id=op_id, reason=reason, version=version)
 
     def decide(
         self,
@@ -150,16 +161,17 @@ class Client:
             self.dispatch.flag("retry", record_id, self._call(op_id, ""), proposal=proposal)
             return self.show(record_id)
         record = self.show(record_id)
-        entered = self.proposal_version(record, proposal)
-        state = record.state
+        answers, state = self.answers(record), record.state
+        entered = answers.version(proposal)
         if entered != record.entered:
-            # A call that may repeat an earlier one is about the state in which its card was seen.
-            state = self._state_seen(record, entered) if op_id else ""
+            # A call that repeats an earlier one is about the state in which its card was seen.
+            repeats = op_id and self.dispatch.op_outcome(record_id, op_id)
+            state = self._state_seen(record, entered) if repeats else ""
             if not state:
-                raise self._stale(record, proposal)
-        trigger = self._trigger(record, state, choice)
+                raise answers.stale(proposal)
+        trigger = answers.trigger(state, choice)
         call = Call(self.cause(), op_id or uuid4().hex, Warrant.person(entered))
-        payload = self.answer_payload(record, state, trigger, answer or {})
+        payload = answers.payload(state, trigger, answer or {}, self.actor)
         fired = self.dispatch.fire(record.id, trigger, payload, call)
         return fired.record or self.show(record_id)
 
@@ -168,7 +180,7 @@ class Client:
         record = self.show(record_id)
         names = [offer.name for card in self._cards_of([record]) for offer in card.affordances]
         if choice not in names:
-            self._trigger(record, record.state, choice, names)
+            self.answers(record).trigger(record.state, choice, names)
 
     def cancel(self, record_id: str, *, reason: str = "", op_id: str | None = None) -> Record:
         """End a record, or ask its running action to stop. The returned state says which it was."""
@@ -211,10 +223,37 @@ class Client:
         stage, fields = machine.stage(record.state), payload or {}
         offered = dict(stage.affordances) if isinstance(stage, Waiting) else {}
         if trigger in offered or trigger not in machine.triggers:
-            trigger = self._trigger(record, record.state, trigger)
-            fields = self.answer_payload(record, record.state, trigger, fields)
+            answers = self.answers(record)
+            trigger = answers.trigger(record.state, trigger)
+            fields = answers.payload(record.state, trigger, fields, self.actor)
+        return self._explained(record, trigger, fields)
+
+    def explain_all(self, record_id: str) -> list[Explanation]:
+        """Return for each trigger of a record's machine what it would do now, or why it would not.
+
+        A trigger that needs a payload is explained without one.
+        """
+        record = self.show(record_id)
+        machine = self._machine(record)
+        legal, found = machine.legal(record.state), []
+        for trigger in machine.triggers:
+            try:
+                fields = machine.taken_by(trigger, {"by": self.actor})
+                explained = self._explained(record, trigger, fields if trigger in legal else None)
+            except InvalidPayloadError as refusal:
+                explained = Explanation(trigger, record.state, "", str(refusal))
+            found.append(explained)
+        return found
+
+    def _explained(
+        self, record: Record, trigger: str, payload: Mapping[str, Any] | None
+    ) -> Explanation:
+        """Explain a trigger. Without a payload, it is not admitted: no row takes it here."""
+        machine = self._machine(record)
+        if payload is None:
+            return machine.explain(record, trigger, {})
         facts = self.dispatch.lifecycle.facts(record, facts_read(machine, record, trigger))
-        return machine.explain(record, trigger, machine.admit(trigger, fields), facts)
+        return machine.explain(record, trigger, machine.admit(trigger, payload), facts)
 
     def show(self, record_id: str) -> Record:
         """Return a record as it is now."""
@@ -275,16 +314,28 @@ class Client:
         limit: int = 100,
         cursor: str = "",
         newest: bool = True,
+        by_state: bool = False,
         **wanted: Unpack[Wanted],
     ) -> Page:
         """Return one page of a list, which begins after the page with this cursor.
 
-        With a state the records come by the time at which they entered it, else by that of their
-        creation: the newest first, or the oldest. With `parent`, `id_prefix` or `text` they come by
-        name.
+        With a state, or with `by_state`, the records come by the time at which they entered their
+        state, else by that of their creation: the newest first, or the oldest. With `parent`,
+        `id_prefix` or `text` they come by name.
         """
-        found = record_filter(self.machines, **wanted)
+        found = record_filter(self.machines, by_state=by_state, **wanted)
         return self.dispatch.listings.page(found, limit=limit, cursor=cursor, newest=newest)
+
+    def counts(self, machine: str | None = None) -> dict[str, dict[str, int]]:
+        """Count the records in each state that has any, of one machine or of all."""
+        if machine is not None and machine not in self.machines:
+            raise UnknownMachineError(machine, sorted(self.machines))
+        chosen = [one for name, one in self.machines.items() if machine in (None, name)]
+        return {name: dict(found) for name, found in self.dispatch.views.counts(chosen).items()}
+
+    def now_ms(self) -> int:
+        """Return the time of the store."""
+        return self.dispatch.views.now_ms()
 
     def wait(self, record_id: str, *, timeout_s: float, for_person: bool = True) -> Record:
         """Wait until a record has ended or (with `for_person`) asks a person.
@@ -311,6 +362,10 @@ class Client:
             if isinstance(stage, Terminal) and not record.entries:
                 return
 
+    def answers(self, record: Record) -> CardAnswers:
+        """Return what answers to the cards of a record mean."""
+        return CardAnswers(self._machine(record), record, lambda: self.registry)
+
     def _machine(self, record: Record) -> Machine:
         return self.dispatch.lifecycle.machine(record.machine)
 
@@ -324,6 +379,11 @@ class Client:
             # This process cannot load the capabilities, so cards do not describe their parameters.
             return None
 
+    def _state_seen(self, record: Record, entered: int) -> str:
+        """Return the state that was entered with this version, or ''."""
+        events = (line for line in self.history(record.id) if isinstance(line, Event))
+        return next((event.target for event in events if event.version == entered), "")
+
     def _begin(self, record_id: str, begins: str) -> None:
         try:
             self.dispatch.fire(record_id, begins, {}, self._call(f"begin:{record_id}", ""))
@@ -336,65 +396,3 @@ class Client:
     def cause(self, reason: str = "") -> Cause:
         """Return what the log says of a call: who made it, and why."""
         return Cause(self.actor, reason, self.codes)
-
-    def with_actor(self, record: Record, trigger: str, fields: dict[str, Any]) -> dict[str, Any]:
-        """Return a payload with the actor in its field `by`, if the trigger's payload has that."""
-        machine = self._machine(record)
-        return fields | machine.taken_by(trigger, {"by": self.actor})
-
-    def answer_payload(
-        self, record: Record, state: str, trigger: str, answer: Mapping[str, Any]
-    ) -> dict[str, Any]:
-        """Return the payload that an answer to the card of a state fires its trigger with.
-
-        Raises CallError if the card does not take it, or for wrong parameters of a capability.
-        """
-        if "by" in answer:
-            raise InvalidPayloadError("the answer", ["by: leave it out; it is who answers"])
-        stage = self._machine(record).stage(state)
-        model = stage.answers.get(trigger) if isinstance(stage, Waiting) else None
-        if model is not None:
-            validated(model, trigger, answer)
-        fields = self._checked_action(record, trigger, dict(answer))
-        return self.with_actor(record, trigger, fields)
-
-    def proposal_version(self, record: Record, proposal: str) -> int:
-        """Return a proposal's version. Raises StaleDecisionError if it is not this record's."""
-        seen_id, _, entered = proposal.rpartition(":")
-        if seen_id != record.id or not (entered.isascii() and entered.isdigit()):
-            raise self._stale(record, proposal)
-        return int(entered)
-
-    def _state_seen(self, record: Record, entered: int) -> str:
-        """Return the state that was entered with this version, or ''."""
-        events = (line for line in self.history(record.id) if isinstance(line, Event))
-        return next((event.target for event in events if event.version == entered), "")
-
-    def _stale(self, record: Record, proposal: str) -> StaleDecisionError:
-        stage = self._machine(record).stage(record.state)
-        waits = stage.waits_for_person(record.data)
-        return StaleDecisionError(proposal, record.proposal if waits else None)
-
-    def _trigger(self, record: Record, state: str, choice: str, also: Sequence[str] = ()) -> str:
-        """Return the trigger that a choice fires in a state. An error names those of `also` too."""
-        machine = self._machine(record)
-        stage = machine.stage(state)
-        offered = dict(stage.affordances) if isinstance(stage, Waiting) else {}
-        if choice in offered:
-            return offered[choice]
-        if choice == "redirect" and "redirected" in machine.legal(state):
-            return "redirected"
-        choices = ", ".join(dict.fromkeys([*offered, *also])) or "none, it waits for no answer"
-        raise CallError(f"{choice!r} is no answer to {record.id} in {state}; there are: {choices}")
-
-    def _checked_action(
-        self, record: Record, trigger: str, answer: dict[str, Any]
-    ) -> dict[str, Any]:
-        """Check an action of a person against its capability. Other answers have none to check."""
-        if not ACTION_FIELDS & answer.keys():
-            return answer
-        from interlock.workers.gateways.capabilities.answers import (  # noqa: PLC0415
-            checked_answer,
-        )
-
-        return checked_answer(self.registry, answer, trigger, action_of(record.data))

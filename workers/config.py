@@ -71,6 +71,9 @@ class Settings(BaseModel):
     task_events: bool = True
     intake_accepts: tuple[str, ...] = Field(default_factory=tuple)  # empty: every kind of message
 
+    # Commands that can do without the store call this API, with this token.
+    api_url: Annotated[str | None, Field(pattern=r"^https?://")] = None
+    api_token: str | None = None
     auth: Literal["tokens", "none"] = "tokens"  # how callers of the HTTP API say who they are
     api_rate: Annotated[int, Field(ge=1, le=100_000)] = 100  # calls a second by one caller
 

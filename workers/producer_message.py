@@ -154,8 +154,12 @@ def accept(client: Client, verb: str, request: Any) -> dict[str, Any]:
 
 def verbs() -> Mapping[str, Verb]:
     """Return the kinds of messages: those about every record, and those that systems add."""
-    added = {name: load(each) for system in systems() for name, each in system.messages.items()}
-    return {"submit": submit, "cancel": cancel, "decide": decide} | added
+    return {"submit": submit, "cancel": cancel, "decide": decide, **messages_of_systems()}
+
+
+def messages_of_systems() -> Mapping[str, Verb]:
+    """Return the kinds of messages that systems add."""
+    return {name: load(each) for system in systems() for name, each in system.messages.items()}
 
 
 def check_accepted(settings: Settings) -> None:

@@ -196,9 +196,10 @@ def bounds_plan(bounds: Bounds) -> dict[str, int]:
     return {name: limit for name, limit in limits.items() if limit is not None}
 
 
-def family_log_plan(machine: Machine) -> dict[str, int]:
-    """Return what the scripts need to add a commit to the log of its family, if it has one."""
-    return {"family_log_length": FAMILY_LOG_MIN} if machine.bookkeeping.in_family_log else {}
+def machine_plan(machine: Machine) -> dict[str, Any]:
+    """Return what the scripts need of a machine: its name, and the length of its families' logs."""
+    logged = {"family_log_length": FAMILY_LOG_MIN} if machine.bookkeeping.in_family_log else {}
+    return {"machine": machine.name, **logged}
 
 
 def lease_plan(initial_lease: InitialLease | None, owes: Sequence[Owed]) -> dict[str, Any]:

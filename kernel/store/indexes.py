@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
@@ -143,6 +143,12 @@ class Indexes:
         """Note that a sweep begins now; False if one of its name began within half a period."""
         status: bytes = call(self.client, "begin_sweep", [self.keys.sweeps()], [name, period_ms])[0]
         return status == b"begun"
+
+    def count_sweep(self, name: str, results: Mapping[str, int]) -> None:
+        """Add to the counts what a run of a sweep did: how many items had each status."""
+        if results:
+            counts = json.dumps(dict(results))
+            call(self.client, "count_sweep", [self.keys.sweep_results()], [name, counts])
 
     def identify_server(
         self, partition: int, *, passing: bool, period_ms: int, lease_ms: int, run_id: str = ""

@@ -162,6 +162,10 @@ class Keys:
         """Hash: the format of the partition, and the server that it is on."""
         return f"{self.tag(partition)}meta"
 
+    def metrics(self, partition: int) -> str:
+        """Hash: counts for metrics; part/metrics.lua has more."""
+        return f"{self.tag(partition)}metrics"
+
     def rejected(self) -> str:
         """List: messages that no worker can act on."""
         return f"{self.prefix}:{{rejected}}:messages"
@@ -173,6 +177,10 @@ class Keys:
     def sweeps(self) -> str:
         """Hash: when each sweep began last, in ms."""
         return f"{self.prefix}:{{sweeps}}:begun"
+
+    def sweep_results(self) -> str:
+        """Hash: how many items had each status in all runs of each sweep."""
+        return f"{self.prefix}:{{sweeps}}:results"
 
     def access_tokens(self) -> str:
         """Hash: what each access token allows and a digest of its secret, by its id."""

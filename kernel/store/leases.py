@@ -77,7 +77,8 @@ class Leases:
     ) -> Lease | Refused:
         """Claim an effect. A repeat with the same nonce gets its own lease back, renewed."""
         record_id, suffix = split_key(key)
-        names = [*self._lease_keys(record_id), *self.keys.chain(record_id)]
+        counts = self.keys.metrics(partition_of(record_id))
+        names = [*self._lease_keys(record_id), counts, *self.keys.chain(record_id)]
         args = [record_id, suffix, nonce, sanitized(holder), effect.lease_ms, schema, effect.name]
         status, token, attempt, pairs, counters = call(self.client, "claim", names, args)
         if status != b"granted":
@@ -109,7 +110,8 @@ class Leases:
     def reserve(self, lease: Lease, estimate_micro: int) -> bool:
         """Reserve money in the record and all above it. Returns False where a cap forbids it."""
         record_id = lease.record.id
-        names = [self.keys.record(record_id), *self.keys.chain(record_id)]
+        counts = self.keys.metrics(partition_of(record_id))
+        names = [self.keys.record(record_id), counts, *self.keys.chain(record_id)]
         args = [lease.suffix, presented(lease.token), estimate_micro]
         status: bytes = call(self.client, "reserve", names, args)[0]
         if status == b"lost":

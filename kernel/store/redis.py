@@ -24,8 +24,8 @@ from interlock.kernel.store.commands import (
     advance_message,
     bounds_plan,
     effect_messages,
-    family_log_plan,
     lease_plan,
+    machine_plan,
     owed_plan,
     owes_plan,
     packed,
@@ -86,7 +86,6 @@ class Store:
         partition = partition_of(record.id)
         plan: dict[str, Any] = {
             "id": record.id,
-            "machine": machine.name,
             "state": record.state,
             "schema": machine.schema,
             "priority": record.priority,
@@ -105,7 +104,7 @@ class Store:
         above = {} if countdown else dict(zip(ancestors(record.id), prefix, strict=True))
         plan["above"] = [{"id": each, "machine": kind} for each, kind in above.items()]
         needs_parent = bool(above) and machine.placement.needs_parent
-        plan |= family_log_plan(machine) | ({"needs_parent": True} if needs_parent else {})
+        plan |= machine_plan(machine) | ({"needs_parent": True} if needs_parent else {})
         event = self._event(machine, decision, cause, nonce, data, {})
         owed = effect_messages(record, nonce, decision.owes)
         queues, messages = rendered_messages(owed, render)
@@ -119,6 +118,7 @@ class Store:
             keys.waits(partition),
             keys.state_index(record.id, machine.name, record.state),
             *keys.list_indexes(partition, machine.name),
+            keys.metrics(partition),
         ]
         if parent:
             names += [keys.record(parent), keys.members(parent, countdown), keys.children(parent)]
@@ -194,7 +194,7 @@ class Store:
             plan["parent"] = parent_plan(*counted[:2], nonce=nonce, limits=self.limits)
         plan |= bounds_plan(decision.bounds) | retitle_plan(before, after)
         plan |= shares_plan(decision.shares) | lease_plan(initial_lease, decision.owes)
-        plan |= family_log_plan(machine)
+        plan |= machine_plan(machine)
         event = self._event(machine, decision, cause, op_id, data, deltas)
         args = [packed(plan), data if changed else b"", event, *messages]
         names += [keys.family_log(after.id)] if machine.bookkeeping.in_family_log else []
@@ -220,6 +220,7 @@ class Store:
         chain = keys.chain(record.id)
         plan = {
             "id": record.id,
+            "machine": record.machine,
             "op_id": op_id,
             "digest": codec.digest(draft.kind, written),
             "warrant": [warrant.kind, *warrant.proof],
@@ -241,6 +242,7 @@ class Store:
             keys.op_times(record.id),
             keys.effects(partition),
             keys.timers(partition),
+            keys.metrics(partition),
             *chain,
         ]
         owed = effect_messages(record, nonce, owes)
@@ -337,6 +339,7 @@ class Store:
             keys.state_index(after.id, machine.name, after.state),
             keys.ended(partition),
             keys.search_index(partition),
+            keys.metrics(partition),
             keys.members(after.id, f"{countdown}:{after.version}"),
             *chain,
             *map(keys.record, decision.facts),

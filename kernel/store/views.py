@@ -361,6 +361,24 @@ class Views:
         found = iter(read_all(self.client, commands))
         return {name: sum(map(int, islice(found, PARTITIONS))) for name in keys}
 
+    def oldest_ms(self) -> dict[str, int]:
+        """Return since when the oldest effect and timer are due, and the oldest record waits.
+
+        One that is due later has a time to come; what is empty is left out.
+        """
+        keys = {"effects": self.keys.effects, "timers": self.keys.timers, "waits": self.keys.waits}
+        commands = [
+            ("ZRANGE", key(at), 0, 0, "WITHSCORES")
+            for key in keys.values()
+            for at in range(PARTITIONS)
+        ]
+        found = iter(read_all(self.client, commands))
+        scores = {
+            name: [at for page in islice(found, PARTITIONS) for _, at in _pairs(page)]
+            for name in keys
+        }
+        return {name: min(times) for name, times in scores.items() if times}
+
     def _state_index(self, state_key: StateKey) -> str:
         return self.keys.state_index_of(state_key.partition, state_key.machine, state_key.state)
 

@@ -353,7 +353,8 @@ def test_every_variable_of_the_compose_file_is_in_the_example() -> None:
 
 # The compose file sets these itself: its store, the names in its commands, what its containers are.
 OWN = {
-    *("STORE_URL", "BROKER_URL", "PREFIX", "NAMESPACE", "ENQUEUE", "AUTH"),
+    *("STORE_URL", "BROKER_URL", "PREFIX", "NAMESPACE", "ENQUEUE"),
+    *("AUTH", "API_URL", "API_TOKEN"),
     *("CONCURRENCY", "ALIVE", "AGENTS_MAX", "HOME", "WORKTREES", "CAPABILITIES_ROOT"),
 }
 

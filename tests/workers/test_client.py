@@ -1,4 +1,4 @@
-"""The client of producers and people, on a real store and without a worker."""
+"""The clients of producers and people, on a real store and over HTTP, without a worker."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 import pytest
+from fastapi.testclient import TestClient
 
 from interlock.kernel.errors import (
     CallError,
@@ -27,16 +28,29 @@ from interlock.kernel.event import Cause, Event, Note
 from interlock.kernel.record import PARTITIONS, partition_of
 from interlock.kernel.store.commands import Call
 from interlock.kernel.store.leases import Lease
+from interlock.workers.api.app import create_app
 from interlock.workers.client import Client, WaitTimeoutError
 from interlock.workers.engine.celery_app import queue_of
 from interlock.workers.engine.sweeps import prune
 from interlock.workers.gateways.server import EmbeddedServer, free_port
+from interlock.workers.remote.client import HttpClient
 from tests.workers.threads.threads import bring, client_of, obstruct, thread_payload
 
 
-@pytest.fixture
-def interlock(server: EmbeddedServer, prefix: str) -> Client:
-    return client_of(server.url, prefix)
+class OverHttp(HttpClient):
+    """A client over HTTP, and the client on the store with which a test prepares records."""
+
+    def __init__(self, on_store: Client) -> None:
+        self.served = TestClient(create_app(on_store), base_url="http://127.0.0.1")
+        super().__init__("", actor=on_store.actor, http=self.served)
+        self.settings, self.dispatch = on_store.settings, on_store.dispatch
+
+
+@pytest.fixture(params=["store", "http"])
+def interlock(request: pytest.FixtureRequest, server: EmbeddedServer, prefix: str) -> Any:
+    """Return a client: each promise is kept on the store and over HTTP."""
+    on_store = client_of(server.url, prefix, auth="none")
+    return on_store if request.param == "store" else OverHttp(on_store)
 
 
 def waiting_in(client: Client, name: str) -> int:

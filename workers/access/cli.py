@@ -11,8 +11,9 @@ import typer
 from interlock.kernel.store.access_tokens import AccessToken
 from interlock.workers.access.roles import Role
 from interlock.workers.access.tokens import LIFETIME_DAYS_MAX, make_token
-from interlock.workers.terminal.answer import Actor, AsJson, answer, client, guarded
-from interlock.workers.terminal.screen import fields, grid, out
+from interlock.workers.client import Client
+from interlock.workers.terminal.answer import Actor, AsJson, answer, caller, client, guarded
+from interlock.workers.terminal.screen import fields, grid, out, program
 
 app = typer.Typer(help="Make, list and revoke access tokens for the HTTP API.")
 DAYS = 90
@@ -47,7 +48,7 @@ def create(
         days=days,
         made_by=actor,
     )
-    answer({"token": text, **shown(kept)}, as_json=as_json, show=fields)
+    answer({"token": text, **shown(kept)}, as_json=as_json, show=_print_made)
 
 
 @app.command("list")
@@ -70,6 +71,17 @@ def revoke(
     answer({"id": token_id, "answer": "revoked"}, as_json=as_json, show=fields)
 
 
+@guarded
+def whoami(as_json: AsJson = False, actor: Actor = "person") -> None:
+    """Show under which name you act, and whether that name is proved or only claimed."""
+    interlock = caller(actor)
+    if isinstance(interlock, Client):
+        value = {"name": interlock.actor, "proved": False, "reaches": "the store itself"}
+    else:
+        value = interlock.me()
+    answer(value, as_json=as_json, show=fields)
+
+
 def shown(token: AccessToken) -> dict[str, Any]:
     """Return a token as commands and the API show it, with its times as ISO 8601, or ''."""
     value = asdict(token)
@@ -79,6 +91,17 @@ def shown(token: AccessToken) -> dict[str, Any]:
 
 def _time(ms: int) -> str:
     return datetime.fromtimestamp(ms / 1_000, UTC).isoformat(timespec="seconds") if ms else ""
+
+
+def _print_made(made: dict[str, Any]) -> None:
+    out.print(made["token"], soft_wrap=True, highlight=False, markup=False)
+    limits = f", for {', '.join(made['machines'])} only" if made["machines"] else ""
+    expires = f"until {made['expires'][:10]}" if made["expires"] else "for ever"
+    roles = ", ".join(made["roles"])
+    out.print(f"{made['holder']} has the role {roles}{limits}, {expires}.", style="dim")
+    out.print(
+        f"It is not shown again. To end it: {program()} token revoke {made['id']}", style="dim"
+    )
 
 
 def _print_table(found: list[dict[str, Any]]) -> None:

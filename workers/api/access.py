@@ -7,34 +7,31 @@ from typing import Annotated
 
 from fastapi import Depends, Header, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+from starlette.datastructures import State
+from starlette.requests import HTTPConnection
 
 from interlock.kernel.errors import (
     ForbiddenError,
     TokenRefusedError,
-    UnknownMachineError,
     UnknownRecordError,
 )
-from interlock.kernel.machine import Machine
 from interlock.kernel.record import Record
 from interlock.workers.access.roles import Act, Caller, Role
 from interlock.workers.access.tokens import caller_of, check_name
 from interlock.workers.api.loopback import is_loopback
 from interlock.workers.api.models import record_body
-from interlock.workers.api.problems import (
-    NO_TOKEN,
-    NO_VERSION,
-    STALE,
-    WRONG_HOST,
-    RefusedRequestError,
-)
+from interlock.workers.api.problems import NO_VERSION, WRONG_HOST, RefusedRequestError
 from interlock.workers.api.rates import Rates
 from interlock.workers.client import Client
+from interlock.workers.remote.problems import NO_TOKEN, STALE
 
 IfMatch = Annotated[
     str | None, Header(alias="If-Match", description="The ETag of the record that you saw.")
 ]
 IfNoneMatch = Annotated[str | None, Header(alias="If-None-Match")]
+ANY_VERSION = "*"
 KEY = "Idempotency-Key"
+ACTOR = "X-Interlock-Actor"
 Key = Annotated[
     str | None,
     Header(
@@ -52,19 +49,23 @@ Bearer = Annotated[
 ClaimedName = Annotated[
     str | None,
     Header(
-        alias="X-Interlock-Actor",
+        alias=ACTOR,
         description="The name in the log, where callers are not asked who they are.",
     ),
 ]
 
 
-def caller(request: Request, bearer: Bearer, claimed: ClaimedName = None) -> Caller:
-    """Return who calls. Refuses a caller who shows no valid token, or who calls too often."""
-    client: Client = request.app.state.client
-    rates: Rates = request.app.state.rates
+def who_calls(state: State, request: HTTPConnection, token: str | None) -> Caller:
+    """Return who calls. Refuses a caller who shows no valid token, or who calls too often.
+
+    `state` is that of the application: its client, and its rates.
+    """
+    client: Client = state.client
+    rates: Rates = state.rates
+    claimed = request.headers.get(ACTOR)
     if client.settings.auth == "none":
         found = _claimed(request, claimed or "producer")
-    elif bearer is None:
+    elif token is None:
         rates.count(_address(request))
         detail = "send `Authorization: Bearer TOKEN`; `interlock token create` makes a token"
         raise RefusedRequestError(NO_TOKEN, detail)
@@ -72,30 +73,52 @@ def caller(request: Request, bearer: Bearer, claimed: ClaimedName = None) -> Cal
         # Calls with tokens that are not valid are counted by address, so that nobody can try many.
         rates.check(_address(request))
         try:
-            found = caller_of(client.dispatch.access_tokens, bearer.credentials)
+            found = caller_of(client.dispatch.access_tokens, token)
         except TokenRefusedError:
             rates.count(_address(request))
             raise
         if claimed not in (None, found.name):
             sentence = f"the log has the name of the token, {found.name}; leave out the header"
-            raise ForbiddenError(f"X-Interlock-Actor: {sentence}")
+            raise ForbiddenError(f"{ACTOR}: {sentence}")
     rates.count(found.name)
     return found
 
 
-def _claimed(request: Request, name: str) -> Caller:
+def _claimed(request: HTTPConnection, name: str) -> Caller:
     """Return a caller who is not asked who it is.
 
     A page of another site cannot call here, even if it gives its own name this address.
     """
     if not is_loopback(request.url.hostname or ""):
         raise RefusedRequestError(WRONG_HOST, f"call it by 127.0.0.1, not {request.url.hostname}")
-    check_name(name, "X-Interlock-Actor")
+    check_name(name, ACTOR)
     return Caller(name, (Role.OPERATOR,), proved=False)
 
 
-def _address(request: Request) -> str:
+def _address(request: HTTPConnection) -> str:
     return request.client.host if request.client else "unknown"
+
+
+def acting(state: State, by: Caller, act: Act, record_id: str = "") -> Client:
+    """Return a client that acts as a caller, on the machines that the caller may see.
+
+    Refuses a caller who may not do this act, or may not see the record that it is about.
+    """
+    by.check(act)
+    client: Client = copy(state.client)
+    client.actor, client.codes = by.name, by.codes
+    if by.machines:
+        client.machines = {
+            name: one for name, one in client.machines.items() if name in by.machines
+        }
+        if record_id and client.show(record_id).machine not in client.machines:
+            raise UnknownRecordError(record_id)
+    return client
+
+
+def caller(request: Request, bearer: Bearer, _claimed_name: ClaimedName = None) -> Caller:
+    """Return who calls an address."""
+    return who_calls(request.app.state, request, bearer.credentials if bearer else None)
 
 
 class Allowed:
@@ -105,18 +128,8 @@ class Allowed:
         self.act = act
 
     def __call__(self, request: Request, by: Annotated[Caller, Depends(caller)]) -> Client:
-        """Return a client that acts as the caller, on the machines that the caller may see."""
-        by.check(self.act)
-        client: Client = copy(request.app.state.client)
-        client.actor, client.codes = by.name, by.codes
-        if by.machines:
-            client.machines = {
-                name: one for name, one in client.machines.items() if name in by.machines
-            }
-            record_id = request.path_params.get("record_id")
-            if record_id and client.show(record_id).machine not in client.machines:
-                raise UnknownRecordError(record_id)
-        return client
+        """Return the client."""
+        return acting(request.app.state, by, self.act, request.path_params.get("record_id", ""))
 
 
 CallerHere = Annotated[Caller, Depends(caller)]
@@ -127,24 +140,20 @@ Operating = Annotated[Client, Depends(Allowed(Act.OPERATE))]
 Administering = Annotated[Client, Depends(Allowed(Act.ADMINISTER))]
 
 
-def named(client: Client, machine: str) -> Machine:
-    """Return the machine with this name, if the caller may see it. Raises UnknownMachineError."""
-    if machine not in client.machines:
-        raise UnknownMachineError(machine, sorted(client.machines))
-    return client.machines[machine]
-
-
 def etag(version: int) -> str:
     """Return the version of a record as an ETag."""
     return f'"{version}"'
 
 
-def check_version(record: Record, if_match: str | None) -> None:
-    """Refuse a call about a record that has changed since its caller read it."""
+def check_version(client: Client, record: Record, if_match: str | None) -> None:
+    """Refuse a call about a record that has changed since its caller read it.
+
+    `*` is for any version: an answer to a card is about its proposal as well.
+    """
     if if_match is None:
         detail = "send the header If-Match with the ETag of the record that you saw"
         raise RefusedRequestError(NO_VERSION, detail)
-    if if_match != etag(record.version):
+    if if_match not in (ANY_VERSION, etag(record.version)):
         detail = f"you saw version {if_match}, and it is at {etag(record.version)} now"
-        current = record_body(record).model_dump(mode="json")
+        current = record_body(client, record).model_dump(mode="json")
         raise RefusedRequestError(STALE, detail, current=current)

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from importlib.metadata import version
 
 from fastapi import FastAPI
+from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from interlock.workers.api import records, surroundings, tokens
+from interlock.workers.api.agents import PATH, AgentTools
 from interlock.workers.api.followers import Followers
 from interlock.workers.api.problems import TOO_LARGE, TOO_SLOW, add_problem_answers, answer
 from interlock.workers.api.rates import Rates
 from interlock.workers.client import Client
+from interlock.workers.ops.metrics import Exposition
 
 BODY_BYTES_MAX = 1_048_576
 BODY_S = 30
@@ -22,6 +27,12 @@ ABOUT = "Create, watch and decide the records of all machines. docs/api.md expla
 def create_app(client: Client) -> FastAPI:
     """Return the API over a client, whose store and machines it shows."""
     followers = Followers(client.dispatch.views)
+
+    @asynccontextmanager
+    async def running(_: FastAPI) -> AsyncIterator[None]:
+        async with followers.running(), agent_tools.running():
+            yield
+
     # No pages of FastAPI's own: they load scripts from elsewhere.
     app = FastAPI(
         title="Interlock",
@@ -29,13 +40,16 @@ def create_app(client: Client) -> FastAPI:
         description=ABOUT,
         docs_url=None,
         redoc_url=None,
-        lifespan=lambda _: followers.running(),
+        lifespan=running,
     )
     app.state.client, app.state.followers = client, followers
     app.include_router(records.router)
+    app.state.exposition = Exposition(client.dispatch)
     app.state.rates = Rates(client.settings.api_rate)
     app.include_router(surroundings.router)
     app.include_router(tokens.router)
+    agent_tools = AgentTools(app.state)
+    app.router.routes.append(Route(PATH, agent_tools))
     add_problem_answers(app)
     app.add_middleware(BodyLimit)
     return app

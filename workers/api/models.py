@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict, replace
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from interlock.kernel.event import Event, Note, line_data
+from interlock.kernel.machine import Explanation
 from interlock.kernel.record import Record
 from interlock.kernel.store.access_tokens import AccessToken
 from interlock.kernel.store.listings import ListedRecord
+from interlock.kernel.table import Terminal
 from interlock.workers.access.roles import Role
 from interlock.workers.access.tokens import LIFETIME_DAYS_MAX
+from interlock.workers.client import Client
+from interlock.workers.engine.card import asks_person
 
 ITEMS_MAX = 500
 Fields = dict[str, Any]
@@ -44,11 +50,15 @@ class NewRecords(Body):
 
 
 class Firing(Body):
-    """A trigger to fire, with its payload."""
+    """A trigger to fire, with its payload. A field `by` of it is always the caller."""
 
     trigger: str
     payload: Fields = {}
     reason: Text = ""
+    entered: Annotated[
+        int | None,
+        Field(description="That of the record that you saw: refused if it has left its state."),
+    ] = None
 
 
 class DecisionBody(Body):
@@ -107,20 +117,28 @@ class Me(BaseModel):
 
 
 class RecordBody(BaseModel):
-    """A record as it is now. Times are ms since 1970 by the store."""
+    """A record as it is now. Times are ms since 1970 by the store.
+
+    `asks_person`: it has a card. `outlook` says what follows by itself in its state, or ''.
+    """
 
     id: str
     machine: str
     state: str
     version: int
     entered: int
+    schema_version: int
     title: str
     data: Fields
     created_ms: int
     since_ms: int
     priority: int
     paused: bool
+    counted: str
     proposal: str
+    ended: bool
+    asks_person: bool
+    outlook: str
     effects: list[Fields]
     timers: list[Fields]
     counters: dict[str, int]
@@ -171,31 +189,43 @@ class Explained(BaseModel):
     sentence: str
 
 
-def record_body(record: Record) -> RecordBody:
-    """Return a record as an answer has it."""
+def record_body(client: Client, record: Record) -> RecordBody:
+    """Return a record as an answer has it. Nobody gets the tokens of its leases."""
+    machine = client.dispatch.lifecycle.machine(record.machine)
     return RecordBody(
         id=record.id,
         machine=record.machine,
         state=record.state,
         version=record.version,
         entered=record.entered,
+        schema_version=record.schema,
         title=record.title,
         data=dict(record.data),
         created_ms=record.created_ms,
         since_ms=record.since_ms,
         priority=record.priority,
         paused=record.paused,
+        counted=record.counted,
         proposal=record.proposal,
-        effects=[
-            {
-                "name": entry.name,
-                "state": entry.state,
-                "attempts": entry.attempts,
-                "holder": entry.holder,
-                "lease_until_ms": entry.lease_until,
-            }
-            for entry in record.entries
-        ],
-        timers=[{"name": timer.name, "due_ms": timer.due_at} for timer in record.timers],
+        ended=isinstance(machine.stage(record.state), Terminal),
+        asks_person=asks_person(machine, record),
+        outlook=client.outlook(record),
+        effects=[asdict(replace(entry, token="")) for entry in record.entries],
+        timers=[asdict(timer) for timer in record.timers],
         counters=dict(record.counters),
+    )
+
+
+def line_body(line: Event | Note) -> Fields:
+    """Return a line of a log as an answer has it. Nobody gets the token of a lease."""
+    found = line_data(line)
+    if isinstance(line, Note):
+        found["detail"] = {name: each for name, each in line.detail.items() if name != "token"}
+    return found
+
+
+def explained(found: Explanation) -> Explained:
+    """Return an explanation as an answer has it."""
+    return Explained(
+        trigger=found.trigger, state=found.state, target=found.target, sentence=found.sentence
     )

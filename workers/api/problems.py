@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -11,65 +10,15 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
-from interlock.kernel import errors
 from interlock.kernel.errors import KernelError
+from interlock.workers.remote.problems import HEAD, KINDS, NO_TOKEN, ProblemKind, kind_of
 
 log = logging.getLogger(__name__)
 
 MEDIA_TYPE = "application/problem+json"
 DETAIL_LENGTH_MAX = 2_000
-RETRY_AFTER_S = 5
 
 
-@dataclass(frozen=True, slots=True)
-class ProblemKind:
-    """A kind of problem: its HTTP status, its name in `type`, and a title in words."""
-
-    status: int
-    name: str
-    title: str
-    retry_after_s: int = 0
-
-
-NO_TOKEN = ProblemKind(401, "no-token", "A valid access token is needed")
-STALE = ProblemKind(412, "stale", "The record has changed since you read it")
-# The most special class of an error decides.
-KINDS: dict[type[KernelError], ProblemKind] = {
-    errors.UnknownMachineError: ProblemKind(404, "unknown-machine", "There is no such machine"),
-    errors.UnknownRecordError: ProblemKind(404, "unknown-record", "There is no such record"),
-    errors.UnknownTriggerError: ProblemKind(
-        404, "unknown-trigger", "The machine has no such trigger"
-    ),
-    errors.InvalidIdError: ProblemKind(422, "invalid-id", "This cannot be an id"),
-    errors.InvalidPayloadError: ProblemKind(
-        422, "invalid-payload", "The payload has not this shape"
-    ),
-    errors.InvalidTransitionError: ProblemKind(
-        422, "invalid-transition", "No such transition exists"
-    ),
-    errors.MetadataValidationError: ProblemKind(
-        422, "missing-metadata", "Required fields are missing"
-    ),
-    errors.OpIdReusedError: ProblemKind(422, "key-reused", "The key was used for another call"),
-    errors.IllegalTransitionError: ProblemKind(
-        409, "illegal-transition", "Not allowed in this state"
-    ),
-    errors.GuardRefusedError: ProblemKind(409, "guard-refused", "A guard refuses it"),
-    errors.IdTakenError: ProblemKind(409, "id-taken", "The id belongs to another record"),
-    errors.ClosedParentError: ProblemKind(
-        409, "closed-parent", "The parent accepts no more children"
-    ),
-    errors.NewerSchemaError: ProblemKind(409, "newer-schema", "A newer version wrote the record"),
-    errors.FencedError: ProblemKind(409, "fenced", "Another process has the work"),
-    errors.HeldError: ProblemKind(409, "held", "The record cannot be taken now", 1),
-    errors.ConflictError: ProblemKind(409, "conflict", "Others changed the record first", 1),
-    errors.StaleDecisionError: STALE,
-    errors.TokenRefusedError: NO_TOKEN,
-    errors.ForbiddenError: ProblemKind(403, "forbidden", "Your roles do not allow this"),
-    errors.CallError: ProblemKind(400, "bad-call", "The call is wrong"),
-    errors.StoreError: ProblemKind(503, "store-away", "The store cannot serve now", RETRY_AFTER_S),
-    errors.KernelError: ProblemKind(500, "internal-error", "Something is wrong on our side"),
-}
 NO_VERSION = ProblemKind(428, "no-version", "Say which version you saw")
 WRONG_HOST = ProblemKind(421, "wrong-host", "This name is not one of this machine")
 TOO_MANY_CALLS = ProblemKind(429, "too-many-calls", "You call too often", 1)
@@ -95,15 +44,10 @@ class RefusedRequestError(Exception):
         self.kind, self.more = kind, more
 
 
-def kind_of(refusal: KernelError) -> ProblemKind:
-    """Return the kind of problem of an error."""
-    return next(KINDS[each] for each in type(refusal).__mro__ if each in KINDS)
-
-
 def problem_data(kind: ProblemKind, detail: str, **more: Any) -> dict[str, Any]:
     """Return a problem as the body of an answer, or as part of one."""
     shown = detail[:DETAIL_LENGTH_MAX]
-    head = {"type": f"urn:interlock:{kind.name}", "title": kind.title, "status": kind.status}
+    head = {"type": f"{HEAD}{kind.name}", "title": kind.title, "status": kind.status}
     return {**head, "detail": shown, **more}
 
 
@@ -116,6 +60,14 @@ def answer(kind: ProblemKind, detail: str, **more: Any) -> JSONResponse:
     return JSONResponse(content, kind.status, headers, media_type=MEDIA_TYPE)
 
 
+def answer_refusal(refusal: KernelError) -> JSONResponse:
+    """Return an error of the kernel as the answer to a request."""
+    kind = kind_of(refusal)
+    if kind is KINDS[KernelError]:
+        log.error("a request failed", exc_info=refusal)
+    return answer(kind, str(refusal), **_more(refusal))
+
+
 def refusal_data(refusal: KernelError) -> dict[str, Any]:
     """Return an error of the kernel as a problem."""
     return problem_data(kind_of(refusal), str(refusal), **_more(refusal))
@@ -126,10 +78,7 @@ def add_problem_answers(app: FastAPI) -> None:
 
     @app.exception_handler(KernelError)
     def refused(_: Request, refusal: KernelError) -> JSONResponse:
-        kind = kind_of(refusal)
-        if kind is KINDS[KernelError]:
-            log.error("a request failed", exc_info=refusal)
-        return answer(kind, str(refusal), **_more(refusal))
+        return answer_refusal(refusal)
 
     @app.exception_handler(RefusedRequestError)
     def refused_here(_: Request, refusal: RefusedRequestError) -> JSONResponse:

@@ -11,7 +11,7 @@ from fastapi.concurrency import run_in_threadpool
 from sse_starlette import EventSourceResponse, ServerSentEvent
 
 from interlock.kernel.errors import KernelError, StaleDecisionError
-from interlock.kernel.event import Event, line_data
+from interlock.kernel.event import Event
 from interlock.workers.api.access import (
     Deciding,
     IfMatch,
@@ -23,7 +23,6 @@ from interlock.workers.api.access import (
     Submitting,
     check_version,
     etag,
-    named,
 )
 from interlock.workers.api.followers import START, Followers
 from interlock.workers.api.models import (
@@ -41,11 +40,15 @@ from interlock.workers.api.models import (
     RecordBody,
     RecordList,
     Why,
+    explained,
+    line_body,
     record_body,
 )
-from interlock.workers.api.problems import STALE, RefusedRequestError, refusal_data
+from interlock.workers.api.problems import RefusedRequestError, refusal_data
 from interlock.workers.client import Client
+from interlock.workers.ops.description import describe
 from interlock.workers.producer_message import submit
+from interlock.workers.remote.problems import STALE
 
 router = APIRouter(prefix="/v1", tags=["records"])
 
@@ -116,7 +119,10 @@ def list_records(
     created_to_ms: Ms = None,
     since_from_ms: Ms = None,
     since_to_ms: Ms = None,
-    order: Literal["newest", "oldest"] = "newest",
+    order: Annotated[
+        Literal["newest", "oldest", "longest"],
+        Query(description="By creation; `longest`: by the time in the state."),
+    ] = "newest",
     limit: Limit = 100,
     cursor: str = "",
 ) -> RecordList:
@@ -132,6 +138,7 @@ def list_records(
         limit=limit,
         cursor=cursor,
         newest=order == "newest",
+        by_state=order == "longest",
     )
     return RecordList(records=list(page.rows), next=page.cursor)
 
@@ -139,8 +146,7 @@ def list_records(
 @router.get("/counts")
 def counts(client: Reading, machine: str | None = None) -> dict[str, dict[str, int]]:
     """Count the records in each state that has any, of one machine or of all."""
-    chosen = [named(client, machine)] if machine is not None else client.machines.values()
-    return {name: dict(found) for name, found in client.dispatch.views.counts(chosen).items()}
+    return client.counts(machine)
 
 
 @router.get("/records/{record_id:path}:history")
@@ -157,7 +163,7 @@ def history(
         # A page ends before an event, so that the notes that follow an event come with it.
         if len(lines) >= limit and isinstance(line, Event):
             return Lines(lines=lines, next=line.version - 1)
-        lines.append(line_data(line))
+        lines.append(line_body(line))
     return Lines(lines=lines, next=None)
 
 
@@ -178,10 +184,16 @@ async def follow(
 
     async def server_sent() -> AsyncIterator[ServerSentEvent]:
         async for position, line in followers.lines(record_id, last_event_id):
-            data = line_data(line)
+            data = line_body(line)
             yield ServerSentEvent(json.dumps(data), event=data["line"], id=position)
 
     return EventSourceResponse(server_sent(), ping=PING_S)
+
+
+@router.get("/records/{record_id:path}:description")
+def description(record_id: Id, client: Reading) -> Fields:
+    """Describe a record: with its cards, children, failures and results, as `interlock show`."""
+    return describe(client, record_id)
 
 
 @router.get("/records/{record_id:path}:cards")
@@ -193,10 +205,13 @@ def cards_of(record_id: Id, client: Reading) -> list[Fields]:
 @router.post("/records/{record_id:path}:explain")
 def explain(record_id: Id, asked: Firing, client: Reading) -> Explained:
     """Say what a trigger, or an answer to the card, would do now, or why not. Changes nothing."""
-    found = client.explain(record_id, asked.trigger, asked.payload)
-    return Explained(
-        trigger=found.trigger, state=found.state, target=found.target, sentence=found.sentence
-    )
+    return explained(client.explain(record_id, asked.trigger, asked.payload))
+
+
+@router.get("/records/{record_id:path}:why-not")
+def why_not(record_id: Id, client: Reading) -> list[Explained]:
+    """Say for each trigger of a record's machine what it would do now, or why it would not."""
+    return [explained(found) for found in client.explain_all(record_id)]
 
 
 @router.post("/records/{record_id:path}:fire")
@@ -209,16 +224,16 @@ def fire(
     if_match: IfMatch = None,
 ) -> RecordBody:
     """Fire a trigger at a record. With If-Match it is refused if the record has changed."""
-    entered = None
+    entered = firing.entered
     if if_match is not None:
         record = client.show(record_id)
-        check_version(record, if_match)
-        entered = record.entered
-    after = client.fire(
+        check_version(client, record, if_match)
+        entered = entered or record.entered
+    after = client.fire_by_hand(
         record_id, firing.trigger, firing.payload, op_id=key, reason=firing.reason, version=entered
     )
     response.headers["ETag"] = etag(after.version)
-    return record_body(after)
+    return record_body(client, after)
 
 
 @router.post("/records/{record_id:path}:decide")
@@ -233,22 +248,26 @@ def decide(
     """Answer a card. If-Match says which version of the record the answer is about."""
     record = client.show(record_id)
     if not (key and client.dispatch.op_outcome(record_id, key)):
-        check_version(record, if_match)
+        check_version(client, record, if_match)
     try:
         after = client.decide(
             record_id, decision.choice, decision.answer, proposal=decision.proposal, op_id=key
         )
     except StaleDecisionError as refusal:
-        current = record_body(client.show(record_id)).model_dump(mode="json")
+        current = record_body(client, client.show(record_id)).model_dump(mode="json")
         raise RefusedRequestError(STALE, str(refusal), current=current) from refusal
     response.headers["ETag"] = etag(after.version)
-    return record_body(after)
+    return record_body(client, after)
 
 
 @router.post("/records/{record_id:path}:cancel")
-def cancel(record_id: Id, why: Why, client: Submitting) -> Item:
-    """End a record, or ask its running action to stop. `answer` is its state then."""
-    return Item(id=record_id, answer=_verbs(client)["cancel"](record_id, why.reason))
+def cancel(
+    record_id: Id, why: Why, client: Submitting, response: Response, key: Key = None
+) -> RecordBody:
+    """End a record, or ask its running action to stop. The state that it has then is returned."""
+    after = client.cancel(record_id, reason=why.reason, op_id=key)
+    response.headers["ETag"] = etag(after.version)
+    return record_body(client, after)
 
 
 @router.post("/records/{record_id:path}:{verb}")
@@ -269,7 +288,7 @@ def show(
     if if_none_match == seen:
         return Response(status_code=304, headers={"ETag": seen})
     response.headers["ETag"] = seen
-    return record_body(record)
+    return record_body(client, record)
 
 
 def _verbs(client: Client) -> dict[str, Callable[[str, str], str]]:

@@ -4,11 +4,21 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Query, Request, Response
+from fastapi.responses import PlainTextResponse
+from prometheus_client import CONTENT_TYPE_LATEST
 
-from interlock.workers.api.access import Reading, named
+from interlock.kernel.errors import (
+    CallError,
+    ForbiddenError,
+    InvalidPayloadError,
+    UnknownMachineError,
+)
+from interlock.workers.api.access import NewId, Reading, Submitting
 from interlock.workers.api.models import Fields
+from interlock.workers.ops.metrics import Exposition
 from interlock.workers.ops.outline import outline
+from interlock.workers.producer_message import messages_of_systems
 
 router = APIRouter(tags=["surroundings"])
 
@@ -22,13 +32,39 @@ def machines(client: Reading) -> list[str]:
 @router.get("/v1/machines/{name}")
 def machine(name: str, client: Reading) -> Fields:
     """Return the table of a machine: its states, and its rows with who may fire them."""
-    return outline(named(client, name))
+    if name not in client.machines:
+        raise UnknownMachineError(name, sorted(client.machines))
+    return outline(client.machines[name])
 
 
 @router.get("/v1/cards")
 def cards(client: Reading, limit: Annotated[int, Query(ge=1, le=500)] = 100) -> list[Fields]:
     """Return the open cards, the longest waiting first."""
     return [card.as_data() for card in client.cards(limit=limit)]
+
+
+@router.post("/v1/messages/{kind}")
+def send_message(kind: str, fields: Fields, client: Submitting, key: NewId) -> Fields:
+    """Do what a plain message of a kind asks for that has no address of its own, such as `send`.
+
+    The fields are those of docs/producers.md; the Idempotency-Key is the id.
+    """
+    kinds = messages_of_systems()
+    if kind not in kinds:
+        raise CallError(f"there is no kind of message {kind!r} here; there are: {', '.join(kinds)}")
+    if taken := {"id", "actor"} & fields.keys():
+        problem = "leave it out: the id is the Idempotency-Key, the actor is who calls"
+        raise InvalidPayloadError("the message", [f"{name}: {problem}" for name in sorted(taken)])
+    if client.machines.keys() != client.dispatch.machines.keys():
+        raise ForbiddenError("a token that is limited to machines sends no message")
+    return kinds[kind](client, {**fields, "id": key})
+
+
+@router.get("/metrics", response_class=PlainTextResponse)
+def metrics(request: Request, _: Reading) -> Response:
+    """Return the metrics of the deployment, as text of Prometheus."""
+    exposition: Exposition = request.app.state.exposition
+    return Response(exposition.text(), media_type=CONTENT_TYPE_LATEST)
 
 
 @router.get("/healthz")

@@ -32,6 +32,7 @@ from interlock.kernel.store.indexes import Indexes, ServerCheck
 from interlock.kernel.store.keys import Keys
 from interlock.kernel.store.leases import Leases
 from interlock.kernel.store.listings import Listings
+from interlock.kernel.store.metrics import MetricsReader
 from interlock.kernel.store.news import Newsreader
 from interlock.kernel.store.redis import Store
 from interlock.kernel.store.rejected import RejectedMessages
@@ -153,6 +154,11 @@ class Dispatch:
     def rejected(self) -> RejectedMessages:
         """Messages that nobody can act on, kept for people."""
         return RejectedMessages(self.client, self.keys)
+
+    @cached_property
+    def metrics(self) -> MetricsReader:
+        """What the scripts count for metrics."""
+        return MetricsReader(self.client, self.keys)
 
     @cached_property
     def access_tokens(self) -> AccessTokens:

@@ -128,6 +128,7 @@ def _register(app: Celery, dispatch: Dispatch, sweep: Sweep) -> None:
             if not dispatch.indexes.begin_sweep(sweep.name, ms(sweep.period_s(dispatch.settings))):
                 return "has just run"
             seen = sweep_all(dispatch, sweep)
+            dispatch.indexes.count_sweep(sweep.name, seen)
         except StoreError as refusal:
             log.warning("sweep %s was given up: %s", sweep.name, refusal)
             return f"given up: {refusal}"

@@ -303,8 +303,8 @@ class Graphs:
         if op_id is None and not machine.rows(record.state, verb.trigger):
             problem = f"{record.id} is {record.state}: {verb.name} is not allowed; "
             raise JobCommandError(problem + next_steps(machine, record))
-        payload = self.client.with_actor(record, verb.trigger, fields)
-        entered = self.client.proposal_version(record, proposal) if proposal else record.entered
+        payload = self.client.answers(record).signed(verb.trigger, fields, self.client.actor)
+        entered = self.client.answers(record).version(proposal) if proposal else record.entered
         warrant = Warrant.person(entered) if verb.decides else Warrant()
         reason = str(payload.get("reason", ""))
         call = Call(self.client.cause(reason), op_id or uuid4().hex, warrant)

@@ -16,9 +16,9 @@ import typer
 from interlock.kernel.errors import UnknownMachineError
 from interlock.kernel.event import line_data
 from interlock.kernel.machines import MACHINES
+from interlock.workers.client import Client
 from interlock.workers.config import API_PORT, read_settings, settings_here
 from interlock.workers.ops import screen
-from interlock.workers.systems import details
 from interlock.workers.terminal.answer import (
     Actor,
     AsJson,
@@ -27,13 +27,13 @@ from interlock.workers.terminal.answer import (
     answer,
     answer_flag,
     answer_record,
+    caller,
     client,
     fail,
     guarded,
     json_object,
 )
 from interlock.workers.terminal.screen import fields, record_answer
-from interlock.workers.threads.screen import runs_of
 
 PORT_DEFAULT = "Default: the one of the last start here, or a free one."
 StorePort = Annotated[
@@ -86,17 +86,13 @@ def demo() -> None:
 @guarded
 def show(record_id: Id, as_json: AsJson = False) -> None:
     """Show a record: its state, its card, its running effects, and the results of its actions."""
-    interlock = client()
-    record = interlock.show(record_id)
-    open_cards = [card.as_data() for card in interlock.cards_of(record_id)]
-    runs = runs_of(interlock.history(record_id))
-    value = asdict(record) | {"cards": open_cards, "runs": runs}
-    value |= {"outlook": interlock.outlook(record), "details": details(interlock, record)}
-    views = interlock.dispatch.views
-    value |= {
-        "children": views.children(record_id),
-        "failures": views.last_failures([record])[record_id],
-    }
+    from interlock.workers.ops.description import describe
+
+    interlock = caller()
+    if isinstance(interlock, Client):
+        value = describe(interlock, record_id)
+    else:
+        value = interlock.describe(record_id)
     answer(value, as_json=as_json, show=screen.record)
 
 
@@ -110,7 +106,7 @@ def explain(
 ) -> None:
     """Show what firing a trigger now would do, or why it would be refused. Fires nothing."""
     payload = json_object(fields_json, "--payload", as_json=as_json)
-    found = client(actor).explain(record_id, trigger, payload)
+    found = caller(actor).explain(record_id, trigger, payload)
     value = {"id": record_id, "answer": found.sentence, "accepted": bool(found.target)}
     answer(value | asdict(found), as_json=as_json, show=record_answer)
 
@@ -124,7 +120,7 @@ def history(
     as_json: AsJson = False,
 ) -> None:
     """Show a record's log: every transition with what was said and why, and the notes between."""
-    value = [line_data(line) for line in client().history(record_id)]
+    value = [line_data(line) for line in caller().history(record_id)]
     answer(value, as_json=as_json, show=lambda v: screen.history(v, everything=everything))
 
 
@@ -177,16 +173,14 @@ def list_records(
     as_json: AsJson = False,
 ) -> None:
     """List records, the longest in their state first, with how many there are in each state."""
-    interlock = client()
+    interlock = caller()
     rows = interlock.list(
         machine=machine, state=state, text=text, parent=parent, id_prefix=id_prefix, limit=limit
     )
-    lifecycle = interlock.dispatch.lifecycle
-    asked = [lifecycle.machine(machine)] if machine else list(interlock.machines.values())
-    counts = interlock.dispatch.views.counts(asked)
+    counts = interlock.counts(machine)
     some = {name: found for name, found in counts.items() if found or machine}
     value = {"counts": some, "records": [asdict(row) for row in rows]}
-    now_ms = interlock.dispatch.views.now_ms()
+    now_ms = interlock.now_ms()
     answer(value, as_json=as_json, show=lambda v: screen.records(v, now_ms))
 
 
@@ -195,7 +189,7 @@ def cancel(
     record_id: Id, reason: Reason = "", as_json: AsJson = False, actor: Actor = "person"
 ) -> None:
     """End a record. If an action is running, ask it to stop first."""
-    record = client(actor).cancel(record_id, reason=reason)
+    record = caller(actor).cancel(record_id, reason=reason)
     answer_record(record, as_json=as_json)
 
 
@@ -218,9 +212,7 @@ def fire(
 ) -> None:
     """Fire a trigger that the table lets a person or a program fire."""
     fields = json_object(fields_json, "--payload", as_json=as_json)
-    connected = client(actor)
-    payload = connected.with_actor(connected.show(record_id), trigger, fields)
-    record = connected.fire(record_id, trigger, payload, reason=reason, version=version)
+    record = caller(actor).fire_by_hand(record_id, trigger, fields, reason=reason, version=version)
     answer_record(record, as_json=as_json)
 
 
@@ -229,7 +221,7 @@ def pause(
     record_id: Id, reason: Reason = "", as_json: AsJson = False, actor: Actor = "person"
 ) -> None:
     """Start no new effect on a record. Running effects finish; timers keep their remaining time."""
-    answer_flag(record_id, client(actor).pause(record_id, reason=reason), as_json=as_json)
+    answer_flag(record_id, caller(actor).pause(record_id, reason=reason), as_json=as_json)
 
 
 @guarded
@@ -237,7 +229,7 @@ def resume(
     record_id: Id, reason: Reason = "", as_json: AsJson = False, actor: Actor = "person"
 ) -> None:
     """Resume a paused record."""
-    answer_flag(record_id, client(actor).resume(record_id, reason=reason), as_json=as_json)
+    answer_flag(record_id, caller(actor).resume(record_id, reason=reason), as_json=as_json)
 
 
 @guarded
@@ -245,7 +237,7 @@ def retry(
     record_id: Id, reason: Reason = "", as_json: AsJson = False, actor: Actor = "person"
 ) -> None:
     """Let effects that failed, or were given up, try again now with new attempts."""
-    status = client(actor).retry(record_id, reason=reason)
+    status = caller(actor).retry(record_id, reason=reason)
     if status == "nothing" and not as_json:
         fail(f"no effect of {record_id} waits for another attempt", as_json=False, kind="")
     answer_flag(record_id, status, as_json=as_json)
@@ -299,6 +291,14 @@ def doctor(as_json: AsJson = False) -> None:
     answer(value, as_json=as_json, show=screen.diagnosis)
     if value["problems"]:
         raise typer.Exit(1)
+
+
+@guarded
+def metrics() -> None:
+    """Print the metrics of the deployment, as text of Prometheus. docs/metrics.md lists them."""
+    from interlock.workers.ops.metrics import Exposition
+
+    sys.stdout.buffer.write(Exposition(client().dispatch).text())
 
 
 @guarded

@@ -146,7 +146,9 @@ def history(lines: Sequence[Mapping[str, Any]], *, everything: bool) -> None:
         if line["line"] == "event":
             arrow = f"  {line['source']} -> " if line["source"] else "  -> "
             head = Text.assemble(f"{line['version']:>4}  ", time, (line["trigger"], "bold"), arrow)
-            by = (f"  by {line['cause']['actor']}", "dim")
+            roles = [code[3:] for code in line["cause"]["codes"] if code.startswith("as:")]
+            as_roles = f" as {', '.join(roles)}" if roles else ""
+            by = (f"  by {line['cause']['actor']}{as_roles}", "dim")
             out.print(Text.assemble(head, state_text(line["target"]), by))
             reason = Text(short(reasons_of(line), REASON_LENGTH_MAX), style="dim italic")
             out.print(Padding(reason, (0, 0, 0, 6), expand=False))

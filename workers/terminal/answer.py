@@ -7,14 +7,14 @@ import os
 import sys
 from collections.abc import Callable, Mapping
 from functools import wraps
-from typing import Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
 from interlock.kernel.errors import KernelError
 from interlock.kernel.record import Record
 from interlock.workers.client import Client, WaitTimeoutError
-from interlock.workers.config import SetupError, local_settings
+from interlock.workers.config import SettingsError, SetupError, local_settings, settings_here
 from interlock.workers.engine.answer_commands import (
     answer_flags,
     example_answer,
@@ -26,6 +26,9 @@ from interlock.workers.engine.system import SystemsError
 from interlock.workers.terminal import screen
 from interlock.workers.terminal.cards import cards
 from interlock.workers.text import visible, visible_data, visible_json
+
+if TYPE_CHECKING:  # imported where it is opened
+    from interlock.workers.remote.client import HttpClient
 
 Id = Annotated[str, typer.Argument(help="A record's id.", metavar="ID")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
@@ -81,9 +84,26 @@ def answer_record(record: Record, *, as_json: bool, outlook: str = "") -> None:
     answer(value, as_json=as_json, show=screen.record_state)
 
 
+def caller(actor: str = "person") -> Client | HttpClient:
+    """Open the client of the API that the settings name, or else the one on the store.
+
+    Who shows an access token acts under the name of its holder.
+    """
+    settings = settings_here()
+    if settings.api_url is None:
+        return client(actor)
+    # Most commands do without it, and it takes long to import.
+    from interlock.workers.remote.client import HttpClient  # noqa: PLC0415
+
+    return HttpClient(settings.api_url, settings.api_token or "", actor=actor)
+
+
 def client(actor: str = "person") -> Client:
     """Open the client on the store that the settings name, or on the one that `up` started here."""
-    opened = Client(local_settings(), actor=actor)
+    settings = local_settings()
+    if settings.api_url is not None:
+        raise SettingsError("this command needs the store itself: unset INTERLOCK_API_URL for it")
+    opened = Client(settings, actor=actor)
     opened.dispatch.greet()
     return opened
 
@@ -96,7 +116,7 @@ def answer_flag(record_id: str, status: str, *, as_json: bool) -> None:
 
 
 def asked_answer(
-    interlock: Client,
+    interlock: Client | HttpClient,
     record_id: str,
     choice: str,
     fields: Mapping[str, Any],
@@ -127,7 +147,7 @@ def confirm(choice: str) -> None:
     typer.confirm(f"{choice}?", abort=True)
 
 
-def card_with(interlock: Client, record_id: str, choice: str) -> Card | None:
+def card_with(interlock: Client | HttpClient, record_id: str, choice: str) -> Card | None:
     """Return the card of a record that offers a choice; if none does, its first card, if any."""
     found = interlock.cards_of(record_id)
     offering = (card for card in found if choice in [each.name for each in card.affordances])

@@ -8,6 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
+from interlock.kernel.machines.threads.thread.table import THREAD
+from interlock.workers.config import settings_here
 from interlock.workers.engine.answer_commands import PLACEHOLDER, text_field, unfilled
 from interlock.workers.terminal import screen
 from interlock.workers.terminal.answer import (
@@ -18,6 +20,7 @@ from interlock.workers.terminal.answer import (
     answer,
     answer_record,
     asked_answer,
+    caller,
     client,
     fail,
     guarded,
@@ -60,15 +63,15 @@ def submit(
         problem = "the --title is empty" if title is not None else "nothing is given to submit"
         sentence = f"{problem}: give files or folders with requests (*.md), or --title 'a request'"
         fail(sentence, as_json=as_json, kind="UsageError")
-    connected = client(actor)
+    connected = caller(actor)
     if paths:
-        requests = _read_all(paths, connected.settings.host)
+        requests = _read_all(paths, settings_here().host)
     else:
         request: dict[str, Any] = {"inciting": {"source": "cli", "title": title, "text": text}}
         requests = [request | {"id": record_id, "priority": priority, "policy": policy}]
     payloads = [{k: v for k, v in fields.items() if v is not None} for fields in requests]
     payloads = [payload | ({"hold": True} if hold else {}) for payload in payloads]
-    submitted = Threads(connected).submit_many(payloads)
+    submitted = connected.submit_many(payloads, machine=THREAD.name)
     rows = [
         {"id": done.id, "replayed": done.replayed, "error": str(done.error) if done.error else None}
         for done in submitted
@@ -99,7 +102,7 @@ def cards(
     as_json: AsJson = False,
 ) -> None:
     """List the cards, the questions that wait for a person; the longest waiting comes first."""
-    found = [card.as_data() for card in client().cards(limit=limit)]
+    found = [card.as_data() for card in caller().cards(limit=limit)]
     answer(found, as_json=as_json, show=show_cards)
 
 
@@ -129,7 +132,7 @@ def decide(
 ) -> None:
     """Answer a card."""
     fields = json_object(fields_json, "--answer", as_json=as_json)
-    connected = client(actor)
+    connected = caller(actor)
     if text:
         fields[text_field(choice)] = text
     seen, given = asked_answer(connected, record_id, choice, fields, proposal, as_json=as_json)
@@ -145,7 +148,7 @@ def cleanup(
     record_id: Id, reason: Reason = "", as_json: AsJson = False, actor: Actor = "person"
 ) -> None:
     """End a thread whose work is done elsewhere, and remove the request from its source."""
-    record = client(actor).fire(record_id, "cleanup_requested", reason=reason)
+    record = caller(actor).fire(record_id, "cleanup_requested", reason=reason)
     answer_record(record, as_json=as_json)
 
 

@@ -42,7 +42,7 @@ class Threads:
         relationship: str = "decompose",
     ) -> Record:
         """Split a thread that waits for consent into children, each a thread of its own."""
-        version = self.client.proposal_version(self.client.show(record_id), proposal)
+        version = self.client.answers(self.client.show(record_id)).version(proposal)
         warrant = Warrant.person(version)
         plain = [dict(child) for child in children]
         payload = {"children": plain, "relationship": relationship}

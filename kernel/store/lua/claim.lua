@@ -1,7 +1,7 @@
---@use clock entry exclusive budget grant lease quarantine
+--@use clock entry exclusive budget grant lease quarantine metrics
 -- Claims an effect for one holder: gives it a new token and a lease, and returns the record. A
 -- repeat with the nonce of the current token renews that lease.
--- KEYS     record, log, effects, waits, timers, chain of counters
+-- KEYS     record, log, effects, waits, timers, metrics, chain of counters
 -- ARGV     id, suffix, nonce, holder, lease in ms, newest schema that the caller knows, name of the
 --          effect as the message has it
 -- Returns  {status, token, attempt, {record}, {counters}}; status: granted, or with a detail in the
@@ -12,7 +12,8 @@ local log = KEYS[2]
 local effects = KEYS[3]
 local waits = KEYS[4]
 local timers = KEYS[5]
-local chain = {unpack(KEYS, 6)}
+local metrics = KEYS[6]
+local chain = {unpack(KEYS, 7)}
 local id = ARGV[1]
 local suffix = ARGV[2]
 local nonce = ARGV[3]
@@ -37,7 +38,7 @@ if not repeated then
   if entry.state == 'quarantined' then
     return refused('quarantined')
   end
-  local paused, schema = unpack(redis.call('HMGET', record, 'paused', 'schema'))
+  local paused, schema, since = unpack(redis.call('HMGET', record, 'paused', 'schema', 'since'))
   if paused == '1' then
     return refused('paused')
   end
@@ -60,6 +61,10 @@ if not repeated then
   end
   if tonumber(schema) > schema_known then
     return refused('newer', schema)
+  end
+  count(metrics, 'attempt', name, entry.begun == 0 and 'first' or 'again')
+  if entry.begun == 0 and entry.kind == 'state' then
+    observe(metrics, now_ms - since, 'lag', name)
   end
   release_reservation(chain, entry, true)
   grant(record, log, suffix, entry, nonce, holder)

@@ -1,10 +1,11 @@
 --@use clock keys ops warrant preconditions transition quarantine timer holds_and_queues
---@use new_effects countdown limits deltas family_log initial_lease search_index
+--@use new_effects countdown limits deltas family_log initial_lease search_index metrics
 -- Commits one decision, or nothing: it tests first, and from its first write on nothing can fail.
 -- KEYS     record, log, ops, times of ops, effects, timers, waits, index of the old state, index of
---          the new state, ended index, search index, members of the countdown that begins, chain of
---          counters, records read as facts, [parent that counts it, its members, its tally],
---          [holds, hold queue, queue left, queue entered, queues], [family log], queues of messages
+--          the new state, ended index, search index, metrics, members of the countdown that begins,
+--          chain of counters, records read as facts, [parent that counts it, its members, its
+--          tally], [holds, hold queue, queue left, queue entered, queues], [family log], queues of
+--          messages
 -- ARGV     plan, data ('': unchanged), event, messages of its effects and of the parent's advance
 -- Returns  {status, version, ms, paused, suffix of the parent's advance}; status: committed |
 --          replayed | reused | missing | fenced | conflict | held | over | paused | busy, and for
@@ -20,39 +21,45 @@ local old_state_index = KEYS[8]
 local new_state_index = KEYS[9]
 local ended_index = KEYS[10]
 local search_index = KEYS[11]
-local spawn_members = KEYS[12]
+local metrics = KEYS[12]
+local spawn_members = KEYS[13]
 local plan = cjson.decode(ARGV[1])
 local data = ARGV[2]
 local event = ARGV[3]
 local messages = {unpack(ARGV, 4)}
-local chain, next_key = keys_at(13, plan.chain_length)
+local chain, next_key = keys_at(14, plan.chain_length)
 local fact_records, next_key = keys_at(next_key, #plan.fact_versions)
 local parent_keys, next_key = keys_at(next_key, plan.parent and 3 or 0)
 local shared_keys, next_key = keys_at(next_key, plan.shares and 5 or 0)
 local family_log_keys, next_key = keys_at(next_key, plan.family_log_length and 1 or 0)
 local message_queues = keys_at(next_key, #messages)
 
+local function refused(status, version, ms, detail)
+  count(metrics, 'refused', plan.machine, status)
+  return {status, version, ms or '0', '', detail or ''}
+end
+
 local known, known_version, known_ms = known_outcome(ops, plan.op_id, plan.digest)
 if known then
-  return {known, known_version, known_ms, '', ''}
+  return refused(known, known_version, known_ms)
 end
-local stored_version, stored_paused = unpack(redis.call('HMGET', record, 'version', 'paused'))
-if not stored_version then
-  return {'missing', '0', '0', '', ''}
+local stored, was_paused = unpack(redis.call('HMGET', record, 'version', 'paused'))
+if not stored then
+  return refused('missing', '0')
 end
 if not is_warranted(record, plan.warrant) then
-  return {'fenced', stored_version, '0', '', ''}
+  return refused('fenced', stored)
 end
-if stored_version ~= plan.version then
-  return {'conflict', stored_version, '0', '', ''}
+if stored ~= plan.version then
+  return refused('conflict', stored)
 end
 local failed, detail = failed_precondition(plan, record, chain, fact_records, shared_keys)
 if failed then
-  return {failed, stored_version, '0', '', detail}
+  return refused(failed, stored, '0', detail)
 end
 
 local version = tostring(plan.version + 1)
-local was_paused = stored_paused == '1'
+was_paused = was_paused == '1'
 local paused = was_paused and not plan.ends
 local owner = {
   id = plan.id,
@@ -73,19 +80,11 @@ change_title(record, search_index, plan.retitle)
 if plan.mode == 'internal' then
   redis.call('HSET', record, 'version', version)
   stop_asking(record, waits, timers, plan.id)
+  count(metrics, 'transition', plan.machine, plan.state, plan.state)
 else
   end_timers(owner, plan, quarantine_left)
-  redis.call(
-    'HSET', record, 'version', version, 'state', plan.state, 'entered', version,
-    'since', now_ms, 'waits', plan.waits and '1' or ''
-  )
-  redis.call('ZREM', old_state_index, plan.id)
-  redis.call('ZADD', new_state_index, now_ms, plan.id)
-  if plan.waits or asks_left then
-    redis.call('ZADD', waits, now_ms, plan.id)
-  else
-    redis.call('ZREM', waits, plan.id)
-  end
+  count_move(metrics, plan, record)
+  enter_state(owner, plan, version, {old_state_index, new_state_index, waits}, asks_left)
 end
 for _, timer in ipairs(plan.timers) do
   set_timer(record, timers, plan.id, timer.name, timer.delay_ms, version, '0', paused)
@@ -111,6 +110,7 @@ if plan.parent then
 end
 set_limits(chain[1], plan)
 add_deltas(chain, plan.deltas)
+add_to_sums(metrics, plan.machine, plan.deltas)
 add_to_family_log(family_log_keys[1], plan.family_log_length, plan.id, version)
 redis.call('XADD', log, version .. '-0', 'event', event, 'at', now_ms)
 if leased_suffix then

@@ -1,7 +1,8 @@
---@use keys ops warrant deltas timer new_effects record_note
+--@use keys ops warrant deltas timer new_effects record_note metrics
 -- Writes a note, which changes no state: a cost, progress, a refusal, a reminder. It may be written
 -- after the end of the record, and it never conflicts with a commit.
--- KEYS     record, log, ops, times of ops, effects, timers, chain of counters, queues of messages
+-- KEYS     record, log, ops, times of ops, effects, timers, metrics, chain of counters, queues of
+--          messages
 -- ARGV     plan, detail, messages of its effects
 -- Returns  {status, version, position}; status: noted | replayed | reused | missing | fenced
 local record = KEYS[1]
@@ -10,10 +11,11 @@ local ops = KEYS[3]
 local op_times = KEYS[4]
 local effects = KEYS[5]
 local timers = KEYS[6]
+local metrics = KEYS[7]
 local plan = cjson.decode(ARGV[1])
 local detail = ARGV[2]
 local messages = {unpack(ARGV, 3)}
-local chain, next_key = keys_at(7, plan.chain_length)
+local chain, next_key = keys_at(8, plan.chain_length)
 local message_queues = keys_at(next_key, #messages)
 local id = plan.id
 
@@ -31,6 +33,7 @@ if not is_warranted(record, plan.warrant) then
 end
 
 add_deltas(chain, plan.deltas)
+add_to_sums(metrics, plan.machine, plan.deltas)
 for _, timer in ipairs(plan.timers) do
   local _, timer_version = read_timer(record, timer.name)
   if timer_version then

@@ -1,12 +1,13 @@
---@use entry budget
+--@use entry budget metrics
 -- Reserves what a call may cost in every record of the chain, for the current holder of an effect.
 -- A repeat replaces the reservation of that effect.
--- KEYS     record, chain of counters
+-- KEYS     record, metrics, chain of counters
 -- ARGV     suffix, token, estimated cost in micro-dollars
 -- Returns  {status, which record of the chain cannot afford it, counted from 1, or 0}; status:
 --          reserved | over | lost
 local record = KEYS[1]
-local chain = {unpack(KEYS, 2)}
+local metrics = KEYS[2]
+local chain = {unpack(KEYS, 3)}
 local suffix = ARGV[1]
 local token = ARGV[2]
 local cost = tonumber(ARGV[3])
@@ -36,6 +37,8 @@ local over = first_over_cap(chain, cost)
 if over == 0 then
   entry.reserved = cost
   add_to_trees(chain, 'reserved', cost)
+else
+  count(metrics, 'over', entry.name)
 end
 write_entry(record, suffix, entry)
 return {over == 0 and 'reserved' or 'over', tostring(over)}

@@ -15,8 +15,8 @@ COMMITS = (
     Mutant(
         "a record that is gone is missing",
         "commit",
-        "if not stored_version then",
-        "stored_version = stored_version or '0'\nif false then",
+        "if not stored then",
+        "stored = stored or '0'\nif false then",
         commits.test_a_decision_on_a_record_that_is_gone_commits_nothing,
     ),
     Mutant(
@@ -176,7 +176,7 @@ COMMITS = (
     Mutant(
         "the version is compared",
         "commit",
-        "if stored_version ~= plan.version then",
+        "if stored ~= plan.version then",
         "if false then",
         commits.test_a_decision_on_a_moved_version_commits_nothing_by_itself,
     ),

@@ -246,8 +246,8 @@ FAMILIES = (
     Mutant(
         "the caps of the whole chain are tested",
         "reserve",
-        "{unpack(KEYS, 2)}",
-        "{unpack(KEYS, 2, 2)}",
+        "{unpack(KEYS, 3)}",
+        "{unpack(KEYS, 3, 3)}",
         budget.test_children_share_the_cap_of_their_root_and_may_have_a_lower_one,
     ),
     Mutant(

@@ -25,9 +25,9 @@ RUNS: tuple[Mutant, ...] = (
     Mutant(
         "a refused commit is not in the family log",
         "commit",
-        "if stored_version ~= plan.version then",
+        "if stored ~= plan.version then",
         (
-            "add_to_family_log(family_log_keys[1], 9, plan.id, plan.version)\nif stored_version ~= "
+            "add_to_family_log(family_log_keys[1], 9, plan.id, plan.version)\nif stored ~= "
             "plan.version then"
         ),
         family_log.test_a_repeat_and_a_refusal_add_nothing,

@@ -30,6 +30,7 @@ ACTS = {
     "POST /v1/records": Act.SUBMIT,
     "POST /v1/records:batch": Act.SUBMIT,
     "POST /v1/records/{record_id}:cancel": Act.SUBMIT,
+    "POST /v1/messages/{kind}": Act.SUBMIT,
     "POST /v1/records/{record_id}:decide": Act.DECIDE,
     "POST /v1/records/{record_id}:fire": Act.OPERATE,
     "POST /v1/records/{record_id}:{verb}": Act.OPERATE,

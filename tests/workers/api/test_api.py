@@ -18,13 +18,14 @@ from interlock.kernel.errors import KernelError, StoreDownError
 from interlock.kernel.event import Event
 from interlock.workers.api.app import BODY_BYTES_MAX, create_app
 from interlock.workers.api.cli import check_loopback
-from interlock.workers.api.problems import KINDS, MEDIA_TYPE, kind_of
+from interlock.workers.api.problems import MEDIA_TYPE
 from interlock.workers.cli import app
 from interlock.workers.client import Client
 from interlock.workers.config import Settings, SettingsError
 from interlock.workers.gateways.capabilities import registry
 from interlock.workers.gateways.capabilities.registry import open_registry
 from interlock.workers.gateways.server import EmbeddedServer
+from interlock.workers.remote.problems import KINDS, kind_of
 from tests.any_text import any_text
 from tests.workers.threads.threads import bring, client_of, thread_payload
 
@@ -121,7 +122,7 @@ def test_the_addresses_of_a_record_below_others_have_its_slashes(
     assert http.get("/v1/records/b/one").json()["id"] == "b/one"
     assert http.get("/v1/records/b/one:history").json()["lines"][0]["record_id"] == "b/one"
     cancelled = http.post("/v1/records/b/one:cancel", json={"reason": "enough"})
-    assert cancelled.json()["answer"] == "cancelled"
+    assert cancelled.json()["state"] == "cancelled"
     assert http.get("/v1/records", params={"id": "b/"}).json()["records"][0]["id"] == "b/one"
 
 
@@ -237,6 +238,22 @@ def test_the_capabilities_are_loaded_once_for_all_requests(
     for _ in range(3):
         assert len(http.get("/v1/cards").json()) == 1
     assert len(opened) == 1
+
+
+def test_mail_is_sent_once_as_who_calls(http: TestClient, interlock: Client) -> None:
+    interlock.submit({"repo": "/nowhere", "command": "true"}, id="ann/1", machine="loop")
+
+    def send(kind: str = "send", **fields: str) -> Any:
+        headers = {"Idempotency-Key": "m1", "X-Interlock-Actor": "bob"}
+        return http.post(f"/v1/messages/{kind}", json=fields, headers=headers)
+
+    first, again = send(to="ann", text="hello"), send(to="ann", text="hello")
+    assert first.json()["mail"] == again.json()["mail"]
+    (mail,) = interlock.dispatch.inboxes.after("ann/1", "0-0", 10)
+    assert (mail.fields["sender"], mail.fields["text"]) == ("bob", "hello")
+    for wrong in ({"actor": "eve"}, {"id": "x"}, {"colour": "blue"}):
+        problem(send(to="ann", text="hello", **wrong), 422, "invalid-payload")
+    problem(send("decide"), 400, "bad-call")
 
 
 def test_machines_and_health_are_shown(http: TestClient) -> None:

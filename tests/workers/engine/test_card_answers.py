@@ -133,7 +133,7 @@ def accepts(client: Client, record: Record, trigger: str, answer: Mapping[str, A
     """Whether `Client.decide` accepts an answer. Nothing is written."""
     machine = MACHINES[record.machine]
     try:
-        payload = client.answer_payload(record, record.state, trigger, answer)
+        payload = client.answers(record).payload(record.state, trigger, answer, client.actor)
         decision = machine.decide(record, trigger, machine.admit(trigger, payload))
     except CallError:
         return False

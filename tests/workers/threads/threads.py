@@ -84,7 +84,7 @@ def step(
     client: Client, record_id: str, trigger: str, payload: Mapping[str, Any], *, op_id: str = ""
 ) -> None:
     """Fire a trigger with the warrant of an effect's holder, or of a person."""
-    record, leases = client.show(record_id), client.dispatch.leases
+    record, leases = client.dispatch.views.record(record_id), client.dispatch.leases
     warrant = Warrant.person(record.entered)
     if trigger.startswith(EFFECTS):
         entry = next(entry for entry in record.entries if entry.kind is Kind.STATE)

@@ -41,6 +41,23 @@ local function change_effects(owner, plan, reporting, paused)
   return asks_left, quarantine_left
 end
 
+-- Puts a record into the state that it enters, and into the indexes of those who look for it.
+-- indexes = {of the old state, of the new state, of those who wait for a person}
+local function enter_state(owner, plan, version, indexes, asks_left)
+  local old_state_index, new_state_index, waits = unpack(indexes)
+  redis.call(
+    'HSET', owner.record, 'version', version, 'state', plan.state, 'entered', version,
+    'since', now_ms, 'waits', plan.waits and '1' or ''
+  )
+  redis.call('ZREM', old_state_index, owner.id)
+  redis.call('ZADD', new_state_index, now_ms, owner.id)
+  if plan.waits or asks_left then
+    redis.call('ZADD', waits, now_ms, owner.id)
+  else
+    redis.call('ZREM', waits, owner.id)
+  end
+end
+
 -- Ends the timers of the state that is left, but for those that the new state sets anew. The
 -- reminder of a quarantine that is left goes on; the end of a paused record resumes it.
 local function end_timers(owner, plan, quarantine_left)

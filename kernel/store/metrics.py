@@ -1,0 +1,87 @@
+"""Reads what the scripts count for metrics: since the store is new, or since this was added."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from interlock.kernel.record import PARTITIONS
+from interlock.kernel.store.keys import Keys
+from interlock.kernel.store.scripts import Client, read_all
+
+# The upper bounds of the buckets, as part/metrics.lua has them; what is longer is in the last one.
+BOUNDS_MS = (100, 1_000, 10_000, 60_000, 600_000, 3_600_000, 86_400_000)
+SUM = "sum"
+
+
+@dataclass(slots=True)
+class Durations:
+    """How many durations were in each bucket, the last one without a bound, and their sum."""
+
+    buckets: list[int] = field(default_factory=lambda: [0] * (len(BOUNDS_MS) + 1))
+    sum_ms: int = 0
+
+
+@dataclass(slots=True)
+class Metrics:
+    """Everything that is counted. The names are those of machines, states and effects."""
+
+    transitions: dict[tuple[str, str, str], int]  # by machine, from ('-': created), to
+    refused: dict[tuple[str, str], int]  # by machine and status of the commit
+    attempts: dict[tuple[str, str], int]  # by effect; `first` or `again`
+    over: dict[str, int]  # reservations that a cap refused, by effect
+    sums: dict[tuple[str, str], int]  # by machine and counter
+    sweeps: dict[tuple[str, str], int]  # items of sweeps, by sweep and status
+    dwell: dict[tuple[str, str], Durations]  # by machine and state that was left
+    lag: dict[str, Durations]  # from the entry into a state to the first claim, by effect
+
+
+class MetricsReader:
+    """The counts of all partitions, over one client."""
+
+    def __init__(self, client: Client, keys: Keys) -> None:
+        self.client, self.keys = client, keys
+
+    def read(self) -> Metrics:
+        """Return the sums over all partitions, in one round trip."""
+        commands = [("HGETALL", self.keys.metrics(at)) for at in range(PARTITIONS)]
+        *counts, sweeps = read_all(self.client, [*commands, ("HGETALL", self.keys.sweep_results())])
+        totals: dict[str, int] = defaultdict(int)
+        for found in counts:
+            for name, value in dict(found).items():
+                totals[name.decode()] += int(value)
+        metrics = metrics_of(totals)
+        for name, value in dict(sweeps).items():
+            sweep, _, status = name.decode().partition(":")
+            metrics.sweeps[sweep, status] = int(value)
+        return metrics
+
+
+def metrics_of(totals: Mapping[str, int]) -> Metrics:
+    """Return the counts by what they count."""
+    found = Metrics({}, {}, {}, {}, {}, {}, defaultdict(Durations), defaultdict(Durations))
+    for name, value in totals.items():
+        match name.split(" "):
+            case ["transition", machine, source, target]:
+                found.transitions[machine, source, target] = value
+            case ["refused", machine, status]:
+                found.refused[machine, status] = value
+            case ["attempt", effect, which]:
+                found.attempts[effect, which] = value
+            case ["over", effect]:
+                found.over[effect] = value
+            case ["sum", machine, counter]:
+                found.sums[machine, counter] = value
+            case ["dwell", machine, state, bucket]:
+                _add(found.dwell[machine, state], bucket, value)
+            case ["lag", effect, bucket]:
+                _add(found.lag[effect], bucket, value)
+    return found
+
+
+def _add(durations: Durations, bucket: str, value: int) -> None:
+    if bucket == SUM:
+        durations.sum_ms = value
+    else:
+        durations.buckets[int(bucket) - 1] = value

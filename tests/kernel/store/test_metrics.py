@@ -1,0 +1,110 @@
+"""What happens is counted once, by the script that makes it happen."""
+
+from __future__ import annotations
+
+import pytest
+
+from interlock.kernel.store.metrics import BOUNDS_MS, Metrics, MetricsReader
+from interlock.kernel.store.scripts import source_of
+from tests.kernel.store.kernel_at_a_fixed_time import World, token
+
+
+def read(world: World) -> Metrics:
+    return MetricsReader(world.client, world.keys).read()
+
+
+def test_a_transition_is_counted_with_the_time_in_the_state_that_was_left(world: World) -> None:
+    world.create("r")
+    world.later(1_500)
+    world.fire("r", "begin", op="b")
+    world.later(59_000)
+    world.fire("r", "done")
+    found = read(world)
+
+    assert found.transitions == {
+        ("life", "-", "idle"): 1,
+        ("life", "idle", "working"): 1,
+        ("life", "working", "asking"): 1,
+    }
+    idle, working = found.dwell["life", "idle"], found.dwell["life", "working"]
+    assert (idle.buckets, idle.sum_ms) == ([0, 0, 1, 0, 0, 0, 0, 0], 1_500)
+    assert (working.buckets[3], working.sum_ms) == (1, 59_000)
+
+
+def test_a_repeated_call_is_counted_as_such_only(world: World) -> None:
+    world.create("r")
+    world.create("r")
+    for _ in range(2):
+        world.fire("r", "begin", op="same")
+    found = read(world)
+
+    # The repeated call is answered when its record is read, and never comes to a commit.
+    assert found.refused == {("life", "replayed"): 1}
+    assert sum(found.transitions.values()) == 2
+
+
+@pytest.mark.parametrize(("ms", "bucket"), [(100, 0), (101, 1), (86_400_000, 6), (86_400_001, 7)])
+def test_a_duration_is_in_the_first_bucket_that_holds_it(
+    world: World, ms: int, bucket: int
+) -> None:
+    world.create("r")
+    world.later(ms)
+    world.fire("r", "begin")
+
+    buckets = read(world).dwell["life", "idle"].buckets
+    assert [at for at, count in enumerate(buckets) if count] == [bucket]
+
+
+def test_the_bounds_are_those_of_the_script() -> None:
+    named = ", ".join(str(bound) for bound in BOUNDS_MS)
+    assert f"BOUNDS_MS = {{{named}}}" in source_of("commit")
+
+
+def test_a_claim_is_counted_with_the_time_since_its_state_was_entered(world: World) -> None:
+    world.at("working")
+    world.later(700)
+    lease = world.claim("work")
+    world.claim("work")
+    world.leases.release(lease, counted=True)
+    world.later(60_000)
+    world.claim("work", "b")
+    found = read(world)
+
+    assert found.attempts == {("work", "first"): 1, ("work", "again"): 1}
+    assert (found.lag["work"].sum_ms, sum(found.lag["work"].buckets)) == (700, 1)
+
+
+def test_a_fenced_commit_is_counted(world: World) -> None:
+    world.at("working")
+    late = world.claim("work")
+    world.leases.release(late, counted=True)
+    world.later(60_000)
+    world.claim("work", "b")
+    world.fails("done", token(late))
+
+    assert read(world).refused == {("life", "fenced"): 1}
+
+
+def test_what_is_used_is_added_up_for_a_machine(world: World) -> None:
+    world.at("working")
+    world.fire("r", "done", deltas={"spent": 5, "tokens_in": 7})
+    world.note("r", deltas={"spent": 2}, op="n")
+
+    assert read(world).sums == {("life", "spent"): 7, ("life", "tokens_in"): 7}
+
+
+def test_a_reservation_that_a_cap_forbids_is_counted(world: World) -> None:
+    world.create("r", cap=10)
+    world.fire("r", "begin")
+    lease = world.claim("work")
+    assert world.leases.reserve(lease, 10)
+    assert not world.leases.reserve(lease, 11)
+
+    assert read(world).over == {"work": 1}
+
+
+def test_what_sweeps_did_is_added_up(world: World) -> None:
+    for results in ({"publish": 2}, {"publish": 1, "out of time": 1}, {}):
+        world.indexes.count_sweep("orphans", results)
+
+    assert read(world).sweeps == {("orphans", "publish"): 3, ("orphans", "out of time"): 1}

@@ -1,0 +1,203 @@
+"""Agents read records by tools, and act where their token or their person lets them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx2
+import pytest
+import uvicorn
+from mcp import Client as McpClient
+from mcp import StdioServerParameters
+from mcp.client.stdio import stdio_client
+from mcp.client.streamable_http import streamable_http_client
+
+from interlock.kernel.event import Event
+from interlock.workers.access.tokens import make_token
+from interlock.workers.api.app import create_app
+from interlock.workers.client import Client
+from interlock.workers.gateways.server import EmbeddedServer, free_port
+from tests.waiting import until
+from tests.workers.threads.threads import bring, client_of, thread_payload
+
+READS = {
+    "list_records",
+    "show_record",
+    "why_not",
+    "read_history",
+    "list_cards",
+    "count_records",
+}
+Act = Callable[[McpClient], Any]
+
+
+@pytest.fixture
+def interlock(server: EmbeddedServer, prefix: str) -> Client:
+    return client_of(server.url, prefix)
+
+
+@pytest.fixture
+def address(interlock: Client) -> Iterator[str]:
+    """Return the address of a served API."""
+    port = free_port()
+    serving = uvicorn.Server(uvicorn.Config(create_app(interlock), port=port, log_level="warning"))
+    thread = threading.Thread(target=serving.run)
+    thread.start()
+    until(lambda: serving.started, what="the API listens")
+    yield f"http://127.0.0.1:{port}/mcp"
+    serving.should_exit = True
+    thread.join()
+
+
+def token(interlock: Client, *roles: str, machines: tuple[str, ...] = ()) -> dict[str, str]:
+    text, _ = make_token(
+        interlock.dispatch.access_tokens,
+        "ann",
+        roles=roles,
+        machines=machines,
+        known_machines=list(interlock.machines),
+        days=1,
+        made_by="root",
+    )
+    return {"Authorization": f"Bearer {text}"}
+
+
+@asynccontextmanager
+async def over_http(address: str, headers: dict[str, str]) -> AsyncIterator[McpClient]:
+    async with (
+        httpx2.AsyncClient(headers=headers, timeout=60) as http,
+        McpClient(streamable_http_client(address, http_client=http), cache=None) as client,
+    ):
+        yield client
+
+
+async def call(client: McpClient, tool: str, **arguments: Any) -> Any:
+    """Call a tool; return its value, or the sentence of its refusal."""
+    done = await client.call_tool(tool, arguments)
+    if done.is_error:
+        return done.content[0].text  # type: ignore[union-attr]
+    found = done.structured_content
+    return found["result"] if found is not None and set(found) == {"result"} else found
+
+
+def test_a_viewer_reads_everything_and_changes_nothing(interlock: Client, address: str) -> None:
+    record = bring(interlock, "one", "awaiting_confirmation")
+
+    async def read() -> None:
+        async with over_http(address, token(interlock, "viewer")) as client:
+            named = {tool.name for tool in (await client.list_tools()).tools}
+            assert named == READS | {"submit", "cancel", "send_mail", "decide"}
+            listed = await call(client, "list_records", text="paper")
+            assert [row["id"] for row in listed["records"]] == ["one"]
+            shown = await call(client, "show_record", record_id="one")
+            assert shown["cards"][0]["proposal"] == record.proposal
+            (card,) = await call(client, "list_cards")
+            assert card["proposal"] == record.proposal
+            why = await call(client, "why_not", record_id="one")
+            assert any(each["target"] == "dismissed" for each in why)
+            assert (await call(client, "count_records", machine="thread"))["thread"]
+            history = await call(client, "read_history", record_id="one")
+            assert not any("token" in line.get("detail", {}) for line in history)
+            said = await call(client, "cancel", record_id="one", reason="x")
+            assert "ann has the role viewer and may not create and cancel records" in said
+            assert "no record 'nobody'" in await call(client, "show_record", record_id="nobody")
+
+    asyncio.run(read())
+    assert interlock.show("one").version == record.version
+
+
+def test_an_agent_submits_and_decides_with_the_token_of_a_person(
+    interlock: Client, address: str
+) -> None:
+    record = bring(interlock, "one", "awaiting_confirmation")
+
+    async def act() -> None:
+        async with over_http(address, token(interlock, "producer", "approver")) as client:
+            new = {"machine": "thread", "record_id": "two", "payload": thread_payload()}
+            assert (await call(client, "submit", **new))["replayed"] is False
+            assert (await call(client, "submit", **new))["replayed"] is True
+            refused = await call(
+                client, "submit", **(new | {"machine": "turn", "record_id": "b/two"})
+            )
+            assert "only Interlock creates a turn" in refused
+            said = await call(client, "send_mail", to="nobody", text="hi", mail_id="m1")
+            assert "was never started" in said
+            decided = await call(
+                client, "decide", record_id="one", choice="approve", proposal=record.proposal
+            )
+            assert decided["state"] == "executing"
+
+    asyncio.run(act())
+    lines = [line for line in interlock.history("one") if isinstance(line, Event)]
+    assert (lines[-1].cause.actor, lines[-1].cause.codes[-1]) == ("ann", "as:approver")
+
+
+def test_a_token_of_some_machines_reaches_no_other_record(interlock: Client, address: str) -> None:
+    bring(interlock, "one", "awaiting_confirmation")
+
+    async def read() -> None:
+        async with over_http(address, token(interlock, "operator", machines=("task",))) as client:
+            assert (await call(client, "list_records"))["records"] == []
+            for tool in ("show_record", "why_not", "read_history"):
+                assert "no record 'one'" in await call(client, tool, record_id="one")
+
+    asyncio.run(read())
+
+
+def test_nobody_is_served_without_a_token(address: str) -> None:
+    refused = httpx2.post(address, json={"jsonrpc": "2.0", "id": 1, "method": "tools/list"})
+    assert (refused.status_code, refused.headers["WWW-Authenticate"]) == (401, "Bearer")
+    wrong = {"Authorization": "Bearer il_x"}
+    assert httpx2.post(address, json={}, headers=wrong).status_code == 401
+
+
+def test_who_is_not_asked_for_a_token_only_reads(server: EmbeddedServer, prefix: str) -> None:
+    interlock = client_of(server.url, prefix, auth="none")
+    bring(interlock, "one", "awaiting_confirmation")
+    port = free_port()
+    config = uvicorn.Config(create_app(interlock), port=port, log_level="warning")
+    serving = uvicorn.Server(config)
+    thread = threading.Thread(target=serving.run)
+    thread.start()
+    until(lambda: serving.started, what="the API listens")
+
+    async def act() -> None:
+        async with over_http(f"http://127.0.0.1:{port}/mcp", {}) as client:
+            assert (await call(client, "list_records"))["records"][0]["id"] == "one"
+            said = await call(client, "cancel", record_id="one", reason="x")
+            assert "who shows no access token may not" in said
+
+    try:
+        asyncio.run(act())
+    finally:
+        serving.should_exit = True
+        thread.join()
+
+
+@pytest.mark.parametrize("write", [False, True])
+def test_a_process_serves_its_stdin_and_decides_nothing(
+    interlock: Client, server: EmbeddedServer, prefix: str, *, write: bool
+) -> None:
+    bring(interlock, "one", "awaiting_confirmation")
+    settings = {"STORE_URL": server.url, "PREFIX": prefix, "NAMESPACE": prefix}
+    environment = os.environ | {f"INTERLOCK_{name}": value for name, value in settings.items()}
+    words = ["-m", "interlock", "mcp", *(["--write"] if write else [])]
+
+    async def act() -> None:
+        started = StdioServerParameters(command=sys.executable, args=words, env=dict(environment))
+        async with McpClient(stdio_client(started), cache=None) as client:
+            named = {tool.name for tool in (await client.list_tools()).tools}
+            assert named == READS | ({"submit", "cancel", "send_mail"} if write else set())
+            assert (await call(client, "show_record", record_id="one"))["id"] == "one"
+            if write:
+                done = await call(client, "cancel", record_id="one", reason="x")
+                assert json.dumps(done) == '{"id": "one", "state": "dismissed"}'
+
+    asyncio.run(act())

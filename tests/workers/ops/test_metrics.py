@@ -1,0 +1,185 @@
+"""Metrics are shown as docs/metrics.md lists them, and Prometheus fires the alerts on them."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+import uvicorn
+from prometheus_client.parser import text_string_to_metric_families
+
+from interlock.workers.api.app import create_app
+from interlock.workers.client import Client
+from interlock.workers.engine.dispatch import Dispatch
+from interlock.workers.gateways.server import EmbeddedServer, free_port
+from interlock.workers.ops import metrics
+from interlock.workers.ops.metrics import Exposition
+from tests.waiting import until
+from tests.workers.threads.threads import bring, client_of
+
+ROOT = Path(__file__).parents[3]
+PAGE = (ROOT / "docs" / "metrics.md").read_text("utf-8")
+RULES = ROOT / "deploy" / "prometheus" / "rules.yml"
+DASHBOARD = ROOT / "deploy" / "grafana" / "interlock.json"
+needs_prometheus = pytest.mark.skipif(
+    not (shutil.which("prometheus") and shutil.which("promtool")),
+    reason="there is no prometheus here",
+)
+
+
+@pytest.fixture
+def interlock(server: EmbeddedServer, prefix: str) -> Client:
+    return client_of(server.url, prefix, auth="none")
+
+
+def families(text: bytes) -> dict[str, Any]:
+    return {one.name: one for one in text_string_to_metric_families(text.decode())}
+
+
+def exposed_name(family: Any) -> str:
+    return f"{family.name}_total" if family.type == "counter" else str(family.name)
+
+
+def test_the_page_lists_every_metric_with_its_type_and_labels(interlock: Client) -> None:
+    bring(interlock, "one", "executing")
+    interlock.dispatch.indexes.count_sweep("orphans", {"publish": 1})
+    interlock.dispatch.indexes.begin_sweep("orphans", 1)
+    interlock.dispatch.reject("kind", "reason", {})
+    found = families(Exposition(interlock.dispatch).text())
+    rows = re.findall(r"^\| `(interlock_\w+)` \| (\w+) \|([^|]*)\|", PAGE, re.MULTILINE)
+
+    assert {(exposed_name(one), one.type) for one in found.values()} == {row[:2] for row in rows}
+    labels = {name: set(re.findall(r"`(\w+)`", text)) for name, _, text in rows}
+    for family in found.values():
+        for sample in family.samples:
+            assert set(sample.labels) - {"le"} == labels[exposed_name(family)]
+
+
+def test_what_happened_is_shown(interlock: Client) -> None:
+    bring(interlock, "one", "awaiting_confirmation")
+    shown = Exposition(interlock.dispatch).text().decode()
+
+    entered = 'machine="thread",source="-",target="proposed"'
+    assert f"interlock_transitions_total{{{entered}}} 1.0" in shown
+    assert 'interlock_records{machine="thread",state="awaiting_confirmation"} 1.0' in shown
+    assert 'interlock_waiting{kind="waits"} 1.0' in shown
+    assert 'interlock_sweep_late{sweep="orphans"} 1.0' in shown
+    found = families(shown.encode())["interlock_state_seconds"].samples
+    last = {s.labels["state"]: s.value for s in found if s.labels.get("le") == "+Inf"}
+    assert last["proposed"] == 1
+
+
+def test_the_store_is_looked_at_once_for_all_who_ask(
+    interlock: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks: list[Dispatch] = []
+    look = metrics._look
+
+    def counted(dispatch: Dispatch) -> Iterator[Any]:
+        looks.append(dispatch)
+        return look(dispatch)
+
+    monkeypatch.setattr(metrics, "_look", counted)
+    exposition = Exposition(interlock.dispatch)
+    first = exposition.text()
+
+    assert [exposition.text() for _ in range(3)] == [first] * 3
+    assert len(looks) == 1
+    monkeypatch.setattr(metrics, "KEPT_S", -1.0)
+    exposition.text()
+    assert len(looks) == 2
+
+
+def expressions() -> list[str]:
+    """Return the queries of the dashboard, with values in the places of its variables."""
+    board = json.loads(DASHBOARD.read_text())
+    found = [target["expr"] for panel in board["panels"] for target in panel["targets"]]
+    values = {"$job": "interlock", "$__rate_interval": "5m", "$machine": "thread"}
+    for name, value in values.items():
+        found = [one.replace(name, value) for one in found]
+    return found
+
+
+def test_rules_and_dashboard_use_metrics_that_exist() -> None:
+    listed = set(re.findall(r"^\| `(interlock_\w+)`", PAGE, re.MULTILINE))
+    text = RULES.read_text() + DASHBOARD.read_text()
+    used = {re.sub(r"_bucket$", "", one) for one in re.findall(r"interlock_[a-z_]+", text)}
+
+    assert used <= listed
+    panels = json.loads(DASHBOARD.read_text())["panels"]
+    assert len({panel["id"] for panel in panels}) == len(panels)
+    assert all(panel["title"] and panel["gridPos"]["w"] <= 24 for panel in panels)
+    assert all(target["expr"] for panel in panels for target in panel["targets"])
+
+
+@needs_prometheus
+def test_prometheus_reads_the_rules_and_the_queries_of_the_dashboard(tmp_path: Path) -> None:
+    recorded = [{"record": f"q{n}", "expr": one} for n, one in enumerate(expressions())]
+    queries = tmp_path / "queries.yml"
+    queries.write_text(json.dumps({"groups": [{"name": "q", "rules": recorded}]}))
+    checked = subprocess.run(
+        ["promtool", "check", "rules", str(RULES), str(queries)],  # noqa: S607 - found by PATH
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+
+
+@pytest.fixture
+def address(interlock: Client) -> Iterator[str]:
+    """Return the address of a served API."""
+    port = free_port()
+    serving = uvicorn.Server(uvicorn.Config(create_app(interlock), port=port, log_level="warning"))
+    thread = threading.Thread(target=serving.run)
+    thread.start()
+    until(lambda: serving.started, what="the API listens")
+    yield f"127.0.0.1:{port}"
+    serving.should_exit = True
+    thread.join()
+
+
+@needs_prometheus
+def test_prometheus_fires_the_alert_of_a_store_that_nobody_sweeps(
+    address: str, tmp_path: Path
+) -> None:
+    at_once = re.sub(r"for: \d+m", "for: 0s", RULES.read_text())
+    (tmp_path / "rules.yml").write_text(at_once)
+    config = (ROOT / "deploy" / "prometheus" / "prometheus.yml").read_text()
+    config = config.replace("15s", "200ms").replace("127.0.0.1:8470", address)
+    (tmp_path / "prometheus.yml").write_text(config)
+    (tmp_path / "interlock.token").write_text("not asked for here")
+    listen = f"127.0.0.1:{free_port()}"
+    command = [
+        "prometheus",
+        f"--config.file={tmp_path / 'prometheus.yml'}",
+        f"--storage.tsdb.path={tmp_path / 'data'}",
+        f"--web.listen-address={listen}",
+        "--log.level=error",
+    ]
+    with (
+        (tmp_path / "log").open("wb") as output,
+        subprocess.Popen(command, stdout=output, stderr=output) as prometheus,
+    ):
+        try:
+            until(lambda: "InterlockSweepLate" in firing(listen), what="the alert fires")
+            assert "InterlockDown" not in firing(listen)
+        finally:
+            prometheus.terminate()
+
+
+def firing(listen: str) -> set[str]:
+    """Return the names of the alerts that Prometheus fires."""
+    try:
+        found = httpx2.get(f"http://{listen}/api/v1/alerts").json()["data"]["alerts"]
+    except (httpx2.TransportError, ValueError, KeyError):
+        return set()
+    return {alert["labels"]["alertname"] for alert in found if alert["state"] == "firing"}

@@ -1,0 +1,238 @@
+"""What the client over HTTP does beside the verbs, which tests/workers/test_client.py tries."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import httpx2
+import pytest
+from fastapi.testclient import TestClient
+from typer.testing import CliRunner
+
+from interlock.kernel.effect import Kind
+from interlock.kernel.errors import (
+    CallError,
+    ForbiddenError,
+    InvalidPayloadError,
+    KernelError,
+    StoreDownError,
+    TokenRefusedError,
+)
+from interlock.kernel.store.leases import Lease
+from interlock.workers.access.tokens import make_token
+from interlock.workers.api.app import create_app
+from interlock.workers.cli import app
+from interlock.workers.client import Client
+from interlock.workers.gateways.server import EmbeddedServer, free_port
+from interlock.workers.remote import client as remote
+from interlock.workers.remote.client import ATTEMPTS_MAX, HttpClient
+from interlock.workers.remote.problems import KINDS, RemoteError, error_of
+from tests.workers.threads.threads import bring, client_of, thread_payload
+
+
+@pytest.fixture
+def interlock(server: EmbeddedServer, prefix: str) -> Client:
+    return client_of(server.url, prefix)
+
+
+@pytest.fixture
+def served(interlock: Client) -> Iterator[TestClient]:
+    with TestClient(create_app(interlock), base_url="http://interlock.example") as http:
+        yield http
+
+
+def holder(interlock: Client, served: TestClient, *roles: str) -> HttpClient:
+    """Return a client whose token has these roles."""
+    text, _ = make_token(
+        interlock.dispatch.access_tokens,
+        "ann",
+        roles=roles,
+        machines=(),
+        known_machines=(),
+        days=1,
+        made_by="root",
+    )
+    return HttpClient("", text, http=served)
+
+
+def answering(*answers: httpx2.Response | Exception) -> tuple[HttpClient, list[httpx2.Request]]:
+    """Return a client of an API that answers so, and the calls that it gets."""
+    calls, rest = [], list(answers)
+
+    def handle(request: httpx2.Request) -> httpx2.Response:
+        calls.append(request)
+        answer = rest.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    http = httpx2.Client(transport=httpx2.MockTransport(handle))
+    return HttpClient("http://api", "il_x", actor="bob", http=http), calls
+
+
+@pytest.fixture(autouse=True)
+def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(remote._repeated, "sleep", lambda _: None)
+
+
+def test_a_lost_answer_is_asked_for_again_with_the_same_key() -> None:
+    made = httpx2.Response(201, json={"id": "one", "replayed": False})
+    busy = httpx2.Response(503, json={"type": "urn:interlock:store-away", "detail": "wait"})
+    client, calls = answering(httpx2.ReadTimeout("lost"), busy, made)
+
+    assert client.submit({"x": 1}, id="one", machine="thread").id == "one"
+    assert [call.headers["Idempotency-Key"] for call in calls] == ["one"] * 3
+    assert calls[0].headers["Authorization"] == "Bearer il_x"
+    assert "X-Interlock-Actor" not in calls[0].headers, "the token says who calls"
+
+
+def test_an_api_that_stays_away_or_busy_is_one_error() -> None:
+    away, calls = answering(*[httpx2.ConnectError("refused")] * ATTEMPTS_MAX)
+    with pytest.raises(StoreDownError, match="http://api does not answer: refused"):
+        away.show("one")
+    assert len(calls) == ATTEMPTS_MAX
+
+    problem = {"type": "urn:interlock:store-away", "detail": "the store is full"}
+    busy, _ = answering(*[httpx2.Response(503, json=problem)] * ATTEMPTS_MAX)
+    with pytest.raises(KernelError, match="the store is full"):
+        busy.show("one")
+
+
+@pytest.mark.parametrize(
+    "answer", [httpx2.Response(200, text="<html>"), httpx2.Response(502, json=["x"])]
+)
+def test_what_is_no_api_is_said_to_be_none(answer: httpx2.Response) -> None:
+    client, _ = answering(answer)
+    with pytest.raises(RemoteError):
+        client.show("one")
+
+
+@pytest.mark.parametrize("raised", KINDS)
+def test_every_problem_becomes_its_error_again(raised: type[KernelError]) -> None:
+    body = {"type": f"urn:interlock:{KINDS[raised].name}", "detail": "why", "problems": ["a"]}
+    error = error_of(body)
+
+    assert (type(error), str(error)) == (raised, "why")
+    assert error.problems == ("a",)  # type: ignore[attr-defined]
+
+
+def test_a_body_that_json_would_change_is_refused() -> None:
+    client, calls = answering()
+    with pytest.raises(InvalidPayloadError):
+        client.fire("one", "begin", {"x": {1: 2}})
+    assert calls == []
+
+
+def test_roles_bound_what_the_client_may_do(interlock: Client, served: TestClient) -> None:
+    bring(interlock, "one", "awaiting_confirmation")
+    viewer, approver = (holder(interlock, served, role) for role in ("viewer", "approver"))
+    proposal = viewer.show("one").proposal
+
+    with pytest.raises(ForbiddenError, match="may not answer cards"):
+        viewer.decide("one", "approve", proposal=proposal)
+    assert approver.decide("one", "approve", proposal=proposal).state == "executing"
+    with pytest.raises(TokenRefusedError):
+        HttpClient("", "il_none", http=served).show("one")
+    assert approver.me()["name"] == "ann"
+
+
+def test_nobody_gets_the_token_of_a_lease(interlock: Client, served: TestClient) -> None:
+    bring(interlock, "one", "executing")
+    entry = next(one for one in interlock.show("one").entries if one.kind is Kind.STATE)
+    effect, leases = interlock.dispatch.effect("thread", entry.name), interlock.dispatch.leases
+    lease = leases.claim(entry.key("one"), effect, nonce="n", holder="test", schema=1)
+    assert isinstance(lease, Lease)
+    viewer = holder(interlock, served, "viewer")
+
+    texts = [served.get(f"/v1/records/one{verb}", headers=viewer.headers).text for verb in VERBS]
+    assert all(entry.suffix in text for text in texts[:2])
+    assert [verb for verb, text in zip(VERBS, texts, strict=True) if lease.token in text] == []
+
+
+VERBS = ("", ":description", ":history", ":cards", ":why-not")
+
+
+def test_every_trigger_is_explained(interlock: Client, served: TestClient) -> None:
+    bring(interlock, "one", "awaiting_confirmation")
+    viewer = holder(interlock, served, "viewer")
+    found = {each.trigger: each for each in viewer.explain_all("one")}
+
+    assert set(found) == set(interlock.machines["thread"].triggers)
+    assert found["dismissed_by_user"].target == "dismissed"
+    assert "not allowed in awaiting_confirmation" in found["cleanup_succeeded"].sentence
+    needed = [each.sentence for each in found.values() if " is invalid: " in each.sentence]
+    assert needed, "some need a payload, and say so"
+    assert [each.sentence for each in interlock.explain_all("one")] == [
+        each.sentence for each in found.values()
+    ]
+
+
+@pytest.fixture
+def command(
+    interlock: Client, served: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., Any]:
+    """Return a function that runs a command which reaches the API, as an operator."""
+    token = holder(interlock, served, "operator").headers["Authorization"].split()[1]
+    monkeypatch.setenv("INTERLOCK_API_URL", "http://interlock.example")
+    monkeypatch.setenv("INTERLOCK_API_TOKEN", token)
+    monkeypatch.setattr(httpx2, "Client", lambda **_: served)
+
+    def run(*words: str, code: int = 0) -> Any:
+        answered = CliRunner().invoke(app, [*words, "--json"])
+        assert answered.exit_code == code, answered.output
+        return json.loads(answered.output)
+
+    return run
+
+
+def test_commands_call_the_api_that_the_settings_name(
+    interlock: Client, command: Callable[..., Any]
+) -> None:
+    command("submit", "--title", "Call the dentist", "--id", "call")
+    assert command("show", "call")["title"] == "Call the dentist"
+    assert command("list", "--text", "dentist")["records"][0]["id"] == "call"
+    assert command("history", "call")[0]["cause"]["actor"] == "ann"
+    assert command("explain", "call", "cleanup_requested")["id"] == "call"
+    assert command("pause", "call")["answer"] == "paused"
+    assert command("resume", "call")["answer"] == "resumed"
+    assert command("cancel", "call")["state"] == "dismissed"
+    bring(interlock, "two", "awaiting_confirmation")
+    (card,) = command("cards")
+    decided = command("decide", "two", "approve", "--proposal", card["proposal"])
+    assert decided["state"] == "executing"
+    assert command("whoami") == {
+        "name": "ann",
+        "proved": True,
+        "roles": ["operator"],
+        "machines": [],
+        "allowed": ["decide", "operate", "read", "submit"],
+    }
+
+
+def test_a_command_that_needs_the_store_says_so(
+    command: Callable[..., Any], server: EmbeddedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("INTERLOCK_STORE_URL", server.url)
+    assert "unset INTERLOCK_API_URL" in command("doctor", code=1)["message"]
+
+
+def test_who_reaches_the_store_has_a_claimed_name(
+    server: EmbeddedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("INTERLOCK_STORE_URL", server.url)
+    answered = CliRunner().invoke(app, ["whoami", "--as", "ann", "--json"])
+
+    assert json.loads(answered.output) == {
+        "name": "ann",
+        "proved": False,
+        "reaches": "the store itself",
+    }
+
+
+def test_a_submission_that_makes_no_sense_is_refused_before_it_is_sent() -> None:
+    client = HttpClient(f"http://127.0.0.1:{free_port()}")
+    for fields in ({"id": "a b"}, {"priority": 10}):
+        with pytest.raises(CallError):
+            client.submit(thread_payload(), machine="thread", **fields)

@@ -1,0 +1,39 @@
+"""The command `interlock mcp`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+from mcp.server.mcpserver import Context
+
+from interlock.kernel.errors import ForbiddenError
+from interlock.workers.access.roles import Act
+from interlock.workers.client import Client
+from interlock.workers.mcp.tools import Verbs, make_server
+from interlock.workers.terminal.answer import Actor, caller, guarded
+
+READ_ONLY = frozenset({Act.READ})
+
+
+@guarded
+def mcp(
+    write: Annotated[
+        bool, typer.Option("--write", help="Offer the tools that submit, cancel and decide too.")
+    ] = False,
+    actor: Actor = "agent",
+) -> None:
+    """Serve records as tools of agents (Model Context Protocol) on stdin and stdout."""
+    connected = caller(actor)
+    acts = READ_ONLY
+    if write:
+        # Who reaches the store itself has only claimed a name: no person is known to decide.
+        decides = frozenset() if isinstance(connected, Client) else frozenset({Act.DECIDE})
+        acts |= frozenset({Act.SUBMIT}) | decides
+
+    def reach(_context: Context, act: Act, _record_id: str = "") -> Verbs:
+        if act not in acts:
+            raise ForbiddenError(f"this server may not {act}: it was started without --write")
+        return connected
+
+    make_server(reach, acts).run("stdio")

@@ -1,0 +1,200 @@
+"""The tools through which agents read records, and submit, cancel and decide where they may."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from importlib.metadata import version
+from typing import Annotated, Any, Protocol
+
+from mcp.server.mcpserver import Context, MCPServer
+from mcp.server.mcpserver.exceptions import ToolError
+from mcp_types import ToolAnnotations
+from pydantic import Field
+
+from interlock.kernel.errors import KernelError
+from interlock.kernel.event import line_data
+from interlock.workers.access.roles import Act
+from interlock.workers.client import Client
+from interlock.workers.ops.description import describe
+from interlock.workers.producer_message import messages_of_systems, submit
+from interlock.workers.remote.client import HttpClient
+
+Verbs = Client | HttpClient
+Fields = dict[str, Any]
+Id = Annotated[str, Field(description="The id of a record.")]
+Limit = Annotated[int, Field(ge=1, le=200)]
+LINES_MAX = 200
+ABOUT = """Interlock runs long work of agents and people. Each piece of work is a record: it is in a
+state of its machine, such as `thread` or `task`. `list_cards` shows what waits for a person,
+`why_not` why a record does not go on."""
+READS = ToolAnnotations(read_only_hint=True)
+CHANGES = ToolAnnotations(read_only_hint=False, destructive_hint=False, idempotent_hint=True)
+ENDS = ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=True)
+
+
+class Reach(Protocol):
+    """Gives a tool the client of its caller. Raises KernelError if an act is not allowed."""
+
+    def __call__(self, context: Context, act: Act, record_id: str = "", /) -> Verbs:
+        """Return the client. `record_id` is the record that the act is about, if it is one."""
+
+
+def make_server(reach: Reach, acts: frozenset[Act]) -> MCPServer[Any]:
+    """Return a server with the tools for these acts. Each call is allowed or refused by `reach`."""
+    server: MCPServer[Any] = MCPServer(
+        "interlock", instructions=ABOUT, version=version("interlock"), log_level="WARNING"
+    )
+    tools = Tools(reach)
+    offered: list[tuple[Act, Callable[..., Any], ToolAnnotations]] = [
+        (Act.READ, tools.list_records, READS),
+        (Act.READ, tools.show_record, READS),
+        (Act.READ, tools.why_not, READS),
+        (Act.READ, tools.read_history, READS),
+        (Act.READ, tools.list_cards, READS),
+        (Act.READ, tools.count_records, READS),
+        (Act.SUBMIT, tools.submit, CHANGES),
+        (Act.SUBMIT, tools.cancel, ENDS),
+        (Act.SUBMIT, tools.send_mail, CHANGES),
+        (Act.DECIDE, tools.decide, ENDS),
+    ]
+    for act, tool, hints in offered:
+        if act in acts:
+            server.add_tool(tool, annotations=hints)
+    return server
+
+
+class Tools:
+    """The tools. Their docstrings are what agents read."""
+
+    def __init__(self, reach: Reach) -> None:
+        self.reach = reach
+
+    def list_records(
+        self,
+        context: Context,
+        machine: str = "",
+        state: str = "",
+        parent: str = "",
+        text: Annotated[str, Field(description="Words of the title.")] = "",
+        limit: Limit = 50,
+        cursor: Annotated[str, Field(description="`next` of the page before.")] = "",
+    ) -> Fields:
+        """List records, the newest first: of one machine, in one state, below one parent."""
+        with _said():
+            page = self.reach(context, Act.READ).page(
+                machine=machine or None,
+                state=state or None,
+                parent=parent,
+                text=text,
+                limit=limit,
+                cursor=cursor,
+            )
+        return {"records": [asdict(row) for row in page.rows], "next": page.cursor}
+
+    def show_record(self, context: Context, record_id: Id) -> Fields:
+        """Show a record: its state, data, cards, children, failures and results."""
+        with _said():
+            client = self.reach(context, Act.READ, record_id)
+            if isinstance(client, Client):
+                return describe(client, record_id)
+            return client.describe(record_id)
+
+    def why_not(self, context: Context, record_id: Id) -> list[Fields]:
+        """Say for every trigger of a record what it would do now, or why it would not."""
+        with _said():
+            found = self.reach(context, Act.READ, record_id).explain_all(record_id)
+        return [asdict(each) for each in found]
+
+    def read_history(self, context: Context, record_id: Id) -> list[Fields]:
+        """Read the newest lines of a record's log, oldest first: what happened, who, and why."""
+        with _said():
+            lines = self.reach(context, Act.READ, record_id).history(record_id)
+        return [_without_token(line_data(line)) for line in lines[-LINES_MAX:]]
+
+    def list_cards(self, context: Context, limit: Limit = 50) -> list[Fields]:
+        """List the questions that wait for a person, the longest waiting first."""
+        with _said():
+            found = self.reach(context, Act.READ).cards(limit=limit)
+        return [card.as_data() for card in found]
+
+    def count_records(self, context: Context, machine: str = "") -> dict[str, dict[str, int]]:
+        """Count the records in each state, of one machine or of all."""
+        with _said():
+            return self.reach(context, Act.READ).counts(machine or None)
+
+    def submit(
+        self,
+        context: Context,
+        machine: Annotated[str, Field(description="Such as `thread`.")],
+        record_id: Annotated[
+            str, Field(description="A new id of your own: a repeated call creates nothing more.")
+        ],
+        payload: Fields,
+    ) -> Fields:
+        """Create a record, which starts its work. Its payload is that of its machine.
+
+        That of a thread is {"inciting": {"source": "agent", "title": "...", "text": "..."}}.
+        """
+        with _said():
+            client = self.reach(context, Act.SUBMIT)
+            if isinstance(client, Client):
+                fields = {"id": record_id, "machine": machine, "payload": payload}
+                found = submit(client, fields)
+                return {"id": found["record"], "replayed": found["answer"] == "known"}
+            done = client.submit(payload, id=record_id, machine=machine)
+        return {"id": done.id, "replayed": done.replayed}
+
+    def cancel(self, context: Context, record_id: Id, reason: str) -> Fields:
+        """End a record, or ask its running action to stop."""
+        with _said():
+            after = self.reach(context, Act.SUBMIT, record_id).cancel(record_id, reason=reason)
+        return {"id": after.id, "state": after.state}
+
+    def send_mail(
+        self,
+        context: Context,
+        to: Annotated[str, Field(description="The name of a long-lived agent.")],
+        text: str,
+        mail_id: Annotated[
+            str, Field(description="A new id of your own: a repeated call sends nothing more.")
+        ],
+    ) -> Fields:
+        """Send mail to a long-lived agent, which reads it in its next session."""
+        with _said():
+            client = self.reach(context, Act.SUBMIT)
+            if isinstance(client, Client):
+                return messages_of_systems()["send"](
+                    client, {"id": mail_id, "to": to, "text": text}
+                )
+            sent: Fields = client.send("send", {"to": to, "text": text}, op_id=mail_id)
+            return sent
+
+    def decide(
+        self,
+        context: Context,
+        record_id: Id,
+        choice: Annotated[str, Field(description="One of the card's affordances.")],
+        proposal: Annotated[str, Field(description="That of the card, which says what was seen.")],
+        answer: Fields | None = None,
+    ) -> Fields:
+        """Answer a card in the name of the person whose token you have. Ask that person first."""
+        with _said():
+            client = self.reach(context, Act.DECIDE, record_id)
+            after = client.decide(record_id, choice, answer, proposal=proposal)
+        return {"id": after.id, "state": after.state}
+
+
+@contextmanager
+def _said() -> Iterator[None]:
+    """Give the sentence of an error to the agent."""
+    try:
+        yield
+    except KernelError as refusal:
+        raise ToolError(str(refusal)) from refusal
+
+
+def _without_token(line: Fields) -> Fields:
+    line.get("detail", {}).pop("token", None)
+    return line

@@ -1,0 +1,24 @@
+"""Describes one record: everything that `interlock show` prints of it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+from typing import Any
+
+from interlock.workers.client import Client
+from interlock.workers.systems import details
+from interlock.workers.threads.screen import runs_of
+
+
+def describe(client: Client, record_id: str) -> dict[str, Any]:
+    """Return a record with its cards, children, failures and results. It has no lease's token."""
+    record, views = client.show(record_id), client.dispatch.views
+    shown = replace(record, entries=tuple(replace(each, token="") for each in record.entries))
+    return asdict(shown) | {
+        "cards": [card.as_data() for card in client.cards_of(record_id)],
+        "runs": runs_of(client.history(record_id)),
+        "outlook": client.outlook(record),
+        "details": details(client, record),
+        "children": views.children(record_id),
+        "failures": views.last_failures([record])[record_id],
+    }

@@ -1,0 +1,191 @@
+"""Shows the metrics of a deployment as Prometheus reads them. docs/metrics.md lists them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from threading import Lock
+from typing import Any
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
+
+from interlock.kernel.store.metrics import BOUNDS_MS, Durations, Metrics
+from interlock.workers.engine.celery_app import INTAKE_QUEUE, SWEEPS_QUEUE
+from interlock.workers.engine.dispatch import Dispatch
+from interlock.workers.engine.sweeper import late_sweeps
+from interlock.workers.systems import sweeps
+
+KEPT_S = 1.0  # so long a text is given to all who ask
+_HEAD = "interlock_"
+Values = Mapping[Any, float]  # by the values of the labels
+
+
+class Exposition:
+    """The metrics of one deployment. However many ask, the store is looked at once a second."""
+
+    def __init__(self, dispatch: Dispatch) -> None:
+        self.dispatch = dispatch
+        self._lock = Lock()
+        self._at, self._text = 0.0, b""
+
+    def text(self) -> bytes:
+        """Return all metrics, as text of Prometheus. Raises StoreError."""
+        with self._lock:
+            if not self._text or time.monotonic() - self._at > KEPT_S:
+                registry = CollectorRegistry()
+                found = list(_look(self.dispatch))
+                registry.register(_Looked(found))
+                self._text, self._at = generate_latest(registry), time.monotonic()
+            return self._text
+
+
+class _Looked:
+    """What was seen, for the library that writes it."""
+
+    def __init__(self, found: list[Metric]) -> None:
+        self.found = found
+
+    def collect(self) -> list[Metric]:
+        """Return it."""
+        return self.found
+
+
+def _look(dispatch: Dispatch) -> Iterator[Metric]:
+    began_at = time.monotonic()
+    counted = dispatch.metrics.read()
+    took_s = time.monotonic() - began_at
+    yield from _counted(counted)
+    yield from _present(dispatch)
+    yield _gauge("store_seconds", "How long the store took to answer this.", {(): took_s})
+
+
+def _counted(found: Metrics) -> Iterator[Metric]:
+    """Yield what the scripts count."""
+    yield _counter(
+        "transitions",
+        "Transitions; `source` is `-` for the creation of a record.",
+        found.transitions,
+        ("machine", "source", "target"),
+    )
+    yield _counter(
+        "refused_commits",
+        "Commits that the store refused: repeated, fenced, about an older version.",
+        found.refused,
+        ("machine", "status"),
+    )
+    yield _counter(
+        "effect_attempts",
+        "Claims of effects: their first, or again after a failure or a lost worker.",
+        found.attempts,
+        ("effect", "which"),
+    )
+    yield _counter(
+        "budget_refusals",
+        "Calls that were not made, because a budget forbade them.",
+        {(effect,): count for effect, count in found.over.items()},
+        ("effect",),
+    )
+    yield _counter(
+        "usage",
+        "What was used, such as `spent` (micro-dollars), `tokens_in` and `tokens_out`.",
+        found.sums,
+        ("machine", "counter"),
+    )
+    yield _counter(
+        "sweep_items", "Items that sweeps found, by result.", found.sweeps, ("sweep", "status")
+    )
+    yield _histogram(
+        "state_seconds",
+        "How long records were in a state that they left.",
+        found.dwell,
+        ("machine", "state"),
+    )
+    lags = {(effect,): durations for effect, durations in found.lag.items()}
+    yield _histogram(
+        "effect_lag_seconds",
+        "From the entry into a state to the first claim of its effect.",
+        lags,
+        ("effect",),
+    )
+
+
+def _present(dispatch: Dispatch) -> Iterator[Metric]:
+    """Yield what is so now."""
+    views = dispatch.views
+    now_ms = views.now_ms()
+    records = {
+        (machine, state): count
+        for machine, states in views.counts(dispatch.machines.values()).items()
+        for state, count in states.items()
+    }
+    yield _gauge("records", "Records by state.", records, ("machine", "state"))
+    depths = {(kind,): count for kind, count in views.depths().items()}
+    yield _gauge(
+        "waiting",
+        "Effects owed or at work, timers set, records that wait for a person.",
+        depths,
+        ("kind",),
+    )
+    overdue = {(kind,): max(now_ms - at_ms, 0) / 1_000 for kind, at_ms in views.oldest_ms().items()}
+    yield _gauge(
+        "oldest_seconds",
+        "How long the oldest effect and timer are overdue, and a person is waited for.",
+        overdue,
+        ("kind",),
+    )
+    begun = {(name,): (now_ms - at_ms) / 1_000 for name, at_ms in views.last_sweeps().items()}
+    yield _gauge("sweep_age_seconds", "Since a sweep began last.", begun, ("sweep",))
+    late = late_sweeps(dispatch, sweeps())
+    named = {(sweep.name,): int(sweep.name in late) for sweep in sweeps()}
+    yield _gauge("sweep_late", "1 where a sweep should have begun long ago.", named, ("sweep",))
+    yield _counter(
+        "rejected_messages",
+        "Messages that nobody could act on.",
+        {(kind,): count for kind, count in dispatch.rejected.counts().items()},
+        ("kind",),
+    )
+    effects = {name for machine in dispatch.machines.values() for name in machine.effects}
+    queues = dispatch.publisher.queue_lengths([*sorted(effects), INTAKE_QUEUE, SWEEPS_QUEUE])
+    lengths = {(queue,): count for queue, count in queues.items()}
+    yield _gauge("queue_messages", "Messages that no worker has taken.", lengths, ("queue",))
+    hosts = {(): len(dispatch.hosts.facts())}
+    yield _gauge("agent_hosts", "Machines that announce that they run agents.", hosts)
+
+
+def _counter(name: str, meaning: str, values: Values, labels: tuple[str, ...]) -> Metric:
+    metric = CounterMetricFamily(_HEAD + name, meaning, labels=labels)
+    for key, value in sorted(values.items()):
+        metric.add_metric(key, value)
+    return metric
+
+
+def _gauge(
+    name: str,
+    meaning: str,
+    values: Values,
+    labels: tuple[str, ...] = (),
+) -> Metric:
+    metric = GaugeMetricFamily(_HEAD + name, meaning, labels=labels)
+    for key, value in sorted(values.items()):
+        metric.add_metric(key, value)
+    return metric
+
+
+def _histogram(
+    name: str,
+    meaning: str,
+    values: Mapping[Any, Durations],
+    labels: tuple[str, ...],
+) -> Metric:
+    metric = HistogramMetricFamily(_HEAD + name, meaning, labels=labels)
+    bounds = [*(f"{bound / 1_000:g}" for bound in BOUNDS_MS), "+Inf"]
+    for key, durations in sorted(values.items()):
+        totals = [sum(durations.buckets[: at + 1]) for at in range(len(bounds))]
+        metric.add_metric(key, list(zip(bounds, totals, strict=True)), durations.sum_ms / 1_000)
+    return metric

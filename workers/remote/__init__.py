@@ -1,0 +1,1 @@
+"""The client over HTTP, and the problems that the API answers with."""

@@ -1,0 +1,52 @@
+"""Reads what the API answers: records, cards and lines of logs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from interlock.kernel.effect import Kind
+from interlock.kernel.event import Cause, Event, Note
+from interlock.kernel.record import Entry, Record, RecordId, TimerEntry, Version
+from interlock.workers.engine.card import Affordance, Card
+
+Body = Mapping[str, Any]
+
+
+def record_of(body: Body) -> Record:
+    """Return the record that a body describes."""
+    entries = (Entry(**{**each, "kind": Kind(each["kind"])}) for each in body["effects"])
+    return Record(
+        id=RecordId(body["id"]),
+        machine=body["machine"],
+        state=body["state"],
+        version=Version(body["version"]),
+        data=body["data"],
+        entered=Version(body["entered"]),
+        schema=body["schema_version"],
+        title=body["title"],
+        since_ms=body["since_ms"],
+        created_ms=body["created_ms"],
+        priority=body["priority"],
+        paused=body["paused"],
+        counted=body["counted"],
+        entries=tuple(entries),
+        timers=tuple(TimerEntry(**each) for each in body["timers"]),
+        counters=body["counters"],
+    )
+
+
+def card_of(body: Body) -> Card:
+    """Return the card that a body describes."""
+    affordances = tuple(Affordance(**each) for each in body["affordances"])
+    return Card(**{**body, "affordances": affordances, "deciders": tuple(body["deciders"])})
+
+
+def line_of(body: Body) -> Event | Note:
+    """Return the line of a log that a body describes."""
+    fields = {name: value for name, value in body.items() if name not in ("line", "because")}
+    if body["line"] == "note":
+        return Note(**fields)
+    cause = fields["cause"]
+    codes = tuple(cause["codes"])
+    return Event(**{**fields, "cause": Cause(cause["actor"], cause["reason"], codes)})

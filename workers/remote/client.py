@@ -1,0 +1,349 @@
+"""The client over HTTP: the verbs of `Client`, for who reaches the API and not the store."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from itertools import islice
+from typing import Any, Unpack
+from uuid import uuid4
+
+import httpx2
+from pydantic import JsonValue, TypeAdapter, ValidationError
+from tenacity import (
+    Retrying,
+    retry_if_exception_type,
+    retry_if_result,
+    stop_after_attempt,
+    wait_random,
+)
+
+from interlock.kernel.errors import InvalidPayloadError, KernelError, StoreDownError
+from interlock.kernel.event import Event, Note
+from interlock.kernel.machine import Explanation
+from interlock.kernel.record import RETRY, Record, record_id
+from interlock.kernel.store import codec
+from interlock.kernel.store.listings import ListedRecord, Page
+from interlock.workers.client import WaitTimeoutError
+from interlock.workers.engine.card import Card
+from interlock.workers.engine.polling import polls
+from interlock.workers.engine.record_filter import Wanted
+from interlock.workers.engine.submission import Submitted, check_submission
+from interlock.workers.remote.bodies import card_of, line_of, record_of
+from interlock.workers.remote.problems import RemoteError, error_of
+
+TIMEOUT_S = 30.0
+ATTEMPTS_MAX = 4
+PAGE = 500
+LINES = 1_000
+BUSY = (429, 503)  # a call that is answered so may be repeated
+
+
+class HttpClient:
+    """A typed, synchronous client of the HTTP API. Each call is repeated until it is answered.
+
+    It raises what `Client` raises; `StoreDownError` also where the API does not answer.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        token: str = "",
+        *,
+        actor: str = "producer",
+        http: httpx2.Client | None = None,
+    ) -> None:
+        """Call nothing yet. `actor` is a claimed name, for an API that asks for no token."""
+        self.url = url.rstrip("/")
+        self.http = http or httpx2.Client(timeout=TIMEOUT_S)
+        claimed = {"X-Interlock-Actor": actor}
+        self.headers = {"Authorization": f"Bearer {token}"} if token else claimed
+
+    def submit(
+        self,
+        payload: Mapping[str, Any],
+        *,
+        id: str | None = None,  # noqa: A002 - as in `Client`
+        machine: str,
+        priority: int = 5,
+    ) -> Submitted:
+        """Create a record, as `Client.submit` does. Raises IdTakenError for another payload."""
+        new_id = f"{machine[:2]}-{uuid4().hex[:10]}" if id is None else id
+        check_submission(payload, new_id, priority)
+        record_id(new_id)
+        body = {"machine": machine, "payload": payload, "priority": priority}
+        made = self._call("POST", "/v1/records", body, key=new_id)
+        return Submitted(made["id"], made["replayed"])
+
+    def submit_many(
+        self, payloads: Sequence[Mapping[str, Any]], *, machine: str
+    ) -> list[Submitted]:
+        """Submit several payloads, as `Client.submit_many` does: each has a result of its own."""
+        results: list[Submitted] = []
+        for payload in payloads:
+            fields: Any = dict(payload) if isinstance(payload, Mapping) else payload
+            named = ("id", "priority") if isinstance(fields, dict) else ()
+            options = {name: fields.pop(name) for name in named if name in fields}
+            try:
+                results.append(self.submit(fields, machine=machine, **options))
+            except KernelError as refusal:
+                new_id = str(options.get("id") or "")
+                results.append(Submitted(new_id, replayed=False, error=refusal))
+        return results
+
+    def fire(
+        self,
+        record_id: str,
+        trigger: str,
+        payload: Mapping[str, Any] | None = None,
+        *,
+        op_id: str | None = None,
+        reason: str = "",
+        version: int | None = None,
+    ) -> Record:
+        """Fire a trigger, as `Client.fire_by_hand` does: a field `by` is always who calls."""
+        body = {"trigger": trigger, "payload": payload or {}, "reason": reason, "entered": version}
+        return self._change(record_id, "fire", body, op_id)
+
+    fire_by_hand = fire
+
+    def decide(
+        self,
+        record_id: str,
+        choice: str,
+        answer: Mapping[str, Any] | None = None,
+        *,
+        proposal: str,
+        op_id: str | None = None,
+    ) -> Record:
+        """Answer a card, as `Client.decide` does."""
+        body = {"choice": choice, "answer": answer or {}, "proposal": proposal}
+        # The proposal says what was seen; the record may have got a new version since.
+        return self._change(record_id, "decide", body, op_id, {"If-Match": "*"})
+
+    def cancel(self, record_id: str, *, reason: str = "", op_id: str | None = None) -> Record:
+        """End a record, or ask its running action to stop. The returned state says which it was."""
+        return self._change(record_id, "cancel", {"reason": reason}, op_id)
+
+    def pause(self, record_id: str, *, reason: str = "") -> str:
+        """Start no new effect on a record until it is resumed. Running effects finish."""
+        return self._flag(record_id, "pause", reason)
+
+    def resume(self, record_id: str, *, reason: str = "") -> str:
+        """Resume a paused record."""
+        return self._flag(record_id, "resume", reason)
+
+    def retry(self, record_id: str, *, reason: str = "") -> str:
+        """Let the effects of a record that failed, or were given up, try again now."""
+        return self._flag(record_id, "retry", reason)
+
+    def send(self, kind: str, fields: Mapping[str, Any], *, op_id: str | None = None) -> Any:
+        """Send a plain message of a kind that a system adds, such as `send`: docs/producers.md."""
+        return self._call("POST", f"/v1/messages/{kind}", fields, op_id or uuid4().hex)
+
+    def explain(
+        self, record_id: str, trigger: str, payload: Mapping[str, Any] | None = None
+    ) -> Explanation:
+        """Return what an answer or a trigger would do now, or why it is refused. Fires nothing."""
+        body = {"trigger": trigger, "payload": payload or {}}
+        return Explanation(**self._call("POST", self._path(record_id, "explain"), body))
+
+    def explain_all(self, record_id: str) -> list[Explanation]:
+        """Return for each trigger what it would do now, or why it would not."""
+        found = self._call("GET", self._path(record_id, "why-not"))
+        return [Explanation(**each) for each in found]
+
+    def check_choice(self, record_id: str, choice: str) -> None:
+        """Raise CallError, with the choices that there are, if no open card takes this one."""
+        names = [offer.name for card in self.cards_of(record_id) for offer in card.affordances]
+        if choice not in names:
+            with suppress(InvalidPayloadError):
+                self.explain(record_id, choice)
+
+    def show(self, record_id: str) -> Record:
+        """Return a record as it is now. Its leases have no tokens."""
+        return record_of(self._call("GET", self._path(record_id)))
+
+    def describe(self, record_id: str) -> dict[str, Any]:
+        """Return everything that `interlock show` prints of a record."""
+        found: dict[str, Any] = self._call("GET", self._path(record_id, "description"))
+        return found
+
+    def outlook(self, record: Record) -> str:
+        """Say what follows by itself in the present state of a record, or ''."""
+        return str(self._call("GET", self._path(record.id))["outlook"])
+
+    def history(self, record_id: str) -> list[Event | Note]:
+        """Return a record's whole log, oldest first."""
+        return list(self._lines(record_id, 0))
+
+    def card(self, record_id: str) -> Card | None:
+        """Return the card that a record shows a person now, if it has one."""
+        of_state = (one for one in self.cards_of(record_id) if RETRY not in one.proposal)
+        return next(of_state, None)
+
+    def cards(self, *, limit: int = 100) -> list[Card]:
+        """Return the open cards, the longest waiting first; at most PAGE."""
+        found = self._call("GET", "/v1/cards", limit=min(limit, PAGE))
+        return [card_of(each) for each in found]
+
+    def cards_of(self, record_id: str) -> list[Card]:
+        """Return the open cards of one record: that of its state, and those of its effects."""
+        return [card_of(each) for each in self._call("GET", self._path(record_id, "cards"))]
+
+    def list(self, *, limit: int = 100, **wanted: Unpack[Wanted]) -> list[ListedRecord]:
+        """Return the records for which all holds that is given, the longest in their state first.
+
+        With `parent`, `id_prefix` or `text` they come by name.
+        """
+        return list(islice(self._listed(limit, wanted), limit))
+
+    def _listed(self, limit: int, wanted: Wanted) -> Iterator[ListedRecord]:
+        cursor, is_first = "", True
+        while cursor or is_first:
+            page = self.page(
+                limit=min(limit, PAGE), cursor=cursor, newest=False, by_state=True, **wanted
+            )
+            yield from page.rows
+            cursor, is_first = page.cursor, False
+
+    def page(
+        self,
+        *,
+        limit: int = 100,
+        cursor: str = "",
+        newest: bool = True,
+        by_state: bool = False,
+        **wanted: Unpack[Wanted],
+    ) -> Page:
+        """Return one page of a list, as `Client.page` does."""
+        asked: dict[str, Any] = dict(wanted)
+        times = {name: asked.pop(f"{name}_ms", None) for name in ("created", "since")}
+        for name, within in times.items():
+            if within:
+                asked[f"{name}_from_ms"], asked[f"{name}_to_ms"] = within
+        asked["id"] = asked.pop("id_prefix", "")
+        order = "longest" if by_state else "newest" if newest else "oldest"
+        named = {name: value for name, value in asked.items() if value not in (None, "")}
+        found = self._call("GET", "/v1/records", limit=limit, cursor=cursor, order=order, **named)
+        return Page(tuple(ListedRecord(**row) for row in found["records"]), found["next"])
+
+    def counts(self, machine: str | None = None) -> dict[str, dict[str, int]]:
+        """Count the records in each state that has any, of one machine or of all."""
+        chosen: dict[str, Any] = {"machine": machine} if machine is not None else {}
+        found: dict[str, dict[str, int]] = self._call("GET", "/v1/counts", **chosen)
+        return found
+
+    def now_ms(self) -> int:
+        """Return the time of the store."""
+        return int(self._call("GET", "/healthz")["store_ms"])
+
+    def me(self) -> dict[str, Any]:
+        """Return who the API takes this client for, and what that may do."""
+        found: dict[str, Any] = self._call("GET", "/v1/me")
+        return found
+
+    def wait(self, record_id: str, *, timeout_s: float, for_person: bool = True) -> Record:
+        """Wait until a record has ended or (with `for_person`) asks a person.
+
+        Raises WaitTimeoutError.
+        """
+        for _ in polls(timeout_s):
+            body = self._call("GET", self._path(record_id))
+            if body["ended"] or (for_person and body["asks_person"]):
+                return record_of(body)
+        raise WaitTimeoutError(f"{record_id} is still {body['state']} after {timeout_s:g} s")
+
+    def watch(self, record_id: str, *, timeout_s: float) -> Iterator[Event | Note]:
+        """Yield the lines of a record's log as they come, until it has ended or the time is up."""
+        version, seen = 1, 0  # of the last event that was read, and how many lines from it on
+        for _ in polls(timeout_s):
+            body = self._call("GET", self._path(record_id))
+            for at, line in enumerate(self._lines(record_id, version - 1)):
+                if at >= seen:
+                    yield line
+                seen = max(seen, at + 1)
+                if isinstance(line, Event) and line.version > version:
+                    version, seen = line.version, 1
+            if body["ended"] and not body["effects"]:
+                return
+
+    def _lines(self, record_id: str, after: int) -> Iterator[Event | Note]:
+        at: int | None = after
+        while at is not None:
+            page = self._call("GET", self._path(record_id, "history"), after=at, limit=LINES)
+            yield from map(line_of, page["lines"])
+            at = page["next"]
+
+    def _flag(self, record_id: str, verb: str, reason: str) -> str:
+        return str(self._call("POST", self._path(record_id, verb), {"reason": reason})["answer"])
+
+    def _change(
+        self,
+        record_id: str,
+        verb: str,
+        body: Mapping[str, Any],
+        op_id: str | None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Record:
+        # A call without an op-id gets one: so it can be repeated when an answer is lost.
+        key = op_id or uuid4().hex
+        return record_of(self._call("POST", self._path(record_id, verb), body, key, headers))
+
+    def _path(self, one: str, verb: str = "") -> str:
+        return f"/v1/records/{record_id(one)}" + (f":{verb}" if verb else "")
+
+    def _call(
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, Any] | None = None,
+        key: str = "",
+        headers: Mapping[str, str] | None = None,
+        **query: Any,
+    ) -> Any:
+        """Call the API, and return the value that it answers with. Raises KernelError."""
+        sent = {**self.headers, **(headers or {})} | ({"Idempotency-Key": key} if key else {})
+        content = None
+        if body is not None:
+            content = codec.encode(_json(body), "the body")
+            sent["Content-Type"] = "application/json"
+        try:
+            answer = _repeated(
+                self.http.request,
+                method,
+                f"{self.url}{path}",
+                content=content,
+                headers=sent,
+                params=query,
+            )
+            value = answer.json()
+        except httpx2.HTTPError as fault:
+            raise StoreDownError(f"{self.url} does not answer: {fault}") from fault
+        except ValueError as fault:
+            raise RemoteError(f"{self.url} is no API of Interlock: it sent no JSON") from fault
+        if not answer.is_success:
+            raise error_of(value if isinstance(value, dict) else {})
+        return value
+
+
+def _json(body: Mapping[str, Any]) -> Any:
+    """Return a body whose keys are all text. JSON would make text of others in silence."""
+    try:
+        return _JSON.validate_python(body)
+    except ValidationError as refusal:
+        raise InvalidPayloadError("the body", ["it is not JSON"]) from refusal
+
+
+def _is_busy(answer: httpx2.Response) -> bool:
+    return answer.status_code in BUSY
+
+
+_JSON = TypeAdapter(dict[str, JsonValue])
+# After the last attempt, its answer is returned or its error is raised.
+_repeated = Retrying(
+    retry=retry_if_exception_type(httpx2.TransportError) | retry_if_result(_is_busy),
+    wait=wait_random(0.2, 1.2),
+    stop=stop_after_attempt(ATTEMPTS_MAX),
+    retry_error_callback=lambda state: state.outcome.result() if state.outcome else None,
+)
