@@ -194,6 +194,10 @@ class Keys:
         """Hash: when an access token was last used, in ms, by its id."""
         return f"{self.prefix}:{{access-tokens}}:used"
 
+    def link_key(self) -> str:
+        """String: the key that signs links for people."""
+        return f"{self.prefix}:{{link-key}}"
+
     def hosts(self) -> str:
         """Hash: what each machine says of itself, by its host name."""
         return f"{self.prefix}:{{hosts}}"

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, f
 
 from interlock.kernel.machines import MACHINES
 from interlock.kernel.payload import Word
-from interlock.workers.config import Settings
+from interlock.workers.config import Settings, SettingsError
 from interlock.workers.specs.document import read_document
 from interlock.workers.specs.problems import Problem, SpecFileError
 
@@ -33,7 +33,8 @@ class Endpoint(_Fields):
     """An endpoint: its address, the secrets that sign, and what it is told.
 
     While its secret is changed it has two, and both sign. Without `machines` it is told of the
-    records of all. Only with `allow_private` it may be in the own network.
+    records of all. Only with `allow_private` it may be in the own network. With `answers_as` the
+    cards that it gets have links that answer them as this person.
     """
 
     name: Word
@@ -43,6 +44,7 @@ class Endpoint(_Fields):
     machines: tuple[str, ...] = ()
     format: Literal["plain", "cloudevents"] = "plain"
     allow_private: bool = False
+    answers_as: Word | None = None
 
     @field_validator("url")
     @classmethod
@@ -99,8 +101,17 @@ class EndpointFile(_Fields):
 
 
 def open_endpoints(settings: Settings) -> tuple[Endpoint, ...]:
-    """Return the endpoints that the settings name. Raises SpecFileError for a wrong file."""
-    return () if settings.webhooks is None else _read(settings.webhooks.absolute())
+    """Return the endpoints that the settings name.
+
+    Raises SpecFileError for a wrong file, and SettingsError if links have no address.
+    """
+    if settings.webhooks is None:
+        return ()
+    found = _read(settings.webhooks.absolute())
+    if settings.public_url is None and any(endpoint.answers_as for endpoint in found):
+        problem = "`answers_as` makes links, so INTERLOCK_PUBLIC_URL must say where people reach"
+        raise SettingsError(f"{settings.webhooks}: {problem} `interlock serve`")
+    return found
 
 
 @cache

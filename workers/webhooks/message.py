@@ -16,6 +16,7 @@ from interlock.kernel.table import Terminal
 from interlock.workers.engine.card import card_of, cards_of_effects
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.text import visible_json, visible_line
+from interlock.workers.webhooks.answer_links import AnswerLinks
 
 if TYPE_CHECKING:  # imported where a card may name a capability
     from interlock.workers.gateways.capabilities.registry import Registry
@@ -43,9 +44,15 @@ def proposals_of(dispatch: Dispatch, record: Record) -> list[str]:
 
 
 def told(
-    dispatch: Dispatch, delivery: Record, registry: Callable[[], Registry | None]
+    dispatch: Dispatch,
+    delivery: Record,
+    registry: Callable[[], Registry | None],
+    links: AnswerLinks | None = None,
 ) -> dict[str, Any]:
-    """Return what a delivery tells of its record, as it is now. Raises NothingToTellError."""
+    """Return what a delivery tells of its record, as it is now. Raises NothingToTellError.
+
+    With `links` its cards have links that answer them.
+    """
     record_id, kind = delivery.data["record"], delivery.data["kind"]
     if kind == MessageKind.CARD_WITHDRAWN:
         return {"record_id": record_id, "machine": delivery.data["machine"]}
@@ -57,9 +64,10 @@ def told(
         return _end(dispatch, record)
     if not set(delivery.data["proposals"]) & set(proposals_of(dispatch, record)):
         raise NothingToTellError("its card was answered, or asks something else by now")
-    return {"record_id": record.id, "machine": record.machine} | {
-        "cards": _cards(dispatch, record, registry)
-    }
+    cards = _cards(dispatch, record, registry)
+    if links:
+        cards = [links.add_to(card) for card in cards]
+    return {"record_id": record.id, "machine": record.machine, "cards": cards}
 
 
 def _cards(

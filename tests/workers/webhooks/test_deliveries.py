@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from base64 import b64decode
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -20,6 +21,7 @@ from interlock.workers.gateways import webhook
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.gateways.webhook import signed_headers
 from interlock.workers.systems import handlers
+from interlock.workers.webhooks.answer_links import LIFETIME_S, link_of
 from interlock.workers.webhooks.client import Webhooks
 from interlock.workers.webhooks.sweeps.deliveries import SWEEP
 from tests.end_to_end.deployment import thread
@@ -27,9 +29,11 @@ from tests.end_to_end.engine.test_stranding import due
 from tests.fakes.webhook_receiver import CLOSE, HANG, Answer, Receiver, receiver
 from tests.round_trips import round_trips
 from tests.workers.engine.running import Running, perform, settings_for
+from tests.workers.threads.threads import bring
 from tests.workers.webhooks.test_endpoints import SECRET
 
 OTHER_SECRET = "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD"
+PUBLIC_URL = "https://interlock.example"
 DELIVERY = MACHINES["delivery"]
 ROW = "{{name: chat, url: '{url}', secrets: [{secrets}], allow_private: true{more}}}"
 
@@ -93,7 +97,9 @@ def new_webhook(
             file = tmp_path / "webhooks.yaml"
             row = ROW.format(url=there.address, secrets=secrets, more=more)
             file.write_text(f"endpoints: [{row}]")
-            settings = settings_for(server.url, prefix, INTERLOCK_WEBHOOKS=str(file))
+            more_settings = {"WEBHOOKS": str(file), "PUBLIC_URL": f"{PUBLIC_URL}/"}
+            named = {f"INTERLOCK_{name}": value for name, value in more_settings.items()}
+            settings = settings_for(server.url, prefix, **named)
             return Webhook(Running(settings), there)
 
         yield build
@@ -167,6 +173,25 @@ def test_an_end_is_sent_once_as_events_are_exported_and_no_delivery_is_told_of(
     assert request.message["type"] == "record.ended"
     assert (data["record_id"], data["title"], data["is_success"]) == ("one", "Call", False)
     assert (data["event"]["to_status"], data["event"]["actor"]) == ("dismissed", "person")
+
+
+def test_choices_that_need_no_answer_have_links_that_the_api_takes(
+    new_webhook: NewWebhook,
+) -> None:
+    webhook = new_webhook(more=", answers_as: ann")
+    bring(webhook.client, "one", "awaiting_confirmation")
+    webhook.sweep()
+    webhook.send()
+
+    (request,) = webhook.there.requests
+    offers = request.message["data"]["cards"][0]["affordances"]
+    links = {offer["name"]: offer.get("link", "") for offer in offers}
+    assert {name for name, link in links.items() if not link} == {"edit"}
+    assert links["approve"].startswith(f"{PUBLIC_URL}/answers/")
+    link = link_of(links["approve"].rpartition("/")[2], webhook.dispatch.link_key, time.time())
+    assert (link.record_id, link.choice, link.person) == ("one", "approve", "ann")
+    day_s = link.expires_s - webhook.dispatch.views.now_ms() / 1_000
+    assert LIFETIME_S - 60 < day_s <= LIFETIME_S
 
 
 def test_cloudevents_have_their_attributes(new_webhook: NewWebhook) -> None:

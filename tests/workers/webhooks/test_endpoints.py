@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from interlock.workers.config import Settings
+from interlock.workers.config import Settings, SettingsError
 from interlock.workers.specs.problems import SpecFileError
 from interlock.workers.webhooks.endpoints import Endpoint, open_endpoints
 
@@ -69,3 +69,8 @@ def test_a_wrong_file_is_refused_in_words_without_a_secret(
 
     assert "private" not in str(refusal.value)
     assert SECRET[6:] not in str(refusal.value)
+
+
+def test_links_need_an_address(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="INTERLOCK_PUBLIC_URL must say"):
+        endpoints(tmp_path, f"{CHAT[:-1]}, answers_as: ann}}")

@@ -13,6 +13,7 @@ from interlock.workers.engine.work import Outcome, Work
 from interlock.workers.gateways.capabilities.registry import open_registry
 from interlock.workers.gateways.webhook import WebhookAnswer, WebhookError, post, signed_headers
 from interlock.workers.text import sentence
+from interlock.workers.webhooks.answer_links import LIFETIME_S, AnswerLinks
 from interlock.workers.webhooks.endpoints import Endpoint, open_endpoints
 from interlock.workers.webhooks.message import MessageBody, NothingToTellError, body_of, told
 
@@ -44,9 +45,25 @@ async def webhook(work: Work) -> Outcome:
 
 
 def _body(work: Work, endpoint: Endpoint) -> MessageBody:
-    data = told(work.dispatch, work.record, lambda: work.resources.get(open_registry))
+    links = _links(work, endpoint)
+    data = told(work.dispatch, work.record, lambda: work.resources.get(open_registry), links)
     source = f"/interlock/{work.dispatch.settings.namespace}"
     return body_of(work.record, data, endpoint.format, source)
+
+
+def _links(work: Work, endpoint: Endpoint) -> AnswerLinks | None:
+    """Return what makes the links of a message, if its endpoint is to have any."""
+    dispatch, settings = work.dispatch, work.dispatch.settings
+    if endpoint.answers_as is None or settings.public_url is None:
+        return None
+    # A second use is known as one for as long as the store keeps the outcomes of calls.
+    lifetime_s = min(LIFETIME_S, settings.op_window_s)
+    return AnswerLinks(
+        address=settings.public_url.rstrip("/"),
+        key=dispatch.link_key,
+        person=endpoint.answers_as,
+        expires_s=int(dispatch.views.now_ms() / 1_000 + lifetime_s),
+    )
 
 
 def _outcome(answer: WebhookAnswer) -> Outcome:
