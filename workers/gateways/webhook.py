@@ -96,7 +96,7 @@ async def _addresses(url: str, *, allow_private: bool) -> list[str]:
     addresses = list(dict.fromkeys(str(row[4][0]) for row in found))
     private = [each for each in addresses if not is_public(each)]
     if private and not allow_private:
-        sentence = f"{host} is {private[0]}, which is no address of the internet"
+        sentence = f"{host} leads to {private[0]}, which is no address of the internet"
         raise WebhookError(f"{sentence}; allow_private lets its endpoint be there")
     return addresses[:ADDRESSES_MAX]
 
