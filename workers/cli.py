@@ -45,6 +45,12 @@ OF_OPERATORS = (
     CommandRow("machines", f"{OPS}:machines", Panel.LOOK, "Print the table of every machine."),
     CommandRow("capabilities", f"{OPS}:capabilities", Panel.LOOK, "List what threads can do."),
     CommandRow("explain", f"{OPS}:explain", Panel.LOOK, "Show what an answer would do."),
+    CommandRow(
+        "rejected",
+        "interlock.workers.ops.rejected_cli:app",
+        Panel.OPERATE,
+        "Messages that nobody could act on: look at them, and try them again.",
+    ),
     CommandRow("metrics", f"{OPS}:metrics", Panel.OPERATE, "Print metrics, for Prometheus."),
     CommandRow("doctor", f"{OPS}:doctor", Panel.OPERATE, "Check store, workers and queues."),
     CommandRow("cancel", f"{OPS}:cancel", Panel.OPERATE, "End a record."),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Unpack
 from uuid import uuid4
@@ -30,10 +31,18 @@ from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.own_systems import add_systems
 from interlock.workers.engine.polling import polls
 from interlock.workers.engine.record_filter import Wanted, record_filter
-from interlock.workers.engine.submission import Submitted, check_submission
+from interlock.workers.engine.submission import (
+    Submitted,
+    check_submission,
+    op_id_of_call,
+    submit_each,
+)
 
 if TYPE_CHECKING:  # imported where it is loaded
     from interlock.workers.gateways.capabilities.registry import Registry
+
+
+CARDS_SCANNED_MAX = 5_000  # that are read to find those of some machines
 
 
 class WaitTimeoutError(TimeoutError):
@@ -75,9 +84,8 @@ class Client:
         """
         new_id = f"{machine[:2]}-{uuid4().hex[:10]}" if id is None else id
         check_submission(payload, new_id, priority)
-        fired = self.dispatch.create(
-            machine, new_id, payload, Call(self.cause()), priority=priority
-        )
+        call = Call(self.cause())
+        fired = self.dispatch.create(machine, new_id, payload, call, priority=priority)
         begins = self.dispatch.lifecycle.machine(machine).first_trigger
         if begins and not payload.get("hold") and fired.version:
             self._begin(new_id, begins)
@@ -90,17 +98,7 @@ class Client:
 
         A payload may have the fields `id` and `priority` beside its own.
         """
-        results: list[Submitted] = []
-        for payload in payloads:
-            fields: Any = dict(payload) if isinstance(payload, Mapping) else payload
-            named = ("id", "priority") if isinstance(fields, dict) else ()
-            options = {name: fields.pop(name) for name in named if name in fields}
-            try:
-                results.append(self.submit(fields, machine=machine, **options))
-            except KernelError as refusal:
-                new_id = str(options.get("id") or "")
-                results.append(Submitted(new_id, replayed=False, error=refusal))
-        return results
+        return submit_each(payloads, partial(self.submit, machine=machine))
 
     def fire(
         self,
@@ -165,15 +163,18 @@ class Client:
         entered = answers.version(proposal)
         if entered != record.entered:
             # A call that repeats an earlier one is about the state in which its card was seen.
-            repeats = op_id and self.dispatch.op_outcome(record_id, op_id)
-            state = self._state_seen(record, entered) if repeats else ""
+            state = self._state_seen(record, entered) if self.was_made(record_id, op_id) else ""
             if not state:
                 raise answers.stale(proposal)
         trigger = answers.trigger(state, choice)
-        call = Call(self.cause(), op_id or uuid4().hex, Warrant.person(entered))
+        call = replace(self._call(op_id, ""), warrant=Warrant.person(entered))
         payload = answers.payload(state, trigger, answer or {}, self.actor)
         fired = self.dispatch.fire(record.id, trigger, payload, call)
         return fired.record or self.show(record_id)
+
+    def was_made(self, record_id: str, op_id: str | None) -> bool:
+        """Return whether a call about a record was made before with this op-id."""
+        return bool(op_id and self.dispatch.op_outcome(record_id, op_id_of_call(op_id)))
 
     def check_choice(self, record_id: str, choice: str) -> None:
         """Raise CallError, with the choices that there are, if no open card takes this one."""
@@ -187,9 +188,10 @@ class Client:
         record = self.show(record_id)
         machine = self._machine(record)
         legal = machine.legal(record.state)
-        if op_id and self.dispatch.op_outcome(record_id, op_id):
+        if self.was_made(record_id, op_id):
             events = (line for line in self.history(record_id) if isinstance(line, Event))
-            legal = tuple(event.trigger for event in events if event.op_id == op_id)
+            same = op_id_of_call(op_id)
+            legal = tuple(event.trigger for event in events if event.op_id == same)
         trigger = next((name for name in machine.cancel_triggers if name in legal), None)
         if trigger is None:
             raise IllegalTransitionError(machine.name, record.state, "cancel", legal)
@@ -282,7 +284,7 @@ class Client:
             _, waiting = self.dispatch.views.waits(range(PARTITIONS), size)
             records = self.dispatch.views.records(one for one, _ in waiting[:size]).values()
             shown = [one for one in records if one.machine in self.machines]
-            if len(shown) >= limit or len(waiting) < size:
+            if len(shown) >= limit or not size <= len(waiting) < CARDS_SCANNED_MAX:
                 return self._cards_of(shown[:limit])
             size *= 4
 
@@ -386,12 +388,12 @@ class Client:
 
     def _begin(self, record_id: str, begins: str) -> None:
         try:
-            self.dispatch.fire(record_id, begins, {}, self._call(f"begin:{record_id}", ""))
+            self.dispatch.fire(record_id, begins, {}, Call(self.cause(), f"begin:{record_id}"))
         except CallError:
             return  # a repeated submission: the record has begun already, and may even be pruned
 
     def _call(self, op_id: str | None, reason: str) -> Call:
-        return Call(self.cause(reason), op_id or uuid4().hex)
+        return Call(self.cause(reason), op_id_of_call(op_id))
 
     def cause(self, reason: str = "") -> Cause:
         """Return what the log says of a call: who made it, and why."""

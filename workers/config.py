@@ -10,7 +10,7 @@ import socket
 from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import (
     BaseModel,
@@ -38,6 +38,7 @@ UP_FILE = "up.json"  # in this file `interlock up` tells its store to commands
 LOCK_FILE = "up.lock"  # it is locked while an `interlock up` runs in its folder
 # Commands import what these settings name.
 MODULE_SETTINGS = ("capabilities", "systems", "capabilities_root")
+UP_SETTINGS = ("store_url", "host", *MODULE_SETTINGS)  # what `interlock up` tells commands
 UNSUPPORTED_BROKERS = ("redis+sentinel://", "redis+cluster://", "sentinel://")
 Seconds = Annotated[float, Field(gt=0, le=100 * 365 * 86_400)]
 
@@ -73,7 +74,7 @@ class Settings(BaseModel):
 
     # Commands that can do without the store call this API, with this token.
     api_url: Annotated[str | None, Field(pattern=r"^https?://")] = None
-    api_token: str | None = None
+    api_token: Annotated[str | None, Field(repr=False)] = None
     auth: Literal["tokens", "none"] = "tokens"  # how callers of the HTTP API say who they are
     api_rate: Annotated[int, Field(ge=1, le=100_000)] = 100  # calls a second by one caller
 
@@ -92,7 +93,7 @@ class Settings(BaseModel):
 
     model: str = "embedded:wordllama"
     model_base_url: str | None = None
-    model_api_key: str | None = None
+    model_api_key: Annotated[str | None, Field(repr=False)] = None
     tier_models: dict[Tier, str] = Field(default_factory=dict)
     # In dollars for a million tokens of input and of output.
     model_prices: dict[str, tuple[NonNegativeFloat, NonNegativeFloat]] = Field(default_factory=dict)
@@ -275,7 +276,7 @@ def settings_here(environment: Mapping[str, str] | None = None) -> Settings:
     try:
         found = json.loads(file.read_text("utf-8"))
         named = settings.model_dump(exclude_unset=True)
-        values = dict(found)
+        values = _told_by_up(dict(found))
         # All modules are in one folder: that of this command if it names any, else that of `up`.
         folder = Path(values.get("capabilities_root", "")).absolute()
         is_other = folder != settings.capabilities_root.absolute()
@@ -287,6 +288,16 @@ def settings_here(environment: Mapping[str, str] | None = None) -> Settings:
         raise SettingsError(
             f"{file} cannot be read ({refusal}); remove it or name a store"
         ) from None
+
+
+def _told_by_up(found: dict[str, Any]) -> dict[str, Any]:
+    """Return what `interlock up` tells commands. Raises ValueError if it is more than that.
+
+    Another file could name an API to which a command would show its token.
+    """
+    if unknown := sorted(found.keys() - set(UP_SETTINGS)):
+        raise ValueError(f"`interlock up` does not write {unknown[0]!r}")
+    return found
 
 
 def _is_of_running_up(file: Path) -> bool:

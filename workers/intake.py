@@ -17,8 +17,9 @@ from typing import Any
 from celery import Celery
 from celery.app.task import Task
 from celery.exceptions import Reject
+from kombu.exceptions import OperationalError
 
-from interlock.kernel.errors import HeldError
+from interlock.kernel.errors import HeldError, KernelError, NewerSchemaError
 from interlock.workers.client import Client
 from interlock.workers.config import Settings
 from interlock.workers.engine.celery_app import INTAKE_QUEUE, make_app, queue_of
@@ -38,6 +39,8 @@ log = logging.getLogger(__name__)
 
 VISIBILITY_S = 60  # after so long without an acknowledgement a message is read again
 HELD_S = 5.0  # after so long a message is read again that could not be taken
+# What a broker says of a queue to which it will never take a message: another type, or no right.
+NEVER_TAKEN = ("WRONGTYPE", "NOPERM", "ACCESS_REFUSED", "NOT_ALLOWED")
 
 
 def assemble(settings: Settings) -> Celery:
@@ -59,12 +62,12 @@ def _register(app: Celery, client: Client, verb: str) -> None:
     def task(self: Task, *args: Any, **kwargs: Any) -> str:
         try:
             answer = receive(client, verb, args, kwargs, reads_before=self.request.retries or 0)
-            _send(self, client.settings, answer)
+            _answer(self, client, answer)
         except TEMPORARY_ERRORS as refusal:
             # Not acknowledged: the broker delivers the same message again.
             log.warning("intake waits for the store or the broker: %s", refusal)
             raise Reject(str(refusal), requeue=True) from refusal
-        except (HeldError, EarlyError) as refusal:
+        except (HeldError, EarlyError, NewerSchemaError) as refusal:
             raise _later(self, client.settings, refusal) from refusal
         return one_line(answer)
 
@@ -79,7 +82,7 @@ def _register(app: Celery, client: Client, verb: str) -> None:
     )
 
 
-def _later(task: Task, settings: Settings, refusal: HeldError | EarlyError) -> Exception:
+def _later(task: Task, settings: Settings, refusal: KernelError) -> Exception:
     """Send the message again, to be read later; return what tells Celery so."""
     # A producer writes the message, so the queue that the message names may be any other.
     queue = queue_of(settings, INTAKE_QUEUE)
@@ -89,6 +92,20 @@ def _later(task: Task, settings: Settings, refusal: HeldError | EarlyError) -> E
         # The broker did not take it, so the message that was received stays.
         later = Reject(str(failure), requeue=True)
     return later
+
+
+def _answer(task: Task, client: Client, answer: Mapping[str, Any]) -> None:
+    """Send the answer to a message; keep one that the broker will never take for its producer.
+
+    The message has taken effect already: to read it again would help nobody.
+    """
+    try:
+        _send(task, client.settings, answer)
+    except OperationalError as refusal:
+        if not any(word in str(refusal) for word in NEVER_TAKEN):
+            raise
+        log.warning("an answer to a producer cannot be sent: %s", refusal)
+        client.dispatch.reject("answer not taken", str(refusal), dict(answer))
 
 
 def _send(task: Task, settings: Settings, answer: Mapping[str, Any]) -> None:

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any
 
-from kombu.exceptions import OperationalError
+from kombu.exceptions import LimitExceeded, OperationalError
 from pydantic import Field
 from tenacity import (
     RetryCallState,
@@ -20,8 +20,10 @@ from tenacity import (
 from interlock.kernel.errors import (
     CallError,
     ConflictError,
+    ForbiddenError,
     HeldError,
     InvalidPayloadError,
+    NewerSchemaError,
     StoreError,
     UnknownMachineError,
 )
@@ -38,7 +40,7 @@ from interlock.workers.systems import systems
 log = logging.getLogger(__name__)
 
 # Errors that are temporary: the message stays in the broker and is delivered again.
-TEMPORARY_ERRORS = (StoreError, ConflictError, OperationalError)
+TEMPORARY_ERRORS = (StoreError, ConflictError, OperationalError, LimitExceeded)
 PATIENCE_S = 30
 # A message that depends on a record that does not exist is read again so often, then rejected.
 EARLY_READS_MAX = 12
@@ -94,24 +96,28 @@ def receive(
     """Do what one message asks for; keep it as rejected if it can never be accepted.
 
     Returns the answer to its producer. Raises HeldError if another record is in the way of the
-    message, EarlyError if it depends on a record that may come. It is then to be read again;
+    message, EarlyError if it depends on a record that may come, NewerSchemaError if a newer version
+    of Interlock has written the record that it is about. It is then to be read again;
     `reads_before` says how often that has happened.
     """
     request = args[0] if len(args) == 1 and not kwargs else (args, kwargs)
     answer = {"id": request["id"]} if isinstance(request, Mapping) and "id" in request else {}
     try:
         answer |= accept(client, verb, only_argument(args, kwargs))
+    except NewerSchemaError:
+        # A newer intake can accept it, once one runs.
+        raise
     except CallError as refusal:
         if isinstance(refusal, EarlyError) and reads_before < EARLY_READS_MAX:
             raise
-        client.dispatch.rejected.put("refused at intake", str(refusal), request)
+        client.dispatch.rejected.put("refused at intake", str(refusal), request, verb=verb)
         log.warning("a message is rejected: %s", refusal)
         answer |= refused(refusal)
     except (*TEMPORARY_ERRORS, HeldError):
         raise
     except Exception as failure:
         # A bug must not lose a producer's message.
-        client.dispatch.reject("failed at intake", repr(failure), (args, kwargs))
+        client.dispatch.rejected.put("failed at intake", repr(failure), request, verb=verb)
         log.exception("a message is rejected, because Interlock failed on it")
         answer |= refused(failure)
     refusals_of("the store").end()
@@ -155,6 +161,18 @@ def accept(client: Client, verb: str, request: Any) -> dict[str, Any]:
 def verbs() -> Mapping[str, Verb]:
     """Return the kinds of messages: those about every record, and those that systems add."""
     return {"submit": submit, "cancel": cancel, "decide": decide, **messages_of_systems()}
+
+
+def send_message(client: Client, kind: str, fields: Mapping[str, Any], op_id: str) -> Any:
+    """Do what a message of a kind that a system adds asks for, as the client's actor."""
+    kinds = messages_of_systems()
+    if kind not in kinds:
+        raise CallError(f"there is no kind of message {kind!r} here; there are: {', '.join(kinds)}")
+    if taken := {"id", "actor"} & fields.keys():
+        raise invalid("the message", *(f"{name}: leave it out" for name in sorted(taken)))
+    if client.machines.keys() != client.dispatch.machines.keys():
+        raise ForbiddenError("a token that is limited to machines sends no message")
+    return kinds[kind](client, {**fields, "id": op_id})
 
 
 def messages_of_systems() -> Mapping[str, Verb]:

@@ -167,8 +167,12 @@ class Keys:
         return f"{self.tag(partition)}metrics"
 
     def rejected(self) -> str:
-        """List: messages that no worker can act on."""
-        return f"{self.prefix}:{{rejected}}:messages"
+        """Stream: messages that no worker can act on."""
+        return f"{self.prefix}:{{rejected}}:log"
+
+    def rejected_bytes(self) -> str:
+        """String: how many bytes of them are kept."""
+        return f"{self.prefix}:{{rejected}}:bytes"
 
     def rejected_counts(self) -> str:
         """Hash: how many messages were rejected, by kind."""

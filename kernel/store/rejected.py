@@ -3,37 +3,54 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
+from typing import Any
 
+from interlock.kernel.errors import CallError
 from interlock.kernel.store.keys import Keys
 from interlock.kernel.store.scripts import Client, call, read
 
-KEPT_MAX = 1_000
-BODY_MAX = 4_000
+KEPT_BYTES_MAX = 64 * 1024 * 1024  # of all together; then the oldest are dropped
+BODY_BYTES_MAX = 1024 * 1024  # of a longer body the beginning is kept
+_ID = re.compile(r"\d{1,15}-\d{1,15}")
 
 
 @dataclass(frozen=True, slots=True)
 class RejectedMessage:
-    """One message: the kind of its fault, a sentence for people, and the beginning of its body."""
+    """One message: the kind of its fault, a sentence for people, and its body.
 
+    The body is JSON where `verb` says what the message asked for, and otherwise any text.
+    """
+
+    id: str
     kind: str
     reason: str
     body: str
+    verb: str = ""
+
+    @property
+    def at_ms(self) -> int:
+        """When it was rejected, by the store."""
+        return int(self.id.partition("-")[0])
 
 
 class RejectedMessages:
-    """The list and the counts, over one client."""
+    """The messages and the counts, over one client."""
 
     def __init__(self, client: Client, keys: Keys) -> None:
         self.client, self.keys = client, keys
 
-    def put(self, kind: str, reason: str, body: object) -> int:
-        """Keep a rejected message. Returns how many of its kind there have been."""
-        shown = body if isinstance(body, str) else repr(body)
-        entry = {"kind": kind, "reason": reason, "body": shown[:BODY_MAX]}
-        written = json.dumps(entry, ensure_ascii=True)
-        names = [self.keys.rejected(), self.keys.rejected_counts()]
-        count: int = call(self.client, "reject", names, [kind, written, KEPT_MAX])[0]
+    def put(self, kind: str, reason: str, body: object, *, verb: str = "") -> int:
+        """Keep a rejected message. Returns how many of its kind there have been.
+
+        `verb` is what it asked for, if that can be asked for again.
+        """
+        text, whole = _text(body)
+        named = verb if whole else ""
+        names = [self.keys.rejected(), self.keys.rejected_counts(), self.keys.rejected_bytes()]
+        args = [kind, _encoded(reason)[:BODY_BYTES_MAX], text, named, KEPT_BYTES_MAX]
+        count: int = call(self.client, "reject", names, args)[0]
         return count
 
     def counts(self) -> dict[str, int]:
@@ -43,5 +60,45 @@ class RejectedMessages:
 
     def newest(self, limit: int) -> list[RejectedMessage]:
         """Return the messages that are kept, the newest first."""
-        rows = read(self.client, "LRANGE", self.keys.rejected(), 0, limit - 1)
-        return [RejectedMessage(**json.loads(row)) for row in rows]
+        rows = read(self.client, "XREVRANGE", self.keys.rejected(), "+", "-", "COUNT", limit)
+        return [_message(*row) for row in rows]
+
+    def message(self, message_id: str) -> RejectedMessage:
+        """Return one message. Raises CallError if it is not kept."""
+        if not _ID.fullmatch(message_id):
+            raise CallError(f"{message_id!r} is no id of a rejected message")
+        rows = read(self.client, "XRANGE", self.keys.rejected(), message_id, message_id)
+        if not rows:
+            raise CallError(f"there is no rejected message {message_id}: it may have been dropped")
+        return _message(*rows[0])
+
+    def drop(self, message_id: str) -> None:
+        """Drop a message that somebody has dealt with. Raises CallError if it is not kept."""
+        self.message(message_id)
+        names = [self.keys.rejected(), self.keys.rejected_bytes()]
+        call(self.client, "drop_rejected", names, [message_id])
+
+
+def _text(body: object) -> tuple[bytes, bool]:
+    """Return a body as text, and whether that is JSON of the whole of it."""
+    try:
+        text = body if isinstance(body, str) else json.dumps(body, allow_nan=False)
+        whole = not isinstance(body, str)
+    except (TypeError, ValueError, RecursionError):
+        text, whole = repr(body), False
+    encoded = _encoded(text)
+    return encoded[:BODY_BYTES_MAX], whole and len(encoded) <= BODY_BYTES_MAX
+
+
+def _encoded(text: str) -> bytes:
+    return text.encode("utf-8", "backslashreplace")
+
+
+def _message(message_id: bytes, fields: Any) -> RejectedMessage:
+    # The library returns a mapping or pairs in a row, by its version and by the protocol.
+    if not isinstance(fields, dict):
+        fields = dict(zip(fields[::2], fields[1::2], strict=True))
+    found = {name.decode(): value.decode("utf-8", "replace") for name, value in fields.items()}
+    return RejectedMessage(
+        message_id.decode(), found["kind"], found["reason"], found["body"], found["verb"]
+    )

@@ -321,6 +321,15 @@ def test_a_producer_gets_its_answers_and_a_message_that_has_to_wait_is_read_agai
     send(interlock, *jobs)
     until(lambda: len(interlock.list(machine="job")) == len(steps), what="all jobs exist")
 
+    # An answer that nobody can ever take is kept, and its message is not read for ever.
+    broken = f"{interlock.settings.namespace}.answers.broken"
+    interlock.dispatch.client.set(broken, "no queue")
+    send(interlock, asking(broken, "submit", request("four")))
+    counts = interlock.dispatch.rejected.counts
+    until(lambda: counts().get("answer not taken"), what="the answer is kept")
+    until(lambda: not kept(), what="every message is acknowledged")
+    assert counts()["answer not taken"] == 1
+
     # Only a queue for answers is written to.
     other = f"{interlock.settings.namespace}.execution"
     send(interlock, asking(other, "submit", request("one")))

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from interlock.kernel.errors import HeldError
+from interlock.kernel.errors import HeldError, NewerSchemaError
 from interlock.kernel.event import Event
 from interlock.workers.client import Client
 from interlock.workers.config import Settings, SettingsError
@@ -143,7 +143,7 @@ def test_a_card_is_answered_once_in_the_name_of_a_person(client: Client) -> None
         answers == [{"id": "m1", "answer": "accepted", "record": "one", "state": "executing"}] * 2
     )
     decided = [line for line in client.history("one") if isinstance(line, Event)][-1]
-    assert (decided.cause.actor, decided.op_id) == ("ann", "m1")
+    assert (decided.cause.actor, decided.op_id) == ("ann", "call:m1")
     assert "look again" in rejected(client, "decide", {**request, "id": "m2"})
 
 
@@ -239,6 +239,17 @@ def test_the_message_of_a_job_is_rejected_if_its_dependency_never_comes(client: 
 
     assert (last["answer"], last["error"]) == ("rejected", "UnknownDependencyError")
     assert client.dispatch.rejected.counts() == {"refused at intake": 1}
+
+
+def test_a_message_about_a_record_of_a_newer_version_waits_for_an_intake_that_knows_it(
+    client: Client,
+) -> None:
+    bring(client, "one", "awaiting_confirmation")
+    client.dispatch.client.hset(client.dispatch.keys.record("one"), "schema", "99")
+
+    with pytest.raises(NewerSchemaError):
+        sent(client, "cancel", {"id": "m1", "record": "one"})
+    assert client.dispatch.rejected.counts() == {}
 
 
 def test_a_message_on_which_interlock_fails_is_kept_and_answered_with_its_id(

@@ -18,7 +18,7 @@ from interlock.kernel.errors import (
 from interlock.kernel.record import Record
 from interlock.workers.access.roles import Act, Caller, Role
 from interlock.workers.access.tokens import caller_of, check_name
-from interlock.workers.api.loopback import is_loopback
+from interlock.workers.api.loopback import host_name, is_loopback
 from interlock.workers.api.models import record_body
 from interlock.workers.api.problems import NO_VERSION, WRONG_HOST, RefusedRequestError
 from interlock.workers.api.rates import Rates
@@ -31,7 +31,7 @@ IfMatch = Annotated[
 IfNoneMatch = Annotated[str | None, Header(alias="If-None-Match")]
 ANY_VERSION = "*"
 KEY = "Idempotency-Key"
-ACTOR = "X-Interlock-Actor"
+NAME_HEADER = "X-Interlock-Actor"
 Key = Annotated[
     str | None,
     Header(
@@ -49,7 +49,7 @@ Bearer = Annotated[
 ClaimedName = Annotated[
     str | None,
     Header(
-        alias=ACTOR,
+        alias=NAME_HEADER,
         description="The name in the log, where callers are not asked who they are.",
     ),
 ]
@@ -62,25 +62,25 @@ def who_calls(state: State, request: HTTPConnection, token: str | None) -> Calle
     """
     client: Client = state.client
     rates: Rates = state.rates
-    claimed = request.headers.get(ACTOR)
+    claimed = request.headers.get(NAME_HEADER)
+    address = f"the address {request.client.host if request.client else 'unknown'}"
     if client.settings.auth == "none":
-        found = _claimed(request, claimed or "producer")
-    elif token is None:
-        rates.count(_address(request))
+        rates.count(address)
+        return _claimed(request, claimed or "producer")
+    if token is None:
+        rates.count(address)
         detail = "send `Authorization: Bearer TOKEN`; `interlock token create` makes a token"
         raise RefusedRequestError(NO_TOKEN, detail)
-    else:
-        # Calls with tokens that are not valid are counted by address, so that nobody can try many.
-        rates.check(_address(request))
-        try:
-            found = caller_of(client.dispatch.access_tokens, token)
-        except TokenRefusedError:
-            rates.count(_address(request))
-            raise
-        if claimed not in (None, found.name):
-            sentence = f"the log has the name of the token, {found.name}; leave out the header"
-            raise ForbiddenError(f"{ACTOR}: {sentence}")
+    try:
+        found = caller_of(client.dispatch.access_tokens, token)
+    except TokenRefusedError:
+        # Only these calls are counted by address: behind a proxy, all callers may share one.
+        rates.count(address)
+        raise
     rates.count(found.name)
+    if claimed not in (None, found.name):
+        sentence = f"the log has the name of the token, {found.name}; leave out the header"
+        raise ForbiddenError(f"{NAME_HEADER}: {sentence}")
     return found
 
 
@@ -89,14 +89,11 @@ def _claimed(request: HTTPConnection, name: str) -> Caller:
 
     A page of another site cannot call here, even if it gives its own name this address.
     """
-    if not is_loopback(request.url.hostname or ""):
-        raise RefusedRequestError(WRONG_HOST, f"call it by 127.0.0.1, not {request.url.hostname}")
-    check_name(name, ACTOR)
+    host = request.headers.get("Host", "")
+    if not is_loopback(host_name(host)):
+        raise RefusedRequestError(WRONG_HOST, f"call it by 127.0.0.1, not {host[:100]}")
+    check_name(name, NAME_HEADER)
     return Caller(name, (Role.OPERATOR,), proved=False)
-
-
-def _address(request: HTTPConnection) -> str:
-    return request.client.host if request.client else "unknown"
 
 
 def acting(state: State, by: Caller, act: Act, record_id: str = "") -> Client:
@@ -105,6 +102,8 @@ def acting(state: State, by: Caller, act: Act, record_id: str = "") -> Client:
     Refuses a caller who may not do this act, or may not see the record that it is about.
     """
     by.check(act)
+    if by.machines and act is Act.ADMINISTER:
+        raise ForbiddenError(f"a token that is limited to machines may not {act}")
     client: Client = copy(state.client)
     client.actor, client.codes = by.name, by.codes
     if by.machines:

@@ -16,11 +16,16 @@ from starlette.types import Receive, Scope, Send
 from interlock.kernel.errors import ForbiddenError, KernelError
 from interlock.workers.access.roles import Act, Caller
 from interlock.workers.api.access import acting, who_calls
-from interlock.workers.api.problems import RefusedRequestError, answer, answer_refusal
+from interlock.workers.api.problems import (
+    WRONG_METHOD,
+    RefusedRequestError,
+    answer,
+    answer_refusal,
+)
 from interlock.workers.mcp.tools import Verbs, make_server
 
 PATH = "/mcp"
-BEARER = "Bearer "
+BEARER = "bearer"
 _CALLER = "interlock.caller"
 _ACTS = frozenset({Act.READ, Act.SUBMIT, Act.DECIDE})
 
@@ -46,9 +51,12 @@ class AgentTools:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a call of who may call."""
+        if scope["method"] != "POST":
+            await answer(WRONG_METHOD, "send a message by POST")(scope, receive, send)
+            return
         request = HTTPConnection(scope)
-        shown = request.headers.get("Authorization", "")
-        token = shown.removeprefix(BEARER) if shown.startswith(BEARER) else None
+        scheme, _, shown = request.headers.get("Authorization", "").partition(" ")
+        token = shown.strip() if scheme.lower() == BEARER else None
         try:
             by = await run_in_threadpool(who_calls, self.state, request, token)
         except RefusedRequestError as refusal:

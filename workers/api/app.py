@@ -14,12 +14,12 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from interlock.workers.api import answer_links, records, surroundings, tokens
 from interlock.workers.api.agents import PATH, AgentTools
 from interlock.workers.api.followers import Followers
+from interlock.workers.api.models import BODY_BYTES_MAX
 from interlock.workers.api.problems import TOO_LARGE, TOO_SLOW, add_problem_answers, answer
 from interlock.workers.api.rates import Rates
 from interlock.workers.client import Client
 from interlock.workers.ops.metrics import Exposition
 
-BODY_BYTES_MAX = 1_048_576
 BODY_S = 30
 ABOUT = "Create, watch and decide the records of all machines. docs/api.md explains it."
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -21,6 +22,9 @@ log = logging.getLogger(__name__)
 
 POLL_S = 0.5
 LISTENERS_MAX = 10_000
+LISTENERS_OF_ONE_MAX = 500
+# A listener comes back after this time: its token is asked for again, and it misses nothing.
+LISTEN_S = 300.0
 START = "0-0"  # before every line of a log
 _POSITION = re.compile(r"\d{1,15}-\d{1,15}")
 
@@ -31,6 +35,7 @@ class Listener:
 
     record_id: str
     position: str
+    caller: str
     lines: asyncio.Queue[LogLine] = field(default_factory=asyncio.Queue)
 
 
@@ -52,21 +57,27 @@ class Followers:
             with suppress(asyncio.CancelledError):
                 await following
 
-    def check(self, after: str) -> None:
+    def check(self, after: str, caller: str) -> None:
         """Refuse a position that is none, and a listener for whom there is no room."""
         if not _POSITION.fullmatch(after):
             raise InvalidPayloadError("Last-Event-ID", [f"{after[:40]!r} is no position in a log"])
         if len(self.listeners) >= LISTENERS_MAX:
             detail = f"this process has {LISTENERS_MAX} listeners already"
             raise RefusedRequestError(TOO_MANY_LISTENERS, detail)
+        if sum(one.caller == caller for one in self.listeners) >= LISTENERS_OF_ONE_MAX:
+            detail = f"{caller} listens {LISTENERS_OF_ONE_MAX} times already"
+            raise RefusedRequestError(TOO_MANY_LISTENERS, detail)
 
-    async def lines(self, record_id: str, after: str) -> AsyncIterator[LogLine]:
-        """Yield the lines of a log after a position, each once, as they come."""
-        listener = Listener(record_id, after)
+    async def lines(self, record_id: str, after: str, caller: str) -> AsyncIterator[LogLine]:
+        """Yield the lines of a log after a position, each once, as they come, for LISTEN_S."""
+        listener = Listener(record_id, after, caller)
         self.listeners.add(listener)
+        until = time.monotonic() + LISTEN_S
         try:
-            while True:
-                yield await listener.lines.get()
+            with suppress(TimeoutError):
+                while True:
+                    left_s = until - time.monotonic()
+                    yield await asyncio.wait_for(listener.lines.get(), left_s)
         finally:
             self.listeners.discard(listener)
 

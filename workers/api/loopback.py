@@ -5,6 +5,13 @@ from __future__ import annotations
 from ipaddress import ip_address
 
 
+def host_name(header: str) -> str:
+    """Return the host in a header `Host`, without its port."""
+    if header.startswith("["):
+        return header.partition("]")[0] + "]"
+    return header.partition(":")[0]
+
+
 def is_loopback(host: str) -> bool:
     """Return whether a host, by name or by address, is this machine and no other can reach it."""
     try:

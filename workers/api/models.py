@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import asdict, replace
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from interlock.kernel.event import Event, Note, line_data
 from interlock.kernel.machine import Explanation
 from interlock.kernel.record import Record
+from interlock.kernel.store import codec
 from interlock.kernel.store.access_tokens import AccessToken
 from interlock.kernel.store.listings import ListedRecord
 from interlock.kernel.table import Terminal
@@ -19,14 +20,23 @@ from interlock.workers.client import Client
 from interlock.workers.engine.card import asks_person
 
 ITEMS_MAX = 500
+BODY_BYTES_MAX = 1_048_576
 Fields = dict[str, Any]
 Text = Annotated[str, Field(max_length=2_000)]
 
 
 class Body(BaseModel):
-    """Base of the bodies of requests: an unknown field is refused."""
+    """Base of the bodies of requests. Unknown fields are refused, and what no record can hold."""
 
     model_config = ConfigDict(extra="forbid")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _storable(cls, value: Any) -> Any:
+        # Before its parts are stored one by one: a lone surrogate, or too many levels.
+        if isinstance(value, dict):
+            codec.encode(value, "the body", BODY_BYTES_MAX)
+        return value
 
 
 class NewRecord(Body):

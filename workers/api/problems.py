@@ -29,10 +29,11 @@ BAD_REQUEST = ProblemKind(
 )
 TOO_MANY_LISTENERS = ProblemKind(503, "too-many-listeners", "No more can listen here now", 5)
 # What starlette and FastAPI refuse by themselves, by status.
+WRONG_METHOD = ProblemKind(405, "wrong-method", "This address has other methods")
 OF_HTTP = {
     400: ProblemKind(400, "unreadable", "The body cannot be read"),
     404: ProblemKind(404, "unknown-address", "There is nothing at this address"),
-    405: ProblemKind(405, "wrong-method", "This address has other methods"),
+    405: WRONG_METHOD,
 }
 
 

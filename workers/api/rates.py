@@ -21,26 +21,17 @@ class Rates:
         self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
         self._lock = Lock()
 
-    def check(self, caller: str) -> None:
-        """Refuse the call of who has no calls left."""
+    def count(self, caller: str, calls: int = 1) -> None:
+        """Count calls, or refuse them if the caller has not so many left."""
         with self._lock:
-            self._left_now(caller)
-
-    def count(self, caller: str) -> None:
-        """Count a call, or refuse it."""
-        with self._lock:
-            left, now = self._left_now(caller)
-            self._left[caller] = (left - 1, now)
+            now, most = self.clock(), float(self.per_second * BURST_S)
+            before, at = self._left.get(caller, (most, now))
+            left = min(most, before + (now - at) * self.per_second)
+            # Nobody could ever make more at once than there can be saved up.
+            if left < min(calls, most):
+                detail = f"{caller} may call {self.per_second} times a second"
+                raise RefusedRequestError(TOO_MANY_CALLS, detail)
+            self._left[caller] = (left - min(calls, most), now)
             self._left.move_to_end(caller)
             while len(self._left) > CALLERS_MAX:
                 self._left.popitem(last=False)
-
-    def _left_now(self, caller: str) -> tuple[float, float]:
-        """Return how many calls a caller has left, at least one, and the time."""
-        now, most = self.clock(), float(self.per_second * BURST_S)
-        before, at = self._left.get(caller, (most, now))
-        left = min(most, before + (now - at) * self.per_second)
-        if left < 1:
-            detail = f"{caller} may call {self.per_second} times a second"
-            raise RefusedRequestError(TOO_MANY_CALLS, detail)
-        return left, now

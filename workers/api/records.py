@@ -70,8 +70,9 @@ def create(new: NewRecord, client: Submitting, response: Response, key: NewId) -
 
 
 @router.post("/records:batch")
-def create_many(new: NewRecords, client: Submitting) -> Items:
+def create_many(new: NewRecords, client: Submitting, request: Request) -> Items:
     """Create records, each by itself: a refused one does not stop the others."""
+    request.app.state.rates.count(client.actor, len(new.records))
     items = []
     for each in new.records:
         try:
@@ -84,7 +85,7 @@ def create_many(new: NewRecords, client: Submitting) -> Items:
 
 
 @router.post("/records:bulk")
-def change_many(bulk: Bulk, client: Operating) -> Items:
+def change_many(bulk: Bulk, client: Operating, request: Request) -> Items:
     """Cancel, pause, resume or retry each record of one page of a list."""
     page = client.page(
         machine=bulk.machine,
@@ -96,6 +97,7 @@ def change_many(bulk: Bulk, client: Operating) -> Items:
         cursor=bulk.cursor,
         newest=False,
     )
+    request.app.state.rates.count(client.actor, len(page.rows))
     change = _verbs(client)[bulk.verb]
     items = []
     for row in page.rows:
@@ -179,11 +181,11 @@ async def follow(
     A listener that comes again with the last id that it got goes on after it.
     """
     followers: Followers = request.app.state.followers
-    followers.check(last_event_id)
+    followers.check(last_event_id, client.actor)
     await run_in_threadpool(client.show, record_id)
 
     async def server_sent() -> AsyncIterator[ServerSentEvent]:
-        async for position, line in followers.lines(record_id, last_event_id):
+        async for position, line in followers.lines(record_id, last_event_id, client.actor):
             data = line_body(line)
             yield ServerSentEvent(json.dumps(data), event=data["line"], id=position)
 
@@ -247,7 +249,7 @@ def decide(
 ) -> RecordBody:
     """Answer a card. If-Match says which version of the record the answer is about."""
     record = client.show(record_id)
-    if not (key and client.dispatch.op_outcome(record_id, key)):
+    if not client.was_made(record_id, key):
         check_version(client, record, if_match)
     try:
         after = client.decide(

@@ -8,17 +8,12 @@ from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import PlainTextResponse
 from prometheus_client import CONTENT_TYPE_LATEST
 
-from interlock.kernel.errors import (
-    CallError,
-    ForbiddenError,
-    InvalidPayloadError,
-    UnknownMachineError,
-)
+from interlock.kernel.errors import UnknownMachineError
 from interlock.workers.api.access import NewId, Reading, Submitting
 from interlock.workers.api.models import Fields
 from interlock.workers.ops.metrics import Exposition
 from interlock.workers.ops.outline import outline
-from interlock.workers.producer_message import messages_of_systems
+from interlock.workers.producer_message import send_message as accept
 
 router = APIRouter(tags=["surroundings"])
 
@@ -49,15 +44,8 @@ def send_message(kind: str, fields: Fields, client: Submitting, key: NewId) -> F
 
     The fields are those of docs/producers.md; the Idempotency-Key is the id.
     """
-    kinds = messages_of_systems()
-    if kind not in kinds:
-        raise CallError(f"there is no kind of message {kind!r} here; there are: {', '.join(kinds)}")
-    if taken := {"id", "actor"} & fields.keys():
-        problem = "leave it out: the id is the Idempotency-Key, the actor is who calls"
-        raise InvalidPayloadError("the message", [f"{name}: {problem}" for name in sorted(taken)])
-    if client.machines.keys() != client.dispatch.machines.keys():
-        raise ForbiddenError("a token that is limited to machines sends no message")
-    return kinds[kind](client, {**fields, "id": key})
+    answer: Fields = accept(client, kind, fields, key)
+    return answer
 
 
 @router.get("/metrics", response_class=PlainTextResponse)
@@ -73,4 +61,5 @@ def health(request: Request) -> dict[str, int]:
 
     No token is needed here.
     """
+    request.app.state.rates.count("who asks for the health")
     return {"store_ms": request.app.state.client.dispatch.views.now_ms()}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Path
+from fastapi import APIRouter, Path, Response
 
 from interlock.kernel.store.access_tokens import AccessToken
 from interlock.workers.access.tokens import make_token
@@ -35,8 +35,9 @@ def tokens(client: Administering) -> list[AccessToken]:
 
 
 @router.post("/tokens", status_code=201)
-def create_token(new: NewToken, client: Administering) -> MadeToken:
+def create_token(new: NewToken, client: Administering, response: Response) -> MadeToken:
     """Make an access token. Its text is in this answer only."""
+    response.headers["Cache-Control"] = "no-store"
     text, kept = make_token(
         client.dispatch.access_tokens,
         new.holder,

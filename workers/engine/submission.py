@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
+from uuid import uuid4
 
 from pydantic import Field
 
@@ -44,3 +45,32 @@ def check_submission(payload: Any, new_id: Any, priority: Any) -> None:
         raise InvalidIdError(repr(new_id), "it is not text")
     if type(priority) is not int or not 0 <= priority <= PRIORITY_LAST:
         raise InvalidPayloadError("priority", [f"{priority!r} is not between 0 (first) and 9"])
+
+
+def submit_each(
+    payloads: Sequence[Mapping[str, Any]], submit: Callable[..., Submitted]
+) -> list[Submitted]:
+    """Submit payloads one by one, and return a result for each, which may be an error.
+
+    A payload may have the fields `id` and `priority` beside its own.
+    """
+    results: list[Submitted] = []
+    for payload in payloads:
+        fields: Any = dict(payload) if isinstance(payload, Mapping) else payload
+        named = ("id", "priority") if isinstance(fields, dict) else ()
+        options = {name: fields.pop(name) for name in named if name in fields}
+        try:
+            results.append(submit(fields, **options))
+        except KernelError as refusal:
+            new_id = str(options.get("id") or "")
+            results.append(Submitted(new_id, replayed=False, error=refusal))
+    return results
+
+
+def op_id_of_call(given: str | None) -> str:
+    """Return the op-id under which a call from outside is stored.
+
+    None of those that Interlock makes itself looks so: otherwise a caller could use up the op-id of
+    a timer or an effect, which would never act then.
+    """
+    return f"call:{given}" if given else uuid4().hex

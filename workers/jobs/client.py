@@ -24,7 +24,7 @@ from interlock.kernel.store.codec import digest, encode
 from interlock.kernel.store.commands import Call, Warrant
 from interlock.workers.client import Client
 from interlock.workers.engine.polling import polls
-from interlock.workers.engine.submission import Submitted
+from interlock.workers.engine.submission import Submitted, op_id_of_call
 from interlock.workers.jobs.admission import GraphAdmission, dependencies_in
 from interlock.workers.jobs.file.file import GraphFile, Step
 from interlock.workers.jobs.manifest import restore_manifest
@@ -175,7 +175,8 @@ class Graphs:
         named, record = verb_named(verb), self.job(job)
         restore_manifest(self.dispatch, record)
         self.admission.check_start(verb, [record])
-        return self._fire(record, named, dict(fields or {}), proposal=proposal, op_id=op_id)
+        call_id = op_id_of_call(op_id) if op_id else None
+        return self._fire(record, named, dict(fields or {}), proposal=proposal, op_id=call_id)
 
     def step(self, job: str, *, wait_s: float = 0) -> Record:
         """Run the one command that a job's state names; return when it is over, or time is up.

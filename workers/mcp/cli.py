@@ -27,9 +27,10 @@ def mcp(
     connected = caller(actor)
     acts = READ_ONLY
     if write:
-        # Who reaches the store itself has only claimed a name: no person is known to decide.
-        decides = frozenset() if isinstance(connected, Client) else frozenset({Act.DECIDE})
-        acts |= frozenset({Act.SUBMIT}) | decides
+        acts |= {Act.SUBMIT}
+        # A name that is only claimed is nobody's: no person is known to decide.
+        if not isinstance(connected, Client) and connected.me()["proved"]:
+            acts |= {Act.DECIDE}
 
     def reach(_context: Context, act: Act, _record_id: str = "") -> Verbs:
         if act not in acts:

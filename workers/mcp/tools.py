@@ -18,7 +18,7 @@ from interlock.kernel.event import line_data
 from interlock.workers.access.roles import Act
 from interlock.workers.client import Client
 from interlock.workers.ops.description import describe
-from interlock.workers.producer_message import messages_of_systems, submit
+from interlock.workers.producer_message import send_message, submit
 from interlock.workers.remote.client import HttpClient
 
 Verbs = Client | HttpClient
@@ -164,12 +164,12 @@ class Tools:
         """Send mail to a long-lived agent, which reads it in its next session."""
         with _said():
             client = self.reach(context, Act.SUBMIT)
+            fields = {"to": to, "text": text}
             if isinstance(client, Client):
-                return messages_of_systems()["send"](
-                    client, {"id": mail_id, "to": to, "text": text}
-                )
-            sent: Fields = client.send("send", {"to": to, "text": text}, op_id=mail_id)
-            return sent
+                sent: Fields = send_message(client, "send", fields, mail_id)
+            else:
+                sent = client.send("send", fields, op_id=mail_id)
+        return sent
 
     def decide(
         self,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import fields
+from typing import Any, TypeVar
 
 from interlock.kernel.effect import Kind
 from interlock.kernel.event import Cause, Event, Note
@@ -11,11 +12,18 @@ from interlock.kernel.record import Entry, Record, RecordId, TimerEntry, Version
 from interlock.workers.engine.card import Affordance, Card
 
 Body = Mapping[str, Any]
+T = TypeVar("T")
+
+
+def known(shape: type[T], body: Body) -> T:
+    """Return a value of a shape. Fields that a later version has added are left out."""
+    names = {field.name for field in fields(shape)}  # type: ignore[arg-type]
+    return shape(**{name: value for name, value in body.items() if name in names})
 
 
 def record_of(body: Body) -> Record:
     """Return the record that a body describes."""
-    entries = (Entry(**{**each, "kind": Kind(each["kind"])}) for each in body["effects"])
+    entries = (known(Entry, {**each, "kind": Kind(each["kind"])}) for each in body["effects"])
     return Record(
         id=RecordId(body["id"]),
         machine=body["machine"],
@@ -31,22 +39,22 @@ def record_of(body: Body) -> Record:
         paused=body["paused"],
         counted=body["counted"],
         entries=tuple(entries),
-        timers=tuple(TimerEntry(**each) for each in body["timers"]),
+        timers=tuple(known(TimerEntry, each) for each in body["timers"]),
         counters=body["counters"],
     )
 
 
 def card_of(body: Body) -> Card:
     """Return the card that a body describes."""
-    affordances = tuple(Affordance(**each) for each in body["affordances"])
-    return Card(**{**body, "affordances": affordances, "deciders": tuple(body["deciders"])})
+    affordances = tuple(known(Affordance, each) for each in body["affordances"])
+    deciders = tuple(body["deciders"])
+    return known(Card, {**body, "affordances": affordances, "deciders": deciders})
 
 
 def line_of(body: Body) -> Event | Note:
     """Return the line of a log that a body describes."""
-    fields = {name: value for name, value in body.items() if name not in ("line", "because")}
     if body["line"] == "note":
-        return Note(**fields)
-    cause = fields["cause"]
+        return known(Note, body)
+    cause = body["cause"]
     codes = tuple(cause["codes"])
-    return Event(**{**fields, "cause": Cause(cause["actor"], cause["reason"], codes)})
+    return known(Event, {**body, "cause": Cause(cause["actor"], cause["reason"], codes)})

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from itertools import islice
 from typing import Any, Unpack
 from uuid import uuid4
@@ -11,14 +13,14 @@ from uuid import uuid4
 import httpx2
 from pydantic import JsonValue, TypeAdapter, ValidationError
 from tenacity import (
+    RetryCallState,
     Retrying,
     retry_if_exception_type,
     retry_if_result,
     stop_after_attempt,
-    wait_random,
 )
 
-from interlock.kernel.errors import InvalidPayloadError, KernelError, StoreDownError
+from interlock.kernel.errors import InvalidPayloadError, StoreDownError
 from interlock.kernel.event import Event, Note
 from interlock.kernel.machine import Explanation
 from interlock.kernel.record import RETRY, Record, record_id
@@ -28,12 +30,13 @@ from interlock.workers.client import WaitTimeoutError
 from interlock.workers.engine.card import Card
 from interlock.workers.engine.polling import polls
 from interlock.workers.engine.record_filter import Wanted
-from interlock.workers.engine.submission import Submitted, check_submission
-from interlock.workers.remote.bodies import card_of, line_of, record_of
+from interlock.workers.engine.submission import Submitted, check_submission, submit_each
+from interlock.workers.remote.bodies import card_of, known, line_of, record_of
 from interlock.workers.remote.problems import RemoteError, error_of
 
 TIMEOUT_S = 30.0
 ATTEMPTS_MAX = 4
+PAUSE_S_MAX = 10
 PAGE = 500
 LINES = 1_000
 BUSY = (429, 503)  # a call that is answered so may be repeated
@@ -79,17 +82,7 @@ class HttpClient:
         self, payloads: Sequence[Mapping[str, Any]], *, machine: str
     ) -> list[Submitted]:
         """Submit several payloads, as `Client.submit_many` does: each has a result of its own."""
-        results: list[Submitted] = []
-        for payload in payloads:
-            fields: Any = dict(payload) if isinstance(payload, Mapping) else payload
-            named = ("id", "priority") if isinstance(fields, dict) else ()
-            options = {name: fields.pop(name) for name in named if name in fields}
-            try:
-                results.append(self.submit(fields, machine=machine, **options))
-            except KernelError as refusal:
-                new_id = str(options.get("id") or "")
-                results.append(Submitted(new_id, replayed=False, error=refusal))
-        return results
+        return submit_each(payloads, partial(self.submit, machine=machine))
 
     def fire(
         self,
@@ -146,12 +139,12 @@ class HttpClient:
     ) -> Explanation:
         """Return what an answer or a trigger would do now, or why it is refused. Fires nothing."""
         body = {"trigger": trigger, "payload": payload or {}}
-        return Explanation(**self._call("POST", self._path(record_id, "explain"), body))
+        return known(Explanation, self._call("POST", self._path(record_id, "explain"), body))
 
     def explain_all(self, record_id: str) -> list[Explanation]:
         """Return for each trigger what it would do now, or why it would not."""
         found = self._call("GET", self._path(record_id, "why-not"))
-        return [Explanation(**each) for each in found]
+        return [known(Explanation, each) for each in found]
 
     def check_choice(self, record_id: str, choice: str) -> None:
         """Raise CallError, with the choices that there are, if no open card takes this one."""
@@ -226,7 +219,7 @@ class HttpClient:
         order = "longest" if by_state else "newest" if newest else "oldest"
         named = {name: value for name, value in asked.items() if value not in (None, "")}
         found = self._call("GET", "/v1/records", limit=limit, cursor=cursor, order=order, **named)
-        return Page(tuple(ListedRecord(**row) for row in found["records"]), found["next"])
+        return Page(tuple(known(ListedRecord, row) for row in found["records"]), found["next"])
 
     def counts(self, machine: str | None = None) -> dict[str, dict[str, int]]:
         """Count the records in each state that has any, of one machine or of all."""
@@ -335,6 +328,13 @@ def _json(body: Mapping[str, Any]) -> Any:
         raise InvalidPayloadError("the body", ["it is not JSON"]) from refusal
 
 
+def _pause_s(state: RetryCallState) -> float:
+    """Return the seconds to wait: as the API asks, if that is not long, or about half a one."""
+    done = state.outcome
+    asked = "" if done is None or done.failed else done.result().headers.get("Retry-After", "")
+    return min(int(asked), PAUSE_S_MAX) if asked.isdecimal() else random.uniform(0.2, 1.2)  # noqa: S311 - no secret
+
+
 def _is_busy(answer: httpx2.Response) -> bool:
     return answer.status_code in BUSY
 
@@ -343,7 +343,7 @@ _JSON = TypeAdapter(dict[str, JsonValue])
 # After the last attempt, its answer is returned or its error is raised.
 _repeated = Retrying(
     retry=retry_if_exception_type(httpx2.TransportError) | retry_if_result(_is_busy),
-    wait=wait_random(0.2, 1.2),
+    wait=_pause_s,
     stop=stop_after_attempt(ATTEMPTS_MAX),
     retry_error_callback=lambda state: state.outcome.result() if state.outcome else None,
 )

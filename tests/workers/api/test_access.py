@@ -10,6 +10,7 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from httpx2 import Response
 
+from interlock.kernel.errors import CallError
 from interlock.kernel.event import Event, Note
 from interlock.workers.access.roles import ALLOWED, Act, Role
 from interlock.workers.access.tokens import make_token
@@ -82,7 +83,10 @@ def test_every_address_asks_who_calls_and_what_the_caller_may(
     api: FastAPI, http: TestClient, interlock: Client
 ) -> None:
     # The machine's scope is one that no record has, so that no call does anything.
-    headers = {role: bearer(interlock, role, holder=role, machines=["task"]) for role in Role}
+    headers = {
+        role: bearer(interlock, role, holder=role, machines=[] if role is Role.ADMIN else ["task"])
+        for role in Role
+    }
     served = list(routes(api))
     assert set(ACTS) < {name for name, _, _ in served}
     for name, method, path in served:
@@ -251,7 +255,8 @@ def test_who_tries_tokens_is_stopped_by_address(
 
     answers = [http.get("/v1/me", headers=guess).status_code for _ in range(BURST_S + 1)]
     assert answers == [401] * BURST_S + [429]
-    assert http.get("/v1/me", headers=bearer(interlock, "viewer")).status_code == 429
+    valid = bearer(interlock, "viewer")
+    assert http.get("/v1/me", headers=valid).status_code == 200, "behind a proxy all share one"
 
 
 def test_no_more_callers_are_remembered_than_there_is_room_for(
@@ -266,3 +271,64 @@ def test_no_more_callers_are_remembered_than_there_is_room_for(
     for other in ("bob", "eve"):
         rates.count(other)
     rates.count("ann")
+
+
+def test_an_admin_of_some_machines_makes_and_revokes_no_tokens(
+    http: TestClient, interlock: Client
+) -> None:
+    with pytest.raises(CallError, match="name none for this role"):
+        bearer(interlock, "admin", machines=["task"])
+    whole = bearer(interlock, "admin")
+    token_id = interlock.dispatch.access_tokens.all()[0].id
+    # Such a token could have been made by another version.
+    store: Any = interlock.dispatch.client
+    name = interlock.dispatch.keys.access_tokens()
+    limited = store.hget(name, token_id).replace(b'["admin"], []', b'["admin"], ["task"]')
+    store.hset(name, token_id, limited)
+
+    new = {"holder": "eve", "roles": ["admin"]}
+    assert kind(http.post("/v1/tokens", json=new, headers=whole)) == "forbidden"
+    assert kind(http.post(f"/v1/tokens/{token_id}:revoke", headers=whole)) == "forbidden"
+
+
+def test_a_role_that_is_not_known_here_allows_nothing(http: TestClient, interlock: Client) -> None:
+    ann = bearer(interlock, "viewer")
+    store: Any = interlock.dispatch.client
+    name = interlock.dispatch.keys.access_tokens()
+    (token_id,) = store.hkeys(name)
+    store.hset(name, token_id, store.hget(name, token_id).replace(b"viewer", b"auditor"))
+
+    assert kind(http.get("/v1/records", headers=ann)) == "forbidden"
+
+
+def test_no_caller_uses_up_the_op_id_of_a_timer(http: TestClient, interlock: Client) -> None:
+    ann = bearer(interlock, "operator")
+    record = bring(interlock, "one", "awaiting_inference")
+    timer = record.timers[0]
+    own = f"due:{timer.name}:{timer.set_at_version}:{timer.due_at}"
+    body = {"trigger": "dismissed_by_user", "payload": {"reason": "x"}}
+    done = http.post("/v1/records/one:fire", json=body, headers=ann | {"Idempotency-Key": own})
+
+    assert done.status_code == 200
+    assert interlock.dispatch.op_outcome("one", own) == ""
+    assert interlock.was_made("one", own)
+
+
+def test_several_records_count_as_so_many_calls(
+    http: TestClient, api: FastAPI, interlock: Client
+) -> None:
+    api.state.rates = Rates(1, clock=lambda: 0.0)
+    ann = bearer(interlock, "producer")
+    each = {"machine": "thread", "payload": thread_payload(), "id": "one"}
+    answer = http.post("/v1/records:batch", json={"records": [each] * 5}, headers=ann)
+
+    assert kind(answer) == "too-many-calls"
+    assert interlock.list() == []
+
+
+def test_a_wrong_name_counts_as_a_call(http: TestClient, api: FastAPI, interlock: Client) -> None:
+    api.state.rates = Rates(1, clock=lambda: 0.0)
+    ann = bearer(interlock, "viewer") | {"X-Interlock-Actor": "bob"}
+
+    answers = [http.get("/v1/me", headers=ann).status_code for _ in range(BURST_S + 1)]
+    assert answers == [403] * BURST_S + [429]

@@ -16,8 +16,9 @@ from typer.testing import CliRunner
 from interlock.kernel import errors
 from interlock.kernel.errors import KernelError, StoreDownError
 from interlock.kernel.event import Event
-from interlock.workers.api.app import BODY_BYTES_MAX, create_app
+from interlock.workers.api.app import create_app
 from interlock.workers.api.cli import check_loopback
+from interlock.workers.api.models import BODY_BYTES_MAX
 from interlock.workers.api.problems import MEDIA_TYPE
 from interlock.workers.cli import app
 from interlock.workers.client import Client
@@ -298,6 +299,12 @@ def test_a_fault_of_ours_is_a_problem_without_its_details(
         (b'{"machine": "thread", "payload": {"x": NaN}}', 422, "invalid-payload"),
         (b'{"machine": "thread", "payload": {"inciting": "\\ud800"}}', 422, "invalid-payload"),
         (b"\xff", 400, "unreadable"),
+        (b'{"machine": "\\ud800", "payload": {}}', 422, "invalid-payload"),
+        (
+            b'{"machine": "thread", "payload": ' + b'{"x":' * 300 + b"1" + b"}" * 301,
+            422,
+            "invalid-payload",
+        ),
     ],
 )
 def test_a_bad_body_is_refused_and_changes_nothing(
@@ -314,6 +321,7 @@ def test_a_page_of_another_site_can_neither_act_nor_read(
 ) -> None:
     bring(interlock, "one", "awaiting_confirmation")
     problem(http.get("/v1/records/one", headers={"Host": "evil.example"}), 421, "wrong-host")
+    problem(http.get("/v1/records/one", headers={"Host": "a b"}), 421, "wrong-host")
     for host in ("localhost:8470", "[::1]:8470"):
         assert http.get("/v1/records/one", headers={"Host": host}).status_code == 200
 
@@ -322,6 +330,32 @@ def test_a_page_of_another_site_can_neither_act_nor_read(
     answer = http.post("/v1/records/one:cancel", content="{}", headers=plain)
     problem(answer, 422, "invalid-request")
     assert interlock.show("one").state == "awaiting_confirmation"
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("one:fire", {"trigger": "\ud800"}),
+        ("one:decide", {"choice": "\ud800", "proposal": "\ud800"}),
+    ],
+)
+def test_no_text_that_cannot_be_stored_comes_further(
+    http: TestClient, interlock: Client, path: str, body: dict[str, Any]
+) -> None:
+    bring(interlock, "one", "awaiting_confirmation")
+    headers = {"If-Match": "*", "Content-Type": "application/json"}
+    answer = http.post(f"/v1/records/{path}", content=json.dumps(body), headers=headers)
+    problem(answer, 422, "invalid-payload")
+
+
+def test_a_bad_record_of_several_stores_none_of_them(http: TestClient, interlock: Client) -> None:
+    good = {"machine": "thread", "payload": thread_payload(), "id": "good"}
+    content = json.dumps({"records": [good, good | {"id": "\ud800"}]})
+    headers = {"Content-Type": "application/json"}
+    answer = http.post("/v1/records:batch", content=content, headers=headers)
+
+    problem(answer, 422, "invalid-payload")
+    assert interlock.list() == []
 
 
 def test_a_wrong_method_or_address_is_a_problem(http: TestClient) -> None:

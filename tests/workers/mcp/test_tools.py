@@ -147,6 +147,8 @@ def test_a_token_of_some_machines_reaches_no_other_record(interlock: Client, add
             assert (await call(client, "list_records"))["records"] == []
             for tool in ("show_record", "why_not", "read_history"):
                 assert "no record 'one'" in await call(client, tool, record_id="one")
+            said = await call(client, "send_mail", to="x", text="x", mail_id="m")
+            assert "limited to machines sends no message" in said
 
     asyncio.run(read())
 
@@ -154,7 +156,8 @@ def test_a_token_of_some_machines_reaches_no_other_record(interlock: Client, add
 def test_nobody_is_served_without_a_token(address: str) -> None:
     refused = httpx2.post(address, json={"jsonrpc": "2.0", "id": 1, "method": "tools/list"})
     assert (refused.status_code, refused.headers["WWW-Authenticate"]) == (401, "Bearer")
-    wrong = {"Authorization": "Bearer il_x"}
+    assert httpx2.get(address).status_code == 405, "no stream is held open"
+    wrong = {"Authorization": "bearer il_x"}
     assert httpx2.post(address, json={}, headers=wrong).status_code == 401
 
 
@@ -173,6 +176,32 @@ def test_who_is_not_asked_for_a_token_only_reads(server: EmbeddedServer, prefix:
             assert (await call(client, "list_records"))["records"][0]["id"] == "one"
             said = await call(client, "cancel", record_id="one", reason="x")
             assert "who shows no access token may not" in said
+
+    try:
+        asyncio.run(act())
+    finally:
+        serving.should_exit = True
+        thread.join()
+
+
+def test_a_process_that_reaches_an_api_under_a_claimed_name_decides_nothing(
+    server: EmbeddedServer, prefix: str
+) -> None:
+    open_to_all = client_of(server.url, prefix, auth="none")
+    port = free_port()
+    config = uvicorn.Config(create_app(open_to_all), port=port, log_level="warning")
+    serving = uvicorn.Server(config)
+    thread = threading.Thread(target=serving.run)
+    thread.start()
+    until(lambda: serving.started, what="the API listens")
+    environment = dict(os.environ) | {"INTERLOCK_API_URL": f"http://127.0.0.1:{port}"}
+
+    async def act() -> None:
+        words = ["-m", "interlock", "mcp", "--write"]
+        started = StdioServerParameters(command=sys.executable, args=words, env=environment)
+        async with McpClient(stdio_client(started), cache=None) as client:
+            named = {tool.name for tool in (await client.list_tools()).tools}
+            assert named == READS | {"submit", "cancel", "send_mail"}
 
     try:
         asyncio.run(act())

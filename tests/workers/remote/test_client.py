@@ -109,6 +109,23 @@ def test_what_is_no_api_is_said_to_be_none(answer: httpx2.Response) -> None:
         client.show("one")
 
 
+def test_it_waits_as_long_as_the_api_asks(monkeypatch: pytest.MonkeyPatch) -> None:
+    slept: list[float] = []
+    monkeypatch.setattr(remote._repeated, "sleep", slept.append)
+    busy = httpx2.Response(503, headers={"Retry-After": "5"}, json={})
+    client, _ = answering(busy, httpx2.Response(200, json={"store_ms": 1}))
+
+    assert client.now_ms() == 1
+    assert slept == [5]
+
+
+def test_a_field_that_a_later_version_has_added_is_left_out() -> None:
+    found = {"trigger": "t", "state": "s", "target": "", "sentence": "x", "colour": "blue"}
+    client, _ = answering(httpx2.Response(200, json=found))
+
+    assert client.explain("one", "t").sentence == "x"
+
+
 @pytest.mark.parametrize("raised", KINDS)
 def test_every_problem_becomes_its_error_again(raised: type[KernelError]) -> None:
     body = {"type": f"urn:interlock:{KINDS[raised].name}", "detail": "why", "problems": ["a"]}

@@ -1,8 +1,9 @@
 """Tools of MCP servers as capabilities: the operator lists them and declares their risk.
 
-Each call starts the server, asks for its tools, calls one, and ends the server with all its
-children. That is slower than a lasting session, but a server that hangs, crashes or leaks spoils
-only one call. A tool is offered only if it is in the operator's list, with the risk given there.
+Each call starts the server, or connects to its address, asks for its tools, calls one, and ends the
+server with all its children, or the connection. That is slower than a lasting session, but a server
+that hangs, crashes or leaks spoils only one call. A tool is offered only if it is in the operator's
+list, with the risk given there.
 """
 
 from __future__ import annotations
@@ -20,9 +21,10 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 import anyio
+import httpx2
 from mcp import Client, MCPError
 from mcp_types import CallToolResult, TextContent, Tool
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from interlock.kernel.scales import Level
 from interlock.workers.gateways.capabilities.capability import (
@@ -31,6 +33,7 @@ from interlock.workers.gateways.capabilities.capability import (
     problems_of,
 )
 from interlock.workers.gateways.capabilities.extension import ExtensionError, ServerTable
+from interlock.workers.gateways.capabilities.mcp_remote import RemoteTransport, check_address
 from interlock.workers.gateways.capabilities.mcp_transport import McpTransport
 from interlock.workers.gateways.capabilities.result import Failed, Result, Succeeded
 from interlock.workers.text import sentence
@@ -53,6 +56,7 @@ _BROKEN = (
     OSError,
     ValueError,
     RuntimeError,
+    httpx2.HTTPError,
     MCPError,
     anyio.BrokenResourceError,
     anyio.ClosedResourceError,
@@ -99,21 +103,39 @@ class ToolTable(BaseModel):
 
 
 class McpTable(BaseModel):
-    """One [[mcp]]: how to start a server, in the file's folder or in `cwd` below it.
+    """One [[mcp]]: how to start a server, in the file's folder or in `cwd` below it; or its `url`.
 
     The command `{python}` is the interpreter of this process. A server gets HOME, PATH and similar
-    variables and those in `env`, but not the worker's own settings and keys.
+    variables and those in `env`, but not the worker's own settings and keys. One with an address is
+    shown the token in the worker's variable `token_variable`, and each of its tools needs `sha256`:
+    others can change it at any time.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: str = Field(min_length=1)
-    command: str = Field(min_length=1)
+    command: str = ""
+    url: str = ""
+    token_variable: str = ""
     args: tuple[str, ...] = ()
     env: dict[str, str] = {}
     cwd: str = "."
     start_s: float = Field(default=15.0, gt=0, le=120)
     tool: tuple[ToolTable, ...] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _one_place(self) -> McpTable:
+        if bool(self.command) == bool(self.url):
+            raise ValueError("give either a command or a url")
+        if not self.url:
+            return self
+        check_address(self.url)
+        if of_commands := sorted({"args", "env", "cwd"} & self.model_fields_set):
+            raise ValueError(f"{of_commands[0]} is for a server with a command")
+        if open_tools := [tool.tool for tool in self.tool if tool.sha256 is None]:
+            problem = f"{open_tools[0]} needs sha256, as others can change the server"
+            raise ValueError(f'{problem}; with "?" the error has it')
+        return self
 
 
 class UnavailableError(Exception):
@@ -250,7 +272,9 @@ class McpServer:
             return error
 
     async def _talk(
-        self, transport: McpTransport, talk: Callable[[Client, Mapping[str, Tool]], Awaitable[_T]]
+        self,
+        transport: McpTransport | RemoteTransport,
+        talk: Callable[[Client, Mapping[str, Tool]], Awaitable[_T]],
     ) -> _T:
         """Start the server and talk to it. Raises UnavailableError if it cannot be talked to."""
         starting = asyncio.timeout(self._table.start_s)
@@ -272,8 +296,10 @@ class McpServer:
             _log.warning("%s: %s", self._table.name, transport.explain(error))
         return answers[0]
 
-    def _transport(self) -> McpTransport:
+    def _transport(self) -> McpTransport | RemoteTransport:
         table = self._table
+        if table.url:
+            return RemoteTransport(table.url, table.token_variable)
         command = sys.executable if table.command == "{python}" else table.command
         return McpTransport([command, *table.args], self._folder / table.cwd, table.env)
 

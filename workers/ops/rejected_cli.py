@@ -1,0 +1,121 @@
+"""The commands `interlock rejected`: look at rejected messages, and do what they ask for again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Annotated, Any
+
+import typer
+
+from interlock.kernel.errors import CallError, KernelError
+from interlock.kernel.store.rejected import RejectedMessage
+from interlock.workers.client import Client
+from interlock.workers.producer_message import accept, one_line
+from interlock.workers.terminal.answer import AsJson, answer, client, guarded
+from interlock.workers.terminal.screen import clock, fields, grid, out
+
+app = typer.Typer(help="Messages that nobody could act on: look at them, and try them again.")
+Ids = Annotated[list[str] | None, typer.Argument(help="Ids of messages.", metavar="ID")]
+All = Annotated[bool, typer.Option("--all", help="Every message that is kept.")]
+LISTED_MAX = 10_000
+
+
+@app.command("list")
+@guarded
+def list_rejected(
+    limit: Annotated[int, typer.Option(min=1, max=LISTED_MAX)] = 100, as_json: AsJson = False
+) -> None:
+    """List the rejected messages that are kept, the newest first."""
+    found = [shown(message) for message in client().dispatch.rejected.newest(limit)]
+    answer(found, as_json=as_json, show=_print_table)
+
+
+@app.command("show")
+@guarded
+def show(
+    message_id: Annotated[str, typer.Argument(help="The id of a message.", metavar="ID")],
+    as_json: AsJson = False,
+) -> None:
+    """Show a rejected message whole."""
+    answer(
+        shown(client().dispatch.rejected.message(message_id)), as_json=as_json, show=_print_whole
+    )
+
+
+@app.command("replay")
+@guarded
+def replay(ids: Ids = None, everything: All = False, as_json: AsJson = False) -> None:
+    """Do again what messages asked for, the oldest first. One that is accepted is dropped."""
+    interlock = client("intake")
+    done = [_replayed(interlock, message) for message in _chosen(interlock, ids, everything)]
+    answer(done, as_json=as_json, show=_print_answers)
+    if any(each["answer"] == "rejected" for each in done):
+        raise typer.Exit(1)
+
+
+@app.command("drop")
+@guarded
+def drop(ids: Ids = None, everything: All = False, as_json: AsJson = False) -> None:
+    """Drop messages for good. Their producers are not told."""
+    interlock = client()
+    chosen = _chosen(interlock, ids, everything)
+    for message in chosen:
+        interlock.dispatch.rejected.drop(message.id)
+    done = [{"id": message.id, "answer": "dropped"} for message in chosen]
+    answer(done, as_json=as_json, show=_print_answers)
+
+
+def shown(message: RejectedMessage) -> dict[str, Any]:
+    """Return a message as commands show it. `verb` is what it asked for, if it can be replayed."""
+    return {"at_ms": message.at_ms, **asdict(message)}
+
+
+def _chosen(
+    interlock: Client,
+    ids: Sequence[str] | None,
+    everything: bool,  # noqa: FBT001 - an option
+) -> list[RejectedMessage]:
+    if bool(ids) == everything:
+        raise CallError("name messages by their ids, or give --all")
+    kept = interlock.dispatch.rejected
+    if everything:
+        return kept.newest(LISTED_MAX)[::-1]
+    return [kept.message(one) for one in ids or ()]
+
+
+def _replayed(interlock: Client, message: RejectedMessage) -> dict[str, Any]:
+    if not message.verb:
+        why = "it never came so far that it could be read: its producer has to send it anew"
+        return {"id": message.id, "answer": "rejected", "reason": why}
+    try:
+        found = accept(interlock, message.verb, json.loads(message.body))
+    except KernelError as refusal:
+        return {"id": message.id, "answer": "rejected", "reason": str(refusal)}
+    interlock.dispatch.rejected.drop(message.id)
+    return {"id": message.id, **found}
+
+
+def _print_table(found: Sequence[dict[str, Any]]) -> None:
+    if not found:
+        out.print("no message was rejected", style="dim")
+        return
+    table = grid("id", "when", "rejected", "asked for", "why")
+    for each in found:
+        when = clock(each["at_ms"])
+        table.add_row(each["id"], when, each["kind"], each["verb"] or "-", each["reason"])
+    out.print(table)
+
+
+def _print_whole(message: dict[str, Any]) -> None:
+    fields({name: message[name] for name in ("id", "kind", "verb", "reason")})
+    out.print(message["body"], soft_wrap=True, highlight=False, markup=False)
+
+
+def _print_answers(done: Sequence[dict[str, Any]]) -> None:
+    for each in done:
+        line = one_line({name: value for name, value in each.items() if name != "id"})
+        out.print(f"{each['id']}  {line}", soft_wrap=True, highlight=False, markup=False)
+    if not done:
+        out.print("no message was rejected", style="dim")
