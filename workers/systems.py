@@ -13,6 +13,7 @@ from interlock.workers.loops.system import SYSTEM as LOOPS
 from interlock.workers.runs.system import SYSTEM as RUNS
 from interlock.workers.tasks.system import SYSTEM as TASKS
 from interlock.workers.threads.system import SYSTEM as THREADS
+from interlock.workers.webhooks.system import SYSTEM as WEBHOOKS
 
 if TYPE_CHECKING:  # the command line lists its commands without settings, sweeps and handlers
     from interlock.kernel.record import Record
@@ -22,7 +23,7 @@ if TYPE_CHECKING:  # the command line lists its commands without settings, sweep
     from interlock.workers.engine.sweeper import Sweep
     from interlock.workers.engine.work import Handler
 
-SYSTEMS: tuple[System, ...] = (THREADS, TASKS, JOBS, LOOPS, RUNS)
+SYSTEMS: tuple[System, ...] = (THREADS, TASKS, JOBS, LOOPS, RUNS, WEBHOOKS)
 
 
 def systems() -> tuple[System, ...]:

@@ -15,6 +15,7 @@ BY_SYSTEM: Mapping[str, tuple[str, ...]] = {
     "jobs": ("job", "graph"),
     "loops": ("loop",),
     "runs": ("workspace", "run", "codon"),
+    "webhooks": ("delivery",),
 }
 _SYSTEM_OF = {machine: system for system, machines in BY_SYSTEM.items() for machine in machines}
 

@@ -146,6 +146,14 @@ class Keys:
         """Sorted set: the records that wait for a person, by ms of entry."""
         return f"{self.tag(partition)}waits"
 
+    def reported_cards(self, partition: int) -> str:
+        """Sorted set: the records that were reported as waiting for a person, by ms of entry."""
+        return f"{self.tag(partition)}reported-cards"
+
+    def reported_ends(self, partition: int) -> str:
+        """String: the ms and the id of the last record that was reported as ended."""
+        return f"{self.tag(partition)}reported-ends"
+
     def ended(self, partition: int) -> str:
         """Sorted set: the roots that have ended, by ms."""
         return f"{self.tag(partition)}ended"
@@ -189,6 +197,10 @@ class Keys:
     def access_tokens_used(self) -> str:
         """Hash: when an access token was last used, in ms, by its id."""
         return f"{self.prefix}:{{access-tokens}}:used"
+
+    def link_key(self) -> str:
+        """String: the key that signs links for people."""
+        return f"{self.prefix}:{{link-key}}"
 
     def hosts(self) -> str:
         """Hash: what each machine says of itself, by its host name."""

@@ -16,6 +16,7 @@ from interlock.kernel.machines.tasks.identity.table import IDENTITY
 from interlock.kernel.machines.tasks.task.changes import initial_data as new_task
 from interlock.kernel.machines.tasks.turn.table import TURN
 from interlock.kernel.machines.threads.thread.changes import initial_data
+from interlock.kernel.machines.webhooks.delivery.table import DELIVERY
 
 Data = Mapping[str, Any]
 
@@ -87,6 +88,13 @@ def loops() -> tuple[Data, ...]:
     gone = {**cooled, "unbegun": 1}
     worn = {**cooled, "consecutive_errors": 4, "total_errors": 4, "overdue": 2}
     return cooled, worn, gone, {**cooled, "parks": True}
+
+
+def deliveries() -> tuple[Data, ...]:
+    """Return deliveries: one that failed once, and one that failed as often as it may."""
+    fields = {"endpoint": "chat", "kind": "record.ended", "record": "one", "machine": "thread"}
+    failed = {**DELIVERY.initial_data({**fields, "at_ms": 1}), "failures": 1, "wait_ms": 5_000}
+    return failed, {**failed, "failures": 9}
 
 
 def identities() -> tuple[Data, ...]:
@@ -266,6 +274,18 @@ SAMPLES: dict[str, tuple[Sequence[Data], Mapping[str, Sequence[Data]]]] = {
             "session_timeout": ({}, {"unbegun": True}),
             "fatal_error": ({"detail": "no repository"},),
             "overdue": ({}, {"unbegun": True}),
+        },
+    ),
+    "delivery": (
+        deliveries(),
+        {
+            "delivered": ({"status": 204},),
+            "failed": (
+                {"detail": "it answered 503", "status": 503, "retry_after_s": 60},
+                {"detail": "it answered 410", "status": 410, "gone": True},
+            ),
+            "replay": ({}, REASON[0]),
+            "dropped": REASON,
         },
     ),
     "graph": (

@@ -11,7 +11,7 @@ from fastapi import FastAPI
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from interlock.workers.api import records, surroundings, tokens
+from interlock.workers.api import answer_links, records, surroundings, tokens
 from interlock.workers.api.agents import PATH, AgentTools
 from interlock.workers.api.followers import Followers
 from interlock.workers.api.models import BODY_BYTES_MAX
@@ -48,6 +48,8 @@ def create_app(client: Client) -> FastAPI:
     app.state.rates = Rates(client.settings.api_rate)
     app.include_router(surroundings.router)
     app.include_router(tokens.router)
+    app.include_router(answer_links.router)
+    answer_links.hide_links()
     agent_tools = AgentTools(app.state)
     app.router.routes.append(Route(PATH, agent_tools))
     add_problem_answers(app)

@@ -8,5 +8,5 @@ BUILTIN = System(
     name="engine",
     effects="interlock.workers.engine.effects",
     sweeps="interlock.workers.engine.sweeps",
-    resources=("interlock.workers.gateways.card_delivery:open_surfaces",),
+    resources=("interlock.workers.gateways.card_folder:open_card_folder",),
 )

@@ -31,8 +31,10 @@ from interlock.kernel.store.inboxes import Inboxes
 from interlock.kernel.store.indexes import Indexes, ServerCheck
 from interlock.kernel.store.keys import Keys
 from interlock.kernel.store.leases import Leases
+from interlock.kernel.store.link_key import link_key
 from interlock.kernel.store.listings import Listings
 from interlock.kernel.store.metrics import MetricsReader
+from interlock.kernel.store.news import Newsreader
 from interlock.kernel.store.redis import Store
 from interlock.kernel.store.rejected import RejectedMessages
 from interlock.kernel.store.scripts import Client
@@ -173,6 +175,16 @@ class Dispatch:
     def views(self) -> Views:
         """Reads of records, logs and counts."""
         return Views(self.client, self.keys)
+
+    @cached_property
+    def news(self) -> Newsreader:
+        """What has happened since it was last reported."""
+        return Newsreader(self.client, self.keys)
+
+    @cached_property
+    def link_key(self) -> bytes:
+        """The key that signs links for people."""
+        return link_key(self.client, self.keys)
 
     @cached_property
     def registry(self) -> Registry:

@@ -34,7 +34,7 @@ class Sweep:
 
     Its period is `periods` times the configured sweep period.
     A sweep that may take long for one item is sent to an effect's queue instead of the sweeps' own,
-    so that no other sweep waits behind it.
+    so that no other sweep waits behind it. Beat sends only the sweeps that the settings need.
     """
 
     name: str
@@ -42,6 +42,7 @@ class Sweep:
     run: Pass
     periods: int = 1
     queue: str = SWEEPS_QUEUE
+    is_needed: Callable[[Settings], bool] = lambda settings: True  # noqa: ARG005
 
     def period_s(self, settings: Settings) -> float:
         """Return how often beat sends this sweep."""
@@ -98,6 +99,7 @@ def register_sweeps(app: Celery, dispatch: Dispatch, sweeps: tuple[Sweep, ...]) 
             "options": {"queue": queue_of(dispatch.settings, sweep.queue)},
         }
         for sweep in sweeps
+        if sweep.is_needed(dispatch.settings)
     }
 
 
@@ -111,6 +113,7 @@ def late_sweeps(dispatch: Dispatch, sweeps: Iterable[Sweep]) -> dict[str, int | 
     ages = {
         sweep: (now_ms - begun_ms[sweep.name]) // 1_000 if sweep.name in begun_ms else None
         for sweep in sweeps
+        if sweep.is_needed(dispatch.settings)
     }
     return {
         sweep.name: age_s

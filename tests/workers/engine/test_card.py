@@ -18,7 +18,7 @@ from interlock.kernel.record import PERSON, Entry, Record, RecordId, Version
 from interlock.kernel.table import Waiting
 from interlock.workers.client import Client
 from interlock.workers.engine.card import cards_of_effects
-from interlock.workers.gateways.card_delivery import CardFolder
+from interlock.workers.gateways.card_folder import CardFolder
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.text import visible
 from interlock.workers.threads.client import Threads

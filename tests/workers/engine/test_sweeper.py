@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -134,6 +135,8 @@ def test_a_sweep_that_nobody_runs_is_late(running: Running) -> None:
     dispatch.client.hset(dispatch.keys.sweeps(), "stalls", long_ago)
 
     assert late_sweeps(dispatch, [stalls.SWEEP]) == {"stalls": 60}
+    unneeded = replace(stalls.SWEEP, is_needed=lambda _: False)
+    assert late_sweeps(dispatch, [unneeded]) == {}
 
 
 def test_the_orphan_sweep_publishes_an_unclaimed_effect_when_it_is_due(running: Running) -> None:

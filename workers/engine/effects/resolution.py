@@ -1,4 +1,4 @@
-"""Shows a record's card on the surfaces where people see cards, or withdraws it."""
+"""Shows a record's card in the folder where people see cards, or withdraws it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from interlock.kernel.record import Record
 from interlock.workers.engine.card import card_of
 from interlock.workers.engine.work import Work
 from interlock.workers.gateways.capabilities.registry import open_registry
-from interlock.workers.gateways.card_delivery import open_surfaces
+from interlock.workers.gateways.card_folder import open_card_folder
 
 
 def resolution(work: Work) -> None:
@@ -28,17 +28,15 @@ def resolution(work: Work) -> None:
 def show(work: Work, record: Record) -> None:
     """Publish the card of one version of the record."""
     card = card_of(work.machine, record, lambda: work.resources.get(open_registry))
-    surfaces = work.resources.get(open_surfaces)
-    # One effect may publish several versions, so the receiver's key has the version in it.
-    key = f"{work.key}@{record.version}"
+    folder = work.resources.get(open_card_folder)
     if card is None:
-        surfaces.withdraw(record.id, key)
+        if folder:
+            folder.withdraw(record.id)
         work.audit("card_withdrawn", {})
         return
-    surfaces.show(card.as_data(), key)
-    shown = {"kind": card.kind, "proposal": card.proposal}
-    if surfaces.names:
-        work.audit("card_delivered", {**shown, "surfaces": surfaces.names})
-    else:
-        # It waits in `interlock cards` until somebody looks there.
-        work.audit("card_listed", shown)
+    if folder:
+        # One effect may publish several versions at once.
+        folder.show(card.as_data(), f"{work.key}@{record.version}")
+    # Without a folder it waits in `interlock cards` until somebody looks there.
+    kind = "card_delivered" if folder else "card_listed"
+    work.audit(kind, {"kind": card.kind, "proposal": card.proposal})

@@ -1,0 +1,1 @@
+"""Webhooks: endpoints outside that are told of cards and ends."""

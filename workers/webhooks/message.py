@@ -1,0 +1,113 @@
+"""What an endpoint is told: the message of a delivery, and its form."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from interlock.kernel.errors import UnknownRecordError
+from interlock.kernel.event import Event
+from interlock.kernel.exported_event import LifecycleEvents
+from interlock.kernel.machines.webhooks.delivery.names import MessageKind
+from interlock.kernel.record import Record
+from interlock.kernel.table import Terminal
+from interlock.workers.engine.card import card_of, cards_of_effects
+from interlock.workers.engine.dispatch import Dispatch
+from interlock.workers.text import visible_json, visible_line
+from interlock.workers.webhooks.answer_links import AnswerLinks
+
+if TYPE_CHECKING:  # imported where a card may name a capability
+    from interlock.workers.gateways.capabilities.registry import Registry
+
+LOG_LINES_MAX = 100  # of an ended record, in which the event of its end is looked for
+
+
+class NothingToTellError(Exception):
+    """The message is not true any more. The sentence says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class MessageBody:
+    """A message as it is posted."""
+
+    content: bytes
+    content_type: str
+
+
+def proposals_of(dispatch: Dispatch, record: Record) -> list[str]:
+    """Return the names of the questions that a record asks a person now."""
+    stage = dispatch.lifecycle.machine(record.machine).stage(record.state)
+    of_state = [record.proposal] if stage.waits_for_person(record.data) else []
+    return of_state + ([record.retry_proposal] if record.retry_proposal else [])
+
+
+def told(
+    dispatch: Dispatch,
+    delivery: Record,
+    registry: Callable[[], Registry | None],
+    links: AnswerLinks | None = None,
+) -> dict[str, Any]:
+    """Return what a delivery tells of its record, as it is now. Raises NothingToTellError.
+
+    With `links` its cards have links that answer them.
+    """
+    record_id, kind = delivery.data["record"], delivery.data["kind"]
+    if kind == MessageKind.CARD_WITHDRAWN:
+        return {"record_id": record_id, "machine": delivery.data["machine"]}
+    try:
+        record = dispatch.views.record(record_id)
+    except UnknownRecordError:
+        raise NothingToTellError("its record was deleted") from None
+    if kind == MessageKind.RECORD_ENDED:
+        return _end(dispatch, record)
+    if not set(delivery.data["proposals"]) & set(proposals_of(dispatch, record)):
+        raise NothingToTellError("its card was answered, or asks something else by now")
+    cards = _cards(dispatch, record, registry)
+    if links:
+        cards = [links.add_to(card) for card in cards]
+    return {"record_id": record.id, "machine": record.machine, "cards": cards}
+
+
+def _cards(
+    dispatch: Dispatch, record: Record, registry: Callable[[], Registry | None]
+) -> list[dict[str, Any]]:
+    machine = dispatch.lifecycle.machine(record.machine)
+    failures = dispatch.views.last_failures([record])[record.id]
+    of_state = card_of(machine, record, registry)
+    found = [of_state] if of_state else []
+    return [card.as_data() for card in (*found, *cards_of_effects(machine, record, failures))]
+
+
+def _end(dispatch: Dispatch, record: Record) -> dict[str, Any]:
+    """Return the event with which a record ended, as events are exported, with what ended."""
+    lines = dispatch.views.backwards(record.id, LOG_LINES_MAX)
+    event = next((line for line in lines if isinstance(line, Event)), None)
+    stage = dispatch.lifecycle.machine(record.machine).stage(record.state)
+    if event is None or not isinstance(stage, Terminal):
+        raise NothingToTellError("its record goes on")
+    published = LifecycleEvents(dispatch.machines).published(event, record.machine)
+    named = {"title": visible_line(record.title), "is_success": stage.is_success}
+    return {"record_id": record.id, "machine": record.machine, **named, "event": asdict(published)}
+
+
+def body_of(delivery: Record, data: Mapping[str, Any], form: str, source: str) -> MessageBody:
+    """Write a message in the form that its endpoint wants. A repeated one has the same id."""
+    kind, at_s = delivery.data["kind"], delivery.data["at_ms"] / 1_000
+    time = datetime.fromtimestamp(at_s, UTC).isoformat(timespec="milliseconds")
+    time = time.replace("+00:00", "Z")
+    if form == "plain":
+        message = {"type": kind, "timestamp": time, "data": data}
+        return MessageBody(visible_json(message).encode(), "application/json")
+    event = {
+        "specversion": "1.0",
+        "id": delivery.id,
+        "source": source,
+        "type": f"interlock.{kind}",
+        "subject": delivery.data["record"],
+        "time": time,
+        "datacontenttype": "application/json",
+        "data": data,
+    }
+    return MessageBody(visible_json(event).encode(), "application/cloudevents+json")

@@ -1,0 +1,147 @@
+"""Creates a delivery for each endpoint that wants to know of a card or of the end of a record.
+
+The indexes of the store know every card and every end, whatever has caused it. The id of a delivery
+follows from what happened, so a worker that is lost before it has noted it creates none twice.
+
+What it can get wrong: a card that is answered before a sweep has seen it is told to nobody.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from functools import partial
+from hashlib import sha256
+from itertools import chain
+from typing import Any
+
+from interlock.kernel.event import Cause
+from interlock.kernel.machines.webhooks.delivery.names import MessageKind, State
+from interlock.kernel.machines.webhooks.effects import WEBHOOK
+from interlock.kernel.record import PARTITIONS
+from interlock.kernel.store.commands import Call
+from interlock.kernel.store.news import News
+from interlock.kernel.table import Terminal
+from interlock.workers.config import Settings
+from interlock.workers.engine.dispatch import Dispatch
+from interlock.workers.engine.sweeper import Sweep, act_on_each
+from interlock.workers.webhooks.endpoints import CARDS, ENDS, Endpoint, open_endpoints
+from interlock.workers.webhooks.message import proposals_of
+
+MACHINE = "delivery"
+Payload = Mapping[str, Any]
+
+
+def is_needed(settings: Settings) -> bool:
+    """Whether there may be an endpoint."""
+    return settings.webhooks is not None
+
+
+def due(dispatch: Dispatch) -> list[int]:
+    """Return the partitions with news."""
+    if not open_endpoints(dispatch.settings):
+        return []
+    return [news.partition for news in _read(dispatch, range(PARTITIONS)) if news]
+
+
+def run(dispatch: Dispatch, partition: int) -> Counter[str]:
+    """Create the deliveries of one partition's news, and note the news as reported."""
+    (found,) = _read(dispatch, [partition])
+    asking = _asking(dispatch, found)
+    # One that asks nothing now may be paused: it stays news until it asks again or waits no more.
+    news = replace(found, opened=tuple(each for each in found.opened if each[0] in asking))
+    endpoints = open_endpoints(dispatch.settings)
+    made = chain(
+        _opened(asking, endpoints, news),
+        _withdrawn(dispatch, endpoints, news),
+        _ended(endpoints, news),
+    )
+    wanted = {_id_of(payload): payload for payload in made}
+    acts: dict[str, Callable[[], str]] = {
+        new_id: partial(_create, dispatch, new_id, payload) for new_id, payload in wanted.items()
+    }
+    act_on_each(acts)
+    dispatch.news.note(news)
+    return Counter(
+        reported=len(news.opened) + len(news.withdrawn) + len(news.ended),
+        busy=len(found.opened) - len(news.opened),
+    )
+
+
+def _read(dispatch: Dispatch, partitions: range | list[int]) -> list[News]:
+    ends = [
+        (machine.name, str(stage.state))
+        for machine in dispatch.machines.values()
+        for stage in machine.stages
+        # Nobody is told that somebody was told.
+        if isinstance(stage, Terminal) and machine.name != MACHINE
+    ]
+    return dispatch.news.read(partitions, ends, limit=dispatch.settings.sweep_batch)
+
+
+def _asking(dispatch: Dispatch, news: News) -> dict[str, tuple[str, list[str]]]:
+    """Return the machine and the questions of each record with a new card that asks something."""
+    records = dispatch.views.records(record for record, _ in news.opened).values()
+    asked = ((record, proposals_of(dispatch, record)) for record in records)
+    return {record.id: (record.machine, proposals) for record, proposals in asked if proposals}
+
+
+def _opened(
+    asking: Mapping[str, tuple[str, list[str]]], endpoints: tuple[Endpoint, ...], news: News
+) -> Iterator[dict[str, Any]]:
+    for record, at_ms in news.opened:
+        machine, proposals = asking[record]
+        for endpoint in endpoints:
+            if endpoint.wants(CARDS, machine):
+                yield {
+                    "endpoint": endpoint.name,
+                    "kind": MessageKind.CARD_OPENED,
+                    "record": record,
+                    "machine": machine,
+                    "at_ms": at_ms,
+                    "proposals": proposals,
+                }
+
+
+def _withdrawn(
+    dispatch: Dispatch, endpoints: tuple[Endpoint, ...], news: News
+) -> Iterator[dict[str, Any]]:
+    """Only who may have been told of a card is told that it was withdrawn."""
+    fields = [
+        {
+            "endpoint": endpoint.name,
+            "kind": MessageKind.CARD_OPENED,
+            "record": record,
+            "at_ms": at_ms,
+        }
+        for record, at_ms in news.withdrawn
+        for endpoint in endpoints
+    ]
+    opened = dispatch.views.records(_id_of(each) for each in fields)
+    for each in fields:
+        delivery = opened.get(_id_of(each))
+        if delivery and delivery.state != State.DROPPED:
+            yield {**each, "kind": MessageKind.CARD_WITHDRAWN, "machine": delivery.data["machine"]}
+
+
+def _ended(endpoints: tuple[Endpoint, ...], news: News) -> Iterator[dict[str, Any]]:
+    for row in news.ended:
+        fields = {"record": row.id, "machine": row.machine, "at_ms": row.since_ms}
+        for endpoint in endpoints:
+            if endpoint.wants(ENDS, row.machine):
+                yield {"endpoint": endpoint.name, "kind": MessageKind.RECORD_ENDED, **fields}
+
+
+def _id_of(payload: Payload) -> str:
+    """Return the id of a delivery, which is the id of its message for the receiver."""
+    parts = (str(payload[name]) for name in ("endpoint", "kind", "record", "at_ms"))
+    return f"delivery-{sha256(' '.join(parts).encode()).hexdigest()[:32]}"
+
+
+def _create(dispatch: Dispatch, new_id: str, payload: Payload) -> str:
+    dispatch.create(MACHINE, new_id, payload, Call(Cause(WEBHOOK.name)))
+    return "created"
+
+
+SWEEP = Sweep("deliveries", due, run, is_needed=is_needed)
