@@ -86,7 +86,7 @@ def _guarded(page: Page) -> Page:
     def shown(token: str, request: Request) -> HTMLResponse:
         rates: Rates = request.app.state.rates
         # By address, so that nobody can try many.
-        rates.count(request.client.host if request.client else "unknown")
+        rates.count(f"the address {request.client.host if request.client else 'unknown'}")
         try:
             return page(token, request)
         except StaleDecisionError:
