@@ -40,6 +40,7 @@ LOCK_FILE = "up.lock"  # it is locked while an `interlock up` runs in its folder
 MODULE_SETTINGS = ("capabilities", "systems", "capabilities_root")
 UP_SETTINGS = ("store_url", "host", *MODULE_SETTINGS)  # what `interlock up` tells commands
 UNSUPPORTED_BROKERS = ("redis+sentinel://", "redis+cluster://", "sentinel://")
+LogFormat = Literal["console", "json"]
 Seconds = Annotated[float, Field(gt=0, le=100 * 365 * 86_400)]
 
 
@@ -70,6 +71,7 @@ class Settings(BaseModel):
     enqueue: Literal["auto", "fused", "plain"] = "auto"
     ack_emulation: bool = False
     task_events: bool = True
+    log_format: LogFormat = "console"
     intake_accepts: tuple[str, ...] = Field(default_factory=tuple)  # empty: every kind of message
 
     # Commands that can do without the store call this API, with this token.

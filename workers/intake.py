@@ -25,7 +25,7 @@ from interlock.workers.config import Settings
 from interlock.workers.engine.celery_app import INTAKE_QUEUE, make_app, queue_of
 from interlock.workers.engine.entry import start
 from interlock.workers.engine.liveness import write_liveness_file
-from interlock.workers.engine.log_lines import make_log_visible
+from interlock.workers.engine.log_lines import set_up_log
 from interlock.workers.engine.submission import EarlyError
 from interlock.workers.producer_message import (
     TEMPORARY_ERRORS,
@@ -54,7 +54,7 @@ def assemble(settings: Settings) -> Celery:
     for verb in verbs():
         _register(celery_app, client, verb)
     write_liveness_file(celery_app, settings.alive)
-    make_log_visible()
+    set_up_log(settings.log_format)
     return celery_app
 
 

@@ -14,7 +14,7 @@ from interlock.workers.engine.celery_app import SWEEPS_QUEUE, local_queue, make_
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.entry import start
 from interlock.workers.engine.liveness import write_liveness_file
-from interlock.workers.engine.log_lines import make_log_visible
+from interlock.workers.engine.log_lines import set_up_log
 from interlock.workers.engine.publisher import Publisher
 from interlock.workers.engine.resources import Resources
 from interlock.workers.engine.runner import Runner, register_effects
@@ -35,7 +35,7 @@ def assemble(settings: Settings) -> Celery:
     register_effects(celery_app, runner, MACHINES, handlers())
     register_sweeps(celery_app, dispatch, sweeps())
     write_liveness_file(celery_app, settings.alive)
-    make_log_visible()
+    set_up_log(settings.log_format)
     tune_when_ready(runner.affinity)
 
     @worker_init.connect(weak=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -21,6 +21,7 @@ def serve(
         import uvicorn
 
         from interlock.workers.api.app import create_app
+        from interlock.workers.engine.log_lines import log_as_json
     except ModuleNotFoundError as missing:
         problem = f"the API needs {missing.name}: pip install 'interlock[web]'"
         raise SettingsError(problem) from missing
@@ -29,7 +30,11 @@ def serve(
         check_loopback(host)
     interlock.dispatch.greet()
     # What a caller says of its address is not believed: it could evade the limit on bad tokens.
-    uvicorn.run(create_app(interlock), host=host, port=port, log_level="info", proxy_headers=False)
+    options: dict[str, Any] = {"host": host, "port": port, "proxy_headers": False}
+    if interlock.settings.log_format == "json":
+        log_as_json()
+        options["log_config"] = None
+    uvicorn.run(create_app(interlock), **options)
 
 
 def check_loopback(host: str) -> None:

@@ -1,13 +1,22 @@
-"""Makes the lines of a process's log visible: text from outside forges no line and acts on none."""
+"""The lines of a process's log: for people, or as JSON; text from outside forges none.
+
+A line that is written while an effect is performed says which effect of which record it is about.
+"""
 
 from __future__ import annotations
 
 import logging
+import sys
 import textwrap
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
+import structlog
 from celery.signals import after_setup_logger, after_setup_task_logger
+from structlog.contextvars import bound_contextvars, get_contextvars, merge_contextvars
 
+from interlock.workers.config import LogFormat
 from interlock.workers.text import visible, visible_line
 
 _FORMATTER = logging.Formatter()
@@ -18,7 +27,9 @@ class VisibleLines(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Rewrite a line of the log; it is never left out."""
-        record.msg, record.args = visible_line(record.getMessage()), ()
+        about = " ".join(f"{name}={value}" for name, value in sorted(get_contextvars().items()))
+        line = visible_line(record.getMessage())
+        record.msg, record.args = f"{line} [{visible_line(about)}]" if about else line, ()
         if isinstance(record.exc_info, tuple) and record.exc_info[0] and not record.exc_text:
             # A formatter writes this text instead of one of its own.
             text = _FORMATTER.formatException(record.exc_info)
@@ -26,17 +37,57 @@ class VisibleLines(logging.Filter):
         return True
 
 
-def make_log_visible() -> None:
-    """Let every handler of this process's log rewrite its lines, also those that Celery sets up."""
+_VISIBLE = VisibleLines()
+
+
+def set_up_log(form: LogFormat) -> None:
+    """Let every handler of this process's log write lines so, also those that Celery sets up."""
+
+    def set_up(logger: logging.Logger, **_: Any) -> None:
+        for handler in logger.handlers:
+            _set_up(handler, form)
+
     for setup in (after_setup_logger, after_setup_task_logger):
-        setup.connect(_add_filter, weak=False, dispatch_uid=f"{__name__}.{setup.name}")
+        of_this = f"{__name__}.{setup.name}"
+        setup.disconnect(dispatch_uid=of_this)
+        setup.connect(set_up, weak=False, dispatch_uid=of_this)
     if logging.lastResort is not None:
-        logging.lastResort.addFilter(_FILTER)
+        _set_up(logging.lastResort, form)
 
 
-def _add_filter(logger: logging.Logger, **_: Any) -> None:
-    for handler in logger.handlers:
-        handler.addFilter(_FILTER)
+def log_as_json() -> None:
+    """Write all lines of this process to stderr, as JSON."""
+    handler = logging.StreamHandler(sys.stderr)
+    _set_up(handler, "json")
+    logging.basicConfig(handlers=[handler], level=logging.INFO, force=True)
 
 
-_FILTER = VisibleLines()
+@contextmanager
+def log_about(**fields: object) -> Iterator[None]:
+    """Add these fields to each line that is logged in the block, or by tasks of asyncio from it."""
+    with bound_contextvars(**fields):
+        yield
+
+
+def _set_up(handler: logging.Handler, form: LogFormat) -> None:
+    if form == "json":
+        handler.setFormatter(_json_formatter())
+    else:
+        handler.addFilter(_VISIBLE)
+
+
+def _json_formatter() -> logging.Formatter:
+    """Return a formatter that writes one object of JSON a line, in ASCII."""
+    return structlog.stdlib.ProcessorFormatter(
+        foreign_pre_chain=[
+            merge_contextvars,
+            structlog.stdlib.add_logger_name,
+            structlog.stdlib.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.processors.format_exc_info,
+        ],
+        processors=[
+            structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+            structlog.processors.JSONRenderer(),
+        ],
+    )

@@ -35,6 +35,7 @@ from interlock.kernel.table import Active, Mode
 from interlock.workers.engine.affinity import Affinity
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.heartbeat import Heartbeat
+from interlock.workers.engine.log_lines import log_about
 from interlock.workers.engine.resources import Resources
 from interlock.workers.engine.retry_delay import retry_delay_ms
 from interlock.workers.engine.work import Handler, ObstacleError, Outcome, Work
@@ -126,7 +127,14 @@ class Runner:
             with self.heartbeat.holding(work.held):
                 if self._ending.is_set() and work.restartable:
                     work.give_back()
-                return self._act(work, handler)
+                record, lease = work.record, work.lease
+                with log_about(
+                    record=record.id,
+                    version=record.version,
+                    effect=lease.name,
+                    attempt=lease.attempt,
+                ):
+                    return self._act(work, handler)
         finally:
             self._working.discard(work)
 

@@ -20,7 +20,7 @@ from interlock.kernel.machines import MACHINES
 from interlock.workers.config import read_settings
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.heartbeat import Heartbeat, HeldLease
-from interlock.workers.engine.log_lines import make_log_visible
+from interlock.workers.engine.log_lines import set_up_log
 from interlock.workers.engine.own_systems import add_systems
 from interlock.workers.engine.publisher import open_publisher
 from interlock.workers.engine.resources import Resources
@@ -90,7 +90,7 @@ class Supervisor(ABC):
 
 def supervise(spec_type: type[Spec], supervisor: Callable[[Spec, Dispatch], Supervisor]) -> None:
     """Make the supervisor of the launch spec whose file is sys.argv[1], and run it."""
-    make_log_visible()
+    set_up_log(read_settings().log_format)
     spec = spec_type.read(Path(sys.argv[1]))
     hand_over(Path(spec.work_folder), lambda: supervisor(spec, open_dispatch()).run_to_end)
 
