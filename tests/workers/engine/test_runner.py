@@ -8,6 +8,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from structlog.contextvars import get_contextvars
 
 from interlock.kernel.errors import StoreDownError
 from interlock.kernel.event import Note
@@ -41,6 +42,20 @@ def test_a_message_that_names_no_effect_starts_nothing(running: Running) -> None
     rejected = "failure: rejected: thread.execution takes the id of one effect"
     assert lines == ["revoked: not claimed: gone", rejected, rejected]
     assert running.dispatch.rejected.counts() == {"wrong arguments": 2}
+
+
+def test_lines_of_a_log_are_about_the_effect_while_it_is_performed(running: Running) -> None:
+    version = running.approved().version
+    seen: list[dict[str, object]] = []
+
+    async def look(_: Work) -> Outcome:
+        seen.append(await asyncio.to_thread(get_contextvars))
+        return DONE
+
+    running.perform("one", look)
+
+    assert seen == [{"record": "one", "version": version, "effect": "execution", "attempt": 1}]
+    assert get_contextvars() == {}
 
 
 def test_of_two_deliveries_at_once_one_runs(running: Running) -> None:
