@@ -1,0 +1,84 @@
+"""The examples in other languages create a thread over HTTP, answer its card and follow it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import uvicorn
+
+from interlock.kernel.event import Event
+from interlock.workers.access.tokens import make_token
+from interlock.workers.api.app import create_app
+from interlock.workers.client import Client
+from interlock.workers.gateways.server import EmbeddedServer, free_port
+from tests.waiting import until
+from tests.workers.threads.threads import client_of
+
+HTTP = Path(__file__).parents[2] / "examples" / "http"
+
+
+@pytest.fixture
+def interlock(server: EmbeddedServer, prefix: str) -> Client:
+    return client_of(server.url, prefix)
+
+
+@pytest.fixture
+def variables(interlock: Client) -> Iterator[dict[str, str]]:
+    """Return the variables of a producer that may also answer, for a served API."""
+    port = free_port()
+    serving = uvicorn.Server(uvicorn.Config(create_app(interlock), port=port, log_level="warning"))
+    thread = threading.Thread(target=serving.run)
+    thread.start()
+    until(lambda: serving.started, what="the API listens")
+    token, _ = make_token(
+        interlock.dispatch.access_tokens,
+        "shop",
+        roles=["producer", "approver"],
+        machines=(),
+        known_machines=(),
+        days=1,
+        made_by="root",
+    )
+    url = f"http://127.0.0.1:{port}"
+    yield {"INTERLOCK_API_URL": url, "INTERLOCK_API_TOKEN": token, "SECONDS_TO_FOLLOW": "2"}
+    serving.should_exit = True
+    thread.join()
+
+
+def run(*command: str, variables: dict[str, str]) -> Any:
+    return subprocess.run(
+        command, env=os.environ | variables, capture_output=True, text=True, check=False
+    )
+
+
+def answered_by(interlock: Client) -> tuple[str, str]:
+    last = [line for line in interlock.history("call") if isinstance(line, Event)][-1]
+    return last.cause.actor, last.target
+
+
+@pytest.mark.skipif(shutil.which("curl") is None, reason="there is no curl here")
+def test_the_example_for_a_shell(interlock: Client, variables: dict[str, str]) -> None:
+    done = run("/bin/sh", str(HTTP / "follow.sh"), "call", "drop", variables=variables)
+
+    assert done.returncode == 0, done.stderr + done.stdout
+    assert '{"id":"call","replayed":false}' in done.stdout
+    assert done.stdout.count("event: event") == interlock.show("call").version
+    assert answered_by(interlock) == ("shop", "dismissed")
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="there is no Node here")
+def test_the_example_for_node(interlock: Client, variables: dict[str, str]) -> None:
+    done = run("node", str(HTTP / "follow.mjs"), "call", "drop", variables=variables)
+
+    assert done.returncode == 0, done.stderr + done.stdout
+    assert "-> dismissed" in done.stdout
+    assert answered_by(interlock) == ("shop", "dismissed")
+    again = run("node", str(HTTP / "follow.mjs"), "call", "drop", variables=variables)
+    assert (again.returncode, again.stdout.count("-> dismissed")) == (0, 1), again.stderr
