@@ -9,7 +9,7 @@ DEV  := $(VENV)/dev.stamp
 PIP  := $(BIN)/python -m pip --disable-pip-version-check --no-input
 UV   := .lock-venv/bin/uv pip compile pyproject.toml --universal --python-version 3.11 \
         --generate-hashes --no-emit-index-url --custom-compile-command "make lock" --quiet \
-        --extra embedded --extra examples --extra server --extra web --group build $(UPGRADE)
+        --extra embedded --extra examples --extra server --extra web --extra otel --group build $(UPGRADE)
 
 # Tests and checks start hundreds of processes: without bytecode each compiles every module anew.
 unexport PYTHONDONTWRITEBYTECODE

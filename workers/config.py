@@ -72,6 +72,7 @@ class Settings(BaseModel):
     ack_emulation: bool = False
     task_events: bool = True
     log_format: LogFormat = "console"
+    traces: Literal["off", "otlp"] = "off"
     intake_accepts: tuple[str, ...] = Field(default_factory=tuple)  # empty: every kind of message
 
     # Commands that can do without the store call this API, with this token.

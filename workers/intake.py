@@ -27,6 +27,7 @@ from interlock.workers.engine.entry import start
 from interlock.workers.engine.liveness import write_liveness_file
 from interlock.workers.engine.log_lines import set_up_log
 from interlock.workers.engine.submission import EarlyError
+from interlock.workers.engine.tracing import start_traces
 from interlock.workers.producer_message import (
     TEMPORARY_ERRORS,
     check_accepted,
@@ -55,6 +56,7 @@ def assemble(settings: Settings) -> Celery:
         _register(celery_app, client, verb)
     write_liveness_file(celery_app, settings.alive)
     set_up_log(settings.log_format)
+    start_traces(settings, "intake")
     return celery_app
 
 

@@ -20,6 +20,7 @@ from interlock.workers.engine.resources import Resources
 from interlock.workers.engine.runner import Runner, register_effects
 from interlock.workers.engine.sweeper import register_sweeps
 from interlock.workers.engine.system import cause_of
+from interlock.workers.engine.tracing import start_traces
 from interlock.workers.systems import facts, handlers, openers, sweeps
 
 
@@ -36,6 +37,7 @@ def assemble(settings: Settings) -> Celery:
     register_sweeps(celery_app, dispatch, sweeps())
     write_liveness_file(celery_app, settings.alive)
     set_up_log(settings.log_format)
+    start_traces(settings, "worker")
     tune_when_ready(runner.affinity)
 
     @worker_init.connect(weak=False)

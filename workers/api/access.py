@@ -23,6 +23,7 @@ from interlock.workers.api.models import record_body
 from interlock.workers.api.problems import NO_VERSION, WRONG_HOST, RefusedRequestError
 from interlock.workers.api.rates import Rates
 from interlock.workers.client import Client
+from interlock.workers.engine.tracing import trace_codes
 from interlock.workers.remote.problems import NO_TOKEN, STALE
 
 IfMatch = Annotated[
@@ -96,7 +97,9 @@ def _claimed(request: HTTPConnection, name: str) -> Caller:
     return Caller(name, (Role.OPERATOR,), proved=False)
 
 
-def acting(state: State, by: Caller, act: Act, record_id: str = "") -> Client:
+def acting(
+    state: State, by: Caller, act: Act, record_id: str = "", traceparent: str = ""
+) -> Client:
     """Return a client that acts as a caller, on the machines that the caller may see.
 
     Refuses a caller who may not do this act, or may not see the record that it is about.
@@ -105,7 +108,7 @@ def acting(state: State, by: Caller, act: Act, record_id: str = "") -> Client:
     if by.machines and act is Act.ADMINISTER:
         raise ForbiddenError(f"a token that is limited to machines may not {act}")
     client: Client = copy(state.client)
-    client.actor, client.codes = by.name, by.codes
+    client.actor, client.codes = by.name, by.codes + trace_codes(traceparent)
     if by.machines:
         client.machines = {
             name: one for name, one in client.machines.items() if name in by.machines
@@ -128,7 +131,9 @@ class Allowed:
 
     def __call__(self, request: Request, by: Annotated[Caller, Depends(caller)]) -> Client:
         """Return the client."""
-        return acting(request.app.state, by, self.act, request.path_params.get("record_id", ""))
+        record_id = request.path_params.get("record_id", "")
+        traceparent = request.headers.get("traceparent", "")
+        return acting(request.app.state, by, self.act, record_id, traceparent)
 
 
 CallerHere = Annotated[Caller, Depends(caller)]

@@ -22,6 +22,7 @@ def serve(
 
         from interlock.workers.api.app import create_app
         from interlock.workers.engine.log_lines import log_as_json
+        from interlock.workers.engine.tracing import start_traces
     except ModuleNotFoundError as missing:
         problem = f"the API needs {missing.name}: pip install 'interlock[web]'"
         raise SettingsError(problem) from missing
@@ -29,6 +30,7 @@ def serve(
     if interlock.settings.auth == "none":
         check_loopback(host)
     interlock.dispatch.greet()
+    start_traces(interlock.settings, "api")
     # What a caller says of its address is not believed: it could evade the limit on bad tokens.
     options: dict[str, Any] = {"host": host, "port": port, "proxy_headers": False}
     if interlock.settings.log_format == "json":

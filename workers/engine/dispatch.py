@@ -44,6 +44,7 @@ from interlock.kernel.store.views import Views
 from interlock.kernel.table import Data
 from interlock.workers.config import Settings
 from interlock.workers.engine.refusals import repeat_while_refused
+from interlock.workers.engine.tracing import carried
 
 if TYPE_CHECKING:  # imported where they are opened
     from interlock.workers.engine.publisher import Publisher
@@ -212,6 +213,7 @@ class Dispatch:
         initial_lease: InitialLease | None = None,
     ) -> Fired:
         """Create a record and publish its effects."""
+        call = carried(call)
         fired = self.lifecycle.create(
             machine,
             new_id,

@@ -38,6 +38,7 @@ from interlock.workers.engine.heartbeat import Heartbeat
 from interlock.workers.engine.log_lines import log_about
 from interlock.workers.engine.resources import Resources
 from interlock.workers.engine.retry_delay import retry_delay_ms
+from interlock.workers.engine.tracing import note_outcome, traced
 from interlock.workers.engine.work import Handler, ObstacleError, Outcome, Work
 
 log = logging.getLogger(__name__)
@@ -128,13 +129,14 @@ class Runner:
                 if self._ending.is_set() and work.restartable:
                     work.give_back()
                 record, lease = work.record, work.lease
-                with log_about(
-                    record=record.id,
-                    version=record.version,
-                    effect=lease.name,
-                    attempt=lease.attempt,
+                about = {"record": record.id, "version": record.version, "effect": lease.name}
+                with (
+                    log_about(**about, attempt=lease.attempt),
+                    traced(self.dispatch.views, record, lease),
                 ):
-                    return self._act(work, handler)
+                    line = self._act(work, handler)
+                    note_outcome(line)
+                    return line
         finally:
             self._working.discard(work)
 

@@ -1,0 +1,170 @@
+"""One thread with its parts reads as one trace, which the call that created it began."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.trace import SpanContext, Tracer
+from structlog.contextvars import get_contextvars
+
+from interlock.kernel.event import Cause, Event
+from interlock.kernel.store.commands import Call
+from interlock.workers.config import Settings, SettingsError
+from interlock.workers.engine.tracing import CODE, Tracing, carried, start_traces, trace_codes
+from interlock.workers.engine.work import Outcome, Work
+from interlock.workers.gateways.server import EmbeddedServer
+from tests.workers.engine.running import Running, settings_for
+
+DONE = Outcome("execution_done", {"result": "well"})
+PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+
+
+@pytest.fixture
+def running(server: EmbeddedServer, prefix: str) -> Running:
+    return Running(settings_for(server.url, prefix))
+
+
+@pytest.fixture
+def spans() -> InMemorySpanExporter:
+    return InMemorySpanExporter()
+
+
+@pytest.fixture
+def tracer(spans: InMemorySpanExporter, monkeypatch: pytest.MonkeyPatch) -> Iterator[Tracer]:
+    provider = TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(spans))
+    monkeypatch.setattr(Tracing, "tracer", provider.get_tracer("test"))
+    yield provider.get_tracer("test")
+    provider.shutdown()
+
+
+def codes_of(running: Running, record_id: str) -> tuple[str, ...]:
+    first = running.client.history(record_id)[0]
+    assert isinstance(first, Event)
+    return first.cause.codes
+
+
+def context_of(span: ReadableSpan) -> SpanContext:
+    found = span.get_span_context()
+    assert found is not None
+    return found
+
+
+def trace_ids(found: tuple[ReadableSpan, ...]) -> set[int]:
+    return {context_of(span).trace_id for span in found}
+
+
+def test_every_effect_of_a_record_is_a_span_of_the_trace_that_created_it(
+    running: Running, tracer: Tracer, spans: InMemorySpanExporter
+) -> None:
+    logged: list[dict[str, Any]] = []
+
+    def look(_: Work) -> Outcome:
+        logged.append(get_contextvars())
+        return DONE
+
+    with tracer.start_as_current_span("order") as order:
+        record = running.approved()
+    running.perform("one", look)
+
+    found = spans.get_finished_spans()
+    expected = order.get_span_context()
+    assert [span.name for span in found].count("thread.inference") == 3
+    execution = next(span for span in found if span.name == "thread.execution")
+    assert trace_ids(found) == {expected.trace_id}
+    assert execution.parent is not None
+    assert execution.parent.span_id == expected.span_id
+    assert dict(execution.attributes or {}) == {
+        "interlock.record": "one",
+        "interlock.machine": "thread",
+        "interlock.state": "executing",
+        "interlock.version": record.version,
+        "interlock.effect": "execution",
+        "interlock.attempt": 1,
+        "interlock.outcome": "execution_done -> done",
+    }
+    assert logged[0]["trace"] == f"{expected.trace_id:032x}"
+
+
+@pytest.mark.usefixtures("tracer")
+def test_what_an_effect_creates_goes_on_in_its_trace(
+    running: Running, spans: InMemorySpanExporter
+) -> None:
+    running.approved()
+
+    def create(work: Work) -> Outcome:
+        work.dispatch.create("task", "b/part", {"title": "x"}, Call(Cause("spawn")))
+        return DONE
+
+    running.perform("one", create)
+
+    execution = next(span for span in spans.get_finished_spans() if span.name == "thread.execution")
+    context = context_of(execution)
+    (code,) = codes_of(running, "b/part")
+    assert code == f"{CODE}00-{context.trace_id:032x}-{context.span_id:016x}-01"
+
+
+def test_a_record_that_was_created_in_no_trace_has_one_of_its_family(
+    running: Running, tracer: Tracer, spans: InMemorySpanExporter
+) -> None:
+    assert tracer
+    for record_id in ("one", "two"):
+        running.approved(record_id=record_id)
+    by_record: dict[str, set[int]] = {}
+    for span in spans.get_finished_spans():
+        record_id = str((span.attributes or {})["interlock.record"])
+        by_record.setdefault(record_id, set()).add(context_of(span).trace_id)
+
+    assert [len(ids) for ids in by_record.values()] == [1, 1]
+    assert by_record["one"] != by_record["two"]
+    assert codes_of(running, "one") == ()
+
+
+def test_an_effect_that_fails_is_a_span_with_its_error(
+    running: Running, tracer: Tracer, spans: InMemorySpanExporter
+) -> None:
+    assert tracer
+    running.approved()
+
+    def fail(_: Work) -> Outcome:
+        raise ValueError("a bug")
+
+    running.perform("one", fail)
+
+    (execution,) = (one for one in spans.get_finished_spans() if one.name == "thread.execution")
+    assert not execution.status.is_ok
+    assert "a bug" in str(execution.status.description)
+
+
+@pytest.mark.usefixtures("tracer")
+@pytest.mark.parametrize(
+    ("header", "kept"),
+    [(PARENT, (f"{CODE}{PARENT}",)), ("", ()), ("00-0-0-01", ()), (f"00-{'0' * 32}-1-01", ())],
+)
+def test_a_header_that_names_a_trace_is_kept_and_any_other_is_not(
+    header: str, kept: tuple[str, ...]
+) -> None:
+    assert trace_codes(header) == kept
+
+
+def test_nothing_is_kept_where_traces_are_off(running: Running) -> None:
+    running.approved()
+    call = Call(Cause("ann"))
+
+    assert codes_of(running, "one") == ()
+    assert trace_codes(PARENT) == ()
+    assert carried(call) is call
+
+
+def test_an_installation_without_the_extra_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    exporter = "opentelemetry.exporter.otlp.proto.http.trace_exporter"
+    monkeypatch.setitem(sys.modules, exporter, None)
+
+    with pytest.raises(SettingsError, match=r"pip install 'interlock\[otel\]'"):
+        start_traces(Settings(traces="otlp"), "worker")

@@ -1,0 +1,144 @@
+"""Traces of effects by OpenTelemetry. They are off, and cost nothing, unless they are started.
+
+Each effect that is performed is a span. The trace that it belongs to is that of its record: the one
+in which the record was created, whose context the event of the creation keeps among its codes. A
+record that was created in no trace has one that is made from the id of its family.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any
+
+from interlock.kernel.event import Event
+from interlock.kernel.record import Record, root_of
+from interlock.kernel.store.commands import Call
+from interlock.kernel.store.leases import Lease
+from interlock.kernel.store.views import Views
+from interlock.workers.config import Settings, SettingsError
+from interlock.workers.engine.log_lines import log_about
+
+if TYPE_CHECKING:  # imported where traces are on
+    from opentelemetry.trace import Span, SpanContext, Tracer
+
+CODE = "trace:"  # before the context, in the codes of an event
+
+
+class Tracing:
+    """The tracer of this process, or None where it makes no spans."""
+
+    tracer: Tracer | None = None
+
+
+def start_traces(settings: Settings, service: str) -> None:
+    """Send the spans of this process where OTEL_EXPORTER_OTLP_ENDPOINT says, if traces are on.
+
+    Raises SettingsError if the extra `otel` is not installed.
+    """
+    if settings.traces == "off":
+        return
+    try:
+        from opentelemetry.exporter.otlp.proto.http.trace_exporter import (  # noqa: PLC0415
+            OTLPSpanExporter,
+        )
+        from opentelemetry.sdk.resources import Resource  # noqa: PLC0415
+        from opentelemetry.sdk.trace import TracerProvider  # noqa: PLC0415
+        from opentelemetry.sdk.trace.export import BatchSpanProcessor  # noqa: PLC0415
+    except ModuleNotFoundError as missing:
+        problem = f"traces need {missing.name}: pip install 'interlock[otel]'"
+        raise SettingsError(problem) from missing
+    from opentelemetry.trace import set_tracer_provider  # noqa: PLC0415
+
+    provider = TracerProvider(resource=Resource.create({"service.name": f"interlock-{service}"}))
+    provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+    set_tracer_provider(provider)
+    Tracing.tracer = provider.get_tracer("interlock")
+    from interlock.workers.gateways.llm.spans import trace_model_calls  # noqa: PLC0415
+
+    trace_model_calls()
+
+
+def carried(call: Call) -> Call:
+    """Return the call that creates a record, with the trace that it is made in, if there is one."""
+    if Tracing.tracer is None:
+        return call
+    from opentelemetry.trace import get_current_span  # noqa: PLC0415
+
+    context = get_current_span().get_span_context()
+    if not context.is_valid or any(code.startswith(CODE) for code in call.cause.codes):
+        return call
+    code = f"{CODE}00-{context.trace_id:032x}-{context.span_id:016x}-{context.trace_flags:02x}"
+    return replace(call, cause=replace(call.cause, codes=(*call.cause.codes, code)))
+
+
+def trace_codes(traceparent: str) -> tuple[str, ...]:
+    """Return what the log keeps of a header `traceparent` of a call, if traces are on."""
+    if Tracing.tracer is None or not traceparent or _context(traceparent) is None:
+        return ()
+    return (f"{CODE}{traceparent}",)
+
+
+@contextmanager
+def traced(views: Views, record: Record, lease: Lease) -> Iterator[None]:
+    """Perform an effect in a span of its record's trace. Its log lines say which trace that is."""
+    if Tracing.tracer is None:
+        yield
+        return
+    from opentelemetry.trace import (  # noqa: PLC0415
+        NonRecordingSpan,
+        SpanKind,
+        set_span_in_context,
+    )
+
+    parent = set_span_in_context(NonRecordingSpan(_origin(views, record.id)))
+    about: dict[str, str | int] = {
+        "interlock.record": record.id,
+        "interlock.machine": record.machine,
+        "interlock.state": record.state,
+        "interlock.version": record.version,
+        "interlock.effect": lease.name,
+        "interlock.attempt": lease.attempt,
+    }
+    name = f"{record.machine}.{lease.name}"
+    with (
+        Tracing.tracer.start_as_current_span(
+            name, context=parent, kind=SpanKind.CONSUMER, attributes=about
+        ) as span,
+        log_about(trace=f"{span.get_span_context().trace_id:032x}"),
+    ):
+        yield
+
+
+def note_outcome(line: str) -> None:
+    """Add to the span of the effect that is performed what became of it."""
+    if Tracing.tracer is not None:
+        from opentelemetry.trace import get_current_span  # noqa: PLC0415
+
+        span: Span = get_current_span()
+        span.set_attribute("interlock.outcome", line)
+
+
+def _origin(views: Views, record_id: str) -> SpanContext:
+    """Return the span in which a record was created, or one that is made from its family's id."""
+    first = views.first_line(record_id)
+    codes = first.cause.codes if isinstance(first, Event) else ()
+    for code in codes:
+        if code.startswith(CODE) and (context := _context(code.removeprefix(CODE))):
+            return context
+    digest = sha256(root_of(record_id).encode()).hexdigest()
+    made = _context(f"00-{digest[:32]}-{digest[32:48]}-01")
+    assert made is not None, "a digest is hexadecimal"
+    return made
+
+
+def _context(traceparent: str) -> SpanContext | None:
+    """Return the context that a header `traceparent` holds, or None if it holds none."""
+    from opentelemetry.propagate import extract  # noqa: PLC0415
+    from opentelemetry.trace import get_current_span  # noqa: PLC0415
+
+    carrier: dict[str, Any] = {"traceparent": traceparent}
+    context = get_current_span(extract(carrier)).get_span_context()
+    return context if context.is_valid else None
