@@ -184,6 +184,14 @@ def event_bytes(event: Event) -> bytes:
     return encode(kept, "the event", 2 * DATA_BYTES_MAX)
 
 
+def lines_of(record_id: str, page: Any) -> list[tuple[str, Event | Note]] | None:
+    """Return lines of a log with their positions, or None if one of them cannot be read."""
+    try:
+        return [(at.decode(), line_of(record_id, at, dict(pairs))) for at, pairs in page]
+    except (LookupError, TypeError, ValueError):
+        return None
+
+
 def line_of(record_id: str, position: bytes, pairs: Mapping[bytes, bytes]) -> Event | Note:
     """Parse one line of a log."""
     at_ms, version = int(pairs[b"at"]), int(position.split(b"-")[0])

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
+from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import astuple, dataclass
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 from zlib import crc32
 
@@ -21,9 +22,12 @@ from interlock.kernel.store.titles import ID_MARK, words_of
 
 PAGE_MAX = 500
 SCAN_MIN = 50  # records that are read at once
+READ_MAX = 1_000
+SHARE_MIN = 6  # that each partition is asked for, beside twice its share of a page
 SCAN_MAX = 5_000  # records that are read for one page, where few of them fit
 _FIELDS = ("machine", "state", "version", "title", "since", "created", "paused", "waits")
 _END = "\N{DELETE}"  # after every letter of an id
+_SCORE_MAX = 2**53
 _LAST_LETTER = "\U0010ffff"  # after every letter of a word
 
 Position = tuple[Any, ...]  # after which a list goes on: (score, id), (name,) or (id,)
@@ -121,6 +125,8 @@ class Listings:
             if len(found) < count:
                 return Page(tuple(rows), "")
             scanned += len(found)
+            # Where few fit, the next look reads more, so that a page takes few looks.
+            count = min(2 * count, READ_MAX)
         return Page(tuple(rows), _cursor(position, stamp))
 
     def rows(self, wanted: Filter, *, size: int, newest: bool = True) -> Iterator[ListedRecord]:
@@ -135,7 +141,8 @@ class Listings:
         """Choose the index that has the fewest records beside those that are wanted."""
         keys = self.keys
         if wanted.parent:
-            return partial(self._children, wanted.parent)
+            members = read(self.client, "SMEMBERS", keys.children(wanted.parent))
+            return partial(_named, sorted(member.decode() for member in members))
         if prefix := wanted.id_prefix:
             here = [partition_of(prefix)] if "/" in prefix else range(PARTITIONS)
             return partial(self._names, here, f"{ID_MARK}{prefix}", f"{ID_MARK}{prefix}{_END}")
@@ -160,18 +167,25 @@ class Listings:
         position: Position,
         limit: int,
     ) -> Found:
-        """Return what follows in indexes by time. `indexes` are those of each partition."""
+        """Return what follows in indexes by time. `indexes` are those of each partition.
+
+        Partitions have about as many records each. So each is asked for little more than its share,
+        and only where one of them may have more of what is wanted, for all of it.
+        """
         low, high = within or ("-inf", "+inf")
         first, last = (high, low) if newest else (low, high)
         after, member = position or (first, "")
         order = "newest" if newest else "oldest"
-        calls = [(group, [order, after, member, last, limit]) for group in indexes]
-        found = [
-            ((int(score), member.decode()), RecordId(member.decode()))
-            for reply in call_all(self.client, "list_page", calls)
-            for member, score in zip(reply[1::3], reply[2::3], strict=True)
-        ]
-        return sorted(found, reverse=newest)[:limit]
+        for asked in (min(limit, SHARE_MIN + 2 * limit // len(indexes)), limit):
+            calls = [(group, [order, after, member, last, asked]) for group in indexes]
+            chunks = [_rows_of(reply) for reply in call_all(self.client, "list_page", calls)]
+            found = sorted((row for chunk in chunks for row in chunk), reverse=newest)
+            # Behind the last row of a chunk that is full there may be more of its partition.
+            ends = [chunk[-1] for chunk in chunks if len(chunk) == asked]
+            sure = (max if newest else min)(ends, default=None)
+            if asked == limit or sure is None or found.index(sure) >= limit - 1:
+                break
+        return found[:limit]
 
     def _names(
         self, partitions: Collection[int], low: str, high: str, position: Position, limit: int
@@ -182,12 +196,6 @@ class Listings:
         commands = [("ZRANGE", self.keys.search_index(at), *words) for at in partitions]
         names = sorted(name for page in read_all(self.client, commands) for name in page)
         return [((name.decode(),), _id_in(name.decode())) for name in names[:limit]]
-
-    def _children(self, parent: str, position: Position, limit: int) -> Found:
-        members = read(self.client, "SMEMBERS", self.keys.children(parent))
-        names = sorted(member.decode() for member in members)
-        after = position[0] if position else ""
-        return [((name,), RecordId(name)) for name in names if name > after][:limit]
 
     def _rarest(self, text: str) -> tuple[str, str]:
         """Return the first and last name of the word that the fewest titles have, of a text."""
@@ -212,6 +220,14 @@ class Listings:
         return {one: _row(one, values) for one, values in found if values[0] is not None}
 
 
+def _rows_of(reply: Sequence[bytes]) -> Found:
+    """Return the rows that lua/list_page.lua answers with: an index, a member and a score each."""
+    return [
+        ((int(score), member.decode()), RecordId(member.decode()))
+        for member, score in zip(reply[1::3], reply[2::3], strict=True)
+    ]
+
+
 def _row(one: RecordId, values: Sequence[bytes | None]) -> ListedRecord:
     machine, state, version, title, since, created, paused, waits = (
         value.decode() if value is not None else "" for value in values
@@ -229,6 +245,13 @@ def _row(one: RecordId, values: Sequence[bytes | None]) -> ListedRecord:
     )
 
 
+def _named(names: Sequence[str], position: Position, limit: int) -> Found:
+    """Return what follows in a list of names."""
+    first = bisect_right(names, position[0]) if position else 0
+    return [((name,), RecordId(name)) for name in names[first : first + limit]]
+
+
+@lru_cache(maxsize=16)
 def _words(text: str) -> tuple[str, ...]:
     if words := words_of(text):
         return words
@@ -263,6 +286,12 @@ def _id_in(name: str) -> RecordId:
     return RecordId(name[1:] if name.startswith(ID_MARK) else name.partition(" ")[2])
 
 
+def _is_sound(position: Sequence[Any]) -> bool:
+    """Whether a position could be one of an index: what others make up may be no text at all."""
+    *scores, name = position
+    return all(0 <= score <= _SCORE_MAX for score in scores) and name.isprintable()
+
+
 def _stamp(wanted: Filter, *, newest: bool) -> int:
     """Return a number by which a cursor of another list is known."""
     fields = [sorted(wanted.machines), sorted(wanted.states), *astuple(wanted)[2:], newest]
@@ -281,6 +310,7 @@ def _position(cursor: str, stamp: int, *, by_time: bool) -> Position:
         kinds = [type(each) for each in position]
     except (ValueError, TypeError, RecursionError):
         of, position, kinds = None, [], []
-    if of != stamp or kinds != ([int, str] if by_time else [str]):
+    whole = kinds == ([int, str] if by_time else [str])
+    if of != stamp or not (whole and _is_sound(position)):
         raise CallError(f"{cursor[:40]!r} is no cursor of this list; begin without one")
     return tuple(position)

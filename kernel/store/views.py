@@ -19,6 +19,7 @@ from interlock.kernel.store.scripts import Client, call_all, read, read_all
 
 PAGE = 500
 FAILURE_LINES = 100
+FOLLOWED_LINES = 50  # of one log, that are read at once for who follows it
 LogLine = tuple[str, Event | Note]  # with its position in the log
 
 
@@ -89,21 +90,18 @@ class Views:
 
     def lines_after(
         self, places: Collection[tuple[str, str]]
-    ) -> dict[tuple[str, str], list[LogLine]]:
+    ) -> dict[tuple[str, str], list[LogLine] | None]:
         """Return what follows a position in each of several logs, in one round trip.
 
         A place is a record and a position, of which '0-0' is before all. Each log is read for up to
-        PAGE lines; each line comes with its position.
+        FOLLOWED_LINES lines; each line comes with its position. None: a line cannot be read.
         """
         commands = [
-            ("XRANGE", self.keys.log(one), f"({position}", "+", "COUNT", PAGE)
+            ("XRANGE", self.keys.log(one), f"({position}", "+", "COUNT", FOLLOWED_LINES)
             for one, position in places
         ]
-        found = zip(places, read_all(self.client, commands), strict=True)
-        return {
-            place: [(at.decode(), codec.line_of(place[0], at, dict(pairs))) for at, pairs in page]
-            for place, page in found
-        }
+        pages = zip(places, read_all(self.client, commands), strict=True)
+        return {place: codec.lines_of(place[0], page) for place, page in pages}
 
     def children(self, record_id: str) -> list[RecordId]:
         """Return every child that a record ever had, by name."""

@@ -29,7 +29,6 @@ from interlock.workers.remote.problems import NO_TOKEN, STALE
 IfMatch = Annotated[
     str | None, Header(alias="If-Match", description="The ETag of the record that you saw.")
 ]
-IfNoneMatch = Annotated[str | None, Header(alias="If-None-Match")]
 ANY_VERSION = "*"
 KEY = "Idempotency-Key"
 NAME_HEADER = "X-Interlock-Actor"

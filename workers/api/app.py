@@ -15,8 +15,15 @@ from interlock.workers.api import answer_links, records, surroundings, tokens
 from interlock.workers.api.agents import PATH, AgentTools
 from interlock.workers.api.followers import Followers
 from interlock.workers.api.models import BODY_BYTES_MAX
-from interlock.workers.api.problems import TOO_LARGE, TOO_SLOW, add_problem_answers, answer
+from interlock.workers.api.problems import (
+    PROBLEMS,
+    TOO_LARGE,
+    TOO_SLOW,
+    add_problem_answers,
+    answer,
+)
 from interlock.workers.api.rates import Rates
+from interlock.workers.api.surroundings import Health
 from interlock.workers.client import Client
 from interlock.workers.ops.metrics import Exposition
 
@@ -40,10 +47,12 @@ def create_app(client: Client) -> FastAPI:
         description=ABOUT,
         docs_url=None,
         redoc_url=None,
+        responses=PROBLEMS,
         lifespan=running,
     )
     app.state.client, app.state.followers = client, followers
     app.include_router(records.router)
+    app.state.health = Health(client.dispatch.views)
     app.state.exposition = Exposition(client.dispatch)
     app.state.rates = Rates(client.settings.api_rate)
     app.include_router(surroundings.router)

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import islice
 
 from fastapi.concurrency import run_in_threadpool
 
@@ -23,6 +24,7 @@ log = logging.getLogger(__name__)
 POLL_S = 0.5
 LISTENERS_MAX = 10_000
 LISTENERS_OF_ONE_MAX = 500
+READ_AT_ONCE = 1_000  # listeners for whom one look at the store reads
 # A listener comes back after this time: its token is asked for again, and it misses nothing.
 LISTEN_S = 300.0
 START = "0-0"  # before every line of a log
@@ -31,12 +33,15 @@ _POSITION = re.compile(r"\d{1,15}-\d{1,15}")
 
 @dataclass(eq=False)
 class Listener:
-    """A listener: its record, the position up to which it was read for it, and what was read."""
+    """A listener: its record, the position up to which it was read for it, and what was read.
+
+    None instead of a line ends it, because its log cannot be read further.
+    """
 
     record_id: str
     position: str
     caller: str
-    lines: asyncio.Queue[LogLine] = field(default_factory=asyncio.Queue)
+    lines: asyncio.Queue[LogLine | None] = field(default_factory=asyncio.Queue)
 
 
 class Followers:
@@ -44,7 +49,7 @@ class Followers:
 
     def __init__(self, views: Views) -> None:
         self.views = views
-        self.listeners: set[Listener] = set()
+        self.listeners: dict[Listener, None] = {}  # in the order of their turns
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -57,8 +62,8 @@ class Followers:
             with suppress(asyncio.CancelledError):
                 await following
 
-    def check(self, after: str, caller: str) -> None:
-        """Refuse a position that is none, and a listener for whom there is no room."""
+    def listener(self, record_id: str, after: str, caller: str) -> Listener:
+        """Return a new listener. Refuses a position that is none, and who has no room."""
         if not _POSITION.fullmatch(after):
             raise InvalidPayloadError("Last-Event-ID", [f"{after[:40]!r} is no position in a log"])
         if len(self.listeners) >= LISTENERS_MAX:
@@ -67,27 +72,34 @@ class Followers:
         if sum(one.caller == caller for one in self.listeners) >= LISTENERS_OF_ONE_MAX:
             detail = f"{caller} listens {LISTENERS_OF_ONE_MAX} times already"
             raise RefusedRequestError(TOO_MANY_LISTENERS, detail)
-
-    async def lines(self, record_id: str, after: str, caller: str) -> AsyncIterator[LogLine]:
-        """Yield the lines of a log after a position, each once, as they come, for LISTEN_S."""
         listener = Listener(record_id, after, caller)
-        self.listeners.add(listener)
+        self.listeners[listener] = None
+        return listener
+
+    async def lines(self, listener: Listener) -> AsyncIterator[LogLine]:
+        """Yield the lines of a log after a position, each once, as they come, for LISTEN_S."""
         until = time.monotonic() + LISTEN_S
         try:
             with suppress(TimeoutError):
-                while True:
-                    left_s = until - time.monotonic()
-                    yield await asyncio.wait_for(listener.lines.get(), left_s)
+                while line := await asyncio.wait_for(
+                    listener.lines.get(), until - time.monotonic()
+                ):
+                    yield line
         finally:
-            self.listeners.discard(listener)
+            self.listeners.pop(listener, None)
 
     async def _follow(self) -> None:
         reading = Repeated("the store", (StoreError,))
         while True:
             # Nothing more is read for a listener that has not taken what was read before.
-            listeners = [one for one in self.listeners if one.lines.empty()]
+            free = (one for one in self.listeners if one.lines.empty())
+            listeners = list(islice(free, READ_AT_ONCE))
+            for one in listeners:
+                # It comes last in the next turn, so that all have theirs.
+                del self.listeners[one]
+                self.listeners[one] = None
             places = {(one.record_id, one.position) for one in listeners}
-            found: dict[tuple[str, str], list[LogLine]] = {}
+            found: dict[tuple[str, str], list[LogLine] | None] = {}
             if places:
                 try:
                     await run_in_threadpool(reading, partial(self._read, places, found))
@@ -95,12 +107,17 @@ class Followers:
                     # It is tried again: otherwise one fault would end the following of all logs.
                     log.exception("logs could not be read for listeners")
             for one in listeners:
-                for line in found.get((one.record_id, one.position), ()):
+                lines = found.get((one.record_id, one.position), ())
+                if lines is None:
+                    log.error("the log of %s cannot be read after %s", one.record_id, one.position)
+                    one.lines.put_nowait(None)
+                    continue
+                for line in lines:
                     one.lines.put_nowait(line)
                     one.position = line[0]
             await asyncio.sleep(POLL_S)
 
     def _read(
-        self, places: set[tuple[str, str]], found: dict[tuple[str, str], list[LogLine]]
+        self, places: set[tuple[str, str]], found: dict[tuple[str, str], list[LogLine] | None]
     ) -> None:
         found.update(self.views.lines_after(places))

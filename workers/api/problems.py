@@ -37,6 +37,28 @@ OF_HTTP = {
 }
 
 
+_PROBLEM = {
+    "description": "A problem of RFC 9457. docs/api.md lists the kinds.",
+    "content": {
+        MEDIA_TYPE: {
+            "schema": {
+                "type": "object",
+                "required": ["type", "title", "status", "detail"],
+                "properties": {
+                    "type": {"type": "string"},
+                    "title": {"type": "string"},
+                    "status": {"type": "integer"},
+                    "detail": {"type": "string"},
+                    "problems": {"type": "array", "items": {"type": "string"}},
+                },
+            }
+        }
+    },
+}
+# What the description for tools says of every address.
+PROBLEMS: dict[int | str, dict[str, Any]] = {"4XX": _PROBLEM, "5XX": _PROBLEM}
+
+
 class RefusedRequestError(Exception):
     """A request that the API refuses before it calls the kernel."""
 
@@ -92,7 +114,10 @@ def add_problem_answers(app: FastAPI) -> None:
 
     @app.exception_handler(HTTPException)
     def by_http(_: Request, refusal: HTTPException) -> JSONResponse:
-        return answer(OF_HTTP.get(refusal.status_code, BAD_REQUEST), str(refusal.detail))
+        kind = OF_HTTP.get(refusal.status_code, BAD_REQUEST)
+        answered = answer(kind, str(refusal.detail))
+        answered.headers.update(refusal.headers or {})
+        return answered
 
     @app.exception_handler(Exception)
     def failed(_: Request, fault: Exception) -> JSONResponse:

@@ -10,12 +10,11 @@ from fastapi import APIRouter, Header, Path, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from sse_starlette import EventSourceResponse, ServerSentEvent
 
-from interlock.kernel.errors import KernelError, StaleDecisionError
+from interlock.kernel.errors import CallError, KernelError, StaleDecisionError
 from interlock.kernel.event import Event
 from interlock.workers.api.access import (
     Deciding,
     IfMatch,
-    IfNoneMatch,
     Key,
     NewId,
     Operating,
@@ -53,7 +52,9 @@ from interlock.workers.remote.problems import STALE
 router = APIRouter(prefix="/v1", tags=["records"])
 
 LINES_MAX = 1_000
+TEXT_MAX = 200
 PING_S = 15
+SEND_S = 30  # so long a listener may take nothing of what is sent
 Id = Annotated[str, Path(description="The id of a record, with its slashes as they are.")]
 Limit = Annotated[int, Query(ge=1, le=500)]
 Ms = Annotated[int | None, Query(ge=0, le=2**53)]
@@ -86,7 +87,12 @@ def create_many(new: NewRecords, client: Submitting, request: Request) -> Items:
 
 @router.post("/records:bulk")
 def change_many(bulk: Bulk, client: Operating, request: Request) -> Items:
-    """Cancel, pause, resume or retry each record of one page of a list."""
+    """Cancel, pause, resume or retry each record of one page of a list.
+
+    A call without any condition is refused: it would be about every record.
+    """
+    if not (bulk.machine or bulk.state or bulk.parent or bulk.id or bulk.text):
+        raise CallError("name a machine, a state, a parent, an id or a text: not every record")
     page = client.page(
         machine=bulk.machine,
         state=bulk.state,
@@ -114,7 +120,10 @@ def list_records(
     client: Reading,
     machine: str | None = None,
     state: str | None = None,
-    text: Annotated[str, Query(description="Words of the title; the last may be cut short.")] = "",
+    text: Annotated[
+        str,
+        Query(max_length=TEXT_MAX, description="Words of the title; the last may be cut short."),
+    ] = "",
     id_prefix: Annotated[str, Query(alias="id", description="The beginning of the id.")] = "",
     parent: str = "",
     created_from_ms: Ms = None,
@@ -122,8 +131,8 @@ def list_records(
     since_from_ms: Ms = None,
     since_to_ms: Ms = None,
     order: Annotated[
-        Literal["newest", "oldest", "longest"],
-        Query(description="By creation; `longest`: by the time in the state."),
+        Literal["newest", "oldest", "longest", "latest"],
+        Query(description="By creation; by the time in the state: `longest` first, or `latest`."),
     ] = "newest",
     limit: Limit = 100,
     cursor: str = "",
@@ -139,8 +148,8 @@ def list_records(
         since_ms=_within(since_from_ms, since_to_ms),
         limit=limit,
         cursor=cursor,
-        newest=order == "newest",
-        by_state=order == "longest",
+        newest=order in ("newest", "latest"),
+        by_state=order in ("longest", "latest"),
     )
     return RecordList(records=list(page.rows), next=page.cursor)
 
@@ -181,15 +190,15 @@ async def follow(
     A listener that comes again with the last id that it got goes on after it.
     """
     followers: Followers = request.app.state.followers
-    followers.check(last_event_id, client.actor)
     await run_in_threadpool(client.show, record_id)
+    listener = followers.listener(record_id, last_event_id, client.actor)
 
     async def server_sent() -> AsyncIterator[ServerSentEvent]:
-        async for position, line in followers.lines(record_id, last_event_id, client.actor):
+        async for position, line in followers.lines(listener):
             data = line_body(line)
             yield ServerSentEvent(json.dumps(data), event=data["line"], id=position)
 
-    return EventSourceResponse(server_sent(), ping=PING_S)
+    return EventSourceResponse(server_sent(), ping=PING_S, send_timeout=SEND_S)
 
 
 @router.get("/records/{record_id:path}:description")
@@ -227,7 +236,7 @@ def fire(
 ) -> RecordBody:
     """Fire a trigger at a record. With If-Match it is refused if the record has changed."""
     entered = firing.entered
-    if if_match is not None:
+    if if_match is not None and not client.was_made(record_id, key):
         record = client.show(record_id)
         check_version(client, record, if_match)
         entered = entered or record.entered
@@ -264,9 +273,16 @@ def decide(
 
 @router.post("/records/{record_id:path}:cancel")
 def cancel(
-    record_id: Id, why: Why, client: Submitting, response: Response, key: Key = None
+    record_id: Id,
+    why: Why,
+    client: Submitting,
+    response: Response,
+    key: Key = None,
+    if_match: IfMatch = None,
 ) -> RecordBody:
     """End a record, or ask its running action to stop. The state that it has then is returned."""
+    if if_match is not None and not client.was_made(record_id, key):
+        check_version(client, client.show(record_id), if_match)
     after = client.cancel(record_id, reason=why.reason, op_id=key)
     response.headers["ETag"] = etag(after.version)
     return record_body(client, after)
@@ -274,22 +290,23 @@ def cancel(
 
 @router.post("/records/{record_id:path}:{verb}")
 def change(
-    record_id: Id, verb: Literal["pause", "resume", "retry"], why: Why, client: Operating
+    record_id: Id,
+    verb: Literal["pause", "resume", "retry"],
+    why: Why,
+    client: Operating,
+    if_match: IfMatch = None,
 ) -> Item:
     """Pause, resume or retry a record. `answer` says what was done."""
+    if if_match is not None:
+        check_version(client, client.show(record_id), if_match)
     return Item(id=record_id, answer=_verbs(client)[verb](record_id, why.reason))
 
 
-@router.get("/records/{record_id:path}", response_model=RecordBody)
-def show(
-    record_id: Id, client: Reading, response: Response, if_none_match: IfNoneMatch = None
-) -> RecordBody | Response:
+@router.get("/records/{record_id:path}")
+def show(record_id: Id, client: Reading, response: Response) -> RecordBody:
     """Return a record as it is now, with its version as ETag."""
     record = client.show(record_id)
-    seen = etag(record.version)
-    if if_none_match == seen:
-        return Response(status_code=304, headers={"ETag": seen})
-    response.headers["ETag"] = seen
+    response.headers["ETag"] = etag(record.version)
     return record_body(client, record)
 
 

@@ -216,7 +216,8 @@ class HttpClient:
             if within:
                 asked[f"{name}_from_ms"], asked[f"{name}_to_ms"] = within
         asked["id"] = asked.pop("id_prefix", "")
-        order = "longest" if by_state else "newest" if newest else "oldest"
+        by_creation, in_state = ("oldest", "newest"), ("longest", "latest")
+        order = (in_state if by_state else by_creation)[newest]
         named = {name: value for name, value in asked.items() if value not in (None, "")}
         found = self._call("GET", "/v1/records", limit=limit, cursor=cursor, order=order, **named)
         return Page(tuple(known(ListedRecord, row) for row in found["records"]), found["next"])

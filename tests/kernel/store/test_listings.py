@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from base64 import urlsafe_b64encode
+import json
+from base64 import urlsafe_b64decode, urlsafe_b64encode
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +13,7 @@ from interlock.kernel.errors import CallError
 from interlock.kernel.record import parent_of, partition_of
 from interlock.kernel.store import listings
 from interlock.kernel.store.listings import SCAN_MIN, Filter, Page
-from interlock.kernel.store.scripts import read
+from interlock.kernel.store.scripts import read, read_all
 from tests.kernel.store.invariants import found_by
 from tests.kernel.store.kernel_at_a_fixed_time import World
 
@@ -282,3 +283,49 @@ def test_a_page_takes_few_round_trips(world: World, monkeypatch: pytest.MonkeyPa
     trips.clear()
     assert not world.listings.page(replace(ALL, id_prefix="r", text="two"), limit=1).rows
     assert len(trips) == 2
+
+
+@pytest.mark.parametrize("order", ["newest", "oldest"])
+def test_records_of_one_partition_are_listed_among_those_of_others(
+    world: World, monkeypatch: pytest.MonkeyPatch, order: str
+) -> None:
+    monkeypatch.setattr(listings, "SHARE_MIN", 1)
+    newest = order == "newest"
+    names = ["p", *(f"p/{n}" for n in range(9)), "x", "y", "p/9", "z"]
+    for of in names:
+        create(world, of)
+        world.later(1)
+
+    for limit in (1, 3, 8, 500):
+        pages = every_id(world, ALL, limit=limit, newest=newest)
+        assert [of for page in pages for of in page] == (names[::-1] if newest else names)
+
+
+def test_a_list_in_which_few_records_fit_takes_few_looks(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for n in range(300):
+        create(world, f"r{n}")
+    looks: list[object] = []
+
+    def counted(*given: Any) -> list[Any]:
+        looks.append(given)
+        return read_all(*given)
+
+    monkeypatch.setattr(listings, "read_all", counted)
+    since = Filter(["life"], since_ms=(world.now + 1, world.now + 2))
+
+    assert world.listings.page(since).rows == ()
+    assert len(looks) <= 4
+
+
+@pytest.mark.parametrize("position", [[10**400, "a"], [-1, "a"], [1, "\ud800"]])
+def test_a_cursor_that_somebody_made_up_is_refused(world: World, position: list[Any]) -> None:
+    create(world, "a")
+    create(world, "b")
+    cursor = world.listings.page(ALL, limit=1).cursor
+    stamp = json.loads(urlsafe_b64decode(cursor))[0]
+    made_up = urlsafe_b64encode(json.dumps([stamp, *position]).encode()).decode()
+
+    with pytest.raises(CallError, match="no cursor of this list"):
+        world.listings.page(ALL, limit=1, cursor=made_up)

@@ -110,8 +110,6 @@ def test_a_record_is_shown_with_its_version(http: TestClient, interlock: Client)
     assert shown.headers["ETag"] == f'"{record.version}"'
     assert shown.json()["state"] == "awaiting_confirmation"
     assert (shown.json()["title"], shown.json()["proposal"]) == ("Paper", record.proposal)
-    same = http.get("/v1/records/one", headers={"If-None-Match": shown.headers["ETag"]})
-    assert (same.status_code, same.content) == (304, b"")
     problem(http.get("/v1/records/nobody"), 404, "unknown-record")
 
 
@@ -187,6 +185,21 @@ def test_a_trigger_is_fired_and_explained(http: TestClient, interlock: Client) -
     problem(fire(), 404, "unknown-trigger")
 
 
+def test_a_call_about_an_older_version_is_refused_and_a_repeated_one_is_not(
+    http: TestClient, interlock: Client
+) -> None:
+    seen = f'"{bring(interlock, "one", "awaiting_confirmation").version}"'
+    for verb in ("cancel", "pause", "resume", "retry"):
+        old = http.post(f"/v1/records/one:{verb}", json={}, headers={"If-Match": '"1"'})
+        problem(old, 412, "stale")
+    firing = {"trigger": "dismissed_by_user", "payload": {"reason": "enough"}}
+    headers = {"If-Match": seen, "Idempotency-Key": "k"}
+
+    for _ in range(2):
+        done = http.post("/v1/records/one:fire", json=firing, headers=headers)
+        assert (done.status_code, done.json()["state"]) == (200, "dismissed")
+
+
 def test_the_log_is_read_page_by_page_with_the_notes_of_each_event(
     http: TestClient, interlock: Client
 ) -> None:
@@ -213,6 +226,7 @@ def test_a_verb_is_applied_to_a_page_of_a_list_with_an_answer_for_each(
         bring(interlock, name, "awaiting_confirmation")
     interlock.cancel("a", reason="before")
     bulk = {"verb": "cancel", "text": "paper", "dry_run": True}
+    problem(http.post("/v1/records:bulk", json={"verb": "cancel"}), 400, "bad-call")
 
     planned = http.post("/v1/records:bulk", json=bulk).json()
     assert [(item["id"], item["answer"]) for item in planned["items"]] == [
@@ -262,6 +276,8 @@ def test_machines_and_health_are_shown(http: TestClient) -> None:
     assert http.get("/v1/machines/thread").json()["initial"] == "proposed"
     problem(http.get("/v1/machines/washing"), 404, "unknown-machine")
     assert http.get("/healthz").json()["store_ms"] > 0
+    described = http.get("/openapi.json").json()["paths"]["/v1/records"]["get"]["responses"]
+    assert MEDIA_TYPE in described["4XX"]["content"]
     assert http.get("/openapi.json").json()["openapi"].startswith("3.1")
 
 
@@ -359,7 +375,9 @@ def test_a_bad_record_of_several_stores_none_of_them(http: TestClient, interlock
 
 
 def test_a_wrong_method_or_address_is_a_problem(http: TestClient) -> None:
-    problem(http.delete("/v1/records"), 405, "wrong-method")
+    wrong = http.delete("/v1/records")
+    problem(wrong, 405, "wrong-method")
+    assert "GET" in wrong.headers["Allow"] or "POST" in wrong.headers["Allow"]
     problem(http.get("/v2"), 404, "unknown-address")
 
 

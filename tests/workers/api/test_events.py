@@ -130,3 +130,43 @@ def test_there_is_room_for_a_number_of_listeners(
             return False
 
     until(has_room, what="the place of the listener that left is free")
+
+
+def test_a_log_that_cannot_be_read_ends_its_own_listeners_only(
+    interlock: Client, address: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    for record_id in ("good", "bad"):
+        bring(interlock, record_id, "awaiting_confirmation")
+    store: Any = interlock.dispatch.client
+    store.xadd(interlock.dispatch.keys.log("bad"), {"event": "no JSON", "at": "1"})
+
+    with listening(address, "bad") as ends, listening(address, "good") as goes_on:
+        assert ends.read() == b""
+        assert events_of(goes_on, 1)[0][2]["trigger"] == "created"
+    assert "the log of bad cannot be read after 0-0" in caplog.text
+
+
+def test_one_caller_has_not_all_places(
+    interlock: Client, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(followers, "LISTENERS_OF_ONE_MAX", 1)
+    bring(interlock, "one", "awaiting_confirmation")
+    with listening(address, "one") as answer:
+        events_of(answer, 1)
+        with pytest.raises(HTTPError) as refused, listening(address, "one"):
+            pass
+        assert refused.value.code == 503
+        refused.value.close()
+
+
+def test_a_stream_ends_after_a_while_and_its_listener_comes_back(
+    interlock: Client, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(followers, "LISTEN_S", 1.0)
+    bring(interlock, "one", "awaiting_confirmation")
+    with listening(address, "one") as answer:
+        last = events_of(answer, len(interlock.history("one")))[-1][0]
+        assert answer.read() == b""
+    interlock.pause("one")
+    with listening(address, "one", last=last) as again:
+        assert events_of(again, 1)[0][2]["kind"] == "pause"
