@@ -320,7 +320,7 @@ def print_results(
     for command in (
         f"export INTERLOCK_HOME={shlex.quote(str(home))} EXAMPLE_DESK={shlex.quote(str(desk))}",
         f"export INTERLOCK_CAPABILITIES={shlex.quote(str(EXAMPLES / 'capabilities.toml'))}",
-        f"{program} up            # in one terminal, with Flower",
+        f"{program} up            # in one terminal, with the API and Flower",
         f"{program} cards         # in another: what you are asked",
         f"{program} decide 01-printer-paper approve     # asks you, at a terminal",
         f"{program} history 01-printer-paper",
