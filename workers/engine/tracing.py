@@ -19,7 +19,6 @@ from interlock.kernel.store.commands import Call
 from interlock.kernel.store.leases import Lease
 from interlock.kernel.store.views import Views
 from interlock.workers.config import Settings, SettingsError
-from interlock.workers.engine.log_lines import log_about
 
 if TYPE_CHECKING:  # imported where traces are on
     from opentelemetry.trace import Span, SpanContext, Tracer
@@ -92,6 +91,9 @@ def traced(views: Views, record: Record, lease: Lease) -> Iterator[None]:
         SpanKind,
         set_span_in_context,
     )
+
+    # It imports Celery, which a command that only reads does without.
+    from interlock.workers.engine.log_lines import log_about  # noqa: PLC0415
 
     parent = set_span_in_context(NonRecordingSpan(_origin(views, record.id)))
     about: dict[str, str | int] = {
