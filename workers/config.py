@@ -112,7 +112,7 @@ class Settings(BaseModel):
     sources_root: Path = Path()  # the effect `cleanup` only touches files below this folder
     cards: Path | None = None
     public_url: Annotated[str | None, Field(pattern=r"^https?://[^\s/]+[^\s]*$")] = None
-    webhooks: Path | None = None  # the file with the endpoints that are told of cards and ends
+    webhooks: Path | None = None  # the file with the endpoints that are notified of cards and ends
     home: Path = Path(".interlock")
     worktrees: Path | None = None  # by default a folder below the user's XDG state folder
     alive: Path | None = None  # a worker or beat touches this file while it works, for probes

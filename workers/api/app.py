@@ -67,7 +67,7 @@ def create_app(client: Client) -> FastAPI:
 
 
 class BodyLimit:
-    """Refuses a body of more than BODY_BYTES_MAX, whatever it declares, and one that is slow."""
+    """Refuses a body that is longer than BODY_BYTES_MAX, or that takes longer than BODY_S."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app

@@ -7,7 +7,6 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from interlock.kernel.event import Event, Note, line_data
 from interlock.kernel.machine import Explanation
 from interlock.kernel.record import Record
 from interlock.kernel.store import codec
@@ -224,14 +223,6 @@ def record_body(client: Client, record: Record) -> RecordBody:
         timers=[asdict(timer) for timer in record.timers],
         counters=dict(record.counters),
     )
-
-
-def line_body(line: Event | Note) -> Fields:
-    """Return a line of a log as an answer has it. Nobody gets the token of a lease."""
-    found = line_data(line)
-    if isinstance(line, Note):
-        found["detail"] = {name: each for name, each in line.detail.items() if name != "token"}
-    return found
 
 
 def explained(found: Explanation) -> Explained:

@@ -28,10 +28,11 @@ class Rates:
             before, at = self._left.get(caller, (most, now))
             left = min(most, before + (now - at) * self.per_second)
             # Nobody could ever make more at once than there can be saved up.
-            if left < min(calls, most):
+            spent = max(0, min(calls, most))
+            if left < spent:
                 detail = f"{caller} may call {self.per_second} times a second"
                 raise RefusedRequestError(TOO_MANY_CALLS, detail)
-            self._left[caller] = (left - min(calls, most), now)
+            self._left[caller] = (left - spent, now)
             self._left.move_to_end(caller)
             while len(self._left) > CALLERS_MAX:
                 self._left.popitem(last=False)

@@ -40,12 +40,11 @@ from interlock.workers.api.models import (
     RecordList,
     Why,
     explained,
-    line_body,
     record_body,
 )
 from interlock.workers.api.problems import RefusedRequestError, refusal_data
 from interlock.workers.client import Client
-from interlock.workers.ops.description import describe
+from interlock.workers.ops.description import describe, line_shown
 from interlock.workers.producer_message import submit
 from interlock.workers.remote.problems import STALE
 
@@ -73,7 +72,7 @@ def create(new: NewRecord, client: Submitting, response: Response, key: NewId) -
 @router.post("/records:batch")
 def create_many(new: NewRecords, client: Submitting, request: Request) -> Items:
     """Create records, each by itself: a refused one does not stop the others."""
-    request.app.state.rates.count(client.actor, len(new.records))
+    request.app.state.rates.count(client.actor, len(new.records) - 1)  # the call counts as one
     items = []
     for each in new.records:
         try:
@@ -103,7 +102,7 @@ def change_many(bulk: Bulk, client: Operating, request: Request) -> Items:
         cursor=bulk.cursor,
         newest=False,
     )
-    request.app.state.rates.count(client.actor, len(page.rows))
+    request.app.state.rates.count(client.actor, len(page.rows) - 1)  # the call counts as one
     change = _verbs(client)[bulk.verb]
     items = []
     for row in page.rows:
@@ -174,7 +173,7 @@ def history(
         # A page ends before an event, so that the notes that follow an event come with it.
         if len(lines) >= limit and isinstance(line, Event):
             return Lines(lines=lines, next=line.version - 1)
-        lines.append(line_body(line))
+        lines.append(line_shown(line))
     return Lines(lines=lines, next=None)
 
 
@@ -195,7 +194,7 @@ async def follow(
 
     async def server_sent() -> AsyncIterator[ServerSentEvent]:
         async for position, line in followers.lines(listener):
-            data = line_body(line)
+            data = line_shown(line)
             yield ServerSentEvent(json.dumps(data), event=data["line"], id=position)
 
     return EventSourceResponse(server_sent(), ping=PING_S, send_timeout=SEND_S)

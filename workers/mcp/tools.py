@@ -14,10 +14,9 @@ from mcp_types import ToolAnnotations
 from pydantic import Field
 
 from interlock.kernel.errors import KernelError
-from interlock.kernel.event import line_data
 from interlock.workers.access.roles import Act
 from interlock.workers.client import Client
-from interlock.workers.ops.description import describe
+from interlock.workers.ops.description import describe, line_shown
 from interlock.workers.producer_message import send_message, submit
 from interlock.workers.remote.client import HttpClient
 
@@ -111,7 +110,7 @@ class Tools:
         """Read the newest lines of a record's log, oldest first: what happened, who, and why."""
         with _said():
             lines = self.reach(context, Act.READ, record_id).history(record_id)
-        return [_without_token(line_data(line)) for line in lines[-LINES_MAX:]]
+        return [line_shown(line) for line in lines[-LINES_MAX:]]
 
     def list_cards(self, context: Context, limit: Limit = 50) -> list[Fields]:
         """List the questions that wait for a person, the longest waiting first."""
@@ -193,8 +192,3 @@ def _said() -> Iterator[None]:
         yield
     except KernelError as refusal:
         raise ToolError(str(refusal)) from refusal
-
-
-def _without_token(line: Fields) -> Fields:
-    line.get("detail", {}).pop("token", None)
-    return line

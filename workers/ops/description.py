@@ -5,9 +5,18 @@ from __future__ import annotations
 from dataclasses import asdict, replace
 from typing import Any
 
+from interlock.kernel.event import Event, Note, line_data
 from interlock.workers.client import Client
 from interlock.workers.systems import details
 from interlock.workers.threads.screen import runs_of
+
+
+def line_shown(line: Event | Note) -> dict[str, Any]:
+    """Return a line of a log as others may see it: without the token of a lease."""
+    found = line_data(line)
+    if isinstance(line, Note):
+        found["detail"] = {name: each for name, each in line.detail.items() if name != "token"}
+    return found
 
 
 def describe(client: Client, record_id: str) -> dict[str, Any]:

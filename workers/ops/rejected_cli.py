@@ -58,7 +58,7 @@ def replay(ids: Ids = None, everything: All = False, as_json: AsJson = False) ->
 @app.command("drop")
 @guarded
 def drop(ids: Ids = None, everything: All = False, as_json: AsJson = False) -> None:
-    """Drop messages for good. Their producers are not told."""
+    """Drop messages for good. Their producers are not notified."""
     interlock = client()
     chosen = _chosen(interlock, ids, everything)
     for message in chosen:

@@ -1,1 +1,1 @@
-"""Webhooks: endpoints outside that are told of cards and ends."""
+"""Webhooks: endpoints outside that are notified of cards and ends."""

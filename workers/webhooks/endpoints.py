@@ -1,4 +1,4 @@
-"""The endpoints that are told of cards and ends, from the file that INTERLOCK_WEBHOOKS names."""
+"""The endpoints that are notified of cards and ends, as the file of INTERLOCK_WEBHOOKS has them."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ class _Fields(BaseModel):
 
 
 class Endpoint(_Fields):
-    """An endpoint: its address, the secrets that sign, and what it is told.
+    """An endpoint: its address, the secrets that sign, and what it is notified of.
 
-    While its secret is changed it has two, and both sign. Without `machines` it is told of the
+    While its secret is changed it has two, and both sign. Without `machines` it is notified of the
     records of all. Only with `allow_private` it may be in the own network. With `answers_as` the
     cards that it gets have links that answer them as this person.
     """
@@ -82,7 +82,7 @@ class Endpoint(_Fields):
         return tuple(_key(secret) for secret in self.secrets)
 
     def wants(self, kind: str, machine: str) -> bool:
-        """Whether it is told of cards, or ends, of the records of a machine."""
+        """Whether it is notified of cards, or ends, of the records of a machine."""
         return kind in self.kinds and (not self.machines or machine in self.machines)
 
 

@@ -1,4 +1,4 @@
-"""What an endpoint is told: the message of a delivery, and its form."""
+"""What an endpoint gets: the message of a delivery, and its form."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def proposals_of(dispatch: Dispatch, record: Record) -> list[str]:
     return of_state + ([record.retry_proposal] if record.retry_proposal else [])
 
 
-def told(
+def data_of(
     dispatch: Dispatch,
     delivery: Record,
     registry: Callable[[], Registry | None],

@@ -15,7 +15,7 @@ from interlock.workers.gateways.webhook import WebhookAnswer, WebhookError, post
 from interlock.workers.text import sentence
 from interlock.workers.webhooks.answer_links import LIFETIME_S, AnswerLinks
 from interlock.workers.webhooks.endpoints import Endpoint, open_endpoints
-from interlock.workers.webhooks.message import MessageBody, NothingToTellError, body_of, told
+from interlock.workers.webhooks.message import MessageBody, NothingToTellError, body_of, data_of
 
 
 async def webhook(work: Work) -> Outcome:
@@ -46,7 +46,7 @@ async def webhook(work: Work) -> Outcome:
 
 def _body(work: Work, endpoint: Endpoint) -> MessageBody:
     links = _links(work, endpoint)
-    data = told(work.dispatch, work.record, lambda: work.resources.get(open_registry), links)
+    data = data_of(work.dispatch, work.record, lambda: work.resources.get(open_registry), links)
     source = f"/interlock/{work.dispatch.settings.namespace}"
     return body_of(work.record, data, endpoint.format, source)
 

@@ -3,7 +3,7 @@
 The indexes of the store know every card and every end, whatever has caused it. The id of a delivery
 follows from what happened, so a worker that is lost before it has noted it creates none twice.
 
-What it can get wrong: a card that is answered before a sweep has seen it is told to nobody.
+What it can get wrong: a card that is answered before a sweep has seen it is reported to nobody.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def _read(dispatch: Dispatch, partitions: range | list[int]) -> list[News]:
         (machine.name, str(stage.state))
         for machine in dispatch.machines.values()
         for stage in machine.stages
-        # Nobody is told that somebody was told.
+        # A delivery has no delivery of its own.
         if isinstance(stage, Terminal) and machine.name != MACHINE
     ]
     return dispatch.news.read(partitions, ends, limit=dispatch.settings.sweep_batch)
@@ -107,7 +107,7 @@ def _opened(
 def _withdrawn(
     dispatch: Dispatch, endpoints: tuple[Endpoint, ...], news: News
 ) -> Iterator[dict[str, Any]]:
-    """Only who may have been told of a card is told that it was withdrawn."""
+    """Only an endpoint that may have been notified of a card is notified that it was withdrawn."""
     fields = [
         {
             "endpoint": endpoint.name,

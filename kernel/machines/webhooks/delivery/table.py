@@ -28,7 +28,7 @@ TOO_OLD = {"reason": "nobody replayed it in 30 days"}
 
 OURS = "each delivery is a record, so that its message is neither lost nor unknown"
 RETRIED = "an endpoint that is away for a day gets the message when it is back"
-REPLAYED = "a person has mended the endpoint, or wants no more of it"
+REPLAYED = "a person has repaired the endpoint, or wants no more of it"
 
 # fmt: off
 TRANSITIONS = (
@@ -83,7 +83,7 @@ DELIVERY = Machine(
     ),
     transitions=TRANSITIONS,
     says={
-        CREATED: "{kind}: {endpoint} is told of it",
+        CREATED: "{kind}: {endpoint} is notified of it",
         Trigger.DELIVERED: "its endpoint has taken it, with status {status}",
         Trigger.FAILED: "the attempt failed, and the next one waits for a while",
         Trigger.DUE: "the wait after a failed attempt is over",
