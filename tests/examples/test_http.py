@@ -5,20 +5,17 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-import uvicorn
 
 from interlock.kernel.event import Event
 from interlock.workers.access.tokens import make_token
-from interlock.workers.api.app import create_app
 from interlock.workers.client import Client
-from interlock.workers.gateways.server import EmbeddedServer, free_port
-from tests.waiting import until
+from interlock.workers.gateways.server import EmbeddedServer
+from tests.workers.api.serving import served
 from tests.workers.threads.threads import client_of
 
 HTTP = Path(__file__).parents[2] / "examples" / "http"
@@ -32,11 +29,6 @@ def interlock(server: EmbeddedServer, prefix: str) -> Client:
 @pytest.fixture
 def variables(interlock: Client) -> Iterator[dict[str, str]]:
     """Return the variables of a producer that may also answer, for a served API."""
-    port = free_port()
-    serving = uvicorn.Server(uvicorn.Config(create_app(interlock), port=port, log_level="warning"))
-    thread = threading.Thread(target=serving.run)
-    thread.start()
-    until(lambda: serving.started, what="the API listens")
     token, _ = make_token(
         interlock.dispatch.access_tokens,
         "shop",
@@ -46,10 +38,8 @@ def variables(interlock: Client) -> Iterator[dict[str, str]]:
         days=1,
         made_by="root",
     )
-    url = f"http://127.0.0.1:{port}"
-    yield {"INTERLOCK_API_URL": url, "INTERLOCK_API_TOKEN": token, "SECONDS_TO_FOLLOW": "2"}
-    serving.should_exit = True
-    thread.join()
+    with served(interlock) as url:
+        yield {"INTERLOCK_API_URL": url, "INTERLOCK_API_TOKEN": token, "SECONDS_TO_FOLLOW": "2"}
 
 
 def run(*command: str, variables: dict[str, str]) -> Any:

@@ -6,19 +6,17 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.client import HTTPResponse
-from threading import Thread
 from typing import Any
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 import pytest
-import uvicorn
 
 from interlock.workers.api import followers
-from interlock.workers.api.app import create_app
 from interlock.workers.client import Client
-from interlock.workers.gateways.server import EmbeddedServer, free_port
+from interlock.workers.gateways.server import EmbeddedServer
 from tests.waiting import until
+from tests.workers.api.serving import served
 from tests.workers.threads.threads import bring, client_of
 
 
@@ -30,14 +28,8 @@ def interlock(server: EmbeddedServer, prefix: str) -> Client:
 @pytest.fixture
 def address(interlock: Client, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     monkeypatch.setattr(followers, "POLL_S", 0.01)
-    port = free_port()
-    serving = uvicorn.Server(uvicorn.Config(create_app(interlock), port=port, log_level="warning"))
-    thread = Thread(target=serving.run)
-    thread.start()
-    until(lambda: serving.started, what="the API answers")
-    yield f"http://127.0.0.1:{port}/v1/records"
-    serving.should_exit = True
-    thread.join()
+    with served(interlock) as url:
+        yield f"{url}/v1/records"
 
 
 @contextmanager

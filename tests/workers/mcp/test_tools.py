@@ -6,14 +6,12 @@ import asyncio
 import json
 import os
 import sys
-import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from typing import Any
 
 import httpx2
 import pytest
-import uvicorn
 from mcp import Client as McpClient
 from mcp import StdioServerParameters
 from mcp.client.stdio import stdio_client
@@ -21,10 +19,9 @@ from mcp.client.streamable_http import streamable_http_client
 
 from interlock.kernel.event import Event
 from interlock.workers.access.tokens import make_token
-from interlock.workers.api.app import create_app
 from interlock.workers.client import Client
-from interlock.workers.gateways.server import EmbeddedServer, free_port
-from tests.waiting import until
+from interlock.workers.gateways.server import EmbeddedServer
+from tests.workers.api.serving import served
 from tests.workers.threads.threads import bring, client_of, thread_payload
 
 READS = {
@@ -46,14 +43,8 @@ def interlock(server: EmbeddedServer, prefix: str) -> Client:
 @pytest.fixture
 def address(interlock: Client) -> Iterator[str]:
     """Return the address of a served API."""
-    port = free_port()
-    serving = uvicorn.Server(uvicorn.Config(create_app(interlock), port=port, log_level="warning"))
-    thread = threading.Thread(target=serving.run)
-    thread.start()
-    until(lambda: serving.started, what="the API listens")
-    yield f"http://127.0.0.1:{port}/mcp"
-    serving.should_exit = True
-    thread.join()
+    with served(interlock) as url:
+        yield f"{url}/mcp"
 
 
 def token(interlock: Client, *roles: str, machines: tuple[str, ...] = ()) -> dict[str, str]:
@@ -164,50 +155,32 @@ def test_nobody_is_served_without_a_token(address: str) -> None:
 def test_who_is_not_asked_for_a_token_only_reads(server: EmbeddedServer, prefix: str) -> None:
     interlock = client_of(server.url, prefix, auth="none")
     bring(interlock, "one", "awaiting_confirmation")
-    port = free_port()
-    config = uvicorn.Config(create_app(interlock), port=port, log_level="warning")
-    serving = uvicorn.Server(config)
-    thread = threading.Thread(target=serving.run)
-    thread.start()
-    until(lambda: serving.started, what="the API listens")
 
-    async def act() -> None:
-        async with over_http(f"http://127.0.0.1:{port}/mcp", {}) as client:
+    async def act(url: str) -> None:
+        async with over_http(f"{url}/mcp", {}) as client:
             assert (await call(client, "list_records"))["records"][0]["id"] == "one"
             said = await call(client, "cancel", record_id="one", reason="x")
             assert "who shows no access token may not" in said
 
-    try:
-        asyncio.run(act())
-    finally:
-        serving.should_exit = True
-        thread.join()
+    with served(interlock) as url:
+        asyncio.run(act(url))
 
 
 def test_a_process_that_reaches_an_api_under_a_claimed_name_decides_nothing(
     server: EmbeddedServer, prefix: str
 ) -> None:
     open_to_all = client_of(server.url, prefix, auth="none")
-    port = free_port()
-    config = uvicorn.Config(create_app(open_to_all), port=port, log_level="warning")
-    serving = uvicorn.Server(config)
-    thread = threading.Thread(target=serving.run)
-    thread.start()
-    until(lambda: serving.started, what="the API listens")
-    environment = dict(os.environ) | {"INTERLOCK_API_URL": f"http://127.0.0.1:{port}"}
 
-    async def act() -> None:
+    async def act(url: str) -> None:
+        environment = dict(os.environ) | {"INTERLOCK_API_URL": url}
         words = ["-m", "interlock", "mcp", "--write"]
         started = StdioServerParameters(command=sys.executable, args=words, env=environment)
         async with McpClient(stdio_client(started), cache=None) as client:
             named = {tool.name for tool in (await client.list_tools()).tools}
             assert named == READS | {"submit", "cancel", "send_mail"}
 
-    try:
-        asyncio.run(act())
-    finally:
-        serving.should_exit = True
-        thread.join()
+    with served(open_to_all) as url:
+        asyncio.run(act(url))
 
 
 @pytest.mark.parametrize("write", [False, True])

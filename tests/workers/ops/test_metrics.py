@@ -6,23 +6,21 @@ import json
 import re
 import shutil
 import subprocess
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
-import uvicorn
 from prometheus_client.parser import text_string_to_metric_families
 
-from interlock.workers.api.app import create_app
 from interlock.workers.client import Client
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.gateways.server import EmbeddedServer, free_port
 from interlock.workers.ops import metrics
 from interlock.workers.ops.metrics import Exposition
 from tests.waiting import until
+from tests.workers.api.serving import served
 from tests.workers.threads.threads import bring, client_of
 
 ROOT = Path(__file__).parents[3]
@@ -137,14 +135,8 @@ def test_prometheus_reads_the_rules_and_the_queries_of_the_dashboard(tmp_path: P
 @pytest.fixture
 def address(interlock: Client) -> Iterator[str]:
     """Return the address of a served API."""
-    port = free_port()
-    serving = uvicorn.Server(uvicorn.Config(create_app(interlock), port=port, log_level="warning"))
-    thread = threading.Thread(target=serving.run)
-    thread.start()
-    until(lambda: serving.started, what="the API listens")
-    yield f"127.0.0.1:{port}"
-    serving.should_exit = True
-    thread.join()
+    with served(interlock) as url:
+        yield url.removeprefix("http://")
 
 
 @needs_prometheus

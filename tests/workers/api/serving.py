@@ -1,0 +1,29 @@
+"""Serves an API on a free port, in a thread of the test."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import uvicorn
+
+from interlock.workers.api.app import create_app
+from interlock.workers.client import Client
+from interlock.workers.gateways.server import free_port
+from tests.waiting import until
+
+
+@contextmanager
+def served(interlock: Client) -> Iterator[str]:
+    """Serve the API over a client until the block ends; give its address."""
+    port = free_port()
+    serving = uvicorn.Server(uvicorn.Config(create_app(interlock), port=port, log_level="warning"))
+    thread = threading.Thread(target=serving.run)
+    thread.start()
+    try:
+        until(lambda: serving.started, what="the API listens")
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        serving.should_exit = True
+        thread.join()
