@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -265,3 +266,28 @@ def test_a_message_on_which_interlock_fails_is_kept_and_answered_with_its_id(
     assert answer == {"id": "m1", "answer": "rejected", "error": "KeyError", "reason": "'a bug'"}
     assert client.dispatch.rejected.counts() == {"failed at intake": 1}
     assert "Traceback" in caplog.text
+
+
+@pytest.mark.parametrize("machine", ["task", "loop", "run"])
+def test_a_message_is_known_again_when_its_repository_or_folder_is_gone(
+    client: Client, tmp_path: Path, machine: str
+) -> None:
+    repository, folder = tmp_path / "repository", tmp_path / "folder"
+    (tmp_path / "link").symlink_to(repository)
+    task = {"title": "Add", "repo": str(repository), "agent": "true"}
+    message = {
+        "task": {"id": "shop/total", "machine": "task", "payload": task},
+        "loop": loop(tmp_path, repo=str(tmp_path / "link")),
+        "run": run(tmp_path),
+    }[machine]
+    first = sent(client, "submit", message)
+    shutil.rmtree(repository)
+    folder.rmdir()
+
+    again = sent(client, "submit", message)
+
+    assert (first["answer"], again["answer"]) == ("accepted", "known")
+    assert first["record"] == again["record"]
+    other = {"title": "Other", "command": "other", "plan": {**PLAN, "plan": "other"}}
+    changed = {name: other.get(name, value) for name, value in message["payload"].items()}
+    assert rejected(client, "submit", {**message, "payload": changed})

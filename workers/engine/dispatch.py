@@ -16,6 +16,7 @@ from interlock.kernel.lifecycle import Fired, Lifecycle
 from interlock.kernel.machine import Machine
 from interlock.kernel.record import Record
 from interlock.kernel.store.access_tokens import AccessTokens
+from interlock.kernel.store.codec import digest, encode
 from interlock.kernel.store.commands import (
     Answer,
     Call,
@@ -240,6 +241,11 @@ class Dispatch:
         fired = self.lifecycle.fire(target, trigger, payload, call, initial_lease=initial_lease)
         self.publish(fired.owed)
         return fired
+
+    def was_created_with(self, record_id: str, machine: str, payload: Data) -> bool:
+        """Return whether a record exists that was created with this payload."""
+        created = digest(machine, encode(payload, "the payload"))
+        return self.views.creation_digests([record_id]).get(record_id) == created
 
     def op_outcome(self, record_id: str, op_id: str) -> str:
         """Return the stored outcome of an earlier call by its op-id, '' if there is none.

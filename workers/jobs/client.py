@@ -63,9 +63,7 @@ class Graphs:
             raise CallError(f"{graph!r} is a {found.machine}, not a graph; choose another name")
         if found is not None and payload is None:
             return Submitted(graph, replayed=True)
-        digests = self.dispatch.views.creation_digests([graph])
-        opened_empty = digests.get(graph) == digest("graph", encode({}, "it"))
-        if found is not None and payload and opened_empty:
+        if payload and self.dispatch.was_created_with(graph, "graph", {}):
             fields = {**payload, "by": self.client.actor}
             # A repeated call does not undo what others have configured since.
             op_id = f"open:{digest('configure', encode(fields, 'it'))}"

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from interlock.kernel.errors import InvalidPayloadError
 from interlock.kernel.payload import validated
+from interlock.kernel.record import RecordId
 from interlock.workers.client import Client
 from interlock.workers.engine.submission import Request, Submitted
 from interlock.workers.gateways.git.errors import RefusedError
@@ -31,12 +33,29 @@ def accept(client: Client, life: str, payload: Mapping[str, Any], priority: int)
     name is at work.
     """
     try:
-        fields = Loops(client).check(life.partition("/")[0], payload)
+        fields = _started_with(client, life, payload) or Loops(client).check(
+            life.partition("/")[0], payload
+        )
     except RefusedError as refusal:
         host = client.settings.host
         problem = f"{refusal}, or name in `host` the machine that has it: this one is {host}"
         raise InvalidPayloadError("the agent", [problem]) from refusal
     return client.submit(fields, id=life, machine="loop", priority=priority)
+
+
+def _started_with(client: Client, life: str, payload: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return what a life was started with if it exists and this is its message, read again.
+
+    Its repository is not checked again: it may be gone since, or on another machine.
+    """
+    found = client.dispatch.views.records([life]).get(RecordId(life))
+    if found is None or found.machine != "loop":
+        return None
+    fields = {"host": found.data["host"], **payload}
+    client.dispatch.lifecycle.machine("loop").initial_data(fields)
+    # The record has the path without symbolic links.
+    fields["repo"] = str(Path(fields["repo"]).resolve())
+    return fields if client.dispatch.was_created_with(life, "loop", fields) else None
 
 
 def send(client: Client, request: Mapping[str, Any]) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from interlock.kernel.payload import Shape, validated
 from interlock.kernel.record import Record
 from interlock.workers.client import Client
 from interlock.workers.engine.submission import Submitted
+from interlock.workers.runs.paths import workspace_id
 from interlock.workers.runs.plan.file import read_plan_fields
 from interlock.workers.runs.start import (
     RunRefusedError,
@@ -45,14 +46,15 @@ def accept(client: Client, request: str, payload: Mapping[str, Any], _: int) -> 
     host = payload.get("host") or client.settings.host
     if not folder.is_absolute() or "\0" in payload["folder"]:
         raise InvalidPayloadError("the run", [f"folder: {str(folder)!r} is no absolute path"])
-    if host == client.settings.host:
-        _check_local(folder, host)
     plan = read_plan_fields(payload["plan"], folder)
     cause = client.cause(f"asked for by the message {request}")
-    opened = open_workspace(dispatch, folder, cause, host=host)
     new = RunSetup(plan.stored(), {"kind": "fresh"})
-    if known := run_started_for(dispatch, opened.id, cause.reason):
+    # First, as the folder of a run that was started may be gone since.
+    if known := run_started_for(dispatch, workspace_id(folder, host), cause.reason):
         return _replayed(request, known, new)
+    if host == client.settings.host:
+        _check_local(folder, host)
+    opened = open_workspace(dispatch, folder, cause, host=host)
     try:
         run = start_run(dispatch, opened, new, cause)
     except WorkspaceBusyError as refusal:

@@ -110,16 +110,21 @@ class Tasks:
     ) -> dict[str, Any]:
         """Return the payload that a task is created with; write nothing. Raises as `submit` does.
 
-        The repository is only checked if it is `local`, which means on this machine.
+        The repository is only checked if it is `local`, which means on this machine. A task that
+        exists is not checked again: its repository may be gone since.
         """
-        check_signals(self.dispatch, payload.get("signals", ()))
-        check_role(self.client.settings, payload.get("role"))
         repo = payload.get("repo")
         fields = dict(payload)
         if self.client.settings.stage_failures:
             fields.setdefault("stage_failures", True)
         if self.client.settings.subtasks_s:
             fields.setdefault("subtasks_s", self.client.settings.subtasks_s)
+        found = self.dispatch.views.records([task_id]).get(RecordId(task_id))
+        if found is not None and found.machine == "task":
+            same = self.dispatch.was_created_with(task_id, "task", fields)
+            return fields if same else {"target": found.data["target"]} | fields
+        check_signals(self.dispatch, payload.get("signals", ()))
+        check_role(self.client.settings, payload.get("role"))
         if local and isinstance(repo, str) and payload.get("agent"):
             fields = self._check_repository(task_id, payload, Path(repo)) | fields
         return fields
@@ -334,10 +339,6 @@ class Tasks:
         self, task_id: str, payload: Mapping[str, Any], repo: Path
     ) -> dict[str, str]:
         """Check that a repository is fit; return the branch to merge into if none is named."""
-        try:
-            return {"target": str(self.client.show(task_id).data["target"])}
-        except UnknownRecordError:
-            pass
         repository = Repository.open(repo)
         check_command(str(payload["agent"]), repo)
         names = ClaimNames(task_id, 1)
