@@ -9,6 +9,8 @@ from typing import Protocol, TypeAlias
 from interlock.kernel.reason import AbortReason, TransitionReason
 from interlock.workers.specs.json_line import COUNT_MAX
 
+OPEN_TOOLS_MAX = 1_000  # tool calls of an agent that may run at once
+
 
 @dataclass(frozen=True, slots=True)
 class AgentReady:

@@ -269,6 +269,7 @@ class TaskSupervisor(Supervisor):
     def _drop_task(self) -> None:
         """Make the session idle, or trip the circuit breaker after too many failures in a row."""
         assert self.task is not None, "a task ended"
+        self.task.reports.count_usage()
         self.heartbeat.drop(self.task.work.held)
         self.task, self.refusals = None, 0
         if self.failures_in_row >= FAILURES_MAX:
@@ -321,8 +322,10 @@ class TaskSupervisor(Supervisor):
         # A task that was claimed for the session and not yet given to it is not reported as failed:
         # nobody renews its lease, so it is soon offered to the next agent.
         end_report = self.task.reports.end_report if self.task else None
-        if self.task is not None and not self.task.settled:
-            self.task.report(self._task_outcome(self.task, ended, abort))
+        if self.task is not None:
+            self.task.reports.count_usage()
+            if not self.task.settled:
+                self.task.report(self._task_outcome(self.task, ended, abort))
         if isinstance(end_report, AgentFailed):
             abort = abort or failure_outcome(end_report).payload["abort"]
         outcome = agent_outcome(ended, abort, end_report, trip=self.trip, alive=self.alive)

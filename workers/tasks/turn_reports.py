@@ -7,12 +7,14 @@ from contextlib import suppress
 from typing import Any
 from uuid import uuid4
 
-from interlock.kernel.errors import KernelError
+from interlock.kernel.errors import ConflictError, KernelError, StoreError
 from interlock.kernel.event import Cause
 from interlock.kernel.record import Record
 from interlock.kernel.store.commands import Call, NoteDraft, Warrant
 from interlock.workers.engine.dispatch import Dispatch
+from interlock.workers.specs.json_line import COUNT_MAX
 from interlock.workers.supervision.reports import (
+    OPEN_TOOLS_MAX,
     AbortRaised,
     AgentBlocked,
     AgentFailed,
@@ -72,6 +74,9 @@ class TurnReports:
         self.failures_in_row = 0
         self._tools: set[str] = set()
         self._compacting = self._verifying = False
+        # Usage that no call has named yet; and the call, by its op-id, that is not answered yet.
+        self._uncounted: dict[str, int] = {}
+        self._unanswered: tuple[str, dict[str, int]] | None = None
 
     def apply(self, reports: Sequence[Report | RejectedLine]) -> None:
         """Apply the reports of one line."""
@@ -119,6 +124,9 @@ class TurnReports:
     def _apply_tool(self, report: ToolStarted | ToolCompleted) -> None:
         """Fire when the first of several parallel tool calls starts, and when the last ends."""
         match report:
+            case ToolStarted() if len(self._tools) >= OPEN_TOOLS_MAX:
+                reason = f"more than {OPEN_TOOLS_MAX} tool calls run at once"
+                self._note("report_refused", {"reason": reason})
             case ToolStarted():
                 if not self._tools and not self._verifying:
                     self.fire("tool_started", tool=report.tool)
@@ -157,10 +165,29 @@ class TurnReports:
 
     def _count_usage(self, usage: UsageAdded) -> None:
         self.spent_micro += usage.cost_micro
-        if usage.deltas:
-            self._note("usage", {}, usage.deltas)
+        for name, number in usage.deltas.items():
+            self._uncounted[name] = min(self._uncounted.get(name, 0) + number, COUNT_MAX)
+        self.count_usage()
         if usage.context_size and (usage.context_used or 0) > COMPACT_AT * usage.context_size:
             self._compact()
+
+    def count_usage(self) -> None:
+        """Count the usage that is not counted yet on the agent's record.
+
+        What the store does not take is counted with the next usage, or at the end of the task. The
+        same call is then repeated, so that one whose answer was lost counts once.
+        """
+        while self._unanswered or self._uncounted:
+            if self._unanswered is None:
+                self._unanswered, self._uncounted = (uuid4().hex, self._uncounted), {}
+            op_id, deltas = self._unanswered
+            try:
+                self.dispatch.note(self.agent, NoteDraft("usage", {}, deltas), op_id=op_id)
+            except (StoreError, ConflictError):
+                return
+            except KernelError:
+                pass  # The record takes no more notes.
+            self._unanswered = None
 
     def _note_progress(self, report: Progress | MessageWritten) -> None:
         match report:
@@ -169,12 +196,9 @@ class TurnReports:
             case MessageWritten(text) if message := sentence(text):
                 self._note("progress", {"message": message, "percent": None})
 
-    def _note(
-        self, kind: str, detail: dict[str, Any], deltas: dict[str, int] | None = None
-    ) -> None:
-        draft = NoteDraft(kind, detail, deltas or {})
+    def _note(self, kind: str, detail: dict[str, Any]) -> None:
         with suppress(KernelError):
-            self.dispatch.note(self.agent, draft, op_id=uuid4().hex)
+            self.dispatch.note(self.agent, NoteDraft(kind, detail), op_id=uuid4().hex)
 
 
 def lead_turn(

@@ -19,6 +19,7 @@ from interlock.workers.specs.json_line import (
     shown,
 )
 from interlock.workers.supervision.reports import (
+    OPEN_TOOLS_MAX,
     AgentFailed,
     AgentReady,
     Compacted,
@@ -36,7 +37,6 @@ from interlock.workers.text import sentence
 
 # A line holds all that a tool read or wrote, so 64 KiB would cut many tool calls.
 LINE_BYTES_MAX = 4 * 1024 * 1024
-OPEN_TOOLS_MAX = 1_000
 # The program gives this as the model of its own notices.
 _NO_MODEL = "<synthetic>"
 
