@@ -17,7 +17,7 @@ from interlock.kernel.table import ORPHANS, PERSON, PRODUCER, STALLS
 
 NAMED = "person:"
 # People and producers that give no name, and the programs that act for them.
-OUTSIDE = frozenset({PERSON, PRODUCER, "cli", "intake", "demo"})
+OUTSIDE = frozenset({PERSON, PRODUCER, "cli", "intake", "demo", "mcp"})
 SWEEPS = frozenset({ORPHANS, STALLS})
 
 # These reasons of recoveries and agents are left out where the record has failed or was cancelled:
@@ -60,8 +60,7 @@ class LifecycleEvents:
     """Derives published events from the log, by the tables of these machines."""
 
     def __init__(self, machines: Mapping[str, Machine]) -> None:
-        effects = {name for machine in machines.values() for name in machine.effects}
-        self._components = frozenset(effects) | SWEEPS
+        self._components = components(machines)
         # The closed list of actors: a name that is not in it is a person's.
         self.actors = self._components | OUTSIDE
         self._rows = {
@@ -108,6 +107,11 @@ class LifecycleEvents:
             return None
         by_hand = None if actor in self._components else row.reason_by_hand
         return by_hand or row.reason
+
+
+def components(machines: Mapping[str, Machine]) -> frozenset[str]:
+    """Return the names under which parts of Interlock act: all effects, and the two sweeps."""
+    return SWEEPS.union(name for machine in machines.values() for name in machine.effects)
 
 
 def _text(payload: Mapping[str, Any], name: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from itertools import islice
@@ -33,6 +34,7 @@ from interlock.workers.engine.polling import polls
 from interlock.workers.engine.record_filter import Wanted, record_filter
 from interlock.workers.engine.submission import (
     Submitted,
+    check_actor,
     check_submission,
     op_id_of_call,
     submit_each,
@@ -40,7 +42,6 @@ from interlock.workers.engine.submission import (
 
 if TYPE_CHECKING:  # imported where it is loaded
     from interlock.workers.gateways.capabilities.registry import Registry
-
 
 CARDS_SCANNED_MAX = 5_000  # that are read to find those of some machines
 
@@ -62,6 +63,7 @@ class Client:
         self.settings, self.actor, self.machines = settings or local_settings(), actor, machines
         self.codes: tuple[str, ...] = ()  # what the log says beside the name of a proved actor
         add_systems(self.settings.systems, self.settings.capabilities_root)
+        check_actor(actor, machines)
         self.dispatch = Dispatch(self.settings, machines)
 
     @property
@@ -263,8 +265,7 @@ class Client:
 
     def outlook(self, record: Record) -> str:
         """Say what follows by itself in the state of a record, or ''."""
-        stage = self._machine(record).stage(record.state)
-        return stage.outlook(record.data)
+        return self._machine(record).stage(record.state).outlook(record.data)
 
     def history(self, record_id: str) -> list[Event | Note]:
         """Return a record's whole log, oldest first."""
@@ -387,10 +388,9 @@ class Client:
         return next((event.target for event in events if event.version == entered), "")
 
     def _begin(self, record_id: str, begins: str) -> None:
-        try:
+        # After a repeated submission the record has begun already, and may even be pruned.
+        with suppress(CallError):
             self.dispatch.fire(record_id, begins, {}, Call(self.cause(), f"begin:{record_id}"))
-        except CallError:
-            return  # a repeated submission: the record has begun already, and may even be pruned
 
     def _call(self, op_id: str | None, reason: str) -> Call:
         return Call(self.cause(reason), op_id_of_call(op_id))

@@ -33,7 +33,7 @@ from interlock.kernel.record import PRIORITY_LAST, Record
 from interlock.workers.client import Client
 from interlock.workers.config import Settings, SettingsError
 from interlock.workers.engine.refusals import refusals_of
-from interlock.workers.engine.submission import EarlyError, Request
+from interlock.workers.engine.submission import EarlyError, Request, check_actor
 from interlock.workers.engine.system import load
 from interlock.workers.systems import systems
 
@@ -153,6 +153,7 @@ def accept(client: Client, verb: str, request: Any) -> dict[str, Any]:
         named = ", ".join(allowed)
         raise CallError(f"intake takes no message {verb!r} here (INTERLOCK_INTAKE_ACCEPTS={named})")
     if isinstance(actor := request.get("actor"), str):
+        check_actor(actor, client.dispatch.machines)
         client = copy.copy(client)
         client.actor = actor
     return {"answer": "accepted"} | verbs()[verb](client, request)

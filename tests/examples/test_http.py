@@ -34,7 +34,7 @@ def variables(interlock: Client) -> Iterator[dict[str, str]]:
         "shop",
         roles=["producer", "approver"],
         machines=(),
-        known_machines=(),
+        known_machines={},
         days=1,
         made_by="root",
     )

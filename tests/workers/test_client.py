@@ -30,6 +30,7 @@ from interlock.kernel.store.commands import Call
 from interlock.kernel.store.leases import Lease
 from interlock.workers.api.app import create_app
 from interlock.workers.client import Client, WaitTimeoutError
+from interlock.workers.config import Settings
 from interlock.workers.engine.celery_app import queue_of
 from interlock.workers.engine.sweeps import prune
 from interlock.workers.gateways.server import EmbeddedServer, free_port
@@ -59,6 +60,12 @@ def waiting_in(client: Client, name: str) -> int:
     steps = ("", *(f"\x06\x16{priority}" for priority in range(1, 10)))
     lengths: list[Any] = [client.dispatch.client.llen(f"{queue}{step}") for step in steps]
     return sum(lengths)
+
+
+@pytest.mark.parametrize("name", ["orphans", "launch"])
+def test_nobody_acts_under_the_name_of_a_part_of_interlock(name: str) -> None:
+    with pytest.raises(InvalidPayloadError, match=f"'{name}' is what the log calls a part of"):
+        Client(Settings(), actor=name)
 
 
 # --- submit ------------------------------------------------------------------------------------

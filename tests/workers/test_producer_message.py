@@ -185,6 +185,7 @@ def test_mail_is_sent_once_even_if_its_agent_has_stopped_meanwhile(
         ("cancel", {"id": "", "record": "one"}),
         ("cancel", {"id": "m1", "record": "missing"}),
         ("cancel", {"id": "m1", "record": "one", "colour": "blue"}),
+        ("cancel", {"id": "m1", "record": "one", "actor": "orphans"}),
         ("decide", {"id": "m1", "record": "one", "choice": "approve"}),
         ("decide", {"id": "m1", "record": "one", "choice": "fly", "proposal": "one:8"}),
         ("decide", {"id": "m1", "record": "one", "choice": "approve", "proposal": "one:1"}),

@@ -44,7 +44,7 @@ def create(
         holder,
         roles=roles,
         machines=machines or (),
-        known_machines=list(interlock.machines),
+        known_machines=interlock.machines,
         days=days,
         made_by=actor,
     )

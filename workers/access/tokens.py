@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from hashlib import sha256
 
 from interlock.kernel.errors import CallError, InvalidPayloadError, TokenRefusedError
+from interlock.kernel.machine import Machine
 from interlock.kernel.store.access_tokens import AccessToken, AccessTokens
 from interlock.workers.access.roles import Caller, Role, roles_named
+from interlock.workers.engine.submission import check_actor
 
 HEAD = "il"
 NAME_LENGTH_MAX = 100
@@ -25,7 +27,7 @@ def make_token(
     *,
     roles: Collection[str],
     machines: Collection[str],
-    known_machines: Collection[str],
+    known_machines: Mapping[str, Machine],
     days: int,
     made_by: str,
 ) -> tuple[str, AccessToken]:
@@ -34,6 +36,7 @@ def make_token(
     It expires after so many days; 0 is never. Raises CallError.
     """
     check_name(holder, "the holder")
+    check_actor(holder, known_machines)
     if unknown := sorted(set(machines) - set(known_machines)):
         raise CallError(f"there is no machine {unknown[0]!r}: {', '.join(known_machines)}")
     if not 0 <= days <= LIFETIME_DAYS_MAX:

@@ -23,6 +23,7 @@ from interlock.workers.api.models import record_body
 from interlock.workers.api.problems import NO_VERSION, WRONG_HOST, RefusedRequestError
 from interlock.workers.api.rates import Rates
 from interlock.workers.client import Client
+from interlock.workers.engine.submission import check_actor
 from interlock.workers.engine.tracing import trace_codes
 from interlock.workers.remote.problems import NO_TOKEN, STALE
 
@@ -104,6 +105,7 @@ def acting(
     Refuses a caller who may not do this act, or may not see the record that it is about.
     """
     by.check(act)
+    check_actor(by.name, state.client.dispatch.machines)
     if by.machines and act is Act.ADMINISTER:
         raise ForbiddenError(f"a token that is limited to machines may not {act}")
     client: Client = copy(state.client)

@@ -43,7 +43,7 @@ def create_token(new: NewToken, client: Administering, response: Response) -> Ma
         new.holder,
         roles=new.roles,
         machines=new.machines,
-        known_machines=list(client.machines),
+        known_machines=client.machines,
         days=new.days,
         made_by=client.actor,
     )

@@ -10,6 +10,8 @@ from uuid import uuid4
 from pydantic import Field
 
 from interlock.kernel.errors import CallError, InvalidIdError, InvalidPayloadError, KernelError
+from interlock.kernel.exported_event import OUTSIDE, components
+from interlock.kernel.machine import Machine
 from interlock.kernel.payload import Shape
 from interlock.kernel.record import PRIORITY_LAST
 
@@ -35,6 +37,16 @@ class Submitted:
     id: str
     replayed: bool
     error: KernelError | None = None
+
+
+def check_actor(name: str, machines: Mapping[str, Machine]) -> None:
+    """Refuse a caller's name that is the name of a part of Interlock in the log.
+
+    The common names of callers are compared first: to know all parts, every table is imported.
+    """
+    if name not in OUTSIDE and name in components(machines):
+        problem = f"{name!r} is what the log calls a part of Interlock; use another name"
+        raise InvalidPayloadError("the name of the caller", [problem])
 
 
 def check_submission(payload: Any, new_id: Any, priority: Any) -> None:

@@ -132,7 +132,8 @@ def send(
 ) -> None:
     """Send mail to an agent, for its next session. Urgent mail interrupts a running session."""
     fields = {"kind": kind, "urgent": urgent, "thread": thread, "reply_to": reply_to}
-    sent = Loops(client(actor)).send(name, " ".join(text), sender=actor, **fields)
+    # An agent may have the name of a part of Interlock, and write under it.
+    sent = Loops(client()).send(name, " ".join(text), sender=actor, **fields)
     answer({"id": sent, "answer": "sent"}, as_json=as_json, show=screen.record_answer)
 
 

@@ -21,7 +21,7 @@ def mcp(
     write: Annotated[
         bool, typer.Option("--write", help="Offer the tools that submit, cancel and decide too.")
     ] = False,
-    actor: Actor = "agent",
+    actor: Actor = "mcp",
 ) -> None:
     """Serve records as tools of agents (Model Context Protocol) on stdin and stdout."""
     connected = caller(actor)

@@ -56,6 +56,7 @@ def test_an_empty_list_says_what_to_do() -> None:
     [
         ({"holder": "a b"}, "the holder"),
         ({"holder": ""}, "the holder"),
+        ({"holder": "orphans"}, "'orphans' is what the log calls a part of Interlock; use another"),
         ({"roles": ["king"]}, "there is no role 'king'; the roles: viewer, producer"),
         ({"roles": []}, "name at least one role"),
         ({"machines": ["washing"]}, "there is no machine 'washing'"),
@@ -73,7 +74,7 @@ def test_a_token_that_makes_no_sense_is_refused(
         make_token(
             interlock.dispatch.access_tokens,
             holder,
-            known_machines=["thread"],
+            known_machines=interlock.machines,
             made_by="root",
             **chosen,  # type: ignore[arg-type]
         )

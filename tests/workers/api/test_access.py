@@ -63,7 +63,7 @@ def bearer(interlock: Client, *roles: str, holder: str = "ann", **scope: Any) ->
         interlock.dispatch.access_tokens,
         holder,
         roles=roles,
-        known_machines=list(interlock.machines),
+        known_machines=interlock.machines,
         **options,
     )
     return {"Authorization": f"Bearer {text}"}
@@ -126,6 +126,8 @@ def test_a_claimed_name_is_said_to_be_claimed(server: EmbeddedServer, prefix: st
     with TestClient(create_app(interlock), base_url="http://127.0.0.1") as http:
         me = http.get("/v1/me", headers={"X-Interlock-Actor": "ann"}).json()
         assert (me["name"], me["proved"], me["roles"]) == ("ann", False, ["operator"])
+        ours = http.get("/v1/counts", headers={"X-Interlock-Actor": "orphans"})
+        assert kind(ours) == "invalid-payload"
         assert kind(http.get("/v1/tokens")) == "forbidden", "who is not asked makes no tokens"
         http.post(
             "/v1/records",

@@ -53,7 +53,7 @@ def token(interlock: Client, *roles: str, machines: tuple[str, ...] = ()) -> dic
         "ann",
         roles=roles,
         machines=machines,
-        known_machines=list(interlock.machines),
+        known_machines=interlock.machines,
         days=1,
         made_by="root",
     )

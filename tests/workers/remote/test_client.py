@@ -50,7 +50,7 @@ def holder(interlock: Client, served: TestClient, *roles: str) -> HttpClient:
         "ann",
         roles=roles,
         machines=(),
-        known_machines=(),
+        known_machines={},
         days=1,
         made_by="root",
     )
