@@ -29,11 +29,11 @@ from interlock.kernel.errors import (
 )
 from interlock.kernel.machines import BY_SYSTEM
 from interlock.kernel.payload import validated
-from interlock.kernel.record import PRIORITY_LAST, Record
+from interlock.kernel.record import Record
 from interlock.workers.client import Client
 from interlock.workers.config import Settings, SettingsError
 from interlock.workers.engine.refusals import refusals_of
-from interlock.workers.engine.submission import EarlyError, Request, check_actor
+from interlock.workers.engine.submission import EarlyError, Request, check_actor, check_submission
 from interlock.workers.engine.system import load
 from interlock.workers.systems import systems
 
@@ -45,19 +45,30 @@ PATIENCE_S = 30
 # A message that depends on a record that does not exist is read again so often, then rejected.
 EARLY_READS_MAX = 12
 Verb = Callable[[Client, Mapping[str, Any]], dict[str, Any]]
-Name = Annotated[str, Field(min_length=1)]
+VERSION_MAX = 2**53
+Name = Annotated[str, Field(max_length=400)]  # with a limit, text that is no Unicode is refused
 
 
 class SubmitRequest(Request):
-    """A new record; `id` is its id."""
+    """A new record; `id` is its id. `check_submission` checks its payload and its priority."""
 
-    payload: dict[str, Any]
+    payload: Any
     machine: str = "thread"
-    priority: Annotated[int, Field(strict=True, ge=0, le=PRIORITY_LAST)] = 5
+    priority: Any = 5
+
+
+class FireRequest(Request):
+    """A trigger to fire. `id` is the op-id of the call, here and below."""
+
+    record: Name
+    trigger: Name
+    payload: dict[str, Any] = Field(default_factory=dict)
+    reason: str = ""
+    version: Annotated[int, Field(strict=True, ge=0, le=VERSION_MAX)] | None = None
 
 
 class CancelRequest(Request):
-    """The end of a record. `id` is the op-id of the call, here and below."""
+    """The end of a record."""
 
     record: Name
     reason: str = ""
@@ -161,7 +172,8 @@ def accept(client: Client, verb: str, request: Any) -> dict[str, Any]:
 
 def verbs() -> Mapping[str, Verb]:
     """Return the kinds of messages: those about every record, and those that systems add."""
-    return {"submit": submit, "cancel": cancel, "decide": decide, **messages_of_systems()}
+    every: dict[str, Verb] = {"submit": submit, "fire": fire, "cancel": cancel, "decide": decide}
+    return {**every, **messages_of_systems()}
 
 
 def send_message(client: Client, kind: str, fields: Mapping[str, Any], op_id: str) -> Any:
@@ -192,7 +204,8 @@ def check_accepted(settings: Settings) -> None:
 def submit(client: Client, request: Mapping[str, Any]) -> dict[str, Any]:
     """Create the record that a message asks for. A message that comes twice creates one record."""
     fields = validated(SubmitRequest, "the request", request)
-    machine, priority, payload = fields["machine"], fields["priority"], request["payload"]
+    machine, priority, payload = fields["machine"], request.get("priority", 5), request["payload"]
+    check_submission(payload, fields["id"], priority)
     if machine not in client.machines:
         raise UnknownMachineError(machine, sorted(client.machines))
     creators = {machine: name for system in systems() for machine, name in system.submit.items()}
@@ -204,6 +217,20 @@ def submit(client: Client, request: Mapping[str, Any]) -> dict[str, Any]:
     else:
         submitted = client.submit(payload, id=fields["id"], machine=machine, priority=priority)
     return {"answer": "known" if submitted.replayed else "accepted", "record": submitted.id}
+
+
+def fire(client: Client, request: Mapping[str, Any]) -> dict[str, Any]:
+    """Fire a trigger, as `Client.fire_by_hand` does."""
+    fields = validated(FireRequest, "the request", request)
+    after = client.fire_by_hand(
+        fields["record"],
+        fields["trigger"],
+        request.get("payload", {}),
+        op_id=fields["id"],
+        reason=fields["reason"],
+        version=fields.get("version"),
+    )
+    return state_of(after)
 
 
 def cancel(client: Client, request: Mapping[str, Any]) -> dict[str, Any]:

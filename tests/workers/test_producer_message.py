@@ -5,21 +5,26 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from interlock.kernel.errors import HeldError, NewerSchemaError
+from interlock.kernel.errors import HeldError, KernelError, NewerSchemaError
 from interlock.kernel.event import Event
 from interlock.workers.client import Client
 from interlock.workers.config import Settings, SettingsError
 from interlock.workers.engine.submission import EarlyError
 from interlock.workers.gateways.server import EmbeddedServer
+from interlock.workers.jobs.client import Graphs
+from interlock.workers.loops.client import Loops
 from interlock.workers.loops.mailbox import Mailbox
 from interlock.workers.producer_message import EARLY_READS_MAX, check_accepted, receive
 from interlock.workers.runs.client import Runs
+from interlock.workers.tasks.client import Tasks
+from interlock.workers.threads.client import Threads
 from tests.workers.gateways.git.scene import make_repository
 from tests.workers.threads.threads import bring, client_of
 
@@ -112,6 +117,7 @@ def test_a_run_is_started_once_with_the_plan_of_its_message(client: Client, tmp_
     ("fields", "problem"),
     [
         ({"plan": {}}, "name the plan"),
+        ({"plan": {**PLAN, "codons": []}}, "it is empty; write at least one codon"),
         ({"plan": {**PLAN, "codons": [{"codon": "sort"}]}}, "write what it runs"),
         ({"plan": "plan.yaml"}, "plan: Input should be a valid dictionary"),
         ({"folder": "/nowhere"}, "name in `host` the machine that has it: this one is here"),
@@ -146,6 +152,75 @@ def test_a_card_is_answered_once_in_the_name_of_a_person(client: Client) -> None
     decided = [line for line in client.history("one") if isinstance(line, Event)][-1]
     assert (decided.cause.actor, decided.op_id) == ("ann", "call:m1")
     assert "look again" in rejected(client, "decide", {**request, "id": "m2"})
+
+
+def test_a_trigger_is_fired_once_in_the_name_of_its_sender(client: Client) -> None:
+    bring(client, "one", "awaiting_confirmation")
+    payload = {"to": "ann", "kind": "person", "reference": "#7"}
+    request = {"id": "m1", "record": "one", "trigger": "handed_off", "payload": payload}
+
+    answers = [sent(client, "fire", {**request, "actor": "shop"}) for _ in range(2)]
+
+    expected = {"id": "m1", "answer": "accepted", "record": "one", "state": "handed_off"}
+    assert answers == [expected, expected]
+    last = client.history("one")[-1]
+    assert isinstance(last, Event)
+    assert (last.cause.actor, last.op_id) == ("shop", "call:m1")
+    assert "has ended" in rejected(client, "fire", {**request, "id": "m2"})
+
+
+def test_a_message_is_refused_in_the_words_of_the_client(client: Client, tmp_path: Path) -> None:
+    bring(client, "one", "awaiting_confirmation")
+    sent(client, "submit", loop(tmp_path, "bat/1"))
+    tasks, graphs, card = Tasks(client), Graphs(client), client.show("one").proposal
+    # They are called with values of wrong types, as a program without a type checker may do.
+    threads: Any = Threads(client)
+    mailbox: Any = Loops(client)
+    new: dict[str, Any] = {"id": "new", "payload": {"inciting": {"title": "Pens"}}}
+    wrong = {"title": "x", "signals": 3}
+    command = {"title": "x", "repo": str(tmp_path / "repository"), "agent": "\0"}
+    files = {**command, "agent": "true", "owned_files": [3]}
+    here = {"id": "m", "record": "one"}
+    cases: list[tuple[str, dict[str, Any], Callable[[], Any]]] = [
+        (
+            "submit",
+            {**new, "priority": 12},
+            lambda: threads.submit(new["payload"], id="new", priority=12),
+        ),
+        ("submit", {**new, "payload": []}, lambda: threads.submit([], id="new")),
+        ("submit", {**new, "id": "a b"}, lambda: threads.submit(new["payload"], id="a b")),
+        *(
+            (
+                "submit",
+                {"id": "b/t", "machine": "task", "payload": task},
+                partial(tasks.submit, task, backlog="b", name="t"),
+            )
+            for task in (wrong, command, files)
+        ),
+        (
+            "submit",
+            {"id": "g/a", "machine": "job", "payload": {"phases": 3}},
+            lambda: graphs.create("g/a", {"phases": 3}, held=False, local=False),
+        ),
+        ("fire", {**here, "trigger": "fly"}, lambda: client.fire_by_hand("one", "fly")),
+        ("fire", {**here, "trigger": "execute"}, lambda: client.fire_by_hand("one", "execute")),
+        ("cancel", {"id": "m", "record": ""}, lambda: client.cancel("")),
+        (
+            "decide",
+            {**here, "choice": "", "proposal": card},
+            lambda: client.decide("one", "", proposal=card),
+        ),
+        (
+            "send",
+            {"id": "m", "to": "bat", "text": None, "urgent": "maybe"},
+            lambda: mailbox.send("bat", None, sender="tester", urgent="maybe"),
+        ),
+    ]
+    for verb, request, call in cases:
+        with pytest.raises(KernelError) as refusal:
+            call()
+        assert rejected(client, verb, request) == str(refusal.value), request
+    assert set(client.dispatch.rejected.counts()) == {"refused at intake"}
 
 
 def test_a_record_is_cancelled_once(client: Client) -> None:
@@ -225,7 +300,7 @@ def test_the_messages_on_the_page_for_producers_are_accepted(client: Client) -> 
     for verb, request in sorted(others, key=lambda each: each[0] == "cancel"):
         answers.append(sent(client, verb, json.loads(request.replace("mail-1042:8", proposal))))
 
-    assert len(answers) == 6
+    assert len(answers) == 7
     assert [answer for answer in answers if answer["answer"] != "accepted"] == []
 
 

@@ -16,14 +16,14 @@ from interlock.workers.loops.client import Loops
 
 
 class MailRequest(Request):
-    """Mail to an agent. Its optional fields are those of `LoopMail`; the actor is the sender."""
+    """Mail to an agent. Its other fields are checked by `LoopMail`; the actor is the sender."""
 
     to: str
-    text: str
-    kind: str | None = None
-    urgent: bool | None = None
-    thread: str | None = None
-    reply_to: str | None = None
+    text: Any
+    kind: Any = None
+    urgent: Any = None
+    thread: Any = None
+    reply_to: Any = None
 
 
 def accept(client: Client, life: str, payload: Mapping[str, Any], priority: int) -> Submitted:
@@ -63,5 +63,6 @@ def send(client: Client, request: Mapping[str, Any]) -> dict[str, Any]:
     fields = validated(MailRequest, "the request", request)
     op_id = fields.pop("id")
     fields.pop("actor", None)
+    fields["text"] = request["text"]
     mail = Loops(client).send(**fields, sender=client.actor, op_id=op_id)
     return {"mail": mail}

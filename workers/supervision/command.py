@@ -26,6 +26,8 @@ def check_command(command: str, folder: Path) -> None:
 
     A first word with a variable or a quote is not checked: only running the command shows it.
     """
+    if "\0" in command:
+        raise CommandError(command, "it has a NUL character")
     refusal = _bash("-n", "-c", command, folder=folder)
     if refusal is not None:
         raise CommandError(command, f"bash cannot read it: {refusal}")

@@ -34,7 +34,7 @@ PARTS = """A JSON array: [{"title": "one part", "scope": "small"}, ...]."""
 Parts = Annotated[str, typer.Option(help=PARTS)]
 
 
-def tasks(actor: str) -> Tasks:
+def tasks(actor: str = "person") -> Tasks:
     """Return the operations on tasks, for the store that the settings name."""
     return Tasks(client(actor))
 
@@ -66,7 +66,7 @@ def claim(
 
 
 def _report(key: str, token: str, trigger: str, *, as_json: bool, **payload: Any) -> None:
-    record = tasks("agent").report(key, token, trigger, payload)
+    record = tasks().report(key, token, trigger, payload)
     answer_record(record, as_json=as_json)
 
 
@@ -74,7 +74,7 @@ def _report(key: str, token: str, trigger: str, *, as_json: bool, **payload: Any
 @guarded
 def heartbeat(key: Key, token: Token, as_json: AsJson = False) -> None:
     """Renew a claim. The answer is an order: go, interrupt, pause, stop or lost."""
-    order = tasks("agent").heartbeat(key, token)
+    order = tasks().heartbeat(key, token)
     answer({"id": key, "answer": order}, as_json=as_json, show=screen.record_answer)
 
 
@@ -193,4 +193,4 @@ def turn(
     fields: dict[str, Any] = {} if tool is None else {"tool": tool}
     if report == "tool_completed":
         fields["success"] = not failed
-    answer_record(tasks("agent").report_turn(key, token, report, fields), as_json=as_json)
+    answer_record(tasks().report_turn(key, token, report, fields), as_json=as_json)

@@ -119,12 +119,15 @@ class Tasks:
             fields.setdefault("stage_failures", True)
         if self.client.settings.subtasks_s:
             fields.setdefault("subtasks_s", self.client.settings.subtasks_s)
+        codec.encode(fields, "the payload")
         found = self.dispatch.views.records([task_id]).get(RecordId(task_id))
         if found is not None and found.machine == "task":
             same = self.dispatch.was_created_with(task_id, "task", fields)
             return fields if same else {"target": found.data["target"]} | fields
-        check_signals(self.dispatch, payload.get("signals", ()))
+        if isinstance(payload.get("signals"), Sequence):
+            check_signals(self.dispatch, payload["signals"])
         check_role(self.client.settings, payload.get("role"))
+        self.dispatch.lifecycle.machine("task").initial_data(fields)
         if local and isinstance(repo, str) and payload.get("agent"):
             fields = self._check_repository(task_id, payload, Path(repo)) | fields
         return fields

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from interlock.workers.client import Client
@@ -17,6 +17,6 @@ def accept(client: Client, task: str, payload: Mapping[str, Any], priority: int)
     The task's repository is only checked if it is on this machine.
     """
     repo = payload.get("repo")
-    local = isinstance(repo, str) and Path(repo).is_dir()
+    local = isinstance(repo, str) and os.path.isdir(repo)  # noqa: PTH112 - it refuses no path
     fields = Tasks(client).check(task, payload, local=local)
     return client.submit(fields, id=task, machine="task", priority=priority)
