@@ -12,6 +12,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from celery import Celery
@@ -19,7 +20,7 @@ from celery.app.task import Task
 from celery.exceptions import Reject
 from kombu.exceptions import OperationalError
 
-from interlock.kernel.errors import HeldError, KernelError, NewerSchemaError
+from interlock.kernel.errors import CallError, HeldError, KernelError, NewerSchemaError
 from interlock.workers.client import Client
 from interlock.workers.config import Settings
 from interlock.workers.engine.celery_app import INTAKE_QUEUE, make_app, queue_of
@@ -33,12 +34,14 @@ from interlock.workers.producer_message import (
     check_accepted,
     one_line,
     receive,
+    refused,
     verbs,
 )
 
 log = logging.getLogger(__name__)
 
 VISIBILITY_S = 60  # after so long without an acknowledgement a message is read again
+AMQP_BYTES_MAX = 255  # of a name or a correlation id
 HELD_S = 5.0  # after so long a message is read again that could not be taken
 # What a broker says of a queue to which it will never take a message: another type, or no right.
 NEVER_TAKEN = ("WRONGTYPE", "NOPERM", "ACCESS_REFUSED", "NOT_ALLOWED")
@@ -51,6 +54,7 @@ def assemble(settings: Settings) -> Celery:
     celery_app.conf.update(broker_transport_options=options)
     client = Client(settings, actor="intake")
     celery_app.reject_message = client.dispatch.reject
+    celery_app.answer_rejected = partial(_answer_rejected, celery_app, client)
     check_accepted(settings)
     for verb in verbs():
         _register(celery_app, client, verb)
@@ -64,7 +68,7 @@ def _register(app: Celery, client: Client, verb: str) -> None:
     def task(self: Task, *args: Any, **kwargs: Any) -> str:
         try:
             answer = receive(client, verb, args, kwargs, reads_before=self.request.retries or 0)
-            _answer(self, client, answer)
+            _answer(app, client, str(self.request.reply_to or ""), self.request.id, answer)
         except TEMPORARY_ERRORS as refusal:
             # Not acknowledged: the broker delivers the same message again.
             log.warning("intake waits for the store or the broker: %s", refusal)
@@ -96,13 +100,38 @@ def _later(task: Task, settings: Settings, refusal: KernelError) -> Exception:
     return later
 
 
-def _answer(task: Task, client: Client, answer: Mapping[str, Any]) -> None:
+def _answer_rejected(app: Celery, client: Client, message: Any, reason: str) -> bool:
+    """Answer a message that is rejected before a task of ours reads it.
+
+    Its request is not read, so that the answer has no id of it. Return whether the answer is sent,
+    or need not be.
+    """
+    named = _text(message.headers, "id") or _text(message.properties, "correlation_id")
+    queue, answer = _text(message.properties, "reply_to"), refused(CallError(reason))
+    try:
+        _answer(app, client, queue, named, answer)
+    except TEMPORARY_ERRORS as refusal:
+        log.warning("an answer to a producer waits for the store or the broker: %s", refusal)
+        return False
+    return True
+
+
+def _text(fields: Any, name: str) -> str:
+    """Return a text of a message that may have any form, or ''; AMQP takes no longer one."""
+    value = fields.get(name) if isinstance(fields, Mapping) else None
+    fits = isinstance(value, str) and len(value.encode(errors="replace")) <= AMQP_BYTES_MAX
+    return str(value) if fits else ""
+
+
+def _answer(
+    app: Celery, client: Client, queue: str, correlation_id: str, answer: Mapping[str, Any]
+) -> None:
     """Send the answer to a message; keep one that the broker will never take for its producer.
 
-    The message has taken effect already: to read it again would help nobody.
+    The message has taken effect or is rejected: to read it again would help nobody.
     """
     try:
-        _send(task, client.settings, answer)
+        _send(app, client.settings, queue, correlation_id, answer)
     except OperationalError as refusal:
         if not any(word in str(refusal) for word in NEVER_TAKEN):
             raise
@@ -110,26 +139,27 @@ def _answer(task: Task, client: Client, answer: Mapping[str, Any]) -> None:
         client.dispatch.reject("answer not taken", str(refusal), dict(answer))
 
 
-def _send(task: Task, settings: Settings, answer: Mapping[str, Any]) -> None:
+def _send(
+    app: Celery, settings: Settings, queue: str, correlation_id: str, answer: Mapping[str, Any]
+) -> None:
     """Send the answer to a message to the queue that its producer named, if there is one.
 
     Celery names a queue in every message, so only one of the queues for answers counts. Others
     could be lists that nobody reads, or keys of the store. Raises OperationalError.
     """
-    queue = str(task.request.reply_to or "")
-    # AMQP takes no name of more than 255 bytes.
+    # AMQP takes no name of more than AMQP_BYTES_MAX.
     allowed = re.escape(queue_of(settings, "answers.")) + r"[A-Za-z0-9_.-]{1,100}"
     if not re.fullmatch(allowed, queue):
         return
-    with task.app.producer_or_acquire() as producer:
+    with app.producer_or_acquire() as producer:
         producer.publish(
             dict(answer),
             exchange="",
             routing_key=queue,
             serializer="json",
-            correlation_id=task.request.id,
+            correlation_id=correlation_id,
             retry=True,
-            retry_policy=task.app.conf.task_publish_retry_policy,
+            retry_policy=app.conf.task_publish_retry_policy,
         )
 
 

@@ -304,8 +304,17 @@ def test_a_producer_gets_its_answers_and_a_message_that_has_to_wait_is_read_agai
     refusal = answer(interlock, queue, "three")
     assert (refusal["answer"], refusal["error"]) == ("rejected", "InvalidPayloadError")
     assert "payload" in refusal["reason"]
+    # Two that no task of intake reads: their answers name them by the correlation id alone.
+    for number, (task, headers) in enumerate([("fly", {}), ("submit", {"expires": 1})]):
+        unread = json.loads(with_options("four", {"task": f"interlock.{task}", **headers}, {}))
+        unread["properties"] |= {"reply_to": queue, "correlation_id": f"unread-{number}"}
+        push(interlock, json.dumps(unread).encode())
+    reasons = {answer(interlock, queue, None)["reason"] for _ in range(2)}
+    told = "refused options: send the message without expires"
+    assert reasons == {"unknown task: 'interlock.fly'", told}
     # The name of its agent is in use, and the message waits until the agent has stopped.
-    assert interlock.dispatch.rejected.counts() == {"refused at intake": 1}
+    refusals = {"refused at intake": 1, "unknown task": 1, "refused options": 1}
+    assert interlock.dispatch.rejected.counts() == refusals
     kept = partial(interlock.dispatch.client.hvals, f"{interlock.settings.namespace}.unacked")
     until(lambda: any(b'"retries": 1' in each for each in kept()), what="it was sent again")
     send(interlock, asking(queue, "cancel", {"id": "m1", "record": "owl/1"}))
@@ -342,13 +351,13 @@ def asking(queue: str, verb: str, request: Mapping[str, Any]) -> dict[str, Any]:
     return {"send_task": [verb, queue, request]}
 
 
-def answer(client: Client, queue: str, message_id: str) -> dict[str, Any]:
+def answer(client: Client, queue: str, message_id: str | None) -> dict[str, Any]:
     """Take answers out of a producer's queue until that to a message; each may come twice."""
     while True:
         taken: Any = client.dispatch.client.brpop([queue], 60)
         assert taken, f"no answer to {message_id} came"
         body: dict[str, Any] = json.loads(base64.b64decode(json.loads(taken[1])["body"]))
-        if body["id"] == message_id:
+        if body.get("id") == message_id:
             return body
 
 

@@ -133,13 +133,16 @@ class Consumer(CeleryConsumer):
             super().on_invalid_task(body, message, exc)
 
     def _reject(self, kind: str, reason: object, message: Any) -> bool:
-        """Keep a message. If the store does not take it, return False and give it back later.
+        """Keep a message and answer it. If either fails, return False and give it back later.
 
         Until then it takes the place of a message that this worker could read, so that a worker
         does not read the same few messages again and again while the store is away.
         """
         body = bytes(str(message.body), "utf-8", "replace").decode()
-        kept = self._keep(kind, str(reason), body)
+        # Only intake answers messages. An answer may be sent twice, but what is kept is counted.
+        answer = getattr(self.app, "answer_rejected", None)
+        answered = answer is None or answer(message, f"{kind}: {reason}")
+        kept = answered and self._keep(kind, str(reason), body)
         if not (kept or message.acknowledged):
             give_back = (log, self.connection_errors, True)
             self.timer.call_after(GIVE_BACK_S, message.reject_log_error, give_back)

@@ -46,3 +46,32 @@ def test_a_rejected_message_that_cannot_be_kept_is_given_back_to_the_broker(
     assert [requeue for *_, requeue in given_back] == [True] * 4
     assert all(isinstance(logger, logging.Logger) for logger, *_ in given_back)
     assert caplog.text.count("the store does not answer") == 1
+    refusals_of("the store").end()
+
+
+def test_a_rejected_message_is_answered_before_it_is_kept() -> None:
+    kept: list[tuple[str, ...]] = []
+    answers = iter([False, True])
+    consumer = Consumer.__new__(Consumer)
+    consumer.app = SimpleNamespace(
+        reject_message=lambda *message: kept.append(message),
+        answer_rejected=lambda *_: next(answers),
+    )
+    consumer.connection_errors = (OSError,)
+    later: list[float] = []
+    consumer.timer = SimpleNamespace(call_after=lambda after_s, *_: later.append(after_s))
+    message = SimpleNamespace(
+        body="[[], {}, {}]",
+        acknowledged=False,
+        reject_log_error=lambda *_: None,
+        content_type="application/json",
+        content_encoding="utf-8",
+        delivery_info={},
+        headers={},
+    )
+
+    # The broker takes no answer now: the message is read again, and kept only then.
+    consumer.on_unknown_message(None, message)
+    assert (kept, later) == ([], [GIVE_BACK_S])
+    consumer.on_unknown_message(None, message)
+    assert [kind for kind, *_ in kept] == ["no task message"]
