@@ -305,16 +305,20 @@ def test_a_producer_gets_its_answers_and_a_message_that_has_to_wait_is_read_agai
     assert (refusal["answer"], refusal["error"]) == ("rejected", "InvalidPayloadError")
     assert "payload" in refusal["reason"]
     # Two that no task of intake reads: their answers name them by the correlation id alone.
-    for number, (task, headers) in enumerate([("fly", {}), ("submit", {"expires": 1})]):
-        unread = json.loads(with_options("four", {"task": f"interlock.{task}", **headers}, {}))
-        unread["properties"] |= {"reply_to": queue, "correlation_id": f"unread-{number}"}
+    unreadable: list[tuple[dict[str, Any], str]] = [
+        ({"task": "interlock.fly"}, "unknown task: 'interlock.fly'"),
+        ({"expires": 1}, "refused options: send the message without expires"),
+    ]
+    for headers, reason in unreadable:
+        unread = json.loads(with_options("four", headers, {}))
+        unread["properties"]["reply_to"] = queue
         push(interlock, json.dumps(unread).encode())
-    reasons = {answer(interlock, queue, None)["reason"] for _ in range(2)}
-    told = "refused options: send the message without expires"
-    assert reasons == {"unknown task: 'interlock.fly'", told}
-    # The name of its agent is in use, and the message waits until the agent has stopped.
+        assert answer(interlock, queue, unread["headers"]["id"])["reason"] == reason
+    # An answer is sent before its message is kept.
     refusals = {"refused at intake": 1, "unknown task": 1, "refused options": 1}
-    assert interlock.dispatch.rejected.counts() == refusals
+    wait_for_rejected(interlock, refusals)
+
+    # The name of its agent is in use, and the message waits until the agent has stopped.
     kept = partial(interlock.dispatch.client.hvals, f"{interlock.settings.namespace}.unacked")
     until(lambda: any(b'"retries": 1' in each for each in kept()), what="it was sent again")
     send(interlock, asking(queue, "cancel", {"id": "m1", "record": "owl/1"}))
@@ -351,13 +355,17 @@ def asking(queue: str, verb: str, request: Mapping[str, Any]) -> dict[str, Any]:
     return {"send_task": [verb, queue, request]}
 
 
-def answer(client: Client, queue: str, message_id: str | None) -> dict[str, Any]:
-    """Take answers out of a producer's queue until that to a message; each may come twice."""
+def answer(client: Client, queue: str, message_id: str) -> dict[str, Any]:
+    """Take answers out of a producer's queue until that to a message; each may come twice.
+
+    The id is that of the request, or of the Celery message.
+    """
     while True:
         taken: Any = client.dispatch.client.brpop([queue], 60)
         assert taken, f"no answer to {message_id} came"
-        body: dict[str, Any] = json.loads(base64.b64decode(json.loads(taken[1])["body"]))
-        if body.get("id") == message_id:
+        message = json.loads(taken[1])
+        body: dict[str, Any] = json.loads(base64.b64decode(message["body"]))
+        if message_id in (body.get("id"), message["properties"]["correlation_id"]):
             return body
 
 
