@@ -21,14 +21,19 @@ from interlock.workers.specs.module import names_in
 from interlock.workers.systems import command_rows
 
 OPS, TOP = "interlock.workers.ops.cli", "interlock.workers.ops.top.cli"
-API, SUPERVISION = "interlock.workers.api.cli", "interlock.workers.supervision.cli"
+CONSOLE, SUPERVISION = "interlock.workers.console.cli", "interlock.workers.supervision.cli"
 ACCESS, MCP = "interlock.workers.access.cli", "interlock.workers.mcp.cli"
 OF_OPERATORS = (
     CommandRow(
         "up", f"{OPS}:up", Panel.START, "Start store, workers, API and Flower, until Ctrl-C."
     ),
     CommandRow("demo", f"{OPS}:demo", Panel.START, "Run 15 example requests from start to end."),
-    CommandRow("serve", f"{API}:serve", Panel.OPERATE, "Serve the HTTP API until Ctrl-C."),
+    CommandRow(
+        "serve",
+        f"{CONSOLE}:serve",
+        Panel.OPERATE,
+        "Serve the console and the HTTP API until Ctrl-C.",
+    ),
     CommandRow(
         "token",
         f"{ACCESS}:app",

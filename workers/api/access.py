@@ -56,10 +56,13 @@ ClaimedName = Annotated[
 ]
 
 
-def who_calls(state: State, request: HTTPConnection, token: str | None) -> Caller:
+def who_calls(
+    state: State, request: HTTPConnection, token: str | None, *, nameless: str = "producer"
+) -> Caller:
     """Return who calls. Refuses a caller who shows no valid token, or who calls too often.
 
-    `state` is that of the application: its client, and its rates.
+    `state` is that of the application: its client, and its rates. `nameless` is the name in the log
+    of a caller who is not asked for a token, and claims no name.
     """
     client: Client = state.client
     rates: Rates = state.rates
@@ -67,7 +70,7 @@ def who_calls(state: State, request: HTTPConnection, token: str | None) -> Calle
     address = f"the address {request.client.host if request.client else 'unknown'}"
     if client.settings.auth == "none":
         rates.count(address)
-        return _claimed(request, claimed or "producer")
+        return _claimed(request, claimed or nameless)
     if token is None:
         rates.count(address)
         detail = "send `Authorization: Bearer TOKEN`; `interlock token create` makes a token"

@@ -139,7 +139,8 @@ def test_a_session_goes_from_task_to_task_and_is_recycled_when_idle(
         "idle",
         "dead",
     ]
-    assert deployment.events(agent.id)[-1].trigger == "recycled"
+    last = deployment.events(agent.id)[-1]
+    assert last.trigger == "recycled", last
     assert (repo / "a").exists()
     assert (repo / "b").exists()
     deployment.sees(lambda: trees(repo) == 1, what="no worktree is left")

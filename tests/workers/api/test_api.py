@@ -17,12 +17,12 @@ from interlock.kernel import errors
 from interlock.kernel.errors import KernelError, StoreDownError
 from interlock.kernel.event import Event
 from interlock.workers.api.app import create_app
-from interlock.workers.api.cli import check_loopback
 from interlock.workers.api.models import BODY_BYTES_MAX
 from interlock.workers.api.problems import MEDIA_TYPE
 from interlock.workers.cli import app
 from interlock.workers.client import Client
 from interlock.workers.config import Settings, SettingsError
+from interlock.workers.console.cli import check_loopback
 from interlock.workers.gateways.capabilities import registry
 from interlock.workers.gateways.capabilities.registry import open_registry
 from interlock.workers.gateways.server import EmbeddedServer

@@ -16,11 +16,11 @@ def serve(
     host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=1, max=65_535)] = API_PORT,
 ) -> None:
-    """Serve the HTTP API until Ctrl-C. Callers show access tokens: `interlock token`."""
+    """Serve the console and the HTTP API until Ctrl-C. `interlock token` makes access tokens."""
     try:
         import uvicorn
 
-        from interlock.workers.api.app import create_app
+        from interlock.workers.console.app import create_console
         from interlock.workers.engine.log_lines import log_as_json
         from interlock.workers.engine.tracing import start_traces
     except ModuleNotFoundError as missing:
@@ -36,7 +36,7 @@ def serve(
     if interlock.settings.log_format == "json":
         log_as_json()
         options["log_config"] = None
-    uvicorn.run(create_app(interlock), **options)
+    uvicorn.run(create_console(interlock), **options)
 
 
 def check_loopback(host: str) -> None:

@@ -1,0 +1,139 @@
+"""Makes the fields of a form from the JSON schema of an answer, and the answer from its texts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from interlock.kernel.errors import InvalidPayloadError
+
+LONG = 60  # a text that may be longer than this gets several lines
+NUMBERS = ("integer", "number")
+_TYPES: Mapping[str, Any] = {"integer": int, "number": (int, float), "boolean": bool}
+_NAMES = {"integer": "whole number", "number": "number", "boolean": "true or false", "json": "JSON"}
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A field of a form. `kind` is text, long, choice, integer, number, boolean or json.
+
+    `value` is the text that it begins with. An optional field that is left empty is not sent.
+    """
+
+    name: str
+    label: str
+    kind: str
+    value: str
+    required: bool
+    choices: tuple[str, ...] = ()
+    hint: str = ""
+
+
+def fields_of(schema: Mapping[str, Any], proposed: Mapping[str, Any]) -> list[Field]:
+    """Return the fields of an answer; what is proposed is filled in."""
+    return list(_fields(schema, schema.get("$defs", {}), proposed, ""))
+
+
+def answer_of(fields: list[Field], texts: Mapping[str, str]) -> dict[str, Any]:
+    """Return the answer that a form gives. Raises InvalidPayloadError, with each wrong field."""
+    answer: dict[str, Any] = {}
+    problems = []
+    for field in fields:
+        text = texts.get(field.name, "")
+        if not text.strip() and not field.required:
+            continue
+        try:
+            value = _value(field, text)
+        except ValueError as wrong:
+            problems.append(f"{field.label}: {wrong}")
+            continue
+        place = answer
+        *groups, last = field.name.split(".")
+        for group in groups:
+            place = place.setdefault(group, {})
+        place[last] = value
+    if problems:
+        raise InvalidPayloadError("the answer", problems)
+    return answer
+
+
+def _fields(
+    schema: Mapping[str, Any], named: Mapping[str, Any], proposed: Mapping[str, Any], prefix: str
+) -> Iterator[Field]:
+    required = schema.get("required", ())
+    for name, part in schema.get("properties", {}).items():
+        described = _resolved(part, named)
+        value = proposed.get(name, described.get("default"))
+        full = f"{prefix}{name}"
+        if described.get("type") == "object" and described.get("properties"):
+            inner = value if isinstance(value, Mapping) else {}
+            yield from _fields(described, named, inner, f"{full}.")
+            continue
+        choices = _choices(described)
+        kind = _kind(described, value)
+        yield Field(
+            name=full,
+            label=full.replace("_", " "),
+            kind=kind,
+            value=_text(value, kind),
+            required=name in required,
+            choices=choices,
+            hint=str(described.get("description", "")),
+        )
+
+
+def _resolved(part: Mapping[str, Any], named: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return what a field takes: without a reference, and without that it may be null."""
+    if reference := part.get("$ref"):
+        target = named.get(str(reference).rpartition("/")[2], {})
+        return {**_resolved(target, named), **{k: v for k, v in part.items() if k != "$ref"}}
+    options = [each for each in part.get("anyOf", ()) if each.get("type") != "null"]
+    if len(options) == 1:
+        return {**_resolved(options[0], named), **{k: v for k, v in part.items() if k != "anyOf"}}
+    return part
+
+
+def _choices(described: Mapping[str, Any]) -> tuple[str, ...]:
+    if "const" in described:
+        return (str(described["const"]),)
+    values = described.get("enum", ())
+    return tuple(values) if all(isinstance(each, str) for each in values) else ()
+
+
+def _kind(described: Mapping[str, Any], value: Any) -> str:
+    if _choices(described):
+        return "choice"
+    kind = str(described.get("type", "json"))
+    if kind == "string":
+        is_long = int(described.get("maxLength", LONG + 1)) > LONG
+        return "long" if is_long or len(str(value or "")) > LONG else "text"
+    return kind if kind in (*NUMBERS, "boolean") else "json"
+
+
+def _text(value: Any, kind: str) -> str:
+    if value is None:
+        return ""
+    if kind in ("text", "long", "choice") and isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False, indent=2 if kind == "json" else None)
+
+
+def _value(field: Field, text: str) -> Any:
+    """Return the value that a text stands for. Raises ValueError, with what is wrong."""
+    if field.kind in ("text", "long"):
+        return text.replace("\r\n", "\n")
+    if field.kind == "choice":
+        if text not in field.choices:
+            raise ValueError(f"{text!r} is none of {', '.join(field.choices)}")
+        return text
+    try:
+        value = json.loads(text)
+    except ValueError:
+        raise ValueError(f"{text[:80]!r} is no {_NAMES[field.kind]}") from None
+    is_of_type = isinstance(value, _TYPES.get(field.kind, object))
+    # Python counts true and false as numbers.
+    if not is_of_type or (field.kind in NUMBERS and isinstance(value, bool)):
+        raise ValueError(f"{text[:80]!r} is no {_NAMES[field.kind]}")
+    return value

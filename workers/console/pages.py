@@ -1,0 +1,131 @@
+"""The pages that show records: whether work flows, lists of records, and one record."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+from urllib.parse import urlencode
+
+from fastapi import APIRouter, Form, Query, Request, Response
+from fastapi.responses import RedirectResponse
+
+from interlock.kernel.errors import InvalidIdError, UnknownMachineError, UnknownRecordError
+from interlock.kernel.table import Terminal
+from interlock.workers.access.roles import Act
+from interlock.workers.client import Client
+from interlock.workers.console.flow import FlowWatch
+from interlock.workers.console.render import Page, page, path_of
+from interlock.workers.console.search import conditions
+from interlock.workers.console.sessions import Operating, Reading, Submitting
+from interlock.workers.ops.description import describe, line_shown
+
+router = APIRouter(route_class=Page, include_in_schema=False)
+
+ROWS = 50
+LINES = 200
+CHILDREN = 100
+Text = Annotated[str, Query(max_length=500)]
+
+
+@router.get("/")
+def flow(request: Request, client: Reading) -> Response:
+    """Show whether work flows."""
+    watch: FlowWatch = request.app.state.flow
+    found = watch.look()
+    seen = [row for row in found.machines if row.name in client.machines]
+    return page(request, "flow.html", flow=found, machines=seen)
+
+
+@router.get("/fleet")
+def fleet(request: Request, client: Reading) -> Response:
+    """Show how many records are in each state, and how long they stay there."""
+    watch: FlowWatch = request.app.state.flow
+    states = {name: rows for name, rows in watch.look().states.items() if name in client.machines}
+    return page(request, "fleet.html", states=states)
+
+
+@router.get("/records")
+def records(
+    request: Request,
+    client: Reading,
+    q: Text = "",
+    order: Literal["newest", "oldest"] = "newest",
+    cursor: Text = "",
+) -> Response:
+    """List the records that are searched for. An id leads to its record."""
+    if q and _is_record(client, q.strip()):
+        return RedirectResponse(f"/records/{path_of(q.strip())}", 303)
+    now_ms = client.dispatch.views.now_ms()
+    wanted = conditions(q, now_ms)
+    found = client.page(limit=ROWS, cursor=cursor, newest=order == "newest", **wanted)
+    query = urlencode({"q": q, "order": order, "cursor": found.cursor})
+    following = f"/records?{query}" if found.cursor else ""
+    return page(
+        request,
+        "records.html",
+        rows=found.rows,
+        q=q,
+        order=order,
+        now_ms=now_ms,
+        following=following,
+        machines=list(client.machines),
+    )
+
+
+@router.get("/records/{record_id:path}")
+def record(request: Request, record_id: str, client: Reading) -> Response:
+    """Show a record: where it is, what may happen next, and its log."""
+    found = describe(client, record_id)
+    views, machine = client.dispatch.views, client.machines[found["machine"]]
+    legal = set(machine.legal(found["state"]))
+    explained = client.explain_all(record_id)
+    lines = [line_shown(line) for line in views.latest([record_id], LINES)[record_id]]
+    children = views.records(found["children"][:CHILDREN])
+    ended = isinstance(machine.stage(found["state"]), Terminal)
+    return page(
+        request,
+        "record.html",
+        record=found,
+        now_ms=views.now_ms(),
+        following=[one for one in explained if one.trigger in legal],
+        lines=lines,
+        children=list(children.values()),
+        verbs=_verbs(found, ended=ended, acts=request.state.viewer.acts),
+    )
+
+
+@router.post("/act/cancel/{record_id:path}")
+def cancel(record_id: str, client: Submitting, reason: Annotated[str, Form()] = "") -> Response:
+    """Cancel a record, and show it."""
+    client.cancel(record_id, reason=reason)
+    return RedirectResponse(f"/records/{path_of(record_id)}", 303)
+
+
+@router.post("/act/{verb}/{record_id:path}")
+def change(
+    record_id: str,
+    verb: Literal["pause", "resume", "retry"],
+    client: Operating,
+    reason: Annotated[str, Form()] = "",
+) -> Response:
+    """Pause, resume or retry a record, and show it."""
+    getattr(client, verb)(record_id, reason=reason)
+    return RedirectResponse(f"/records/{path_of(record_id)}", 303)
+
+
+def _verbs(found: dict[str, Any], *, ended: bool, acts: frozenset[Act]) -> list[str]:
+    """Return what the viewer may do to a record now, apart from answering its cards."""
+    verbs = []
+    if Act.OPERATE in acts and not ended:
+        verbs.append("resume" if found["paused"] else "pause")
+    if Act.OPERATE in acts and found["failures"]:
+        verbs.append("retry")
+    if Act.SUBMIT in acts and not ended:
+        verbs.append("cancel")
+    return verbs
+
+
+def _is_record(client: Client, text: str) -> bool:
+    try:
+        return client.show(text).machine in client.machines
+    except (InvalidIdError, UnknownMachineError, UnknownRecordError):
+        return False

@@ -1,0 +1,70 @@
+"""Finds out who looks at a page: the cookie of a browser is an access token that it was given.
+
+So a session is listed and revoked like any other token. A script cannot read the cookie, and
+nothing but the console takes it: the API wants its callers to send their token themselves.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+from urllib.parse import urlsplit
+
+from fastapi import Depends, Request, Response
+
+from interlock.workers.access.roles import Act, Caller
+from interlock.workers.api.access import acting, who_calls
+from interlock.workers.api.problems import OTHER_SITE, RefusedRequestError
+from interlock.workers.client import Client
+
+COOKIE = "interlock_session"
+NAMELESS = "person"  # the name in the log, where callers are not asked who they are
+# What browsers say of a request that no other site has caused.
+OWN_SITE = ("same-origin", "none")
+
+
+def viewer(request: Request) -> Caller:
+    """Return who looks. Raises RefusedRequestError or TokenRefusedError if nobody has signed in."""
+    if request.method == "POST":
+        check_same_site(request)
+    token = request.cookies.get(COOKIE)
+    return who_calls(request.app.state, request, token, nameless=NAMELESS)
+
+
+def check_same_site(request: Request) -> None:
+    """Refuse a form that a page of another site has sent: the browser adds the cookie to it too."""
+    site, origin = request.headers.get("Sec-Fetch-Site"), request.headers.get("Origin", "")
+    is_own = site in OWN_SITE if site else urlsplit(origin).netloc == request.headers.get("Host")
+    if not is_own:
+        detail = "send this form from a page of this console"
+        raise RefusedRequestError(OTHER_SITE, detail)
+
+
+def open_session(response: Response, request: Request, token: str, lifetime_s: int) -> None:
+    """Give a browser the token of its session."""
+    response.set_cookie(
+        COOKIE,
+        token,
+        max_age=lifetime_s,
+        httponly=True,
+        samesite="lax",
+        secure=request.url.scheme == "https",
+    )
+
+
+class Allowed:
+    """Gives a page the client of its viewer, who must be allowed to do an act there."""
+
+    def __init__(self, act: Act) -> None:
+        self.act = act
+
+    def __call__(self, request: Request, by: Annotated[Caller, Depends(viewer)]) -> Client:
+        """Return the client."""
+        request.state.viewer = by
+        return acting(request.app.state, by, self.act, request.path_params.get("record_id", ""))
+
+
+Viewer = Annotated[Caller, Depends(viewer)]
+Reading = Annotated[Client, Depends(Allowed(Act.READ))]
+Submitting = Annotated[Client, Depends(Allowed(Act.SUBMIT))]
+Deciding = Annotated[Client, Depends(Allowed(Act.DECIDE))]
+Operating = Annotated[Client, Depends(Allowed(Act.OPERATE))]
