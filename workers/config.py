@@ -18,6 +18,7 @@ from pydantic import (
     Field,
     NonNegativeFloat,
     ValidationError,
+    ValidationInfo,
     field_validator,
 )
 
@@ -80,6 +81,12 @@ class Settings(BaseModel):
     api_token: Annotated[str | None, Field(repr=False)] = None
     auth: Literal["tokens", "none"] = "tokens"  # how callers of the HTTP API say who they are
     api_rate: Annotated[int, Field(ge=1, le=100_000)] = 100  # calls a second by one caller
+    # People sign in by this OpenID Connect provider, which knows the console as this client.
+    oidc_issuer: Annotated[str | None, Field(pattern=r"^https?://[^\s/]+[^\s]*$")] = None
+    oidc_client_id: str | None = None
+    oidc_client_secret: Annotated[str | None, Field(repr=False)] = None
+    oidc_claim: str = "groups"  # what the provider says of a person that gives them roles
+    oidc_roles: dict[str, str] = Field(default_factory=dict)  # the role of each such group
 
     concurrency: Annotated[int, Field(ge=1, le=2_000)] = 20
     affinity: bool = True
@@ -128,16 +135,17 @@ class Settings(BaseModel):
     roles: tuple[Word, ...] = Field(default_factory=tuple)  # empty: tasks may name any role
     host: Word = Field(default_factory=socket.gethostname, validate_default=True)
 
-    @field_validator("tier_models", mode="before")
+    @field_validator("tier_models", "oidc_roles", mode="before")
     @classmethod
-    def _pairs(cls, value: object) -> object:
-        """Read `tier=model,tier=model`."""
+    def _pairs(cls, value: object, field: ValidationInfo) -> object:
+        """Read `tier=model,tier=model`, or `group=role,group=role`."""
         if not isinstance(value, str):
             return value
         pairs = [pair.partition("=") for pair in value.split(",")]
-        if not all(tier and model for tier, _, model in pairs):
-            raise ValueError("write tier=model, several separated by commas")
-        return {tier.strip(): model.strip() for tier, _, model in pairs}
+        if not all(name and meant for name, _, meant in pairs):
+            wanted = "tier=model" if field.field_name == "tier_models" else "group=role"
+            raise ValueError(f"write {wanted}, several separated by commas")
+        return {name.strip(): meant.strip() for name, _, meant in pairs}
 
     @field_validator("model_prices", mode="before")
     @classmethod

@@ -67,25 +67,30 @@ def who_calls(
     client: Client = state.client
     rates: Rates = state.rates
     claimed = request.headers.get(NAME_HEADER)
-    address = f"the address {request.client.host if request.client else 'unknown'}"
     if client.settings.auth == "none":
-        rates.count(address)
+        count_by_address(state, request)
         return _claimed(request, claimed or nameless)
     if token is None:
-        rates.count(address)
+        count_by_address(state, request)
         detail = "send `Authorization: Bearer TOKEN`; `interlock token create` makes a token"
         raise RefusedRequestError(NO_TOKEN, detail)
     try:
         found = caller_of(client.dispatch.access_tokens, token)
     except TokenRefusedError:
         # Only these calls are counted by address: behind a proxy, all callers may share one.
-        rates.count(address)
+        count_by_address(state, request)
         raise
     rates.count(found.name)
     if claimed not in (None, found.name):
         sentence = f"the log has the name of the token, {found.name}; leave out the header"
         raise ForbiddenError(f"{NAME_HEADER}: {sentence}")
     return found
+
+
+def count_by_address(state: State, request: HTTPConnection) -> None:
+    """Count a call by the address that it comes from. Refuses one too many."""
+    rates: Rates = state.rates
+    rates.count(f"the address {request.client.host if request.client else 'unknown'}")
 
 
 def _claimed(request: HTTPConnection, name: str) -> Caller:

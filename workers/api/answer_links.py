@@ -15,7 +15,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse
 
 from interlock.kernel.errors import KernelError, StaleDecisionError, StoreError
-from interlock.workers.api.rates import Rates
+from interlock.workers.api.access import count_by_address
 from interlock.workers.client import Client
 from interlock.workers.engine.card import Card
 from interlock.workers.remote.problems import kind_of
@@ -84,9 +84,8 @@ def _guarded(page: Page) -> Page:
 
     @wraps(page)
     def shown(token: str, request: Request) -> HTMLResponse:
-        rates: Rates = request.app.state.rates
         # By address, so that nobody can try many.
-        rates.count(f"the address {request.client.host if request.client else 'unknown'}")
+        count_by_address(request.app.state, request)
         try:
             return page(token, request)
         except StaleDecisionError:

@@ -5,16 +5,25 @@ from __future__ import annotations
 from fastapi import FastAPI
 from starlette.staticfiles import StaticFiles
 
+from interlock.kernel.errors import CallError
+from interlock.workers.access.roles import roles_named
 from interlock.workers.api.app import create_app
 from interlock.workers.client import Client
 from interlock.workers.console import entrance, inbox, pages
 from interlock.workers.console.flow import FlowWatch
+from interlock.workers.console.oidc import Provider
 from interlock.workers.console.render import FOLDER
 
 
 def create_console(client: Client) -> FastAPI:
-    """Return the API over a client, with its console."""
+    """Return the API over a client, with its console. Raises CallError for wrong settings."""
+    settings = client.settings
+    if settings.oidc_issuer and not (settings.oidc_client_id and settings.oidc_roles):
+        raise CallError("with INTERLOCK_OIDC_ISSUER, set INTERLOCK_OIDC_CLIENT_ID and _ROLES too")
+    if settings.oidc_roles:
+        roles_named(settings.oidc_roles.values())
     app = create_app(client)
+    app.state.provider = Provider(settings) if settings.oidc_issuer else None
     app.state.flow = FlowWatch(client.dispatch)
     app.include_router(entrance.router)
     app.include_router(inbox.router)

@@ -1,27 +1,33 @@
-"""The entrance: people sign in with an access token, and sign out again."""
+"""The entrance: people sign in with an access token or by a provider, and sign out again."""
 
 from __future__ import annotations
 
+from secrets import compare_digest
 from typing import Annotated
 
 from fastapi import APIRouter, Form, Query, Request, Response
 from fastapi.responses import RedirectResponse
 
-from interlock.kernel.errors import TokenRefusedError
-from interlock.workers.api.access import who_calls
+from interlock.kernel.errors import ForbiddenError, TokenRefusedError
+from interlock.workers.access.tokens import kept_of
+from interlock.workers.api.access import count_by_address, who_calls
+from interlock.workers.client import Client
+from interlock.workers.console.oidc import MADE_BY, Attempt, Provider
 from interlock.workers.console.render import Page, page
 from interlock.workers.console.sessions import COOKIE, check_same_site, open_session
 
 router = APIRouter(route_class=Page, include_in_schema=False)
 
-SESSION_S = 12 * 3_600
+SESSION_S = 86_400
+ATTEMPT, ATTEMPT_S = "interlock_attempt", 600
+BACK = "/login/provider/back"
 Then = Annotated[str, Query(max_length=2_000)]
 
 
 @router.get("/login")
 def entrance(request: Request, then: Then = "/") -> Response:
     """Ask who comes."""
-    return page(request, "login.html", then=own_path(then), problem="")
+    return _entrance(request, then)
 
 
 @router.post("/login")
@@ -33,16 +39,54 @@ def sign_in(
     try:
         who_calls(request.app.state, request, token.strip())
     except TokenRefusedError as refusal:
-        return page(request, "login.html", 401, then=own_path(then), problem=f"{refusal}")
-    answer = RedirectResponse(own_path(then), 303)
-    open_session(answer, request, token.strip(), SESSION_S)
+        return _entrance(request, then, f"{refusal}.", status=401)
+    return _signed_in(request, token.strip(), then)
+
+
+@router.get("/login/provider")
+def begin(request: Request, then: Then = "/") -> Response:
+    """Send the browser to the provider."""
+    address, attempt = _provider(request).begin(_back(request), own_path(then))
+    answer = RedirectResponse(address, 303)
+    answer.set_cookie(
+        ATTEMPT,
+        attempt.as_text(),
+        max_age=ATTEMPT_S,
+        path=BACK,
+        httponly=True,
+        samesite="lax",
+        secure=request.url.scheme == "https",
+    )
+    return answer
+
+
+@router.get(BACK)
+def finish(
+    request: Request, state: Then = "", code: Then = "", error: Then = "", detail: Then = ""
+) -> Response:
+    """Sign in who comes back from the provider."""
+    count_by_address(request.app.state, request)
+    attempt = Attempt.of(request.cookies.get(ATTEMPT, ""))
+    if attempt is None or not compare_digest(attempt.state.encode(), state.encode()):
+        raise ForbiddenError("this is not the browser that began to sign in; begin again")
+    if error:
+        raise ForbiddenError(f"the provider did not sign you in: {error} {detail}".rstrip())
+    client: Client = request.app.state.client
+    token = _provider(request).finish(client, attempt, code, _back(request))
+    answer = _signed_in(request, token, attempt.then)
+    answer.delete_cookie(ATTEMPT, path=BACK)
     return answer
 
 
 @router.post("/logout")
 def sign_out(request: Request) -> Response:
-    """Sign out: the browser forgets the token. Its holder may revoke it besides."""
+    """Sign out. A token that was made at the entrance is revoked; others are only forgotten."""
     check_same_site(request)
+    client: Client = request.app.state.client
+    tokens = client.dispatch.access_tokens
+    kept = kept_of(tokens, request.cookies.get(COOKIE, ""))
+    if kept.made_by == MADE_BY:
+        tokens.revoke(kept.id, kept.holder)
     answer = RedirectResponse("/login", 303)
     answer.delete_cookie(COOKIE)
     return answer
@@ -50,5 +94,37 @@ def sign_out(request: Request) -> Response:
 
 def own_path(then: str) -> str:
     """Return a path of this console, and `/` for the address of any other site."""
-    is_own = then.startswith("/") and not then.startswith(("//", "/\\"))
-    return then if is_own and "\n" not in then and "\r" not in then else "/"
+    # Browsers read a backslash as a slash, and leave out tabs and line breaks.
+    is_own = then.startswith("/") and not then.startswith("//") and "\\" not in then
+    return then if is_own and then.isprintable() else "/"
+
+
+def _entrance(request: Request, then: str, problem: str = "", *, status: int = 200) -> Response:
+    has_provider = request.app.state.provider is not None
+    return page(
+        request,
+        "login.html",
+        status,
+        then=own_path(then),
+        problem=problem,
+        has_provider=has_provider,
+    )
+
+
+def _signed_in(request: Request, token: str, then: str) -> Response:
+    answer = RedirectResponse(own_path(then), 303)
+    open_session(answer, request, token, SESSION_S)
+    return answer
+
+
+def _provider(request: Request) -> Provider:
+    provider: Provider | None = request.app.state.provider
+    if provider is None:
+        raise ForbiddenError("no provider is set up here (INTERLOCK_OIDC_ISSUER)")
+    return provider
+
+
+def _back(request: Request) -> str:
+    """Return the address to which the provider sends browsers back."""
+    client: Client = request.app.state.client
+    return f"{client.settings.public_url or str(request.base_url).rstrip('/')}{BACK}"

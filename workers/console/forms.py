@@ -113,7 +113,7 @@ def _kind(described: Mapping[str, Any], value: Any) -> str:
 
 
 def _text(value: Any, kind: str) -> str:
-    if value is None:
+    if value is None or (kind == "json" and not value):
         return ""
     if kind in ("text", "long", "choice") and isinstance(value, str):
         return value

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from fastapi import Request, Response
+from fastapi import HTTPException, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, RedirectResponse
 from fastapi.routing import APIRoute
@@ -22,7 +22,7 @@ from markupsafe import Markup
 from interlock.kernel.errors import KernelError, StoreError, TokenRefusedError
 from interlock.workers.access.roles import Act, Caller
 from interlock.workers.api.problems import RefusedRequestError
-from interlock.workers.ops.screen import counter_text
+from interlock.workers.ops.screen import counter_text, is_said
 from interlock.workers.remote.problems import NO_TOKEN, kind_of
 from interlock.workers.terminal.screen import age
 from interlock.workers.text import visible, visible_json
@@ -86,7 +86,7 @@ PAGES.filters |= {
     "json": lambda value: visible_json(value, indent=2),
     "value": visible_json,
 }
-PAGES.globals |= {"ago": ago, "Act": Act}
+PAGES.globals |= {"ago": ago, "is_said": is_said, "Act": Act}
 
 
 def page(request: Request, name: str, status: int = 200, **values: Any) -> HTMLResponse:
@@ -111,30 +111,40 @@ class Page(APIRoute):
         async def shown(request: Request) -> Response:
             try:
                 return await answer(request)
-            except (RefusedRequestError, TokenRefusedError) as refusal:
-                kind = kind_of(refusal) if isinstance(refusal, KernelError) else refusal.kind
-                if kind is NO_TOKEN:
-                    return _sign_in(request)
-                return _refused(request, kind.title, str(refusal), kind.status)
-            except StoreError as refusal:
-                log.warning("a page could not be shown: %s", refusal)
-                sentence = "Interlock cannot reach its store. Nothing is lost; try again soon."
-                return _refused(request, "Not now", sentence, kind_of(refusal).status)
-            except KernelError as refusal:
-                kind = kind_of(refusal)
-                return _refused(request, kind.title, str(refusal), kind.status)
-            except RequestValidationError as refusal:
-                found = "; ".join(f"{each['loc'][-1]}: {each['msg']}" for each in refusal.errors())
-                return _refused(request, "This address is wrong", found, 422)
+            except HTTPException:
+                raise
+            except Exception as refusal:  # noqa: BLE001 - `_refused` logs what nobody expects
+                return _refused(request, refusal)
 
         return shown
+
+
+def _refused(request: Request, refusal: Exception) -> Response:
+    """Return the page that says why a request was refused, or where its sender may sign in."""
+    title, sentence, status = "This page failed", "The log of this server has the error.", 500
+    match refusal:
+        case TokenRefusedError():
+            return _sign_in(request)
+        case RefusedRequestError(kind=kind):
+            if kind is NO_TOKEN:
+                return _sign_in(request)
+            title, sentence, status = kind.title, f"{refusal}.", kind.status
+        case StoreError():
+            log.warning("a page could not be shown: %s", refusal)
+            sentence = "Interlock cannot reach its store. Nothing is lost; try again soon."
+            title, status = "Not now", kind_of(refusal).status
+        case KernelError():
+            kind = kind_of(refusal)
+            title, sentence, status = kind.title, f"{refusal}.", kind.status
+        case RequestValidationError():
+            found = "; ".join(f"{each['loc'][-1]}: {each['msg']}" for each in refusal.errors())
+            title, sentence, status = "This request is wrong", f"{found}.", 422
+        case _:
+            log.error("a page could not be shown", exc_info=refusal)
+    return page(request, "refused.html", status, title=title, sentence=sentence)
 
 
 def _sign_in(request: Request) -> RedirectResponse:
     asked = request.url.path + (f"?{request.url.query}" if request.url.query else "")
     wanted = asked if request.method == "GET" else "/"
     return RedirectResponse(f"{SIGN_IN}?then={quote(wanted)}", 303, HEADERS)
-
-
-def _refused(request: Request, title: str, sentence: str, status: int) -> Response:
-    return page(request, "refused.html", status, title=title, sentence=sentence)

@@ -1,0 +1,322 @@
+"""The pages of the console: what they show, who may see them, and who may act on them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from html import unescape
+
+import pytest
+from fastapi import FastAPI
+from fastapi.testclient import TestClient
+from httpx2 import Response
+
+from interlock.kernel.errors import CallError
+from interlock.kernel.event import Event
+from interlock.workers.access.roles import Role
+from interlock.workers.access.tokens import make_token
+from interlock.workers.client import Client
+from interlock.workers.console.app import create_console
+from interlock.workers.console.entrance import own_path
+from interlock.workers.console.sessions import COOKIE
+from interlock.workers.gateways.server import EmbeddedServer
+from tests.workers.threads.threads import bring, client_of
+
+SITE = "http://interlock.example"
+OWN = {"Origin": SITE}
+MARKUP = '<img src=x onerror="alert(1)">\u202e'
+PAGES = ("/", "/inbox", "/inbox/paper", "/records", "/records/paper", "/fleet")
+
+
+@pytest.fixture
+def interlock(server: EmbeddedServer, prefix: str) -> Client:
+    return client_of(server.url, prefix)
+
+
+@pytest.fixture
+def console(interlock: Client) -> FastAPI:
+    return create_console(interlock)
+
+
+@pytest.fixture
+def browser(console: FastAPI) -> Iterator[TestClient]:
+    with TestClient(console, base_url=SITE, follow_redirects=False) as opened:
+        yield opened
+
+
+def token(interlock: Client, *roles: str, machines: tuple[str, ...] = ()) -> str:
+    text, _ = make_token(
+        interlock.dispatch.access_tokens,
+        "ann",
+        roles=roles,
+        machines=machines,
+        known_machines=interlock.machines,
+        days=1,
+        made_by="root",
+    )
+    return text
+
+
+def sign_in(browser: TestClient, text: str) -> Response:
+    return browser.post("/login", data={"token": text}, headers=OWN)
+
+
+def proposal_in(page: Response) -> str:
+    found = re.search(r'name="proposal" value="([^"]+)"', page.text)
+    assert found, page.text
+    return unescape(found[1])
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_who_has_not_signed_in_is_asked_to_and_then_led_back(
+    browser: TestClient, interlock: Client, path: str
+) -> None:
+    bring(interlock, "paper", "awaiting_confirmation")
+
+    sent = browser.get(path)
+    there = browser.post(
+        "/login", data={"token": token(interlock, Role.VIEWER), "then": path}, headers=OWN
+    )
+
+    assert (sent.status_code, sent.headers["Location"]) == (303, f"/login?then={path}")
+    assert there.headers["Location"] == path
+    shown = browser.get(path)
+    assert shown.status_code == 200
+    assert "script-src 'self'" in shown.headers["Content-Security-Policy"]
+
+
+def test_the_cookie_of_a_session_is_kept_from_scripts_and_other_sites(
+    browser: TestClient, interlock: Client
+) -> None:
+    cookie = sign_in(browser, token(interlock, Role.VIEWER)).headers["Set-Cookie"]
+
+    assert cookie.startswith(f"{COOKIE}=il_")
+    assert {"HttpOnly", "SameSite=lax", "Path=/"} <= set(cookie.split("; "))
+    assert browser.get("/v1/records").status_code == 401  # the API does not take it
+
+
+def test_a_wrong_or_revoked_token_opens_nothing(browser: TestClient, interlock: Client) -> None:
+    text = token(interlock, Role.VIEWER)
+    wrong = sign_in(browser, "il_000000000000_" + "x" * 43)
+    sign_in(browser, text)
+    interlock.dispatch.access_tokens.revoke(text.split("_")[1], "root")
+
+    assert wrong.status_code == 401
+    assert "this access token is unknown" in wrong.text
+    assert browser.get("/").headers["Location"].startswith("/login")
+
+
+def test_a_person_answers_a_card_and_the_log_has_who_it_was(
+    browser: TestClient, interlock: Client
+) -> None:
+    bring(interlock, "paper", "awaiting_confirmation")
+    sign_in(browser, token(interlock, Role.APPROVER))
+
+    inbox = browser.get("/inbox")
+    page = browser.get("/inbox/paper")
+    form = {"proposal": proposal_in(page), "choice": "approve"}
+    answered = browser.post("/inbox/paper", data=form, headers=OWN)
+
+    assert 'href="/inbox/paper"' in inbox.text
+    assert "&#34;as proposed&#34;" in page.text  # the value as it will be executed
+    assert answered.headers["Location"] == "/records/paper"
+    last = [line for line in interlock.history("paper") if isinstance(line, Event)][-1]
+    assert (last.cause.actor, last.cause.codes) == ("ann", ("as:approver",))
+
+
+def test_a_late_answer_changes_nothing_and_says_what_has_happened(
+    browser: TestClient, interlock: Client
+) -> None:
+    bring(interlock, "paper", "awaiting_confirmation")
+    sign_in(browser, token(interlock, Role.APPROVER))
+    proposal = proposal_in(browser.get("/inbox/paper"))
+    interlock.decide("paper", "reject", {}, proposal=proposal)
+    version = interlock.show("paper").version
+
+    form = {"proposal": proposal, "choice": "approve"}
+    late = browser.post("/inbox/paper", data=form, headers=OWN)
+
+    assert late.status_code == 409
+    assert "somebody answered it" in late.text
+    assert "reject" in late.text
+    assert interlock.show("paper").version == version
+
+
+def test_a_wrong_answer_is_refused_and_what_was_written_stays(
+    browser: TestClient, interlock: Client
+) -> None:
+    bring(interlock, "paper", "awaiting_intent_clarification")
+    sign_in(browser, token(interlock, Role.APPROVER))
+    form = {"proposal": proposal_in(browser.get("/inbox/paper")), "choice": "provide"}
+
+    refused = browser.post("/inbox/paper", data=form | {"values": "{wrong"}, headers=OWN)
+
+    assert refused.status_code == 422
+    assert "values: " in refused.text
+    assert "{wrong" in refused.text
+    assert interlock.show("paper").state == "awaiting_intent_clarification"
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        {"Origin": "http://evil.example"},
+        {"Origin": "null"},
+        {"Origin": SITE, "Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Site": "same-site"},
+    ],
+)
+@pytest.mark.parametrize(
+    "path", ["/inbox/paper", "/act/cancel/paper", "/act/pause/paper", "/login"]
+)
+def test_a_form_that_another_site_sends_is_refused(
+    browser: TestClient, interlock: Client, headers: dict[str, str], path: str
+) -> None:
+    bring(interlock, "paper", "awaiting_confirmation")
+    text = token(interlock, Role.OPERATOR)
+    sign_in(browser, text)
+    proposal = proposal_in(browser.get("/inbox/paper"))
+
+    form = {"proposal": proposal, "choice": "approve", "token": text}
+    refused = browser.post(path, data=form, headers=headers)
+
+    assert refused.status_code == 403
+    record = interlock.show("paper")
+    assert (record.state, record.paused) == ("awaiting_confirmation", False)
+
+
+def test_a_viewer_sees_no_button_that_would_be_refused(
+    browser: TestClient, interlock: Client
+) -> None:
+    bring(interlock, "paper", "awaiting_confirmation")
+    sign_in(browser, token(interlock, Role.VIEWER))
+
+    pages = browser.get("/inbox/paper").text + browser.get("/records/paper").text
+
+    assert set(re.findall(r'<form method="post" action="([^"]+)"', pages)) == {"/logout"}
+    for path in ("/inbox/paper", "/act/cancel/paper", "/act/pause/paper"):
+        assert browser.post(path, headers=OWN).status_code == 403
+
+
+def test_an_operator_pauses_resumes_and_cancels(browser: TestClient, interlock: Client) -> None:
+    bring(interlock, "paper", "awaiting_confirmation")
+    sign_in(browser, token(interlock, Role.OPERATOR))
+
+    browser.post("/act/pause/paper", headers=OWN)
+    assert interlock.show("paper").paused
+    assert 'action="/act/resume/paper"' in browser.get("/records/paper").text
+    browser.post("/act/resume/paper", headers=OWN)
+    assert not interlock.show("paper").paused
+    browser.post("/act/cancel/paper", data={"reason": "not needed"}, headers=OWN)
+
+    assert interlock.show("paper").state == "dismissed"
+
+
+def test_what_an_agent_writes_is_shown_and_does_nothing(
+    browser: TestClient, interlock: Client
+) -> None:
+    bring(interlock, "paper", "awaiting_confirmation", title=MARKUP)
+    sign_in(browser, token(interlock, Role.APPROVER))
+
+    for path in PAGES[1:5]:
+        text = browser.get(path).text
+        assert "<img" not in text, path
+        assert "\u202e" not in text, path
+        assert "&lt;img" in text, path
+
+
+def test_a_limited_token_shows_its_machines_only(browser: TestClient, interlock: Client) -> None:
+    bring(interlock, "paper", "awaiting_confirmation")
+    sign_in(browser, token(interlock, Role.OPERATOR, machines=("task",)))
+
+    for path in ("/", "/inbox", "/records", "/fleet"):
+        text = browser.get(path).text
+        assert "paper" not in text, path
+        assert ">thread<" not in text, path
+    for path in ("/inbox/paper", "/records/paper"):
+        assert browser.get(path).status_code == 404
+
+
+def test_the_search_finds_by_words_and_leads_to_an_id(
+    browser: TestClient, interlock: Client
+) -> None:
+    bring(interlock, "paper", "awaiting_confirmation", title="Buy paper towels")
+    sign_in(browser, token(interlock, Role.VIEWER))
+
+    found = browser.get("/records", params={"q": "machine:thread towels"})
+    assert 'href="/records/paper"' in found.text
+    assert browser.get("/records", params={"q": "paper"}).headers["Location"] == "/records/paper"
+    assert "There is no such record" in browser.get("/records", params={"q": "nothing"}).text
+    wrong = browser.get("/records", params={"q": "state:nowhere"})
+    assert wrong.status_code == 400
+    assert "no machine has a state" in wrong.text
+
+
+def test_the_record_says_why_a_trigger_is_refused_now(
+    browser: TestClient, interlock: Client
+) -> None:
+    bring(interlock, "paper", "awaiting_intent_clarification")
+    sign_in(browser, token(interlock, Role.VIEWER))
+
+    text = browser.get("/records/paper").text
+
+    assert "not now: provided is invalid: say something" in unescape(text)
+    assert "dismissed by user" in text
+
+
+def test_the_start_page_says_what_to_do_while_no_worker_answers(
+    browser: TestClient, interlock: Client
+) -> None:
+    bring(interlock, "paper", "executing")
+    sign_in(browser, token(interlock, Role.VIEWER))
+
+    text = browser.get("/").text
+
+    assert "Needs a look" in text
+    assert "no worker answers: start one with" in unescape(text)
+
+
+def test_the_store_is_looked_at_once_for_all_who_look(
+    browser: TestClient, interlock: Client, console: FastAPI
+) -> None:
+    sign_in(browser, token(interlock, Role.VIEWER))
+    browser.get("/")
+    first = console.state.flow.look()
+
+    for path in ("/", "/fleet", "/"):
+        browser.get(path)
+
+    # A slow machine may look again after a second, and only then.
+    assert console.state.flow.look().now_ms - first.now_ms in (0, *range(1_000, 60_000))
+
+
+def test_a_page_of_a_store_that_is_away_says_so(
+    browser: TestClient, interlock: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sign_in(browser, token(interlock, Role.VIEWER))
+    interlock.dispatch.client.connection_pool.disconnect()
+    monkeypatch.setitem(interlock.dispatch.client.connection_pool.connection_kwargs, "port", 1)
+
+    away = browser.get("/records")
+
+    assert away.status_code == 503
+    assert "cannot reach its store" in away.text
+
+
+@pytest.mark.parametrize(
+    "then", ["//evil.example", "https://evil.example", "/\\evil.example", "/\n/evil", "evil", ""]
+)
+def test_signing_in_leads_to_no_other_site(then: str) -> None:
+    assert own_path(then) == "/"
+    assert own_path("/records?q=a") == "/records?q=a"
+
+
+def test_a_provider_without_its_other_settings_is_refused(
+    server: EmbeddedServer, prefix: str
+) -> None:
+    with pytest.raises(CallError, match="set INTERLOCK_OIDC_CLIENT_ID"):
+        create_console(client_of(server.url, prefix, oidc_issuer="https://login.example"))
+    named = {"oidc_issuer": "https://login.example", "oidc_client_id": "console"}
+    with pytest.raises(CallError, match="there is no role 'boss'"):
+        create_console(client_of(server.url, prefix, **named, oidc_roles={"team": "boss"}))

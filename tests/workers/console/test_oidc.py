@@ -1,0 +1,162 @@
+"""People sign in by an OpenID Connect provider; one that lies signs nobody in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+from httpx2 import Client as Http
+from httpx2 import Response
+
+from interlock.workers.client import Client
+from interlock.workers.console.app import create_console
+from interlock.workers.gateways.server import EmbeddedServer
+from tests.fakes.oidc_provider import OidcProvider, oidc_provider
+from tests.workers.threads.threads import client_of
+
+SITE = "http://interlock.example"
+ANN = {
+    "sub": "1",
+    "email": "ann@example.org",
+    "email_verified": True,
+    "preferred_username": "ann",
+    "groups": ["reviewers", "others"],
+}
+
+
+@pytest.fixture
+def provider() -> Iterator[OidcProvider]:
+    with oidc_provider("console") as running:
+        running.person = dict(ANN)
+        yield running
+
+
+@pytest.fixture
+def interlock(server: EmbeddedServer, prefix: str, provider: OidcProvider) -> Client:
+    return client_of(
+        server.url,
+        prefix,
+        oidc_issuer=provider.issuer,
+        oidc_client_id="console",
+        oidc_client_secret="secret",
+        oidc_roles={"reviewers": "approver", "admins": "admin"},
+    )
+
+
+@pytest.fixture
+def browser(interlock: Client) -> Iterator[TestClient]:
+    with TestClient(create_console(interlock), base_url=SITE, follow_redirects=False) as opened:
+        yield opened
+
+
+def at_provider(browser: TestClient, then: str = "/fleet") -> str:
+    """Begin to sign in, let the provider do its part, and return where it sends the browser."""
+    begun = browser.get("/login/provider", params={"then": then})
+    assert begun.status_code == 303, begun.text
+    with Http() as http:
+        sent = http.get(begun.headers["Location"])
+    back = sent.headers["Location"]
+    assert back.startswith(f"{SITE}/login/provider/back?")
+    return str(back)
+
+
+def signed_in(browser: TestClient) -> Response:
+    return browser.get(at_provider(browser))
+
+
+def test_a_person_signs_in_with_the_roles_of_their_groups_and_out_again(
+    browser: TestClient, interlock: Client
+) -> None:
+    assert "Sign in by your organisation" in browser.get("/login").text
+
+    there = signed_in(browser)
+    (kept,) = interlock.dispatch.access_tokens.all()
+
+    assert there.headers["Location"] == "/fleet"
+    assert (kept.holder, kept.roles, kept.made_by) == ("ann@example.org", ("approver",), "sign-in")
+    assert kept.expires_ms - kept.created_ms == 86_400_000
+    assert "ann@example.org" in browser.get("/inbox").text
+    stolen = dict(browser.cookies)
+    browser.post("/logout", headers={"Origin": SITE})
+    browser.cookies.update(stolen)
+    assert browser.get("/inbox").headers["Location"].startswith("/login")
+
+
+@pytest.mark.parametrize(
+    ("lies", "forged"),
+    [
+        ({"nonce": "another"}, False),
+        ({"aud": "another"}, False),
+        ({"iss": "http://x"}, False),
+        ({"exp": 1}, False),
+        ({}, True),
+    ],
+)
+def test_a_token_that_is_not_for_this_attempt_signs_nobody_in(
+    browser: TestClient,
+    interlock: Client,
+    provider: OidcProvider,
+    lies: dict[str, Any],
+    forged: bool,  # noqa: FBT001
+) -> None:
+    provider.lies, provider.forged = lies, forged
+
+    refused = signed_in(browser)
+
+    assert refused.status_code == 403
+    assert "the provider did not sign you in" in refused.text
+    assert interlock.dispatch.access_tokens.all() == []
+
+
+def test_the_answer_to_another_browser_and_a_code_used_twice_sign_nobody_in(
+    browser: TestClient, interlock: Client
+) -> None:
+    back = at_provider(browser)
+    cookies = dict(browser.cookies)
+    browser.cookies.clear()
+    assert browser.get(back).status_code == 403
+    at_provider(browser)  # another attempt, of this browser
+    assert browser.get(back).status_code == 403
+    browser.cookies.clear()
+    browser.cookies.update(cookies)
+    assert browser.get(back).status_code == 303
+    browser.cookies.update(cookies)
+    assert browser.get(back).status_code == 403
+
+    assert len(interlock.dispatch.access_tokens.all()) == 1
+
+
+@pytest.mark.parametrize(
+    ("person", "sentence"),
+    [
+        ({"groups": ["others"]}, "has no role here"),
+        ({"groups": "admin"}, "has no role here"),
+        ({"groups": None}, "has no role here"),
+        ({"email": "a b@x", "preferred_username": "sweep"}, "use up to 100 letters"),
+    ],
+)
+def test_who_has_no_role_or_no_usable_name_is_told_why(
+    browser: TestClient,
+    interlock: Client,
+    provider: OidcProvider,
+    person: dict[str, Any],
+    sentence: str,
+) -> None:
+    provider.person |= person
+
+    refused = signed_in(browser)
+
+    assert sentence in refused.text
+    assert interlock.dispatch.access_tokens.all() == []
+
+
+def test_a_provider_that_is_away_is_reported(browser: TestClient, provider: OidcProvider) -> None:
+    provider.server.shutdown()
+    provider.server.socket.close()
+
+    refused = browser.get("/login/provider")
+
+    assert refused.status_code == 403
+    assert "the provider cannot be asked" in refused.text

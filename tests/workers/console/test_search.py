@@ -1,0 +1,29 @@
+"""The search box: words of the title, and conditions such as `state:failed`."""
+
+from __future__ import annotations
+
+import pytest
+
+from interlock.kernel.errors import CallError
+from interlock.workers.console.search import conditions
+
+NOW_MS = 10 * 3_600_000
+
+
+def test_terms_become_conditions_and_the_rest_are_words_of_the_title() -> None:
+    found = conditions("machine:thread paper  state:failed older:1h parent:a id:th- towels", NOW_MS)
+
+    assert found == {
+        "machine": "thread",
+        "state": "failed",
+        "since_ms": (0, NOW_MS - 3_600_000),
+        "parent": "a",
+        "id_prefix": "th-",
+        "text": "paper towels",
+    }
+    assert conditions(" ", NOW_MS) == {}
+
+
+def test_an_age_that_is_none_is_refused() -> None:
+    with pytest.raises(CallError, match="older:yesterday is no time"):
+        conditions("older:yesterday", NOW_MS)

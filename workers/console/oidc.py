@@ -1,0 +1,160 @@
+"""Signs people in by an OpenID Connect provider: the authorization code flow, with PKCE.
+
+A person gets an access token for a day, with the roles that the settings give to their groups. So
+who signed in this way is listed, limited and revoked like everybody else.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import Any
+
+from authlib.common.errors import AuthlibBaseError
+from authlib.integrations.httpx_client import OAuth2Client
+from httpx2 import HTTPError
+from joserfc.errors import JoseError
+from joserfc.jwk import KeySet
+from joserfc.jwt import JWTClaimsRegistry, decode
+
+from interlock.kernel.errors import ForbiddenError
+from interlock.workers.access.roles import Role
+from interlock.workers.access.tokens import make_token
+from interlock.workers.client import Client
+from interlock.workers.config import Settings
+
+WITHIN_S = 10.0  # for an answer of the provider
+LATE_S = 60  # by so much its clock may differ
+SESSION_DAYS = 1
+MADE_BY = "sign-in"
+SCOPE = "openid email profile"
+# Without `none`, and without those whose key would be the secret of this client.
+ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "EdDSA"]
+DISCOVERY = "/.well-known/openid-configuration"
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One attempt to sign in, as its browser keeps it until the provider sends it back."""
+
+    state: str
+    nonce: str
+    verifier: str
+    then: str
+
+    def as_text(self) -> str:
+        """Return it as the text of a cookie."""
+        return urlsafe_b64encode(json.dumps(asdict(self)).encode()).decode()
+
+    @classmethod
+    def of(cls, text: str) -> Attempt | None:
+        """Return the attempt that a cookie has, or None."""
+        try:
+            return cls(**json.loads(urlsafe_b64decode(text.encode())))
+        except (TypeError, ValueError):
+            return None
+
+
+class Provider:
+    """The provider that the settings name. It is asked for its addresses and keys once."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+
+    @cached_property
+    def addresses(self) -> dict[str, Any]:
+        """The addresses of the provider. Raises ForbiddenError if it cannot be asked."""
+        issuer = str(self.settings.oidc_issuer).rstrip("/")
+        found = self._read(f"{issuer}{DISCOVERY}")
+        if str(found.get("issuer", "")).rstrip("/") != issuer:
+            raise ForbiddenError(f"the provider at {issuer} calls itself {found.get('issuer')}")
+        return found
+
+    def begin(self, back: str, then: str) -> tuple[str, Attempt]:
+        """Return the address to which a browser is sent, and the attempt that it keeps."""
+        state, nonce, verifier = (secrets.token_urlsafe(32) for _ in range(3))
+        attempt = Attempt(state, nonce, verifier, then)
+        with self._client(back) as client:
+            address, _ = client.create_authorization_url(
+                self.addresses["authorization_endpoint"],
+                state=attempt.state,
+                code_verifier=attempt.verifier,
+                nonce=attempt.nonce,
+            )
+        return address, attempt
+
+    def finish(self, client: Client, attempt: Attempt, code: str, back: str) -> str:
+        """Return a new access token of who has signed in. Raises ForbiddenError."""
+        claims = self._claims(attempt, code, back)
+        text, _ = make_token(
+            client.dispatch.access_tokens,
+            _name(claims),
+            roles=self._roles(claims),
+            machines=(),
+            known_machines=client.machines,
+            days=SESSION_DAYS,
+            made_by=MADE_BY,
+        )
+        return text
+
+    def _claims(self, attempt: Attempt, code: str, back: str) -> dict[str, Any]:
+        """Return what the provider says of who has signed in, in a token that it has signed."""
+        try:
+            with self._client(back) as client:
+                address = self.addresses["token_endpoint"]
+                answer = client.fetch_token(address, code=code, code_verifier=attempt.verifier)
+            found: Any = self._read(self.addresses["jwks_uri"])
+            keys = KeySet.import_key_set(found)
+            token = decode(str(answer.get("id_token", "")), keys, algorithms=ALGORITHMS)
+            registry = JWTClaimsRegistry(
+                leeway=LATE_S,
+                iss={"essential": True, "value": self.addresses["issuer"]},
+                aud={"essential": True, "value": str(self.settings.oidc_client_id)},
+                exp={"essential": True},
+                nonce={"essential": True, "value": attempt.nonce},
+            )
+            registry.validate(token.claims)
+        except (AuthlibBaseError, HTTPError, JoseError, KeyError, ValueError) as refusal:
+            raise ForbiddenError(f"the provider did not sign you in: {refusal}") from refusal
+        return dict(token.claims)
+
+    def _roles(self, claims: dict[str, Any]) -> list[Role]:
+        """Return the roles that the settings give to the groups of a person."""
+        name = self.settings.oidc_claim
+        found = claims.get(name) or []
+        groups = {str(each) for each in (found if isinstance(found, list) else [found])}
+        roles = [role for group, role in self.settings.oidc_roles.items() if group in groups]
+        if not roles:
+            raise ForbiddenError(
+                f"{_name(claims)} has no role here: INTERLOCK_OIDC_ROLES gives none for the "
+                f"{name} {', '.join(sorted(groups)) or '(none)'}"
+            )
+        return [Role(role) for role in roles]
+
+    def _client(self, back: str) -> OAuth2Client:
+        return OAuth2Client(
+            self.settings.oidc_client_id,
+            self.settings.oidc_client_secret,
+            scope=SCOPE,
+            redirect_uri=back,
+            code_challenge_method="S256",
+            timeout=WITHIN_S,
+        )
+
+    def _read(self, address: str) -> dict[str, Any]:
+        try:
+            with self._client("") as client:
+                answer = client.request("GET", address, withhold_token=True)
+                answer.raise_for_status()
+                return dict(answer.json())
+        except (HTTPError, TypeError, ValueError) as refusal:
+            raise ForbiddenError(f"the provider cannot be asked: {refusal}") from refusal
+
+
+def _name(claims: dict[str, Any]) -> str:
+    """Return the name in the log: an address of mail that the provider has checked, or a login."""
+    checked = claims.get("email") if claims.get("email_verified") else None
+    return str(checked or claims.get("preferred_username") or claims["sub"])
