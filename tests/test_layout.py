@@ -23,6 +23,7 @@ MODULES = ENTRIES | {"producer_message", "systems", "client", "config", "text"}
 FOLDERS = {
     "access",
     "api",
+    "console",
     "ops",
     "supervision",
     "terminal",

@@ -25,7 +25,7 @@ CONSOLE, SUPERVISION = "interlock.workers.console.cli", "interlock.workers.super
 ACCESS, MCP = "interlock.workers.access.cli", "interlock.workers.mcp.cli"
 OF_OPERATORS = (
     CommandRow(
-        "up", f"{OPS}:up", Panel.START, "Start store, workers, API and Flower, until Ctrl-C."
+        "up", f"{OPS}:up", Panel.START, "Start store, workers, console and Flower, until Ctrl-C."
     ),
     CommandRow("demo", f"{OPS}:demo", Panel.START, "Run 15 example requests from start to end."),
     CommandRow(

@@ -13,10 +13,10 @@ from interlock.workers.access.tokens import kept_of
 from interlock.workers.api.access import count_by_address, who_calls
 from interlock.workers.client import Client
 from interlock.workers.console.oidc import MADE_BY, Attempt, Provider
-from interlock.workers.console.render import Page, page
+from interlock.workers.console.render import PageRoute, page
 from interlock.workers.console.sessions import COOKIE, check_same_site, open_session
 
-router = APIRouter(route_class=Page, include_in_schema=False)
+router = APIRouter(route_class=PageRoute, include_in_schema=False)
 
 SESSION_S = 86_400
 ATTEMPT, ATTEMPT_S = "interlock_attempt", 600

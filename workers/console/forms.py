@@ -16,7 +16,7 @@ _NAMES = {"integer": "whole number", "number": "number", "boolean": "true or fal
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class FormField:
     """A field of a form. `kind` is text, long, choice, integer, number, boolean or json.
 
     `value` is the text that it begins with. An optional field that is left empty is not sent.
@@ -31,12 +31,12 @@ class Field:
     hint: str = ""
 
 
-def fields_of(schema: Mapping[str, Any], proposed: Mapping[str, Any]) -> list[Field]:
+def fields_of(schema: Mapping[str, Any], proposed: Mapping[str, Any]) -> list[FormField]:
     """Return the fields of an answer; what is proposed is filled in."""
     return list(_fields(schema, schema.get("$defs", {}), proposed, ""))
 
 
-def answer_of(fields: list[Field], texts: Mapping[str, str]) -> dict[str, Any]:
+def answer_of(fields: list[FormField], texts: Mapping[str, str]) -> dict[str, Any]:
     """Return the answer that a form gives. Raises InvalidPayloadError, with each wrong field."""
     answer: dict[str, Any] = {}
     problems = []
@@ -61,7 +61,7 @@ def answer_of(fields: list[Field], texts: Mapping[str, str]) -> dict[str, Any]:
 
 def _fields(
     schema: Mapping[str, Any], named: Mapping[str, Any], proposed: Mapping[str, Any], prefix: str
-) -> Iterator[Field]:
+) -> Iterator[FormField]:
     required = schema.get("required", ())
     for name, part in schema.get("properties", {}).items():
         described = _resolved(part, named)
@@ -73,7 +73,7 @@ def _fields(
             continue
         choices = _choices(described)
         kind = _kind(described, value)
-        yield Field(
+        yield FormField(
             name=full,
             label=full.replace("_", " "),
             kind=kind,
@@ -120,7 +120,7 @@ def _text(value: Any, kind: str) -> str:
     return json.dumps(value, ensure_ascii=False, indent=2 if kind == "json" else None)
 
 
-def _value(field: Field, text: str) -> Any:
+def _value(field: FormField, text: str) -> Any:
     """Return the value that a text stands for. Raises ValueError, with what is wrong."""
     if field.kind in ("text", "long"):
         return text.replace("\r\n", "\n")

@@ -11,12 +11,12 @@ from fastapi.responses import RedirectResponse
 from interlock.kernel.errors import CallError, StaleDecisionError
 from interlock.workers.client import Client
 from interlock.workers.console.forms import answer_of, fields_of
-from interlock.workers.console.render import Page, page, path_of
+from interlock.workers.console.render import PageRoute, page, path_of
 from interlock.workers.console.sessions import Deciding, Reading
 from interlock.workers.engine.card import NO_FIELDS, Affordance, Card, action_of
 from interlock.workers.ops.description import line_shown
 
-router = APIRouter(route_class=Page, include_in_schema=False)
+router = APIRouter(route_class=PageRoute, include_in_schema=False)
 
 CARDS = 200
 LINES = 8

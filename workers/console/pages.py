@@ -13,12 +13,12 @@ from interlock.kernel.table import Terminal
 from interlock.workers.access.roles import Act
 from interlock.workers.client import Client
 from interlock.workers.console.flow import FlowWatch
-from interlock.workers.console.render import Page, page, path_of
+from interlock.workers.console.render import PageRoute, page, path_of
 from interlock.workers.console.search import conditions
 from interlock.workers.console.sessions import Operating, Reading, Submitting
 from interlock.workers.ops.description import describe, line_shown
 
-router = APIRouter(route_class=Page, include_in_schema=False)
+router = APIRouter(route_class=PageRoute, include_in_schema=False)
 
 ROWS = 50
 LINES = 200
@@ -91,6 +91,14 @@ def record(request: Request, record_id: str, client: Reading) -> Response:
         children=list(children.values()),
         verbs=_verbs(found, ended=ended, acts=request.state.viewer.acts),
     )
+
+
+@router.post("/threads")
+def new_thread(client: Submitting, title: Annotated[str, Form(max_length=200)]) -> Response:
+    """Create a thread with a title, and show it. A form sent twice creates two."""
+    request = {"inciting": {"source": "console", "title": title, "text": ""}}
+    made = client.submit(request, machine="thread")
+    return RedirectResponse(f"/records/{path_of(made.id)}", 303)
 
 
 @router.post("/act/cancel/{record_id:path}")

@@ -101,7 +101,7 @@ def page(request: Request, name: str, status: int = 200, **values: Any) -> HTMLR
     return HTMLResponse(html, status, HEADERS)
 
 
-class Page(APIRoute):
+class PageRoute(APIRoute):
     """An address of the console: what it refuses is said on a page, not as problem+json."""
 
     def get_route_handler(self) -> Handler:

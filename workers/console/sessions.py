@@ -51,7 +51,7 @@ def open_session(response: Response, request: Request, token: str, lifetime_s: i
     )
 
 
-class Allowed:
+class AllowedOnPage:
     """Gives a page the client of its viewer, who must be allowed to do an act there."""
 
     def __init__(self, act: Act) -> None:
@@ -64,7 +64,7 @@ class Allowed:
 
 
 Viewer = Annotated[Caller, Depends(viewer)]
-Reading = Annotated[Client, Depends(Allowed(Act.READ))]
-Submitting = Annotated[Client, Depends(Allowed(Act.SUBMIT))]
-Deciding = Annotated[Client, Depends(Allowed(Act.DECIDE))]
-Operating = Annotated[Client, Depends(Allowed(Act.OPERATE))]
+Reading = Annotated[Client, Depends(AllowedOnPage(Act.READ))]
+Submitting = Annotated[Client, Depends(AllowedOnPage(Act.SUBMIT))]
+Deciding = Annotated[Client, Depends(AllowedOnPage(Act.DECIDE))]
+Operating = Annotated[Client, Depends(AllowedOnPage(Act.OPERATE))]

@@ -216,6 +216,7 @@ def up(addresses: Mapping[str, str], home: Path, *, named: bool) -> None:
     table = grid("", "")
     table.add_row("store and broker", addresses["store"])
     if addresses["api"]:
+        table.add_row("console", addresses["api"])
         table.add_row("HTTP API", f"{addresses['api']}/v1")
     table.add_row("Flower", addresses["flower"])
     table.add_row("logs", addresses["logs"])

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import uvicorn
+from fastapi import FastAPI
 
 from interlock.workers.api.app import create_app
 from interlock.workers.client import Client
@@ -15,10 +16,10 @@ from tests.waiting import until
 
 
 @contextmanager
-def served(interlock: Client) -> Iterator[str]:
+def served(interlock: Client, create: Callable[[Client], FastAPI] = create_app) -> Iterator[str]:
     """Serve the API over a client until the block ends; give its address."""
     port = free_port()
-    serving = uvicorn.Server(uvicorn.Config(create_app(interlock), port=port, log_level="warning"))
+    serving = uvicorn.Server(uvicorn.Config(create(interlock), port=port, log_level="warning"))
     thread = threading.Thread(target=serving.run)
     thread.start()
     try:

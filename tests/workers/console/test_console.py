@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from html import unescape
+from typing import cast
 
 import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from httpx2 import Response
+from redis import Redis
 
 from interlock.kernel.errors import CallError
 from interlock.kernel.event import Event
@@ -295,8 +297,9 @@ def test_a_page_of_a_store_that_is_away_says_so(
     browser: TestClient, interlock: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sign_in(browser, token(interlock, Role.VIEWER))
-    interlock.dispatch.client.connection_pool.disconnect()
-    monkeypatch.setitem(interlock.dispatch.client.connection_pool.connection_kwargs, "port", 1)
+    pool = cast("Redis", interlock.dispatch.client).connection_pool
+    pool.disconnect()
+    monkeypatch.setitem(pool.connection_kwargs, "port", 1)
 
     away = browser.get("/records")
 

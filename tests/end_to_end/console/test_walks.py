@@ -1,0 +1,125 @@
+"""People walk through the console in a real browser, with a real store behind it."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+from interlock.workers.access.roles import Role
+from interlock.workers.access.tokens import make_token
+from interlock.workers.client import Client
+from interlock.workers.console.app import create_console
+from interlock.workers.gateways.server import EmbeddedServer
+from tests.workers.api.serving import served
+from tests.workers.threads.threads import bring, client_of
+
+CHROMIUM = shutil.which("chromium")
+WITHIN_MS = 60_000
+PHONE = {"width": 360, "height": 740}
+
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium here")
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def interlock(server: EmbeddedServer, prefix: str) -> Client:
+    return client_of(server.url, prefix)
+
+
+@pytest.fixture
+def address(interlock: Client) -> Iterator[str]:
+    with served(interlock, create_console) as url:
+        yield url
+
+
+def open_page(chromium: Browser, interlock: Client, address: str, **options: object) -> Page:
+    """Open a page in a browser of its own, whose person has signed in."""
+    text, _ = make_token(
+        interlock.dispatch.access_tokens,
+        "ann",
+        roles=[Role.OPERATOR],
+        machines=(),
+        known_machines=interlock.machines,
+        days=1,
+        made_by="root",
+    )
+    page = chromium.new_context(base_url=address, **options).new_page()  # type: ignore[arg-type]
+    page.set_default_timeout(WITHIN_MS)
+    page.goto("/")
+    page.get_by_label("Access token").fill(text)
+    page.get_by_role("button", name="Sign in", exact=True).click()
+    return page
+
+
+@pytest.mark.parametrize("scripts", [True, False])
+def test_the_oldest_card_is_answered_in_three_clicks_from_the_start_page(
+    chromium: Browser,
+    interlock: Client,
+    address: str,
+    scripts: bool,  # noqa: FBT001
+) -> None:
+    bring(interlock, "paper", "awaiting_confirmation", title="Buy paper")
+    page = open_page(chromium, interlock, address, java_script_enabled=scripts)
+
+    page.get_by_role("link", name="1 records wait for a person").click()
+    page.get_by_role("link", name="Buy paper").click()
+    page.get_by_role("button", name="Approve").click()
+
+    expect(page.locator("#now")).to_contain_text("executing", timeout=WITHIN_MS)
+    assert interlock.show("paper").state == "executing"
+    page.context.close()
+
+
+def test_what_happens_is_seen_without_a_click(
+    chromium: Browser, interlock: Client, address: str
+) -> None:
+    record = bring(interlock, "paper", "awaiting_confirmation", title="Buy paper")
+    page = open_page(chromium, interlock, address)
+    failures: list[str] = []
+    page.on("console", lambda message: failures.append(message.text))
+    page.goto("/records/paper")
+    expect(page.locator("#now")).to_contain_text("awaiting confirmation", timeout=WITHIN_MS)
+
+    interlock.decide("paper", "reject", {}, proposal=record.proposal)
+
+    expect(page.locator("#now")).not_to_contain_text(
+        "It is awaiting confirmation", timeout=WITHIN_MS
+    )
+    assert failures == []  # nothing is refused by the policy of the page
+    page.context.close()
+
+
+def test_no_page_is_wider_than_a_phone_and_no_script_of_an_agent_runs(
+    chromium: Browser, interlock: Client, address: str
+) -> None:
+    title = '<img src=x onerror="document.title=1">' + "W" * 150
+    bring(interlock, "paper", "awaiting_confirmation", title=title)
+    page = open_page(chromium, interlock, address, viewport=PHONE)
+
+    for path in ("/", "/inbox", "/inbox/paper", "/records", "/records/paper", "/fleet"):
+        page.goto(path)
+        assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"], path
+        assert page.locator("img").count() == 0, path
+    page.context.close()
+
+
+def test_an_empty_store_leads_to_a_first_thread_in_one_click(
+    chromium: Browser, interlock: Client, address: str
+) -> None:
+    page = open_page(chromium, interlock, address)
+
+    page.get_by_role("button", name="Create a first thread").click()
+
+    expect(page.get_by_role("heading", level=1)).to_have_text("Call the dentist", timeout=WITHIN_MS)
+    assert [row.title for row in interlock.list()] == ["Call the dentist"]
+    page.context.close()
