@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any, ClassVar
+from urllib.parse import quote
+
 from celery import Celery
 from celery.events.state import Task
 from celery.states import SUCCESS
+from flower import urls
 from flower.options import options
+from flower.views.tasks import TaskView
+from tornado.escape import xhtml_escape
 
 from interlock.kernel.machines import MACHINES
 from interlock.workers.config import Settings
@@ -13,6 +19,24 @@ from interlock.workers.engine.celery_app import INTAKE_QUEUE, SWEEPS_QUEUE, make
 from interlock.workers.engine.entry import start
 
 CAUSE_AND_EFFECT = 2
+# The place on Flower's page of a task where its buttons are.
+BUTTONS = b'<div class="detail-actions">'
+
+
+class LinkedTaskView(TaskView):
+    """Shows a task, with a link to its record's page in the console."""
+
+    console: ClassVar[str | None] = None  # its address, if it is known
+
+    def render_string(self, template_name: str, **values: Any) -> bytes:
+        """Return the page of Flower with the link. The id of an effect's task begins with it."""
+        page: bytes = super().render_string(template_name, **values)
+        record_id, colon, _ = str(self.path_args[0]).partition(":")
+        if not (self.console and colon):
+            return page
+        address = xhtml_escape(f"{self.console}/records/{quote(record_id)}")
+        link = f'<a class="btn btn-primary" href="{address}">Show its record</a>'
+        return page.replace(BUTTONS, BUTTONS + link.encode(), 1)
 
 
 def format_task(task: Task) -> Task:
@@ -33,7 +57,11 @@ def format_task(task: Task) -> Task:
 
 
 def assemble(settings: Settings) -> Celery:
-    """Return the app, which knows every queue."""
+    """Return the app, which knows every queue, and let Flower link to the console."""
+    LinkedTaskView.console = settings.public_url
+    for rule in urls.handlers:
+        if getattr(rule, "target", None) is TaskView:
+            rule.target = LinkedTaskView
     effects = {name for machine in MACHINES.values() for name in machine.effects}
     return make_app(settings, (*sorted(effects), SWEEPS_QUEUE, INTAKE_QUEUE))
 

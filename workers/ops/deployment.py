@@ -191,7 +191,8 @@ class Deployment:
         self.flower_url = f"http://{login}@127.0.0.1:{port}"
         address = ["--address=127.0.0.1", f"--port={port}"]
         command = [*celery, "interlock.workers.flower", "flower", *address]
-        self._run("flower", command, FLOWER_BASIC_AUTH=login)
+        console = self.settings.public_url or self.api_url
+        self._run("flower", command, FLOWER_BASIC_AUTH=login, INTERLOCK_PUBLIC_URL=console)
 
     def _port(self, name: str, first: int) -> int:
         """Return the port that was asked for, that of the last start, or `first`, if it is free."""

@@ -25,7 +25,10 @@ from tests.end_to_end.deployment import ROOT, Deployment, thread
 from tests.end_to_end.threads.test_families import part, split
 
 # As in a deployment: Flower reads the events.
-VARIABLES = {"INTERLOCK_TASK_EVENTS": "1"}
+VARIABLES = {
+    "INTERLOCK_TASK_EVENTS": "1",
+    "INTERLOCK_PUBLIC_URL": "https://console.example",
+}
 EFFECTS = {f"thread.{name}" for name in MACHINES["thread"].effects}
 # What the page with the list of tasks asks for.
 LIST = "/tasks/datatable?draw=1&start=0&length=1000&order[0][column]=0&columns[0][data]=name"
@@ -135,6 +138,7 @@ def an_effect_that_failed_is_a_failure_and_stays_one(
     assert [row["state"] for row in shown()] == ["FAILURE"]
     page = html.unescape(flower.page(f"/task/{row['uuid']}"))
     assert row["result"] in page
+    assert '<a class="btn btn-primary" href="https://console.example/records/refund">' in page
     assert "Traceback" not in page
 
 
