@@ -215,6 +215,26 @@ def test_an_operator_pauses_resumes_and_cancels(browser: TestClient, interlock: 
     assert interlock.show("paper").state == "dismissed"
 
 
+def test_several_records_are_shown_first_and_then_acted_on_each_with_its_answer(
+    browser: TestClient, interlock: Client
+) -> None:
+    for name in ("paper", "towels"):
+        bring(interlock, name, "awaiting_confirmation", title="Buy things")
+    sign_in(browser, token(interlock, Role.OPERATOR))
+
+    found = browser.get("/bulk", params={"q": "things", "verb": "pause"})
+    shown = re.findall(r'name="record" value="([^"]+)"', found.text)
+    assert not interlock.show("paper").paused
+    form = {"verb": "pause", "record": [shown[0], "nothing"]}
+    done = browser.post("/bulk", data=form, headers=OWN)
+
+    assert sorted(shown) == ["paper", "towels"]
+    assert "Pause: 1 done, 1 refused" in done.text
+    assert [interlock.show(one).paused for one in shown] == [True, False]
+    assert browser.get("/bulk", params={"verb": "cancel"}).status_code == 400
+    assert browser.post("/bulk", data=form).status_code == 403
+
+
 def test_what_an_agent_writes_is_shown_and_does_nothing(
     browser: TestClient, interlock: Client
 ) -> None:
@@ -238,6 +258,9 @@ def test_a_limited_token_shows_its_machines_only(browser: TestClient, interlock:
         assert ">thread<" not in text, path
     for path in ("/inbox/paper", "/records/paper"):
         assert browser.get(path).status_code == 404
+    refused = browser.post("/bulk", data={"verb": "pause", "record": ["paper"]}, headers=OWN)
+    assert "1 refused" in refused.text
+    assert not interlock.show("paper").paused
 
 
 def test_the_search_finds_by_words_and_leads_to_an_id(
