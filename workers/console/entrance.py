@@ -14,7 +14,7 @@ from interlock.workers.api.access import count_by_address, who_calls
 from interlock.workers.client import Client
 from interlock.workers.console.oidc import MADE_BY, Attempt, Provider
 from interlock.workers.console.render import PageRoute, page
-from interlock.workers.console.sessions import COOKIE, check_same_site, open_session
+from interlock.workers.console.sessions import COOKIE, address_of, check_same_site, keep_in_browser
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 
@@ -48,15 +48,7 @@ def begin(request: Request, then: Then = "/") -> Response:
     """Send the browser to the provider."""
     address, attempt = _provider(request).begin(_back(request), own_path(then))
     answer = RedirectResponse(address, 303)
-    answer.set_cookie(
-        ATTEMPT,
-        attempt.as_text(),
-        max_age=ATTEMPT_S,
-        path=BACK,
-        httponly=True,
-        samesite="lax",
-        secure=request.url.scheme == "https",
-    )
+    keep_in_browser(answer, request, ATTEMPT, attempt.as_text(), lifetime_s=ATTEMPT_S, path=BACK)
     return answer
 
 
@@ -113,7 +105,7 @@ def _entrance(request: Request, then: str, problem: str = "", *, status: int = 2
 
 def _signed_in(request: Request, token: str, then: str) -> Response:
     answer = RedirectResponse(own_path(then), 303)
-    open_session(answer, request, token, SESSION_S)
+    keep_in_browser(answer, request, COOKIE, token, lifetime_s=SESSION_S)
     return answer
 
 
@@ -126,5 +118,4 @@ def _provider(request: Request) -> Provider:
 
 def _back(request: Request) -> str:
     """Return the address to which the provider sends browsers back."""
-    client: Client = request.app.state.client
-    return f"{client.settings.public_url or str(request.base_url).rstrip('/')}{BACK}"
+    return f"{address_of(request)}{BACK}"

@@ -39,15 +39,24 @@ def check_same_site(request: Request) -> None:
         raise RefusedRequestError(OTHER_SITE, detail)
 
 
-def open_session(response: Response, request: Request, token: str, lifetime_s: int) -> None:
-    """Give a browser the token of its session."""
+def address_of(request: Request) -> str:
+    """Return the address of the console, as browsers reach it."""
+    client: Client = request.app.state.client
+    return client.settings.public_url or str(request.base_url).rstrip("/")
+
+
+def keep_in_browser(
+    response: Response, request: Request, name: str, text: str, *, lifetime_s: int, path: str = "/"
+) -> None:
+    """Give a browser a cookie that no script reads, and that no form of another site brings."""
     response.set_cookie(
-        COOKIE,
-        token,
+        name,
+        text,
         max_age=lifetime_s,
+        path=path,
         httponly=True,
         samesite="lax",
-        secure=request.url.scheme == "https",
+        secure=address_of(request).startswith("https:"),
     )
 
 

@@ -97,6 +97,16 @@ def test_the_cookie_of_a_session_is_kept_from_scripts_and_other_sites(
     assert browser.get("/v1/records").status_code == 401  # the API does not take it
 
 
+def test_behind_a_proxy_with_https_the_cookie_is_sent_over_https_only(
+    server: EmbeddedServer, prefix: str
+) -> None:
+    interlock = client_of(server.url, prefix, public_url="https://interlock.example")
+    with TestClient(create_console(interlock), base_url=SITE, follow_redirects=False) as browser:
+        cookie = sign_in(browser, token(interlock, Role.VIEWER)).headers["Set-Cookie"]
+
+    assert "Secure" in cookie.split("; ")
+
+
 def test_a_wrong_or_revoked_token_opens_nothing(browser: TestClient, interlock: Client) -> None:
     text = token(interlock, Role.VIEWER)
     wrong = sign_in(browser, "il_000000000000_" + "x" * 43)
