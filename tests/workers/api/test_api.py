@@ -419,7 +419,8 @@ def test_an_address_that_others_can_reach_is_refused(host: str) -> None:
 
 
 def test_an_installation_without_the_extra_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, "interlock.workers.api.app")
+    for module in ("interlock.workers.api.app", "interlock.workers.console.app"):
+        monkeypatch.delitem(sys.modules, module, raising=False)
     monkeypatch.setitem(sys.modules, "fastapi", None)
 
     answered = CliRunner().invoke(app, ["serve"])
