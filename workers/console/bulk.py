@@ -19,7 +19,7 @@ router = APIRouter(route_class=PageRoute, include_in_schema=False)
 ITEMS_MAX = 100
 
 
-class Verb(StrEnum):
+class BulkVerb(StrEnum):
     """What can be done to several records."""
 
     RETRY = "retry"
@@ -30,7 +30,10 @@ class Verb(StrEnum):
 
 @router.get("/bulk")
 def choose(
-    request: Request, client: Operating, verb: Verb, q: Annotated[str, Query(max_length=500)] = ""
+    request: Request,
+    client: Operating,
+    verb: BulkVerb,
+    q: Annotated[str, Query(max_length=500)] = "",
 ) -> Response:
     """Show which records would be acted on. Nothing is changed."""
     now_ms = client.dispatch.views.now_ms()
@@ -54,7 +57,7 @@ def choose(
 def act(
     request: Request,
     client: Operating,
-    verb: Annotated[Verb, Form()],
+    verb: Annotated[BulkVerb, Form()],
     record: Annotated[list[str], Form(max_length=ITEMS_MAX)],
     reason: Annotated[str, Form(max_length=2_000)] = "",
     q: Annotated[str, Form(max_length=500)] = "",
@@ -71,11 +74,11 @@ def act(
     return page(request, "bulk.html", verb=verb, q=q, rows=(), answers=answers)
 
 
-def _change(client: Client, verb: Verb) -> Callable[[str, str], str]:
+def _change(client: Client, verb: BulkVerb) -> Callable[[str, str], str]:
     def changed(record_id: str, reason: str) -> str:
         if client.show(record_id).machine not in client.machines:
             raise UnknownRecordError(record_id)  # for a viewer who may not see this machine
-        if verb is Verb.CANCEL:
+        if verb is BulkVerb.CANCEL:
             return f"{client.cancel(record_id, reason=reason).state} now"
         flag: Callable[..., str] = getattr(client, verb)
         return flag(record_id, reason=reason)
