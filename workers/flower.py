@@ -15,7 +15,7 @@ from tornado.escape import xhtml_escape
 
 from interlock.kernel.machines import MACHINES
 from interlock.workers.config import Settings
-from interlock.workers.engine.celery_app import INTAKE_QUEUE, SWEEPS_QUEUE, make_app
+from interlock.workers.engine.celery_app import INTAKE_QUEUE, SWEEPS_QUEUE, effect_queues, make_app
 from interlock.workers.engine.entry import start
 
 CAUSE_AND_EFFECT = 2
@@ -62,8 +62,7 @@ def assemble(settings: Settings) -> Celery:
     for rule in urls.handlers:
         if getattr(rule, "target", None) is TaskView:
             rule.target = LinkedTaskView
-    effects = {name for machine in MACHINES.values() for name in machine.effects}
-    return make_app(settings, (*sorted(effects), SWEEPS_QUEUE, INTAKE_QUEUE))
+    return make_app(settings, effect_queues(MACHINES.values(), SWEEPS_QUEUE, INTAKE_QUEUE))
 
 
 # A variable FLOWER_* or an argument replaces any of these.

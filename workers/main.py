@@ -10,7 +10,7 @@ from interlock.kernel.machines import MACHINES
 from interlock.workers.config import Settings
 from interlock.workers.engine.affinity import tune_when_ready
 from interlock.workers.engine.announcement import Announcer
-from interlock.workers.engine.celery_app import SWEEPS_QUEUE, local_queue, make_app
+from interlock.workers.engine.celery_app import SWEEPS_QUEUE, effect_queues, local_queue, make_app
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.entry import start
 from interlock.workers.engine.liveness import write_liveness_file
@@ -26,8 +26,8 @@ from interlock.workers.systems import facts, handlers, openers, sweeps
 
 def assemble(settings: Settings) -> Celery:
     """Return the app with every effect and sweep registered. Raises MissingHandlerError."""
-    names = {name for machine in MACHINES.values() for name in machine.effects}
-    celery_app = make_app(settings, (*sorted(names), local_queue(settings.host), SWEEPS_QUEUE))
+    queues = effect_queues(MACHINES.values(), local_queue(settings.host), SWEEPS_QUEUE)
+    celery_app = make_app(settings, queues)
     dispatch = Dispatch(settings, MACHINES, Publisher(settings, celery_app))
     resources = Resources(settings)
     runner = Runner(dispatch, resources)

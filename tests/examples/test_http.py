@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from interlock.kernel.event import Event
-from interlock.workers.access.tokens import make_token
 from interlock.workers.client import Client
 from interlock.workers.gateways.server import EmbeddedServer
+from tests.workers.access.tokens import new_token
 from tests.workers.api.serving import served
 from tests.workers.threads.threads import client_of
 
@@ -29,15 +29,7 @@ def interlock(server: EmbeddedServer, prefix: str) -> Client:
 @pytest.fixture
 def variables(interlock: Client) -> Iterator[dict[str, str]]:
     """Return the variables of a producer that may also answer, for a served API."""
-    token, _ = make_token(
-        interlock.dispatch.access_tokens,
-        "shop",
-        roles=["producer", "approver"],
-        machines=(),
-        known_machines={},
-        days=1,
-        made_by="root",
-    )
+    token = new_token(interlock, "producer", "approver", holder="shop")
     with served(interlock) as url:
         yield {"INTERLOCK_API_URL": url, "INTERLOCK_API_TOKEN": token, "SECONDS_TO_FOLLOW": "2"}
 

@@ -88,7 +88,7 @@ def who_calls(
 
 
 def count_by_address(state: State, request: HTTPConnection) -> None:
-    """Count a call by the address that it comes from. Refuses one too many."""
+    """Count a call by its sender's address. Raises RefusedRequestError if that calls too often."""
     rates: Rates = state.rates
     rates.count(f"the address {request.client.host if request.client else 'unknown'}")
 

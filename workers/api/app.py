@@ -23,8 +23,8 @@ from interlock.workers.api.problems import (
     answer,
 )
 from interlock.workers.api.rates import Rates
-from interlock.workers.api.surroundings import Health
 from interlock.workers.client import Client
+from interlock.workers.engine.kept import Kept
 from interlock.workers.ops.metrics import Exposition
 
 BODY_S = 30
@@ -52,7 +52,7 @@ def create_app(client: Client) -> FastAPI:
     )
     app.state.client, app.state.followers = client, followers
     app.include_router(records.router)
-    app.state.health = Health(client.dispatch.views)
+    app.state.store_ms = Kept(client.dispatch.views.now_ms)
     app.state.exposition = Exposition(client.dispatch)
     app.state.rates = Rates(client.settings.api_rate)
     app.include_router(surroundings.router)

@@ -21,6 +21,7 @@ from interlock.workers.engine.card import asks_person
 ITEMS_MAX = 500
 BODY_BYTES_MAX = 1_048_576
 Fields = dict[str, Any]
+BulkVerb = Literal["retry", "pause", "resume", "cancel"]
 Text = Annotated[str, Field(max_length=2_000)]
 
 
@@ -87,7 +88,7 @@ class Why(Body):
 class Bulk(Body):
     """A verb for the records of one page of a list. With `dry_run` nothing is changed."""
 
-    verb: Literal["cancel", "pause", "resume", "retry"]
+    verb: BulkVerb
     machine: str | None = None
     state: str | None = None
     parent: str = ""

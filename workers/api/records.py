@@ -26,6 +26,7 @@ from interlock.workers.api.access import (
 from interlock.workers.api.followers import START, Followers
 from interlock.workers.api.models import (
     Bulk,
+    BulkVerb,
     CreatedBody,
     DecisionBody,
     Explained,
@@ -103,7 +104,7 @@ def change_many(bulk: Bulk, client: Operating, request: Request) -> Items:
         newest=False,
     )
     request.app.state.rates.count(client.actor, len(page.rows) - 1)  # the call counts as one
-    change = _verbs(client)[bulk.verb]
+    change = verbs(client)[bulk.verb]
     items = []
     for row in page.rows:
         try:
@@ -298,7 +299,7 @@ def change(
     """Pause, resume or retry a record. `answer` says what was done."""
     if if_match is not None:
         check_version(client, client.show(record_id), if_match)
-    return Item(id=record_id, answer=_verbs(client)[verb](record_id, why.reason))
+    return Item(id=record_id, answer=verbs(client)[verb](record_id, why.reason))
 
 
 @router.get("/records/{record_id:path}")
@@ -309,7 +310,11 @@ def show(record_id: Id, client: Reading, response: Response) -> RecordBody:
     return record_body(client, record)
 
 
-def _verbs(client: Client) -> dict[str, Callable[[str, str], str]]:
+def verbs(client: Client) -> dict[BulkVerb, Callable[[str, str], str]]:
+    """Return what can be done to several records: functions of an id and a reason.
+
+    Each returns what was done, or raises KernelError.
+    """
     return {
         "cancel": lambda one, reason: client.cancel(one, reason=reason).state,
         "pause": lambda one, reason: client.pause(one, reason=reason),

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import time
-from math import inf
-from threading import Lock
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
@@ -12,31 +9,12 @@ from fastapi.responses import PlainTextResponse
 from prometheus_client import CONTENT_TYPE_LATEST
 
 from interlock.kernel.errors import UnknownMachineError
-from interlock.kernel.store.views import Views
 from interlock.workers.api.access import NewId, Reading, Submitting
 from interlock.workers.api.models import Fields
+from interlock.workers.engine.kept import Kept
 from interlock.workers.ops.metrics import Exposition
 from interlock.workers.ops.outline import outline
 from interlock.workers.producer_message import send_message as accept
-
-HEALTH_S = 1.0
-
-
-class Health:
-    """The time of the store, as of at most HEALTH_S ago."""
-
-    def __init__(self, views: Views) -> None:
-        self._views = views
-        self._lock = Lock()
-        self._at, self._found = -inf, 0
-
-    def store_ms(self) -> int:
-        """Return it. Raises StoreError, and then asks anew each time."""
-        with self._lock:
-            if time.monotonic() - self._at > HEALTH_S:
-                self._found, self._at = self._views.now_ms(), time.monotonic()
-            return self._found
-
 
 router = APIRouter(tags=["surroundings"])
 
@@ -84,5 +62,5 @@ def health(request: Request) -> dict[str, int]:
 
     No token is needed here. However many ask, the store is asked once a second.
     """
-    health: Health = request.app.state.health
-    return {"store_ms": health.store_ms()}
+    store_ms: Kept[int] = request.app.state.store_ms
+    return {"store_ms": store_ms.value()}

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from enum import StrEnum
 from typing import Annotated
 
 from fastapi import APIRouter, Form, Query, Request, Response
 
 from interlock.kernel.errors import CallError, KernelError, UnknownRecordError
-from interlock.workers.client import Client
+from interlock.workers.api.models import BulkVerb
+from interlock.workers.api.records import verbs
 from interlock.workers.console.render import PageRoute, page
 from interlock.workers.console.search import conditions
 from interlock.workers.console.sessions import Operating
@@ -17,15 +16,6 @@ from interlock.workers.console.sessions import Operating
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 
 ITEMS_MAX = 100
-
-
-class BulkVerb(StrEnum):
-    """What can be done to several records."""
-
-    RETRY = "retry"
-    PAUSE = "pause"
-    RESUME = "resume"
-    CANCEL = "cancel"
 
 
 @router.get("/bulk")
@@ -64,23 +54,13 @@ def act(
 ) -> Response:
     """Act on the records that were shown, and say of each what was done or why it was not."""
     request.app.state.rates.count(client.actor, len(record) - 1)  # the call counts as one
-    change = _change(client, verb)
+    change = verbs(client)[verb]
     answers = []
     for one in record:
         try:
+            if client.show(one).machine not in client.machines:
+                raise UnknownRecordError(one)
             answers.append((one, change(one, reason), True))
         except KernelError as refusal:
             answers.append((one, str(refusal), False))
     return page(request, "bulk.html", verb=verb, q=q, rows=(), answers=answers)
-
-
-def _change(client: Client, verb: BulkVerb) -> Callable[[str, str], str]:
-    def changed(record_id: str, reason: str) -> str:
-        if client.show(record_id).machine not in client.machines:
-            raise UnknownRecordError(record_id)  # for a viewer who may not see this machine
-        if verb is BulkVerb.CANCEL:
-            return f"{client.cancel(record_id, reason=reason).state} now"
-        flag: Callable[..., str] = getattr(client, verb)
-        return flag(record_id, reason=reason)
-
-    return changed

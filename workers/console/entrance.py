@@ -8,11 +8,11 @@ from typing import Annotated
 from fastapi import APIRouter, Form, Query, Request, Response
 from fastapi.responses import RedirectResponse
 
-from interlock.kernel.errors import ForbiddenError, TokenRefusedError
+from interlock.kernel.errors import TokenRefusedError
 from interlock.workers.access.tokens import kept_of
 from interlock.workers.api.access import count_by_address, who_calls
 from interlock.workers.client import Client
-from interlock.workers.console.oidc import MADE_BY, Attempt, Provider
+from interlock.workers.console.oidc import MADE_BY, Attempt, NotSignedInError, Provider
 from interlock.workers.console.render import PageRoute, page
 from interlock.workers.console.sessions import COOKIE, address_of, check_same_site, keep_in_browser
 
@@ -26,7 +26,7 @@ Then = Annotated[str, Query(max_length=2_000)]
 
 @router.get("/login")
 def entrance(request: Request, then: Then = "/") -> Response:
-    """Ask who comes."""
+    """Show the page on which people sign in."""
     return _entrance(request, then)
 
 
@@ -54,15 +54,19 @@ def begin(request: Request, then: Then = "/") -> Response:
 
 @router.get(BACK)
 def finish(
-    request: Request, state: Then = "", code: Then = "", error: Then = "", detail: Then = ""
+    request: Request,
+    state: Then = "",
+    code: Then = "",
+    error: Then = "",
+    error_description: Then = "",
 ) -> Response:
-    """Sign in who comes back from the provider."""
+    """Sign in the person whom the provider has sent back."""
     count_by_address(request.app.state, request)
     attempt = Attempt.of(request.cookies.get(ATTEMPT, ""))
     if attempt is None or not compare_digest(attempt.state.encode(), state.encode()):
-        raise ForbiddenError("this is not the browser that began to sign in; begin again")
+        raise NotSignedInError("this is not the browser that began to sign in; begin again")
     if error:
-        raise ForbiddenError(f"the provider did not sign you in: {error} {detail}".rstrip())
+        raise NotSignedInError(f"the provider says {error}: {error_description or 'no reason'}")
     client: Client = request.app.state.client
     token = _provider(request).finish(client, attempt, code, _back(request))
     answer = _signed_in(request, token, attempt.then)
@@ -72,7 +76,11 @@ def finish(
 
 @router.post("/logout")
 def sign_out(request: Request) -> Response:
-    """Sign out. A token that was made at the entrance is revoked; others are only forgotten."""
+    """Sign a person out.
+
+    A token that signing in by a provider has made is revoked. Others stay valid, and only this
+    browser forgets them.
+    """
     check_same_site(request)
     client: Client = request.app.state.client
     tokens = client.dispatch.access_tokens
@@ -112,7 +120,7 @@ def _signed_in(request: Request, token: str, then: str) -> Response:
 def _provider(request: Request) -> Provider:
     provider: Provider | None = request.app.state.provider
     if provider is None:
-        raise ForbiddenError("no provider is set up here (INTERLOCK_OIDC_ISSUER)")
+        raise NotSignedInError("no provider is set up here (INTERLOCK_OIDC_ISSUER)")
     return provider
 
 

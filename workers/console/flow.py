@@ -6,15 +6,14 @@ import time
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
-from threading import Lock
 
 from interlock.kernel.machine import Machine
 from interlock.kernel.store.metrics import BOUNDS_MS, Durations, Metrics
 from interlock.kernel.table import Terminal, Waiting
-from interlock.workers.engine.celery_app import INTAKE_QUEUE, SWEEPS_QUEUE
+from interlock.workers.engine.celery_app import INTAKE_QUEUE, SWEEPS_QUEUE, effect_queues
 from interlock.workers.engine.dispatch import Dispatch
+from interlock.workers.engine.kept import Kept
 from interlock.workers.ops.attendance import attendance
-from interlock.workers.systems import sweeps
 
 KEPT_S = 1.0
 WORKERS_KEPT_S = 5.0  # workers have a second to answer, so they are asked more rarely
@@ -23,7 +22,7 @@ RATE_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class MachineRow:
-    """The records of one machine: those that have not ended, and those that wait for a person."""
+    """How many records of a machine are live, are in a state that waits, and have ended."""
 
     name: str
     live: int
@@ -69,47 +68,33 @@ class FlowWatch:
 
     def __init__(self, dispatch: Dispatch) -> None:
         self.dispatch = dispatch
-        self._lock = Lock()
-        self._at, self._found = 0.0, None
-        self._workers_at, self._workers = 0.0, {}
+        self._flow = Kept(self._look, KEPT_S)
+        self._workers = Kept(lambda: attendance(dispatch, dispatch.views.depths()), WORKERS_KEPT_S)
         self._seen: deque[tuple[float, int]] = deque()  # when, and how many transitions until then
-
-    _found: Flow | None
-    _workers: dict[str, list[str]]
 
     def look(self) -> Flow:
         """Return the flow as of at most KEPT_S ago. Raises StoreError."""
-        with self._lock:
-            if self._found is None or time.monotonic() - self._at > KEPT_S:
-                self._found, self._at = self._look(), time.monotonic()
-            return self._found
+        return self._flow.value()
 
     def _look(self) -> Flow:
         dispatch, views = self.dispatch, self.dispatch.views
-        counts, counted = views.counts(dispatch.machines.values()), dispatch.metrics.read()
-        depths = views.depths()
-        if time.monotonic() - self._workers_at > WORKERS_KEPT_S or not self._workers:
-            self._workers, self._workers_at = attendance(dispatch, depths), time.monotonic()
-        names = {name for machine in dispatch.machines.values() for name in machine.effects}
-        lengths = dispatch.publisher.queue_lengths([*sorted(names), INTAKE_QUEUE, SWEEPS_QUEUE])
+        machines = dispatch.machines
+        counts, counted = views.counts(machines.values()), dispatch.metrics.read()
+        queues = effect_queues(machines.values(), INTAKE_QUEUE, SWEEPS_QUEUE)
+        lengths = dispatch.publisher.queue_lengths(queues)
+        found = self._workers.value()
         return Flow(
             now_ms=views.now_ms(),
             rate=self._rate(sum(counted.transitions.values())),
-            machines=[_row(one, counts[one.name], counted) for one in dispatch.machines.values()],
-            states={
-                name: _states(one, counts[name], counted) for name, one in dispatch.machines.items()
-            },
-            depths=depths,
+            machines=[_row(one, counts[name], counted) for name, one in machines.items()],
+            states={name: _states(one, counts[name], counted) for name, one in machines.items()},
+            depths=views.depths(),
             oldest_ms=views.oldest_ms(),
             queues={name: length for name, length in lengths.items() if length},
-            sweeps_ms={
-                sweep.name: views_ms
-                for sweep in sweeps()
-                if (views_ms := views.last_sweeps().get(sweep.name))
-            },
+            sweeps_ms=views.last_sweeps(),
             rejected=sum(dispatch.rejected.counts().values()),
-            workers=self._workers["workers"],
-            problems=self._workers["problems"],
+            workers=found["workers"],
+            problems=found["problems"],
         )
 
     def _rate(self, transitions: int) -> float | None:
@@ -155,7 +140,10 @@ def _states(machine: Machine, counts: Mapping[str, int], counted: Metrics) -> li
 
 
 def _at_most(dwell: Durations, share: float) -> int | None:
-    """Return the bound below which so large a share of the durations was."""
+    """Return the smallest bound, in ms, that a share of all durations did not exceed.
+
+    None if there is no duration, or if the share is only reached above the largest bound.
+    """
     total, seen = sum(dwell.buckets), 0
     for bound, count in zip(BOUNDS_MS, dwell.buckets, strict=False):
         seen += count

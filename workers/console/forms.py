@@ -1,4 +1,4 @@
-"""Makes the fields of a form from the JSON schema of an answer, and the answer from its texts."""
+"""Makes a form from the JSON schema of an answer, and the answer from what was written into it."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ def inbox(request: Request, client: Reading, machine: Name = "", kind: Name = ""
 
 @router.get("/inbox/{record_id:path}")
 def cards(request: Request, record_id: str, client: Reading) -> Response:
-    """Show what is asked about a record, with a form for each answer."""
+    """Show the open cards of a record, with a form for each possible answer."""
     return _questions(request, client, record_id)
 
 

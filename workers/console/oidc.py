@@ -1,7 +1,7 @@
 """Signs people in by an OpenID Connect provider: the authorization code flow, with PKCE.
 
 A person gets an access token for a day, with the roles that the settings give to their groups. So
-who signed in this way is listed, limited and revoked like everybody else.
+the sessions of these people are listed, limited and revoked like all other tokens.
 """
 
 from __future__ import annotations
@@ -19,10 +19,11 @@ from httpx2 import HTTPError
 from joserfc.errors import JoseError
 from joserfc.jwk import KeySet
 from joserfc.jwt import JWTClaimsRegistry, decode
+from pydantic import TypeAdapter
 
-from interlock.kernel.errors import ForbiddenError
 from interlock.workers.access.roles import Role
 from interlock.workers.access.tokens import make_token
+from interlock.workers.api.problems import NOT_SIGNED_IN, RefusedRequestError
 from interlock.workers.client import Client
 from interlock.workers.config import Settings
 
@@ -34,6 +35,14 @@ SCOPE = "openid email profile"
 # Without `none`, and without those whose key would be the secret of this client.
 ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "EdDSA"]
 DISCOVERY = "/.well-known/openid-configuration"
+ADDRESSES = ("authorization_endpoint", "token_endpoint", "jwks_uri")
+
+
+class NotSignedInError(RefusedRequestError):
+    """A person could not be signed in."""
+
+    def __init__(self, detail: str) -> None:
+        super().__init__(NOT_SIGNED_IN, detail)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,15 +55,15 @@ class Attempt:
     then: str
 
     def as_text(self) -> str:
-        """Return it as the text of a cookie."""
+        """Return the attempt as the text of a cookie."""
         return urlsafe_b64encode(json.dumps(asdict(self)).encode()).decode()
 
     @classmethod
     def of(cls, text: str) -> Attempt | None:
         """Return the attempt that a cookie has, or None."""
         try:
-            return cls(**json.loads(urlsafe_b64decode(text.encode())))
-        except (TypeError, ValueError):
+            return TypeAdapter(cls).validate_json(urlsafe_b64decode(text.encode()))
+        except ValueError:
             return None
 
 
@@ -66,11 +75,13 @@ class Provider:
 
     @cached_property
     def addresses(self) -> dict[str, Any]:
-        """The addresses of the provider. Raises ForbiddenError if it cannot be asked."""
+        """The addresses of the provider. Raises NotSignedInError if it cannot be asked."""
         issuer = str(self.settings.oidc_issuer).rstrip("/")
         found = self._read(f"{issuer}{DISCOVERY}")
         if str(found.get("issuer", "")).rstrip("/") != issuer:
-            raise ForbiddenError(f"the provider at {issuer} calls itself {found.get('issuer')}")
+            raise NotSignedInError(f"the provider at {issuer} calls itself {found.get('issuer')}")
+        if missing := [name for name in ADDRESSES if name not in found]:
+            raise NotSignedInError(f"the provider at {issuer} does not say its {missing[0]}")
         return found
 
     def begin(self, back: str, then: str) -> tuple[str, Attempt]:
@@ -87,7 +98,7 @@ class Provider:
         return address, attempt
 
     def finish(self, client: Client, attempt: Attempt, code: str, back: str) -> str:
-        """Return a new access token of who has signed in. Raises ForbiddenError."""
+        """Return a new access token of the person who has signed in. Raises NotSignedInError."""
         claims = self._claims(attempt, code, back)
         text, _ = make_token(
             client.dispatch.access_tokens,
@@ -101,7 +112,7 @@ class Provider:
         return text
 
     def _claims(self, attempt: Attempt, code: str, back: str) -> dict[str, Any]:
-        """Return what the provider says of who has signed in, in a token that it has signed."""
+        """Return what the provider says of the person, from the token that it has signed."""
         try:
             with self._client(back) as client:
                 address = self.addresses["token_endpoint"]
@@ -114,11 +125,12 @@ class Provider:
                 iss={"essential": True, "value": self.addresses["issuer"]},
                 aud={"essential": True, "value": str(self.settings.oidc_client_id)},
                 exp={"essential": True},
+                sub={"essential": True},
                 nonce={"essential": True, "value": attempt.nonce},
             )
             registry.validate(token.claims)
-        except (AuthlibBaseError, HTTPError, JoseError, KeyError, ValueError) as refusal:
-            raise ForbiddenError(f"the provider did not sign you in: {refusal}") from refusal
+        except (AuthlibBaseError, HTTPError, JoseError, ValueError) as refusal:
+            raise NotSignedInError(f"the provider did not sign you in: {refusal}") from refusal
         return dict(token.claims)
 
     def _roles(self, claims: dict[str, Any]) -> list[Role]:
@@ -128,7 +140,7 @@ class Provider:
         groups = {str(each) for each in (found if isinstance(found, list) else [found])}
         roles = [role for group, role in self.settings.oidc_roles.items() if group in groups]
         if not roles:
-            raise ForbiddenError(
+            raise NotSignedInError(
                 f"{_name(claims)} has no role here: INTERLOCK_OIDC_ROLES gives none for the "
                 f"{name} {', '.join(sorted(groups)) or '(none)'}"
             )
@@ -151,7 +163,7 @@ class Provider:
                 answer.raise_for_status()
                 return dict(answer.json())
         except (HTTPError, TypeError, ValueError) as refusal:
-            raise ForbiddenError(f"the provider cannot be asked: {refusal}") from refusal
+            raise NotSignedInError(f"the provider cannot be asked: {refusal}") from refusal
 
 
 def _name(claims: dict[str, Any]) -> str:

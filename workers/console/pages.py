@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal, get_args
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Form, Query, Request, Response
@@ -11,12 +12,14 @@ from fastapi.responses import RedirectResponse
 from interlock.kernel.errors import InvalidIdError, UnknownMachineError, UnknownRecordError
 from interlock.kernel.table import Terminal
 from interlock.workers.access.roles import Act
+from interlock.workers.api.models import BulkVerb
+from interlock.workers.api.records import verbs
 from interlock.workers.client import Client
 from interlock.workers.console.flow import FlowWatch
 from interlock.workers.console.render import PageRoute, page, path_of
 from interlock.workers.console.search import conditions
 from interlock.workers.console.sessions import Operating, Reading, Submitting
-from interlock.workers.ops.description import describe, line_shown
+from interlock.workers.ops.description import line_shown, summarize
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 
@@ -68,18 +71,19 @@ def records(
         now_ms=now_ms,
         following=following,
         machines=list(client.machines),
+        verbs=get_args(BulkVerb),
     )
 
 
 @router.get("/records/{record_id:path}")
 def record(request: Request, record_id: str, client: Reading) -> Response:
     """Show a record: where it is, what may happen next, and its log."""
-    found = describe(client, record_id)
+    found = summarize(client, record_id)
     views, machine = client.dispatch.views, client.machines[found["machine"]]
     legal = set(machine.legal(found["state"]))
     explained = client.explain_all(record_id)
     lines = [line_shown(line) for line in views.latest([record_id], LINES)[record_id]]
-    children = views.records(found["children"][:CHILDREN])
+    every_child = views.records(found["children"][:CHILDREN]).values()
     ended = isinstance(machine.stage(found["state"]), Terminal)
     return page(
         request,
@@ -88,8 +92,8 @@ def record(request: Request, record_id: str, client: Reading) -> Response:
         now_ms=views.now_ms(),
         following=[one for one in explained if one.trigger in legal],
         lines=lines,
-        children=list(children.values()),
-        verbs=_verbs(found, ended=ended, acts=request.state.viewer.acts),
+        children=[child for child in every_child if child.machine in client.machines],
+        verbs=list(_verbs_of(found, ended=ended, acts=request.state.viewer.acts)),
     )
 
 
@@ -116,20 +120,18 @@ def change(
     reason: Annotated[str, Form()] = "",
 ) -> Response:
     """Pause, resume or retry a record, and show it."""
-    getattr(client, verb)(record_id, reason=reason)
+    verbs(client)[verb](record_id, reason)
     return RedirectResponse(f"/records/{path_of(record_id)}", 303)
 
 
-def _verbs(found: dict[str, Any], *, ended: bool, acts: frozenset[Act]) -> list[str]:
-    """Return what the viewer may do to a record now, apart from answering its cards."""
-    verbs = []
+def _verbs_of(found: dict[str, Any], *, ended: bool, acts: frozenset[Act]) -> Iterator[str]:
+    """Yield what the viewer may do to a record now, apart from answering its cards."""
     if Act.OPERATE in acts and not ended:
-        verbs.append("resume" if found["paused"] else "pause")
+        yield "resume" if found["paused"] else "pause"
     if Act.OPERATE in acts and found["failures"]:
-        verbs.append("retry")
+        yield "retry"
     if Act.SUBMIT in acts and not ended:
-        verbs.append("cancel")
-    return verbs
+        yield "cancel"
 
 
 def _is_record(client: Client, text: str) -> bool:

@@ -62,7 +62,7 @@ def path_of(record_id: str) -> str:
 
 
 def words(name: str) -> str:
-    """Return the name of a state or trigger as words."""
+    """Return a name such as `awaiting_review` as words, with spaces between them."""
     return name.replace("_", " ")
 
 

@@ -72,7 +72,6 @@ class AllowedOnPage:
         return acting(request.app.state, by, self.act, request.path_params.get("record_id", ""))
 
 
-Viewer = Annotated[Caller, Depends(viewer)]
 Reading = Annotated[Client, Depends(AllowedOnPage(Act.READ))]
 Submitting = Annotated[Client, Depends(AllowedOnPage(Act.SUBMIT))]
 Deciding = Annotated[Client, Depends(AllowedOnPage(Act.DECIDE))]

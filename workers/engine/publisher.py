@@ -18,6 +18,7 @@ from interlock.workers.engine.celery_app import (
     SWEEPS_QUEUE,
     broker_priority,
     count_messages,
+    effect_queues,
     host_queue,
     make_app,
     queue_of,
@@ -121,5 +122,5 @@ def shown_arguments(key: str) -> str:
 
 def open_publisher(settings: Settings, machines: Mapping[str, Machine]) -> Publisher:
     """Return the publisher of a process that is no worker: a client's or a supervisor's."""
-    names = {name for machine in machines.values() for name in machine.effects}
-    return Publisher(settings, make_app(settings, (*sorted(names), SWEEPS_QUEUE)))
+    queues = effect_queues(machines.values(), SWEEPS_QUEUE)
+    return Publisher(settings, make_app(settings, queues))

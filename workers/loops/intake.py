@@ -16,7 +16,10 @@ from interlock.workers.loops.client import Loops
 
 
 class MailRequest(Request):
-    """Mail to an agent. Its other fields are checked by `LoopMail`; the actor is the sender."""
+    """A message that sends mail to an agent. `LoopMail` checks the fields without a type here.
+
+    The message's actor is the sender of the mail.
+    """
 
     to: str
     text: Any
@@ -44,9 +47,10 @@ def accept(client: Client, life: str, payload: Mapping[str, Any], priority: int)
 
 
 def _started_with(client: Client, life: str, payload: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return what a life was started with if it exists and this is its message, read again.
+    """Return the fields of a life that exists, if this payload is what it was started with.
 
-    Its repository is not checked again: it may be gone since, or on another machine.
+    The message is being read again then. The repository is not checked again: since then it may
+    have gone, or it is on another machine.
     """
     found = client.dispatch.views.records([life]).get(RecordId(life))
     if found is None or found.machine != "loop":

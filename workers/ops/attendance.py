@@ -7,7 +7,7 @@ from typing import Any
 
 from kombu.exceptions import OperationalError
 
-from interlock.workers.engine.celery_app import INTAKE_QUEUE, SWEEPS_QUEUE, queue_of
+from interlock.workers.engine.celery_app import INTAKE_QUEUE, SWEEPS_QUEUE, effect_queues, queue_of
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.sweeper import late_sweeps
 from interlock.workers.systems import sweeps
@@ -57,10 +57,9 @@ def problems_of(
         )
         return [sentence] if named else []
     taken = set().union(*served.values())
-    names = {name for machine in dispatch.machines.values() for name in machine.effects}
     missing = {
         name: queue
-        for name in sorted(names | {INTAKE_QUEUE})
+        for name in sorted(effect_queues(dispatch.machines.values(), INTAKE_QUEUE))
         if (queue := queue_of(dispatch.settings, name)) not in taken
     }
     waiting = dispatch.publisher.queue_lengths(missing)

@@ -21,11 +21,15 @@ def line_shown(line: Event | Note) -> dict[str, Any]:
 
 def describe(client: Client, record_id: str) -> dict[str, Any]:
     """Return a record with its cards, children, failures and results. It has no lease's token."""
+    return summarize(client, record_id) | {"runs": runs_of(client.history(record_id))}
+
+
+def summarize(client: Client, record_id: str) -> dict[str, Any]:
+    """Return what `describe` does, but for the results, for which the whole log is read."""
     record, views = client.show(record_id), client.dispatch.views
     shown = replace(record, entries=tuple(replace(each, token="") for each in record.entries))
     return asdict(shown) | {
         "cards": [card.as_data() for card in client.cards_of(record_id)],
-        "runs": runs_of(client.history(record_id)),
         "outlook": client.outlook(record),
         "details": details(client, record),
         "children": views.children(record_id),

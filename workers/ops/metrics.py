@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
-from threading import Lock
 from typing import Any
 
 from prometheus_client import CollectorRegistry, generate_latest
@@ -16,8 +15,9 @@ from prometheus_client.core import (
 )
 
 from interlock.kernel.store.metrics import BOUNDS_MS, Durations, Metrics
-from interlock.workers.engine.celery_app import INTAKE_QUEUE, SWEEPS_QUEUE
+from interlock.workers.engine.celery_app import INTAKE_QUEUE, SWEEPS_QUEUE, effect_queues
 from interlock.workers.engine.dispatch import Dispatch
+from interlock.workers.engine.kept import Kept
 from interlock.workers.engine.sweeper import late_sweeps
 from interlock.workers.systems import sweeps
 
@@ -31,18 +31,16 @@ class Exposition:
 
     def __init__(self, dispatch: Dispatch) -> None:
         self.dispatch = dispatch
-        self._lock = Lock()
-        self._at, self._text = 0.0, b""
+        self._text = Kept(self._read, KEPT_S)
 
     def text(self) -> bytes:
         """Return all metrics, as text of Prometheus. Raises StoreError."""
-        with self._lock:
-            if not self._text or time.monotonic() - self._at > KEPT_S:
-                registry = CollectorRegistry()
-                found = list(_look(self.dispatch))
-                registry.register(_Looked(found))
-                self._text, self._at = generate_latest(registry), time.monotonic()
-            return self._text
+        return self._text.value()
+
+    def _read(self) -> bytes:
+        registry = CollectorRegistry()
+        registry.register(_Looked(list(_look(self.dispatch))))
+        return generate_latest(registry)
 
 
 class _Looked:
@@ -150,8 +148,8 @@ def _present(dispatch: Dispatch) -> Iterator[Metric]:
         {(kind,): count for kind, count in dispatch.rejected.counts().items()},
         ("kind",),
     )
-    effects = {name for machine in dispatch.machines.values() for name in machine.effects}
-    queues = dispatch.publisher.queue_lengths([*sorted(effects), INTAKE_QUEUE, SWEEPS_QUEUE])
+    names = effect_queues(dispatch.machines.values(), INTAKE_QUEUE, SWEEPS_QUEUE)
+    queues = dispatch.publisher.queue_lengths(names)
     lengths = {(queue,): count for queue, count in queues.items()}
     yield _gauge("queue_messages", "Messages that no worker has taken.", lengths, ("queue",))
     hosts = {(): len(dispatch.hosts.facts())}

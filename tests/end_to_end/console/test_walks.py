@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from interlock.workers.access.roles import Role
-from interlock.workers.access.tokens import make_token
 from interlock.workers.client import Client
 from interlock.workers.console.app import create_console
 from interlock.workers.gateways.server import EmbeddedServer
+from tests.workers.access.tokens import new_token
 from tests.workers.api.serving import served
 from tests.workers.threads.threads import bring, client_of
 
@@ -42,21 +43,12 @@ def address(interlock: Client) -> Iterator[str]:
         yield url
 
 
-def open_page(chromium: Browser, interlock: Client, address: str, **options: object) -> Page:
+def open_page(chromium: Browser, interlock: Client, address: str, **options: Any) -> Page:
     """Open a page in a browser of its own, whose person has signed in."""
-    text, _ = make_token(
-        interlock.dispatch.access_tokens,
-        "ann",
-        roles=[Role.OPERATOR],
-        machines=(),
-        known_machines=interlock.machines,
-        days=1,
-        made_by="root",
-    )
-    page = chromium.new_context(base_url=address, **options).new_page()  # type: ignore[arg-type]
+    page = chromium.new_context(base_url=address, **options).new_page()
     page.set_default_timeout(WITHIN_MS)
     page.goto("/")
-    page.get_by_label("Access token").fill(text)
+    page.get_by_label("Access token").fill(new_token(interlock, Role.OPERATOR))
     page.get_by_role("button", name="Sign in", exact=True).click()
     return page
 

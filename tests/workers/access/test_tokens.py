@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -65,9 +66,9 @@ def test_an_empty_list_says_what_to_do() -> None:
     ],
 )
 def test_a_token_that_makes_no_sense_is_refused(
-    interlock: Client, wrong: dict[str, object], said: str
+    interlock: Client, wrong: dict[str, Any], said: str
 ) -> None:
-    fields: dict[str, object] = {"holder": "ann", "roles": ["viewer"], "machines": [], "days": 1}
+    fields: dict[str, Any] = {"holder": "ann", "roles": ["viewer"], "machines": [], "days": 1}
     chosen = fields | wrong
     holder = str(chosen.pop("holder"))
     with pytest.raises(CallError, match=said):
@@ -76,7 +77,7 @@ def test_a_token_that_makes_no_sense_is_refused(
             holder,
             known_machines=interlock.machines,
             made_by="root",
-            **chosen,  # type: ignore[arg-type]
+            **chosen,
         )
     assert interlock.dispatch.access_tokens.all() == []
 
@@ -91,7 +92,7 @@ def test_who_may_not_is_told_which_roles_may() -> None:
 
 def test_no_two_tokens_have_one_id(interlock: Client) -> None:
     tokens = interlock.dispatch.access_tokens
-    options = {"holder": "a", "roles": ["viewer"], "machines": [], "made_by": "b"}
-    tokens.keep("one", "aa", **options, lifetime_ms=0)  # type: ignore[arg-type]
+    options: dict[str, Any] = {"holder": "a", "roles": ["viewer"], "machines": [], "made_by": "b"}
+    tokens.keep("one", "aa", **options, lifetime_ms=0)
     with pytest.raises(CallError, match="already"):
-        tokens.keep("one", "bb", **options, lifetime_ms=0)  # type: ignore[arg-type]
+        tokens.keep("one", "bb", **options, lifetime_ms=0)

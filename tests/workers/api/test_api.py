@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -23,6 +24,7 @@ from interlock.workers.cli import app
 from interlock.workers.client import Client
 from interlock.workers.config import Settings, SettingsError
 from interlock.workers.console.cli import check_loopback
+from interlock.workers.engine.kept import Kept
 from interlock.workers.gateways.capabilities import registry
 from interlock.workers.gateways.capabilities.registry import open_registry
 from interlock.workers.gateways.server import EmbeddedServer
@@ -39,9 +41,13 @@ def interlock(server: EmbeddedServer, prefix: str) -> Client:
 
 
 @pytest.fixture
-def http(interlock: Client) -> Iterator[TestClient]:
-    app, here = create_app(interlock), "http://127.0.0.1"
-    with TestClient(app, base_url=here, raise_server_exceptions=False) as opened:
+def api(interlock: Client) -> FastAPI:
+    return create_app(interlock)
+
+
+@pytest.fixture
+def http(api: FastAPI) -> Iterator[TestClient]:
+    with TestClient(api, base_url="http://127.0.0.1", raise_server_exceptions=False) as opened:
         yield opened
 
 
@@ -281,26 +287,22 @@ def test_machines_and_health_are_shown(http: TestClient) -> None:
     assert http.get("/openapi.json").json()["openapi"].startswith("3.1")
 
 
-def test_a_store_that_is_away_is_a_problem_for_later(
-    http: TestClient, interlock: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def away(*_: object) -> None:
+def test_a_store_that_is_away_is_a_problem_for_later(api: FastAPI, http: TestClient) -> None:
+    def away() -> int:
         raise StoreDownError("the store does not answer")
 
-    monkeypatch.setattr(interlock.dispatch.views, "now_ms", away)
+    api.state.store_ms = Kept(away)
     answer = http.get("/healthz")
 
     problem(answer, 503, "store-away")
     assert answer.headers["Retry-After"] == "5"
 
 
-def test_a_fault_of_ours_is_a_problem_without_its_details(
-    http: TestClient, interlock: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def broken(*_: object) -> None:
+def test_a_fault_of_ours_is_a_problem_without_its_details(api: FastAPI, http: TestClient) -> None:
+    def broken() -> int:
         raise RuntimeError("a secret")
 
-    monkeypatch.setattr(interlock.dispatch.views, "now_ms", broken)
+    api.state.store_ms = Kept(broken)
 
     assert "secret" not in problem(http.get("/healthz"), 500, "internal-error")["detail"]
 

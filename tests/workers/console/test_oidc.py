@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from fastapi.testclient import TestClient
@@ -160,3 +161,18 @@ def test_a_provider_that_is_away_is_reported(browser: TestClient, provider: Oidc
 
     assert refused.status_code == 403
     assert "the provider cannot be asked" in refused.text
+
+
+def test_the_providers_own_refusal_and_a_cookie_of_nonsense_are_answered_in_words(
+    browser: TestClient,
+) -> None:
+    state = parse_qs(urlsplit(at_provider(browser)).query)["state"][0]
+    said = {"state": state, "error": "access_denied", "error_description": "you said no"}
+    refused = browser.get("/login/provider/back", params=said)
+    browser.cookies.clear()
+    browser.cookies.set("interlock_attempt", "eyJzdGF0ZSI6IDF9")  # {"state": 1}
+    nonsense = browser.get("/login/provider/back", params=said)
+
+    assert (refused.status_code, nonsense.status_code) == (403, 403)
+    assert "access_denied: you said no" in refused.text
+    assert "not the browser that began" in nonsense.text

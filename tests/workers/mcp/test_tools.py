@@ -16,11 +16,12 @@ from mcp import Client as McpClient
 from mcp import StdioServerParameters
 from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
+from mcp_types import TextContent
 
 from interlock.kernel.event import Event
-from interlock.workers.access.tokens import make_token
 from interlock.workers.client import Client
 from interlock.workers.gateways.server import EmbeddedServer
+from tests.workers.access.tokens import new_token
 from tests.workers.api.serving import served
 from tests.workers.threads.threads import bring, client_of, thread_payload
 
@@ -48,16 +49,7 @@ def address(interlock: Client) -> Iterator[str]:
 
 
 def token(interlock: Client, *roles: str, machines: tuple[str, ...] = ()) -> dict[str, str]:
-    text, _ = make_token(
-        interlock.dispatch.access_tokens,
-        "ann",
-        roles=roles,
-        machines=machines,
-        known_machines=interlock.machines,
-        days=1,
-        made_by="root",
-    )
-    return {"Authorization": f"Bearer {text}"}
+    return {"Authorization": f"Bearer {new_token(interlock, *roles, machines=machines)}"}
 
 
 @asynccontextmanager
@@ -73,7 +65,9 @@ async def call(client: McpClient, tool: str, **arguments: Any) -> Any:
     """Call a tool; return its value, or the sentence of its refusal."""
     done = await client.call_tool(tool, arguments)
     if done.is_error:
-        return done.content[0].text  # type: ignore[union-attr]
+        (sentence,) = done.content
+        assert isinstance(sentence, TextContent)
+        return sentence.text
     found = done.structured_content
     return found["result"] if found is not None and set(found) == {"result"} else found
 

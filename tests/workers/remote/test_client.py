@@ -21,7 +21,6 @@ from interlock.kernel.errors import (
     TokenRefusedError,
 )
 from interlock.kernel.store.leases import Lease
-from interlock.workers.access.tokens import make_token
 from interlock.workers.api.app import create_app
 from interlock.workers.cli import app
 from interlock.workers.client import Client
@@ -29,6 +28,7 @@ from interlock.workers.gateways.server import EmbeddedServer, free_port
 from interlock.workers.remote import client as remote
 from interlock.workers.remote.client import ATTEMPTS_MAX, HttpClient
 from interlock.workers.remote.problems import KINDS, RemoteError, error_of
+from tests.workers.access.tokens import new_token
 from tests.workers.threads.threads import bring, client_of, thread_payload
 
 
@@ -45,16 +45,7 @@ def served(interlock: Client) -> Iterator[TestClient]:
 
 def holder(interlock: Client, served: TestClient, *roles: str) -> HttpClient:
     """Return a client whose token has these roles."""
-    text, _ = make_token(
-        interlock.dispatch.access_tokens,
-        "ann",
-        roles=roles,
-        machines=(),
-        known_machines={},
-        days=1,
-        made_by="root",
-    )
-    return HttpClient("", text, http=served)
+    return HttpClient("", new_token(interlock, *roles), http=served)
 
 
 def answering(*answers: httpx2.Response | Exception) -> tuple[HttpClient, list[httpx2.Request]]:
@@ -132,7 +123,7 @@ def test_every_problem_becomes_its_error_again(raised: type[KernelError]) -> Non
     error = error_of(body)
 
     assert (type(error), str(error)) == (raised, "why")
-    assert error.problems == ("a",)  # type: ignore[attr-defined]
+    assert vars(error)["problems"] == ("a",)
 
 
 def test_a_body_that_json_would_change_is_refused() -> None:

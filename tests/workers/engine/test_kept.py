@@ -1,0 +1,27 @@
+"""A kept value is read once for all who ask, until it is too old or could not be read."""
+
+from __future__ import annotations
+
+from itertools import count
+
+import pytest
+
+from interlock.workers.engine.kept import Kept
+
+
+@pytest.mark.parametrize(("kept_s", "values"), [(3_600, [0, 0, 0]), (-1.0, [0, 1, 2])])
+def test_a_value_is_read_anew_only_when_it_is_too_old(kept_s: float, values: list[int]) -> None:
+    kept = Kept(count().__next__, kept_s)
+
+    assert [kept.value() for _ in range(3)] == values
+
+
+def test_a_value_that_could_not_be_read_is_not_kept() -> None:
+    values = iter([1])
+
+    kept = Kept(lambda: next(values), -1.0)
+
+    assert kept.value() == 1
+    for _ in range(2):
+        with pytest.raises(StopIteration):
+            kept.value()
