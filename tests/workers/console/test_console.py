@@ -23,6 +23,7 @@ from interlock.workers.console.entrance import own_path
 from interlock.workers.console.flow import FlowWatch
 from interlock.workers.console.sessions import COOKIE
 from interlock.workers.gateways.server import EmbeddedServer
+from interlock.workers.jobs.client import Graphs
 from tests.workers.access.tokens import new_token
 from tests.workers.threads.threads import bring, client_of
 
@@ -260,6 +261,24 @@ def test_a_limited_token_shows_its_machines_only(browser: TestClient, interlock:
     refused = browser.post("/bulk", data={"verb": "pause", "record": ["paper"]}, headers=OWN)
     assert "1 refused" in refused.text
     assert not interlock.show("paper").paused
+
+
+def test_a_limited_token_sees_no_child_of_another_machine(
+    browser: TestClient, interlock: Client
+) -> None:
+    bring(interlock, "paper", "awaiting_confirmation")
+    Graphs(interlock).open("nightly")
+    # No machine of ours has children of another one; a machine of a user may.
+    dispatch = interlock.dispatch
+    cast("Redis", dispatch.client).sadd(dispatch.keys.children("paper"), "nightly")
+
+    sign_in(browser, new_token(interlock, Role.VIEWER))
+    whole = browser.get("/records/paper").text
+    sign_in(browser, new_token(interlock, Role.VIEWER, machines=("thread",)))
+    limited = browser.get("/records/paper").text
+
+    assert 'href="/records/nightly"' in whole
+    assert "nightly" not in limited
 
 
 def test_the_search_finds_by_words_and_leads_to_an_id(
