@@ -20,6 +20,7 @@ def serve(
     try:
         import uvicorn
 
+        from interlock.workers.api.slow_heads import HeadTimeoutProtocol
         from interlock.workers.console.app import create_console
         from interlock.workers.engine.log_lines import log_as_json
         from interlock.workers.engine.tracing import start_traces
@@ -33,6 +34,7 @@ def serve(
     start_traces(interlock.settings, "api")
     # What a caller says of its address is not believed: it could evade the limit on bad tokens.
     options: dict[str, Any] = {"host": host, "port": port, "proxy_headers": False}
+    options["http"] = HeadTimeoutProtocol
     if interlock.settings.log_format == "json":
         log_as_json()
         options["log_config"] = None

@@ -10,6 +10,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from interlock.workers.api.app import create_app
+from interlock.workers.api.slow_heads import HeadTimeoutProtocol
 from interlock.workers.client import Client
 from interlock.workers.gateways.server import free_port
 from tests.waiting import until
@@ -19,7 +20,10 @@ from tests.waiting import until
 def served(interlock: Client, create: Callable[[Client], FastAPI] = create_app) -> Iterator[str]:
     """Serve the API over a client until the block ends; give its address."""
     port = free_port()
-    serving = uvicorn.Server(uvicorn.Config(create(interlock), port=port, log_level="warning"))
+    config = uvicorn.Config(
+        create(interlock), port=port, log_level="warning", http=HeadTimeoutProtocol
+    )
+    serving = uvicorn.Server(config)
     thread = threading.Thread(target=serving.run)
     thread.start()
     try:

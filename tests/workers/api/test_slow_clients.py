@@ -1,0 +1,57 @@
+"""Clients that send a request slowly, or never to its end, are cut off and hinder no others."""
+
+from __future__ import annotations
+
+import socket
+from contextlib import ExitStack
+from urllib.parse import urlsplit
+from urllib.request import urlopen
+
+import pytest
+
+from interlock.workers.api import app, slow_heads
+from interlock.workers.gateways.server import EmbeddedServer
+from tests.workers.api.serving import served
+from tests.workers.threads.threads import client_of
+
+HEAD = b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+BODY_BEGUN = (
+    b"POST /v1/records HTTP/1.1\r\nHost: 127.0.0.1\r\nIdempotency-Key: one\r\n"
+    b"Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{"
+)
+
+
+def connected(address: str) -> socket.socket:
+    parts = urlsplit(address)
+    return socket.create_connection((parts.hostname, parts.port), timeout=60)
+
+
+def rest(connection: socket.socket) -> bytes:
+    """Read until the server closes the connection."""
+    return b"".join(iter(lambda: connection.recv(65_536), b""))
+
+
+def test_who_sends_a_part_of_a_request_is_cut_off_and_others_are_served(
+    server: EmbeddedServer, prefix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(slow_heads, "HEAD_S", 0.5)
+    monkeypatch.setattr(app, "BODY_S", 0.5)
+    interlock = client_of(server.url, prefix, auth="none")
+    with served(interlock) as address, ExitStack() as opened:
+        silent, half_head, later_head, half_body = (
+            opened.enter_context(connected(address)) for _ in range(4)
+        )
+        half_head.sendall(HEAD[:-2])
+        # A second request on one connection is bound as the first one is.
+        later_head.sendall(HEAD)
+        answered = b""
+        while not answered.endswith(b"}"):
+            answered += later_head.recv(65_536)
+        later_head.sendall(HEAD[:-2])
+        half_body.sendall(BODY_BEGUN)
+
+        with urlopen(f"{address}/healthz", timeout=60) as answer:  # noqa: S310 - our own address
+            assert answer.status == 200
+        assert rest(silent) == rest(half_head) == rest(later_head) == b""
+        assert half_body.recv(65_536).startswith(b"HTTP/1.1 408")
+    assert interlock.list() == []
