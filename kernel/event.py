@@ -8,6 +8,7 @@ from typing import Any
 
 from interlock.kernel.record import RecordId, Version
 
+START = "0-0"  # the position before every line of a log
 NO_FACTS: Mapping[str, Any] = {}
 EFFECT_FAILED = "effect_failed"  # the kind of the note of an attempt that failed
 LAPSE = "lapse"  # and that of one whose worker was lost
@@ -46,6 +47,11 @@ class Event:
     op_id: str = ""
     deltas: Mapping[str, int] = field(default_factory=dict)
     says: str = ""
+
+    @property
+    def position(self) -> str:
+        """Where it is in the log of its record; its notes have the positions behind it."""
+        return f"{self.version}-0"
 
     @property
     def because(self) -> str:

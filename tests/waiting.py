@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 T = TypeVar("T")
-PAUSE_S, PAUSE_MAX_S = 0.005, 0.05
+PAUSE_S, PAUSE_MAX_S = 0.005, 0.1
 
 
 def until(condition: Callable[[], T], *, what: str, within_s: float = 60) -> T:

@@ -21,14 +21,15 @@ from interlock.kernel.errors import (
 from interlock.kernel.event import Cause, Event, Note
 from interlock.kernel.machine import Explanation, Machine
 from interlock.kernel.machines import MACHINES
-from interlock.kernel.record import PARTITIONS, RETRY, Record
+from interlock.kernel.record import RETRY, Record
 from interlock.kernel.store.commands import Call, Warrant, facts_read
 from interlock.kernel.store.listings import ListedRecord, Page
 from interlock.kernel.table import Terminal, Waiting
 from interlock.workers.config import Settings, local_settings
-from interlock.workers.engine.card import Card, asks_person, card_of, cards_of_effects
+from interlock.workers.engine.card import Card, CardPage, asks_person, card_of, cards_of_effects
 from interlock.workers.engine.card_answers import ACTION_FIELDS, CardAnswers
 from interlock.workers.engine.dispatch import Dispatch
+from interlock.workers.engine.open_cards import waiting_records
 from interlock.workers.engine.own_systems import add_systems
 from interlock.workers.engine.polling import polls
 from interlock.workers.engine.record_filter import Wanted, record_filter
@@ -42,8 +43,6 @@ from interlock.workers.engine.submission import (
 
 if TYPE_CHECKING:  # imported where it is loaded
     from interlock.workers.gateways.capabilities.registry import Registry
-
-CARDS_SCANNED_MAX = 5_000  # that are read to find those of some machines
 
 
 class WaitTimeoutError(TimeoutError):
@@ -279,15 +278,13 @@ class Client:
         return self._card_of(self.show(record_id))
 
     def cards(self, *, limit: int = 100) -> list[Card]:
-        """Return the open cards, the longest waiting first."""
-        size = limit
-        while True:
-            _, waiting = self.dispatch.views.waits(range(PARTITIONS), size)
-            records = self.dispatch.views.records(one for one, _ in waiting[:size]).values()
-            shown = [one for one in records if one.machine in self.machines]
-            if len(shown) >= limit or not size <= len(waiting) < CARDS_SCANNED_MAX:
-                return self._cards_of(shown[:limit])
-            size *= 4
+        """Return the open cards of at most so many records, the longest waiting first."""
+        return list(self.cards_page(limit=limit).cards)
+
+    def cards_page(self, *, limit: int = 100, cursor: str = "") -> CardPage:
+        """Return one page of the open cards, which begins after the page with this cursor."""
+        found = waiting_records(self.dispatch.views, self.machines, limit, cursor)
+        return CardPage(tuple(self._cards_of(found[0])), found[1])
 
     def cards_of(self, record_id: str) -> list[Card]:
         """Return the open cards of one record: that of its state, and those of its effects."""

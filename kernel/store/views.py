@@ -10,7 +10,7 @@ from math import inf
 from typing import Any
 
 from interlock.kernel.errors import MissedError, UnknownRecordError
-from interlock.kernel.event import EFFECT_FAILED, LAPSE, Event, Note
+from interlock.kernel.event import EFFECT_FAILED, LAPSE, START, Event, Note
 from interlock.kernel.machine import Machine
 from interlock.kernel.record import PARTITIONS, Record, RecordId, partition_of, root_of
 from interlock.kernel.store import codec
@@ -60,9 +60,9 @@ class Views:
         """Return the whole log of a record, oldest first."""
         return list(self.log(record_id))
 
-    def log(self, record_id: str, *, after: int = 0) -> Iterator[Event | Note]:
-        """Yield a record's log after the event of this version, page by page."""
-        key, start = self.keys.log(record_id), f"{after + 1}-0" if after else "-"
+    def log(self, record_id: str, *, after: str = START) -> Iterator[Event | Note]:
+        """Yield what follows a position in a record's log, page by page."""
+        key, start = self.keys.log(record_id), f"({after}"
         while True:
             page = read(self.client, "XRANGE", key, start, "+", "COUNT", PAGE)
             for position, pairs in page:
@@ -93,7 +93,7 @@ class Views:
     ) -> dict[tuple[str, str], list[LogLine] | None]:
         """Return what follows a position in each of several logs, in one round trip.
 
-        A place is a record and a position, of which '0-0' is before all. Each log is read for up to
+        A place is a record and a position. Each log is read for up to
         FOLLOWED_LINES lines; each line comes with its position. None: a line cannot be read.
         """
         commands = [
@@ -253,17 +253,18 @@ class Views:
         }
 
     def waits(
-        self, partitions: Collection[int], limit: int
+        self, partitions: Collection[int], limit: int, *, from_ms: int = 0
     ) -> tuple[int, list[tuple[RecordId, int]]]:
         """Return how many records wait for a person, and up to `limit` of each partition.
 
-        Each comes with since when it waits, the longest first.
+        Each comes with since when it waits, the longest first: those that wait since `from_ms`.
         """
         keys = [self.keys.waits(partition) for partition in partitions]
         counts = read_all(self.client, [("ZCARD", key) for key in keys])
-        pages = read_all(self.client, [("ZRANGE", key, 0, limit - 1, "WITHSCORES") for key in keys])
+        within = (from_ms, "+inf", "BYSCORE", "LIMIT", 0, limit, "WITHSCORES")
+        pages = read_all(self.client, [("ZRANGE", key, *within) for key in keys])
         found = [(RecordId(member), at) for page in pages for member, at in _pairs(page)]
-        return sum(map(int, counts)), sorted(found, key=lambda row: row[1])
+        return sum(map(int, counts)), sorted(found, key=lambda row: (row[1], row[0]))
 
     def states_in_use(self, since: Mapping[StateKey, int]) -> list[StateKey]:
         """Return the states that a record has entered since the ms of each, in one round trip."""

@@ -30,7 +30,7 @@ from tests.waiting import until
 
 ROOT = Path(__file__).parents[2]
 READY_S = 60.0
-POLL_S = 0.05
+POLL_S = 0.1
 STOP_S = 60.0
 # Task events, which only Flower reads, are a sixth of a worker's time.
 QUICK: Mapping[str, str] = {

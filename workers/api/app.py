@@ -63,7 +63,37 @@ def create_app(client: Client) -> FastAPI:
     app.router.routes.append(Route(PATH, agent_tools))
     add_problem_answers(app)
     app.add_middleware(BodyLimit)
+    app.add_middleware(Heads)
     return app
+
+
+class Heads:
+    """Answers HEAD as GET, without the body: where GET would stream, its stream ends at once."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on."""
+        if scope["type"] != "http" or scope["method"] != "HEAD":
+            await self.app(scope, receive, send)
+            return
+        is_read, has_begun = False, asyncio.Event()
+
+        async def received() -> Message:
+            nonlocal is_read
+            if is_read:
+                await has_begun.wait()
+                return {"type": "http.disconnect"}
+            message = await receive()
+            is_read = not message.get("more_body", False)
+            return message
+
+        async def sent(message: Message) -> None:
+            await send({**message, "body": b""} if "body" in message else message)
+            has_begun.set()
+
+        await self.app({**scope, "method": "GET"}, received, sent)
 
 
 class BodyLimit:

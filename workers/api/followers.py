@@ -27,8 +27,7 @@ LISTENERS_OF_ONE_MAX = 500
 READ_AT_ONCE = 1_000  # listeners for whom one look at the store reads
 # A listener comes back after this time: its token is asked for again, and it misses nothing.
 LISTEN_S = 300.0
-START = "0-0"  # before every line of a log
-_POSITION = re.compile(r"\d{1,15}-\d{1,15}")
+POSITION = r"\d{1,15}-\d{1,15}"
 
 
 @dataclass(eq=False)
@@ -64,7 +63,7 @@ class Followers:
 
     def listener(self, record_id: str, after: str, caller: str) -> Listener:
         """Return a new listener. Refuses a position that is none, and who has no room."""
-        if not _POSITION.fullmatch(after):
+        if not re.fullmatch(POSITION, after):
             raise InvalidPayloadError("Last-Event-ID", [f"{after[:40]!r} is no position in a log"])
         if len(self.listeners) >= LISTENERS_MAX:
             detail = f"this process has {LISTENERS_MAX} listeners already"

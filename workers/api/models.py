@@ -183,11 +183,18 @@ class RecordList(BaseModel):
     next: str
 
 
+class CardList(BaseModel):
+    """One page of the open cards; `next` is the cursor of the page after it, '' at the end."""
+
+    cards: list[Fields]
+    next: str
+
+
 class Lines(BaseModel):
-    """Lines of a record's log, oldest first; `next` is the version to read on after, or null."""
+    """Lines of a record's log, oldest first; `next` is the position to read on after, or ''."""
 
     lines: list[Fields]
-    next: int | None
+    next: str
 
 
 class Explained(BaseModel):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Callable
+from itertools import islice
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Header, Path, Query, Request, Response
@@ -11,7 +12,8 @@ from fastapi.concurrency import run_in_threadpool
 from sse_starlette import EventSourceResponse, ServerSentEvent
 
 from interlock.kernel.errors import CallError, KernelError, StaleDecisionError
-from interlock.kernel.event import Event
+from interlock.kernel.event import START
+from interlock.kernel.store.inboxes import Mail
 from interlock.workers.api.access import (
     Deciding,
     IfMatch,
@@ -23,7 +25,7 @@ from interlock.workers.api.access import (
     check_version,
     etag,
 )
-from interlock.workers.api.followers import START, Followers
+from interlock.workers.api.followers import POSITION, Followers
 from interlock.workers.api.models import (
     Bulk,
     BulkVerb,
@@ -164,18 +166,17 @@ def counts(client: Reading, machine: str | None = None) -> dict[str, dict[str, i
 def history(
     record_id: Id,
     client: Reading,
-    after: Annotated[int, Query(ge=0, le=2**53, description="A version of the record.")] = 0,
+    after: Annotated[
+        str,
+        Query(pattern=f"^{POSITION}$", description="A position: `next` of the page before."),
+    ] = START,
     limit: Annotated[int, Query(ge=1, le=LINES_MAX)] = 200,
 ) -> Lines:
-    """Read the log of a record after a version: its events, and the notes that follow each."""
+    """Read the log of a record after a position: its events, and the notes that follow each."""
     client.show(record_id)
-    lines: list[Fields] = []
-    for line in client.dispatch.views.log(record_id, after=after):
-        # A page ends before an event, so that the notes that follow an event come with it.
-        if len(lines) >= limit and isinstance(line, Event):
-            return Lines(lines=lines, next=line.version - 1)
-        lines.append(line_shown(line))
-    return Lines(lines=lines, next=None)
+    found = list(islice(client.dispatch.views.log(record_id, after=after), limit + 1))
+    following = found[limit - 1].position if len(found) > limit else ""
+    return Lines(lines=[line_shown(line) for line in found[:limit]], next=following)
 
 
 @router.get("/records/{record_id:path}:events", response_class=EventSourceResponse)
@@ -211,6 +212,14 @@ def description(record_id: Id, client: Reading) -> Fields:
 def cards_of(record_id: Id, client: Reading) -> list[Fields]:
     """Return the open cards of a record."""
     return [card.as_data() for card in client.cards_of(record_id)]
+
+
+@router.get("/records/{record_id:path}:mail")
+def mail_of(
+    record_id: Id, client: Reading, limit: Annotated[int, Query(ge=1, le=LINES_MAX)] = 100
+) -> list[Mail]:
+    """Return the newest mail of a record, the newest first. Records of a family share an inbox."""
+    return client.dispatch.inboxes.latest(client.show(record_id).id, limit)
 
 
 @router.post("/records/{record_id:path}:explain")

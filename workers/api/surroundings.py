@@ -10,7 +10,7 @@ from prometheus_client import CONTENT_TYPE_LATEST
 
 from interlock.kernel.errors import UnknownMachineError
 from interlock.workers.api.access import NewId, Reading, Submitting
-from interlock.workers.api.models import Fields
+from interlock.workers.api.models import CardList, Fields
 from interlock.workers.engine.kept import Kept
 from interlock.workers.ops.metrics import Exposition
 from interlock.workers.ops.outline import outline
@@ -34,9 +34,12 @@ def machine(name: str, client: Reading) -> Fields:
 
 
 @router.get("/v1/cards")
-def cards(client: Reading, limit: Annotated[int, Query(ge=1, le=500)] = 100) -> list[Fields]:
-    """Return the open cards, the longest waiting first."""
-    return [card.as_data() for card in client.cards(limit=limit)]
+def cards(
+    client: Reading, limit: Annotated[int, Query(ge=1, le=500)] = 100, cursor: str = ""
+) -> CardList:
+    """List the open cards of at most so many records, the longest waiting first."""
+    page = client.cards_page(limit=limit, cursor=cursor)
+    return CardList(cards=[card.as_data() for card in page.cards], next=page.cursor)
 
 
 @router.post("/v1/messages/{kind}")

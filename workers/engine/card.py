@@ -64,6 +64,14 @@ class Card:
         return asdict(self)
 
 
+@dataclass(frozen=True, slots=True)
+class CardPage:
+    """Open cards, and the cursor of the page after them; '' where the list ends here."""
+
+    cards: tuple[Card, ...]
+    cursor: str
+
+
 def card_of(
     machine: Machine, record: Record, registry: Callable[[], Registry | None]
 ) -> Card | None:

@@ -121,7 +121,7 @@ class EventExport:
         version, _ = self._exported.get(row.id, (0, None))
         # The record may have left this state since it was listed.
         state, moved_ms = row.state, row.since_ms
-        for line in self.views.log(row.id, after=version):
+        for line in self.views.log(row.id, after=f"{version}-0"):
             if not isinstance(line, Event):
                 continue
             version, state, moved_ms = line.version, line.target, line.at_ms

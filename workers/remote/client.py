@@ -21,13 +21,13 @@ from tenacity import (
 )
 
 from interlock.kernel.errors import InvalidPayloadError, StoreDownError
-from interlock.kernel.event import Event, Note
+from interlock.kernel.event import START, Event, Note
 from interlock.kernel.machine import Explanation
 from interlock.kernel.record import RETRY, Record, record_id
 from interlock.kernel.store import codec
 from interlock.kernel.store.listings import ListedRecord, Page
 from interlock.workers.client import WaitTimeoutError
-from interlock.workers.engine.card import Card
+from interlock.workers.engine.card import Card, CardPage
 from interlock.workers.engine.polling import polls
 from interlock.workers.engine.record_filter import Wanted
 from interlock.workers.engine.submission import Submitted, check_submission, submit_each
@@ -168,7 +168,7 @@ class HttpClient:
 
     def history(self, record_id: str) -> list[Event | Note]:
         """Return a record's whole log, oldest first."""
-        return list(self._lines(record_id, 0))
+        return list(self._lines(record_id, START))
 
     def card(self, record_id: str) -> Card | None:
         """Return the card that a record shows a person now, if it has one."""
@@ -176,9 +176,13 @@ class HttpClient:
         return next(of_state, None)
 
     def cards(self, *, limit: int = 100) -> list[Card]:
-        """Return the open cards, the longest waiting first; at most PAGE."""
-        found = self._call("GET", "/v1/cards", limit=min(limit, PAGE))
-        return [card_of(each) for each in found]
+        """Return the open cards of at most so many records, the longest waiting first."""
+        return list(self.cards_page(limit=limit).cards)
+
+    def cards_page(self, *, limit: int = 100, cursor: str = "") -> CardPage:
+        """Return one page of the open cards; it is about PAGE records at most."""
+        found = self._call("GET", "/v1/cards", limit=min(limit, PAGE), cursor=cursor)
+        return CardPage(tuple(card_of(each) for each in found["cards"]), found["next"])
 
     def cards_of(self, record_id: str) -> list[Card]:
         """Return the open cards of one record: that of its state, and those of its effects."""
@@ -250,24 +254,20 @@ class HttpClient:
 
     def watch(self, record_id: str, *, timeout_s: float) -> Iterator[Event | Note]:
         """Yield the lines of a record's log as they come, until it has ended or the time is up."""
-        version, seen = 1, 0  # of the last event that was read, and how many lines from it on
+        position = START
         for _ in polls(timeout_s):
             body = self._call("GET", self._path(record_id))
-            for at, line in enumerate(self._lines(record_id, version - 1)):
-                if at >= seen:
-                    yield line
-                seen = max(seen, at + 1)
-                if isinstance(line, Event) and line.version > version:
-                    version, seen = line.version, 1
+            for line in self._lines(record_id, position):
+                yield line
+                position = line.position
             if body["ended"] and not body["effects"]:
                 return
 
-    def _lines(self, record_id: str, after: int) -> Iterator[Event | Note]:
-        at: int | None = after
-        while at is not None:
-            page = self._call("GET", self._path(record_id, "history"), after=at, limit=LINES)
+    def _lines(self, record_id: str, after: str) -> Iterator[Event | Note]:
+        while after:
+            page = self._call("GET", self._path(record_id, "history"), after=after, limit=LINES)
             yield from map(line_of, page["lines"])
-            at = page["next"]
+            after = page["next"]
 
     def _flag(self, record_id: str, verb: str, reason: str) -> str:
         return str(self._call("POST", self._path(record_id, verb), {"reason": reason})["answer"])

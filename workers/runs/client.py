@@ -306,7 +306,8 @@ class Runs:
 
     def answer(self, receipt: Receipt) -> Note | None:
         """Return the answer to an event, a note event_applied or event_refused, or None so far."""
-        for line in self.dispatch.views.log(receipt.workspace, after=receipt.version - 1):
+        before = f"{receipt.version - 1}-0"
+        for line in self.dispatch.views.log(receipt.workspace, after=before):
             if isinstance(line, Note) and line.detail.get("mail") == receipt.id:
                 return line
         return None

@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import Any
 
 from interlock.kernel.errors import CallError, InvalidPayloadError
-from interlock.kernel.event import Event, Note
+from interlock.kernel.event import START, Event, Note
 from interlock.kernel.record import Record, split_key
 from interlock.kernel.store import codec
 from interlock.kernel.store.commands import NoteDraft
@@ -113,4 +113,4 @@ def _log_since_claim(dispatch: Dispatch, key: str) -> Iterator[Event | Note]:
     """Yield the log of a task after the claim whose effect has this key."""
     task, suffix = split_key(key)
     version = suffix.partition(".")[0]
-    return dispatch.views.log(task, after=int(version) if version.isdecimal() else 0)
+    return dispatch.views.log(task, after=f"{version}-0" if version.isdecimal() else START)

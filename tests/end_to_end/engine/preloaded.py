@@ -13,6 +13,7 @@ import gc
 import importlib
 import json
 import os
+import platform
 import select
 import signal
 import socket
@@ -74,6 +75,8 @@ def main() -> None:
         importlib.import_module(module)
     for load in (handlers, openers, sweeps):
         load()
+    # Celery prints it when a worker starts. Python runs a program to find it, and keeps it.
+    platform.platform()
     # A worker collects garbage once it is ready: without this it would copy the shared memory.
     gc.freeze()
     # No process waits for the children, so the kernel reaps them.

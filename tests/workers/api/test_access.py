@@ -12,6 +12,8 @@ from httpx2 import Response
 
 from interlock.kernel.errors import CallError
 from interlock.kernel.event import Event, Note
+from interlock.kernel.record import partition_of
+from interlock.kernel.store.scripts import read
 from interlock.workers.access.roles import ALLOWED, Act, Role
 from interlock.workers.access.tokens import make_token
 from interlock.workers.api.app import create_app
@@ -151,7 +153,7 @@ def test_a_token_of_some_machines_sees_and_changes_no_other_record(
 
     assert [row["id"] for row in got("/v1/records")["records"]] == ["b/one"]
     assert [row["id"] for row in got("/v1/records?text=paper")["records"]] == []
-    assert (got("/v1/machines"), list(got("/v1/counts")), got("/v1/cards")) == (
+    assert (got("/v1/machines"), list(got("/v1/counts")), got("/v1/cards")["cards"]) == (
         ["task"],
         ["task"],
         [],
@@ -181,6 +183,25 @@ def test_cards_of_other_machines_hide_none_of_mine(interlock: Client) -> None:
     assert interlock.cards(limit=1) == []
     interlock.machines = {waits.machine: interlock.dispatch.machines[waits.machine]}
     assert len(interlock.cards(limit=4)) == 4
+
+
+@pytest.mark.parametrize("at_once", [False, True], ids=["one after the other", "at once"])
+def test_open_cards_come_page_by_page_each_once(interlock: Client, *, at_once: bool) -> None:
+    made = [bring(interlock, f"t{n}", "awaiting_confirmation") for n in range(5)]
+    if at_once:
+        views = interlock.dispatch.views
+        for one in made:
+            read(views.client, "ZADD", views.keys.waits(partition_of(one.id)), 5, one.id)
+    pages: list[list[str]] = []
+    cursor = ""
+    while cursor or not pages:
+        page = interlock.cards_page(limit=2, cursor=cursor)
+        pages.append([card.record_id for card in page.cards])
+        cursor = page.cursor
+
+    assert pages == [["t0", "t1"], ["t2", "t3"], ["t4"]]
+    with pytest.raises(CallError, match="'x' is no cursor of this list"):
+        interlock.cards_page(cursor="x")
 
 
 def test_a_revoked_token_an_expired_one_and_a_wrong_one_are_refused(

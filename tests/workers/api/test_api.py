@@ -154,7 +154,7 @@ def test_a_card_is_answered_about_the_version_that_was_seen(
     http: TestClient, interlock: Client
 ) -> None:
     bring(interlock, "one", "awaiting_confirmation")
-    (card,) = http.get("/v1/cards").json()
+    (card,) = http.get("/v1/cards").json()["cards"]
     assert http.get("/v1/records/one:cards").json() == [card]
     seen = http.get("/v1/records/one").headers["ETag"]
     decision = {"choice": "reject", "answer": {"reason": "no"}, "proposal": card["proposal"]}
@@ -206,23 +206,54 @@ def test_a_call_about_an_older_version_is_refused_and_a_repeated_one_is_not(
         assert (done.status_code, done.json()["state"]) == (200, "dismissed")
 
 
-def test_the_log_is_read_page_by_page_with_the_notes_of_each_event(
-    http: TestClient, interlock: Client
-) -> None:
+def test_the_log_is_read_page_by_page(http: TestClient, interlock: Client) -> None:
     bring(interlock, "one", "awaiting_confirmation")
     interlock.pause("one")
     interlock.resume("one")
     lines: list[dict[str, Any]] = []
-    after: int | None = 0
-    while after is not None:
+    after = "0-0"
+    while after:
         page = http.get("/v1/records/one:history", params={"after": after, "limit": 2}).json()
+        assert len(page["lines"]) <= 2
         lines += page["lines"]
         after = page["next"]
 
     whole = http.get("/v1/records/one:history", params={"limit": 1_000}).json()
-    assert (lines, whole["next"]) == (whole["lines"], None)
+    assert (lines, whole["next"]) == (whole["lines"], "")
     assert len(lines) == len(interlock.history("one"))
     assert lines[0]["because"].startswith("it")
+
+
+def test_a_head_is_answered_as_a_get_without_the_body(http: TestClient, interlock: Client) -> None:
+    bring(interlock, "one", "awaiting_confirmation")
+
+    for path in ("/v1/records/one", "/v1/records", "/v1/cards", "/healthz", "/metrics"):
+        found, head = http.get(path), http.head(path)
+        assert (head.status_code, head.content) == (200, b"")
+        assert head.headers.get("ETag") == found.headers.get("ETag")
+    assert http.head("/v1/records/two").status_code == 404
+    assert http.head("/v1/records:batch").status_code == 405
+    events = http.head("/v1/records/one:events")
+    assert (events.content, events.headers["content-type"].partition(";")[0]) == (
+        b"",
+        "text/event-stream",
+    )
+
+
+def test_the_newest_mail_of_an_agent_is_read_first(http: TestClient, interlock: Client) -> None:
+    interlock.submit({"repo": "/nowhere", "command": "true"}, id="ann/1", machine="loop")
+    for text in ("one", "two", "three"):
+        headers = {"Idempotency-Key": text, "X-Interlock-Actor": "bob"}
+        mail = {"to": "ann", "text": text}
+        assert http.post("/v1/messages/send", json=mail, headers=headers).status_code == 200
+
+    read = http.get("/v1/records/ann/1:mail", params={"limit": 2}).json()
+
+    assert [(mail["fields"]["text"], mail["fields"]["sender"]) for mail in read] == [
+        ("three", "bob"),
+        ("two", "bob"),
+    ]
+    problem(http.get("/v1/records/bob/1:mail"), 404, "unknown-record")
 
 
 def test_a_verb_is_applied_to_a_page_of_a_list_with_an_answer_for_each(
@@ -257,7 +288,7 @@ def test_the_capabilities_are_loaded_once_for_all_requests(
 
     monkeypatch.setattr(registry, "open_registry", counted)
     for _ in range(3):
-        assert len(http.get("/v1/cards").json()) == 1
+        assert len(http.get("/v1/cards").json()["cards"]) == 1
     assert len(opened) == 1
 
 

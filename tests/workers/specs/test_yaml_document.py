@@ -151,7 +151,7 @@ def outcome(text: str, loader: type) -> Node | str:
 @example(text="a:")
 @example(text="[\ufeffa]")
 @example(text="- \ufeff")
-@settings(max_examples=1_000)
+@settings(max_examples=300)
 def test_both_parsers_read_the_same(text: str) -> None:
     slow, fast = (outcome(text, parser) for parser in PARSERS)
 

@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from interlock.workers.gateways.git.branch import head, is_merged, resolve
+from interlock.workers.gateways.git.branch import contains, head, resolve
 from interlock.workers.gateways.git.checkout import (
     Checkout,
     changed_paths,
@@ -68,11 +68,11 @@ def advance(repository: Repository, checkout: Checkout, *, target: str, old: str
         with suppress(GitError):
             put_back(repository, target)
         raise
-    if is_merged(repository, new, target):
+    if (now := head(repository, target)) and contains(repository, now, new):
         _forget(repository, target)
         return True
     put_back(repository, target)
-    if head(repository, target) != old:
+    if now != old:
         return False
     failure = git.failure("merge", finished)
     if isinstance(failure, LockedError):

@@ -49,20 +49,20 @@ def resolve(repository: Repository, ref: str) -> str | None:
 def commit_of(repository: Repository, name: str) -> str:
     """Return the commit of a branch, or of a whole commit id. Raises RefusedError."""
     # Nothing else: a tag or another expression with the same name must not be taken instead.
-    found = head(repository, name)
-    if found is None and re.fullmatch(r"[0-9a-f]{40}|[0-9a-f]{64}", name):
+    if re.fullmatch(r"[0-9a-f]{40}|[0-9a-f]{64}", name):
         kind = repository.git.run("cat-file", "-t", name, allowed=(0, _MISSING)).line()
-        found = name if kind == "commit" else None
+        if kind == "commit":
+            return name
+    found = head(repository, name)
     if found is None:
         problem = f"{repository.root} has neither a branch nor a commit {name!r}"
         raise RefusedError(Refusal.BRANCH_MISSING, problem, "name an existing one")
     return found
 
 
-def is_merged(repository: Repository, branch: str, target: str) -> bool:
-    """Tell whether the target contains a branch or a commit."""
-    tip, into = commit_of(repository, branch), commit_of(repository, target)
-    finished = repository.git.run("merge-base", "--is-ancestor", tip, into, allowed=(0, 1))
+def contains(repository: Repository, commit: str, other: str) -> bool:
+    """Tell whether a commit is another one or comes after it."""
+    finished = repository.git.run("merge-base", "--is-ancestor", other, commit, allowed=(0, 1))
     return finished.exit_code == 0
 
 
@@ -108,14 +108,15 @@ def mark_of(repository: Repository, branch: str) -> Mark | None:
     return next((mark for mark in marks(repository) if mark.branch == branch), None)
 
 
-def make(repository: Repository, mark: Mark) -> None:
-    """Make a task's branch at its base, with its mark. A part that exists already is kept."""
-    if mark_of(repository, mark.branch) is None:
+def make(repository: Repository, mark: Mark, *, marked: bool) -> None:
+    """Make a task's branch at its base. `marked` tells whether it has its mark already."""
+    if not marked:
         refuse_taken(repository, mark.branch)
         repository.git.run("update-ref", _mark_ref(mark.branch), _mark_object(repository, mark), "")
-    if head(repository, mark.branch) is None:
-        reason = "interlock: made for a task"
-        repository.git.run("update-ref", "-m", reason, _ref(mark.branch), mark.base, "")
+    elif head(repository, mark.branch) is not None:
+        return
+    reason = "interlock: made for a task"
+    repository.git.run("update-ref", "-m", reason, _ref(mark.branch), mark.base, "")
 
 
 def replace_mark(repository: Repository, mark: Mark) -> None:
@@ -133,7 +134,7 @@ def delete_branch(repository: Repository, branch: str, *, target: str, force: bo
         tip, mark = head(held, branch), mark_of(held, branch)
         if tip is not None:
             _check_deletable(held, branch, mark)
-            if not force and not is_merged(held, branch, target):
+            if not force and not contains(held, commit_of(held, target), tip):
                 problem = f"the branch {branch!r} is not merged into {target!r}"
                 raise RefusedError(Refusal.NOT_MERGED, problem, "merge it, or delete it by force")
             held.git.run("update-ref", "-d", _ref(branch), tip)

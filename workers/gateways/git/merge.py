@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from interlock.workers.gateways.git.advance import advance, put_back, refuse_in_the_way
-from interlock.workers.gateways.git.branch import head, is_merged, move
+from interlock.workers.gateways.git.branch import contains, head, move
 from interlock.workers.gateways.git.checkout import checkout_of
 from interlock.workers.gateways.git.errors import Refusal, RefusedError
 from interlock.workers.gateways.git.repository import Identity, Repository, as_message
@@ -76,7 +76,7 @@ def merge(
     with repository.locked() as held:
         put_back(held, target)
         old, tip = _tip(held, target, Refusal.TARGET_MISSING), _tip(held, branch)
-        if is_merged(held, tip, old):
+        if contains(held, old, tip):
             return AlreadyMerged(old)
         tree = _merged_tree(held, old, tip)
         if isinstance(tree, MergeConflict):

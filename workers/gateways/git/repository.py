@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -15,6 +16,8 @@ from interlock.workers.gateways.git.program import COMMAND_S, Git
 # The first version that merges without a working tree (merge-tree --write-tree).
 VERSION_MIN = (2, 38)
 _LOCK_NAME = "interlock"
+# By the path of a git program, what it prints as its version. A process asks each program once.
+_versions: dict[str | None, str] = {}
 _SSH = "-o BatchMode=yes -o ConnectTimeout=15 -o ServerAliveInterval=15 -o ServerAliveCountMax=2"
 
 
@@ -59,9 +62,7 @@ class Repository:
         root = path.resolve()
         git = Git(root, command_s)
         _check_version(git)
-        _check_kind(git)
-        common = Path(git.line("rev-parse", "--path-format=absolute", "--git-common-dir"))
-        return cls(root, common.resolve(), git.in_folder(root, **_without_prompts(git)))
+        return cls(root, _common_folder(git), git.in_folder(root, **_without_prompts(git)))
 
     @contextmanager
     def locked(self) -> Iterator[Repository]:
@@ -93,7 +94,10 @@ def as_message(text: str) -> bytes:
 
 
 def _check_version(git: Git) -> None:
-    version = git.line("version")
+    program = shutil.which("git")
+    if program not in _versions:
+        _versions[program] = git.line("version")
+    version = _versions[program]
     found = re.search(r"(\d+)\.(\d+)", version)
     if found is None or (int(found[1]), int(found[2])) < VERSION_MIN:
         minimum = ".".join(map(str, VERSION_MIN))
@@ -102,21 +106,25 @@ def _check_version(git: Git) -> None:
         )
 
 
-def _check_kind(git: Git) -> None:
-    kind = git.run("rev-parse", "--is-bare-repository", "--is-inside-work-tree", allowed=(0, 128))
-    if kind.exit_code and "not a git repository" not in kind.stderr:
-        raise git.failure("rev-parse", kind)
-    if kind.exit_code:
+def _common_folder(git: Git) -> Path:
+    """Return the folder of git in a repository. Raises RefusedError if this is not its top."""
+    facts = ("--is-bare-repository", "--is-inside-work-tree", "--show-toplevel")
+    command = ("rev-parse", *facts, "--path-format=absolute", "--git-common-dir")
+    finished = git.run(*command, allowed=(0, 128))
+    lines = finished.line()
+    if lines.startswith(top := f"false\ntrue\n{git.folder}\n"):
+        return Path(lines.removeprefix(top)).resolve()
+    if "not a git repository" in finished.stderr:
         refusal, problem = Refusal.NOT_A_REPOSITORY, f"{git.folder} is not a git repository"
         remedy = "run git init there, or give another folder"
-    elif kind.line() != "false\ntrue":
+    elif not lines:
+        raise git.failure("rev-parse", finished)
+    elif not lines.startswith("false\ntrue\n"):
         refusal, problem = Refusal.BARE, f"{git.folder} has no working tree"
         remedy = "give a folder with its files, such as a clone's or a worktree's"
-    elif (top := git.line("rev-parse", "--show-toplevel")) != str(git.folder):
-        refusal, problem = Refusal.NOT_A_REPOSITORY, f"{git.folder} is a part of a repository"
-        remedy = f"give its top folder, {top}"
     else:
-        return
+        refusal, problem = Refusal.NOT_A_REPOSITORY, f"{git.folder} is a part of a repository"
+        remedy = f"give its top folder, {git.line('rev-parse', '--show-toplevel')}"
     raise RefusedError(refusal, problem, remedy)
 
 

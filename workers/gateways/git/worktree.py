@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +14,6 @@ from interlock.workers.gateways.git.branch import (
     check_name,
     commit_of,
     make,
-    mark_of,
     marks,
     replace_mark,
 )
@@ -56,15 +56,16 @@ def add_worktree(repository: Repository, *, branch: str, folder: Path, base: str
     check_name(repository, branch)
     folder = _real(folder)
     with repository.locked() as held:
-        mark = mark_of(held, branch)
+        made, trees = marks(held), checkouts(held)
+        mark = next((mark for mark in made if mark.branch == branch), None)
         if mark is None:
-            _refuse_unfit(held, folder)
+            _refuse_unfit(held, folder, made, trees)
             mark = Mark(branch, folder, commit_of(held, base))
         elif mark.folder != folder:
             problem = f"the branch {branch!r} belongs to the worktree {mark.folder}"
             raise RefusedError(Refusal.BRANCH_EXISTS, problem, "choose another name")
-        make(held, mark)
-        _check_out(held, mark)
+        make(held, mark, marked=mark in made)
+        _check_out(held, mark, _at(trees, folder))
         return Worktree(mark.branch, mark.folder, mark.base, present=True)
 
 
@@ -75,16 +76,18 @@ def rehome(repository: Repository, branch: str, folder: Path) -> None:
     """
     folder = _real(folder)
     with repository.locked() as held:
-        mark = mark_of(held, branch)
+        made, trees = marks(held), checkouts(held)
+        mark = next((mark for mark in made if mark.branch == branch), None)
         if mark is None:
             problem = f"{branch!r} is not a branch that was made for a task"
             raise RefusedError(Refusal.BRANCH_MISSING, problem, "add a worktree for it first")
         if mark.folder.is_dir():
             problem = f"the worktree of {branch!r} is still at {mark.folder}"
             raise RefusedError(Refusal.FOLDER_TAKEN, problem, "use it there")
-        if _checkout_at(held, mark.folder) is not None:
+        if _at(trees, mark.folder) is not None:
             _unregister(held, mark.folder)
-        _refuse_unfit(held, folder)
+        others = tuple(tree for tree in trees if tree.folder != mark.folder)
+        _refuse_unfit(held, folder, made, others)
         replace_mark(held, Mark(branch, folder, mark.base))
 
 
@@ -96,7 +99,7 @@ def remove_worktree(repository: Repository, folder: Path, *, force: bool) -> boo
     """
     folder = _real(folder)
     with repository.locked() as held:
-        tree = _checkout_at(held, folder)
+        tree = _at(checkouts(held), folder)
         if tree is None and not os.path.lexists(folder):
             return False
         if tree is None or folder not in {mark.folder for mark in marks(held)}:
@@ -135,8 +138,7 @@ def lock_of(admin: Path) -> Path:
     return admin / _LOCK_NAME
 
 
-def _check_out(repository: Repository, mark: Mark) -> None:
-    tree = _checkout_at(repository, mark.folder)
+def _check_out(repository: Repository, mark: Mark, tree: Checkout | None) -> None:
     if tree is not None and _is_incomplete(repository, tree):
         _unregister(repository, mark.folder)
         tree = None
@@ -156,13 +158,15 @@ def _is_incomplete(repository: Repository, tree: Checkout) -> bool:
     return (admin_of(repository, tree.folder) / _REMOVING).exists()
 
 
-def _refuse_unfit(repository: Repository, folder: Path) -> None:
-    around = [repository.common, *(tree.folder for tree in checkouts(repository))]
+def _refuse_unfit(
+    repository: Repository, folder: Path, made: Iterable[Mark], trees: Iterable[Checkout]
+) -> None:
+    around = [repository.common, *(tree.folder for tree in trees)]
     # Git in another working tree would show a worktree inside it as untracked files.
     if any(folder.is_relative_to(other) for other in around):
         problem = f"{folder} is inside the repository or one of its worktrees"
         raise RefusedError(Refusal.FOLDER_TAKEN, problem, "choose a folder elsewhere")
-    if folder in {mark.folder for mark in marks(repository)}:
+    if folder in {mark.folder for mark in made}:
         problem = f"{folder} belongs to another task"
         raise RefusedError(Refusal.FOLDER_TAKEN, problem, "choose another folder")
     _refuse_filled(folder)
@@ -235,8 +239,8 @@ def _git_at(repository: Repository, folder: Path, admin: Path) -> Git:
     return repository.git.in_folder(folder, GIT_DIR=str(admin), GIT_WORK_TREE=str(folder))
 
 
-def _checkout_at(repository: Repository, folder: Path) -> Checkout | None:
-    return next((tree for tree in checkouts(repository) if tree.folder == folder), None)
+def _at(trees: Iterable[Checkout], folder: Path) -> Checkout | None:
+    return next((tree for tree in trees if tree.folder == folder), None)
 
 
 def _real(folder: Path) -> Path:

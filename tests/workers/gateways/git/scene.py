@@ -10,7 +10,7 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
-from interlock.workers.gateways.git.branch import head
+from interlock.workers.gateways.git.branch import contains, head
 from interlock.workers.gateways.git.changes import commit_all
 from interlock.workers.gateways.git.errors import Refusal, RefusedError
 from interlock.workers.gateways.git.repository import Identity, Repository
@@ -85,6 +85,11 @@ def tip_of(repository: Repository, branch: str = "main") -> str:
     found = head(repository, branch)
     assert found is not None
     return found
+
+
+def in_main(repository: Repository, branch: str) -> bool:
+    """Return whether main contains everything on a branch."""
+    return contains(repository, tip_of(repository), tip_of(repository, branch))
 
 
 def shown(repository: Repository, path: str, branch: str = "main") -> str:

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from interlock.workers.gateways.git.branch import is_merged
 from interlock.workers.gateways.git.changes import commit_all
 from interlock.workers.gateways.git.errors import (
     FailedError,
@@ -22,6 +21,7 @@ from tests.workers.gateways.git.scene import (
     a_task,
     assert_refused,
     git,
+    in_main,
     locks,
     tip_of,
     user_files,
@@ -183,7 +183,7 @@ def test_a_merge_cut_off_after_the_branch_moved_is_found_merged(ready: Repositor
     merged(ready)
 
     assert tip_of(ready) == new
-    assert is_merged(ready, BRANCH, "main")
+    assert in_main(ready, BRANCH)
     assert git(ready.root, "for-each-ref", "refs/interlock/merging") == ""
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from interlock.workers.gateways.git.admission import admit
-from interlock.workers.gateways.git.branch import delete_branch, is_merged
+from interlock.workers.gateways.git.branch import delete_branch
 from interlock.workers.gateways.git.changes import changed_files, commit_all
 from interlock.workers.gateways.git.errors import FailedError, LockedError, Refusal, RefusedError
 from interlock.workers.gateways.git.merge import (
@@ -30,6 +30,7 @@ from tests.workers.gateways.git.scene import (
     assert_refused,
     commit,
     git,
+    in_main,
     locks,
     shown,
     tip_of,
@@ -96,7 +97,7 @@ def test_a_second_merge_finds_it_merged(elsewhere: Repository) -> None:
 
     assert merged(elsewhere) == AlreadyMerged(commit_of_main)
     assert tip_of(elsewhere) == commit_of_main
-    assert is_merged(elsewhere, BRANCH, "main")
+    assert in_main(elsewhere, BRANCH)
 
 
 def test_a_branch_without_a_commit_is_merged_already(repository: Repository) -> None:
@@ -137,7 +138,7 @@ def test_a_conflict_names_its_paths_and_changes_nothing(elsewhere: Repository) -
 
     assert merged(elsewhere, "interlock/o") == MergeConflict(("-ü\n", "a.txt"))
     assert (user_files(elsewhere.root), tip_of(elsewhere)) == before
-    assert not is_merged(elsewhere, "interlock/o", "main")
+    assert not in_main(elsewhere, "interlock/o")
 
 
 def test_a_file_changed_here_and_deleted_there_is_a_conflict(elsewhere: Repository) -> None:
@@ -386,7 +387,7 @@ def test_two_merges_at_once_are_both_in_the_target(repository: Repository) -> No
         answers = pool.map(lambda name: merged(repository, f"interlock/{name}"), names)
 
     assert all(isinstance(answer, BranchMerged) for answer in answers)
-    assert all(is_merged(repository, f"interlock/{name}", "main") for name in names)
+    assert all(in_main(repository, f"interlock/{name}") for name in names)
     assert all((repository.root / f"{name}.txt").exists() for name in names)
     assert git(repository.root, "status", "--porcelain") == ""
 
@@ -435,7 +436,7 @@ def test_a_target_that_somebody_moves_meanwhile_is_merged_into_on_the_second_try
 
     assert answer == TargetMoved(old, tip_of(repository))
     assert tip_of(repository) != old
-    assert not is_merged(repository, BRANCH, "main")
+    assert not in_main(repository, BRANCH)
     assert merged(repository) == BranchMerged(tip_of(repository))
     assert git(root, "log", "--format=%s", "--first-parent", "main").split("\n")[:2] == [
         "merge t",
