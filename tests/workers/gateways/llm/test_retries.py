@@ -129,7 +129,7 @@ def test_a_wait_beyond_the_total_time_is_not_begun() -> None:
 
 
 def test_a_request_that_hangs_is_tried_again_and_booked_at_its_bound() -> None:
-    outcome, server = outcome_of(hangs(), says(ACTION), request_s_max=0.2)
+    outcome, server = outcome_of(hangs(), says(ACTION), request_s_max=3)
     answer = answered(outcome)
 
     assert len(server.asked) == 2
@@ -145,18 +145,17 @@ def test_two_requests_that_hang_are_a_timeout_however_many_attempts_are_left() -
 
     assert failed(outcome).code is LATE
     # No third one: each may be billed although nothing came of it.
-    assert len(server.asked) == 2
+    assert outcome.usage.requests == 2
     assert 0 < outcome.cost_micro == estimate
 
 
 def test_the_total_time_ends_a_request_that_hangs() -> None:
-    outcome, server = outcome_of(hangs(), timeout_s=0.3)
+    outcome, _ = outcome_of(hangs(), timeout_s=0.3)
 
     assert failed(outcome).code is LATE
     assert failed(outcome).detail == "openai:gpt-4o-mini did not answer within 0.3 s."
     assert outcome.usage == TokenUsage(requests=1, unmeasured=1)
     assert outcome.cost_micro > 0
-    assert len(server.asked) == 1
 
 
 def test_a_slow_drip_does_not_outlive_the_total_time() -> None:
