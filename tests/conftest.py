@@ -29,6 +29,7 @@ from interlock.workers.engine.runner import Runner
 from interlock.workers.gateways.server import EmbeddedServer
 from tests.fakes.proxy import FaultProxy
 from tests.forked_processes import start_server
+from tests.preloaded_process import ADDRESS, preloaded_process
 from tests.processes import PROC, kill_marked
 from tests.servers import RABBITMQ, Watched, cluster_server, rabbitmq_node, redis_binary, sentinel
 from tests.waiting import until
@@ -67,9 +68,12 @@ def pytest_xdist_setupnodes(config: pytest.Config, specs: Sequence[Any]) -> None
                 os._exit(0)
         import_all(modules)
         os.waitpid(helper, 0)
-        folder = TemporaryDirectory()  # a short path, because it is a socket's address
-        config.add_cleanup(folder.cleanup)
-        program = start_server(Path(folder.name))
+        stack = ExitStack()
+        config.add_cleanup(stack.close)
+        # A short path, because sockets have their addresses in it.
+        folder = Path(stack.enter_context(TemporaryDirectory()))
+        os.environ[ADDRESS] = str(stack.enter_context(preloaded_process(folder)))
+        program = start_server(folder)
         for spec in specs:
             spec.python = program
 

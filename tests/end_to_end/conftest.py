@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 from uuid import uuid4
 
 import pytest
 
 from interlock.workers.gateways.server import EmbeddedServer
-from tests.end_to_end.deployment import Deployment, Preloaded
+from tests.end_to_end.deployment import Deployment
 from tests.end_to_end.runs.workspaces import (
     NewWorkspace,
     RunWorkspace,
     shared_deployment,
     workspaces,
 )
+from tests.preloaded_process import ADDRESS, Preloaded, preloaded_process
 
 NewDeployment = Callable[..., Deployment]
 FAILED = pytest.StashKey[bool]()
@@ -34,11 +38,16 @@ def pytest_runtest_makereport(item: pytest.Item) -> Any:
 
 @pytest.fixture(scope="session")
 def preloaded(no_process_left: None) -> Iterator[Preloaded]:
-    """Return the process that forks the workers of all tests."""
+    """Return a link to the process that forks the workers of all tests."""
     del no_process_left
-    process = Preloaded()
-    yield process
-    process.close()
+    with ExitStack() as stack:
+        address = os.environ.get(ADDRESS)
+        if address is None:
+            folder = stack.enter_context(TemporaryDirectory())
+            address = str(stack.enter_context(preloaded_process(Path(folder))))
+        link = Preloaded(Path(address))
+        stack.callback(link.close)
+        yield link
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ import itertools
 import json
 import os
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,7 +23,7 @@ from interlock.kernel.store.fold import fold
 from interlock.kernel.table import Terminal
 from interlock.workers.client import Client
 from interlock.workers.config import read_settings
-from tests.end_to_end.engine.preloaded import COMMAND
+from tests.preloaded_process import Preloaded
 from tests.processes import is_alive, processes, start_of
 from tests.waiting import until
 
@@ -40,38 +39,6 @@ QUICK: Mapping[str, str] = {
     "INTERLOCK_TASK_EVENTS": "0",
     "INTERLOCK_CAPABILITIES": "tests.end_to_end.threads.capabilities",
 }
-
-
-class Preloaded:
-    """The process that forks the workers of one test session."""
-
-    def __init__(self) -> None:
-        self._process = subprocess.Popen(
-            COMMAND,
-            cwd=ROOT,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        self._answer()
-
-    def start(self, argv: Sequence[str], environment: Mapping[str, str], log: Path) -> int:
-        """Fork a child that runs `celery` with these arguments; return its process id."""
-        request = {"argv": list(argv), "environment": dict(environment), "log": str(log)}
-        assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps(request) + "\n")
-        self._process.stdin.flush()
-        return int(self._answer())
-
-    def close(self) -> None:
-        """End it and the workers that it forked."""
-        self._process.communicate(timeout=STOP_S)
-
-    def _answer(self) -> str:
-        assert self._process.stdout is not None
-        line = self._process.stdout.readline()
-        assert line, "the preloaded process ended"
-        return line.strip()
 
 
 @dataclass

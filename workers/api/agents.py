@@ -22,12 +22,11 @@ from interlock.workers.api.problems import (
     answer,
     answer_refusal,
 )
-from interlock.workers.mcp.tools import Verbs, make_server
+from interlock.workers.mcp.tools import Verbs, make_server, offered_tools
 
 PATH = "/mcp"
 BEARER = "bearer"
 _CALLER = "interlock.caller"
-_ACTS = frozenset({Act.READ, Act.SUBMIT, Act.DECIDE})
 
 
 class AgentTools:
@@ -35,7 +34,7 @@ class AgentTools:
 
     def __init__(self, state: State) -> None:
         self.state = state
-        server = make_server(self._reach, _ACTS)
+        server = make_server(_TOOLS)
         # Who may call, and by which name of this machine, is asked by `who_calls`.
         open_to_all = TransportSecuritySettings(enable_dns_rebinding_protection=False)
         server.streamable_http_app(
@@ -66,9 +65,14 @@ class AgentTools:
         else:
             await self._sessions.handle_request({**scope, _CALLER: by}, receive, send)
 
-    def _reach(self, context: Context, act: Act, record_id: str = "") -> Verbs:
-        request: Any = context.request_context.request
-        by: Caller = request.scope[_CALLER]
-        if act is not Act.READ and not by.proved:
-            raise ForbiddenError(f"who shows no access token may not {act} here")
-        return acting(self.state, by, act, record_id)
+
+def _reach(context: Context, act: Act, record_id: str = "") -> Verbs:
+    request: Any = context.request_context.request
+    by: Caller = request.scope[_CALLER]
+    if act is not Act.READ and not by.proved:
+        raise ForbiddenError(f"who shows no access token may not {act} here")
+    return acting(request.app.state, by, act, record_id)
+
+
+# They are described once for all applications, which takes longer than all else of a server.
+_TOOLS = offered_tools(_reach, frozenset({Act.READ, Act.SUBMIT, Act.DECIDE}))

@@ -7,8 +7,12 @@ What an answer may repeat, such as parameters, is as it was proposed.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import asdict, dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel
 
 from interlock.kernel.machine import Machine
 from interlock.kernel.question import as_sentence, as_title
@@ -192,12 +196,8 @@ def schema_of(
     model = stage.answers.get(trigger) or machine.payloads.get(trigger)
     if model is None:
         return NO_FIELDS
-    schema = model.model_json_schema()
-    fields = schema.setdefault("properties", {})
-    # The client sets it: the name of who answers.
-    fields.pop("by", None)
-    if "by" in (required := schema.get("required", [])):
-        required.remove("by")
+    schema = deepcopy(_schema_without_name(model))
+    fields = schema["properties"]
     for name, values in stage.field_values(trigger, data).items():
         fields[name]["enum"] = list(values)
     if "capability" not in fields or (known := registry()) is None:
@@ -205,6 +205,17 @@ def schema_of(
     from interlock.workers.gateways.capabilities.answers import answer_schema  # noqa: PLC0415
 
     return answer_schema(known, schema, trigger, action_of(data))
+
+
+@cache  # generating it takes longer than all else of a card
+def _schema_without_name(model: type[BaseModel]) -> dict[str, Any]:
+    """Return the schema of an answer without the name of who answers, which the client sets."""
+    schema = model.model_json_schema()
+    fields = schema.setdefault("properties", {})
+    fields.pop("by", None)
+    if "by" in (required := schema.get("required", [])):
+        required.remove("by")
+    return schema
 
 
 def no_registry() -> None:

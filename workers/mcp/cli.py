@@ -10,7 +10,7 @@ from mcp.server.mcpserver import Context
 from interlock.kernel.errors import ForbiddenError
 from interlock.workers.access.roles import Act
 from interlock.workers.client import Client
-from interlock.workers.mcp.tools import Verbs, make_server
+from interlock.workers.mcp.tools import Verbs, make_server, offered_tools
 from interlock.workers.terminal.answer import Actor, caller, guarded
 
 READ_ONLY = frozenset({Act.READ})
@@ -37,4 +37,4 @@ def mcp(
             raise ForbiddenError(f"this server may not {act}: it was started without --write")
         return connected
 
-    make_server(reach, acts).run("stdio")
+    make_server(offered_tools(reach, acts)).run("stdio")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from importlib.metadata import version
@@ -10,6 +10,7 @@ from typing import Annotated, Any, Protocol
 
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
+from mcp.server.mcpserver.tools import Tool
 from mcp_types import ToolAnnotations
 from pydantic import Field
 
@@ -40,11 +41,19 @@ class Reach(Protocol):
         """Return the client. `record_id` is the record that the act is about, if it is one."""
 
 
-def make_server(reach: Reach, acts: frozenset[Act]) -> MCPServer[Any]:
-    """Return a server with the tools for these acts. Each call is allowed or refused by `reach`."""
-    server: MCPServer[Any] = MCPServer(
-        "interlock", instructions=ABOUT, version=version("interlock"), log_level="WARNING"
+def make_server(tools: Sequence[Tool]) -> MCPServer[Any]:
+    """Return a server with these tools."""
+    return MCPServer(
+        "interlock",
+        instructions=ABOUT,
+        version=version("interlock"),
+        log_level="WARNING",
+        tools=list(tools),
     )
+
+
+def offered_tools(reach: Reach, acts: frozenset[Act]) -> list[Tool]:
+    """Return the tools for these acts. Each call is allowed or refused by `reach`."""
     tools = Tools(reach)
     offered: list[tuple[Act, Callable[..., Any], ToolAnnotations]] = [
         (Act.READ, tools.list_records, READS),
@@ -58,10 +67,9 @@ def make_server(reach: Reach, acts: frozenset[Act]) -> MCPServer[Any]:
         (Act.SUBMIT, tools.send_mail, CHANGES),
         (Act.DECIDE, tools.decide, ENDS),
     ]
-    for act, tool, hints in offered:
-        if act in acts:
-            server.add_tool(tool, annotations=hints)
-    return server
+    return [
+        Tool.from_function(tool, annotations=hints) for act, tool, hints in offered if act in acts
+    ]
 
 
 class Tools:

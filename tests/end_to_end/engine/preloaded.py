@@ -1,9 +1,10 @@
 """A process that has imported what a worker needs, and forks workers and fork servers on request.
 
-Each line on stdin is a request: {"argv", "environment", "log"}. Each line on stdout is a process
-id. Its children are real `celery` commands, and end when it ends. A worker requests its fork server
-over a socket that it inherits; this one serves as the one of a deployed worker does. It saves each
-test seconds of imports.
+It accepts links at a socket, whose descriptor is its last argument. Each message over a link is a
+request: {"argv", "environment", "log"}; each answer is a process id. Its children are real `celery`
+commands, and end when it ends. It ends when the process that started it does. A worker requests its
+fork server over a socket that it inherits; this one serves as the one of a deployed worker does. It
+saves each test seconds of imports.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from interlock.workers.supervision import fork_server
-from interlock.workers.supervision.launch import COMMAND_LINE_ROOM, ForkServer
+from interlock.workers.supervision.launch import ForkServer
 from interlock.workers.systems import handlers, openers, sweeps
 
 MODULES = (
@@ -58,8 +59,6 @@ MODULES = (
     "tests.end_to_end.threads.capabilities",
     *fork_server.PRELOADED,
 )
-# The command line has room for that of a supervisor, which replaces it.
-COMMAND = (sys.executable, "-m", "tests.end_to_end.engine.preloaded", " " * COMMAND_LINE_ROOM)
 # A deployment with this variable starts fork servers as a deployed worker does. Only those have its
 # variables in /proc, by which some tests find processes.
 OWN_FORK_SERVER = "DEPLOYMENT_OWN_FORK_SERVER"
@@ -69,8 +68,9 @@ REQUEST_BYTES_MAX = 262_144
 PR_SET_PDEATHSIG = 1
 
 
-def main() -> None:
-    """Fork until stdin ends."""
+def main(listener: socket.socket) -> None:
+    """Fork for ever."""
+    end_with_parent()
     for module in MODULES:
         importlib.import_module(module)
     for load in (handlers, openers, sweeps):
@@ -82,29 +82,33 @@ def main() -> None:
     # No process waits for the children, so the kernel reaps them.
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     workers_end, requests = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    answer("ready")
+    links: list[socket.socket] = []
     while True:
-        ready, _, _ = select.select([sys.stdin, requests], [], [])
+        ready, _, _ = select.select([listener, requests, *links], [], [])
         if requests in ready:
             fork_fork_server(requests)
-        elif line := sys.stdin.readline():
-            process_id = os.fork()
-            if process_id == 0:
-                run_command(json.loads(line), workers_end.fileno())
-            answer(str(process_id))
-        else:
-            return
+        if listener in ready:
+            links.append(listener.accept()[0])
+        for link in [one for one in links if one in ready]:
+            request = link.recv(REQUEST_BYTES_MAX)
+            if request:
+                link.send(str(fork_worker(request, workers_end)).encode())
+            else:
+                links.remove(link)
+                link.close()
 
 
-def answer(line: str) -> None:
-    """Write a line to stdout."""
-    sys.stdout.write(line + "\n")
-    sys.stdout.flush()
+def fork_worker(request: bytes, fork_servers: socket.socket) -> int:
+    """Fork a child that runs the requested command; return its process id."""
+    process_id = os.fork()
+    if process_id == 0:
+        run_command(json.loads(request), fork_servers.fileno())
+    return process_id
 
 
 def run_command(request: dict[str, Any], fork_servers: int) -> None:
     """Run the requested command in this child."""
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    end_with_parent()
     log = os.open(request["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     begin(request["environment"], output=log, errors=log)
     if OWN_FORK_SERVER not in os.environ:
@@ -137,6 +141,11 @@ def fork_fork_server(requests: socket.socket) -> None:
         os.close(descriptor)
 
 
+def end_with_parent() -> None:
+    """Let the system kill this process when the one that started it ends."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
 def begin(environment: Mapping[str, str], *, output: int, errors: int) -> None:
     """Make this child the first process of a session, with an environment and outputs."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
@@ -157,4 +166,5 @@ def request_fork_server(worker: ForkServer) -> socket.socket:
 
 
 if __name__ == "__main__":
-    main()
+    with socket.socket(fileno=int(sys.argv[-1])) as links_begin_here:
+        main(links_begin_here)

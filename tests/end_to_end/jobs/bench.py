@@ -16,7 +16,8 @@ from interlock.kernel.event import Event
 from interlock.kernel.record import Record
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.jobs.client import Graphs
-from tests.end_to_end.deployment import Deployment, Preloaded
+from tests.end_to_end.deployment import Deployment
+from tests.preloaded_process import Preloaded
 
 ASKS_A_PERSON = "intervention_required"
 HANGS = "sleep 600"

@@ -16,7 +16,7 @@ import pytest
 
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.jobs.manifest import manifest_now
-from tests.end_to_end.deployment import Deployment, Preloaded
+from tests.end_to_end.deployment import Deployment
 from tests.end_to_end.jobs.bench import (
     ASKS_A_PERSON,
     HANGS,
@@ -27,6 +27,7 @@ from tests.end_to_end.jobs.bench import (
     opened,
     triggers,
 )
+from tests.preloaded_process import Preloaded
 from tests.processes import is_alive
 
 pytestmark = pytest.mark.timeout(180)

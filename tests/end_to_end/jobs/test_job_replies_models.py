@@ -16,10 +16,11 @@ from interlock.workers.config import Settings
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.jobs.manifest import manifest_now
 from interlock.workers.jobs.model import JobModel, JobQuestion, open_job_model
-from tests.end_to_end.deployment import Deployment, Preloaded
+from tests.end_to_end.deployment import Deployment
 from tests.end_to_end.jobs.bench import ASKS_A_PERSON, Bench, answers, last, opened, triggers
 from tests.end_to_end.threads import capabilities
 from tests.fakes.openai_server import Asked, OpenAIServer, Reply, Script, hangs, refuses, says
+from tests.preloaded_process import Preloaded
 
 pytestmark = pytest.mark.timeout(180)
 

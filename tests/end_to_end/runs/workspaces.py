@@ -22,7 +22,8 @@ from interlock.workers.client import Client
 from interlock.workers.runs.client import AppliedEvent, Receipt, Runs
 from interlock.workers.runs.paths import workspace_id
 from interlock.workers.runs.start import runs_of
-from tests.end_to_end.deployment import Deployment, Preloaded
+from tests.end_to_end.deployment import Deployment
+from tests.preloaded_process import Preloaded
 from tests.processes import is_alive, marked, processes
 
 # Functions that every command of a plan can call: bash reads them before the command.

@@ -1,0 +1,75 @@
+"""Starts the process that forks the workers of a test run, and requests workers from it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from interlock.workers.supervision.launch import COMMAND_LINE_ROOM
+from tests.processes import is_alive, start_of
+from tests.waiting import until
+
+# All processes of a test run share one. Its address is in this variable.
+ADDRESS = "TEST_PRELOADED_PROCESS"
+# The command line has room for that of a supervisor, which replaces it.
+COMMAND = (sys.executable, "-m", "tests.end_to_end.engine.preloaded", " " * COMMAND_LINE_ROOM)
+REPLY_BYTES_MAX = 32
+
+
+@contextmanager
+def preloaded_process(folder: Path) -> Iterator[Path]:
+    """Start one, which serves at the address that this returns until the block ends."""
+    address = folder / "preloaded"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
+        listener.bind(str(address))
+        listener.listen()
+        process = subprocess.Popen(
+            [*COMMAND, str(listener.fileno())],
+            cwd=Path(__file__).parents[1],
+            stdin=subprocess.DEVNULL,
+            pass_fds=[listener.fileno()],
+        )
+    try:
+        yield address
+    finally:
+        process.kill()  # its children end with it
+        process.wait()
+
+
+class Preloaded:
+    """A link to that process."""
+
+    def __init__(self, address: Path) -> None:
+        self._link = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._link.connect(str(address))
+        self._started: dict[int, int] = {}
+
+    def start(self, argv: Sequence[str], environment: Mapping[str, str], log: Path) -> int:
+        """Let it fork a child that runs `celery` with these arguments; return its process id."""
+        request = {"argv": list(argv), "environment": dict(environment), "log": str(log)}
+        self._link.send(json.dumps(request).encode())
+        reply = self._link.recv(REPLY_BYTES_MAX)
+        assert reply, "the preloaded process ended"
+        process_id = int(reply)
+        self._started[process_id] = start_of(process_id)
+        return process_id
+
+    def close(self) -> None:
+        """End the link. Fail if a child that was requested over it has not ended."""
+        self._link.close()
+        left = [one for one in self._started if self._is_alive(one)]
+        for process_id in left:
+            with suppress(ProcessLookupError):
+                os.killpg(process_id, signal.SIGKILL)
+        until(lambda: not any(map(self._is_alive, left)), what="the children are gone")
+        assert not left, f"tests left these workers behind: {left}"
+
+    def _is_alive(self, process_id: int) -> bool:
+        return is_alive(process_id) and start_of(process_id) == self._started[process_id]
