@@ -29,7 +29,7 @@ from interlock.workers.engine.runner import Runner
 from interlock.workers.gateways.server import EmbeddedServer
 from tests.fakes.proxy import FaultProxy
 from tests.forked_processes import start_server
-from tests.preloaded_process import ADDRESS, preloaded_process
+from tests.preloaded_process import ADDRESS, Preloaded, preloaded_process
 from tests.processes import PROC, kill_marked
 from tests.servers import RABBITMQ, Watched, cluster_server, rabbitmq_node, redis_binary, sentinel
 from tests.waiting import until
@@ -177,6 +177,20 @@ def no_descriptor_left(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     for client in opened:
         client.close()
     pools.reset()
+
+
+@pytest.fixture(scope="session")
+def preloaded(no_process_left: None) -> Iterator[Preloaded]:
+    """Return a link to the process that forks the workers of all tests."""
+    del no_process_left
+    with ExitStack() as stack:
+        address = os.environ.get(ADDRESS)
+        if address is None:
+            folder = stack.enter_context(TemporaryDirectory())
+            address = str(stack.enter_context(preloaded_process(Path(folder))))
+        link = Preloaded(Path(address))
+        stack.callback(link.close)
+        yield link
 
 
 @pytest.fixture(scope="session")

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 from uuid import uuid4
 
@@ -21,7 +18,7 @@ from tests.end_to_end.runs.workspaces import (
     shared_deployment,
     workspaces,
 )
-from tests.preloaded_process import ADDRESS, Preloaded, preloaded_process
+from tests.preloaded_process import Preloaded
 
 NewDeployment = Callable[..., Deployment]
 FAILED = pytest.StashKey[bool]()
@@ -34,20 +31,6 @@ def pytest_runtest_makereport(item: pytest.Item) -> Any:
     if report.failed:
         item.stash[FAILED] = True
     return report
-
-
-@pytest.fixture(scope="session")
-def preloaded(no_process_left: None) -> Iterator[Preloaded]:
-    """Return a link to the process that forks the workers of all tests."""
-    del no_process_left
-    with ExitStack() as stack:
-        address = os.environ.get(ADDRESS)
-        if address is None:
-            folder = stack.enter_context(TemporaryDirectory())
-            address = str(stack.enter_context(preloaded_process(Path(folder))))
-        link = Preloaded(Path(address))
-        stack.callback(link.close)
-        yield link
 
 
 @pytest.fixture

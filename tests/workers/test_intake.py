@@ -20,10 +20,11 @@ from tenacity import stop_after_attempt, wait_none
 from interlock.workers import producer_message
 from interlock.workers.client import Client
 from interlock.workers.gateways.server import EmbeddedServer, free_port
-from interlock.workers.processes.bound_process import end_bound, start_bound
 from tests.conftest import NewServer
+from tests.end_to_end.deployment import Process
 from tests.end_to_end.threads.test_bad_input import misshapen
 from tests.fakes.proxy import FaultProxy
+from tests.preloaded_process import Preloaded
 from tests.servers import REFUSALS, refusing
 from tests.waiting import until
 from tests.workers.gateways.git.scene import make_repository
@@ -35,38 +36,27 @@ READY_S = 60.0
 PRODUCER = """
 import json, sys
 from celery import Celery
-queue, requests = sys.argv[2], json.load(sys.stdin)
-app = Celery(broker=sys.argv[1])
-for request in requests:
-    verb, answers = "submit", None
-    if isinstance(request, dict) and "send_task" in request:
-        verb, answers, request = request["send_task"]
-    app.send_task(f"interlock.{verb}", [request], queue=queue, reply_to=answers)
-assert not [name for name in sys.modules if name.partition(".")[0] == "interlock"]
+for line in sys.stdin:
+    broker, queue, requests = json.loads(line)
+    app = Celery(broker=broker)
+    for request in requests:
+        verb, answers = "submit", None
+        if isinstance(request, dict) and "send_task" in request:
+            verb, answers, request = request["send_task"]
+        app.send_task(f"interlock.{verb}", [request], queue=queue, reply_to=answers)
+    assert not [name for name in sys.modules if name.partition(".")[0] == "interlock"]
+    app.close()
+    print("sent", flush=True)
 """
-# The deployed intake app, which redelivers an unacknowledged message after two seconds instead of a
-# minute, reads one that has to wait again after 0.2 seconds, and kills itself at the first message
-# if DIES_ONCE is set.
-IMPATIENT = """
-import os, signal
-from interlock.workers import intake, producer_message
-from interlock.workers.engine import consumer
-intake.app.conf.broker_transport_options |= {"visibility_timeout": 2}
-intake.HELD_S = consumer.GIVE_BACK_S = 0.2
-if os.environ.get("DIES_ONCE") and not os.path.exists(os.environ["DIES_ONCE"]):
-    def die(*_):
-        open(os.environ["DIES_ONCE"], "w").close()
-        os.kill(os.getpid(), signal.SIGKILL)
-    producer_message.accept = die
-app = intake.app
-"""
+IMPATIENT_APP = "tests.workers.impatient_intake"
 
 
 def task_request(**fields: Any) -> dict[str, Any]:
     return {"id": "b/three", "payload": {"title": "repair it", **fields}, "machine": "task"}
 
 
-NewIntake = Callable[..., "subprocess.Popen[bytes]"]
+NewIntake = Callable[..., Process]
+Send = Callable[..., None]
 
 
 @pytest.fixture
@@ -75,46 +65,50 @@ def interlock(server: EmbeddedServer, prefix: str) -> Client:
 
 
 @pytest.fixture
-def new_intake(tmp_path: Path) -> Iterator[NewIntake]:
+def new_intake(preloaded: Preloaded, tmp_path: Path) -> Iterator[NewIntake]:
     """Return a function that starts an intake worker and waits until it consumes."""
     with ExitStack() as stack:
-        (tmp_path / "impatient.py").write_text(IMPATIENT)
 
-        def start(client: Client, url: str = "", **variables: str) -> subprocess.Popen[bytes]:
-            log = tmp_path / f"intake-{uuid.uuid4().hex[:6]}.log"
+        def start(client: Client, url: str = "", **variables: str) -> Process:
             settings = {
                 "INTERLOCK_STORE_URL": url or client.settings.store,
                 "INTERLOCK_PREFIX": client.settings.prefix,
                 "INTERLOCK_NAMESPACE": client.settings.namespace,
-                "PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}",
             }
-            command = [sys.executable, "-m", "celery", "-A", "impatient", "worker"]
-            options = ["-n", f"{log.stem}@%h", "-P", "threads", "-c", "2", "-l", "INFO"]
-            quick = ["--without-mingle", "--without-gossip"]
-            process = start_bound(
-                [*command, *options, *quick],
-                folder=tmp_path,
-                output=stack.enter_context(log.open("wb")),
-                grace_s=10,
-                environment={**os.environ, **settings, **variables},
-            )
-            stack.callback(end_bound, process, patience_s=60)
-            until(lambda: b" ready." in log.read_bytes(), what="it consumes", within_s=READY_S)
+            name = f"intake-{uuid.uuid4().hex[:6]}"
+            options = ["-n", f"{name}@%h", "-P", "threads", "-c", "2", "-l", "INFO"]
+            argv = ["-A", IMPATIENT_APP, "worker", *options, "--without-mingle", "--without-gossip"]
+            log = tmp_path / f"{name}.log"
+            environment = {**os.environ, **settings, **variables}
+            process = Process(name, preloaded.start(argv, environment, log), log)
+            stack.callback(process.kill)
+            until(process.is_ready, what="it consumes", within_s=READY_S)
             return process
 
         yield start
 
 
-def send(client: Client, *requests: Any) -> None:
-    """Send messages from a process that does not import Interlock."""
-    queue = f"{client.settings.namespace}.intake"
-    subprocess.run(
-        [sys.executable, "-c", PRODUCER, client.settings.store, queue],
-        input=json.dumps(requests),
+@pytest.fixture(scope="module")
+def send() -> Iterator[Send]:
+    """Return a function that sends messages from a process that does not import Interlock."""
+    with subprocess.Popen(
+        [sys.executable, "-c", PRODUCER],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
         text=True,
-        check=True,
         cwd="/",
-    )
+    ) as process:
+        requests_go_to, answers = process.stdin, process.stdout
+        assert requests_go_to is not None
+        assert answers is not None
+
+        def send_each(client: Client, *requests: Any) -> None:
+            queue = f"{client.settings.namespace}.intake"
+            requests_go_to.write(json.dumps([client.settings.store, queue, requests]) + "\n")
+            requests_go_to.flush()
+            assert answers.readline() == "sent\n"
+
+        yield send_each
 
 
 def push(client: Client, message: bytes) -> None:
@@ -142,7 +136,7 @@ def wait_until_they_exist(client: Client, *ids: str) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(200)
 def test_a_malformed_message_does_not_stop_intake_and_is_acknowledged(
-    interlock: Client, new_intake: NewIntake
+    interlock: Client, new_intake: NewIntake, send: Send
 ) -> None:
     process = new_intake(interlock)
     queue = f"{interlock.settings.namespace}.intake"
@@ -171,7 +165,7 @@ def test_a_malformed_message_does_not_stop_intake_and_is_acknowledged(
     send(interlock, request("one"))
     wait_until_they_exist(interlock, "one")
 
-    assert process.poll() is None
+    assert process.alive
     assert sum(interlock.dispatch.rejected.counts().values()) == 17
     assert [row.id for row in interlock.list(machine="thread")] == ["one"]
     assert not interlock.dispatch.client.exists(other)
@@ -184,7 +178,7 @@ def test_a_malformed_message_does_not_stop_intake_and_is_acknowledged(
 @pytest.mark.slow
 @pytest.mark.timeout(200)
 def test_a_plain_message_creates_one_record_and_a_bad_one_is_rejected(
-    interlock: Client, new_intake: NewIntake
+    interlock: Client, new_intake: NewIntake, send: Send
 ) -> None:
     new_intake(interlock)
 
@@ -284,7 +278,7 @@ def with_options(
 @pytest.mark.slow
 @pytest.mark.timeout(200)
 def test_a_producer_gets_its_answers_and_a_message_that_has_to_wait_is_read_again(
-    interlock: Client, new_intake: NewIntake, tmp_path: Path
+    interlock: Client, new_intake: NewIntake, send: Send, tmp_path: Path
 ) -> None:
     new_intake(interlock)
     queue = f"{interlock.settings.namespace}.answers.importer"
@@ -372,12 +366,12 @@ def answer(client: Client, queue: str, message_id: str) -> dict[str, Any]:
 @pytest.mark.slow
 @pytest.mark.timeout(200)
 def test_a_message_whose_worker_is_killed_before_its_record_exists_is_delivered_again(
-    interlock: Client, new_intake: NewIntake, tmp_path: Path
+    interlock: Client, new_intake: NewIntake, send: Send, tmp_path: Path
 ) -> None:
     died = tmp_path / "died"
     process = new_intake(interlock, DIES_ONCE=str(died))
     send(interlock, request("one"))
-    until(lambda: process.poll() is not None, what="the worker is killed", within_s=READY_S)
+    until(lambda: not process.alive, what="the worker is killed", within_s=READY_S)
     assert died.exists()
     assert interlock.list(machine="thread") == []
 
@@ -392,6 +386,7 @@ def test_a_message_whose_worker_is_killed_before_its_record_exists_is_delivered_
 def test_nothing_is_lost_while_the_store_is_away(
     interlock: Client,
     new_intake: NewIntake,
+    send: Send,
     new_proxy: Callable[[int], FaultProxy],
     server: EmbeddedServer,
 ) -> None:
@@ -419,7 +414,7 @@ def test_nothing_is_lost_while_the_store_is_away(
     proxy.heal()
 
     wait_until_they_exist(interlock, *[f"r{number}" for number in range(20)])
-    assert process.poll() is None
+    assert process.alive
     kept = interlock.dispatch.rejected.counts
     until(lambda: sum(kept().values()) == len(rejected), what="the others are kept")
     receipts = f"{interlock.settings.namespace}.unacked"
