@@ -35,7 +35,7 @@ STOP_S = 60.0
 QUICK: Mapping[str, str] = {
     "INTERLOCK_LEASE_S": "2",
     "INTERLOCK_POLL_S": "1",
-    "INTERLOCK_SWEEP_PERIOD_S": "0.5",
+    "INTERLOCK_SWEEP_PERIOD_S": "1",
     "INTERLOCK_TASK_EVENTS": "0",
     "INTERLOCK_CAPABILITIES": "tests.end_to_end.threads.capabilities",
 }

@@ -8,6 +8,7 @@ import shutil
 import signal
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -200,17 +201,49 @@ def test_a_reviewer_finds_what_a_step_forgot_or_made_up(finished: Chain) -> None
     assert collect["reasons"] == [f"there is no commit {'0' * 40}"]
 
 
-def test_a_misspelt_word_is_found_and_published_right_but_names_stay(
-    chain: Chain, repo: Path
-) -> None:
+@dataclass
+class Eventful:
+    """A chain that has come to its end, and the short hashes of some commits by their titles."""
+
+    chain: Chain
+    hashes: dict[str, list[str]]
+
+
+@pytest.fixture(scope="module")
+def eventful(tmp_path_factory: pytest.TempPathFactory) -> Eventful:
+    """Return the chain of a history with misspelt words, repeated titles and odd names.
+
+    Its repository has settings of a user, and its steps the variables of a hook.
+    """
+    home = tmp_path_factory.mktemp("eventful")
+    repo = with_each_kind(home / "repo")
     commit(
         repo,
         "Add what can recieve letters\n\nIt can Recieve `recieve` and recieve_all, wich is fine.",
         src__recieve_py="post",
     )
+    red, blue = (commit(repo, "Paint the door", src__paint_py=text) for text in ("red", "blue"))
+    bell = commit(repo, "Add a bell", src__bell_py="ring")
+    git(repo, "revert", "--no-edit", "HEAD")
+    taken = git(repo, "rev-parse", "--short=7", "HEAD")
+    settings = {"log.showSignature": "true", "core.abbrev": "4", "color.ui": "always"}
+    for name, value in {**settings, "diff.relative": "true", "log.decorate": "full"}.items():
+        git(repo, "config", name, value)
+    commit(repo, "Say \x01 in a message", src__odd_py="name")
+    (repo / "a b").mkdir()
+    commit(repo, "Add a folder with a blank", **{"a b__(x)_md": "x", "a b__ü_py": "x"})
+    chain = Chain(home / "jobs", repo)
+    chain.environment |= {
+        "RELEASE_NOTES_REPO": str(repo / "src"),
+        "GIT_DIR": str(home / "elsewhere"),
+    }
     chain.up_to("publish", reviewed=tuple(STEPS))
-    found = json.loads(chain.text("check_spelling", "spelling.json"))
-    notes = chain.text("publish", "RELEASE_NOTES.md")
+    return Eventful(chain, {"Paint the door": [blue, red], "Add a bell": [taken, bell]})
+
+
+def test_a_misspelt_word_is_found_and_published_right_but_names_stay(eventful: Eventful) -> None:
+    found = json.loads(eventful.chain.text("check_spelling", "spelling.json"))
+    notes = eventful.chain.text("publish", "RELEASE_NOTES.md")
 
     assert [(one["word"], one["meant"]) for one in found] == [
         ("recieve", ["receive"]),
@@ -219,6 +252,25 @@ def test_a_misspelt_word_is_found_and_published_right_but_names_stay(
     ]
     assert "**Add what can receive letters**" in notes
     assert "It can Receive `recieve` and recieve_all, wich is fine." in notes
+
+
+def test_what_was_taken_back_or_said_twice_is_one_line(eventful: Eventful) -> None:
+    notes = eventful.chain.text("publish", "RELEASE_NOTES.md")
+    blue, red = eventful.hashes["Paint the door"]
+    taken, bell = eventful.hashes["Add a bell"]
+
+    assert f"- **Paint the door** (`{blue}`, `{red}`)\n" in notes
+    assert f"- Made and taken back: Add a bell (`{taken}`, `{bell}`)\n" in notes
+    assert notes.count("Add a bell") == 1
+
+
+def test_neither_the_users_settings_nor_a_hooks_variables_change_what_is_read(
+    eventful: Eventful,
+) -> None:
+    newest = json.loads(eventful.chain.text("collect", "history.json"))["commits"][0]
+
+    assert newest["files"] == ["a b/(x).md", "a b/ü.py"]
+    assert len(newest["short"]) >= 7
 
 
 def test_a_misspelling_in_the_final_document_is_rejected(finished: Chain) -> None:
@@ -365,42 +417,6 @@ def test_the_notes_begin_at_the_last_tag_or_where_one_says(chain: Chain, repo: P
     assert named["summary"].startswith("1 commit, ")
     assert unknown["summary"] == "RELEASE_NOTES_SINCE names --all, which is no commit here"
     assert nothing["summary"] == "there is no commit since HEAD"
-
-
-def test_what_was_taken_back_or_said_twice_is_one_line(chain: Chain, repo: Path) -> None:
-    first = commit(repo, "Paint the door", src__paint_py="red")
-    second = commit(repo, "Paint the door", src__paint_py="blue")
-    bell = commit(repo, "Add a bell", src__bell_py="ring")
-    git(repo, "revert", "--no-edit", "HEAD")
-    taken = git(repo, "rev-parse", "--short=7", "HEAD")
-
-    chain.up_to("publish", reviewed=tuple(STEPS))
-    notes = chain.text("publish", "RELEASE_NOTES.md")
-
-    assert f"- **Paint the door** (`{second}`, `{first}`)\n" in notes
-    assert f"- Made and taken back: Add a bell (`{taken}`, `{bell}`)\n" in notes
-    assert notes.count("Add a bell") == 1
-
-
-def test_neither_the_users_settings_nor_a_hooks_variables_change_what_is_read(
-    chain: Chain, repo: Path, tmp_path: Path
-) -> None:
-    settings = {"log.showSignature": "true", "core.abbrev": "4", "color.ui": "always"}
-    for name, value in {**settings, "diff.relative": "true", "log.decorate": "full"}.items():
-        git(repo, "config", name, value)
-    commit(repo, "Say \x01 in a message", src__odd_py="name")
-    (repo / "a b").mkdir()
-    commit(repo, "Add a folder with a blank", **{"a b__(x)_md": "x", "a b__ü_py": "x"})
-    chain.environment |= {
-        "RELEASE_NOTES_REPO": str(repo / "src"),
-        "GIT_DIR": str(tmp_path / "elsewhere"),
-    }
-
-    chain.up_to("publish", reviewed=tuple(STEPS))
-    newest = json.loads(chain.text("collect", "history.json"))["commits"][0]
-
-    assert newest["files"] == ["a b/(x).md", "a b/ü.py"]
-    assert len(newest["short"]) >= 7
 
 
 @pytest.mark.parametrize(

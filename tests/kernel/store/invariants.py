@@ -57,10 +57,12 @@ def folds(world: World, record: Record) -> None:
 
 
 def stands_once(world: World, record: Record) -> None:
-    for stage in LIFE.stages:
-        key = world.keys.state_index(record.id, "life", str(stage.state))
-        here = scripts.read(world.client, "ZSCORE", key, record.id) is not None
-        assert here == (str(stage.state) == record.state)
+    states = [str(stage.state) for stage in LIFE.stages]
+    indexes = [world.keys.state_index(record.id, "life", state) for state in states]
+    scores = scripts.read_all(world.client, [("ZSCORE", key, record.id) for key in indexes])
+    assert [state for state, score in zip(states, scores, strict=True) if score is not None] == [
+        record.state
+    ]
     partition = partition_of(record.id)
     created = world.keys.creation_index(partition, "life")
     assert scripts.read(world.client, "ZSCORE", created, record.id) == record.created_ms

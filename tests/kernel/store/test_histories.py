@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
+from itertools import islice
 from random import Random
 from typing import Any
 from uuid import uuid4
@@ -73,21 +74,21 @@ class History(RuleBasedStateMachine):
         """Return a record, mostly the same one: a deep state takes several steps of one record."""
         return self.records[number % len(self.records)] if number > 900 else self.focus
 
-    def seen(self) -> list[bytes | None]:
-        """Return the keys that a refusal may not change."""
-        return [dump for of in self.records for dump in self.dumps(of)]
-
-    def dumps(self, of: str) -> list[bytes | None]:
+    def seen(self) -> dict[str, list[bytes | None]]:
+        """Return the keys of each record that a refusal may not change, in one round trip."""
         world, keys = self.world, self.world.keys
-        partition = world.partition(of)
-        names = [name(of) for name in (keys.record, keys.counters, keys.log, keys.ops)]
-        names += [name(partition) for name in (keys.effects, keys.timers, keys.waits)]
         assert isinstance(world.client, redis.Redis)
+        of_record = (keys.record, keys.counters, keys.log, keys.ops)
+        of_partition = (keys.effects, keys.timers, keys.waits)
         with world.client.pipeline(transaction=False) as pipeline:
-            for key in names:
-                pipeline.dump(key)
-            found: list[bytes | None] = pipeline.execute()
-        return found
+            for of in self.records:
+                for name in of_record:
+                    pipeline.dump(name(of))
+                for index in of_partition:
+                    pipeline.dump(index(world.partition(of)))
+            found = iter(pipeline.execute())
+        each = len(of_record) + len(of_partition)
+        return {of: list(islice(found, each)) for of in self.records}
 
     def fire(self, of: str, trigger: str, warrant: Warrant | None = None, spent: int = 0) -> bool:
         op = f"op-{len(self.fired)}-{trigger}"
@@ -307,8 +308,7 @@ class History(RuleBasedStateMachine):
 
     @invariant()
     def every_promise_holds(self) -> None:
-        for of in self.records:
-            dumps = self.dumps(of)
+        for of, dumps in self.seen().items():
             if self.checked.get(of) == dumps:
                 continue
             self.checked[of] = dumps
@@ -331,7 +331,8 @@ class History(RuleBasedStateMachine):
         self.money_adds_up()
 
     def money_adds_up(self) -> None:
-        counters = {of: self.world.record(of).counters for of in self.records}
+        found = self.world.views.records(self.records)
+        counters = {of: record.counters for of, record in found.items()}
         for name in ("spent", "reserved", "residue"):
             assert all(one.get(f"tree.{name}", 0) >= 0 for one in counters.values()), name
         family = sum(one.get("spent", 0) for of, one in counters.items() if of[0] == "p")
