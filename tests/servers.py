@@ -23,7 +23,7 @@ from tests.waiting import until
 
 SLOT_LAST = 16_383
 RABBITMQ = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")
-RABBITMQ_START_S = 90.0
+RABBITMQ_START_S = 180.0
 RABBITMQ_STOP_S = 60.0
 # A store that is killed while its disk is late would lose what it acknowledged: level D2.
 EACH_WRITE_ON_DISK = {"appendfsync": "always"}

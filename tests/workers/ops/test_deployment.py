@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import socket
 import sys
@@ -12,7 +13,6 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from interlock.workers.client import Client
 from interlock.workers.config import Settings
 from interlock.workers.gateways.server import PortTakenError, free_port
 from interlock.workers.ops import deployment
@@ -20,7 +20,6 @@ from interlock.workers.ops.deployment import Deployment, DeploymentError
 from interlock.workers.ops.home import HomeTakenError, read_ports
 from interlock.workers.ops.part import Part
 from interlock.workers.processes.bound_process import start_bound
-from tests.end_to_end.deployment import thread
 from tests.processes import is_alive
 from tests.waiting import until
 
@@ -237,30 +236,18 @@ def listener(port: int) -> socket.socket:
     return socket.create_server(("127.0.0.1", port))
 
 
-@pytest.mark.timeout(120)
-def test_sweeps_run_while_every_thread_of_the_worker_is_busy(tmp_path: Path) -> None:
-    settings = settings_in(
-        tmp_path,
-        concurrency=1,
-        capabilities="tests.end_to_end.threads.capabilities",
-        model="local",
-        model_base_url="http://127.0.0.1:9/v1",
-        sweep_period_s=0.2,
-    )
-    # The capability writes its journal into this folder.
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("DEPLOYMENT_FOLDER", str(tmp_path))
-        with Deployment(settings, pages=False) as started:
-            client = Client(started.settings)
-            client.submit(thread("slow", seconds=60), machine="thread", id="one")
-            until(lambda: client.show("one").state == "executing", what="it is executing")
-            until((tmp_path / "recorded.jsonl").exists, what="the only thread is busy")
-            swept = started.log("sweeps").read_text().count("succeeded")
+def test_no_worker_but_their_own_takes_sweeps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Otherwise none would run while every thread of that worker is busy.
+    replace_celery(tmp_path, f"import sys; print(sys.argv, flush=True); {READY}", monkeypatch)
+    settings = settings_in(tmp_path, store_url=f"redis://127.0.0.1:{free_port()}/0")
 
-            until(
-                lambda: started.log("sweeps").read_text().count("succeeded") > swept + 10,
-                what="sweeps go on",
-            )
+    def option(name: str, option: str) -> list[str]:
+        command = ast.literal_eval(started.log(name).read_text().partition("\n")[0])
+        return str(command[command.index(option) + 1]).split(",")
 
-            assert "Task sweep.orphans" not in started.log("worker").read_text()
-            assert client.show("one").state == "executing"
+    with Deployment(settings, pages=False, jobs=True) as started:
+        assert "interlock.sweeps" in option("worker", "-X")
+        assert "interlock.sweeps" not in option("jobs", "-Q")
+        assert option("sweeps", "-Q") == ["interlock.sweeps"]
