@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 
@@ -121,6 +122,11 @@ class Keys:
     def state_index_of(self, partition: int, machine: str, state: str) -> str:
         """Sorted set: the records in a state by ms of entry."""
         return f"{self.tag(partition)}in:{machine}:{state}"
+
+    def state_indexes(self, partition: int, states: Iterable[tuple[str, str]]) -> list[str]:
+        """Return the state indexes of a partition for machines with a state of each."""
+        tag = self.tag(partition)
+        return [f"{tag}in:{machine}:{state}" for machine, state in states]
 
     def creation_index(self, partition: int, machine: str) -> str:
         """Sorted set: the records of a machine by ms of creation."""
