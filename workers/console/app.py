@@ -13,6 +13,7 @@ from interlock.workers.console import bulk, entrance, inbox, pages
 from interlock.workers.console.flow import FlowWatch
 from interlock.workers.console.oidc import Provider
 from interlock.workers.console.render import FOLDER
+from interlock.workers.console.series import Samples
 
 
 def create_console(client: Client) -> FastAPI:
@@ -22,7 +23,9 @@ def create_console(client: Client) -> FastAPI:
         raise CallError("with INTERLOCK_OIDC_ISSUER, set INTERLOCK_OIDC_CLIENT_ID and _ROLES too")
     if settings.oidc_roles:
         roles_named(settings.oidc_roles.values())
-    app = create_app(client)
+    samples = Samples(client.dispatch)
+    app = create_app(client, samples.running)
+    app.state.samples = samples
     app.state.provider = Provider(settings) if settings.oidc_issuer else None
     app.state.flow = FlowWatch(client.dispatch)
     app.include_router(entrance.router)
