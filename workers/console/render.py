@@ -6,7 +6,8 @@ Every text on a page is escaped, and its hidden characters are shown: agents wri
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from markupsafe import Markup
 from interlock.kernel.errors import KernelError, StoreError, TokenRefusedError
 from interlock.workers.access.roles import Act, Caller
 from interlock.workers.api.problems import RefusedRequestError
+from interlock.workers.console.flow import FlowWatch
 from interlock.workers.ops.screen import counter_text, is_said
 from interlock.workers.remote.problems import NO_TOKEN, kind_of
 from interlock.workers.terminal.screen import age
@@ -31,6 +33,7 @@ log = logging.getLogger(__name__)
 
 FOLDER = Path(__file__).parent
 SIGN_IN = "/login"
+THEME = "interlock_theme"  # the cookie that has whether a person chose light or dark
 HEADERS = {
     "Cache-Control": "no-store",
     "Content-Security-Policy": (
@@ -66,6 +69,14 @@ def words(name: str) -> str:
     return name.replace("_", " ")
 
 
+def points(values: Sequence[int | None]) -> str:
+    """Return values as the points of a line in a box of 120 by 24; without a value it is low."""
+    most, step = max(max((value or 0 for value in values), default=0), 1), 120 / (len(values) - 1)
+    return " ".join(
+        f"{at * step:.0f},{23 - 22 * (value or 0) / most:.1f}" for at, value in enumerate(values)
+    )
+
+
 def _shown(value: Any) -> Any:
     return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
@@ -83,6 +94,7 @@ PAGES.filters |= {
     "words": words,
     "age": age,
     "amount": lambda amount, name: counter_text(name, amount),
+    "points": points,
     "json": lambda value: visible_json(value, indent=2),
     "value": visible_json,
 }
@@ -96,9 +108,21 @@ def page(request: Request, name: str, status: int = 200, **values: Any) -> HTMLR
         viewer=viewer,
         acts=viewer.acts if viewer else frozenset(),
         here=request.url.path,
+        theme=theme if (theme := request.cookies.get(THEME)) in ("light", "dark") else "",
+        asked=lambda: _asked(request, viewer),
         **values,
     )
     return HTMLResponse(html, status, HEADERS)
+
+
+def _asked(request: Request, viewer: Caller | None) -> int:
+    """Return how many records wait for a person; 0 for a viewer who may not see all of them."""
+    if viewer is None or viewer.machines:
+        return 0
+    with suppress(StoreError):
+        watch: FlowWatch = request.app.state.flow
+        return watch.waiting()
+    return 0
 
 
 class PageRoute(APIRoute):

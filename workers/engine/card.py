@@ -25,6 +25,8 @@ if TYPE_CHECKING:  # imported where a card may name a capability
     from interlock.workers.gateways.capabilities.registry import Registry
 
 BODY_MAX = 2_000
+# The kinds of cards about effects: those that were given up, those that a person is in the way of.
+QUARANTINE, OBSTACLE = "quarantine", "obstacle"
 NO_FIELDS: Mapping[str, Any] = {"type": "object", "additionalProperties": False}
 
 
@@ -127,12 +129,12 @@ def cards_of_effects(
             given_up.append(f"{after}: {error}" if error else after)
         question = f"Given up: {as_sentence('; '.join(given_up))}"
         question += " Repair the cause, then let it try again?"
-        yield _card_of_effects(machine, record, "quarantine", question)
+        yield _card_of_effects(machine, record, QUARANTINE, question)
     if asking := record.obstructed:
         errors = [(entry.name, failures.get(entry.suffix, "")) for entry in asking]
         question = " ".join(_obstacle(record.id, name, error) for name, error in errors)
         question += " It is tried again by itself, or now if you say so. Is the cause removed?"
-        yield _card_of_effects(machine, record, "obstacle", question)
+        yield _card_of_effects(machine, record, OBSTACLE, question)
 
 
 def _obstacle(record_id: str, name: str, error: str) -> str:
