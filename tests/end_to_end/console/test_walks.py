@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from interlock.workers.access.roles import Role
@@ -20,6 +21,18 @@ from tests.workers.threads.threads import bring, client_of
 CHROMIUM = shutil.which("chromium")
 WITHIN_MS = 60_000
 PHONE = {"width": 360, "height": 740}
+PAGES = (
+    "/",
+    "/inbox",
+    "/inbox/paper",
+    "/records",
+    "/records/paper",
+    "/fleet",
+    "/acts",
+    "/tokens",
+    "/bulk?q=paper&verb=pause",
+)
+SERIOUS = ("serious", "critical")
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium here")
 
@@ -43,12 +56,14 @@ def address(interlock: Client) -> Iterator[str]:
         yield url
 
 
-def open_page(chromium: Browser, interlock: Client, address: str, **options: Any) -> Page:
+def open_page(
+    chromium: Browser, interlock: Client, address: str, role: Role = Role.ADMIN, **options: Any
+) -> Page:
     """Open a page in a browser of its own, whose person has signed in."""
     page = chromium.new_context(base_url=address, **options).new_page()
     page.set_default_timeout(WITHIN_MS)
     page.goto("/")
-    page.get_by_label("Access token").fill(new_token(interlock, Role.OPERATOR))
+    page.get_by_label("Access token").fill(new_token(interlock, role))
     page.get_by_role("button", name="Sign in", exact=True).click()
     return page
 
@@ -63,7 +78,7 @@ def test_the_oldest_card_is_answered_in_three_clicks_from_the_start_page(
     bring(interlock, "paper", "awaiting_confirmation", title="Buy paper")
     page = open_page(chromium, interlock, address, java_script_enabled=scripts)
 
-    page.get_by_role("link", name="1 records wait for a person").click()
+    page.get_by_role("link", name="1 record waits for a person").click()
     page.get_by_role("link", name="Buy paper").click()
     page.get_by_role("button", name="Approve").click()
 
@@ -98,7 +113,7 @@ def test_no_page_is_wider_than_a_phone_and_no_script_of_an_agent_runs(
     bring(interlock, "paper", "awaiting_confirmation", title=title)
     page = open_page(chromium, interlock, address, viewport=PHONE)
 
-    for path in ("/", "/inbox", "/inbox/paper", "/records", "/records/paper", "/fleet"):
+    for path in PAGES:
         page.goto(path)
         assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"], path
         assert page.locator("img").count() == 0, path
@@ -114,4 +129,57 @@ def test_an_empty_store_leads_to_a_first_thread_in_one_click(
 
     expect(page.get_by_role("heading", level=1)).to_have_text("Call the dentist", timeout=WITHIN_MS)
     assert [row.title for row in interlock.list()] == ["Call the dentist"]
+    page.context.close()
+
+
+def test_axe_finds_nothing_serious_on_any_page_light_or_dark(
+    chromium: Browser, interlock: Client, address: str
+) -> None:
+    bring(interlock, "paper", "awaiting_confirmation", title="Buy paper")
+    for scheme in ("light", "dark"):
+        page = open_page(chromium, interlock, address, color_scheme=scheme)
+        for path in ("/login", *PAGES):
+            page.goto(path)
+            found = Axe().run(page).response["violations"]
+            serious = {
+                each["id"]: [node["html"] for node in each["nodes"]]
+                for each in found
+                if each["impact"] in SERIOUS
+            }
+            assert serious == {}, path
+        page.context.close()
+
+
+def test_the_keyboard_reaches_every_page_and_says_how(
+    chromium: Browser, interlock: Client, address: str
+) -> None:
+    bring(interlock, "paper", "awaiting_confirmation", title="Buy paper")
+    page = open_page(chromium, interlock, address, viewport={"width": 1280, "height": 800})
+
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog")).to_contain_text("Go to the search", timeout=WITHIN_MS)
+    page.keyboard.press("Escape")
+    page.keyboard.press("g")
+    page.keyboard.press("i")
+    page.wait_for_url("**/inbox")
+    page.keyboard.press("j")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/inbox/paper")
+    page.keyboard.press("/")
+    page.keyboard.type("paper")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/records/paper")
+    page.context.close()
+
+
+def test_a_choice_of_light_or_dark_is_kept(
+    chromium: Browser, interlock: Client, address: str
+) -> None:
+    page = open_page(chromium, interlock, address, color_scheme="light")
+    page.locator("details.more summary").click()
+
+    page.get_by_role("button", name="Light or dark").click()
+    page.goto("/records")
+
+    assert page.locator("html").get_attribute("data-theme") == "dark"
     page.context.close()
