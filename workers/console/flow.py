@@ -18,7 +18,8 @@ from interlock.workers.engine.open_cards import waiting_records
 from interlock.workers.ops.attendance import attendance
 
 KEPT_S = 1.0
-# Workers have a second to answer, so they are asked more rarely, and nobody waits for that.
+# What takes longer is looked at more rarely, and nobody waits for it: workers have a second to
+# answer, and to know the kinds of questions their records are read.
 WORKERS_KEPT_S, WORKERS_BEHIND_S = 5.0, 20.0
 RATE_S = 60.0
 SPENT = "spent"  # the counter of money, in millionths of a dollar
@@ -111,7 +112,7 @@ class FlowWatch:
         self.dispatch = dispatch
         self._flow = Kept(self._look, KEPT_S)
         self._depths = Kept(dispatch.views.depths, KEPT_S)
-        self._questions = Kept(self._ask, KEPT_S, behind_s=WORKERS_BEHIND_S)
+        self._questions = Kept(self._ask, WORKERS_KEPT_S, behind_s=WORKERS_BEHIND_S)
         self._workers = Kept(
             lambda: attendance(dispatch, dispatch.views.depths()),
             WORKERS_KEPT_S,

@@ -29,7 +29,7 @@ class Kept(Generic[Value]):
         with self._lock:
             found = self._found
             age_s = time.monotonic() - found[0] if found else 0.0
-            if found is None or age_s > max(self._kept_s, self._behind_s):
+            if found is None or age_s > (self._behind_s or self._kept_s):
                 self._found = None
                 found = self._found = (time.monotonic(), self._read())
             elif age_s > self._kept_s and self._reading.acquire(blocking=False):
