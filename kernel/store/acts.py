@@ -52,7 +52,10 @@ class PersonActs:
         """Return acts, the latest first: those before a position, where one is given."""
         end = f"({before}" if before else "+"
         rows = read(self.client, "XREVRANGE", self._key, end, "-", "COUNT", limit)
-        return [_act(at.decode(), {k.decode(): v.decode() for k, v in dict(row).items()}) for at, row in rows]
+        return [
+            _act(at.decode(), {k.decode(): v.decode() for k, v in dict(row).items()})
+            for at, row in rows
+        ]
 
 
 def _act(position: str, fields: dict[str, str]) -> PersonAct:

@@ -45,5 +45,7 @@ class SavedViews:
             raise CallError(f"there is no saved view {name!r}")
 
     def _change(self, name: str, text: str) -> bytes:
-        status: bytes = call(self.client, "change_saved_view", [self._key], [name, text, VIEWS_MAX])[0]
+        status: bytes = call(
+            self.client, "change_saved_view", [self._key], [name, text, VIEWS_MAX]
+        )[0]
         return status

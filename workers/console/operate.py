@@ -35,9 +35,7 @@ FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 @router.post("/views")
-def save(
-    client: Operating, name: Annotated[str, Form()], path: Annotated[str, Form()]
-) -> Response:
+def save(client: Operating, name: Annotated[str, Form()], path: Annotated[str, Form()]) -> Response:
     """Give the address of a page a name, for all who use this deployment."""
     name = " ".join(name.split())
     if not name or len(name) > NAME_MAX or not name.isprintable():
@@ -140,7 +138,9 @@ def revoke(client: Administering, token_id: Annotated[str, Form()]) -> Response:
 def _tokens(request: Request, client: Client, made: str = "") -> Response:
     found = client.dispatch.access_tokens.all()
     now_ms = client.dispatch.views.now_ms()
-    is_valid = [not each.revoked_ms and (not each.expires_ms or each.expires_ms > now_ms) for each in found]
+    is_valid = [
+        not each.revoked_ms and (not each.expires_ms or each.expires_ms > now_ms) for each in found
+    ]
     return page(
         request,
         "tokens.html",

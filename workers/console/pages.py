@@ -55,16 +55,17 @@ def _troubles(found: Flow, client: Client) -> Iterator[tuple[str, str, str]]:
     yield from ((problem, "", "") for problem in found.problems)
     if given_up := found.questions.of_kind(QUARANTINE, client.machines):
         effects = "1 record has an effect" if given_up == 1 else f"{given_up} records have effects"
-        sentence = f"{effects} that failed too often and was given up: repair the cause, then retry."
+        sentence = (
+            f"{effects} that failed too often and was given up: repair the cause, then retry."
+        )
         yield sentence, f"/inbox?kind={QUARANTINE}", "See what failed"
     if found.rejected:
         messages = "1 message is" if found.rejected == 1 else f"{found.rejected} messages are"
-        yield (
+        sentence = (
             f"{messages} kept that no worker can act on: `interlock rejected list` shows why,"
-            " `interlock rejected replay` or `drop` ends it.",
-            "",
-            "",
+            " `interlock rejected replay` or `drop` ends it."
         )
+        yield sentence, "", ""
 
 
 @router.get("/fleet")

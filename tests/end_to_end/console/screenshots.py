@@ -29,7 +29,11 @@ from tests.workers.api.serving import served
 
 IMAGES = Path(__file__).parents[3] / "docs" / "images"
 WIDE, PHONE = {"width": 1120, "height": 700}, {"width": 360, "height": 740}
-REVIEWED = {"phone": PHONE, "desk": {"width": 1280, "height": 900}, "wall": {"width": 2560, "height": 1440}}
+REVIEWED = {
+    "phone": PHONE,
+    "desk": {"width": 1280, "height": 900},
+    "wall": {"width": 2560, "height": 1440},
+}
 SIGNED_OUT = ("/login",)
 # By the name of the picture: the address, and how its browser differs from a desk in the light.
 PICTURES: Mapping[str, tuple[str, dict[str, Any]]] = {
@@ -65,7 +69,6 @@ def main() -> None:
             for suffix, view in _views(options, is_review=asked.review is not None):
                 with opened(browser, address, token, place, view) as page:
                     page.screenshot(path=folder / f"{name}{suffix}.png", full_page=bool(suffix))
-                print(f"{name}{suffix}.png", flush=True)
 
 
 def _views(options: dict[str, Any], *, is_review: bool) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -196,7 +196,14 @@ def test_a_viewer_sees_no_button_that_would_be_refused(
     bring(interlock, "paper", "awaiting_confirmation")
     sign_in(browser, new_token(interlock, Role.VIEWER))
 
-    places = ("/", "/inbox", "/inbox/paper", "/records/paper", "/records?q=state:executing", "/acts")
+    places = (
+        "/",
+        "/inbox",
+        "/inbox/paper",
+        "/records/paper",
+        "/records?q=state:executing",
+        "/acts",
+    )
     pages = "".join(browser.get(path).text for path in places)
 
     assert set(re.findall(r'<form method="post" action="([^"]+)"', pages)) == {"/logout"}
