@@ -39,6 +39,8 @@ def flow(request: Request, client: Reading) -> Response:
     samples: Samples = request.app.state.samples
     found = watch.look()
     overdue_ms = found.now_ms - found.oldest_ms.get("effects", found.now_ms)
+    sees_all = not request.state.viewer.machines
+    asked = sum(found.questions.of_machine(name) for name in client.machines)
     return page(
         request,
         "flow.html",
@@ -47,6 +49,8 @@ def flow(request: Request, client: Reading) -> Response:
         series={name: series(samples.kept, name) for name in client.machines},
         troubles=list(_troubles(found, client)),
         overdue_ms=max(overdue_ms, 0),
+        waits=found.depths["waits"] if sees_all else asked,
+        longest_ms=found.oldest_ms.get("waits") if sees_all else None,
     )
 
 

@@ -24,6 +24,7 @@ from interlock.workers.console.app import create_console
 from interlock.workers.console.sessions import COOKIE
 from interlock.workers.ops.demo import EXAMPLES, play
 from interlock.workers.ops.deployment import Deployment
+from tests.end_to_end.console.small_png import small_png
 from tests.workers.access.tokens import new_token
 from tests.workers.api.serving import served
 
@@ -63,12 +64,16 @@ def main() -> None:
     folder = asked.review or IMAGES
     folder.mkdir(parents=True, exist_ok=True)
     with sync_playwright() as playwright, deployment() as (address, token):
-        path = shutil.which("chromium")
-        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        browser = playwright.chromium.launch(
+            executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-lcd-text"]
+        )
+        blank = browser.new_page()
         for name, (place, options) in chosen.items():
             for suffix, view in _views(options, is_review=asked.review is not None):
                 with opened(browser, address, token, place, view) as page:
-                    page.screenshot(path=folder / f"{name}{suffix}.png", full_page=bool(suffix))
+                    picture = page.screenshot(full_page=bool(suffix))
+                    path = folder / f"{name}{suffix}.png"
+                    path.write_bytes(picture if suffix else small_png(blank, picture))
 
 
 def _views(options: dict[str, Any], *, is_review: bool) -> Iterator[tuple[str, dict[str, Any]]]:
