@@ -42,9 +42,7 @@ def small_png(page: Page, picture: bytes) -> bytes:
     """Return a picture with its 256 most frequent colours, as PNG. `page` computes them."""
     width, palette, numbers = page.evaluate(REDUCE, b64encode(picture).decode())
     points = b64decode(numbers)
-    rows = b"".join(
-        b"\0" + points[start : start + width] for start in range(0, len(points), width)
-    )
+    rows = b"".join(b"\0" + points[start : start + width] for start in range(0, len(points), width))
     head = struct.pack(">IIBBBBB", width, len(points) // width, 8, 3, 0, 0, 0)
     chunks = ((b"IHDR", head), (b"PLTE", bytes(palette)), (b"IDAT", zlib.compress(rows, 9)))
     return b"\x89PNG\r\n\x1a\n" + b"".join(_chunk(*one) for one in (*chunks, (b"IEND", b"")))

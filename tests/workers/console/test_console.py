@@ -370,10 +370,11 @@ def test_the_store_is_looked_at_once_for_all_who_look(
 
 
 def test_a_page_of_a_store_that_is_away_says_so(
-    browser: TestClient, console: FastAPI, interlock: Client, monkeypatch: pytest.MonkeyPatch
+    console: FastAPI, browser: TestClient, interlock: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # Its look at the start uses a connection, which would come back as good as before.
+    until(lambda: console.state.samples.kept, what="the first sample")
     sign_in(browser, new_token(interlock, Role.VIEWER))
-    until(lambda: console.state.samples.kept, what="the first sample has its connection back")
     pool = cast("Redis", interlock.dispatch.client).connection_pool
     pool.disconnect()
     monkeypatch.setitem(pool.connection_kwargs, "port", 1)
