@@ -17,6 +17,7 @@ from typing import Any
 
 from playwright.sync_api import Browser, Page, sync_playwright
 
+from interlock.kernel.store.saved_views import SavedView
 from interlock.workers.access.roles import Role
 from interlock.workers.client import Client
 from interlock.workers.config import read_settings
@@ -36,6 +37,7 @@ REVIEWED = {
     "wall": {"width": 2560, "height": 1440},
 }
 SIGNED_OUT = ("/login",)
+CONSENT = "/records?q=state%3Aawaiting_confirmation&order=oldest"
 # By the name of the picture: the address, and how its browser differs from a desk in the light.
 PICTURES: Mapping[str, tuple[str, dict[str, Any]]] = {
     "flow": ("/", {}),
@@ -45,7 +47,7 @@ PICTURES: Mapping[str, tuple[str, dict[str, Any]]] = {
     "card": ("/inbox/01-printer-paper", {}),
     "card_phone": ("/inbox/01-printer-paper", {"viewport": PHONE}),
     "record": ("/records/06-free-some-space", {}),
-    "records": ("/records?q=machine:thread+older:0s", {}),
+    "records": (CONSENT, {}),
     "bulk": ("/bulk?q=state:awaiting_confirmation&verb=pause", {}),
     "fleet": ("/fleet", {}),
     "acts": ("/acts", {}),
@@ -121,6 +123,11 @@ def deployment() -> Iterator[tuple[str, str]]:
         with Deployment(settings, pages=False) as running:
             interlock = Client(running.settings, actor="demo")
             play(interlock, inbox)
+            interlock.dispatch.saved_views.keep(SavedView("Waits for consent", CONSENT, "ann"))
+            ann = Client(running.settings, actor="ann")
+            ann.codes = ("as:operator",)
+            ann.pause("13-passport", reason="the office is closed until Monday")
+            ann.resume("13-passport")
             token = new_token(interlock, Role.ADMIN)
             with served(interlock, create_console) as address:
                 yield address, token
