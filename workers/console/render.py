@@ -69,6 +69,13 @@ def words(name: str) -> str:
     return name.replace("_", " ")
 
 
+def commands(sentence: str) -> Markup:
+    """Return a sentence with its first letter large, and what is between backticks as code."""
+    parts = visible(sentence[:1].upper() + sentence[1:]).split("`")
+    tags = ("{}", "<code>{}</code>")
+    return Markup("").join(Markup(tags[at % 2]).format(part) for at, part in enumerate(parts))  # noqa: S704
+
+
 def points(values: Sequence[int | None]) -> str:
     """Return values as the points of a line in a box of 120 by 24; without a value it is low."""
     most, step = max(max((value or 0 for value in values), default=0), 1), 120 / (len(values) - 1)
@@ -94,6 +101,7 @@ PAGES.filters |= {
     "words": words,
     "age": age,
     "amount": lambda amount, name: counter_text(name, amount),
+    "commands": commands,
     "points": points,
     "json": lambda value: visible_json(value, indent=2),
     "value": visible_json,

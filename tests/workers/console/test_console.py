@@ -327,7 +327,7 @@ def test_the_start_page_says_what_to_do_while_no_worker_answers(
     text = browser.get("/").text
 
     assert "Needs a look" in text
-    assert "no worker answers: start one with" in unescape(text)
+    assert "no worker answers: start one with <code>interlock up</code>" in unescape(text)
 
 
 def test_the_start_page_leads_to_what_a_person_has_to_act_on(
@@ -343,7 +343,7 @@ def test_the_start_page_leads_to_what_a_person_has_to_act_on(
     assert "1 record has an effect that failed too often" in text
     assert 'href="/inbox?kind=quarantine"' in text
     assert "Give" in browser.get("/inbox", params={"kind": "quarantine"}).text
-    assert "1 message is kept that no worker can act on: `interlock rejected list`" in text
+    assert "1 message is kept that no worker can act on: <code>interlock rejected list" in text
     assert 'href="/inbox?machine=thread"' in text
     sign_in(browser, new_token(interlock, Role.VIEWER, machines=("task",)))
     assert "failed too often" not in browser.get("/").text
