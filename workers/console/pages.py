@@ -19,6 +19,7 @@ from interlock.workers.console.flow import FlowWatch
 from interlock.workers.console.render import PageRoute, page, path_of
 from interlock.workers.console.search import conditions
 from interlock.workers.console.sessions import Operating, Reading, Submitting
+from interlock.workers.console.system_pages import panels_of
 from interlock.workers.ops.description import line_shown, summarize
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
@@ -94,6 +95,7 @@ def record(request: Request, record_id: str, client: Reading) -> Response:
         lines=lines,
         children=[child for child in every_child if child.machine in client.machines],
         verbs=list(_verbs_of(found, ended=ended, acts=request.state.viewer.acts)),
+        **panels_of(client, client.show(record_id), request.state.viewer.acts),
     )
 
 

@@ -98,7 +98,8 @@ def test_no_page_is_wider_than_a_phone_and_no_script_of_an_agent_runs(
     bring(interlock, "paper", "awaiting_confirmation", title=title)
     page = open_page(chromium, interlock, address, viewport=PHONE)
 
-    for path in ("/", "/inbox", "/inbox/paper", "/records", "/records/paper", "/fleet"):
+    paths = ("/", "/inbox", "/inbox/paper", "/records", "/records/paper", "/fleet")
+    for path in (*paths, "/systems", "/systems/threads", "/systems/tasks", "/systems/loops"):
         page.goto(path)
         assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"], path
         assert page.locator("img").count() == 0, path
