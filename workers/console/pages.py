@@ -21,6 +21,7 @@ from interlock.workers.console.render import PageRoute, page, path_of
 from interlock.workers.console.search import conditions
 from interlock.workers.console.series import Samples, series
 from interlock.workers.console.sessions import Operating, Reading, Submitting
+from interlock.workers.console.system_pages import panels_of
 from interlock.workers.engine.card import QUARANTINE
 from interlock.workers.ops.description import line_shown, summarize
 
@@ -132,6 +133,7 @@ def record(request: Request, record_id: str, client: Reading) -> Response:
         lines=lines,
         children=[child for child in every_child if child.machine in client.machines],
         verbs=list(_verbs_of(found, ended=ended, acts=request.state.viewer.acts)),
+        **panels_of(client, client.show(record_id), request.state.viewer.acts),
     )
 
 

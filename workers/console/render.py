@@ -11,7 +11,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 from fastapi import HTTPException, Request, Response
 from fastapi.exceptions import RequestValidationError
@@ -26,6 +26,7 @@ from interlock.workers.api.problems import RefusedRequestError
 from interlock.workers.console.flow import FlowWatch
 from interlock.workers.ops.screen import counter_text, is_said
 from interlock.workers.remote.problems import NO_TOKEN, kind_of
+from interlock.workers.terminal.page import RecordLink, ViewLink
 from interlock.workers.terminal.screen import age
 from interlock.workers.text import visible, visible_json
 
@@ -62,6 +63,19 @@ def ago(at_ms: int, now_ms: int) -> Markup:
 def path_of(record_id: str) -> str:
     """Return an id as a part of an address: its slashes stay."""
     return quote(record_id, safe="/")
+
+
+def address_of_link(link: RecordLink | ViewLink, system: str) -> str:
+    """Return where a link on the page of a system leads."""
+    if isinstance(link, RecordLink):
+        return f"/records/{path_of(link.id)}"
+    query = f"?{urlencode(link.query)}" if link.query else ""
+    return f"/systems/{quote(system)}{query}"
+
+
+def diff_class(line: str) -> str:
+    """Return the class of a line of a diff: it was added, removed, or neither."""
+    return {"+": "added", "-": "removed", "@": "soft"}.get(line[:1], "")
 
 
 def words(name: str) -> str:
@@ -105,6 +119,10 @@ PAGES.filters |= {
     "points": points,
     "json": lambda value: visible_json(value, indent=2),
     "value": visible_json,
+    "address": address_of_link,
+    "diff": diff_class,
+    # Drawings are made by code of a system, which escapes the texts in them.
+    "drawn": Markup,
 }
 PAGES.globals |= {"ago": ago, "is_said": is_said, "Act": Act}
 

@@ -56,7 +56,8 @@ class System:
     `module:attribute`. `details` gives, for a machine, the `module:function` that returns what
     `interlock show` prints of its records instead of `shown`. `counted` lists the machines whose
     records `interlock top` counts by state, `shown` the fields of a record's data that
-    `interlock show` prints if they are set.
+    `interlock show` prints if they are set. `page` is where its page of the console is, as
+    `module:attribute`: a `SystemPage` of workers/terminal/page.py.
     """
 
     name: str
@@ -71,6 +72,7 @@ class System:
     details: Mapping[str, str] = field(default_factory=dict)
     counted: tuple[str, ...] = ()
     shown: tuple[str, ...] = ()
+    page: str = ""
 
 
 def load(name: str) -> Any:

@@ -20,4 +20,5 @@ SYSTEM = System(
     },
     counted=("job",),
     shown=("lost", "tally"),
+    page="interlock.workers.jobs.page:PAGE",
 )

@@ -25,4 +25,5 @@ SYSTEM = System(
     submit={"task": "interlock.workers.tasks.intake:accept"},
     details={"task": f"{TASKS}.details:details"},
     shown=("blocked_on", "end", "role", "command", "identity", "successes", "violations"),
+    page="interlock.workers.tasks.page:PAGE",
 )

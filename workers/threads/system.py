@@ -24,4 +24,5 @@ SYSTEM = System(
     submit={"thread": "interlock.workers.threads.intake:accept"},
     counted=("thread",),
     shown=("result", "summary", "failure", "handed_off", "reason"),
+    page="interlock.workers.threads.page:PAGE",
 )

@@ -32,7 +32,7 @@ from tests.workers.threads.threads import bring, client_of
 SITE = "http://interlock.example"
 OWN = {"Origin": SITE}
 MARKUP = '<img src=x onerror="alert(1)">\u202e'
-PAGES = ("/", "/inbox", "/inbox/paper", "/records", "/records/paper", "/fleet")
+PAGES = ("/", "/inbox", "/inbox/paper", "/records", "/records/paper", "/fleet", "/systems/threads")
 
 
 @pytest.fixture
