@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from importlib.metadata import version
 
 from fastapi import FastAPI
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from interlock.workers.api import answer_links, records, surroundings, tokens
+from interlock.workers.api import answer_links, events, records, surroundings, tokens
 from interlock.workers.api.agents import PATH, AgentTools
 from interlock.workers.api.followers import Followers
 from interlock.workers.api.models import BODY_BYTES_MAX
@@ -24,6 +25,7 @@ from interlock.workers.api.problems import (
 )
 from interlock.workers.api.rates import Rates
 from interlock.workers.client import Client
+from interlock.workers.engine.event_feed import EventFeed
 from interlock.workers.engine.kept import Kept
 from interlock.workers.ops.metrics import Exposition
 
@@ -33,7 +35,7 @@ ABOUT = "Create, watch and decide the records of all machines. docs/api.md expla
 
 def create_app(client: Client) -> FastAPI:
     """Return the API over a client, whose store and machines it shows."""
-    followers = Followers(client.dispatch.views)
+    followers = Followers()
 
     @asynccontextmanager
     async def running(_: FastAPI) -> AsyncIterator[None]:
@@ -51,7 +53,11 @@ def create_app(client: Client) -> FastAPI:
         lifespan=running,
     )
     app.state.client, app.state.followers = client, followers
+    app.state.read_logs = partial(records.read_logs, client.dispatch.views)
+    app.state.event_feed = EventFeed(client.dispatch)
+    app.state.read_events = partial(events.read_events, app.state.event_feed)
     app.include_router(records.router)
+    app.include_router(events.router)
     app.state.store_ms = Kept(client.dispatch.views.now_ms)
     app.state.exposition = Exposition(client.dispatch)
     app.state.rates = Rates(client.settings.api_rate)
