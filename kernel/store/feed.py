@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from interlock.kernel.errors import InvalidPayloadError, MissedError
-from interlock.kernel.record import PARTITIONS, RecordId
+from interlock.kernel.record import PARTITIONS, RecordId, Version
 from interlock.kernel.store import commands
 from interlock.kernel.store.keys import Keys
 from interlock.kernel.store.scripts import Client, read_all
@@ -43,7 +43,7 @@ class Committed:
 
     record_id: RecordId
     machine: str
-    version: int
+    version: Version
     position: Position
 
 
@@ -100,7 +100,7 @@ def _following(
     for place, at, pairs in sorted(found, key=lambda row: row[:2])[:PAGE]:
         now[at], fields = place, dict(pairs)
         one = RecordId(fields[b"record"].decode())
-        machine, version = fields[b"machine"].decode(), int(fields[b"version"])
+        machine, version = fields[b"machine"].decode(), Version(int(fields[b"version"]))
         following.append(Committed(one, machine, version, tuple(now)))
     return following
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from interlock.kernel.errors import MissedError, UnknownMachineError
 from interlock.kernel.event import Event
 from interlock.kernel.exported_event import LifecycleEvent, LifecycleEvents
-from interlock.kernel.record import RecordId
+from interlock.kernel.record import RecordId, Version
 from interlock.kernel.store.feed import PAGE, Committed, Position, position_of, text_of
 from interlock.workers.engine.cloud_event import cloud_event
 from interlock.workers.engine.dispatch import Dispatch
@@ -106,13 +106,13 @@ class EventFeed:
         }
         return {wanted: _following(wanted, committed[wanted.position], events) for wanted in asked}
 
-    def _events(self, needed: Collection[tuple[RecordId, int]]) -> list[Event]:
+    def _events(self, needed: Collection[tuple[RecordId, Version]]) -> list[Event]:
         try:
             return self.views.events(needed)
         except UNREADABLE:
             return [event for one in needed for event in self._readable(one)]
 
-    def _readable(self, one: tuple[RecordId, int]) -> list[Event]:
+    def _readable(self, one: tuple[RecordId, Version]) -> list[Event]:
         try:
             return self.views.events([one])
         except UNREADABLE:
@@ -129,7 +129,7 @@ def _chosen(wanted: Wanted, found: list[Committed] | MissedError) -> list[Commit
 def _following(
     wanted: Wanted,
     found: list[Committed] | MissedError,
-    events: Mapping[tuple[RecordId, int], LifecycleEvent],
+    events: Mapping[tuple[RecordId, Version], LifecycleEvent],
 ) -> Following | MissedError:
     if isinstance(found, MissedError):
         return found
