@@ -75,7 +75,7 @@ class EventFeed:
     def follow(
         self, after: str, machines: Collection[str], known: Collection[str]
     ) -> Iterator[FollowedEvent]:
-        """Yield what a reader wants as it comes; it does not end. Raises as `begin`, and at once."""
+        """Yield what a reader wants as it comes; it does not end. Raises as `begin` does."""
         return self._follow(self.begin(after, machines, known))
 
     def _follow(self, wanted: Wanted) -> Iterator[FollowedEvent]:

@@ -191,8 +191,9 @@ def test_who_comes_again_while_others_commit_gets_each_event_once(
         writing = [pool.submit(submit, writer) for writer in range(3)]
         for number in (1, 5, 3, 2, 6, 7):
             with listening(address, last=last) as answer:
-                for last, _, data in events_of(answer, number):
-                    found.append((data["entity_id"], data["version"]))
+                rows = events_of(answer, number)
+            found += [(data["entity_id"], data["version"]) for _, _, data in rows]
+            last = rows[-1][0]
         for one in writing:
             one.result()
 
@@ -209,7 +210,10 @@ def test_a_listener_gets_the_events_of_machines_that_it_wants_and_may_see(
 ) -> None:
     monkeypatch.setattr(followers, "POLL_S", 0.01)
     interlock = client_of(server.url, prefix)
-    every, tasks = new_token(interlock, "viewer"), new_token(interlock, "viewer", machines=("task",))
+    every, tasks = (
+        new_token(interlock, "viewer"),
+        new_token(interlock, "viewer", machines=("task",)),
+    )
     with served(interlock) as url:
         address = f"{url}/v1/records"
         with (
