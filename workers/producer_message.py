@@ -20,6 +20,7 @@ from tenacity import (
 from interlock.kernel.errors import (
     CallError,
     ConflictError,
+    FencedError,
     ForbiddenError,
     HeldError,
     InvalidPayloadError,
@@ -118,7 +119,7 @@ def receive(
     except NewerSchemaError:
         # A newer intake can accept it, once one runs.
         raise
-    except CallError as refusal:
+    except (CallError, FencedError) as refusal:
         if isinstance(refusal, EarlyError) and reads_before < EARLY_READS_MAX:
             raise
         client.dispatch.rejected.put("refused at intake", str(refusal), request, verb=verb)
