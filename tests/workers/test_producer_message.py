@@ -18,12 +18,12 @@ from interlock.workers.client import Client
 from interlock.workers.config import Settings, SettingsError
 from interlock.workers.engine.submission import EarlyError
 from interlock.workers.gateways.server import EmbeddedServer
-from interlock.workers.tasks.client import Tasks
 from interlock.workers.jobs.client import Graphs
 from interlock.workers.loops.client import Loops
 from interlock.workers.loops.mailbox import Mailbox
 from interlock.workers.producer_message import EARLY_READS_MAX, check_accepted, receive
 from interlock.workers.runs.client import Runs
+from interlock.workers.tasks.client import Tasks
 from interlock.workers.threads.client import Threads
 from tests.workers.gateways.git.scene import make_repository
 from tests.workers.threads.threads import bring, client_of
