@@ -32,6 +32,7 @@ if TYPE_CHECKING:  # so that type checkers see what __getattr__ returns
     )
     from interlock.workers.client import Client, WaitTimeoutError
     from interlock.workers.config import Settings, read_settings
+    from interlock.workers.engine.event_feed import FollowedEvent
     from interlock.workers.engine.submission import Submitted
     from interlock.workers.engine.system import CommandRow, Panel, System
     from interlock.workers.engine.work import Outcome, Work
@@ -67,6 +68,7 @@ __all__ = [
     "Effect",
     "Event",
     "Failed",
+    "FollowedEvent",
     "GraphView",
     "Graphs",
     "HttpClient",
@@ -134,6 +136,7 @@ _MODULES = {
     "kernel.event": ("Event", "Note"),
     "workers.client": ("Client", "WaitTimeoutError"),
     "workers.config": ("Settings", "read_settings"),
+    "workers.engine.event_feed": ("FollowedEvent",),
     "workers.engine.system": ("CommandRow", "Panel", "System"),
     "workers.engine.work": ("Outcome", "Work"),
     "workers.gateways.capabilities.capability": ("CapabilityError", "Steps", "capability"),

@@ -133,8 +133,12 @@ class MailRefusedError(CallError):
 class MissedError(CallError):
     """The log no longer goes back to where a follower stopped. Follow it again from its start."""
 
-    def __init__(self, root: str, after: str) -> None:
-        super().__init__(f"what came after {after} in {root} is no longer kept completely")
+    def __init__(
+        self, root: str, after: str, advice: str = "follow it again from its start"
+    ) -> None:
+        super().__init__(
+            f"what came after {after} in {root} is no longer kept completely; {advice}"
+        )
         self.root, self.after = root, after
 
 

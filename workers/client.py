@@ -29,6 +29,7 @@ from interlock.workers.config import Settings, local_settings
 from interlock.workers.engine.card import Card, CardPage, asks_person, card_of, cards_of_effects
 from interlock.workers.engine.card_answers import ACTION_FIELDS, CardAnswers
 from interlock.workers.engine.dispatch import Dispatch
+from interlock.workers.engine.event_feed import EventFeed, FollowedEvent
 from interlock.workers.engine.open_cards import waiting_records
 from interlock.workers.engine.own_systems import add_systems
 from interlock.workers.engine.polling import polls
@@ -89,7 +90,9 @@ class Client:
         fired = self.dispatch.create(machine, new_id, payload, call, priority=priority)
         begins = self.dispatch.lifecycle.machine(machine).first_trigger
         if begins and not payload.get("hold") and fired.version:
-            self._begin(new_id, begins)
+            # After a repeated submission the record has begun already, and may even be pruned.
+            with suppress(CallError):
+                self.dispatch.fire(new_id, begins, {}, Call(self.cause(), f"begin:{new_id}"))
         return Submitted(new_id, fired.replayed)
 
     def submit_many(
@@ -303,10 +306,8 @@ class Client:
 
         With `parent`, `id_prefix` or `text` they come by name.
         """
-        rows = self.dispatch.listings.rows(
-            record_filter(self.machines, by_state=True, **wanted), size=limit, newest=False
-        )
-        return list(islice(rows, limit))
+        found = record_filter(self.machines, by_state=True, **wanted)
+        return list(islice(self.dispatch.listings.rows(found, size=limit, newest=False), limit))
 
     def page(
         self,
@@ -344,9 +345,8 @@ class Client:
         """
         for _ in polls(timeout_s):
             record = self.show(record_id)
-            machine = self._machine(record)
-            ended = isinstance(machine.stage(record.state), Terminal)
-            if ended or (for_person and asks_person(machine, record)):
+            ended = isinstance(self._machine(record).stage(record.state), Terminal)
+            if ended or (for_person and asks_person(self._machine(record), record)):
                 return record
         raise WaitTimeoutError(f"{record_id} is still {record.state} after {timeout_s:g} s")
 
@@ -361,6 +361,14 @@ class Client:
             stage = self._machine(record).stage(record.state)
             if isinstance(stage, Terminal) and not record.entries:
                 return
+
+    def events(self, *, after: str = "", machines: Collection[str] = ()) -> Iterator[FollowedEvent]:
+        """Yield the events of all records, or of some machines, as they come; it does not end.
+
+        It begins now, or after the `position` of one that was yielded before: then none is missed,
+        and none yielded twice. Raises MissedError where what followed is no longer kept.
+        """
+        return EventFeed(self.dispatch).follow(after, machines, self.machines)
 
     def answers(self, record: Record) -> CardAnswers:
         """Return what answers to the cards of a record mean."""
@@ -383,11 +391,6 @@ class Client:
         """Return the state that was entered with this version, or ''."""
         events = (line for line in self.history(record.id) if isinstance(line, Event))
         return next((event.target for event in events if event.version == entered), "")
-
-    def _begin(self, record_id: str, begins: str) -> None:
-        # After a repeated submission the record has begun already, and may even be pruned.
-        with suppress(CallError):
-            self.dispatch.fire(record_id, begins, {}, Call(self.cause(), f"begin:{record_id}"))
 
     def _call(self, op_id: str | None, reason: str) -> Call:
         return Call(self.cause(reason), op_id_of_call(op_id))

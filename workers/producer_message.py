@@ -20,6 +20,7 @@ from tenacity import (
 from interlock.kernel.errors import (
     CallError,
     ConflictError,
+    FencedError,
     ForbiddenError,
     HeldError,
     InvalidPayloadError,
@@ -118,7 +119,7 @@ def receive(
     except NewerSchemaError:
         # A newer intake can accept it, once one runs.
         raise
-    except CallError as refusal:
+    except (CallError, FencedError) as refusal:
         if isinstance(refusal, EarlyError) and reads_before < EARLY_READS_MAX:
             raise
         client.dispatch.rejected.put("refused at intake", str(refusal), request, verb=verb)
@@ -183,8 +184,10 @@ def send_message(client: Client, kind: str, fields: Mapping[str, Any], op_id: st
         raise CallError(f"there is no kind of message {kind!r} here; there are: {', '.join(kinds)}")
     if taken := {"id", "actor"} & fields.keys():
         raise invalid("the message", *(f"{name}: leave it out" for name in sorted(taken)))
-    if client.machines.keys() != client.dispatch.machines.keys():
-        raise ForbiddenError("a token that is limited to machines sends no message")
+    limited = client.machines.keys() != client.dispatch.machines.keys()
+    about = {name: each for system in systems() for name, each in system.messages_about.items()}
+    if limited and about.get(kind) not in client.machines:
+        raise ForbiddenError(f"a token that is limited to other machines sends no message {kind!r}")
     return kinds[kind](client, {**fields, "id": op_id})
 
 

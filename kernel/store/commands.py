@@ -18,6 +18,7 @@ from interlock.kernel.table import Bounds, Owed, Shares, TimerDue
 
 DAY_MS = 86_400_000
 FAMILY_LOG_MIN = 100_000  # commits that a family log goes back, at least
+FEED_MIN = 10_000  # commits that the feed of a partition goes back, at least
 UNHELD = "-"  # what the entry of an effect that nobody holds has in the place of a token
 Commit = tuple[str, str, int]  # in a family log: its position, the record, the record's new version
 _PACKED = json.JSONEncoder(separators=(",", ":")).encode
@@ -197,9 +198,9 @@ def bounds_plan(bounds: Bounds) -> dict[str, int]:
 
 
 def machine_plan(machine: Machine) -> dict[str, Any]:
-    """Return what the scripts need of a machine: its name, and the length of its families' logs."""
+    """Return what the scripts need of a machine: its name, and how long commits are listed."""
     logged = {"family_log_length": FAMILY_LOG_MIN} if machine.bookkeeping.in_family_log else {}
-    return {"machine": machine.name, **logged}
+    return {"machine": machine.name, "feed_length": FEED_MIN, **logged}
 
 
 def lease_plan(initial_lease: InitialLease | None, owes: Sequence[Owed]) -> dict[str, Any]:

@@ -172,6 +172,10 @@ class Keys:
         """Hash: counts for metrics; part/metrics.lua has more."""
         return f"{self.tag(partition)}metrics"
 
+    def feed(self, partition: int) -> str:
+        """Stream: the commits of a partition in order, each as a record and its new version."""
+        return f"{self.tag(partition)}feed"
+
     def rejected(self) -> str:
         """Stream: messages that no worker can act on."""
         return f"{self.prefix}:{{rejected}}:log"

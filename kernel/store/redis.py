@@ -119,6 +119,7 @@ class Store:
             keys.state_index(record.id, machine.name, record.state),
             *keys.list_indexes(partition, machine.name),
             keys.metrics(partition),
+            keys.feed(partition),
         ]
         if parent:
             names += [keys.record(parent), keys.members(parent, countdown), keys.children(parent)]
@@ -340,6 +341,7 @@ class Store:
             keys.ended(partition),
             keys.search_index(partition),
             keys.metrics(partition),
+            keys.feed(partition),
             keys.members(after.id, f"{countdown}:{after.version}"),
             *chain,
             *map(keys.record, decision.facts),

@@ -5,7 +5,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from functools import partial
+from itertools import islice
 from typing import Any
 
 import pytest
@@ -18,6 +20,7 @@ from interlock.kernel.errors import (
     InvalidIdError,
     InvalidPayloadError,
     KernelError,
+    MissedError,
     NewerSchemaError,
     StaleDecisionError,
     StoreDownError,
@@ -27,13 +30,16 @@ from interlock.kernel.errors import (
 from interlock.kernel.event import Cause, Event, Note
 from interlock.kernel.record import PARTITIONS, partition_of
 from interlock.kernel.store.commands import Call
+from interlock.kernel.store.feed import Feed, text_of
 from interlock.kernel.store.leases import Lease
+from interlock.workers.api import followers
 from interlock.workers.api.app import create_app
 from interlock.workers.client import Client, WaitTimeoutError
 from interlock.workers.config import Settings
 from interlock.workers.engine.celery_app import queue_of
 from interlock.workers.engine.sweeps import prune
 from interlock.workers.gateways.server import EmbeddedServer, free_port
+from interlock.workers.remote import client as remote
 from interlock.workers.remote.client import HttpClient
 from tests.workers.threads.threads import bring, client_of, obstruct, thread_payload
 
@@ -452,3 +458,45 @@ def test_a_record_of_a_newer_schema_is_not_changed(interlock: Client) -> None:
         interlock.cancel("one")
 
     assert interlock.show("one").state == "awaiting_inference"
+
+
+# --- events ------------------------------------------------------------------------------------
+
+
+def test_the_events_of_all_records_come_each_once_also_to_who_goes_on(
+    interlock: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A stream of the test client is answered when it has ended.
+    monkeypatch.setattr(followers, "LISTEN_S", 0.3)
+    monkeypatch.setattr(followers, "POLL_S", 0.01)
+    monkeypatch.setattr(remote, "AGAIN_S", 0)
+    with getattr(interlock, "served", nullcontext()):
+        following = interlock.events()
+        for name in ("one", "two"):
+            interlock.submit(thread_payload(), machine="thread", id=name)
+        found = list(islice(following, 4))
+        rest = list(islice(interlock.events(after=found[1].position), 2))
+        interlock.cancel("one")
+        (ended,) = islice(interlock.events(after=found[3].position, machines=["thread"]), 1)
+
+    events = [(one.event.entity_id, one.event.version, one.event.trigger) for one in found]
+    assert events == [
+        (name, version, trigger)
+        for name in ("one", "two")
+        for version, trigger in ((1, "created"), (2, "begin_inference"))
+    ]
+    assert found[0].event.entity_type == "thread"
+    assert rest == found[2:]
+    assert (ended.event.entity_id, ended.event.to_status) == ("one", "dismissed")
+
+
+def test_events_from_nowhere_or_of_nothing_are_refused_at_once(interlock: Client) -> None:
+    with pytest.raises(InvalidPayloadError, match="'soon' is no position"):
+        interlock.events(after="soon")
+    with pytest.raises(UnknownMachineError):
+        interlock.events(machines=["teapot"])
+    interlock.submit(thread_payload(), machine="thread", id="one")
+    at = Feed(interlock.dispatch.client, interlock.dispatch.keys).newest()
+    interlock.dispatch.client.unlink(interlock.dispatch.keys.feed(partition_of("one")))
+    with pytest.raises(MissedError, match="`interlock events` reads what came between"):
+        interlock.events(after=text_of(at))

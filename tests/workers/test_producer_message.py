@@ -304,6 +304,24 @@ def test_the_messages_on_the_page_for_producers_are_accepted(client: Client) -> 
     assert [answer for answer in answers if answer["answer"] != "accepted"] == []
 
 
+def test_a_report_is_taken_from_who_holds_the_claim_of_a_task(client: Client) -> None:
+    Tasks(client).submit({"title": "fix it", "text": ""}, backlog="b", name="one")
+    claim = Tasks(client).claim("b/one", owner="helper")
+    bring(client, "two", "awaiting_confirmation")
+    report = {"id": "p-1", "key": claim.key, "token": claim.token, "type": "ready"}
+
+    assert sent(client, "report", report)["state"] == "in_progress"
+    for wrong, why in (
+        ({"token": "17-x"}, "its work has moved on"),
+        ({"type": "cheer"}, "'cheer' is no type of report"),
+        ({"type": "mail", "fields": {"to": "owl", "text": "hi"}}, "for agents that Interlock runs"),
+        ({"key": "two:1.0:x"}, "it is not of a claim of a task"),
+        ({"key": "two"}, "an effect's id is"),
+    ):
+        assert why in rejected(client, "report", {**report, **wrong})
+    assert client.dispatch.rejected.counts() == {"refused at intake": 5}, "none is a fault of ours"
+
+
 def test_the_message_of_a_job_is_rejected_if_its_dependency_never_comes(client: Client) -> None:
     payload = {"phases": [{"worker": {"command": "true"}}], "depends_on": ["g/none"]}
     message = {"id": "g/a", "machine": "job", "payload": payload}

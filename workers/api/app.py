@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from functools import partial
 from importlib.metadata import version
 
 from fastapi import FastAPI
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from interlock.workers.api import answer_links, records, surroundings, tokens
+from interlock.workers.api import answer_links, events, records, surroundings, tokens
 from interlock.workers.api.agents import PATH, AgentTools
 from interlock.workers.api.followers import Followers
 from interlock.workers.api.models import BODY_BYTES_MAX
@@ -24,6 +25,7 @@ from interlock.workers.api.problems import (
 )
 from interlock.workers.api.rates import Rates
 from interlock.workers.client import Client
+from interlock.workers.engine.event_feed import EventFeed
 from interlock.workers.engine.kept import Kept
 from interlock.workers.ops.metrics import Exposition
 
@@ -36,7 +38,7 @@ def create_app(client: Client, *beside: Callable[[], AbstractAsyncContextManager
 
     What is `beside` it runs as long as the application does.
     """
-    followers = Followers(client.dispatch.views)
+    followers = Followers()
 
     @asynccontextmanager
     async def running(_: FastAPI) -> AsyncIterator[None]:
@@ -56,7 +58,11 @@ def create_app(client: Client, *beside: Callable[[], AbstractAsyncContextManager
         lifespan=running,
     )
     app.state.client, app.state.followers = client, followers
+    app.state.read_logs = partial(records.read_logs, client.dispatch.views)
+    app.state.event_feed = EventFeed(client.dispatch)
+    app.state.read_events = partial(events.read_events, app.state.event_feed)
     app.include_router(records.router)
+    app.include_router(events.router)
     app.state.store_ms = Kept(client.dispatch.views.now_ms)
     app.state.exposition = Exposition(client.dispatch)
     app.state.rates = Rates(client.settings.api_rate)

@@ -1,53 +1,68 @@
-"""Follows the logs of records for many listeners: the store is looked at once for all of them."""
+"""Follows logs and events for many listeners: the store is looked at once for all of them."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import re
 import time
-from collections.abc import AsyncIterator
+from collections import defaultdict
+from collections.abc import AsyncIterator, Callable, Collection, Hashable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
+from typing import Any
 
 from fastapi.concurrency import run_in_threadpool
 
-from interlock.kernel.errors import InvalidPayloadError, StoreError
-from interlock.kernel.store.views import LogLine, Views
+from interlock.kernel.errors import StoreError
 from interlock.workers.api.problems import TOO_MANY_LISTENERS, RefusedRequestError
 from interlock.workers.engine.refusals import Repeated
 
 log = logging.getLogger(__name__)
 
 POLL_S = 0.5
+BEHIND_S = 0.05  # the same while more follows already than was read for a listener
 LISTENERS_MAX = 10_000
 LISTENERS_OF_ONE_MAX = 500
 READ_AT_ONCE = 1_000  # listeners for whom one look at the store reads
 # A listener comes back after this time: its token is asked for again, and it misses nothing.
 LISTEN_S = 300.0
-POSITION = r"\d{1,15}-\d{1,15}"
+PING_S = 15
+SEND_S = 30  # so long a listener may take nothing of what is sent
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What follows a place: messages, the place after them, and whether more follows already."""
+
+    messages: Sequence[Any]
+    place: Hashable
+    more: bool
+
+
+# Reads what follows each of several places; None: it cannot be read further there.
+Reader = Callable[[Collection[Any]], Mapping[Any, Found | None]]
 
 
 @dataclass(eq=False)
 class Listener:
-    """A listener: its record, the position up to which it was read for it, and what was read.
+    """A listener: who reads for it, the place up to which was read, and what was read.
 
-    None instead of a line ends it, because its log cannot be read further.
+    None instead of a message ends it. It is behind where more follows that was not read yet.
     """
 
-    record_id: str
-    position: str
+    read: Reader
+    place: Hashable
     caller: str
-    lines: asyncio.Queue[LogLine | None] = field(default_factory=asyncio.Queue)
+    behind: bool = False
+    messages: asyncio.Queue[Any] = field(default_factory=asyncio.Queue)
 
 
 class Followers:
     """The listeners of one process."""
 
-    def __init__(self, views: Views) -> None:
-        self.views = views
+    def __init__(self) -> None:
         self.listeners: dict[Listener, None] = {}  # in the order of their turns
 
     @asynccontextmanager
@@ -61,29 +76,27 @@ class Followers:
             with suppress(asyncio.CancelledError):
                 await following
 
-    def listener(self, record_id: str, after: str, caller: str) -> Listener:
-        """Return a new listener. Refuses a position that is none, and who has no room."""
-        if not re.fullmatch(POSITION, after):
-            raise InvalidPayloadError("Last-Event-ID", [f"{after[:40]!r} is no position in a log"])
+    def listener(self, read: Reader, place: Hashable, caller: str) -> Listener:
+        """Return a new listener. Refuses one for whom there is no room."""
         if len(self.listeners) >= LISTENERS_MAX:
             detail = f"this process has {LISTENERS_MAX} listeners already"
             raise RefusedRequestError(TOO_MANY_LISTENERS, detail)
         if sum(one.caller == caller for one in self.listeners) >= LISTENERS_OF_ONE_MAX:
             detail = f"{caller} listens {LISTENERS_OF_ONE_MAX} times already"
             raise RefusedRequestError(TOO_MANY_LISTENERS, detail)
-        listener = Listener(record_id, after, caller)
+        listener = Listener(read, place, caller)
         self.listeners[listener] = None
         return listener
 
-    async def lines(self, listener: Listener) -> AsyncIterator[LogLine]:
-        """Yield the lines of a log after a position, each once, as they come, for LISTEN_S."""
+    async def messages(self, listener: Listener) -> AsyncIterator[Any]:
+        """Yield what follows a listener's place, each message once, as it comes, for LISTEN_S."""
         until = time.monotonic() + LISTEN_S
         try:
             with suppress(TimeoutError):
-                while line := await asyncio.wait_for(
-                    listener.lines.get(), until - time.monotonic()
+                while message := await asyncio.wait_for(
+                    listener.messages.get(), until - time.monotonic()
                 ):
-                    yield line
+                    yield message
         finally:
             self.listeners.pop(listener, None)
 
@@ -91,32 +104,44 @@ class Followers:
         reading = Repeated("the store", (StoreError,))
         while True:
             # Nothing more is read for a listener that has not taken what was read before.
-            free = (one for one in self.listeners if one.lines.empty())
+            free = (one for one in self.listeners if one.messages.empty())
             listeners = list(islice(free, READ_AT_ONCE))
             for one in listeners:
                 # It comes last in the next turn, so that all have theirs.
                 del self.listeners[one]
                 self.listeners[one] = None
-            places = {(one.record_id, one.position) for one in listeners}
-            found: dict[tuple[str, str], list[LogLine] | None] = {}
-            if places:
+            found: dict[tuple[Reader, Hashable], Found | None] = {}
+            if listeners:
                 try:
-                    await run_in_threadpool(reading, partial(self._read, places, found))
+                    await run_in_threadpool(reading, partial(_read, listeners, found))
                 except Exception:
                     # It is tried again: otherwise one fault would end the following of all logs.
                     log.exception("logs could not be read for listeners")
             for one in listeners:
-                lines = found.get((one.record_id, one.position), ())
-                if lines is None:
-                    log.error("the log of %s cannot be read after %s", one.record_id, one.position)
-                    one.lines.put_nowait(None)
-                    continue
-                for line in lines:
-                    one.lines.put_nowait(line)
-                    one.position = line[0]
-            await asyncio.sleep(POLL_S)
+                _give(one, found)
+            behind = any(one.behind for one in self.listeners)
+            await asyncio.sleep(BEHIND_S if behind else POLL_S)
 
-    def _read(
-        self, places: set[tuple[str, str]], found: dict[tuple[str, str], list[LogLine] | None]
-    ) -> None:
-        found.update(self.views.lines_after(places))
+
+def _read(
+    listeners: Collection[Listener], found: dict[tuple[Reader, Hashable], Found | None]
+) -> None:
+    places: dict[Reader, set[Hashable]] = defaultdict(set)
+    for one in listeners:
+        places[one.read].add(one.place)
+    for read, wanted in places.items():
+        found.update(((read, place), each) for place, each in read(wanted).items())
+
+
+def _give(listener: Listener, found: Mapping[tuple[Reader, Hashable], Found | None]) -> None:
+    """Give a listener what was read for it, if anything was."""
+    key = (listener.read, listener.place)
+    if key not in found:
+        return
+    read = found[key]
+    if read is None:
+        listener.messages.put_nowait(None)
+        return
+    for message in read.messages:
+        listener.messages.put_nowait(message)
+    listener.place, listener.behind = read.place, read.more

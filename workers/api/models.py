@@ -238,3 +238,9 @@ def explained(found: Explanation) -> Explained:
     return Explained(
         trigger=found.trigger, state=found.state, target=found.target, sentence=found.sentence
     )
+
+
+class PositionBody(BaseModel):
+    """A position in the stream of all events."""
+
+    position: str

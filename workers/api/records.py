@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Callable
+import logging
+import re
+from collections.abc import AsyncIterator, Callable, Collection
 from itertools import islice
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Header, Path, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from sse_starlette import EventSourceResponse, ServerSentEvent
 
-from interlock.kernel.errors import CallError, KernelError, StaleDecisionError
+from interlock.kernel.errors import (
+    CallError,
+    InvalidPayloadError,
+    KernelError,
+    StaleDecisionError,
+)
 from interlock.kernel.event import START
 from interlock.kernel.store.inboxes import Mail
+from interlock.kernel.store.views import FOLLOWED_LINES, Views
 from interlock.workers.api.access import (
     Deciding,
     IfMatch,
@@ -25,7 +33,7 @@ from interlock.workers.api.access import (
     check_version,
     etag,
 )
-from interlock.workers.api.followers import POSITION, Followers
+from interlock.workers.api.followers import PING_S, SEND_S, Followers, Found
 from interlock.workers.api.models import (
     Bulk,
     BulkVerb,
@@ -51,12 +59,12 @@ from interlock.workers.ops.description import describe, line_shown
 from interlock.workers.producer_message import submit
 from interlock.workers.remote.problems import STALE
 
+log = logging.getLogger(__name__)
 router = APIRouter(prefix="/v1", tags=["records"])
 
+POSITION = r"\d{1,15}-\d{1,15}"
 LINES_MAX = 1_000
 TEXT_MAX = 200
-PING_S = 15
-SEND_S = 30  # so long a listener may take nothing of what is sent
 Id = Annotated[str, Path(description="The id of a record, with its slashes as they are.")]
 Limit = Annotated[int, Query(ge=1, le=500)]
 Ms = Annotated[int | None, Query(ge=0, le=2**53)]
@@ -192,10 +200,14 @@ async def follow(
     """
     followers: Followers = request.app.state.followers
     await run_in_threadpool(client.show, record_id)
-    listener = followers.listener(record_id, last_event_id, client.actor)
+    if not re.fullmatch(POSITION, last_event_id):
+        problem = f"{last_event_id[:40]!r} is no position in a log"
+        raise InvalidPayloadError("Last-Event-ID", [problem])
+    place = (record_id, last_event_id)
+    listener = followers.listener(request.app.state.read_logs, place, client.actor)
 
     async def server_sent() -> AsyncIterator[ServerSentEvent]:
-        async for position, line in followers.lines(listener):
+        async for position, line in followers.messages(listener):
             data = line_shown(line)
             yield ServerSentEvent(json.dumps(data), event=data["line"], id=position)
 
@@ -317,6 +329,20 @@ def show(record_id: Id, client: Reading, response: Response) -> RecordBody:
     record = client.show(record_id)
     response.headers["ETag"] = etag(record.version)
     return record_body(client, record)
+
+
+def read_logs(views: Views, places: Collection[tuple[str, str]]) -> dict[Any, Found | None]:
+    """Read what follows a position in each of several logs, for their listeners."""
+    found: dict[Any, Found | None] = {}
+    for (record_id, position), lines in views.lines_after(places).items():
+        if lines is None:
+            log.error("the log of %s cannot be read after %s", record_id, position)
+            found[record_id, position] = None
+            continue
+        last = lines[-1][0] if lines else position
+        more = len(lines) == FOLLOWED_LINES
+        found[record_id, position] = Found(lines, (record_id, last), more)
+    return found
 
 
 def verbs(client: Client) -> dict[BulkVerb, Callable[[str, str], str]]:

@@ -34,6 +34,7 @@ from interlock.kernel.store.commands import (
     Warrant,
 )
 from interlock.kernel.store.connect import greet, open_store, refuse_unsafe
+from interlock.kernel.store.feed import Feed
 from interlock.kernel.store.hosts import Hosts
 from interlock.kernel.store.inboxes import Inboxes
 from interlock.kernel.store.indexes import Indexes, ServerCheck
@@ -201,6 +202,11 @@ class Dispatch:
     def news(self) -> Newsreader:
         """What has happened since it was last reported."""
         return Newsreader(self.client, self.keys)
+
+    @cached_property
+    def feed(self) -> Feed:
+        """All commits, in the order of each partition."""
+        return Feed(self.client, self.keys)
 
     @cached_property
     def link_key(self) -> bytes:

@@ -51,7 +51,8 @@ class System:
     that the machine has or lacks. `commands` lists its commands and groups of commands. `submit`
     gives, for each machine whose records a producer's plain message may create, the
     `module:function` that accepts it; a machine of `machines` needs none. `messages` gives the
-    same for each further kind of plain message, by the name of the kind. `machines` is for a system
+    same for each further kind of plain message, by the name of the kind, and `messages_about` the
+    machine for a kind that is about records of one machine alone. `machines` is for a system
     that is not a part of Interlock: it gives, for each of its machines, where the table is, as
     `module:attribute`. `details` gives, for a machine, the `module:function` that returns what
     `interlock show` prints of its records instead of `shown`. `counted` lists the machines whose
@@ -68,6 +69,7 @@ class System:
     commands: tuple[CommandRow, ...] = ()
     submit: Mapping[str, str] = field(default_factory=dict)
     messages: Mapping[str, str] = field(default_factory=dict)
+    messages_about: Mapping[str, str] = field(default_factory=dict)
     machines: Mapping[str, str] = field(default_factory=dict)
     details: Mapping[str, str] = field(default_factory=dict)
     counted: tuple[str, ...] = ()

@@ -65,6 +65,7 @@ def offered_tools(reach: Reach, acts: frozenset[Act]) -> list[Tool]:
         (Act.SUBMIT, tools.submit, CHANGES),
         (Act.SUBMIT, tools.cancel, ENDS),
         (Act.SUBMIT, tools.send_mail, CHANGES),
+        (Act.SUBMIT, tools.report, CHANGES),
         (Act.DECIDE, tools.decide, ENDS),
     ]
     return [
@@ -169,14 +170,30 @@ class Tools:
         ],
     ) -> Fields:
         """Send mail to a long-lived agent, which reads it in its next session."""
-        with _said():
-            client = self.reach(context, Act.SUBMIT)
-            fields = {"to": to, "text": text}
-            if isinstance(client, Client):
-                sent: Fields = send_message(client, "send", fields, mail_id)
-            else:
-                sent = client.send("send", fields, op_id=mail_id)
-        return sent
+        return self._send(context, "send", {"to": to, "text": text}, mail_id)
+
+    def report(
+        self,
+        context: Context,
+        key: Annotated[str, Field(description="The key of your claim of a task.")],
+        token: Annotated[str, Field(description="The token of your claim.")],
+        type: Annotated[str, Field(description="Such as `progress`.")],  # noqa: A002 - its name
+        report_id: Annotated[
+            str, Field(description="A new id of your own: a repeated call reports nothing more.")
+        ],
+        fields: Fields | None = None,
+    ) -> Fields:
+        """Report on the task that you have claimed. Each type has its fields.
+
+        `heartbeat` (none: you are still at work; report so at least once a minute), `ready` (none:
+        you begin), `progress` (message, percent), `usage` (tokens_in, tokens_out, cost_micro: what
+        was used since the last report), `tool_started` (tool, id), `tool_completed` (tool, id,
+        success), `verify_requested` (summary: the work is done), `failed` (error), `blocked` (task
+        or text: what you wait for), `split` (subtasks, each with a title), `cancel_child` (child).
+        The answer has the state of the task, and an order to you: go, pause, stop or lost.
+        """
+        sent = {"key": key, "token": token, "type": type, "fields": fields or {}}
+        return self._send(context, "report", sent, report_id)
 
     def decide(
         self,
@@ -191,6 +208,15 @@ class Tools:
             client = self.reach(context, Act.DECIDE, record_id)
             after = client.decide(record_id, choice, answer, proposal=proposal)
         return {"id": after.id, "state": after.state}
+
+    def _send(self, context: Context, kind: str, fields: Fields, op_id: str) -> Fields:
+        with _said():
+            client = self.reach(context, Act.SUBMIT)
+            if isinstance(client, Client):
+                sent: Fields = send_message(client, kind, fields, op_id)
+            else:
+                sent = client.send(kind, fields, op_id=op_id)
+        return sent
 
 
 @contextmanager

@@ -8,6 +8,8 @@ from typing import Any, TypeVar
 
 from interlock.kernel.effect import Kind
 from interlock.kernel.event import Cause, Event, Note
+from interlock.kernel.exported_event import LifecycleEvent
+from interlock.kernel.reason import AbortReason, TransitionReason
 from interlock.kernel.record import Entry, Record, RecordId, TimerEntry, Version
 from interlock.workers.engine.card import Affordance, Card
 
@@ -58,3 +60,13 @@ def line_of(body: Body) -> Event | Note:
     cause = body["cause"]
     codes = tuple(cause["codes"])
     return known(Event, {**body, "cause": Cause(cause["actor"], cause["reason"], codes)})
+
+
+def event_of(body: Body) -> LifecycleEvent:
+    """Return the published event that a body describes."""
+    why, abort = body["transition_reason"], body["abort_reason"]
+    reasons = {
+        "transition_reason": TransitionReason(why) if why else None,
+        "abort_reason": AbortReason(abort) if abort else None,
+    }
+    return known(LifecycleEvent, {**body, **reasons})

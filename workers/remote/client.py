@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import random
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+import time
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import closing, suppress
 from functools import partial
 from itertools import islice
 from typing import Any, Unpack
@@ -28,10 +30,11 @@ from interlock.kernel.store import codec
 from interlock.kernel.store.listings import ListedRecord, Page
 from interlock.workers.client import WaitTimeoutError
 from interlock.workers.engine.card import Card, CardPage
+from interlock.workers.engine.event_feed import FollowedEvent
 from interlock.workers.engine.polling import polls
 from interlock.workers.engine.record_filter import Wanted
 from interlock.workers.engine.submission import Submitted, check_submission, submit_each
-from interlock.workers.remote.bodies import card_of, known, line_of, record_of
+from interlock.workers.remote.bodies import card_of, event_of, known, line_of, record_of
 from interlock.workers.remote.problems import RemoteError, error_of
 
 TIMEOUT_S = 30.0
@@ -39,6 +42,7 @@ ATTEMPTS_MAX = 4
 PAUSE_S_MAX = 10
 PAGE = 500
 LINES = 1_000
+AGAIN_S = 0.5  # between two streams
 BUSY = (429, 503)  # a call that is answered so may be repeated
 
 
@@ -263,6 +267,42 @@ class HttpClient:
             if body["ended"] and not body["effects"]:
                 return
 
+    def events(self, *, after: str = "", machines: Collection[str] = ()) -> Iterator[FollowedEvent]:
+        """Yield the events of all records, as `Client.events` does: over one stream after another.
+
+        StoreDownError ends it where the API stays away: go on after the last position.
+        """
+        position = after or str(self._call("GET", "/v1/events:position")["position"])
+        return self._events(position, list(machines), self._stream(position, list(machines)))
+
+    def _events(
+        self, position: str, machines: Sequence[str], answer: httpx2.Response
+    ) -> Iterator[FollowedEvent]:
+        while True:
+            # A stream that breaks off goes on as one that has ended: after the last position.
+            with closing(answer), suppress(httpx2.TransportError):
+                for sent in httpx2.EventSource(answer):
+                    position = sent.id
+                    if sent.data:
+                        yield FollowedEvent(event_of(json.loads(sent.data)), position)
+            time.sleep(AGAIN_S)
+            answer = self._stream(position, machines)
+
+    def _stream(self, position: str, machines: Sequence[str]) -> httpx2.Response:
+        headers = {**self.headers, "Last-Event-ID": position}
+        request = self.http.build_request(
+            "GET", f"{self.url}/v1/events", headers=headers, params={"machine": machines}
+        )
+        try:
+            answer: httpx2.Response = _repeated(self.http.send, request, stream=True)
+        except httpx2.HTTPError as fault:
+            raise StoreDownError(f"{self.url} does not answer: {fault}") from fault
+        if not answer.is_success:
+            with closing(answer):
+                answer.read()
+            self._value(answer)
+        return answer
+
     def _lines(self, record_id: str, after: str) -> Iterator[Event | Note]:
         while after:
             page = self._call("GET", self._path(record_id, "history"), after=after, limit=LINES)
@@ -311,9 +351,14 @@ class HttpClient:
                 headers=sent,
                 params=query,
             )
-            value = answer.json()
         except httpx2.HTTPError as fault:
             raise StoreDownError(f"{self.url} does not answer: {fault}") from fault
+        return self._value(answer)
+
+    def _value(self, answer: httpx2.Response) -> Any:
+        """Return the value of an answer. Raises the error that it stands for."""
+        try:
+            value = answer.json()
         except ValueError as fault:
             raise RemoteError(f"{self.url} is no API of Interlock: it sent no JSON") from fault
         if not answer.is_success:

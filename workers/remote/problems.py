@@ -58,6 +58,7 @@ KINDS: dict[type[KernelError], ProblemKind] = {
     errors.StaleDecisionError: STALE,
     errors.TokenRefusedError: NO_TOKEN,
     errors.ForbiddenError: ProblemKind(403, "forbidden", "Your roles do not allow this"),
+    errors.MissedError: ProblemKind(410, "missed", "What follows is no longer kept completely"),
     errors.CallError: ProblemKind(400, "bad-call", "The call is wrong"),
     errors.StoreError: ProblemKind(503, "store-away", "The store cannot serve now", RETRY_AFTER_S),
     errors.KernelError: ProblemKind(500, "internal-error", "Something is wrong on our side"),

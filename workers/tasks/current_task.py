@@ -141,7 +141,7 @@ class CurrentTask:
 
         The agent is still running then: after a refusal it continues to work on the task.
         """
-        outcome = _end_outcome(end_report)
+        outcome = end_outcome(end_report)
         try:
             check_parts(self.work.dispatch, outcome.payload.get("subtasks"))
             self.work.fire(outcome)
@@ -250,7 +250,8 @@ def failure_outcome(report: AgentFailed) -> Outcome:
     return Outcome("failed", {**payload, "retry_after_s": report.retry_after_s})
 
 
-def _end_outcome(end_report: AgentBlocked | SplitRequested) -> Outcome:
+def end_outcome(end_report: AgentBlocked | SplitRequested) -> Outcome:
+    """Return the outcome of a task whose agent reported that it waits, or is to be split."""
     match end_report:
         case AgentBlocked(task=str(task)):
             return Outcome("blocked", {"on": task, "kind": "task"})

@@ -23,6 +23,8 @@ SYSTEM = System(
         CommandRow("agent", f"{TASKS}.agents_cli:app", Panel.WORK, AGENT_HELP),
     ),
     submit={"task": "interlock.workers.tasks.intake:accept"},
+    messages={"report": f"{TASKS}.claim_reports:report"},
+    messages_about={"report": "task"},
     details={"task": f"{TASKS}.details:details"},
     shown=("blocked_on", "end", "role", "command", "identity", "successes", "violations"),
     page="interlock.workers.tasks.page:PAGE",

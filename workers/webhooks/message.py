@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from interlock.kernel.errors import UnknownRecordError
@@ -14,6 +13,7 @@ from interlock.kernel.machines.webhooks.delivery.names import MessageKind
 from interlock.kernel.record import Record
 from interlock.kernel.table import Terminal
 from interlock.workers.engine.card import card_of, cards_of_effects
+from interlock.workers.engine.cloud_event import cloud_event, iso_time
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.text import visible_json, visible_line
 from interlock.workers.webhooks.answer_links import AnswerLinks
@@ -92,22 +92,18 @@ def _end(dispatch: Dispatch, record: Record) -> dict[str, Any]:
     return {"record_id": record.id, "machine": record.machine, **named, "event": asdict(published)}
 
 
-def body_of(delivery: Record, data: Mapping[str, Any], form: str, source: str) -> MessageBody:
+def body_of(delivery: Record, data: Mapping[str, Any], form: str, namespace: str) -> MessageBody:
     """Write a message in the form that its endpoint wants. A repeated one has the same id."""
-    kind, at_s = delivery.data["kind"], delivery.data["at_ms"] / 1_000
-    time = datetime.fromtimestamp(at_s, UTC).isoformat(timespec="milliseconds")
-    time = time.replace("+00:00", "Z")
+    kind, at_ms = delivery.data["kind"], delivery.data["at_ms"]
     if form == "plain":
-        message = {"type": kind, "timestamp": time, "data": data}
+        message = {"type": kind, "timestamp": iso_time(at_ms), "data": data}
         return MessageBody(visible_json(message).encode(), "application/json")
-    event = {
-        "specversion": "1.0",
-        "id": delivery.id,
-        "source": source,
-        "type": f"interlock.{kind}",
-        "subject": delivery.data["record"],
-        "time": time,
-        "datacontenttype": "application/json",
-        "data": data,
-    }
+    event = cloud_event(
+        id=delivery.id,
+        kind=kind,
+        namespace=namespace,
+        subject=delivery.data["record"],
+        at_ms=at_ms,
+        data=data,
+    )
     return MessageBody(visible_json(event).encode(), "application/cloudevents+json")

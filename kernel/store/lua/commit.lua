@@ -1,11 +1,11 @@
 --@use clock keys ops warrant preconditions transition quarantine timer holds_and_queues
---@use new_effects countdown limits deltas family_log initial_lease search_index metrics
+--@use new_effects countdown limits deltas feed family_log initial_lease search_index metrics
 -- Commits one decision, or nothing: it tests first, and from its first write on nothing can fail.
 -- KEYS     record, log, ops, times of ops, effects, timers, waits, index of the old state, index of
---          the new state, ended index, search index, metrics, members of the countdown that begins,
---          chain of counters, records read as facts, [parent that counts it, its members, its
---          tally], [holds, hold queue, queue left, queue entered, queues], [family log], queues of
---          messages
+--          the new state, ended index, search index, metrics, feed, members of the countdown that
+--          begins, chain of counters, records read as facts, [parent that counts it, its members,
+--          its tally], [holds, hold queue, queue left, queue entered, queues], [family log], queues
+--          of messages
 -- ARGV     plan, data ('': unchanged), event, messages of its effects and of the parent's advance
 -- Returns  {status, version, ms, paused, suffix of the parent's advance}; status: committed |
 --          replayed | reused | missing | fenced | conflict | held | over | paused | busy, and for
@@ -22,12 +22,12 @@ local new_state_index = KEYS[9]
 local ended_index = KEYS[10]
 local search_index = KEYS[11]
 local metrics = KEYS[12]
-local spawn_members = KEYS[13]
+local feed = KEYS[13]
+local spawn_members = KEYS[14]
 local plan = cjson.decode(ARGV[1])
-local data = ARGV[2]
-local event = ARGV[3]
+local data, event = ARGV[2], ARGV[3]
 local messages = {unpack(ARGV, 4)}
-local chain, next_key = keys_at(14, plan.chain_length)
+local chain, next_key = keys_at(15, plan.chain_length)
 local fact_records, next_key = keys_at(next_key, #plan.fact_versions)
 local parent_keys, next_key = keys_at(next_key, plan.parent and 3 or 0)
 local shared_keys, next_key = keys_at(next_key, plan.shares and 5 or 0)
@@ -104,13 +104,13 @@ end
 local leased_suffix = create_effects(owner, plan, version, message_queues, messages)
 local advance = ''
 if plan.parent then
-  local last = #plan.effects + 1
-  local queue, message = message_queues[last], messages[last]
+  local queue, message = message_queues[#plan.effects + 1], messages[#plan.effects + 1]
   advance = leave_countdown(plan.parent, parent_keys, effects, plan.id, plan.state, queue, message)
 end
 set_limits(chain[1], plan)
 add_deltas(chain, plan.deltas)
 add_to_sums(metrics, plan.machine, plan.deltas)
+add_to_feed(feed, plan, version)
 add_to_family_log(family_log_keys[1], plan.family_log_length, plan.id, version)
 redis.call('XADD', log, version .. '-0', 'event', event, 'at', now_ms)
 if leased_suffix then

@@ -1,12 +1,12 @@
---@use clock keys holds_and_queues limits family_log timer new_effects initial_lease search_index
---@use metrics
+--@use clock keys holds_and_queues limits feed family_log timer new_effects initial_lease
+--@use search_index metrics
 -- Creates a record: its first event, its effects and timers, its membership in a countdown of its
 -- parent. A repeat changes nothing. Below the id of a record only that record creates others,
 -- unless the ids of the machine begin with a record of that kind, as those of jobs with a graph.
 -- KEYS     record, counters, log, tombstone, effects, timers, waits, index of its state, creation
---          index, search index, metrics, [parent that counts it, members of the countdown, children
---          of the parent], [holds, hold queue, queue that is left, queue that is entered, queues],
---          records above it, the root first, [family log], queues of messages
+--          index, search index, metrics, feed, [parent that counts it, members of the countdown,
+--          children of the parent], [holds, hold queue, queue that is left, queue that is entered,
+--          queues], records above it, the root first, [family log], queues of messages
 -- ARGV     plan, data, event, messages of its effects
 -- Returns  {status, version, ms}; status: created | replayed | taken | pruned | closed, or with a
 --          detail in the place of the version: held, by which record | below, which record
@@ -21,11 +21,12 @@ local state_index = KEYS[8]
 local creation_index = KEYS[9]
 local search_index = KEYS[10]
 local metrics = KEYS[11]
+local feed = KEYS[12]
 local plan = cjson.decode(ARGV[1])
 local data = ARGV[2]
 local event = ARGV[3]
 local messages = {unpack(ARGV, 4)}
-local countdown_keys, next_key = keys_at(12, plan.countdown and 3 or 0)
+local countdown_keys, next_key = keys_at(13, plan.countdown and 3 or 0)
 local shared_keys, next_key = keys_at(next_key, plan.shares and 5 or 0)
 local above_keys, next_key = keys_at(next_key, #plan.above)
 local family_log_keys, next_key = keys_at(next_key, plan.family_log_length and 1 or 0)
@@ -84,6 +85,7 @@ redis.call(
   'waits', plan.waits and '1' or '', 'title', plan.title, 'data', data
 )
 set_limits(counters, plan)
+add_to_feed(feed, plan, '1')
 add_to_family_log(family_log_keys[1], plan.family_log_length, id, '1')
 redis.call('XADD', log, '1-0', 'event', event, 'at', now_ms)
 redis.call('ZADD', state_index, now_ms, id)

@@ -18,6 +18,7 @@ from tests.kernel.store.kernel_at_a_fixed_time import Text, World
 from tests.kernel.store.mutant import Mutant, Scenario
 from tests.kernel.store.mutants_of_commits import COMMITS
 from tests.kernel.store.mutants_of_families import FAMILIES
+from tests.kernel.store.mutants_of_feeds import FEEDS
 from tests.kernel.store.mutants_of_inboxes import INBOXES
 from tests.kernel.store.mutants_of_leases import LEASES
 from tests.kernel.store.mutants_of_places import PLACES
@@ -36,6 +37,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *INBOXES,
     *RUNS,
     *RESTORES,
+    *FEEDS,
 )
 
 

@@ -48,7 +48,10 @@ def test_a_new_record_is_written_whole(world: World) -> None:
         "data": '{"value":1}',
     }
     assert lines(world) == [("1-0", "event", NOW)]
-    assert {key: value for key, value in stored(world).items() if key[-2:] != ":r"} == {
+    found = stored(world)
+    ((_, committed),) = found.pop("feed")
+    assert committed == {"record": "r", "machine": "life", "version": "1"}
+    assert {key: value for key, value in found.items() if key[-2:] != ":r"} == {
         "in:life:idle": [["r", NOW]],
         "created:life": [["r", NOW]],
         "search": [["1 r", 0], ["=r", 0], ["life r", 0]],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from http.client import HTTPResponse
 from typing import Any
@@ -12,12 +13,14 @@ from urllib.request import Request, urlopen
 
 import pytest
 
+from interlock.kernel.record import partition_of
 from interlock.workers.api import followers
 from interlock.workers.client import Client
 from interlock.workers.gateways.server import EmbeddedServer
 from tests.waiting import until
+from tests.workers.access.tokens import new_token
 from tests.workers.api.serving import served
-from tests.workers.threads.threads import bring, client_of
+from tests.workers.threads.threads import bring, client_of, thread_payload
 
 
 @pytest.fixture
@@ -33,9 +36,15 @@ def address(interlock: Client, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]
 
 
 @contextmanager
-def listening(address: str, record_id: str, last: str = "") -> Iterator[HTTPResponse]:
+def listening(
+    address: str, record_id: str = "", last: str = "", query: str = "", token: str = ""
+) -> Iterator[HTTPResponse]:
+    """Listen to a record; without one, to all events."""
     headers = {"Last-Event-ID": last} if last else {}
-    request = Request(f"{address}/{record_id}:events", headers=headers)  # noqa: S310 - our own
+    headers |= {"Authorization": f"Bearer {token}"} if token else {}
+    every = address.replace("/records", f"/events?{query}")
+    path = f"{address}/{record_id}:events" if record_id else every
+    request = Request(path, headers=headers)  # noqa: S310 - our own
     with urlopen(request, timeout=60) as answer:  # noqa: S310 - as above
         yield answer
 
@@ -162,3 +171,98 @@ def test_a_stream_ends_after_a_while_and_its_listener_comes_back(
     interlock.pause("one")
     with listening(address, "one", last=last) as again:
         assert events_of(again, 1)[0][2]["kind"] == "pause"
+
+
+# --- all events ----------------------------------------------------------------------------------
+
+
+def test_who_comes_again_while_others_commit_gets_each_event_once(
+    interlock: Client, address: str
+) -> None:
+    with listening(address) as answer:
+        last = position_of(answer)
+
+    def submit(writer: int) -> None:
+        for number in range(4):
+            interlock.submit(thread_payload(), machine="thread", id=f"{writer}-{number}")
+
+    found: list[tuple[str, int]] = []
+    with ThreadPoolExecutor(3) as pool:
+        writing = [pool.submit(submit, writer) for writer in range(3)]
+        for number in (1, 5, 3, 2, 6, 7):
+            with listening(address, last=last) as answer:
+                rows = events_of(answer, number)
+            found += [(data["entity_id"], data["version"]) for _, _, data in rows]
+            last = rows[-1][0]
+        for one in writing:
+            one.result()
+
+    assert sorted(found) == sorted(
+        (f"{writer}-{number}", version)
+        for writer in range(3)
+        for number in range(4)
+        for version in (1, 2)
+    )
+
+
+def test_a_listener_gets_the_events_of_machines_that_it_wants_and_may_see(
+    server: EmbeddedServer, prefix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(followers, "POLL_S", 0.01)
+    interlock = client_of(server.url, prefix)
+    every, tasks = (
+        new_token(interlock, "viewer"),
+        new_token(interlock, "viewer", machines=("task",)),
+    )
+    with served(interlock) as url:
+        address = f"{url}/v1/records"
+        with (
+            listening(address, query="machine=task", token=every) as wants,
+            listening(address, token=tasks) as may,
+            listening(address, token=every, query="envelope=cloudevents") as both,
+        ):
+            begin = position_of(wants)
+            assert (position_of(may), position_of(both)) == (begin, begin)
+            interlock.submit(thread_payload(), machine="thread", id="one")
+            # What is left out moves the position on: so it does not grow too old to come again.
+            assert position_of(wants) != begin
+            task = {"title": "fix it", "text": ""}
+            interlock.submit(task, machine="task", id="b/two")
+            for answer in (wants, may):
+                assert events_of(answer, 1)[0][2]["entity_id"] == "b/two"
+            clouds = [data for _, _, data in events_of(both, 3)]
+        assert [each["id"] for each in clouds] == ["one:1", "one:2", "b/two:1"]
+        source = f"/interlock/{interlock.settings.namespace}"
+        assert {(each["source"], each["type"]) for each in clouds} == {(source, "interlock.event")}
+        assert clouds[0]["data"]["entity_type"] == "thread"
+        for query, last, status in (("machine=thread", "", 404), ("", "soon", 422)):
+            with (
+                pytest.raises(HTTPError) as refused,
+                listening(address, last=last, query=query, token=tasks),
+            ):
+                pass
+            assert refused.value.code == status
+            refused.value.close()
+
+
+def test_who_was_away_for_too_long_is_told_so(interlock: Client, address: str) -> None:
+    bring(interlock, "one", "awaiting_confirmation")
+    with listening(address) as answer:
+        last = position_of(answer)
+    store: Any = interlock.dispatch.client
+    store.unlink(interlock.dispatch.keys.feed(partition_of("one")))
+
+    with pytest.raises(HTTPError) as refused, listening(address, last=last):
+        pass
+    assert (refused.value.code, json.load(refused.value)["type"]) == (410, "urn:interlock:missed")
+    refused.value.close()
+
+
+def position_of(answer: HTTPResponse) -> str:
+    """Read an event without data; return the position that it has."""
+    fields: dict[str, str] = {}
+    while line := answer.readline().decode().rstrip("\r\n"):
+        name, _, value = line.partition(": ")
+        fields[name] = value
+    assert list(fields) == ["id"]
+    return fields["id"]

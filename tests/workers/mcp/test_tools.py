@@ -18,9 +18,10 @@ from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import TextContent
 
-from interlock.kernel.event import Event
+from interlock.kernel.event import Event, Note
 from interlock.workers.client import Client
 from interlock.workers.gateways.server import EmbeddedServer
+from interlock.workers.tasks.client import Tasks
 from tests.workers.access.tokens import new_token
 from tests.workers.api.serving import served
 from tests.workers.threads.threads import bring, client_of, thread_payload
@@ -33,6 +34,7 @@ READS = {
     "list_cards",
     "count_records",
 }
+WRITES = {"submit", "cancel", "send_mail", "report"}
 Act = Callable[[McpClient], Any]
 
 
@@ -78,7 +80,7 @@ def test_a_viewer_reads_everything_and_changes_nothing(interlock: Client, addres
     async def read() -> None:
         async with over_http(address, token(interlock, "viewer")) as client:
             named = {tool.name for tool in (await client.list_tools()).tools}
-            assert named == READS | {"submit", "cancel", "send_mail", "decide"}
+            assert named == READS | WRITES | {"decide"}
             listed = await call(client, "list_records", text="paper")
             assert [row["id"] for row in listed["records"]] == ["one"]
             shown = await call(client, "show_record", record_id="one")
@@ -133,9 +135,56 @@ def test_a_token_of_some_machines_reaches_no_other_record(interlock: Client, add
             for tool in ("show_record", "why_not", "read_history"):
                 assert "no record 'one'" in await call(client, tool, record_id="one")
             said = await call(client, "send_mail", to="x", text="x", mail_id="m")
-            assert "limited to machines sends no message" in said
+            assert "limited to other machines sends no message 'send'" in said
 
     asyncio.run(read())
+
+
+def test_an_agent_reports_on_the_task_that_it_has_claimed(interlock: Client, address: str) -> None:
+    tasks = Tasks(interlock)
+    tasks.submit({"title": "fix it", "text": ""}, backlog="b", name="one")
+    claim = tasks.claim("b/one", owner="helper")
+    proof = {"key": claim.key, "token": claim.token}
+
+    async def work() -> None:
+        may = token(interlock, "producer", machines=("task",))
+        async with over_http(address, may) as client:
+
+            async def report(kind: str, number: int, **fields: Any) -> Any:
+                told = {"type": kind, "report_id": f"r{number}", "fields": fields}
+                return await call(client, "report", **proof, **told)
+
+            assert (await report("ready", 1))["state"] == "in_progress"
+            for _ in range(2):
+                assert (await report("progress", 2, message="half", percent=50))["order"] == "go"
+                await report("usage", 3, tokens_in=7, tokens_out=2, cost_micro=40)
+            assert "percent" in await report("progress", 4, message="all", percent=101)
+            assert "needs the trust level probationary" in await report(
+                "blocked", 5, text="the key of the door"
+            )
+            assert (await report("heartbeat", 6))["order"] == "go"
+            for _ in range(2):
+                done = await report("verify_requested", 7, summary="fixed")
+                assert done["state"] != "in_progress"
+            assert "its work has moved on" in await report("progress", 8, message="more")
+        async with over_http(address, token(interlock, "viewer")) as client:
+            said = await call(client, "report", **proof, type="heartbeat", report_id="r9")
+            assert "may not create and cancel records" in said
+        async with over_http(address, token(interlock, "producer", machines=("run",))) as client:
+            said = await call(client, "report", **proof, type="heartbeat", report_id="r9")
+            assert "sends no message 'report'" in said
+
+    asyncio.run(work())
+    notes = [line for line in interlock.history("b/one") if isinstance(line, Note)]
+    assert [note.detail for note in notes if note.kind == "progress"] == [
+        {"message": "half", "percent": 50}
+    ]
+    counters = interlock.show("b/one").counters
+    assert {name: counters[name] for name in ("tokens_in", "tokens_out", "spent")} == {
+        "tokens_in": 7,
+        "tokens_out": 2,
+        "spent": 40,
+    }
 
 
 def test_nobody_is_served_without_a_token(address: str) -> None:
@@ -171,7 +220,7 @@ def test_a_process_that_reaches_an_api_under_a_claimed_name_decides_nothing(
         started = StdioServerParameters(command=sys.executable, args=words, env=environment)
         async with McpClient(stdio_client(started), cache=None) as client:
             named = {tool.name for tool in (await client.list_tools()).tools}
-            assert named == READS | {"submit", "cancel", "send_mail"}
+            assert named == READS | WRITES
 
     with served(open_to_all) as url:
         asyncio.run(act(url))
@@ -190,7 +239,7 @@ def test_a_process_serves_its_stdin_and_decides_nothing(
         started = StdioServerParameters(command=sys.executable, args=words, env=dict(environment))
         async with McpClient(stdio_client(started), cache=None) as client:
             named = {tool.name for tool in (await client.list_tools()).tools}
-            assert named == READS | ({"submit", "cancel", "send_mail"} if write else set())
+            assert named == READS | (WRITES if write else set())
             assert (await call(client, "show_record", record_id="one"))["id"] == "one"
             if write:
                 done = await call(client, "cancel", record_id="one", reason="x")

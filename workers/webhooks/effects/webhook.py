@@ -47,8 +47,7 @@ async def webhook(work: Work) -> Outcome:
 def _body(work: Work, endpoint: Endpoint) -> MessageBody:
     links = _links(work, endpoint)
     data = data_of(work.dispatch, work.record, lambda: work.resources.get(open_registry), links)
-    source = f"/interlock/{work.dispatch.settings.namespace}"
-    return body_of(work.record, data, endpoint.format, source)
+    return body_of(work.record, data, endpoint.format, work.dispatch.settings.namespace)
 
 
 def _links(work: Work, endpoint: Endpoint) -> AnswerLinks | None:
