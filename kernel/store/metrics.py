@@ -12,7 +12,7 @@ from interlock.kernel.store.scripts import Client, read_all
 
 # The upper bounds of the buckets, as part/metrics.lua has them; what is longer is in the last one.
 BOUNDS_MS = (100, 1_000, 10_000, 60_000, 600_000, 3_600_000, 86_400_000)
-SUM = "sum"
+SUM, END = "sum", "end "
 
 
 @dataclass(slots=True)
@@ -30,6 +30,10 @@ class Metrics:
     transitions: dict[tuple[str, str, str], int]  # by machine, from ('-': created), to
     refused: dict[tuple[str, str], int]  # by machine and status of the commit
     attempts: dict[tuple[str, str], int]  # by effect; `first` or `again`
+    unclaimed: dict[tuple[str, str], int]  # claims that were refused, by effect and status
+    runs: dict[tuple[str, str], int]  # that ended, by effect and what came of it
+    late: dict[str, int]  # renewals of leases that had run out, by effect
+    ends: dict[str, int]  # when a record of a machine ended last, in ms
     over: dict[str, int]  # reservations that a cap refused, by effect
     sums: dict[tuple[str, str], int]  # by machine and counter
     sweeps: dict[tuple[str, str], int]  # items of sweeps, by sweep and status
@@ -50,7 +54,9 @@ class MetricsReader:
         totals: dict[str, int] = defaultdict(int)
         for found in counts:
             for name, value in dict(found).items():
-                totals[name.decode()] += int(value)
+                what, total = name.decode(), totals[name.decode()]
+                # All but the last time of an end is a count, and each partition has its own.
+                totals[what] = max(total, int(value)) if what.startswith(END) else total + int(value)
         metrics = metrics_of(totals)
         for name, value in dict(sweeps).items():
             sweep, _, status = name.decode().partition(":")
@@ -60,7 +66,8 @@ class MetricsReader:
 
 def metrics_of(totals: Mapping[str, int]) -> Metrics:
     """Return the counts by what they count."""
-    found = Metrics({}, {}, {}, {}, {}, {}, defaultdict(Durations), defaultdict(Durations))
+    durations = (defaultdict(Durations), defaultdict(Durations))
+    found = Metrics({}, {}, {}, {}, {}, {}, {}, {}, {}, {}, *durations)
     for name, value in totals.items():
         match name.split(" "):
             case ["transition", machine, source, target]:
@@ -69,6 +76,14 @@ def metrics_of(totals: Mapping[str, int]) -> Metrics:
                 found.refused[machine, status] = value
             case ["attempt", effect, which]:
                 found.attempts[effect, which] = value
+            case ["unclaimed", effect, status]:
+                found.unclaimed[effect, status] = value
+            case ["run", effect, outcome]:
+                found.runs[effect, outcome] = value
+            case ["late", effect]:
+                found.late[effect] = value
+            case ["end", machine]:
+                found.ends[machine] = value
             case ["over", effect]:
                 found.over[effect] = value
             case ["sum", machine, counter]:
