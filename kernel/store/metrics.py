@@ -56,7 +56,9 @@ class MetricsReader:
             for name, value in dict(found).items():
                 what, total = name.decode(), totals[name.decode()]
                 # All but the last time of an end is a count, and each partition has its own.
-                totals[what] = max(total, int(value)) if what.startswith(END) else total + int(value)
+                totals[what] = (
+                    max(total, int(value)) if what.startswith(END) else total + int(value)
+                )
         metrics = metrics_of(totals)
         for name, value in dict(sweeps).items():
             sweep, _, status = name.decode().partition(":")
@@ -68,30 +70,26 @@ def metrics_of(totals: Mapping[str, int]) -> Metrics:
     """Return the counts by what they count."""
     durations = (defaultdict(Durations), defaultdict(Durations))
     found = Metrics({}, {}, {}, {}, {}, {}, {}, {}, {}, {}, *durations)
+    by_one = {"over": found.over, "late": found.late, "end": found.ends}
+    by_two = {
+        "refused": found.refused,
+        "attempt": found.attempts,
+        "unclaimed": found.unclaimed,
+        "run": found.runs,
+        "sum": found.sums,
+    }
     for name, value in totals.items():
         match name.split(" "):
             case ["transition", machine, source, target]:
                 found.transitions[machine, source, target] = value
-            case ["refused", machine, status]:
-                found.refused[machine, status] = value
-            case ["attempt", effect, which]:
-                found.attempts[effect, which] = value
-            case ["unclaimed", effect, status]:
-                found.unclaimed[effect, status] = value
-            case ["run", effect, outcome]:
-                found.runs[effect, outcome] = value
-            case ["late", effect]:
-                found.late[effect] = value
-            case ["end", machine]:
-                found.ends[machine] = value
-            case ["over", effect]:
-                found.over[effect] = value
-            case ["sum", machine, counter]:
-                found.sums[machine, counter] = value
             case ["dwell", machine, state, bucket]:
                 _add(found.dwell[machine, state], bucket, value)
             case ["lag", effect, bucket]:
                 _add(found.lag[effect], bucket, value)
+            case [kind, one] if kind in by_one:
+                by_one[kind][one] = value
+            case [kind, one, other] if kind in by_two:
+                by_two[kind][one, other] = value
     return found
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from importlib import import_module
 from typing import Any
 
 import pytest
@@ -108,6 +109,43 @@ def test_what_an_effect_creates_goes_on_in_its_trace(
     context = context_of(execution)
     (code,) = codes_of(running, "b/part")
     assert code == f"{CODE}00-{context.trace_id:032x}-{context.span_id:016x}-01"
+
+
+def test_the_span_of_an_effect_links_to_the_one_whose_outcome_made_it_due(
+    running: Running, tracer: Tracer, spans: InMemorySpanExporter
+) -> None:
+    with tracer.start_as_current_span("order"):
+        running.approved()
+    running.perform("one", lambda _: DONE)
+
+    found = [one for one in spans.get_finished_spans() if one.name.startswith("thread.")]
+    links = [[link.context.span_id for link in span.links] for span in found]
+    # The first effect is owed by the call that created the record, whose span is its parent.
+    assert links == [[], *([context_of(span).span_id] for span in found[:-1])]
+
+
+@pytest.mark.usefixtures("spans")
+def test_a_message_goes_on_in_the_trace_of_its_producer(
+    server: EmbeddedServer,
+    prefix: str,
+    running: Running,
+    tracer: Tracer,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert tracer
+    monkeypatch.setenv("INTERLOCK_STORE_URL", server.url)  # an app is made where it is imported
+    assemble = import_module("interlock.workers.intake").assemble
+    app = assemble(settings_for(server.url, prefix))
+    task = app.tasks["interlock.submit"]
+    for record_id, headers in (("one", {"traceparent": PARENT}), ("two", {})):
+        task.push_request(id=record_id, **headers)  # as Celery reads the headers of a message
+        task.run({"id": record_id, "payload": {"inciting": {"title": "Paper"}}})
+        task.pop_request()
+
+    ((one,), (two,)) = (codes_of(running, record_id) for record_id in ("one", "two"))
+    assert one.split("-")[1] == PARENT.split("-")[1]
+    assert one.split("-")[2] != PARENT.split("-")[2], "the span of intake is between them"
+    assert two.split("-")[1] != PARENT.split("-")[1]
 
 
 def test_a_record_that_was_created_in_no_trace_has_one_of_its_family(
