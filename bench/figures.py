@@ -56,6 +56,8 @@ def rows_of(figures: Figures) -> Iterator[Row]:
         yield from job_rows(figures["jobs"])
     if "http" in figures:
         yield from http_rows(figures["http"])
+    if "watching" in figures:
+        yield from watching_rows(figures["watching"])
 
 
 def job_rows(found: Figures) -> Iterator[Row]:
@@ -91,6 +93,17 @@ def http_rows(found: Figures) -> Iterator[Row]:
     for name, took in found["reads_ms"].items():
         where = f"among {found['records']:,} records"
         yield f"over HTTP: {name}", f"p50 {took['p50']:g} ms, p99 {took['p99']:g} ms", where
+
+
+def watching_rows(found: Figures) -> Iterator[Row]:
+    """Yield the rows of what metrics and traces cost."""
+    lifecycles, one = f"{found['shipped_per_s']:.0f} lifecycles/s", "one worker process"
+    traced, counted = found["traced_ratio"], found["counted_ratio"]
+    yield f"lifecycles with traces that are sent, {one}", f"{traced:.2f} times", lifecycles
+    without = "the same scripts without counting"
+    yield f"lifecycles with the counts for metrics, {one}", f"{counted:.2f} times", without
+    yield "traces that are off", f"{found['off_ns']:,} ns an effect", "the calls that look for them"
+    yield "one answer of /metrics", f"{found['read_ms']:g} ms", "at most one a second"
 
 
 def comparison_of(name: str, figures: Figures) -> str:

@@ -31,13 +31,14 @@ class Exposition:
 
     def __init__(self, dispatch: Dispatch) -> None:
         self.dispatch = dispatch
-        self._text = Kept(self._read, KEPT_S)
+        self._text = Kept(self.read, KEPT_S)
 
     def text(self) -> bytes:
         """Return all metrics, as text of Prometheus. Raises StoreError."""
         return self._text.value()
 
-    def _read(self) -> bytes:
+    def read(self) -> bytes:
+        """Look at the store now, and return all metrics. Raises StoreError."""
         registry = CollectorRegistry()
         registry.register(_Looked(list(_look(self.dispatch))))
         return generate_latest(registry)

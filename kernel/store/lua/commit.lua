@@ -92,7 +92,7 @@ for _, timer in ipairs(plan.timers) do
 end
 if plan.ends then
   redis.call('HSET', record, 'ended', '1', 'paused', '')
-  redis.call('HSET', metrics, 'end ' .. plan.machine, now_ms)
+  note_end(metrics, plan.machine)
 end
 if plan.ends and plan.root then
   redis.call('ZADD', ended_index, now_ms, plan.id)
