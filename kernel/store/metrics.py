@@ -68,8 +68,9 @@ class MetricsReader:
 
 def metrics_of(totals: Mapping[str, int]) -> Metrics:
     """Return the counts by what they count."""
-    durations = (defaultdict(Durations), defaultdict(Durations))
-    found = Metrics({}, {}, {}, {}, {}, {}, {}, {}, {}, {}, *durations)
+    dwell: dict[tuple[str, str], Durations] = defaultdict(Durations)
+    lag: dict[str, Durations] = defaultdict(Durations)
+    found = Metrics({}, {}, {}, {}, {}, {}, {}, {}, {}, {}, dwell, lag)
     by_one = {"over": found.over, "late": found.late, "end": found.ends}
     by_two = {
         "refused": found.refused,

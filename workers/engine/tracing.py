@@ -103,11 +103,13 @@ def traced(views: Views, record: Record, lease: Lease) -> Iterator[None]:
     if Tracing.tracer is None:
         yield
         return
+    # A command that only reads does without Celery, which log_lines imports as well.
+    from celery.exceptions import Ignore  # noqa: PLC0415
     from opentelemetry.trace import Link, SpanKind  # noqa: PLC0415
 
-    # It imports Celery, which a command that only reads does without.
     from interlock.workers.engine.log_lines import log_about  # noqa: PLC0415
 
+    left: Exception | None = None
     origin, before = _origin(views, record.id, lease)
     about: dict[str, str | int] = {
         "interlock.record": record.id,
@@ -128,7 +130,13 @@ def traced(views: Views, record: Record, lease: Lease) -> Iterator[None]:
         ) as span,
         log_about(trace=f"{span.get_span_context().trace_id:032x}"),
     ):
-        yield
+        try:
+            yield
+        except Ignore as ignored:  # another process goes on with it: that is no failure
+            left = ignored
+            note_outcome(str(ignored))
+    if left is not None:
+        raise left
 
 
 def note_outcome(line: str) -> None:
@@ -148,7 +156,7 @@ def _origin(views: Views, record_id: str, lease: Lease) -> tuple[SpanContext, Sp
     """
     owed_by = int(lease.suffix.partition(".")[0])
     events = views.events({(record_id, 1), (record_id, owed_by)})
-    found = {event.version: _kept(event) for event in events}
+    found: dict[int, SpanContext | None] = {event.version: _kept(event) for event in events}
     created, before = found.get(1), found.get(owed_by)
     if created is not None:
         return created, before if before != created else None

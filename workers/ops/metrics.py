@@ -156,7 +156,8 @@ def _present(dispatch: Dispatch, ended: Mapping[str, int]) -> Iterator[Metric]:
         overdue,
         ("kind",),
     )
-    begun = {(name,): (now_ms - at_ms) / 1_000 for name, at_ms in views.last_sweeps().items()}
+    sweeps_ms = views.last_sweeps().items()
+    begun = {(name,): max(now_ms - at_ms, 0) / 1_000 for name, at_ms in sweeps_ms}
     yield _gauge("sweep_age_seconds", "Since a sweep began last.", begun, ("sweep",))
     late = late_sweeps(dispatch, sweeps())
     named = {(sweep.name,): int(sweep.name in late) for sweep in sweeps()}

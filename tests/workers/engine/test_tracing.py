@@ -181,6 +181,22 @@ def test_an_effect_that_fails_is_a_span_with_its_error(
 
 
 @pytest.mark.usefixtures("tracer")
+def test_an_effect_with_which_another_process_goes_on_has_not_failed(
+    running: Running, spans: InMemorySpanExporter
+) -> None:
+    running.approved()
+
+    def hand_over(work: Work) -> None:
+        work.handed_over.set()
+
+    assert running.perform("one", hand_over).startswith("ignored: its supervisor goes on")
+
+    (execution,) = (one for one in spans.get_finished_spans() if one.name == "thread.execution")
+    assert execution.status.is_ok
+    assert str((execution.attributes or {})["interlock.outcome"]).startswith("its supervisor")
+
+
+@pytest.mark.usefixtures("tracer")
 @pytest.mark.parametrize(
     ("header", "kept"),
     [(PARENT, (f"{CODE}{PARENT}",)), ("", ()), ("00-0-0-01", ()), (f"00-{'0' * 32}-1-01", ())],
