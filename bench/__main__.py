@@ -6,7 +6,18 @@ import argparse
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from bench import calls, console, figures, http, jobs, kernel_speed, latency, lifecycles, sweep
+from bench import (
+    calls,
+    console,
+    figures,
+    http,
+    jobs,
+    kernel_speed,
+    latency,
+    lifecycles,
+    sweep,
+    watching,
+)
 from bench.server import BenchServer, open_server
 
 Part = Callable[[BenchServer], Mapping[str, Any]]
@@ -20,6 +31,7 @@ PARTS: Mapping[str, Part] = {
     "jobs": jobs.measure,
     "http": http.measure,
     "console": console.measure,
+    "watching": watching.measure,
     # Last, because it leaves a full server.
     "sweep": sweep.measure,
 }

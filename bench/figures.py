@@ -58,6 +58,8 @@ def rows_of(figures: Figures) -> Iterator[Row]:
         yield from http_rows(figures["http"])
     if "console" in figures:
         yield from console_rows(figures["console"])
+    if "watching" in figures:
+        yield from watching_rows(figures["watching"])
 
 
 def job_rows(found: Figures) -> Iterator[Row]:
@@ -103,6 +105,17 @@ def console_rows(found: Figures) -> Iterator[Row]:
     share = f"{found['store_cpu_share']:.1%} of a core of the store"
     looks = f"{found['looks_per_s']:g} looks a second"
     yield f"console: {found['viewers']} viewers of the start page", looks, share
+
+
+def watching_rows(found: Figures) -> Iterator[Row]:
+    """Yield the rows of what metrics and traces cost."""
+    lifecycles, one = f"{found['shipped_per_s']:.0f} lifecycles/s", "one worker process"
+    traced, counted = found["traced_ratio"], found["counted_ratio"]
+    yield f"lifecycles with traces that are sent, {one}", f"{traced:.2f} times", lifecycles
+    without = "the same scripts without counting"
+    yield f"lifecycles with the counts for metrics, {one}", f"{counted:.2f} times", without
+    yield "traces that are off", f"{found['off_ns']:,} ns an effect", "the calls that look for them"
+    yield "one answer of /metrics", f"{found['read_ms']:g} ms", "at most one a second"
 
 
 def comparison_of(name: str, figures: Figures) -> str:

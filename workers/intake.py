@@ -16,7 +16,7 @@ from functools import partial
 from typing import Any
 
 from celery import Celery
-from celery.app.task import Task
+from celery.app.task import Context, Task
 from celery.exceptions import Reject
 from kombu.exceptions import OperationalError
 
@@ -28,7 +28,7 @@ from interlock.workers.engine.entry import start
 from interlock.workers.engine.liveness import write_liveness_file
 from interlock.workers.engine.log_lines import set_up_log
 from interlock.workers.engine.submission import EarlyError
-from interlock.workers.engine.tracing import start_traces
+from interlock.workers.engine.tracing import start_traces, traced_message
 from interlock.workers.producer_message import (
     TEMPORARY_ERRORS,
     check_accepted,
@@ -67,7 +67,8 @@ def assemble(settings: Settings) -> Celery:
 def _register(app: Celery, client: Client, verb: str) -> None:
     def task(self: Task, *args: Any, **kwargs: Any) -> str:
         try:
-            answer = receive(client, verb, args, kwargs, reads_before=self.request.retries or 0)
+            with traced_message(f"intake.{verb}", _text(self.request, "traceparent")):
+                answer = receive(client, verb, args, kwargs, reads_before=self.request.retries or 0)
             _answer(app, client, str(self.request.reply_to or ""), self.request.id, answer)
         except TEMPORARY_ERRORS as refusal:
             # Not acknowledged: the broker delivers the same message again.
@@ -85,6 +86,7 @@ def _register(app: Celery, client: Client, verb: str) -> None:
         acks_late=True,
         reject_on_worker_lost=True,
         ignore_result=True,
+        shared=False,
     )
 
 
@@ -118,7 +120,7 @@ def _answer_rejected(app: Celery, client: Client, message: Any, reason: str) -> 
 
 def _text(fields: Any, name: str) -> str:
     """Return a text of a message that may have any form, or ''; AMQP takes no longer one."""
-    value = fields.get(name) if isinstance(fields, Mapping) else None
+    value = fields.get(name) if isinstance(fields, (Mapping, Context)) else None
     fits = isinstance(value, str) and len(value.encode(errors="replace")) <= AMQP_BYTES_MAX
     return str(value) if fits else ""
 

@@ -95,6 +95,7 @@ class Indexes:
             self.keys.effects(partition),
             self.keys.waits(partition),
             self.keys.timers(partition),
+            self.keys.metrics(partition),
         ]
         polls: list[dict[str, Any]] = []
         for member in members:

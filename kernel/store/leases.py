@@ -140,6 +140,7 @@ class Leases:
             self.keys.effects(partition),
             self.keys.waits(partition),
             self.keys.timers(partition),
+            self.keys.metrics(partition),
         ]
         for key in members:
             record_id, suffix = split_key(key)
@@ -191,6 +192,7 @@ class Leases:
             keys.timers(partition),
             keys.members(record_id, countdown),
             keys.tally(record_id, countdown),
+            keys.metrics(partition),
             *chain,
             *([pushed[0]] if pushed else []),
         ]
@@ -222,6 +224,7 @@ class Leases:
             self.keys.timers(partition),
             self.keys.holds(record_id),
             self.keys.hold_queue(record_id),
+            self.keys.metrics(partition),
             *self.keys.chain(record_id),
         ]
         flag = "1" if counted else "0"

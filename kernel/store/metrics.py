@@ -12,7 +12,7 @@ from interlock.kernel.store.scripts import Client, read_all
 
 # The upper bounds of the buckets, as part/metrics.lua has them; what is longer is in the last one.
 BOUNDS_MS = (100, 1_000, 10_000, 60_000, 600_000, 3_600_000, 86_400_000)
-SUM = "sum"
+SUM, END = "sum", "end "
 
 
 @dataclass(slots=True)
@@ -30,6 +30,10 @@ class Metrics:
     transitions: dict[tuple[str, str, str], int]  # by machine, from ('-': created), to
     refused: dict[tuple[str, str], int]  # by machine and status of the commit
     attempts: dict[tuple[str, str], int]  # by effect; `first` or `again`
+    unclaimed: dict[tuple[str, str], int]  # claims that were refused, by effect and status
+    runs: dict[tuple[str, str], int]  # that ended, by effect and what came of it
+    late: dict[str, int]  # renewals of leases that had run out, by effect
+    ends: dict[str, int]  # when a record of a machine ended last, in ms
     over: dict[str, int]  # reservations that a cap refused, by effect
     sums: dict[tuple[str, str], int]  # by machine and counter
     sweeps: dict[tuple[str, str], int]  # items of sweeps, by sweep and status
@@ -50,7 +54,11 @@ class MetricsReader:
         totals: dict[str, int] = defaultdict(int)
         for found in counts:
             for name, value in dict(found).items():
-                totals[name.decode()] += int(value)
+                what, total = name.decode(), totals[name.decode()]
+                # All but the last time of an end is a count, and each partition has its own.
+                totals[what] = (
+                    max(total, int(value)) if what.startswith(END) else total + int(value)
+                )
         metrics = metrics_of(totals)
         for name, value in dict(sweeps).items():
             sweep, _, status = name.decode().partition(":")
@@ -60,23 +68,29 @@ class MetricsReader:
 
 def metrics_of(totals: Mapping[str, int]) -> Metrics:
     """Return the counts by what they count."""
-    found = Metrics({}, {}, {}, {}, {}, {}, defaultdict(Durations), defaultdict(Durations))
+    dwell: dict[tuple[str, str], Durations] = defaultdict(Durations)
+    lag: dict[str, Durations] = defaultdict(Durations)
+    found = Metrics({}, {}, {}, {}, {}, {}, {}, {}, {}, {}, dwell, lag)
+    by_one = {"over": found.over, "late": found.late, "end": found.ends}
+    by_two = {
+        "refused": found.refused,
+        "attempt": found.attempts,
+        "unclaimed": found.unclaimed,
+        "run": found.runs,
+        "sum": found.sums,
+    }
     for name, value in totals.items():
         match name.split(" "):
             case ["transition", machine, source, target]:
                 found.transitions[machine, source, target] = value
-            case ["refused", machine, status]:
-                found.refused[machine, status] = value
-            case ["attempt", effect, which]:
-                found.attempts[effect, which] = value
-            case ["over", effect]:
-                found.over[effect] = value
-            case ["sum", machine, counter]:
-                found.sums[machine, counter] = value
             case ["dwell", machine, state, bucket]:
                 _add(found.dwell[machine, state], bucket, value)
             case ["lag", effect, bucket]:
                 _add(found.lag[effect], bucket, value)
+            case [kind, one] if kind in by_one:
+                by_one[kind][one] = value
+            case [kind, one, other] if kind in by_two:
+                by_two[kind][one, other] = value
     return found
 
 

@@ -175,6 +175,7 @@ class Store:
             "warrant": [warrant.kind, *warrant.proof],
             "version": str(before.version),
             "mode": str(decision.mode),
+            "trigger": decision.trigger,
             "state": after.state,
             "ends": decision.ends,
             "root": not after.counted,

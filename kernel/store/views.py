@@ -71,11 +71,6 @@ class Views:
                 return
             start = f"({page[-1][0].decode()}"
 
-    def first_line(self, record_id: str) -> Event | Note | None:
-        """Return the event with which a record was created; None if it has no log any more."""
-        page = read(self.client, "XRANGE", self.keys.log(record_id), "-", "+", "COUNT", 1)
-        return next((codec.line_of(record_id, at, dict(pairs)) for at, pairs in page), None)
-
     def backwards(self, record_id: str, limit: int) -> Iterator[Event | Note]:
         """Yield the last lines of a record's log, the newest first, page by page."""
         key, end = self.keys.log(record_id), "+"

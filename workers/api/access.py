@@ -138,8 +138,12 @@ class Allowed:
     def __init__(self, act: Act) -> None:
         self.act = act
 
-    def __call__(self, request: Request, by: Annotated[Caller, Depends(caller)]) -> Client:
+    def __call__(
+        self, request: Request, bearer: Bearer, claimed_name: ClaimedName = None
+    ) -> Client:
         """Return the client."""
+        # Called here, because each dependency of its own costs a change of threads.
+        by = caller(request, bearer, claimed_name)
         record_id = request.path_params.get("record_id", "")
         traceparent = request.headers.get("traceparent", "")
         return acting(request.app.state, by, self.act, record_id, traceparent)

@@ -15,7 +15,7 @@ from kombu.utils.url import parse_url
 from interlock.kernel.machine import Machine
 from interlock.kernel.record import PRIORITY_LAST
 from interlock.workers.config import SINGLE_SERVER_SCHEMES, Settings
-from interlock.workers.engine.redis_transport import TRANSPORT
+from interlock.workers.engine.redis_transport import TRANSPORT, Channel
 
 SWEEPS_QUEUE = "sweeps"
 INTAKE_QUEUE = "intake"
@@ -84,6 +84,18 @@ def count_messages(app: Celery, queues: Iterable[str]) -> dict[str, int]:
                     declared = channel.queue_declare(queue=queue, passive=True)
                     counts[queue] = int(declared.message_count)
     return counts
+
+
+def oldest_sent_s(app: Celery, queues: Iterable[str]) -> dict[str, int]:
+    """Return when the oldest message of each queue was sent, in seconds, where one says that.
+
+    Only a Redis broker lets a message be read where it waits; of others nothing is returned.
+    """
+    with app.connection_for_read() as connection:
+        errors = (*connection.channel_errors, *connection.connection_errors, OperationalError)
+        with suppress(*errors), connection.channel() as channel:
+            return channel.oldest_sent_s(queues) if isinstance(channel, Channel) else {}
+    return {}
 
 
 def host_queue(settings: Settings, host: str) -> Queue:

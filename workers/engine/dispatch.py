@@ -263,6 +263,7 @@ class Dispatch:
         initial_lease: InitialLease | None = None,
     ) -> Fired:
         """Fire a trigger and publish the effects of the transition."""
+        call = carried(call)
         fired = self.lifecycle.fire(target, trigger, payload, call, initial_lease=initial_lease)
         self.publish(fired.owed)
         if not fired.replayed:

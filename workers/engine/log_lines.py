@@ -1,6 +1,8 @@
 """The lines of a process's log: for people, or as JSON; text from outside forges none.
 
-A line that is written while an effect is performed says which effect of which record it is about.
+A line that is written while an effect is performed, or by a supervisor, says which effect of which
+record it is about. In JSON, a line of Celery about the message of an effect does so as well; for
+people it shows the id of the effect.
 """
 
 from __future__ import annotations
@@ -8,18 +10,21 @@ from __future__ import annotations
 import logging
 import sys
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
 from typing import Any
 
 import structlog
 from celery.signals import after_setup_logger, after_setup_task_logger
-from structlog.contextvars import bound_contextvars, get_contextvars, merge_contextvars
+from structlog.contextvars import bound_contextvars, get_contextvars
 
+from interlock.kernel.errors import InvalidIdError
+from interlock.kernel.record import split_key
 from interlock.workers.config import LogFormat
 from interlock.workers.text import visible, visible_line
 
 _FORMATTER = logging.Formatter()
+_ALWAYS: dict[str, object] = {}  # the fields of each line of this process
 
 
 class VisibleLines(logging.Filter):
@@ -27,7 +32,7 @@ class VisibleLines(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Rewrite a line of the log; it is never left out."""
-        about = " ".join(f"{name}={value}" for name, value in sorted(get_contextvars().items()))
+        about = " ".join(f"{name}={value}" for name, value in sorted(_about().items()))
         line = visible_line(record.getMessage())
         record.msg, record.args = f"{line} [{visible_line(about)}]" if about else line, ()
         if isinstance(record.exc_info, tuple) and record.exc_info[0] and not record.exc_text:
@@ -62,6 +67,11 @@ def log_as_json() -> None:
     logging.basicConfig(handlers=[handler], level=logging.INFO, force=True)
 
 
+def log_always_about(**fields: object) -> None:
+    """Add these fields to each line of this process from now on, whichever thread logs it."""
+    _ALWAYS.update(fields)
+
+
 @contextmanager
 def log_about(**fields: object) -> Iterator[None]:
     """Add these fields to each line that is logged in the block, or by tasks of asyncio from it."""
@@ -76,11 +86,33 @@ def _set_up(handler: logging.Handler, form: LogFormat) -> None:
         handler.addFilter(_VISIBLE)
 
 
+def _about() -> dict[str, Any]:
+    """Return the fields that say which effect a line is about that is written now."""
+    return {**_ALWAYS, **get_contextvars()}
+
+
+def _message_fields(task: Any) -> dict[str, str]:
+    """Return the fields of a line of Celery about a task, if that is the message of an effect."""
+    if not isinstance(task, Mapping):
+        return {}
+    key, name = str(task.get("id")), str(task.get("name"))
+    try:
+        record_id, suffix = split_key(key)
+    except InvalidIdError:
+        return {}
+    version, effect = suffix.partition(".")[0], name.partition(".")[2]
+    return {"record": record_id, "version": version, "effect": effect}
+
+
+def _merge_about(_: Any, __: str, line: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    return {**_message_fields(getattr(line["_record"], "data", None)), **_about(), **line}
+
+
 def _json_formatter() -> logging.Formatter:
     """Return a formatter that writes one object of JSON a line, in ASCII."""
     return structlog.stdlib.ProcessorFormatter(
         foreign_pre_chain=[
-            merge_contextvars,
+            _merge_about,
             structlog.stdlib.add_logger_name,
             structlog.stdlib.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import time
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -13,7 +14,7 @@ from celery import Celery
 from interlock.workers.engine.redis_transport import PublishBatch
 
 # Placeholders that occur nowhere else in a message and need no escaping in JSON.
-SHOWN, ARGUMENT = "@@interlock-shown@@", "@@interlock-argument@@"
+SHOWN, ARGUMENT, TIME = "@@interlock-shown@@", "@@interlock-argument@@", "@@interlock-time@@"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,7 @@ class Template:
         values = {
             "id": argument,
             "shown": shown,
+            "time": str(int(time.time())),
             "tag": os.urandom(16).hex(),
             "body": base64.b64encode(body.encode()).decode(),
         }
@@ -88,10 +90,12 @@ class MessageTemplates:
         body = base64.b64decode(message["body"]).decode()
         # Rendered inside a running effect, the template would name that effect as its parent.
         message["headers"] |= {"root_id": ARGUMENT, "parent_id": None}
+        message["properties"]["timestamp"] = TIME
         text = json.dumps(message)
         # The argument is the task's id as well; `fill` replaces the one in the encoded body.
         text = text.replace(message["body"], "\0body\0")
         text = text.replace(message["properties"]["delivery_tag"], "\0tag\0")
+        text = text.replace(f'"{TIME}"', "\0time\0")
         text = text.replace(ARGUMENT, "\0id\0").replace(SHOWN, "\0shown\0")
         pieces = text.split("\0")
         return Template(name, tuple(pieces[::2]), tuple(pieces[1::2]), body)

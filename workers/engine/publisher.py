@@ -21,6 +21,7 @@ from interlock.workers.engine.celery_app import (
     effect_queues,
     host_queue,
     make_app,
+    oldest_sent_s,
     queue_of,
 )
 from interlock.workers.engine.messages import MessageTemplates
@@ -68,6 +69,11 @@ class Publisher:
             now = time.monotonic()
             self._queue_lengths |= {old[queue]: (now, count) for queue, count in counts.items()}
         return {name: self._queue_lengths[name][1] for name in names}
+
+    def oldest_sent_s(self, names: Collection[str]) -> dict[str, int]:
+        """Return when the oldest message of each of these queues was sent, as far as is known."""
+        queues = {queue_of(self.settings, name): name for name in names}
+        return {queues[queue]: at for queue, at in oldest_sent_s(self.app, queues).items()}
 
     def publish(self, messages: Sequence[EffectMessage]) -> int:
         """Publish messages and return how many the broker took; a sweep repeats the others."""

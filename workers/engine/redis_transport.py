@@ -1,4 +1,4 @@
-"""Kombu's Redis transport with eight changes.
+"""Kombu's Redis transport with nine changes.
 
 It makes one client per pool instead of one per message. It names its version to the server without
 looking it up for each connection. It can render a message without sending it. It takes several
@@ -6,7 +6,8 @@ messages at once. An item in a list that is not a message is rejected; in kombu'
 ends the worker. A consumer that acknowledges loses no message: kombu takes one out of its list
 first and writes its receipt afterwards, so that a kill between the two loses it. A server that
 refuses to write is logged once; kombu logs a traceback every second. A producer whose channel was
-closed after a refusal opens another one; kombu fails once.
+closed after a refusal opens another one; kombu fails once. Each message says when it was sent, so
+that the age of the oldest one in a queue can be shown.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import json
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from queue import Empty
@@ -149,6 +150,25 @@ class Channel(kombu_redis.Channel):
 
     def _connparams(self, asynchronous: bool = False) -> dict[str, Any]:  # noqa: FBT001, FBT002 - kombu's signature
         return {**super()._connparams(asynchronous), "driver_info": DRIVER}
+
+    def prepare_message(self, *args: Any, **options: Any) -> dict[str, Any]:
+        """Return a message, with the AMQP property `timestamp`: when it was sent, in seconds."""
+        message: dict[str, Any] = super().prepare_message(*args, **options)
+        message["properties"].setdefault("timestamp", int(time.time()))
+        return message
+
+    def oldest_sent_s(self, queues: Iterable[str]) -> dict[str, int]:
+        """Return when the oldest message of each queue was sent, if it says that, in seconds."""
+        keys = {self._q_for_pri(q, priority): q for q in queues for priority in self.priority_steps}
+        pipe = self._create_client().pipeline(transaction=False)
+        for key in keys:
+            pipe.lindex(key, -1)
+        sent: dict[str, int] = {}
+        for queue, item in zip(keys.values(), pipe.execute(), strict=True):
+            with suppress(*SHAPE_ERRORS):
+                sent_s = int(json.loads(item)["properties"]["timestamp"])
+                sent[queue] = min(sent_s, sent.get(queue, sent_s))
+        return sent
 
     def create_publish_batch(self, max_size: int) -> Any:
         """Return the batch in `rendering` if there is one, else a batch of kombu."""

@@ -2,7 +2,9 @@
 
 Each effect that is performed is a span. The trace that it belongs to is that of its record: the one
 in which the record was created, whose context the event of the creation keeps among its codes. A
-record that was created in no trace has one that is made from the id of its family.
+record that was created in no trace has one that is made from the id of its family. Every other
+event keeps the context in which it was fired too, and the span of an effect links to the one that
+fired the event by which the record owes it: the effect, or the call, before it.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from interlock.kernel.store.views import Views
 from interlock.workers.config import Settings, SettingsError
 
 if TYPE_CHECKING:  # imported where traces are on
+    from opentelemetry.context import Context
     from opentelemetry.trace import Span, SpanContext, Tracer
 
 CODE = "trace:"  # before the context, in the codes of an event
@@ -61,7 +64,7 @@ def start_traces(settings: Settings, service: str) -> None:
 
 
 def carried(call: Call) -> Call:
-    """Return the call that creates a record, with the trace that it is made in, if there is one."""
+    """Return a call that makes an event, with the span that it is made in, if there is one."""
     if Tracing.tracer is None:
         return call
     from opentelemetry.trace import get_current_span  # noqa: PLC0415
@@ -81,21 +84,33 @@ def trace_codes(traceparent: str) -> tuple[str, ...]:
 
 
 @contextmanager
+def traced_message(name: str, traceparent: str) -> Iterator[None]:
+    """Act on a producer's message in a span of the trace that its header names, if there is one."""
+    if Tracing.tracer is None:
+        yield
+        return
+    from opentelemetry.trace import SpanKind  # noqa: PLC0415
+
+    context = _context(traceparent)
+    parent = _below(context) if context else None
+    with Tracing.tracer.start_as_current_span(name, context=parent, kind=SpanKind.CONSUMER):
+        yield
+
+
+@contextmanager
 def traced(views: Views, record: Record, lease: Lease) -> Iterator[None]:
     """Perform an effect in a span of its record's trace. Its log lines say which trace that is."""
     if Tracing.tracer is None:
         yield
         return
-    from opentelemetry.trace import (  # noqa: PLC0415
-        NonRecordingSpan,
-        SpanKind,
-        set_span_in_context,
-    )
+    # A command that only reads does without Celery, which log_lines imports as well.
+    from celery.exceptions import Ignore  # noqa: PLC0415
+    from opentelemetry.trace import Link, SpanKind  # noqa: PLC0415
 
-    # It imports Celery, which a command that only reads does without.
     from interlock.workers.engine.log_lines import log_about  # noqa: PLC0415
 
-    parent = set_span_in_context(NonRecordingSpan(_origin(views, record.id)))
+    left: Exception | None = None
+    origin, before = _origin(views, record.id, lease)
     about: dict[str, str | int] = {
         "interlock.record": record.id,
         "interlock.machine": record.machine,
@@ -107,11 +122,21 @@ def traced(views: Views, record: Record, lease: Lease) -> Iterator[None]:
     name = f"{record.machine}.{lease.name}"
     with (
         Tracing.tracer.start_as_current_span(
-            name, context=parent, kind=SpanKind.CONSUMER, attributes=about
+            name,
+            context=_below(origin),
+            kind=SpanKind.CONSUMER,
+            attributes=about,
+            links=[Link(before)] if before else [],
         ) as span,
         log_about(trace=f"{span.get_span_context().trace_id:032x}"),
     ):
-        yield
+        try:
+            yield
+        except Ignore as ignored:  # another process goes on with it: that is no failure
+            left = ignored
+            note_outcome(str(ignored))
+    if left is not None:
+        raise left
 
 
 def note_outcome(line: str) -> None:
@@ -123,17 +148,35 @@ def note_outcome(line: str) -> None:
         span.set_attribute("interlock.outcome", line)
 
 
-def _origin(views: Views, record_id: str) -> SpanContext:
-    """Return the span in which a record was created, or one that is made from its family's id."""
-    first = views.first_line(record_id)
-    codes = first.cause.codes if isinstance(first, Event) else ()
-    for code in codes:
-        if code.startswith(CODE) and (context := _context(code.removeprefix(CODE))):
-            return context
+def _origin(views: Views, record_id: str, lease: Lease) -> tuple[SpanContext, SpanContext | None]:
+    """Return the span in which a record was created, and the one that made it owe an effect.
+
+    The first is made from the family's id where there is none. The second is None where it is the
+    first, or was not traced.
+    """
+    owed_by = int(lease.suffix.partition(".")[0])
+    events = views.events({(record_id, 1), (record_id, owed_by)})
+    found: dict[int, SpanContext | None] = {event.version: _kept(event) for event in events}
+    created, before = found.get(1), found.get(owed_by)
+    if created is not None:
+        return created, before if before != created else None
     digest = sha256(root_of(record_id).encode()).hexdigest()
     made = _context(f"00-{digest[:32]}-{digest[32:48]}-01")
     assert made is not None, "a digest is hexadecimal"
-    return made
+    return made, before
+
+
+def _kept(event: Event) -> SpanContext | None:
+    """Return the span in which an event was made, if its codes have it."""
+    codes = (code.removeprefix(CODE) for code in event.cause.codes if code.startswith(CODE))
+    return next(filter(None, map(_context, codes)), None)
+
+
+def _below(span: SpanContext) -> Context:
+    """Return the context of what is done below a span of another process."""
+    from opentelemetry.trace import NonRecordingSpan, set_span_in_context  # noqa: PLC0415
+
+    return set_span_in_context(NonRecordingSpan(span))
 
 
 def _context(traceparent: str) -> SpanContext | None:

@@ -31,13 +31,14 @@ class Exposition:
 
     def __init__(self, dispatch: Dispatch) -> None:
         self.dispatch = dispatch
-        self._text = Kept(self._read, KEPT_S)
+        self._text = Kept(self.read, KEPT_S)
 
     def text(self) -> bytes:
         """Return all metrics, as text of Prometheus. Raises StoreError."""
         return self._text.value()
 
-    def _read(self) -> bytes:
+    def read(self) -> bytes:
+        """Look at the store now, and return all metrics. Raises StoreError."""
         registry = CollectorRegistry()
         registry.register(_Looked(list(_look(self.dispatch))))
         return generate_latest(registry)
@@ -59,7 +60,7 @@ def _look(dispatch: Dispatch) -> Iterator[Metric]:
     counted = dispatch.metrics.read()
     took_s = time.monotonic() - began_at
     yield from _counted(counted)
-    yield from _present(dispatch)
+    yield from _present(dispatch, counted.ends)
     yield _gauge("store_seconds", "How long the store took to answer this.", {(): took_s})
 
 
@@ -82,6 +83,24 @@ def _counted(found: Metrics) -> Iterator[Metric]:
         "Claims of effects: their first, or again after a failure or a lost worker.",
         found.attempts,
         ("effect", "which"),
+    )
+    yield _counter(
+        "refused_claims",
+        "Claims of effects that were refused: a message that came twice, or before its time.",
+        found.unclaimed,
+        ("effect", "status"),
+    )
+    yield _counter(
+        "effect_runs",
+        "Runs of effects that ended, by the trigger that they fired, or how else they ended.",
+        found.runs,
+        ("effect", "outcome"),
+    )
+    yield _counter(
+        "late_renewals",
+        "Renewals of leases that had run out, before a sweep took their holder for lost.",
+        {(effect,): count for effect, count in found.late.items()},
+        ("effect",),
     )
     yield _counter(
         "budget_refusals",
@@ -113,7 +132,7 @@ def _counted(found: Metrics) -> Iterator[Metric]:
     )
 
 
-def _present(dispatch: Dispatch) -> Iterator[Metric]:
+def _present(dispatch: Dispatch, ended: Mapping[str, int]) -> Iterator[Metric]:
     """Yield what is so now."""
     views = dispatch.views
     now_ms = views.now_ms()
@@ -137,11 +156,14 @@ def _present(dispatch: Dispatch) -> Iterator[Metric]:
         overdue,
         ("kind",),
     )
-    begun = {(name,): (now_ms - at_ms) / 1_000 for name, at_ms in views.last_sweeps().items()}
+    sweeps_ms = views.last_sweeps().items()
+    begun = {(name,): max(now_ms - at_ms, 0) / 1_000 for name, at_ms in sweeps_ms}
     yield _gauge("sweep_age_seconds", "Since a sweep began last.", begun, ("sweep",))
     late = late_sweeps(dispatch, sweeps())
     named = {(sweep.name,): int(sweep.name in late) for sweep in sweeps()}
     yield _gauge("sweep_late", "1 where a sweep should have begun long ago.", named, ("sweep",))
+    ends = {(machine,): max(now_ms - at, 0) / 1_000 for machine, at in ended.items()}
+    yield _gauge("last_end_seconds", "Since a record of a machine ended.", ends, ("machine",))
     yield _counter(
         "rejected_messages",
         "Messages that nobody could act on.",
@@ -152,6 +174,10 @@ def _present(dispatch: Dispatch) -> Iterator[Metric]:
     queues = dispatch.publisher.queue_lengths(names)
     lengths = {(queue,): count for queue, count in queues.items()}
     yield _gauge("queue_messages", "Messages that no worker has taken.", lengths, ("queue",))
+    sent_s = dispatch.publisher.oldest_sent_s([name for name in names if queues[name]])
+    ages = {(queue,): max(now_ms / 1_000 - at, 0) for queue, at in sent_s.items()}
+    meaning = "How long ago the oldest message in a queue was sent."
+    yield _gauge("queue_oldest_seconds", meaning, ages, ("queue",))
     hosts = {(): len(dispatch.hosts.facts())}
     yield _gauge("agent_hosts", "Machines that announce that they run agents.", hosts)
 

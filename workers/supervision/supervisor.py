@@ -11,20 +11,23 @@ import sys
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TypeVar
 from uuid import uuid4
 
 from interlock.kernel.effect import Effect
 from interlock.kernel.machines import MACHINES
+from interlock.kernel.store.leases import Lease
 from interlock.workers.config import read_settings
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.heartbeat import Heartbeat, HeldLease
-from interlock.workers.engine.log_lines import set_up_log
+from interlock.workers.engine.log_lines import log_always_about, set_up_log
 from interlock.workers.engine.own_systems import add_systems
 from interlock.workers.engine.publisher import open_publisher
 from interlock.workers.engine.resources import Resources
 from interlock.workers.engine.task_events import TaskEvents
+from interlock.workers.engine.tracing import start_traces, traced
 from interlock.workers.engine.work import Work
 from interlock.workers.supervision.launch import LaunchSpec, hand_over
 
@@ -63,13 +66,15 @@ class Supervisor(ABC):
         lease_s = dispatch.effect(machine, effect.name).lease_ms / 1_000
         self.events = TaskEvents(dispatch, spec.worker)
         self.heartbeat = ShownHeartbeat(self.events, dispatch, lease_s)
+        self._adopted: list[Lease] = []
 
     def run_to_end(self) -> None:
-        """Supervise to the end, and show Flower how that was."""
-        try:
+        """Supervise to the end in a span of each lease, and show Flower how that was."""
+        with ExitStack() as stack:
+            stack.callback(self.events.close)
+            for lease in self._adopted:
+                stack.enter_context(traced(self.dispatch.views, lease.record, lease))
             self.run()
-        finally:
-            self.events.close()
 
     @abstractmethod
     def run(self) -> None:
@@ -85,12 +90,16 @@ class Supervisor(ABC):
             nonce=uuid4().hex[:8],
             holder=f"{self.dispatch.holder}:{os.getpid()}",
         )
+        self._adopted.append(lease)
+        log_always_about(record=lease.record.id, effect=lease.name, attempt=lease.attempt)
         return Work(self.dispatch, self.resources, lease, asked_at=asked_at)
 
 
 def supervise(spec_type: type[Spec], supervisor: Callable[[Spec, Dispatch], Supervisor]) -> None:
     """Make the supervisor of the launch spec whose file is sys.argv[1], and run it."""
-    set_up_log(read_settings().log_format)
+    settings = read_settings()
+    set_up_log(settings.log_format)
+    start_traces(settings, "supervisor")
     spec = spec_type.read(Path(sys.argv[1]))
     hand_over(Path(spec.work_folder), lambda: supervisor(spec, open_dispatch()).run_to_end)
 

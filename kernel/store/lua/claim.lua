@@ -23,6 +23,7 @@ local schema_known = tonumber(ARGV[6])
 local name = ARGV[7]
 
 local function refused(status, detail)
+  count(metrics, 'unclaimed', name, status)
   return {status, detail or '', '0', {}, {}}
 end
 

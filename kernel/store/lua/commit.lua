@@ -67,6 +67,7 @@ local owner = {
   effects = effects,
   timers = timers,
   chain = chain,
+  metrics = metrics,
   fields = redis.call('HKEYS', record),
   paused = paused,
   poll_ms = plan.poll_ms,
@@ -91,6 +92,7 @@ for _, timer in ipairs(plan.timers) do
 end
 if plan.ends then
   redis.call('HSET', record, 'ended', '1', 'paused', '')
+  note_end(metrics, plan.machine)
 end
 if plan.ends and plan.root then
   redis.call('ZADD', ended_index, now_ms, plan.id)

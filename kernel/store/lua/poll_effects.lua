@@ -1,7 +1,7 @@
 --@use clock keys entry poll
 -- Polls due effects of a partition, and moves the score of each in the same step: two sweeps at a
 -- time then do not both act on it, and an effect that stays due does not hold up the others.
--- KEYS     effects, waits, timers, then for each effect its record, its log, its chain of counters
+-- KEYS     effects, waits, timers, metrics, then for each effect its record, its log, its chain of counters
 -- ARGV     plan: {polls: [{id, suffix, jitter, chain_length}], poll_ms, remind_ms, gate_open,
 --          server: run id of the server that the gate was asked for, or ''}
 -- Returns  {status, detail, ...}, two values an effect; status: publish (detail: name, machine,
@@ -10,6 +10,7 @@
 local effects = KEYS[1]
 local waits = KEYS[2]
 local timers = KEYS[3]
+local metrics = KEYS[4]
 local plan = cjson.decode(ARGV[1])
 
 -- The gate was asked for one life of the server. In another it is closed until it is asked again.
@@ -20,6 +21,7 @@ end
 local sweep = {
   waits = waits,
   timers = timers,
+  metrics = metrics,
   gate_open = gate_open,
   poll_ms = plan.poll_ms,
   remind_ms = plan.remind_ms,
@@ -39,7 +41,7 @@ local function poll_effect(poll)
 end
 
 local answers = {}
-local next_key = 4
+local next_key = 5
 for n, planned in ipairs(plan.polls) do
   local record, log = unpack(KEYS, next_key, next_key + 1)
   local chain

@@ -1,11 +1,11 @@
---@use clock entry exclusive budget drop quarantine holds_and_queues
+--@use clock entry exclusive budget drop quarantine holds_and_queues metrics
 -- Gives an effect back: at shutdown (not counted), or for another attempt later (counted). A
 -- carried effect may not start again, so it is lapsed at once. An effect that needs names which
 -- another record holds waits for them: it is polled when its turn has come, at the latest after the
 -- delay. Its attempt does not count. Where a person has to remove something first, such as changes
 -- that are in the way of a merge, the record asks for that until the effect is claimed again. The
 -- effect is tried again after the delay, whether the person has answered or not.
--- KEYS     record, effects, waits, timers, holds, hold queue, chain of counters
+-- KEYS     record, effects, waits, timers, holds, hold queue, metrics, chain of counters
 -- ARGV     id, suffix, token, delay in ms, '1' if the attempt counts, how many releases may be
 --          uncounted, names that it needs, '1' if it asks a person
 -- Returns  {status}: owed | lapsed | gone | lost
@@ -15,7 +15,8 @@ local waits = KEYS[3]
 local timers = KEYS[4]
 local holds = KEYS[5]
 local hold_queue = KEYS[6]
-local chain = {unpack(KEYS, 7)}
+local metrics = KEYS[7]
+local chain = {unpack(KEYS, 8)}
 local id = ARGV[1]
 local suffix = ARGV[2]
 local token = ARGV[3]
@@ -33,9 +34,11 @@ end
 if entry.state == 'draining' then
   local owner = {id = id, record = record, effects = effects, chain = chain}
   drop(owner, suffix, entry, false)
+  count(metrics, 'run', entry.name, 'stopped')
   return {'gone'}
 end
 
+count(metrics, 'run', entry.name, counted and 'failed' or 'released')
 release_reservation(chain, entry, false)
 local due_at = now_ms + delay_ms
 local asked = asks_person(entry)

@@ -1,13 +1,14 @@
---@use clock entry quarantine
+--@use clock entry quarantine metrics
 -- Renews the leases that one process holds in one partition, and answers each with an order.
--- KEYS     effects, waits, timers, then the record of each lease
+-- KEYS     effects, waits, timers, metrics, then the record of each lease
 -- ARGV     leases: [{id, suffix, token, lease_ms, acknowledged}]
 -- Returns  {order, interrupts posted, ...}, two values a lease; order: go | interrupt | pause |
 --          stop | lost
 local effects = KEYS[1]
 local waits = KEYS[2]
 local timers = KEYS[3]
-local records = {unpack(KEYS, 4)}
+local metrics = KEYS[4]
+local records = {unpack(KEYS, 5)}
 local leases = cjson.decode(ARGV[1])
 
 -- Renews one lease and returns the order for its holder.
@@ -17,6 +18,9 @@ local function renew(record, lease, entry)
   end
   if entry.state == 'draining' then
     return 'stop'
+  end
+  if now_ms > entry.lease_until then
+    count(metrics, 'late', entry.name)
   end
   local paused = redis.call('HGET', record, 'paused') == '1'
   local was_quarantined = entry.state == 'quarantined'

@@ -226,8 +226,8 @@ LEASES = (
     Mutant(
         "a draining effect ends at its kill_by",
         "poll_effects",
-        "poll_draining(_, poll, entry)\n  if now_ms < entry.kill_by then",
-        "poll_draining(_, poll, entry)\n  if false then",
+        "poll_draining(sweep, poll, entry)\n  if now_ms < entry.kill_by then",
+        "poll_draining(sweep, poll, entry)\n  if false then",
         takes.test_a_draining_entry_stays_until_its_fixed_end,
     ),
     Mutant(

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
+from interlock.kernel.record import partition_of
+from interlock.kernel.store.leases import Lease, Order
 from interlock.kernel.store.metrics import BOUNDS_MS, Metrics, MetricsReader
 from interlock.kernel.store.scripts import source_of
 from tests.kernel.store.kernel_at_a_fixed_time import World, token
@@ -108,3 +112,78 @@ def test_what_sweeps_did_is_added_up(world: World) -> None:
         world.indexes.count_sweep("orphans", results)
 
     assert read(world).sweeps == {("orphans", "publish"): 3, ("orphans", "out of time"): 1}
+
+
+def test_a_run_is_counted_by_what_came_of_it(world: World) -> None:
+    world.at("working")
+    for counted in (True, False):
+        lease = world.claim("work")
+        world.leases.release(lease, counted=counted)
+        world.later(60_000)
+    world.claim("work", "lost")
+    world.later(60_000)
+    world.poll()
+    world.at("working", "well")
+    world.fire("well", "done", warrant=token(world.claim("work", of="well")))
+
+    assert read(world).runs == {
+        ("work", "failed"): 1,
+        ("work", "released"): 1,
+        ("work", "lost"): 1,
+        ("work", "done"): 1,
+    }
+
+
+def test_a_run_that_is_stopped_is_counted_as_such(world: World) -> None:
+    for record, end in (("a", world.settle), ("b", give_back(world))):
+        world.at("working", record)
+        lease = world.claim("work", of=record)
+        world.fire(record, "fail")
+        end(lease)
+    world.at("working", "c")
+    world.claim("work", of="c")
+    world.fire("c", "fail")
+    world.later(100_000)
+    world.poll("c")
+
+    assert read(world).runs == {("work", "stopped"): 2, ("work", "lost"): 1}
+
+
+def give_back(world: World) -> Callable[[Lease], object]:
+    return lambda lease: world.leases.release(lease, counted=False)
+
+
+def test_a_refused_claim_is_counted_with_its_status(world: World) -> None:
+    world.at("working")
+    key = world.key("work")
+    world.claim("work")
+    assert [world.refused(key), world.refused(key)] == ["held", "held"]
+    world.fire("r", "done", warrant=token(world.claim("work")))
+    assert world.refused(key) == "gone"
+
+    assert read(world).unclaimed == {("work", "held"): 2, ("work", "gone"): 1}
+
+
+@pytest.mark.parametrize(("ms", "late"), [(10_000, {}), (10_001, {"work": 1})])
+def test_a_renewal_of_a_lease_that_has_run_out_is_counted(
+    world: World, ms: int, late: dict[str, int]
+) -> None:
+    world.at("working")
+    lease = world.claim("work")
+    world.renew(lease)
+    world.later(ms)
+    assert world.renew(lease) is Order.GO
+
+    assert read(world).late == late
+
+
+def test_the_last_end_of_a_machine_is_known(world: World) -> None:
+    world.at("asking")
+    assert read(world).ends == {}
+    for record in ("x", "y"):
+        world.at("asking", record)
+        world.later(1_000)
+        world.fire(record, "approve")
+
+    assert partition_of("x") != partition_of("y"), "each partition has a time of its own"
+    assert read(world).ends == {"life": world.now}

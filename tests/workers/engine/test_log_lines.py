@@ -8,11 +8,14 @@ import logging
 import re
 from collections.abc import Callable
 from io import StringIO
+from threading import Thread
 from typing import Any
 
+import pytest
 from celery import Celery
 from celery.signals import after_setup_logger
 
+from interlock.workers.engine import log_lines
 from interlock.workers.engine.log_lines import log_about, set_up_log
 
 HOSTILE = "coffee\x1b[2K\u202e\n[2026] INFO forged"
@@ -45,6 +48,7 @@ def lines_of(form: Any, write: Callable[[logging.Logger], None]) -> list[str]:
     """Return what a logger writes in a form, set up as Celery sets it up."""
     written = StringIO()
     logger = logging.getLogger(f"{__name__}.{form}")
+    logger.setLevel(logging.INFO)
     handler = logging.StreamHandler(written)
     logger.addHandler(handler)
     set_up_log(form)
@@ -72,6 +76,29 @@ def test_a_line_says_which_effect_it_is_about() -> None:
     assert (first["level"], first["logger"]) == ("warning", f"{__name__}.json")
     assert first["timestamp"].endswith("Z")
     assert "record" not in second
+
+
+def test_a_line_of_celery_about_a_message_says_which_effect_it_is_of() -> None:
+    def write(logger: logging.Logger) -> None:
+        for task_id in ("one/2:3.0:0123abcd", "5f0c"):
+            data = {"id": task_id, "name": "thread.execution"}
+            logger.info("received", extra={"data": data})
+
+    effect, sweep = (json.loads(line) for line in lines_of("json", write))
+    assert (effect["record"], effect["version"], effect["effect"]) == ("one/2", "3", "execution")
+    assert "record" not in sweep
+
+
+def test_every_thread_of_a_supervisor_names_its_record(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log_lines, "_ALWAYS", {})
+
+    def write(logger: logging.Logger) -> None:
+        log_lines.log_always_about(record="one")
+        other = Thread(target=logger.warning, args=("leases are not renewed",))
+        other.start()
+        other.join()
+
+    assert lines_of("console", write) == ["leases are not renewed [record=one]"]
 
 
 def test_a_line_of_json_holds_any_text_and_its_traceback() -> None:

@@ -12,7 +12,7 @@ from celery import Celery
 
 from interlock.kernel.store.commands import EffectMessage
 from interlock.workers.config import Settings
-from interlock.workers.engine.celery_app import make_app
+from interlock.workers.engine.celery_app import make_app, oldest_sent_s
 from interlock.workers.engine.messages import MessageTemplates
 from interlock.workers.engine.publisher import Publisher
 from interlock.workers.engine.redis_transport import Transport
@@ -22,7 +22,7 @@ from tests.workers.engine.running import settings_for
 KEY = "matter/3.1:4.0:0123456789"
 SHOWN = "matter/3.1 v4"
 # These differ in each message, or between processes.
-OWN = {"delivery_tag", "reply_to", "origin"}
+OWN = {"delivery_tag", "reply_to", "origin", "timestamp"}
 
 
 @pytest.fixture
@@ -63,6 +63,22 @@ def test_a_rendered_message_is_what_apply_async_sends(
 
     assert name.encode() == lists[0], "each priority has its list"
     assert plain(rendered) == plain(sent)
+    sent_s = [json.loads(each)["properties"]["timestamp"] for each in (sent, rendered)]
+    assert all(isinstance(each, int) for each in sent_s)
+    assert 0 <= sent_s[1] - sent_s[0] < 60
+
+
+def test_the_oldest_message_of_each_queue_is_known_by_when_it_was_sent(
+    app: Celery, prefix: str
+) -> None:
+    for priority, sent_s in [(5, 900), (5, 1_000), (0, 950)]:
+        app.send_task(
+            "x", queue=f"{prefix}.execution", priority=priority, timestamp=sent_s, task_id="t"
+        )
+    app.send_task("x", queue=f"{prefix}.sweeps", timestamp="of no form", task_id="t")
+    queues = [f"{prefix}.{name}" for name in ("execution", "sweeps", "empty")]
+
+    assert oldest_sent_s(app, queues) == {f"{prefix}.execution": 900}
 
 
 def test_urgent_messages_go_to_a_list_that_is_served_first(app: Celery, prefix: str) -> None:

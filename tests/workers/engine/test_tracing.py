@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from importlib import import_module
 from typing import Any
 
 import pytest
@@ -110,6 +111,43 @@ def test_what_an_effect_creates_goes_on_in_its_trace(
     assert code == f"{CODE}00-{context.trace_id:032x}-{context.span_id:016x}-01"
 
 
+def test_the_span_of_an_effect_links_to_the_one_whose_outcome_made_it_due(
+    running: Running, tracer: Tracer, spans: InMemorySpanExporter
+) -> None:
+    with tracer.start_as_current_span("order"):
+        running.approved()
+    running.perform("one", lambda _: DONE)
+
+    found = [one for one in spans.get_finished_spans() if one.name.startswith("thread.")]
+    links = [[link.context.span_id for link in span.links] for span in found]
+    # The first effect is owed by the call that created the record, whose span is its parent.
+    assert links == [[], *([context_of(span).span_id] for span in found[:-1])]
+
+
+@pytest.mark.usefixtures("spans")
+def test_a_message_goes_on_in_the_trace_of_its_producer(
+    server: EmbeddedServer,
+    prefix: str,
+    running: Running,
+    tracer: Tracer,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert tracer
+    monkeypatch.setenv("INTERLOCK_STORE_URL", server.url)  # an app is made where it is imported
+    assemble = import_module("interlock.workers.intake").assemble
+    app = assemble(settings_for(server.url, prefix))
+    task = app.tasks["interlock.submit"]
+    for record_id, headers in (("one", {"traceparent": PARENT}), ("two", {})):
+        task.push_request(id=record_id, **headers)  # as Celery reads the headers of a message
+        task.run({"id": record_id, "payload": {"inciting": {"title": "Paper"}}})
+        task.pop_request()
+
+    ((one,), (two,)) = (codes_of(running, record_id) for record_id in ("one", "two"))
+    assert one.split("-")[1] == PARENT.split("-")[1]
+    assert one.split("-")[2] != PARENT.split("-")[2], "the span of intake is between them"
+    assert two.split("-")[1] != PARENT.split("-")[1]
+
+
 def test_a_record_that_was_created_in_no_trace_has_one_of_its_family(
     running: Running, tracer: Tracer, spans: InMemorySpanExporter
 ) -> None:
@@ -140,6 +178,22 @@ def test_an_effect_that_fails_is_a_span_with_its_error(
     (execution,) = (one for one in spans.get_finished_spans() if one.name == "thread.execution")
     assert not execution.status.is_ok
     assert "a bug" in str(execution.status.description)
+
+
+@pytest.mark.usefixtures("tracer")
+def test_an_effect_with_which_another_process_goes_on_has_not_failed(
+    running: Running, spans: InMemorySpanExporter
+) -> None:
+    running.approved()
+
+    def hand_over(work: Work) -> None:
+        work.handed_over.set()
+
+    assert running.perform("one", hand_over).startswith("ignored: its supervisor goes on")
+
+    (execution,) = (one for one in spans.get_finished_spans() if one.name == "thread.execution")
+    assert execution.status.is_ok
+    assert str((execution.attributes or {})["interlock.outcome"]).startswith("its supervisor")
 
 
 @pytest.mark.usefixtures("tracer")

@@ -70,6 +70,9 @@ def test_what_happened_is_shown(interlock: Client) -> None:
     assert 'interlock_records{machine="thread",state="awaiting_confirmation"} 1.0' in shown
     assert 'interlock_waiting{kind="waits"} 1.0' in shown
     assert 'interlock_sweep_late{sweep="orphans"} 1.0' in shown
+    waiting = families(shown.encode())["interlock_queue_oldest_seconds"].samples
+    ages = {sample.labels["queue"]: sample.value for sample in waiting}
+    assert 0 <= ages["inference"] < 60
     found = families(shown.encode())["interlock_state_seconds"].samples
     last = {s.labels["state"]: s.value for s in found if s.labels.get("le") == "+Inf"}
     assert last["proposed"] == 1

@@ -37,3 +37,8 @@ local function add_to_sums(metrics, machine, deltas)
     redis.call('HINCRBY', metrics, 'sum ' .. machine .. ' ' .. name, amount)
   end
 end
+
+-- Notes that a record of a machine has ended now.
+local function note_end(metrics, machine)
+  redis.call('HSET', metrics, 'end ' .. machine, now_ms)
+end

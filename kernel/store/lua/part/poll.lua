@@ -1,6 +1,6 @@
---@use clock entry exclusive effect_note timer drop
+--@use clock entry exclusive effect_note timer drop metrics
 -- Polls one due effect, by the state of its entry. Each function returns a status and its detail.
--- sweep = {waits, timers, gate_open, poll_ms, remind_ms}
+-- sweep = {waits, timers, metrics, gate_open, poll_ms, remind_ms}
 -- poll  = {id, suffix, member, record, log, chain, effects, jitter}
 local POLL_MS_MAX = 900000
 
@@ -14,7 +14,7 @@ local function poll_quarantined(_, poll)
   return 'later', ''
 end
 
-local function poll_draining(_, poll, entry)
+local function poll_draining(sweep, poll, entry)
   if now_ms < entry.kill_by then
     return poll_again(poll, entry.kill_by)
   end
@@ -23,6 +23,7 @@ local function poll_draining(_, poll, entry)
   local fields = '"effect":"%s","success":false,"error":"unconfirmed"'
   write_effect_note(poll.log, version, entry.name .. '_finished', fields, poll.suffix)
   drop(poll, poll.suffix, entry, true)
+  count(sweep.metrics, 'run', entry.name, 'lost')
   return 'gone', ''
 end
 
@@ -99,6 +100,7 @@ local function poll_leased(sweep, poll, entry)
     return poll_again(poll, now_ms + sweep.poll_ms)
   end
   entry.state = 'lapsed'
+  count(sweep.metrics, 'run', entry.name, 'lost')
   local version = redis.call('HGET', poll.record, 'version')
   local fields = '"effect":"%s","token":"%s"'
   write_effect_note(poll.log, version, 'lapse', fields, poll.suffix, entry.token)

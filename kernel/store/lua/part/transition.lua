@@ -1,6 +1,6 @@
---@use clock entry revoke timer drop quarantine
+--@use clock entry revoke timer drop quarantine metrics
 -- What a transition does to the effects and timers that its record has.
--- owner = {id, record, effects, timers, chain, fields: of the record's hash before the transition}
+-- owner = {id, record, effects, timers, chain, metrics, fields: of its hash before the transition}
 
 -- Ends, keeps, carries or revokes each effect. `reporting` is the effect whose outcome this is, or
 -- ''. Returns whether a person must still be asked about an effect that is left, and whether a
@@ -19,6 +19,7 @@ local function change_effects(owner, plan, reporting, paused)
     -- An outcome does not end a spawn. Settling does: it takes the sentinel out in the same step.
     if suffix == reporting and not internal and not carries and entry.kind ~= 'spawn' then
       drop(owner, suffix, entry, false)
+      count(owner.metrics, 'run', entry.name, plan.trigger)
       stays = false
     elseif entry.kind == 'state' then
       if plan.interrupts then
