@@ -80,7 +80,11 @@ def validated(model: type[BaseModel], subject: str, payload: Mapping[str, Any]) 
 
     `subject` names the payload in the InvalidPayloadError that is raised where it does not fit.
     """
-    return parsed(model, subject, payload).model_dump(mode="json", exclude_none=True)
+    try:
+        return parsed(model, subject, payload).model_dump(mode="json", exclude_none=True)
+    except UnicodeEncodeError:
+        # A field of any type was not read as text.
+        raise InvalidPayloadError(subject, ["it has a lone surrogate, which is no text"]) from None
 
 
 def parsed(model: type[Model], subject: str, payload: Mapping[str, Any]) -> Model:

@@ -184,7 +184,9 @@ async def follow(
     request: Request,
     record_id: Id,
     client: Reading,
-    last_event_id: Annotated[str, Header(alias="Last-Event-ID")] = START,
+    last_event_id: Annotated[
+        str, Header(alias="Last-Event-ID", pattern=f"^{POSITION}$", max_length=40)
+    ] = START,
 ) -> EventSourceResponse:
     """Follow the log of a record: server-sent events, whose ids are positions in the log.
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from random import Random
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from fastapi import FastAPI
@@ -30,6 +32,7 @@ from interlock.workers.gateways.capabilities.registry import open_registry
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.remote.problems import KINDS, kind_of
 from tests.any_text import any_text
+from tests.damage import chances, damaged
 from tests.workers.threads.threads import bring, client_of, thread_payload
 
 Call = Callable[..., Any]
@@ -384,16 +387,17 @@ def test_a_page_of_another_site_can_neither_act_nor_read(
 @pytest.mark.parametrize(
     ("path", "body"),
     [
-        ("one:fire", {"trigger": "\ud800"}),
-        ("one:decide", {"choice": "\ud800", "proposal": "\ud800"}),
+        ("records/one:fire", {"trigger": "\ud800"}),
+        ("records/one:decide", {"choice": "\ud800", "proposal": "\ud800"}),
+        ("messages/send", {"to": "ann", "text": "x", "reply_to": {"\ud800": 1}}),
     ],
 )
 def test_no_text_that_cannot_be_stored_comes_further(
     http: TestClient, interlock: Client, path: str, body: dict[str, Any]
 ) -> None:
     bring(interlock, "one", "awaiting_confirmation")
-    headers = {"If-Match": "*", "Content-Type": "application/json"}
-    answer = http.post(f"/v1/records/{path}", content=json.dumps(body), headers=headers)
+    headers = {"If-Match": "*", "Idempotency-Key": "k", "Content-Type": "application/json"}
+    answer = http.post(f"/v1/{path}", content=json.dumps(body), headers=headers)
     problem(answer, 422, "invalid-payload")
 
 
@@ -412,6 +416,11 @@ def test_a_wrong_method_or_address_is_a_problem(http: TestClient) -> None:
     problem(wrong, 405, "wrong-method")
     assert "GET" in wrong.headers["Allow"] or "POST" in wrong.headers["Allow"]
     problem(http.get("/v2"), 404, "unknown-address")
+
+
+def test_a_wrong_method_is_answered_with_all_methods_of_the_address(http: TestClient) -> None:
+    allowed = {"/v1/records": "GET, POST", "/v1/tokens": "GET, POST", "/v1/records:batch": "POST"}
+    assert {path: http.put(path).headers["Allow"] for path in allowed} == allowed
 
 
 def test_every_error_of_the_kernel_is_a_kind_of_problem() -> None:
@@ -442,6 +451,60 @@ def test_no_body_is_a_fault_of_the_server(
         content = json.dumps(each).encode()
         headers = {"Idempotency-Key": "one", "If-Match": '"1"', "Content-Type": "application/json"}
         answer = http.post(f"/v1/{path}", content=content, headers=headers)
+        assert answer.status_code < 500, answer.text
+
+
+RIGHT: Mapping[str, Any] = {
+    "records": {"machine": "thread", "payload": thread_payload(), "priority": 3},
+    "records:batch": {"records": [{"machine": "task", "payload": {"title": "x"}, "id": "b/one"}]},
+    "records:bulk": {"verb": "pause", "machine": "thread", "text": "paper", "limit": 2},
+    "records/one:fire": {"trigger": "dismissed_by_user", "payload": {"reason": "x"}, "entered": 1},
+    "records/one:decide": {"choice": "reject", "answer": {"reason": "x"}, "proposal": "one:8"},
+    "records/one:explain": {"trigger": "reject", "payload": {"reason": "x"}},
+    "records/one:cancel": {"reason": "x"},
+    "messages/send": {"to": "ann", "text": "x", "kind": "note", "thread": "t", "urgent": True},
+}
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(path=st.sampled_from(list(RIGHT)), chance=chances)
+def test_no_body_that_is_nearly_right_is_a_fault_of_the_server(
+    http: TestClient, interlock: Client, path: str, chance: Random
+) -> None:
+    if not interlock.list():
+        bring(interlock, "one", "awaiting_confirmation")
+    body = damaged(RIGHT[path], chance)
+    headers = {"Idempotency-Key": "one", "If-Match": "*", "Content-Type": "application/json"}
+    answer = http.post(f"/v1/{path}", content=json.dumps(body), headers=headers)
+    assert answer.status_code < 500, answer.text
+
+
+TEXTS = st.sampled_from(["1-0", "*", '"1"', "0", "[]", "thread", "executing"])
+# Other characters are in no header.
+HEADERS = TEXTS | st.text(st.characters(min_codepoint=32, max_codepoint=255), max_size=20)
+QUERIES = ("cursor", "text", "id", "parent", "state", "limit", "order", "created_to_ms", "after")
+NAMES = ("If-Match", "Idempotency-Key", "Last-Event-ID", "X-Interlock-Actor", "traceparent")
+READ = ("records", "cards", "counts", "records/one", "records/one:history", "records/one:mail")
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    path=st.sampled_from(READ),
+    record_id=any_text(max_size=20),
+    query=st.dictionaries(st.sampled_from(QUERIES), TEXTS | any_text(max_size=20), max_size=3),
+    headers=st.dictionaries(st.sampled_from(NAMES), HEADERS, max_size=3),
+)
+def test_no_query_id_or_header_is_a_fault_of_the_server(
+    http: TestClient, path: str, record_id: str, query: dict[str, str], headers: dict[str, str]
+) -> None:
+    sent = {name: value.encode("latin-1") for name, value in headers.items()}
+    for each in (path, f"records/{quote(record_id)}"):
+        answer = http.get(f"/v1/{each}", params=query, headers=sent)
+        assert answer.status_code < 500, answer.text
+    for verb in ("events", "cancel", "pause", "fire", "decide"):
+        body = {"trigger": "x"} if verb == "fire" else {"choice": "x", "proposal": "x"}
+        method, content = ("GET", None) if verb == "events" else ("POST", json.dumps(body))
+        answer = http.request(method, f"/v1/records/one:{verb}", content=content, headers=sent)
         assert answer.status_code < 500, answer.text
 
 
