@@ -82,9 +82,9 @@ def validated(model: type[BaseModel], subject: str, payload: Mapping[str, Any]) 
     """
     try:
         return parsed(model, subject, payload).model_dump(mode="json", exclude_none=True)
-    except UnicodeEncodeError:
-        # A field of any type was not read as text.
-        raise InvalidPayloadError(subject, ["it has a lone surrogate, which is no text"]) from None
+    except ValueError as refusal:
+        # What is wrong in a field of any type shows only now: a lone surrogate, too many levels.
+        raise InvalidPayloadError(subject, [f"it cannot be kept as JSON: {refusal}"]) from None
 
 
 def parsed(model: type[Model], subject: str, payload: Mapping[str, Any]) -> Model:

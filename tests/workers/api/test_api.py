@@ -32,6 +32,7 @@ from interlock.workers.gateways.capabilities.registry import open_registry
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.remote.problems import KINDS, kind_of
 from tests.any_text import any_text
+from tests.conftest import NewProxy
 from tests.damage import chances, damaged
 from tests.workers.threads.threads import bring, client_of, thread_payload
 
@@ -330,6 +331,29 @@ def test_a_store_that_is_away_is_a_problem_for_later(api: FastAPI, http: TestCli
 
     problem(answer, 503, "store-away")
     assert answer.headers["Retry-After"] == "5"
+
+
+def test_a_record_is_created_once_although_the_store_goes_away_meanwhile(
+    server: EmbeddedServer, prefix: str, new_proxy: NewProxy
+) -> None:
+    proxy = new_proxy(server.port)
+    interlock = client_of(proxy.url, prefix, auth="none")
+    with TestClient(create_app(interlock), base_url="http://127.0.0.1") as http:
+        new_thread(http, "before")
+        proxy.refuse()
+        away = new_thread(http, "one")
+        proxy.heal()
+        problem(away, 503, "store-away")
+        assert away.headers["Retry-After"] == "5"
+        assert [row.id for row in interlock.list()] == ["before"]
+
+        assert new_thread(http, "one").status_code == 201
+        # The store creates this one, and its reply does not come.
+        proxy.lose_reply(b"two")
+        assert new_thread(http, "two").status_code in (200, 201, 503)
+        assert (proxy.replies_lost, new_thread(http, "two").json()["replayed"]) == (1, True)
+    assert sorted(row.id for row in interlock.list()) == ["before", "one", "two"]
+    assert len(interlock.history("two")) == len(interlock.history("one"))
 
 
 def test_a_fault_of_ours_is_a_problem_without_its_details(api: FastAPI, http: TestClient) -> None:

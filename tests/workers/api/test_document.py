@@ -17,7 +17,7 @@ from tests.workers.api.serving import served
 from tests.workers.threads.threads import bring, client_of
 
 CASES = 10_000
-OF_ONE_ADDRESS = 500
+OF_ONE_ADDRESS = 430  # makes a few more than so many
 VALUES = Path(__file__).with_name("schemathesis.toml")
 
 
@@ -27,7 +27,7 @@ def test_no_case_of_ten_thousand_is_a_fault_or_answered_outside_of_the_document(
 ) -> None:
     monkeypatch.setattr(followers, "LISTEN_S", 0.02)
     monkeypatch.setattr(followers, "POLL_S", 0.01)
-    interlock = client_of(server.url, prefix, api_rate=1_000_000)
+    interlock = client_of(server.url, prefix, api_rate=100_000)
     for record_id, state in (("one", "awaiting_confirmation"), ("two", "awaiting_review")):
         bring(interlock, record_id, state)
     interlock.submit({"title": "x"}, id="b/one", machine="task")
@@ -53,4 +53,4 @@ def test_no_case_of_ten_thousand_is_a_fault_or_answered_outside_of_the_document(
         )
 
     assert found.returncode == 0, found.stdout
-    assert json.loads(report.read_text())
+    assert json.loads(report.read_text())["test_cases"]["generated"] >= CASES
