@@ -18,7 +18,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 from joserfc.jwk import RSAKey
-from joserfc.jwt import encode
+from joserfc.jws import serialize_compact
 
 HOST = "127.0.0.1"
 KEY = RSAKey.generate_key(2048, {"kid": "first"})
@@ -100,7 +100,8 @@ class OidcProvider:
             **self.lies,
         }
         key = OTHER_KEY if self.forged else KEY
-        signed = encode({"alg": "RS256", "kid": "first"}, self.changes(claims), key)
+        said = json.dumps(self.changes(claims)).encode()
+        signed = serialize_compact({"alg": "RS256", "kid": "first"}, said, key)
         answer = {"access_token": "unused", "token_type": "Bearer", "id_token": signed}
         return 200, self.changes(answer)
 
