@@ -171,8 +171,8 @@ def test_a_malformed_message_does_not_stop_intake_and_is_acknowledged(
     assert process.alive
     assert sum(interlock.dispatch.rejected.counts().values()) == 17
     assert [row.id for row in interlock.list(machine="thread")] == ["one"]
-    for message in nearly_right(DAMAGED):
-        push(interlock, message)
+    for each in nearly_right(DAMAGED):
+        push(interlock, each)
     send(interlock, request("last"))
     wait_until_they_exist(interlock, "last")
     assert process.alive
@@ -428,7 +428,7 @@ def test_nothing_is_lost_while_the_store_is_away(
         b"no message",
     ]
     for each in rejected:
-        push(interlock, each)
+        push(interlock, message)
     send(interlock, *[request(f"r{number}") for number in range(20)])
     # Each try to keep one makes a few connections, so that some were refused for good.
     until(lambda: proxy.connections > before + 50, what="intake tries to reach the store")
