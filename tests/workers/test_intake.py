@@ -428,7 +428,7 @@ def test_nothing_is_lost_while_the_store_is_away(
         b"no message",
     ]
     for each in rejected:
-        push(interlock, message)
+        push(interlock, each)
     send(interlock, *[request(f"r{number}") for number in range(20)])
     # Each try to keep one makes a few connections, so that some were refused for good.
     until(lambda: proxy.connections > before + 50, what="intake tries to reach the store")
