@@ -36,7 +36,7 @@ SCOPE = "openid email profile"
 ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "EdDSA"]
 DISCOVERY = "/.well-known/openid-configuration"
 # What the libraries raise where a provider cannot be asked, or answers in another shape.
-WRONG_ANSWERS = (HTTPError, InvalidURL, AttributeError, LookupError, TypeError, ValueError)
+WRONG_ANSWERS = (HTTPError, InvalidURL, LookupError, TypeError, ValueError)
 ADDRESSES = ("authorization_endpoint", "token_endpoint", "jwks_uri")
 
 

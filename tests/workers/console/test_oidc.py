@@ -185,6 +185,27 @@ def test_the_providers_own_refusal_and_a_cookie_of_nonsense_are_answered_in_word
     assert "not the browser that began" in nonsense.text
 
 
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"authorization_endpoint": 3},
+        {"authorization_endpoint": "http://["},
+        {"token_endpoint": "http://a:b/"},
+        {"keys": 3},
+        {"keys": None},
+    ],
+    ids=str,
+)
+def test_a_provider_that_answers_in_another_shape_signs_nobody_in(
+    interlock: Client, provider: OidcProvider, wrong: dict[str, Any]
+) -> None:
+    (name,) = wrong
+    provider.changes = lambda answer: answer | wrong if name in answer else answer
+
+    with pytest.raises(NotSignedInError):
+        sign_in(interlock, provider)
+
+
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(chance=chances)
 def test_a_provider_whose_answers_are_nearly_right_makes_no_fault(
@@ -194,14 +215,14 @@ def test_a_provider_whose_answers_are_nearly_right_makes_no_fault(
         return damaged(answer, chance) if chance.random() < OFTEN else answer
 
     provider.changes = changed
-    asked = Provider(interlock.settings)
     with suppress(NotSignedInError, InvalidPayloadError):
-        address, attempt = asked.begin(f"{SITE}/back", "/")
-        asked.finish(interlock, attempt, code_from(provider, address), f"{SITE}/back")
+        sign_in(interlock, provider)
 
 
-def code_from(provider: OidcProvider, address: str) -> str:
-    """Return the code with which a provider sends a browser back."""
+def sign_in(interlock: Client, provider: OidcProvider) -> None:
+    """Sign a person in as the console does, without a browser."""
+    asked = Provider(interlock.settings)
+    address, attempt = asked.begin(f"{SITE}/back", "/")
     query = {name: values[0] for name, values in parse_qs(urlsplit(address).query).items()}
     provider._codes["code"] = query
-    return "code"
+    asked.finish(interlock, attempt, "code", f"{SITE}/back")
