@@ -28,8 +28,8 @@ OTHER_KEY = RSAKey.generate_key(2048, {"kid": "first"})
 class OidcProvider:
     """The provider. `person` is what it says of who signs in; `lies` replace fields of its token.
 
-    With `forged`, the token is signed by a key that is not published. `changes` makes another answer
-    of each: the addresses, the keys, the claims, and what holds the token.
+    With `forged`, the token is signed by a key that is not published. `changes` makes another
+    answer of each: the addresses, the keys, the claims, and what holds the token.
     """
 
     def __init__(self, client_id: str) -> None:

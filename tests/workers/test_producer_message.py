@@ -373,6 +373,7 @@ def test_a_message_is_known_again_when_its_repository_or_folder_is_gone(
     assert rejected(client, "submit", {**message, "payload": changed})
 
 
+@pytest.mark.fuzz
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(chance=chances)
 @example(chance=None)

@@ -6,6 +6,7 @@ import json
 from random import Random
 from typing import Any
 
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -24,6 +25,7 @@ JSON = st.recursive(
 FIELDS = st.dictionaries(any_text(max_size=5), JSON, max_size=3)
 
 
+@pytest.mark.fuzz
 @given(payload=FIELDS, facts=FIELDS, reason=any_text(max_size=9), op_id=any_text(max_size=9))
 def test_an_event_is_read_as_it_was_written(
     payload: dict[str, Any], facts: dict[str, Any], reason: str, op_id: str
@@ -50,6 +52,7 @@ def test_an_event_is_read_as_it_was_written(
     assert line_of("one", b"3-0", {b"at": b"7", b"event": event_bytes(event)}) == event
 
 
+@pytest.mark.fuzz
 @given(kind=st.sampled_from([b"event", b"detail"]), chance=chances)
 @example(kind=b"detail", chance=None)
 def test_a_damaged_line_of_a_log_is_no_fault(kind: bytes, chance: Random | None) -> None:
@@ -63,6 +66,7 @@ def test_a_damaged_line_of_a_log_is_no_fault(kind: bytes, chance: Random | None)
     lines_of("one", [(b"3-0", {b"at": b"7", kind: text})])
 
 
+@pytest.mark.fuzz
 @given(JSON | st.sampled_from(ODD) | st.binary(max_size=20))
 def test_any_body_of_a_rejected_message_is_kept_as_text(body: object) -> None:
     text, whole = _text(body)

@@ -102,6 +102,7 @@ def test_no_two_tokens_have_one_id(interlock: Client) -> None:
         tokens.keep("one", "bb", **options, lifetime_ms=0)
 
 
+@pytest.mark.fuzz
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(chance=chances, text=any_text(max_size=40))
 def test_no_other_text_is_a_token(interlock: Client, chance: Random, text: str) -> None:

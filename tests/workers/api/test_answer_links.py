@@ -8,8 +8,8 @@ from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
 from httpx2 import Response
+from hypothesis import HealthCheck, given, settings
 from starlette.testclient import TestClient
 
 from interlock.kernel.event import Event
@@ -151,6 +151,7 @@ def test_every_process_of_a_deployment_has_one_key(interlock: Client) -> None:
     assert len(other.dispatch.link_key) == 32
 
 
+@pytest.mark.fuzz
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(chance=chances, text=any_text(max_size=40))
 def test_no_other_text_is_a_link(link: AnswerLink, chance: Random, text: str) -> None:

@@ -465,6 +465,7 @@ JSON = st.recursive(
 PATHS = ("records", "records:batch", "records:bulk", "records/one:fire", "records/one:decide")
 
 
+@pytest.mark.fuzz
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(path=st.sampled_from(PATHS), body=JSON, machine=st.sampled_from(["thread", "task", "x"]))
 def test_no_body_is_a_fault_of_the_server(
@@ -490,6 +491,7 @@ RIGHT: Mapping[str, Any] = {
 }
 
 
+@pytest.mark.fuzz
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(path=st.sampled_from(list(RIGHT)), chance=chances)
 def test_no_body_that_is_nearly_right_is_a_fault_of_the_server(
@@ -511,6 +513,7 @@ NAMES = ("If-Match", "Idempotency-Key", "Last-Event-ID", "X-Interlock-Actor", "t
 READ = ("records", "cards", "counts", "records/one", "records/one:history", "records/one:mail")
 
 
+@pytest.mark.fuzz
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     path=st.sampled_from(READ),

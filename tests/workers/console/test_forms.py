@@ -83,6 +83,7 @@ def test_a_text_that_is_no_such_value_is_refused_by_the_name_of_its_field(
         answer_of(fields_of(SCHEMA, {}), texts)
 
 
+@pytest.mark.fuzz
 @given(texts=st.dictionaries(st.sampled_from(list(SCHEMA["properties"])), any_text(max_size=9)))
 def test_any_texts_are_an_answer_or_refused(texts: dict[str, str]) -> None:
     with suppress(InvalidPayloadError):

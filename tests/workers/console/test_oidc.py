@@ -200,12 +200,17 @@ def test_a_provider_that_answers_in_another_shape_signs_nobody_in(
     interlock: Client, provider: OidcProvider, wrong: dict[str, Any]
 ) -> None:
     (name,) = wrong
-    provider.changes = lambda answer: answer | wrong if name in answer else answer
 
+    def changed(answer: dict[str, Any]) -> dict[str, Any]:
+        changes = answer | wrong if name in answer else answer
+        return {each: value for each, value in changes.items() if value is not None}
+
+    provider.changes = changed
     with pytest.raises(NotSignedInError):
         sign_in(interlock, provider)
 
 
+@pytest.mark.fuzz
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(chance=chances)
 def test_a_provider_whose_answers_are_nearly_right_makes_no_fault(

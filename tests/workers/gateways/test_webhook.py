@@ -206,12 +206,14 @@ def test_the_certificate_must_have_the_name_although_the_address_is_asked(
 DATES = ("Mon, 01 Jan 0001 00:00:00 +2359", "Fri, 31 Dec 9999 23:59:59 -2359", "9" * 5_000, "\xb2")
 
 
+@pytest.mark.fuzz
 @given(st.sampled_from(DATES) | st.text(st.characters(max_codepoint=255), max_size=30))
 def test_any_time_of_the_next_attempt_is_within_a_bound(text: str) -> None:
     seconds = webhook._seconds(text)
     assert seconds is None or 0 <= seconds <= webhook.RETRY_AFTER_S_MAX
 
 
+@pytest.mark.fuzz
 @given(chances)
 def test_an_answer_that_is_nearly_http_is_an_answer_or_an_error(chance: Random) -> None:
     whole = b"HTTP/1.1 503 Busy\r\nRetry-After: 7\r\nContent-Length: 2\r\n\r\nno"

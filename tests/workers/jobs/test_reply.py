@@ -8,6 +8,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 
 from interlock.workers.jobs.reply import ReplyError, ReviewReply, read_reply
@@ -26,6 +27,7 @@ WHOLE: dict[str, Any] = {
 }
 
 
+@pytest.mark.fuzz
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(chance=chances)
 def test_a_file_that_is_nearly_a_reply_is_one_or_refused(tmp_path: Path, chance: Random) -> None:

@@ -173,6 +173,7 @@ def post(interlock: Client) -> Iterator[Callable[[Any], httpx2.Response]]:
         yield lambda sent: http.post("/mcp", content=json.dumps(sent), headers=headers)
 
 
+@pytest.mark.fuzz
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(tool=st.sampled_from(list(RIGHT)), chance=chances)
 def test_no_message_that_is_nearly_right_is_a_fault_of_the_server(

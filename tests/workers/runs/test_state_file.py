@@ -240,6 +240,7 @@ def test_what_was_no_state_file_is_no_backup_of_one(tmp_path: Path) -> None:
     assert not file.with_name("state.json.bak").exists()
 
 
+@pytest.mark.fuzz
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(chance=chances)
 def test_a_file_that_is_nearly_a_state_file_is_described(tmp_path: Path, chance: Random) -> None:

@@ -562,6 +562,7 @@ def test_only_the_very_first_codon_has_nothing_to_continue(workspace: Path) -> N
     assert read(f"plan: p\ncodons: [{then}, {going_on % 'c'}]", workspace).name == "p"
 
 
+@pytest.mark.fuzz
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(chance=chances)
 def test_fields_that_are_nearly_a_plan_are_one_or_refused(workspace: Path, chance: Random) -> None:
