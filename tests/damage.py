@@ -11,7 +11,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 ENDS_EARLY = 0.3
-DEEP: Any = reduce(lambda inner, _: [inner], range(500), 0)
+DEEP: list[Any] = reduce(lambda inner, _: [inner], range(500), [])
 ODD: tuple[Any, ...] = (
     None,
     True,

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx2 as httpx
-from playwright.sync_api import expect
+from playwright.sync_api import HttpCredentials, expect
 
 from interlock.kernel.machines import MACHINES
 from interlock.kernel.store.commands import EffectMessage
@@ -227,7 +227,7 @@ def what_flower_shows_leads_to_its_record(
     )
     if CHROMIUM is not None:
         with chromium_browser() as browser:
-            login = {"username": "me", "password": "mine"}
+            login: HttpCredentials = {"username": "me", "password": "mine"}
             page = browser.new_context(http_credentials=login).new_page()
             page.set_default_timeout(WITHIN_MS)
             page.goto(f"{flower.address}/task/{row['uuid']}")

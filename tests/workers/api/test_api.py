@@ -524,7 +524,7 @@ READ = ("records", "cards", "counts", "records/one", "records/one:history", "rec
 def test_no_query_id_or_header_is_a_fault_of_the_server(
     http: TestClient, path: str, record_id: str, query: dict[str, str], headers: dict[str, str]
 ) -> None:
-    sent = {name: value.encode("latin-1") for name, value in headers.items()}
+    sent = {name.encode(): value.encode("latin-1") for name, value in headers.items()}
     for each in (path, f"records/{quote(record_id)}"):
         answer = http.get(f"/v1/{each}", params=query, headers=sent)
         assert answer.status_code < 500, answer.text
