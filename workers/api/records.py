@@ -62,7 +62,11 @@ Limit = Annotated[int, Query(ge=1, le=500)]
 Ms = Annotated[int | None, Query(ge=0, le=2**53)]
 
 
-@router.post("/records", status_code=201)
+@router.post(
+    "/records",
+    status_code=201,
+    responses={200: {"model": CreatedBody, "description": "The same call was accepted before."}},
+)
 def create(new: NewRecord, client: Submitting, response: Response, key: NewId) -> CreatedBody:
     """Create a record, whose id is the Idempotency-Key. A repeated call is answered with 200."""
     found = submit(client, {"id": key, **new.model_dump()})

@@ -80,6 +80,8 @@ def test_a_record_is_created_once_under_its_key(http: TestClient, interlock: Cli
     assert (first.status_code, first.json()) == (201, {"id": "shop-1", "replayed": False})
     assert first.headers["Location"] == "/v1/records/shop-1"
     assert (again.status_code, again.json()["replayed"]) == (200, True)
+    described = http.get("/openapi.json").json()["paths"]["/v1/records"]["post"]["responses"]
+    assert {"200", "201"} <= set(described)
     assert creator(interlock, "shop-1") == "producer"
     problem(new_thread(http, "shop-1", title="Another"), 409, "id-taken")
     problem(http.post("/v1/records", json={}), 422, "invalid-request")
