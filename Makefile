@@ -64,7 +64,7 @@ bench: $(RUN) ## Measure against plain Celery and write bench/latest.json
 	$(BIN)/python -m bench
 
 proof: $(DEV) ## Run the longer proofs
-	$(BIN)/python -m pytest -m proof --timeout=3600
+	$(BIN)/python -m pytest -m "proof or fuzz" --timeout=3600
 
 lock: ## Make the locks anew; UPGRADE=--upgrade takes newer versions
 	$(PYTHON) -m venv .lock-venv

@@ -80,7 +80,11 @@ def validated(model: type[BaseModel], subject: str, payload: Mapping[str, Any]) 
 
     `subject` names the payload in the InvalidPayloadError that is raised where it does not fit.
     """
-    return parsed(model, subject, payload).model_dump(mode="json", exclude_none=True)
+    try:
+        return parsed(model, subject, payload).model_dump(mode="json", exclude_none=True)
+    except ValueError as refusal:
+        # What is wrong in a field of any type shows only now: a lone surrogate, too many levels.
+        raise InvalidPayloadError(subject, [f"it cannot be kept as JSON: {refusal}"]) from None
 
 
 def parsed(model: type[Model], subject: str, payload: Mapping[str, Any]) -> Model:

@@ -48,7 +48,8 @@ settings.register_profile("proof", parent=settings.get_profile("test"), max_exam
 
 def pytest_configure(config: pytest.Config) -> None:
     """Choose the number of examples, more in a run of the proofs, and collect garbage rarely."""
-    settings.load_profile("proof" if config.getoption("markexpr") == "proof" else "test")
+    chosen = config.getoption("markexpr")
+    settings.load_profile("proof" if chosen.startswith("proof") else "test")
     # Tests leave little garbage: looking for it as often as usual takes a twentieth of their time.
     gc.set_threshold(50_000, 20, 20)
 

@@ -188,7 +188,7 @@ def lines_of(record_id: str, page: Any) -> list[tuple[str, Event | Note]] | None
     """Return lines of a log with their positions, or None if one of them cannot be read."""
     try:
         return [(at.decode(), line_of(record_id, at, dict(pairs))) for at, pairs in page]
-    except (LookupError, TypeError, ValueError):
+    except (AttributeError, LookupError, RecursionError, TypeError, ValueError):
         return None
 
 

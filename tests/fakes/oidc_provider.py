@@ -10,7 +10,7 @@ import json
 import threading
 import time
 from base64 import urlsafe_b64encode
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from hashlib import sha256
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -18,7 +18,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 from joserfc.jwk import RSAKey
-from joserfc.jwt import encode
+from joserfc.jws import serialize_compact
 
 HOST = "127.0.0.1"
 KEY = RSAKey.generate_key(2048, {"kid": "first"})
@@ -28,7 +28,8 @@ OTHER_KEY = RSAKey.generate_key(2048, {"kid": "first"})
 class OidcProvider:
     """The provider. `person` is what it says of who signs in; `lies` replace fields of its token.
 
-    With `forged`, the token is signed by a key that is not published.
+    With `forged`, the token is signed by a key that is not published. `changes` makes another
+    answer of each: the addresses, the keys, the claims, and what holds the token.
     """
 
     def __init__(self, client_id: str) -> None:
@@ -36,6 +37,7 @@ class OidcProvider:
         self.person: dict[str, Any] = {"sub": "1"}
         self.lies: dict[str, Any] = {}
         self.forged = False
+        self.changes: Callable[[Any], Any] = lambda answer: answer
         self._codes: dict[str, dict[str, str]] = {}
         provider = self
 
@@ -68,9 +70,9 @@ class OidcProvider:
                 "token_endpoint": f"{self.issuer}/token",
                 "jwks_uri": f"{self.issuer}/keys",
             }
-            send(handler, 200, addresses)
+            send(handler, 200, self.changes(addresses))
         elif path == "/keys":
-            send(handler, 200, {"keys": [KEY.as_dict(private=False)]})
+            send(handler, 200, self.changes({"keys": [KEY.as_dict(private=False)]}))
         else:
             asked = {name: values[0] for name, values in query.items()}
             code = f"code-{len(self._codes)}"
@@ -80,7 +82,7 @@ class OidcProvider:
             handler.send_header("Location", f"{asked['redirect_uri']}?{back}")
             handler.end_headers()
 
-    def token(self, asked: Mapping[str, str]) -> tuple[int, dict[str, Any]]:
+    def token(self, asked: Mapping[str, str]) -> tuple[int, Any]:
         """Return the answer to a code: a token, if its verifier fits."""
         begun = self._codes.pop(asked.get("code", ""), None)
         digest = sha256(asked.get("code_verifier", "").encode()).digest()
@@ -98,11 +100,13 @@ class OidcProvider:
             **self.lies,
         }
         key = OTHER_KEY if self.forged else KEY
-        signed = encode({"alg": "RS256", "kid": "first"}, claims, key)
-        return 200, {"access_token": "unused", "token_type": "Bearer", "id_token": signed}
+        said = json.dumps(self.changes(claims)).encode()
+        signed = serialize_compact({"alg": "RS256", "kid": "first"}, said, key)
+        answer = {"access_token": "unused", "token_type": "Bearer", "id_token": signed}
+        return 200, self.changes(answer)
 
 
-def send(handler: BaseHTTPRequestHandler, status: int, answer: Mapping[str, Any]) -> None:
+def send(handler: BaseHTTPRequestHandler, status: int, answer: Any) -> None:
     """Answer with JSON."""
     body = json.dumps(answer).encode()
     handler.send_response(status)

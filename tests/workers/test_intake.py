@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -21,6 +22,7 @@ from interlock.workers import producer_message
 from interlock.workers.client import Client
 from interlock.workers.gateways.server import EmbeddedServer, free_port
 from tests.conftest import NewServer
+from tests.damage import damaged, torn
 from tests.end_to_end.deployment import Process
 from tests.end_to_end.threads.test_bad_input import misshapen
 from tests.fakes.proxy import FaultProxy
@@ -55,6 +57,7 @@ def task_request(**fields: Any) -> dict[str, Any]:
     return {"id": "b/three", "payload": {"title": "repair it", **fields}, "machine": "task"}
 
 
+DAMAGED = 200
 NewIntake = Callable[..., Process]
 Send = Callable[..., None]
 
@@ -168,11 +171,31 @@ def test_a_malformed_message_does_not_stop_intake_and_is_acknowledged(
     assert process.alive
     assert sum(interlock.dispatch.rejected.counts().values()) == 17
     assert [row.id for row in interlock.list(machine="thread")] == ["one"]
+    for each in nearly_right(DAMAGED):
+        push(interlock, each)
+    send(interlock, request("last"))
+    wait_until_they_exist(interlock, "last")
+    assert process.alive
+    assert "failed at intake" not in interlock.dispatch.rejected.counts()
     assert not interlock.dispatch.client.exists(other)
     receipts = f"{interlock.settings.namespace}.unacked"
     until(
         lambda: not interlock.dispatch.client.hlen(receipts), what="every message is acknowledged"
     )
+
+
+def nearly_right(number: int) -> Iterator[bytes]:
+    """Yield messages that a worker cannot take, and some that it can."""
+    for seed in range(number):
+        chance = Random(seed)
+        whole = json.loads(with_options(f"damaged-{seed}", {"retries": 0}, {"chain": None}))
+        body = json.loads(base64.b64decode(whole["body"]))
+        if chance.random() < 0.3:
+            whole["body"] = base64.b64encode(json.dumps(damaged(body, chance)).encode()).decode()
+        else:
+            whole = damaged(whole, chance)
+        text = json.dumps(whole).encode()
+        yield torn(text, chance) if chance.random() < 0.3 else text
 
 
 @pytest.mark.slow

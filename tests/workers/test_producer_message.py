@@ -6,11 +6,14 @@ import json
 import re
 import shutil
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, example, given, settings
 
 from interlock.kernel.errors import HeldError, KernelError, NewerSchemaError
 from interlock.kernel.event import Event
@@ -25,8 +28,9 @@ from interlock.workers.producer_message import EARLY_READS_MAX, check_accepted, 
 from interlock.workers.runs.client import Runs
 from interlock.workers.tasks.client import Tasks
 from interlock.workers.threads.client import Threads
+from tests.damage import chances, damaged
 from tests.workers.gateways.git.scene import make_repository
-from tests.workers.threads.threads import bring, client_of
+from tests.workers.threads.threads import bring, client_of, thread_payload
 
 PLAN = {"plan": "tidy", "codons": [{"codon": "sort", "command": "true"}]}
 
@@ -385,3 +389,39 @@ def test_a_message_is_known_again_when_its_repository_or_folder_is_gone(
     other = {"title": "Other", "command": "other", "plan": {**PLAN, "plan": "other"}}
     changed = {name: other.get(name, value) for name, value in message["payload"].items()}
     assert rejected(client, "submit", {**message, "payload": changed})
+
+
+@pytest.mark.fuzz
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(chance=chances)
+@example(chance=None)
+def test_interlock_fails_on_no_message_that_is_nearly_right(
+    client: Client, tmp_path: Path, chance: Random | None
+) -> None:
+    if not client.list():
+        bring(client, "one", "awaiting_confirmation")
+        bring(client, "two", "awaiting_confirmation")
+    card = client.show("one").proposal
+    work = {"title": "x", "repo": str(tmp_path / "repository"), "agent": "make", "deadline": "2h"}
+    decided = {"id": "d", "record": "one", "choice": "reject", "proposal": card, "actor": "ann"}
+    fired = {"id": "f", "record": "two", "trigger": "dismissed_by_user", "version": 1}
+    right: list[tuple[str, dict[str, Any]]] = [
+        ("submit", {"id": "t", "payload": thread_payload(), "machine": "thread", "priority": 3}),
+        ("submit", {"id": "b/one", "payload": work, "machine": "task"}),
+        ("submit", {"id": "g", "payload": {"defaults": {}}, "machine": "graph"}),
+        ("submit", {"id": "g/j", "payload": {"goal": "x", "after": []}, "machine": "job"}),
+        ("submit", loop(tmp_path)),
+        ("submit", run(tmp_path)),
+        ("fire", {**fired, "payload": {"reason": "x"}, "reason": "y"}),
+        ("cancel", {"id": "c", "record": "two", "reason": "x"}),
+        ("decide", {**decided, "answer": {"reason": "x"}}),
+        ("send", {"id": "s", "to": "ann", "text": "x", "kind": "note", "thread": "t"}),
+    ]
+    # No field of this type is read as text before it is kept.
+    verb, wrong = "submit", {**loop(tmp_path), "payload": {"\ud800": 1}}
+    if chance is not None:
+        verb, whole = chance.choice(right)
+        wrong = damaged(whole, chance)
+    with suppress(HeldError, EarlyError):
+        receive(client, verb, [wrong], {})
+    assert "failed at intake" not in client.dispatch.rejected.counts()

@@ -42,7 +42,10 @@ Key = Annotated[
         max_length=200,
     ),
 ]
-NewId = Annotated[str, Header(alias=KEY, description="The id of the new record.", max_length=200)]
+NewId = Annotated[
+    str,
+    Header(alias=KEY, description="The id of the new record.", min_length=1, max_length=200),
+]
 Bearer = Annotated[
     HTTPAuthorizationCredentials | None,
     Depends(HTTPBearer(auto_error=False, description="An access token of `interlock token`.")),

@@ -23,6 +23,7 @@ BODY_BYTES_MAX = 1_048_576
 Fields = dict[str, Any]
 BulkVerb = Literal["retry", "pause", "resume", "cancel"]
 Text = Annotated[str, Field(max_length=2_000)]
+EXAMPLE: Fields = {"inciting": {"source": "shop", "title": "Call the dentist"}}
 
 
 class Body(BaseModel):
@@ -42,8 +43,8 @@ class Body(BaseModel):
 class NewRecord(Body):
     """A record to create."""
 
-    machine: str
-    payload: Fields
+    machine: Annotated[str, Field(examples=["thread"])]
+    payload: Annotated[Fields, Field(examples=[EXAMPLE])]
     priority: Annotated[int, Field(ge=0, le=9, description="0 is first.")] = 5
 
 
@@ -103,8 +104,8 @@ class Bulk(Body):
 class NewToken(Body):
     """An access token to make. No machines means all; it expires after so many days, 0: never."""
 
-    holder: str
-    roles: list[Role]
+    holder: Annotated[str, Field(examples=["shop"])]
+    roles: Annotated[list[Role], Field(min_length=1)]
     machines: list[str] = []
     days: Annotated[int, Field(ge=0, le=LIFETIME_DAYS_MAX)] = 90
 

@@ -115,16 +115,24 @@ def add_problem_answers(app: FastAPI) -> None:
         return answer(BAD_REQUEST, "; ".join(found), problems=found)
 
     @app.exception_handler(HTTPException)
-    def by_http(_: Request, refusal: HTTPException) -> JSONResponse:
+    def by_http(request: Request, refusal: HTTPException) -> JSONResponse:
         kind = OF_HTTP.get(refusal.status_code, BAD_REQUEST)
         answered = answer(kind, str(refusal.detail))
         answered.headers.update(refusal.headers or {})
+        if kind is WRONG_METHOD and (methods := _methods(request)):
+            answered.headers["Allow"] = methods
         return answered
 
     @app.exception_handler(Exception)
     def failed(_: Request, fault: Exception) -> JSONResponse:
         log.error("a request failed", exc_info=fault)
         return answer(KINDS[KernelError], "the log of this server has the error")
+
+
+def _methods(request: Request) -> str:
+    """Return the methods of an address. Starlette knows those of one of its functions only."""
+    address = getattr(request.scope.get("route"), "path_format", "")
+    return ", ".join(sorted(request.app.openapi()["paths"].get(address, ()))).upper()
 
 
 def _more(refusal: KernelError) -> dict[str, Any]:

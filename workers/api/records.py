@@ -70,7 +70,12 @@ Limit = Annotated[int, Query(ge=1, le=500)]
 Ms = Annotated[int | None, Query(ge=0, le=2**53)]
 
 
-@router.post("/records", status_code=201, response_model=CreatedBody)
+@router.post(
+    "/records",
+    status_code=201,
+    response_model=CreatedBody,
+    responses={200: {"model": CreatedBody, "description": "The same call was accepted before."}},
+)
 def create(new: NewRecord, client: Submitting, key: NewId) -> Response:
     """Create a record, whose id is the Idempotency-Key. A repeated call is answered with 200."""
     found = submit(client, {"id": key, **new.model_dump()})
@@ -197,7 +202,9 @@ async def follow(
     request: Request,
     record_id: Id,
     client: Reading,
-    last_event_id: Annotated[str, Header(alias="Last-Event-ID")] = START,
+    last_event_id: Annotated[
+        str, Header(alias="Last-Event-ID", pattern=f"^{POSITION}$", max_length=40)
+    ] = START,
 ) -> EventSourceResponse:
     """Follow the log of a record: server-sent events, whose ids are positions in the log.
 

@@ -130,7 +130,7 @@ def _value(field: FormField, text: str) -> Any:
         return text
     try:
         value = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise ValueError(f"{text[:80]!r} is no {_NAMES[field.kind]}") from None
     is_of_type = isinstance(value, _TYPES.get(field.kind, object))
     # Python counts true and false as numbers.

@@ -15,7 +15,7 @@ from typing import Any
 
 from authlib.common.errors import AuthlibBaseError
 from authlib.integrations.httpx_client import OAuth2Client
-from httpx2 import HTTPError
+from httpx2 import HTTPError, InvalidURL
 from joserfc.errors import JoseError
 from joserfc.jwk import KeySet
 from joserfc.jwt import JWTClaimsRegistry, decode
@@ -35,6 +35,8 @@ SCOPE = "openid email profile"
 # Without `none`, and without those whose key would be the secret of this client.
 ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "EdDSA"]
 DISCOVERY = "/.well-known/openid-configuration"
+# What the libraries raise where a provider cannot be asked, or answers in another shape.
+WRONG_ANSWERS = (HTTPError, InvalidURL, LookupError, TypeError, ValueError)
 ADDRESSES = ("authorization_endpoint", "token_endpoint", "jwks_uri")
 
 
@@ -80,7 +82,7 @@ class Provider:
         found = self._read(f"{issuer}{DISCOVERY}")
         if str(found.get("issuer", "")).rstrip("/") != issuer:
             raise NotSignedInError(f"the provider at {issuer} calls itself {found.get('issuer')}")
-        if missing := [name for name in ADDRESSES if name not in found]:
+        if missing := [name for name in ADDRESSES if not isinstance(found.get(name), str)]:
             raise NotSignedInError(f"the provider at {issuer} does not say its {missing[0]}")
         return found
 
@@ -88,13 +90,16 @@ class Provider:
         """Return the address to which a browser is sent, and the attempt that it keeps."""
         state, nonce, verifier = (secrets.token_urlsafe(32) for _ in range(3))
         attempt = Attempt(state, nonce, verifier, then)
-        with self._client(back) as client:
-            address, _ = client.create_authorization_url(
-                self.addresses["authorization_endpoint"],
-                state=attempt.state,
-                code_verifier=attempt.verifier,
-                nonce=attempt.nonce,
-            )
+        try:
+            with self._client(back) as client:
+                address, _ = client.create_authorization_url(
+                    self.addresses["authorization_endpoint"],
+                    state=attempt.state,
+                    code_verifier=attempt.verifier,
+                    nonce=attempt.nonce,
+                )
+        except WRONG_ANSWERS as refusal:
+            raise NotSignedInError(f"the provider has no usable address: {refusal}") from refusal
         return address, attempt
 
     def finish(self, client: Client, attempt: Attempt, code: str, back: str) -> str:
@@ -129,7 +134,7 @@ class Provider:
                 nonce={"essential": True, "value": attempt.nonce},
             )
             registry.validate(token.claims)
-        except (AuthlibBaseError, HTTPError, JoseError, ValueError) as refusal:
+        except (AuthlibBaseError, JoseError, *WRONG_ANSWERS) as refusal:
             raise NotSignedInError(f"the provider did not sign you in: {refusal}") from refusal
         return dict(token.claims)
 
@@ -162,7 +167,7 @@ class Provider:
                 answer = client.request("GET", address, withhold_token=True)
                 answer.raise_for_status()
                 return dict(answer.json())
-        except (HTTPError, TypeError, ValueError) as refusal:
+        except WRONG_ANSWERS as refusal:
             raise NotSignedInError(f"the provider cannot be asked: {refusal}") from refusal
 
 

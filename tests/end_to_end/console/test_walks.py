@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect
 
 from interlock.workers.access.roles import Role
 from interlock.workers.client import Client
 from interlock.workers.console.app import create_console
 from interlock.workers.gateways.server import EmbeddedServer
+from tests.end_to_end.browser import CHROMIUM, WITHIN_MS, chromium_browser
 from tests.workers.access.tokens import new_token
 from tests.workers.api.serving import served
 from tests.workers.threads.threads import bring, client_of
 
-CHROMIUM = shutil.which("chromium")
-WITHIN_MS = 60_000
 PHONE = {"width": 360, "height": 740}
 PAGES = (
     "/",
@@ -44,10 +42,8 @@ pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium h
 
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+    with chromium_browser() as browser:
         yield browser
-        browser.close()
 
 
 @pytest.fixture

@@ -15,20 +15,23 @@ from pathlib import Path
 from typing import Any
 
 import httpx2 as httpx
+from playwright.sync_api import HttpCredentials, expect
 
 from interlock.kernel.machines import MACHINES
 from interlock.kernel.store.commands import EffectMessage
+from interlock.workers.client import Client
+from interlock.workers.console.app import create_console
 from interlock.workers.gateways.server import free_port
 from interlock.workers.runs.client import Runs
+from tests.end_to_end.browser import CHROMIUM, WITHIN_MS, chromium_browser
 from tests.end_to_end.conftest import NewDeployment
 from tests.end_to_end.deployment import ROOT, Deployment, thread
+from tests.end_to_end.loops.agents import Agents
 from tests.end_to_end.threads.test_families import part, split
+from tests.workers.api.serving import served
 
 # As in a deployment: Flower reads the events.
-VARIABLES = {
-    "INTERLOCK_TASK_EVENTS": "1",
-    "INTERLOCK_PUBLIC_URL": "https://console.example",
-}
+VARIABLES = {"INTERLOCK_TASK_EVENTS": "1"}
 EFFECTS = {f"thread.{name}" for name in MACHINES["thread"].effects}
 # What the page with the list of tasks asks for.
 LIST = "/tasks/datatable?draw=1&start=0&length=1000&order[0][column]=0&columns[0][data]=name"
@@ -59,6 +62,15 @@ class Flower:
 
 
 @contextmanager
+def console_of(deployment: Deployment) -> Iterator[None]:
+    """Serve the console of a deployment, and let its Flower know the address."""
+    settings = deployment.client.settings.model_copy(update={"auth": "none"})
+    with served(Client(settings), create_console) as address:
+        deployment.variables["INTERLOCK_PUBLIC_URL"] = address
+        yield
+
+
+@contextmanager
 def flower_of(deployment: Deployment) -> Iterator[Flower]:
     """Run Flower as `interlock up` does."""
     port = free_port()
@@ -85,7 +97,7 @@ def test_flower_shows_every_effect_with_its_true_state_and_a_readable_name(
     # One test, because starting a deployment takes both cores for seconds. Each step has a name.
     cards = tmp_path / "cards"
     deployment = new_deployment(INTERLOCK_CARDS=str(cards))
-    with flower_of(deployment) as flower:
+    with console_of(deployment), flower_of(deployment) as flower:
         nobody_reads_the_api_without_the_login(flower)
         an_effect_that_is_tried_again_is_a_retry(deployment, flower, cards)
         an_effect_that_failed_is_a_failure_and_stays_one(deployment, flower)
@@ -93,6 +105,7 @@ def test_flower_shows_every_effect_with_its_true_state_and_a_readable_name(
         every_effect_of_a_thread_succeeds(deployment, flower)
         what_a_supervisor_holds_runs_until_its_end(deployment, flower, tmp_path)
         the_broker_page_has_every_queue(deployment, flower)
+        what_flower_shows_leads_to_its_record(deployment, flower, tmp_path)
     log = deployment.processes[0].output
     assert "ERROR" not in log
     assert "Traceback" not in log
@@ -138,7 +151,8 @@ def an_effect_that_failed_is_a_failure_and_stays_one(
     assert [row["state"] for row in shown()] == ["FAILURE"]
     page = html.unescape(flower.page(f"/task/{row['uuid']}"))
     assert row["result"] in page
-    assert '<a class="btn btn-primary" href="https://console.example/records/refund">' in page
+    address = f"{deployment.variables['INTERLOCK_PUBLIC_URL']}/records/refund"
+    assert f'<a class="btn btn-primary" href="{address}">' in page
     assert "Traceback" not in page
 
 
@@ -199,3 +213,30 @@ def the_broker_page_has_every_queue(deployment: Deployment, flower: Flower) -> N
     assert deployment.store_url.removeprefix("redis://") in page
     for name in ("execution", "inference", "sweeps"):
         assert f"<td>{deployment.prefix}.{name}</td>" in page
+
+
+def what_flower_shows_leads_to_its_record(
+    deployment: Deployment, flower: Flower, tmp_path: Path
+) -> None:
+    go = tmp_path / "session-may-end"
+    agents = Agents(deployment, tmp_path)
+    agents.start("owl", {"wait": str(go)})
+    session = partial(flower.tasks, "loop.session")
+    (row,) = deployment.sees(
+        lambda: [row for row in session() if row["state"] == "STARTED"], what="it shows the session"
+    )
+    if CHROMIUM is not None:
+        with chromium_browser() as browser:
+            login: HttpCredentials = {"username": "me", "password": "mine"}
+            page = browser.new_context(http_credentials=login).new_page()
+            page.set_default_timeout(WITHIN_MS)
+            page.goto(f"{flower.address}/task/{row['uuid']}")
+            expect(page.locator("body")).to_contain_text("loop.session")
+            expect(page.locator("body")).to_contain_text("STARTED")
+            page.get_by_role("link", name="Show its record").click()
+            expect(page.locator("#now")).to_contain_text("running", timeout=WITHIN_MS)
+            assert page.url == f"{deployment.variables['INTERLOCK_PUBLIC_URL']}/records/owl/1"
+    go.touch()
+    deployment.sees(lambda: session()[0]["state"] == "SUCCESS", what="it shows the end")
+    agents.loops.stop("owl")
+    agents.assert_nothing_left("owl")

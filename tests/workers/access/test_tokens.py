@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
+from random import Random
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
 from typer.testing import CliRunner
 
-from interlock.kernel.errors import CallError, ForbiddenError
+from interlock.kernel.errors import CallError, ForbiddenError, TokenRefusedError
 from interlock.workers.access.roles import ALLOWED, Act, Caller, Role, roles_named
 from interlock.workers.access.tokens import caller_of, make_token
 from interlock.workers.cli import app
 from interlock.workers.client import Client
 from interlock.workers.gateways.server import EmbeddedServer
+from tests.any_text import any_text
+from tests.damage import chances, torn
 from tests.workers.threads.threads import client_of
 
 
@@ -96,3 +100,14 @@ def test_no_two_tokens_have_one_id(interlock: Client) -> None:
     tokens.keep("one", "aa", **options, lifetime_ms=0)
     with pytest.raises(CallError, match="already"):
         tokens.keep("one", "bb", **options, lifetime_ms=0)
+
+
+@pytest.mark.fuzz
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(chance=chances, text=any_text(max_size=40))
+def test_no_other_text_is_a_token(interlock: Client, chance: Random, text: str) -> None:
+    tokens = interlock.dispatch.access_tokens
+    whole = f"il_000000000000_{'A' * 43}"
+    for wrong in (text, f"il_{text}_{'A' * 43}", torn(whole.encode(), chance).decode("latin-1")):
+        with pytest.raises(TokenRefusedError):
+            caller_of(tokens, wrong)

@@ -222,7 +222,7 @@ def test_a_revoked_token_an_expired_one_and_a_wrong_one_are_refused(
     assert listed[token_id]["revoked_by"] == "ann"
     assert listed[token_id]["used_ms"] > 0
     assert "secret" not in str(listed)
-    assert text.rpartition("_")[2] not in str(listed)
+    assert text.split("_", 2)[2] not in str(listed)
     nobody = http.post("/v1/tokens/000000000000:revoke", headers=admin)
     assert kind(nobody) == "bad-call"
 
@@ -246,7 +246,7 @@ def test_an_expired_token_is_refused(http: TestClient, interlock: Client) -> Non
 
 
 def test_no_secret_is_in_the_store(interlock: Client) -> None:
-    secret = bearer(interlock, "viewer")["Authorization"].rpartition("_")[2].encode()
+    secret = bearer(interlock, "viewer")["Authorization"].split("_", 2)[2].encode()
     store = interlock.dispatch.client
 
     names = list(store.scan_iter(f"{interlock.dispatch.keys.prefix}:*"))

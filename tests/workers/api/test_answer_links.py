@@ -4,17 +4,27 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
+from random import Random
 from typing import Any
 
 import pytest
 from httpx2 import Response
+from hypothesis import HealthCheck, given, settings
 from starlette.testclient import TestClient
 
 from interlock.kernel.event import Event
 from interlock.workers.api.app import create_app
 from interlock.workers.client import Client
 from interlock.workers.gateways.server import EmbeddedServer
-from interlock.workers.webhooks.answer_links import LIFETIME_S, PATH, AnswerLink
+from interlock.workers.webhooks.answer_links import (
+    LIFETIME_S,
+    PATH,
+    AnswerLink,
+    LinkRefusedError,
+    link_of,
+)
+from tests.any_text import any_text
+from tests.damage import chances, torn
 from tests.workers.threads.threads import bring, client_of
 
 
@@ -139,3 +149,15 @@ def test_every_process_of_a_deployment_has_one_key(interlock: Client) -> None:
 
     assert interlock.dispatch.link_key == other.dispatch.link_key
     assert len(other.dispatch.link_key) == 32
+
+
+@pytest.mark.fuzz
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(chance=chances, text=any_text(max_size=40))
+def test_no_other_text_is_a_link(link: AnswerLink, chance: Random, text: str) -> None:
+    token = link.token(b"key")
+    assert link_of(token, b"key", 0) == link
+    for wrong in (text, f"{text}.{token}", torn(token.encode(), chance).decode("latin-1")):
+        if wrong != token:
+            with pytest.raises(LinkRefusedError):
+                link_of(wrong, b"key", 0)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from random import Random
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from fastapi import FastAPI
@@ -30,6 +32,8 @@ from interlock.workers.gateways.capabilities.registry import open_registry
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.remote.problems import KINDS, kind_of
 from tests.any_text import any_text
+from tests.conftest import NewProxy
+from tests.damage import chances, damaged
 from tests.workers.threads.threads import bring, client_of, thread_payload
 
 Call = Callable[..., Any]
@@ -76,6 +80,8 @@ def test_a_record_is_created_once_under_its_key(http: TestClient, interlock: Cli
     assert (first.status_code, first.json()) == (201, {"id": "shop-1", "replayed": False})
     assert first.headers["Location"] == "/v1/records/shop-1"
     assert (again.status_code, again.json()["replayed"]) == (200, True)
+    described = http.get("/openapi.json").json()["paths"]["/v1/records"]["post"]["responses"]
+    assert {"200", "201"} <= set(described)
     assert creator(interlock, "shop-1") == "producer"
     problem(new_thread(http, "shop-1", title="Another"), 409, "id-taken")
     problem(http.post("/v1/records", json={}), 422, "invalid-request")
@@ -329,6 +335,29 @@ def test_a_store_that_is_away_is_a_problem_for_later(api: FastAPI, http: TestCli
     assert answer.headers["Retry-After"] == "5"
 
 
+def test_a_record_is_created_once_although_the_store_goes_away_meanwhile(
+    server: EmbeddedServer, prefix: str, new_proxy: NewProxy
+) -> None:
+    proxy = new_proxy(server.port)
+    interlock = client_of(proxy.url, prefix, auth="none")
+    with TestClient(create_app(interlock), base_url="http://127.0.0.1") as http:
+        new_thread(http, "before")
+        proxy.refuse()
+        away = new_thread(http, "one")
+        proxy.heal()
+        problem(away, 503, "store-away")
+        assert away.headers["Retry-After"] == "5"
+        assert [row.id for row in interlock.list()] == ["before"]
+
+        assert new_thread(http, "one").status_code == 201
+        # The store creates this one, and its reply does not come.
+        proxy.lose_reply(b"two")
+        assert new_thread(http, "two").status_code in (200, 201, 503)
+        assert (proxy.replies_lost, new_thread(http, "two").json()["replayed"]) == (1, True)
+    assert sorted(row.id for row in interlock.list()) == ["before", "one", "two"]
+    assert len(interlock.history("two")) == len(interlock.history("one"))
+
+
 def test_a_fault_of_ours_is_a_problem_without_its_details(api: FastAPI, http: TestClient) -> None:
     def broken() -> int:
         raise RuntimeError("a secret")
@@ -384,16 +413,17 @@ def test_a_page_of_another_site_can_neither_act_nor_read(
 @pytest.mark.parametrize(
     ("path", "body"),
     [
-        ("one:fire", {"trigger": "\ud800"}),
-        ("one:decide", {"choice": "\ud800", "proposal": "\ud800"}),
+        ("records/one:fire", {"trigger": "\ud800"}),
+        ("records/one:decide", {"choice": "\ud800", "proposal": "\ud800"}),
+        ("messages/send", {"to": "ann", "text": "x", "reply_to": {"\ud800": 1}}),
     ],
 )
 def test_no_text_that_cannot_be_stored_comes_further(
     http: TestClient, interlock: Client, path: str, body: dict[str, Any]
 ) -> None:
     bring(interlock, "one", "awaiting_confirmation")
-    headers = {"If-Match": "*", "Content-Type": "application/json"}
-    answer = http.post(f"/v1/records/{path}", content=json.dumps(body), headers=headers)
+    headers = {"If-Match": "*", "Idempotency-Key": "k", "Content-Type": "application/json"}
+    answer = http.post(f"/v1/{path}", content=json.dumps(body), headers=headers)
     problem(answer, 422, "invalid-payload")
 
 
@@ -414,6 +444,11 @@ def test_a_wrong_method_or_address_is_a_problem(http: TestClient) -> None:
     problem(http.get("/v2"), 404, "unknown-address")
 
 
+def test_a_wrong_method_is_answered_with_all_methods_of_the_address(http: TestClient) -> None:
+    allowed = {"/v1/records": "GET, POST", "/v1/tokens": "GET, POST", "/v1/records:batch": "POST"}
+    assert {path: http.put(path).headers["Allow"] for path in allowed} == allowed
+
+
 def test_every_error_of_the_kernel_is_a_kind_of_problem() -> None:
     raised = {each for each in vars(errors).values() if isinstance(each, type)}
     of_calls = {each for each in raised if issubclass(each, KernelError)}
@@ -432,6 +467,7 @@ JSON = st.recursive(
 PATHS = ("records", "records:batch", "records:bulk", "records/one:fire", "records/one:decide")
 
 
+@pytest.mark.fuzz
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(path=st.sampled_from(PATHS), body=JSON, machine=st.sampled_from(["thread", "task", "x"]))
 def test_no_body_is_a_fault_of_the_server(
@@ -443,6 +479,59 @@ def test_no_body_is_a_fault_of_the_server(
         headers = {"Idempotency-Key": "one", "If-Match": '"1"', "Content-Type": "application/json"}
         answer = http.post(f"/v1/{path}", content=content, headers=headers)
         assert answer.status_code < 500, answer.text
+
+
+RIGHT: Mapping[str, Any] = {
+    "records": {"machine": "thread", "payload": thread_payload(), "priority": 3},
+    "records:batch": {"records": [{"machine": "task", "payload": {"title": "x"}, "id": "b/one"}]},
+    "records:bulk": {"verb": "pause", "machine": "thread", "text": "paper", "limit": 2},
+    "records/one:fire": {"trigger": "dismissed_by_user", "payload": {"reason": "x"}, "entered": 1},
+    "records/one:decide": {"choice": "reject", "answer": {"reason": "x"}, "proposal": "one:8"},
+    "records/one:explain": {"trigger": "reject", "payload": {"reason": "x"}},
+    "records/one:cancel": {"reason": "x"},
+    "messages/send": {"to": "ann", "text": "x", "kind": "note", "thread": "t", "urgent": True},
+}
+
+
+@pytest.mark.fuzz
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(path=st.sampled_from(list(RIGHT)), chance=chances)
+def test_no_body_that_is_nearly_right_is_a_fault_of_the_server(
+    http: TestClient, interlock: Client, path: str, chance: Random
+) -> None:
+    if not interlock.list():
+        bring(interlock, "one", "awaiting_confirmation")
+    body = damaged(RIGHT[path], chance)
+    headers = {"Idempotency-Key": "one", "If-Match": "*", "Content-Type": "application/json"}
+    answer = http.post(f"/v1/{path}", content=json.dumps(body), headers=headers)
+    assert answer.status_code < 500, answer.text
+
+
+TEXTS = st.sampled_from(["1-0", "*", '"1"', "0", "[]", "thread", "executing"])
+# Other characters are in no header.
+HEADERS = TEXTS | st.text(st.characters(min_codepoint=32, max_codepoint=255), max_size=20)
+QUERIES = ("cursor", "text", "id", "parent", "state", "limit", "order", "created_to_ms", "after")
+NAMES = ("If-Match", "Idempotency-Key", "Last-Event-ID", "X-Interlock-Actor", "traceparent")
+READ = ("records", "cards", "counts", "records/one", "records/one:history", "records/one:events")
+DONE = ("records/one:cancel", "records/one:pause", "records/one:decide")
+
+
+@pytest.mark.fuzz
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    path=st.sampled_from(READ + DONE)
+    | any_text(max_size=20).map(lambda id_: f"records/{quote(id_)}"),
+    query=st.dictionaries(st.sampled_from(QUERIES), TEXTS | any_text(max_size=20), max_size=3),
+    headers=st.dictionaries(st.sampled_from(NAMES), HEADERS, max_size=3),
+)
+def test_no_query_id_or_header_is_a_fault_of_the_server(
+    http: TestClient, path: str, query: dict[str, str], headers: dict[str, str]
+) -> None:
+    sent = {name.encode(): value.encode("latin-1") for name, value in headers.items()}
+    body = {"choice": "x", "proposal": "x"} if path.endswith("decide") else {}
+    method, content = ("POST", json.dumps(body)) if path in DONE else ("GET", None)
+    answer = http.request(method, f"/v1/{path}", params=query, headers=sent, content=content)
+    assert answer.status_code < 500, answer.text
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "10.0.0.1", "example.org", "::"])  # noqa: S104

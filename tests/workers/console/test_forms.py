@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
+from contextlib import suppress
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from interlock.kernel.errors import InvalidPayloadError
 from interlock.workers.console.forms import answer_of, fields_of
+from tests.any_text import any_text
 
-SCHEMA = {
+SCHEMA: dict[str, Any] = {
     "type": "object",
     "required": ["text", "count"],
     "properties": {
@@ -66,6 +71,7 @@ def test_texts_become_values_of_their_type_and_what_is_left_empty_is_not_sent() 
         ("tags", "[1,"),
         ("really", "1"),
         ("share", "much"),
+        pytest.param("tags", "[" * 100_000, id="deep"),
     ],
 )
 def test_a_text_that_is_no_such_value_is_refused_by_the_name_of_its_field(
@@ -75,3 +81,10 @@ def test_a_text_that_is_no_such_value_is_refused_by_the_name_of_its_field(
 
     with pytest.raises(InvalidPayloadError, match=name):
         answer_of(fields_of(SCHEMA, {}), texts)
+
+
+@pytest.mark.fuzz
+@given(texts=st.dictionaries(st.sampled_from(list(SCHEMA["properties"])), any_text(max_size=9)))
+def test_any_texts_are_an_answer_or_refused(texts: dict[str, str]) -> None:
+    with suppress(InvalidPayloadError):
+        json.dumps(answer_of(fields_of(SCHEMA, {}), texts))

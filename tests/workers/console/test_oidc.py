@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
+from random import Random
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -10,13 +12,18 @@ import pytest
 from fastapi.testclient import TestClient
 from httpx2 import Client as Http
 from httpx2 import Response
+from hypothesis import HealthCheck, given, settings
 
+from interlock.kernel.errors import InvalidPayloadError
 from interlock.workers.client import Client
 from interlock.workers.console.app import create_console
+from interlock.workers.console.oidc import NotSignedInError, Provider
 from interlock.workers.gateways.server import EmbeddedServer
+from tests.damage import chances, damaged
 from tests.fakes.oidc_provider import OidcProvider, oidc_provider
 from tests.workers.threads.threads import client_of
 
+OFTEN = 0.4
 SITE = "http://interlock.example"
 ANN = {
     "sub": "1",
@@ -176,3 +183,51 @@ def test_the_providers_own_refusal_and_a_cookie_of_nonsense_are_answered_in_word
     assert (refused.status_code, nonsense.status_code) == (403, 403)
     assert "access_denied: you said no" in refused.text
     assert "not the browser that began" in nonsense.text
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"authorization_endpoint": 3},
+        {"authorization_endpoint": "http://["},
+        {"token_endpoint": "http://a:b/"},
+        {"keys": 3},
+        {"keys": None},
+    ],
+    ids=str,
+)
+def test_a_provider_that_answers_in_another_shape_signs_nobody_in(
+    interlock: Client, provider: OidcProvider, wrong: dict[str, Any]
+) -> None:
+    (name,) = wrong
+
+    def changed(answer: dict[str, Any]) -> dict[str, Any]:
+        changes = answer | wrong if name in answer else answer
+        return {each: value for each, value in changes.items() if value is not None}
+
+    provider.changes = changed
+    with pytest.raises(NotSignedInError):
+        sign_in(interlock, provider)
+
+
+@pytest.mark.fuzz
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(chance=chances)
+def test_a_provider_whose_answers_are_nearly_right_makes_no_fault(
+    interlock: Client, provider: OidcProvider, chance: Random
+) -> None:
+    def changed(answer: Any) -> Any:
+        return damaged(answer, chance) if chance.random() < OFTEN else answer
+
+    provider.changes = changed
+    with suppress(NotSignedInError, InvalidPayloadError):
+        sign_in(interlock, provider)
+
+
+def sign_in(interlock: Client, provider: OidcProvider) -> None:
+    """Sign a person in as the console does, without a browser."""
+    asked = Provider(interlock.settings)
+    address, attempt = asked.begin(f"{SITE}/back", "/")
+    query = {name: values[0] for name, values in parse_qs(urlsplit(address).query).items()}
+    provider._codes["code"] = query
+    asked.finish(interlock, attempt, "code", f"{SITE}/back")

@@ -6,15 +6,19 @@ import asyncio
 import socket
 import ssl
 from base64 import b64decode
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
+from hypothesis import given
+from hypothesis import strategies as st
 
 from interlock.workers.gateways import webhook
 from interlock.workers.gateways.webhook import (
@@ -24,6 +28,7 @@ from interlock.workers.gateways.webhook import (
     post,
     signed_headers,
 )
+from tests.damage import chances, torn
 from tests.fakes.webhook_receiver import CLOSE, HANG, receiver
 
 BODY = b'{"test": 2432232314}'
@@ -196,3 +201,33 @@ def test_the_certificate_must_have_the_name_although_the_address_is_asked(
         else:
             with pytest.raises(WebhookError, match=r"not valid for 'hook\.example'"):
                 posted(url)
+
+
+DATES = ("Mon, 01 Jan 0001 00:00:00 +2359", "Fri, 31 Dec 9999 23:59:59 -2359", "9" * 5_000, "\xb2")
+
+
+@pytest.mark.fuzz
+@given(st.sampled_from(DATES) | st.text(st.characters(max_codepoint=255), max_size=30))
+def test_any_time_of_the_next_attempt_is_within_a_bound(text: str) -> None:
+    seconds = webhook._seconds(text)
+    assert seconds is None or 0 <= seconds <= webhook.RETRY_AFTER_S_MAX
+
+
+@pytest.mark.fuzz
+@given(chances)
+def test_an_answer_that_is_nearly_http_is_an_answer_or_an_error(chance: Random) -> None:
+    whole = b"HTTP/1.1 503 Busy\r\nRetry-After: 7\r\nContent-Length: 2\r\n\r\nno"
+
+    async def exchange() -> None:
+        async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.readuntil(b"\r\n\r\n")
+            writer.write(torn(whole, chance))
+            writer.close()
+
+        server = await asyncio.start_server(answer, "127.0.0.1")
+        async with server:
+            port = server.sockets[0].getsockname()[1]
+            with suppress(WebhookError):
+                await post(f"http://127.0.0.1:{port}/", {}, BODY, allow_private=True)
+
+    asyncio.run(exchange())

@@ -8,10 +8,14 @@ import os
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
+from random import Random
 from typing import Any
 
 import httpx2
 import pytest
+from fastapi.testclient import TestClient
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from mcp import Client as McpClient
 from mcp import StdioServerParameters
 from mcp.client.stdio import stdio_client
@@ -19,9 +23,11 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp_types import TextContent
 
 from interlock.kernel.event import Event, Note
+from interlock.workers.api.app import create_app
 from interlock.workers.client import Client
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.tasks.client import Tasks
+from tests.damage import chances, damaged
 from tests.workers.access.tokens import new_token
 from tests.workers.api.serving import served
 from tests.workers.threads.threads import bring, client_of, thread_payload
@@ -193,6 +199,40 @@ def test_nobody_is_served_without_a_token(address: str) -> None:
     assert httpx2.get(address).status_code == 405, "no stream is held open"
     wrong = {"Authorization": "bearer il_x"}
     assert httpx2.post(address, json={}, headers=wrong).status_code == 401
+
+
+RIGHT: dict[str, dict[str, Any]] = {
+    "list_records": {"text": "paper", "machine": "thread", "limit": 2},
+    "read_history": {"record_id": "one", "limit": 2},
+    "submit": {"machine": "thread", "record_id": "two", "payload": thread_payload()},
+    "send_mail": {"to": "ann", "text": "x", "mail_id": "m"},
+    "decide": {"record_id": "one", "choice": "reject", "answer": {}, "proposal": "one:8"},
+}
+
+
+@pytest.fixture
+def post(interlock: Client) -> Iterator[Callable[[Any], httpx2.Response]]:
+    """Return a function that sends a message as it is to the tools of a served API."""
+    bring(interlock, "one", "awaiting_confirmation")
+    headers = token(interlock, "operator") | {
+        "Accept": "application/json, text/event-stream",
+        "Content-Type": "application/json",
+    }
+    with TestClient(create_app(interlock), raise_server_exceptions=False) as http:
+        yield lambda sent: http.post("/mcp", content=json.dumps(sent), headers=headers)
+
+
+@pytest.mark.fuzz
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(tool=st.sampled_from(list(RIGHT)), chance=chances)
+def test_no_message_that_is_nearly_right_is_a_fault_of_the_server(
+    post: Callable[[Any], httpx2.Response], tool: str, chance: Random
+) -> None:
+    called = {"name": tool, "arguments": RIGHT[tool]}
+    whole = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": called}
+    answer = post(damaged(whole, chance))
+    assert answer.status_code < 500, answer.text
+    assert "Traceback" not in answer.text
 
 
 def test_who_is_not_asked_for_a_token_only_reads(server: EmbeddedServer, prefix: str) -> None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
 from typer.testing import CliRunner
 
 from interlock.kernel.machines.runs.events import run_event
@@ -15,6 +17,7 @@ from interlock.workers.cli import app
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.runs.archive.export import ExportError
 from interlock.workers.runs.state_file import validate_state_file, write_state_file
+from tests.damage import chances, damaged, torn
 from tests.workers.runs.workspaces import StoredWorkspace
 
 # The fields that the page lists for a codon that is completed, and was ended in its first state.
@@ -235,3 +238,16 @@ def test_what_was_no_state_file_is_no_backup_of_one(tmp_path: Path) -> None:
 
     assert json.loads(file.read_text()) == {"currentRunId": None, "runs": []}
     assert not file.with_name("state.json.bak").exists()
+
+
+@pytest.mark.fuzz
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(chance=chances)
+def test_a_file_that_is_nearly_a_state_file_is_described(tmp_path: Path, chance: Random) -> None:
+    file = tmp_path / "state.json"
+    run = {"runId": "1", "codons": [CODON], "initialCheckpoint": "a" * 40}
+    whole = {"runs": [run, {**run, "runId": "2"}], "currentRunId": "2"}
+    text = json.dumps(damaged(whole, chance)).encode()
+    for content in (text, torn(text, chance)):
+        file.write_bytes(content)
+        validate_state_file(file, None)

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from pathlib import Path
+from random import Random
 
 import pytest
+import yaml
+from hypothesis import HealthCheck, given, settings
 from pydantic import ValidationError
 
 from interlock.kernel.errors import InvalidPayloadError
-from interlock.workers.runs.plan.file import BYTES_MAX, read_plan
+from interlock.workers.runs.plan.file import BYTES_MAX, read_plan, read_plan_fields
 from interlock.workers.runs.plan.model import (
     Budget,
     BudgetPolicy,
@@ -29,6 +33,7 @@ from interlock.workers.runs.plan.model import (
     SessionChoice,
 )
 from interlock.workers.specs.problems import SpecFileError
+from tests.damage import chances, damaged, torn
 
 WHOLE = """\
 plan: clean-a-dataset
@@ -555,3 +560,18 @@ def test_only_the_very_first_codon_has_nothing_to_continue(workspace: Path) -> N
     assert "no codon comes before" in refusals(f"plan: p\ncodons: [{first}]", workspace)[0]
     then = loop % f"{{codon: a, command: x}}, {going_on % 'b'}"
     assert read(f"plan: p\ncodons: [{then}, {going_on % 'c'}]", workspace).name == "p"
+
+
+@pytest.mark.fuzz
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(chance=chances)
+def test_fields_that_are_nearly_a_plan_are_one_or_refused(workspace: Path, chance: Random) -> None:
+    whole = yaml.safe_load(WHOLE)
+
+    with suppress(InvalidPayloadError):
+        read_plan_fields(damaged(whole, chance), workspace)
+    text = torn(WHOLE.encode(), chance)
+    file = workspace / "plan.yaml"
+    file.write_bytes(text)
+    with suppress(SpecFileError):
+        read_plan(file, workspace)

@@ -1,0 +1,21 @@
+"""A real browser for tests."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from playwright.sync_api import Browser, sync_playwright
+
+CHROMIUM = shutil.which("chromium")
+WITHIN_MS = 60_000
+
+
+@contextmanager
+def chromium_browser() -> Iterator[Browser]:
+    """Run Chromium until the block ends."""
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        browser.close()
