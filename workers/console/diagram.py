@@ -12,7 +12,7 @@ from interlock.workers.layout import Edge, Layout, Point, edge_path, layout
 
 # Pixels. All boxes are alike, and their names are broken into lines of this many letters.
 WIDTH, HEIGHT = 140.0, 46.0
-LETTERS, LINES = 19, 2
+LETTERS, LINES = 16, 2
 MARGIN = 8.0
 PORTS = 0.8  # the part of a box's side along which arrows leave and arrive
 
@@ -20,7 +20,7 @@ Edges = Mapping[Edge, tuple[str, ...]]  # with the triggers of each
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class StateBox:
     """A state: where its box is, its name in lines, and the triggers that leave it there."""
 
     state: str
@@ -47,7 +47,7 @@ class Diagram:
 
     width: float
     height: float
-    nodes: tuple[Node, ...]
+    nodes: tuple[StateBox, ...]
     arrows: tuple[Arrow, ...]
 
 
@@ -68,7 +68,7 @@ def _drawn(kinds: tuple[tuple[str, str], ...], rows: tuple[tuple[str, str, str],
     states = [state for state, _ in kinds]
     placed = _placed(states, edges)
     nodes = tuple(
-        Node(
+        StateBox(
             state,
             kind,
             lines_of(state),
