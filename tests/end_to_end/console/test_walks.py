@@ -196,6 +196,7 @@ def test_the_keyboard_reaches_every_page_and_says_how(
     bring(interlock, "paper", "awaiting_confirmation", title="Buy paper")
     page = open_page(chromium, interlock, address, viewport={"width": 1280, "height": 800})
 
+    expect(page.get_by_role("link", name="Fleet", exact=True)).to_be_visible(timeout=WITHIN_MS)
     page.keyboard.press("?")
     expect(page.get_by_role("dialog")).to_contain_text("Go to the search", timeout=WITHIN_MS)
     page.keyboard.press("Escape")
