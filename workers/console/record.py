@@ -10,7 +10,8 @@ from fastapi.concurrency import run_in_threadpool
 from sse_starlette import EventSourceResponse, ServerSentEvent
 
 from interlock.kernel.event import START, Event, Note
-from interlock.workers.api.followers import POSITION, Followers
+from interlock.workers.api.followers import PING_S, SEND_S, Followers
+from interlock.workers.api.records import POSITION
 from interlock.workers.console.diagram import Diagram, diagram_of
 from interlock.workers.console.live import RENEWS, looked_up
 from interlock.workers.console.record_look import (
@@ -29,8 +30,6 @@ from interlock.workers.terminal.screen import age
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 
 LINES, LINES_MAX = 200, 1_000
-PING_S = 15
-SEND_S = 30  # so long a browser may take nothing of what is sent
 Kind = Literal["", "moves", "costs", "failures", "notes", "leases"]
 Position = Annotated[str, Query(pattern=f"^{POSITION}$")]
 
@@ -41,15 +40,16 @@ async def follow(
     record_id: str,
     client: Reading,
     after: Position = START,
-    last_event_id: Annotated[str, Header(alias="Last-Event-ID")] = "",
+    last_event_id: Annotated[str, Header(alias="Last-Event-ID", pattern=f"^({POSITION})?$")] = "",
 ) -> EventSourceResponse:
     """Send an event for each new line in the log of a record, with its position only."""
     followers: Followers = request.app.state.followers
     await run_in_threadpool(client.show, record_id)
-    listener = followers.listener(record_id, last_event_id or after, client.actor)
+    place = (record_id, last_event_id or after)
+    listener = followers.listener(request.app.state.read_logs, place, client.actor)
 
     async def server_sent() -> AsyncIterator[ServerSentEvent]:
-        async for position, _ in followers.lines(listener):
+        async for position, _ in followers.messages(listener):
             yield ServerSentEvent(position, event="changed", id=position)
 
     return EventSourceResponse(server_sent(), ping=PING_S, send_timeout=SEND_S)
