@@ -19,7 +19,7 @@ from interlock.workers.systems import SYSTEMS, handlers, sweeps
 ROOT = Path(__file__).resolve().parent.parent
 NAMES = [system.name for system in SYSTEMS]
 ENTRIES = {"__init__", "main", "intake", "flower", "cli"}
-MODULES = ENTRIES | {"producer_message", "systems", "client", "config", "text"}
+MODULES = ENTRIES | {"producer_message", "systems", "client", "config", "layout", "text"}
 FOLDERS = {
     "access",
     "api",

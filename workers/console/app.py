@@ -9,8 +9,18 @@ from interlock.kernel.errors import CallError
 from interlock.workers.access.roles import roles_named
 from interlock.workers.api.app import create_app
 from interlock.workers.client import Client
-from interlock.workers.console import bulk, entrance, inbox, operate, pages, systems
+from interlock.workers.console import (
+    bulk,
+    entrance,
+    fleet,
+    inbox,
+    operate,
+    pages,
+    record,
+    systems,
+)
 from interlock.workers.console.flow import FlowWatch
+from interlock.workers.console.live import Looks
 from interlock.workers.console.oidc import Provider
 from interlock.workers.console.render import FOLDER
 from interlock.workers.console.series import Samples
@@ -30,7 +40,7 @@ def create_console(client: Client) -> FastAPI:
     pages_of(client)  # a page that cannot be imported is an error at the start
     samples = Samples(client.dispatch)
     app = create_app(client, samples.running)
-    app.state.samples = samples
+    app.state.samples, app.state.looks = samples, Looks()
     app.state.provider = Provider(settings) if settings.oidc_issuer else None
     app.state.flow = FlowWatch(client.dispatch)
     app.include_router(entrance.router)
@@ -38,6 +48,8 @@ def create_console(client: Client) -> FastAPI:
     app.include_router(bulk.router)
     app.include_router(operate.router)
     app.include_router(systems.router)
+    app.include_router(record.router)
+    app.include_router(fleet.router)
     app.include_router(pages.router)
     app.mount("/static", StaticFiles(directory=FOLDER / "static"))
     return app

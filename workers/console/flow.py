@@ -103,6 +103,7 @@ class Flow:
     rejected: int
     workers: list[str]
     problems: list[str]
+    totals: Metrics
 
 
 class FlowWatch:
@@ -151,6 +152,7 @@ class FlowWatch:
             rejected=dispatch.rejected.kept(),
             workers=found["workers"],
             problems=found["problems"],
+            totals=counted,
         )
 
     def _queues(self, counted: Metrics) -> list[QueueRow]:
@@ -161,7 +163,7 @@ class FlowWatch:
         for name, messages in self.dispatch.publisher.queue_lengths(names).items():
             lag = counted.lag.get(name, Durations())
             if messages or sum(lag.buckets):
-                row = QueueRow(name, messages, _at_most(lag, 0.95), sum(lag.buckets))
+                row = QueueRow(name, messages, at_most(lag, 0.95), sum(lag.buckets))
                 found.append(row)
         return found
 
@@ -214,14 +216,14 @@ def _states(machine: Machine, counts: Mapping[str, int], counted: Metrics) -> li
                 count=counts.get(name, 0),
                 ended=isinstance(stage, Terminal),
                 left=sum(dwell.buckets),
-                half_ms=_at_most(dwell, 0.5),
-                most_ms=_at_most(dwell, 0.95),
+                half_ms=at_most(dwell, 0.5),
+                most_ms=at_most(dwell, 0.95),
             )
         )
     return rows
 
 
-def _at_most(dwell: Durations, share: float) -> int | None:
+def at_most(dwell: Durations, share: float) -> int | None:
     """Return the smallest bound, in ms, that a share of all durations did not exceed.
 
     None if there is no duration, or if the share is only reached above the largest bound.

@@ -3,33 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Literal, get_args
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Form, Query, Request, Response
 from fastapi.responses import RedirectResponse
 
 from interlock.kernel.errors import InvalidIdError, UnknownMachineError, UnknownRecordError
-from interlock.kernel.table import Terminal
-from interlock.workers.access.roles import Act
+from interlock.kernel.store.listings import Page
 from interlock.workers.api.models import BulkVerb
 from interlock.workers.api.records import verbs
 from interlock.workers.client import Client
 from interlock.workers.console.flow import Flow, FlowWatch
+from interlock.workers.console.live import RENEWS, looked_up
 from interlock.workers.console.operate import FILE_MAX
 from interlock.workers.console.render import PageRoute, page, path_of
 from interlock.workers.console.search import conditions
 from interlock.workers.console.series import Samples, series
 from interlock.workers.console.sessions import Operating, Reading, Submitting
-from interlock.workers.console.system_pages import panels_of
 from interlock.workers.engine.card import QUARANTINE
-from interlock.workers.ops.description import line_shown, summarize
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 
 ROWS = 50
-LINES = 200
-CHILDREN = 100
 Text = Annotated[str, Query(max_length=500)]
 
 
@@ -73,14 +69,6 @@ def _troubles(found: Flow, client: Client) -> Iterator[tuple[str, str, str]]:
         yield sentence, "", ""
 
 
-@router.get("/fleet")
-def fleet(request: Request, client: Reading) -> Response:
-    """Show how many records are in each state, and how long they stay there."""
-    watch: FlowWatch = request.app.state.flow
-    states = {name: rows for name, rows in watch.look().states.items() if name in client.machines}
-    return page(request, "fleet.html", states=states)
-
-
 @router.get("/records")
 def records(
     request: Request,
@@ -90,11 +78,15 @@ def records(
     cursor: Text = "",
 ) -> Response:
     """List the records that are searched for. An id leads to its record."""
-    if q and _is_record(client, q.strip()):
+    if q and RENEWS not in request.headers and _is_record(client, q.strip()):
         return RedirectResponse(f"/records/{path_of(q.strip())}", 303)
-    now_ms = client.dispatch.views.now_ms()
-    wanted = conditions(q, now_ms)
-    found = client.page(limit=ROWS, cursor=cursor, newest=order == "newest", **wanted)
+
+    def read() -> tuple[int, Page]:
+        now_ms, is_newest = client.now_ms(), order == "newest"
+        wanted = conditions(q, now_ms)
+        return now_ms, client.page(limit=ROWS, cursor=cursor, newest=is_newest, **wanted)
+
+    now_ms, found = looked_up(request, client, read)
     query = urlencode({"q": q, "order": order})
     following = f"/records?{query}&{urlencode({'cursor': found.cursor})}" if found.cursor else ""
     return page(
@@ -103,37 +95,15 @@ def records(
         rows=found.rows,
         q=q,
         order=order,
+        cursor=cursor,
         now_ms=now_ms,
         following=following,
         machines=list(client.machines),
         verbs=get_args(BulkVerb),
-        views=client.dispatch.saved_views.all(),
+        views=[] if RENEWS in request.headers else client.dispatch.saved_views.all(),
         path=f"/records?{query}",
         query=query,
         file_max=FILE_MAX,
-    )
-
-
-@router.get("/records/{record_id:path}")
-def record(request: Request, record_id: str, client: Reading) -> Response:
-    """Show a record: where it is, what may happen next, and its log."""
-    found = summarize(client, record_id)
-    views, machine = client.dispatch.views, client.machines[found["machine"]]
-    legal = set(machine.legal(found["state"]))
-    explained = client.explain_all(record_id)
-    lines = [line_shown(line) for line in views.latest([record_id], LINES)[record_id]]
-    every_child = views.records(found["children"][:CHILDREN]).values()
-    ended = isinstance(machine.stage(found["state"]), Terminal)
-    return page(
-        request,
-        "record.html",
-        record=found,
-        now_ms=views.now_ms(),
-        following=[one for one in explained if one.trigger in legal],
-        lines=lines,
-        children=[child for child in every_child if child.machine in client.machines],
-        verbs=list(_verbs_of(found, ended=ended, acts=request.state.viewer.acts)),
-        **panels_of(client, client.show(record_id), request.state.viewer.acts),
     )
 
 
@@ -162,16 +132,6 @@ def change(
     """Pause, resume or retry a record, and show it."""
     verbs(client)[verb](record_id, reason)
     return RedirectResponse(f"/records/{path_of(record_id)}", 303)
-
-
-def _verbs_of(found: dict[str, Any], *, ended: bool, acts: frozenset[Act]) -> Iterator[str]:
-    """Yield what the viewer may do to a record now, apart from answering its cards."""
-    if Act.OPERATE in acts and not ended:
-        yield "resume" if found["paused"] else "pause"
-    if Act.OPERATE in acts and found["failures"]:
-        yield "retry"
-    if Act.SUBMIT in acts and not ended:
-        yield "cancel"
 
 
 def _is_record(client: Client, text: str) -> bool:

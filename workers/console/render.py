@@ -114,6 +114,7 @@ PAGES.filters |= {
     "path": path_of,
     "words": words,
     "age": age,
+    "clock": lambda at_ms: datetime.fromtimestamp(at_ms / 1_000, UTC).strftime("%H:%M UTC"),
     "amount": lambda amount, name: counter_text(name, amount),
     "commands": commands,
     "points": points,

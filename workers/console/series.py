@@ -23,7 +23,7 @@ from itertools import pairwise
 from fastapi.concurrency import run_in_threadpool
 
 from interlock.kernel.errors import StoreError
-from interlock.kernel.store.metrics import Metrics
+from interlock.kernel.store.metrics import Durations, Metrics
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.refusals import Repeated
 
@@ -117,6 +117,14 @@ def flow_between(machine: str, earlier: Metrics, later: Metrics) -> Counter[tupl
             since = number - earlier.transitions.get((name, source, target), 0)
             moved[source, target] = max(since, 0)
     return moved
+
+
+def stays_between(machine: str, state: str, earlier: Metrics, later: Metrics) -> Durations:
+    """Return how long records had been in a state that left it between two looks."""
+    before = earlier.dwell.get((machine, state), Durations())
+    after = later.dwell.get((machine, state), Durations())
+    since = [max(b - a, 0) for a, b in zip(before.buckets, after.buckets, strict=True)]
+    return Durations(since, max(after.sum_ms - before.sum_ms, 0))
 
 
 def thinned(kept: Collection[Sample]) -> list[Sample]:

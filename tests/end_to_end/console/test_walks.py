@@ -97,13 +97,42 @@ def test_what_happens_is_seen_without_a_click(
     page.on("console", lambda message: failures.append(message.text))
     page.goto("/records/paper")
     expect(page.locator("#now")).to_contain_text("awaiting confirmation", timeout=WITHIN_MS)
+    seen = page.locator("input[name=seen]").input_value()
+    page.get_by_text("other triggers are not taken").click()
+    page.get_by_label("Reason, for the log").fill("half a sentence")
+    page.evaluate(
+        """() => { window.marked = 0; new MutationObserver(() => {
+        window.marked = Math.max(window.marked, document.querySelectorAll(".moved").length);
+        }).observe(document.body, {attributes: true, subtree: true}); }"""
+    )
 
+    interlock.pause("paper")
+    expect(page.get_by_role("button", name="Resume")).to_be_visible(timeout=WITHIN_MS)
+
+    # The page has heard of the new line of the log, and did not only come by again.
+    expect(page.locator("input[name=seen]")).not_to_have_value(seen, timeout=WITHIN_MS)
+    expect(page.locator("details#not-here")).to_have_attribute("open", "", timeout=WITHIN_MS)
+    expect(page.get_by_label("Reason, for the log")).to_have_value("half a sentence")
+    page.wait_for_function("window.marked > 0")
     interlock.decide("paper", "reject", {}, proposal=record.proposal)
-
     expect(page.locator("#now")).not_to_contain_text(
         "It is awaiting confirmation", timeout=WITHIN_MS
     )
     assert failures == []  # nothing is refused by the policy of the page
+    page.context.close()
+
+
+def test_why_a_record_does_not_go_on_is_found_in_three_clicks_from_the_start_page(
+    chromium: Browser, interlock: Client, address: str
+) -> None:
+    bring(interlock, "paper", "executing", title="Buy paper")
+    page = open_page(chromium, interlock, address)
+
+    page.get_by_role("link", name="Fleet", exact=True).click()
+    page.locator("#thread a", has_text="executing").first.click()
+    page.get_by_role("link", name="Buy paper").click()
+
+    expect(page.locator("#now")).to_contain_text("no worker has taken it yet", timeout=WITHIN_MS)
     page.context.close()
 
 
@@ -163,6 +192,7 @@ def test_the_keyboard_reaches_every_page_and_says_how(
     bring(interlock, "paper", "awaiting_confirmation", title="Buy paper")
     page = open_page(chromium, interlock, address, viewport={"width": 1280, "height": 800})
 
+    expect(page.get_by_role("link", name="Fleet", exact=True)).to_be_visible(timeout=WITHIN_MS)
     page.keyboard.press("?")
     expect(page.get_by_role("dialog")).to_contain_text("Go to the search", timeout=WITHIN_MS)
     page.keyboard.press("Escape")

@@ -276,19 +276,17 @@ def test_a_limited_token_shows_its_machines_only(browser: TestClient, interlock:
 def test_a_limited_token_sees_no_child_of_another_machine(
     browser: TestClient, interlock: Client
 ) -> None:
-    bring(interlock, "paper", "awaiting_confirmation")
-    Graphs(interlock).open("nightly")
-    # No machine of ours has children of another one; a machine of a user may.
-    dispatch = interlock.dispatch
-    cast("Redis", dispatch.client).sadd(dispatch.keys.children("paper"), "nightly")
+    graphs = Graphs(interlock)
+    graphs.open("nightly")
+    graphs.create("nightly/build", {"phases": [{"worker": {"command": "true"}}]})
 
     sign_in(browser, new_token(interlock, Role.VIEWER))
-    whole = browser.get("/records/paper").text
-    sign_in(browser, new_token(interlock, Role.VIEWER, machines=("thread",)))
-    limited = browser.get("/records/paper").text
+    whole = browser.get("/records/nightly").text
+    sign_in(browser, new_token(interlock, Role.VIEWER, machines=("graph",)))
+    limited = browser.get("/records/nightly").text
 
-    assert 'href="/records/nightly"' in whole
-    assert "nightly" not in limited
+    assert 'href="/records/nightly/build"' in whole
+    assert "nightly/build" not in limited
 
 
 def test_the_search_finds_by_words_and_leads_to_an_id(
@@ -314,7 +312,7 @@ def test_the_record_says_why_a_trigger_is_refused_now(
 
     text = browser.get("/records/paper").text
 
-    assert "not now: provided is invalid: say something" in unescape(text)
+    assert "Needs an answer: say something" in unescape(text)
     assert "dismissed by user" in text
 
 

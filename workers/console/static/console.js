@@ -49,3 +49,38 @@ document.addEventListener("click", (event) => {
     document.querySelector("#keys").showModal();
   }
 });
+
+// A page that follows a record is renewed when the log has a new line. A hidden page follows none.
+let following = null;
+function follow() {
+  const place = document.querySelector("[data-follow]");
+  following?.close();
+  following = null;
+  if (!place || document.hidden) return;
+  following = new EventSource(`${place.dataset.follow}?after=${place.elements.seen.value}`);
+  following.addEventListener("changed", (event) => {
+    place.elements.seen.value = event.data;
+    htmx.trigger("#renew", "changed");
+  });
+}
+document.addEventListener("visibilitychange", follow);
+window.addEventListener("load", follow);
+
+// What is renewed keeps what was open and where the focus was; rows that moved are marked a while.
+let before = { rows: new Map(), open: [], focus: "" };
+const stamps = () => [...document.querySelectorAll("[data-row]")].map((row) => [row.dataset.row, row.dataset.at]);
+document.addEventListener("htmx:beforeSwap", () => {
+  const open = [...document.querySelectorAll("details[open][id]")].map((one) => one.id);
+  before = { rows: new Map(stamps()), open, focus: document.activeElement?.getAttribute("href") };
+});
+document.addEventListener("htmx:afterSwap", () => {
+  for (const id of before.open) document.getElementById(id)?.setAttribute("open", "");
+  if (before.focus && document.activeElement === document.body) {
+    document.querySelector(`main a[href="${CSS.escape(before.focus)}"]`)?.focus();
+  }
+  for (const row of document.querySelectorAll("[data-row]")) {
+    if (before.rows.has(row.dataset.row) && before.rows.get(row.dataset.row) === row.dataset.at) continue;
+    row.classList.add("moved");
+    setTimeout(() => row.classList.remove("moved"), 1000);
+  }
+});

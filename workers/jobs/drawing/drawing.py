@@ -8,10 +8,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from html import escape
-from itertools import pairwise
 from unicodedata import east_asian_width
 
-from interlock.workers.jobs.drawing.layout import Box, Edge, Point, layers, layout
+from interlock.workers.layout import Box, Edge, Point, edge_path, layers, layout, px
 from interlock.workers.text import visible
 
 
@@ -147,15 +146,15 @@ def svg(title: str, jobs: Sequence[DrawnJob]) -> str:
     width, height = inner + 2 * MARGIN, top + found.height + MARGIN
     met = {job.name for job in all_jobs if job.state == "success"}
     drawn = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{_px(width)}" height="{_px(height)}"',
-        f' viewBox="0 0 {_px(width)} {_px(height)}" role="img" font-family="sans-serif"',
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{px(width)}" height="{px(height)}"',
+        f' viewBox="0 0 {px(width)} {px(height)}" role="img" font-family="sans-serif"',
         f' aria-label="{escape(_title_and_tally(_clean(title), all_jobs))}">',
-        f'<rect x="0.5" y="0.5" width="{_px(width - 1)}" height="{_px(height - 1)}" rx="10"',
+        f'<rect x="0.5" y="0.5" width="{px(width - 1)}" height="{px(height - 1)}" rx="10"',
         f' fill="{BACKGROUND}" stroke="#cbd5e1"/>',
-        f'<g transform="translate({_px(MARGIN)} {_px(MARGIN)})">',
+        f'<g transform="translate({px(MARGIN)} {px(MARGIN)})">',
         _svg_header(title, all_jobs),
         *legend,
-        f'</g><g transform="translate({_px(MARGIN)} {_px(top)})">',
+        f'</g><g transform="translate({px(MARGIN)} {px(top)})">',
         *(
             _svg_edge(edge, found.edges[edge], MET_STROKE if edge[0] in met else OPEN_STROKE)
             for edge in found.edges
@@ -261,10 +260,6 @@ def _quoted(text: str) -> str:
     return SYNTAX.sub(lambda found: f"#{ord(found[0])};", parted)
 
 
-def _px(number: float) -> str:
-    return f"{number:.1f}".removesuffix(".0")
-
-
 def _svg_header(title: str, all_jobs: Sequence[DrawnJob]) -> str:
     short = _shortened(_clean(title), TITLE_LETTERS)
     return (
@@ -307,43 +302,33 @@ def _svg_job(job: DrawnJob, box: Box) -> str:
     state = escape(_state_label(job.state))
     dashes = ' stroke-dasharray="5 4"' if _dashed(job) else ""
     stroke_width = 2.4 if job.state in WAITS_FOR_PERSON else 1.4
-    noted = f'<text x="{_px(TEXT_INDENT)}" y="56" font-size="11">{escape(note)}</text>'
+    noted = f'<text x="{px(TEXT_INDENT)}" y="56" font-size="11">{escape(note)}</text>'
     return (
         f'<g data-job="{escape(_clean(job.name))}" fill="{style.ink}"'
-        f' transform="translate({_px(box.x)} {_px(box.y)})">'
+        f' transform="translate({px(box.x)} {px(box.y)})">'
         f"<title>{escape(tooltip)}</title>"
-        f'<rect width="{_px(box.width)}" height="{_px(box.height)}" rx="8" fill="{style.fill}"'
+        f'<rect width="{px(box.width)}" height="{px(box.height)}" rx="8" fill="{style.fill}"'
         f' stroke="{style.strong}" stroke-width="{stroke_width}"{dashes}/>'
         f"{_svg_badge(style, 12, 15)}"
-        f'<text x="{_px(TEXT_INDENT)}" y="21" font-size="13" font-weight="700">{escape(name)}'
+        f'<text x="{px(TEXT_INDENT)}" y="21" font-size="13" font-weight="700">{escape(name)}'
         "</text>"
-        f'<text x="{_px(TEXT_INDENT)}" y="38" font-size="12">{state}</text>'
+        f'<text x="{px(TEXT_INDENT)}" y="38" font-size="12">{state}</text>'
         f"{noted if note else ''}</g>"
     )
 
 
 def _svg_badge(style: StateStyle, x: float, y: float) -> str:
     return (
-        f'<g transform="translate({_px(x)} {_px(y)})"><circle cx="8" cy="8" r="10"'
+        f'<g transform="translate({px(x)} {px(y)})"><circle cx="8" cy="8" r="10"'
         f' fill="{style.strong}"/><path d="{style.icon}" fill="none" stroke="#ffffff"'
         ' stroke-width="1.8" stroke-linecap="round" stroke-linejoin="round"/></g>'
     )
 
 
 def _svg_edge(edge: Edge, points: Sequence[Point], stroke: str) -> str:
-    drawn = [f"M{_px(points[0][0])} {_px(points[0][1])}"]
-    for index, ((x, y), (to_x, to_y)) in enumerate(pairwise(points)):
-        if index % 2 or y == to_y:
-            drawn.append(f"L{_px(to_x)} {_px(to_y)}")
-            continue
-        bend = (x + to_x) / 2
-        drawn.append(f"C{_px(bend)} {_px(y)} {_px(bend)} {_px(to_y)} {_px(to_x)} {_px(to_y)}")
-    # The head of the arrow points to the right, because every edge arrives from the left.
-    drawn.append("m-7 -4l7 4l-7 4")
     source, target = (escape(_clean(name)) for name in edge)
-    return (
-        f'<path data-from="{source}" data-to="{target}" d="{"".join(drawn)}" fill="none" {stroke}/>'
-    )
+    ends = f'data-from="{source}" data-to="{target}"'
+    return f'<path {ends} d="{edge_path(points)}" fill="none" {stroke}/>'
 
 
 def _svg_legend(all_jobs: Sequence[DrawnJob], width: float) -> tuple[list[str], float]:
@@ -370,7 +355,7 @@ def _svg_legend(all_jobs: Sequence[DrawnJob], width: float) -> tuple[list[str], 
         if x and x + wide > width:
             x, y = 0.0, y + LEGEND_LINE
         drawn.append(
-            f'<g transform="translate({_px(x)} {_px(y - 8)})">{swatch}<text x="28" y="16"'
+            f'<g transform="translate({px(x)} {px(y - 8)})">{swatch}<text x="28" y="16"'
             f' font-size="12" fill="#334155">{escape(text)}</text></g>'
         )
         x += wide

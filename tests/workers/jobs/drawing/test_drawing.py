@@ -16,7 +16,7 @@ import yaml
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from interlock.workers.jobs.drawing import layout as layouts
+from interlock.workers import layout as layouts
 from interlock.workers.jobs.drawing.drawing import (
     BACKGROUND,
     STATE_STYLES,
@@ -26,7 +26,7 @@ from interlock.workers.jobs.drawing.drawing import (
     mermaid,
     svg,
 )
-from interlock.workers.jobs.drawing.layout import (
+from interlock.workers.layout import (
     Box,
     Graph,
     Waypoint,

@@ -1,4 +1,4 @@
-"""Places the jobs of a drawing in columns from left to right, and routes the edges. Pure."""
+"""Places the boxes of a drawing in columns from left to right, and routes the edges. Pure."""
 
 from __future__ import annotations
 
@@ -107,6 +107,33 @@ def layout(after: Graph, sizes: Mapping[str, tuple[float, float]]) -> Layout:
         (middle[point] + tall[point] / 2 for column in columns for point in column), default=0
     )
     return Layout(boxes, edges, left[-1] + widths[-1] if left else 0, lowest)
+
+
+def edge_path(points: Sequence[Point], *, downwards: bool = False) -> str:
+    """Return an edge as the data of an SVG path, with the head of an arrow at its last point.
+
+    An edge from right to left is given with its points in reverse. With `downwards`, the drawing is
+    turned: what came from left to right goes from top to bottom.
+    """
+
+    def at(x: float, y: float) -> str:
+        return f"{px(y)} {px(x)}" if downwards else f"{px(x)} {px(y)}"
+
+    drawn = [f"M{at(*points[0])}"]
+    for index, ((x, y), (to_x, to_y)) in enumerate(pairwise(points)):
+        if index % 2 or y == to_y:
+            drawn.append(f"L{at(to_x, to_y)}")
+            continue
+        bend = (x + to_x) / 2
+        drawn.append(f"C{at(bend, y)} {at(bend, to_y)} {at(to_x, to_y)}")
+    back = 7 if points[0][0] > points[-1][0] else -7
+    drawn.append(f"m{at(back, -4)}l{at(-back, 4)}l{at(back, 4)}")
+    return "".join(drawn)
+
+
+def px(number: float) -> str:
+    """Return a length as SVG has it."""
+    return f"{number:.1f}".removesuffix(".0")
 
 
 def layers(after: Graph) -> dict[str, int]:

@@ -1,0 +1,144 @@
+"""The page of a record says who may move it on and why not, and shows its family, budget and way.
+
+And the fleet shows where all records are.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from html import unescape
+
+import pytest
+from fastapi.testclient import TestClient
+
+from interlock.kernel.machines import MACHINES
+from interlock.workers.access.roles import Role
+from interlock.workers.client import Client
+from interlock.workers.console.app import create_console
+from interlock.workers.console.fleet import width_of
+from interlock.workers.console.record_look import signs
+from interlock.workers.gateways.server import EmbeddedServer
+from interlock.workers.jobs.client import Graphs
+from tests.workers.access.tokens import new_token
+from tests.workers.threads.threads import FAILED, STARTED, bring, client_of, step
+
+SITE = "http://interlock.example"
+JOB = {"phases": [{"worker": {"command": "true"}}]}
+
+
+@pytest.fixture
+def interlock(server: EmbeddedServer, prefix: str) -> Client:
+    return client_of(server.url, prefix)
+
+
+@pytest.fixture
+def browser(interlock: Client) -> Iterator[TestClient]:
+    app = create_console(interlock)
+    with TestClient(app, base_url=SITE, follow_redirects=False) as opened:
+        token = new_token(interlock, Role.VIEWER)
+        opened.post("/login", data={"token": token}, headers={"Origin": SITE})
+        yield opened
+
+
+def words_in(html: str) -> str:
+    """Return the text of a page, without its tags, on one line."""
+    return " ".join(unescape(re.sub(r"<[^>]+>", " ", html)).split())
+
+
+def test_each_trigger_has_who_may_fire_it_and_why_it_is_not_taken(
+    browser: TestClient, interlock: Client
+) -> None:
+    graphs = Graphs(interlock)
+    graphs.open("nightly", {"stewards": ["ben"]})
+    graphs.create("nightly/fetch", JOB, held=False)
+    graphs.create("nightly/load", {**JOB, "depends_on": ["nightly/fetch"]}, held=False)
+
+    text = words_in(browser.get("/records/nightly/load").text)
+
+    assert "cancel → canceled by a producer, a person" in text
+    assert "scheduled → running by the worker of scheduling Not now: job: scheduled" in text
+    assert "Not now: job: dependency_waived is refused in pending: ann is no steward" in text
+    assert "force success → success by a person Needs an answer: reason: Field required" in text
+    assert "approve only in approval required" in text
+    assert signs(MACHINES["job"])
+    assert not signs(MACHINES["turn"])
+
+
+def test_the_family_is_a_tree_in_order_and_leads_up_and_down(
+    browser: TestClient, interlock: Client
+) -> None:
+    graphs = Graphs(interlock)
+    for name in ("build", "build-2"):
+        graphs.create(f"nightly/{name}", JOB)
+
+    below = browser.get("/records/nightly").text
+    above = browser.get("/records/nightly/build").text
+
+    depths = re.findall(r'data-depth="(\d)" data-row="([^"]+)"', below)
+    assert depths == [("1", "nightly/build"), ("1", "nightly/build-2")]
+    assert '<a href="/records/nightly">' in above
+
+
+def test_the_page_shows_what_was_used_of_the_budget(browser: TestClient, interlock: Client) -> None:
+    bring(interlock, "paper", "awaiting_confirmation")
+    cap = interlock.show("paper").counters["cap"]
+
+    text = words_in(browser.get("/records/paper").text)
+
+    assert f"0 $ of {cap / 1_000_000:g} $ that may be spent" in text
+
+
+def test_the_log_can_be_filtered_and_says_what_failed(
+    browser: TestClient, interlock: Client
+) -> None:
+    bring(interlock, "paper", "awaiting_confirmation")
+
+    log = browser.get("/records/paper").text.partition("<h2>Log</h2>")[2]
+    moves = browser.get("/records/paper?kind=moves").text.partition("<h2>Log</h2>")[2]
+
+    assert "taken by" in log
+    assert "taken by" not in moves
+    assert "inference done" in moves
+    assert browser.get("/records/paper?kind=others").status_code == 422
+
+
+def test_the_diagram_has_the_way_of_the_record_and_where_it_is(
+    browser: TestClient, interlock: Client
+) -> None:
+    bring(interlock, "paper", "awaiting_intent_clarification")
+
+    html = browser.get("/records/paper").text
+
+    here = re.findall(r'class="node \w+ here".*?<title>([^:]+):', html, re.DOTALL)
+    passed = re.findall(r'class="node \w+ passed".*?<title>([^:]+):', html, re.DOTALL)
+    assert here == ["awaiting intent clarification"]
+    assert set(passed) == {"proposed", "awaiting inference", "inferring intent"}
+    assert html.count('class="arrow taken"') == 3
+
+
+def test_the_fleet_has_exact_counts_what_moved_since_and_how_long_it_stayed(
+    browser: TestClient, interlock: Client
+) -> None:
+    app = browser.app
+    bring(interlock, "paper", "awaiting_confirmation")
+    samples = app.state.samples  # type: ignore[attr-defined]
+    samples.kept = []
+    samples.look()
+    bring(interlock, "pen", "awaiting_inference")
+    step(interlock, "pen", *STARTED)
+    step(interlock, "pen", *FAILED)
+
+    html = browser.get("/fleet").text
+    text = words_in(html)
+
+    assert "2 live · 4 transitions since then" in text
+    assert "awaiting intent clarification: 1 record; it was 0" in text
+    assert "awaiting confirmation: 1 record Awaiting" not in text
+    assert "inferring intent: 0 records; 1 left since then: half" in text
+    assert html.count('class="arrow taken"') == 3
+    assert html.count('stroke-width="1.6"') == 3
+    assert [width_of(number) for number in (1, 10, 1_000, 10**9)] == [1.6, 3.1, 6.1, 6.1]
+    assert 'href="/records?q=machine:thread%20state:awaiting_confirmation"' in html
+    assert "No records yet: " in text
+    assert "No records yet" in words_in(browser.get("/fleet?machine=job&since=day").text)

@@ -1,0 +1,99 @@
+"""Orders the log of a record for people: kinds to choose from, times in states, folded leases."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby, pairwise
+from typing import Any
+
+from interlock.kernel.event import EFFECT_FAILED, LAPSE, Event, Note
+from interlock.kernel.table import CREATED
+from interlock.workers.ops.description import line_shown
+
+MOVES, COSTS, FAILURES, LEASES, NOTES = "moves", "costs", "failures", "leases", "notes"
+KINDS = (MOVES, COSTS, FAILURES, NOTES, LEASES)
+LEASE_NOTES = ("claim", "adopt")
+FAILURE_NOTES = (EFFECT_FAILED, LAPSE, "quarantine")
+FAILURE_ENDS = ("_refused", "_failed", "_lost")
+
+
+@dataclass(frozen=True, slots=True)
+class LogRow:
+    """One line of the log, or several changes of leases that follow each other.
+
+    `after_ms` is how long the record had been in the state that an event left. Lines and rows are
+    the newest first.
+    """
+
+    kinds: frozenset[str]
+    lines: tuple[dict[str, Any], ...]
+    after_ms: int | None = None
+
+    @property
+    def at_ms(self) -> int:
+        """When the newest of its lines was written."""
+        at_ms: int = self.lines[0]["at_ms"]
+        return at_ms
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """The way that a record took: how often each step, how often each state, and how long there."""
+
+    steps: Counter[tuple[str, str]]
+    visits: Counter[str]
+    stayed_ms: Counter[str]
+
+
+def timeline(lines: Sequence[Event | Note], kind: str = "") -> list[LogRow]:
+    """Return the rows of a log, which is the newest first; with a kind, only those of it."""
+    moves = [line for line in lines if isinstance(line, Event) and line.source != line.target]
+    left_after = {later.version: later.at_ms - earlier.at_ms for later, earlier in pairwise(moves)}
+    rows: list[LogRow] = []
+    for kinds, found in groupby(lines, kinds_of):
+        if kind and kind not in kinds:
+            continue
+        group = list(found)
+        if LEASES in kinds:
+            rows.append(LogRow(kinds, tuple(line_shown(line) for line in group)))
+            continue
+        for line in group:
+            after_ms = left_after.get(line.version) if isinstance(line, Event) else None
+            rows.append(LogRow(kinds, (line_shown(line),), after_ms))
+    return rows
+
+
+def kinds_of(line: Event | Note) -> frozenset[str]:
+    """Return the kinds of a line: what it is, and whether it says what was spent."""
+    costs = {COSTS} if any(line.deltas.values()) else set[str]()
+    return frozenset({_kind_of(line), *costs})
+
+
+def _kind_of(line: Event | Note) -> str:
+    if isinstance(line, Event):
+        return MOVES
+    if line.kind in LEASE_NOTES:
+        return LEASES
+    failed = line.kind in FAILURE_NOTES or line.kind.endswith(FAILURE_ENDS)
+    return FAILURES if failed else NOTES
+
+
+def way_of(lines: Sequence[Event | Note], now_ms: int) -> Way:
+    """Return the way that a record took, as far as these lines of its log have it."""
+    steps, visits, stayed = Counter[tuple[str, str]](), Counter[str](), Counter[str]()
+    left_ms = now_ms
+    for event in _moves(lines):
+        visits[event.target] += 1
+        stayed[event.target] += max(left_ms - event.at_ms, 0)
+        left_ms = event.at_ms
+        if event.source and event.trigger != CREATED:
+            steps[event.source, event.target] += 1
+    return Way(steps, visits, stayed)
+
+
+def _moves(lines: Sequence[Event | Note]) -> Iterator[Event]:
+    for line in lines:
+        if isinstance(line, Event) and line.source != line.target:
+            yield line
