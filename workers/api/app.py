@@ -11,7 +11,7 @@ from fastapi import FastAPI
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from interlock.workers.api import answer_links, records, surroundings, tokens
+from interlock.workers.api import answer_links, cards, records, surroundings, tokens
 from interlock.workers.api.agents import PATH, AgentTools
 from interlock.workers.api.followers import Followers
 from interlock.workers.api.models import BODY_BYTES_MAX
@@ -51,6 +51,7 @@ def create_app(client: Client) -> FastAPI:
         lifespan=running,
     )
     app.state.client, app.state.followers = client, followers
+    app.include_router(cards.router)  # before that of records, which takes every other verb
     app.include_router(records.router)
     app.state.store_ms = Kept(client.dispatch.views.now_ms)
     app.state.exposition = Exposition(client.dispatch)
