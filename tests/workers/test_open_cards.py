@@ -16,7 +16,7 @@ from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.jobs.client import Graphs
 from interlock.workers.remote.client import HttpClient
 from tests.workers.access.tokens import new_token
-from tests.workers.threads.threads import bring, client_of, obstruct
+from tests.workers.threads.threads import bring, client_of, obstruct, thread_payload
 
 BOTH = pytest.mark.parametrize("over_http", [False, True])
 
@@ -86,7 +86,7 @@ def test_the_state_of_the_question_is_tested_in_the_step_that_writes_the_claim(
 
 
 def test_the_card_of_an_effect_is_claimed_by_its_own_name(interlock: Client) -> None:
-    bring(interlock, "paper", "executing")
+    interlock.submit(thread_payload(), machine="thread", id="paper")
     obstruct(interlock, "paper")
     (card,) = interlock.cards_of("paper")
 
@@ -108,7 +108,7 @@ def test_a_holder_is_a_name_that_people_can_read(interlock: Client, holder: str)
 def test_a_card_for_some_is_handed_to_none_but_them(interlock: Client) -> None:
     graphs = Graphs(interlock)
     graphs.open("nightly")
-    job = {"name": "tidy", "hold": True, "stewards": ["ann"], "worker": {"command": ["true"]}}
+    job = {"hold": True, "stewards": ["ann"], "phases": [{"worker": {"command": "true"}}]}
     interlock.submit(job, id="nightly/tidy", machine="job")
     (card,) = interlock.cards_of("nightly/tidy")
 

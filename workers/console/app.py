@@ -9,7 +9,7 @@ from interlock.kernel.errors import CallError
 from interlock.workers.access.roles import roles_named
 from interlock.workers.api.app import create_app
 from interlock.workers.client import Client
-from interlock.workers.console import bulk, entrance, inbox, pages
+from interlock.workers.console import answers, bulk, entrance, inbox, pages
 from interlock.workers.console.flow import FlowWatch
 from interlock.workers.console.oidc import Provider
 from interlock.workers.console.render import FOLDER
@@ -27,6 +27,7 @@ def create_console(client: Client) -> FastAPI:
     app.state.flow = FlowWatch(client.dispatch)
     app.include_router(entrance.router)
     app.include_router(inbox.router)
+    app.include_router(answers.router)
     app.include_router(bulk.router)
     app.include_router(pages.router)
     app.mount("/static", StaticFiles(directory=FOLDER / "static"))

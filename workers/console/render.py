@@ -86,7 +86,7 @@ PAGES.filters |= {
     "json": lambda value: visible_json(value, indent=2),
     "value": visible_json,
 }
-PAGES.globals |= {"ago": ago, "is_said": is_said, "Act": Act}
+PAGES.globals |= {"ago": ago, "moment": moment, "is_said": is_said, "Act": Act}
 
 
 def page(request: Request, name: str, status: int = 200, **values: Any) -> HTMLResponse:

@@ -24,5 +24,6 @@ SYSTEM = System(
     ),
     submit={"task": "interlock.workers.tasks.intake:accept"},
     details={"task": f"{TASKS}.details:details"},
+    evidence={"task": f"{TASKS}.card_evidence:evidence"},
     shown=("blocked_on", "end", "role", "command", "identity", "successes", "violations"),
 )
