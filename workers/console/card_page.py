@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -15,12 +15,13 @@ from interlock.workers.client import Client
 from interlock.workers.console.consequences import Consequences, consequences, leads_to
 from interlock.workers.console.forms import FormField, fields_of, for_capability
 from interlock.workers.console.render import page, words
+from interlock.workers.engine.answer_commands import needs_answer
 from interlock.workers.engine.card import Affordance, Card
 from interlock.workers.ops.description import line_shown
-from interlock.workers.ops.screen import COUNTERS
+from interlock.workers.ops.screen import COUNTERS, without_routine
 from interlock.workers.systems import evidence
 
-LINES = 8
+LINES, LINES_READ = 8, 30  # shown of the log, and read, as some say nothing to people
 NEWS_MAX = 30
 # The answers that say no, in the order in which the key `r` chooses one.
 NO = ("reject", "drop", "skip", "terminate", "cancel")
@@ -41,6 +42,7 @@ class Answer:
     leads_to: str
     asks: str
     is_shown: bool
+    is_short: bool  # its fields are all optional and empty: its button comes first
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +76,7 @@ def show_cards(
     reminders = (
         one for one in record.timers if _is_reminder(machine.stage(record.state), one.name)
     )
+    latest = views.latest([record_id], LINES_READ)[record_id]
     parent = views.records([record.parent]).get(record.parent) if record.parent else None
     return page(
         request,
@@ -88,7 +91,7 @@ def show_cards(
         parent=parent if parent and parent.machine in client.machines else None,
         costs={COUNTERS.get(name, name): (name, n) for name, n in record.counters.items()},
         evidence=evidence(client, record),
-        lines=[line_shown(line) for line in views.latest([record_id], LINES)[record_id]],
+        lines=without_routine([line_shown(line) for line in latest])[:LINES],
         now_ms=views.now_ms(),
     )
 
@@ -124,9 +127,15 @@ def _view(client: Client, record: Record, card: Card, texts: Mapping[str, str]) 
                 leads_to=leads_to(machine, record, offer.trigger),
                 asks=f"{words(offer.name).capitalize()}: {card.title}? {what}".strip(),
                 is_shown=was_sent or key == "a" or not fields,
+                is_short=bool(fields) and key == "a" and not was_sent and _is_bare(offer, fields),
             )
         )
     return CardView(card, found, tuple(answers))
+
+
+def _is_bare(offer: Affordance, fields: Sequence[FormField]) -> bool:
+    """Return whether an answer can be given with no field filled in, and none is proposed."""
+    return not needs_answer(offer.schema) and not any(one.value for one in fields)
 
 
 def _keys(card: Card) -> dict[str, str]:

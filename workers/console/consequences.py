@@ -84,19 +84,15 @@ def consequences(client: Client, record: Record, card: Card) -> Consequences | N
 def leads_to(machine: Machine, record: Record, trigger: str) -> str:
     """Say where a trigger leads from here, and what begins or ends there."""
     targets = dict.fromkeys(str(row.target) for row in machine.rows(record.state, trigger))
-    return " or ".join(map(_arrival(machine), targets))
+    return " or ".join(_arrival(machine, record, target) for target in targets)
 
 
-def _arrival(machine: Machine) -> Any:
-    def said(target: str) -> str:
-        stage, name = machine.stage(target), target.replace("_", " ")
-        if isinstance(stage, Terminal):
-            return f"{name}, which ends it"
-        if isinstance(stage, Active) and stage.effect:
-            return f"{name}, which starts {stage.effect.name.replace('_', ' ')}"
-        return name
-
-    return said
+def _arrival(machine: Machine, record: Record, target: str) -> str:
+    stage, name = machine.stage(target), target.replace("_", " ")
+    effect = stage.effect_for(record.data) if isinstance(stage, Active) else None
+    if isinstance(stage, Terminal):
+        return f"{name}, which ends it"
+    return f"{name}, which starts {effect.name.replace('_', ' ')}" if effect else name
 
 
 def _worst(name: str, action: Mapping[str, Any], declared: Mapping[str, Any]) -> Level:

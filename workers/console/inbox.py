@@ -105,16 +105,23 @@ def claim(
 ) -> Response:
     """Note who is on a card, and show it."""
     try:
-        if do == "release":
-            client.release_card(record_id, proposal=proposal)
-        elif do == "claim" or holder.strip():
-            new = holder.strip() if do == "hand over" else ""
-            client.claim_card(record_id, proposal=proposal, holder=new)
+        _note_claim(client, record_id, proposal, do, holder.strip())
     except CallError as refusal:
         status = 409 if isinstance(refusal, StaleDecisionError) else 422
         problem = f"That was not noted: {refusal}."
         return show_cards(request, client, record_id, texts={}, problem=problem, status=status)
     return RedirectResponse(f"/inbox/{path_of(record_id)}", 303)
+
+
+def _note_claim(client: Client, record_id: str, proposal: str, do: str, holder: str) -> None:
+    if do == "release":
+        client.release_card(record_id, proposal=proposal)
+    elif do == "claim":
+        client.claim_card(record_id, proposal=proposal)
+    elif holder:
+        client.claim_card(record_id, proposal=proposal, holder=holder)
+    else:
+        raise CallError("write the name of the person to whom you hand it over")
 
 
 def _answer(request: Request, client: Client, record_id: str, texts: dict[str, str]) -> Response:

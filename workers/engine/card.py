@@ -116,6 +116,7 @@ def card_of(
         visible(stage.question(data)).replace("\n", " ")[:BODY_MAX],
         offered,
         inspect=visible_line(stage.inspect(data)),
+        deadline=deadline_of(machine, record),
         proposed=None if proposed.get("cleared") else proposed,
         failure=visible_data(data.get("failure")),
     )
@@ -203,6 +204,7 @@ def _card(
     inspect: str = "",
     proposed: Mapping[str, Any] | None = None,
     failure: Mapping[str, Any] | None = None,
+    deadline: Deadline | None = None,
 ) -> Card:
     """Return the card of a record. `offered` are choices with their triggers and schemas."""
     deciders = deciders_of(record)
@@ -227,7 +229,7 @@ def _card(
         since_ms=record.since_ms,
         affordances=tuple(affordance(*choice) for choice in offered),
         priority=record.priority,
-        deadline=deadline_of(machine, record),
+        deadline=deadline,
     )
 
 

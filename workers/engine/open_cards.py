@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import TypedDict, Unpack
+from typing import Any, TypedDict, Unpack
 
 from interlock.kernel.errors import CallError, FencedError, InvalidPayloadError, UnknownMachineError
 from interlock.kernel.event import CARD_CLAIMED, CARD_RELEASED
@@ -106,7 +106,7 @@ class OpenCards:
         if holder:
             self._check_holder(record, holder)
         cause = call.cause
-        detail = {"proposal": proposal, "holder": holder, "actor": cause.actor}
+        detail: dict[str, Any] = {"proposal": proposal, "holder": holder, "actor": cause.actor}
         if cause.codes:
             detail["codes"] = list(cause.codes)
         draft = NoteDraft(CARD_CLAIMED if holder else CARD_RELEASED, detail)

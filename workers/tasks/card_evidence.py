@@ -36,6 +36,8 @@ def evidence(client: Client, record: Record) -> Iterator[Evidence]:
         verified = record.state == "pending_approval"
         yield Evidence("What was verified" if verified else "What is verified", listed)
     if data.get("changes"):
+        push = f", then pushed to {data['push']}" if data.get("push") else ""
+        yield Evidence("What a merge touches", f"{data['repo']}: its branch {data['target']}{push}")
         yield _difference(client, record)
     if int(data.get("claimed", 0)) and data.get("agent"):
         yield _output(client, record)
