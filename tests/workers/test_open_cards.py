@@ -28,9 +28,10 @@ def interlock(server: EmbeddedServer, prefix: str) -> Client:
 
 def caller(on_store: Client, *, over_http: bool) -> Client:
     """Return the client itself, or one over HTTP with the same name."""
+    if not over_http:
+        return on_store
     http = TestClient(create_app(on_store), base_url="http://127.0.0.1")
-    found = HttpClient("", actor=on_store.actor, http=cast("Any", http))
-    return cast("Client", found) if over_http else on_store
+    return cast("Client", HttpClient("", actor=on_store.actor, http=cast("Any", http)))
 
 
 @BOTH

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Annotated, Literal
 from urllib.parse import urlencode
 
@@ -48,8 +49,9 @@ def inbox(
         "holder": holder,
     }
     now_ms = client.dispatch.views.now_ms()
-    urgent = [] if cursor else client.open_cards.due(now_ms + SOON_MS, **wanted)
-    found = client.cards_page(limit=CARDS, cursor=cursor, **wanted)
+    open_cards = replace(client.open_cards, describes=False)
+    urgent = [] if cursor else open_cards.due(now_ms + SOON_MS, **wanted)
+    found = open_cards.page(CARDS, cursor, **wanted)
     known = {card.proposal for card in urgent}
     others = [card for card in found.cards if card.proposal not in known]
     cards = [*urgent[:CARDS], *sorted(others, key=lambda card: card.priority)]

@@ -20,6 +20,7 @@ from interlock.workers.engine.card import (
     cards_of_effects,
     deciders_of,
     kinds_of,
+    no_registry,
 )
 from interlock.workers.engine.card_answers import CardAnswers
 from interlock.workers.engine.dispatch import Dispatch
@@ -44,10 +45,14 @@ class WantedCards(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class OpenCards:
-    """The open cards of some machines, and the claims of them."""
+    """The open cards of some machines, and the claims of them.
+
+    `describes`: the answers' schemas have the parameters of capabilities, which takes longer.
+    """
 
     dispatch: Dispatch
     machines: Mapping[str, Machine]
+    describes: bool = True
 
     def page(self, limit: int, cursor: str, **wanted: Unpack[WantedCards]) -> CardPage:
         """Return the cards of at most `limit` records, the longest waiting first.
@@ -139,8 +144,8 @@ class OpenCards:
 
     def _cards(self, record: Record, failures: Mapping[str, str]) -> Iterator[Card]:
         machine = self.dispatch.lifecycle.machine(record.machine)
-        # Without capabilities, cards do not describe their parameters.
-        if of_state := card_of(machine, record, self.dispatch.registry_or_none):
+        registry = self.dispatch.registry_or_none if self.describes else no_registry
+        if of_state := card_of(machine, record, registry):
             yield of_state
         yield from cards_of_effects(machine, record, failures)
 
