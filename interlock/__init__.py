@@ -32,6 +32,7 @@ if TYPE_CHECKING:  # so that type checkers see what __getattr__ returns
     )
     from interlock.workers.client import Client, WaitTimeoutError
     from interlock.workers.config import Settings, read_settings
+    from interlock.workers.engine.evidence import Evidence, EvidenceKind
     from interlock.workers.engine.submission import Submitted
     from interlock.workers.engine.system import CommandRow, Panel, System
     from interlock.workers.engine.work import Outcome, Work
@@ -66,6 +67,8 @@ __all__ = [
     "ConflictError",
     "Effect",
     "Event",
+    "Evidence",
+    "EvidenceKind",
     "Failed",
     "GraphView",
     "Graphs",
@@ -134,6 +137,7 @@ _MODULES = {
     "kernel.event": ("Event", "Note"),
     "workers.client": ("Client", "WaitTimeoutError"),
     "workers.config": ("Settings", "read_settings"),
+    "workers.engine.evidence": ("Evidence", "EvidenceKind"),
     "workers.engine.system": ("CommandRow", "Panel", "System"),
     "workers.engine.work": ("Outcome", "Work"),
     "workers.gateways.capabilities.capability": ("CapabilityError", "Steps", "capability"),
