@@ -18,6 +18,7 @@ from interlock.workers.console.render import page, words
 from interlock.workers.engine.answer_commands import needs_answer
 from interlock.workers.engine.card import Affordance, Card
 from interlock.workers.ops.description import line_shown
+from interlock.workers.ops.screen import CARD_NOTES as CARDS
 from interlock.workers.ops.screen import COUNTERS, without_routine
 from interlock.workers.systems import evidence
 
@@ -26,13 +27,13 @@ NEWS_MAX = 30
 # The answers that say no, in the order in which the key `r` chooses one.
 NO = ("reject", "drop", "skip", "terminate", "cancel")
 CHANGE = ("edit", "redirect")
-CARD_NOTES = (CARD_CLAIMED, CARD_RELEASED)
+CLAIMS = (CARD_CLAIMED, CARD_RELEASED)
 VERSION_LENGTH_MAX = 15
 HIDDEN = ("proposal", "choice", "seen")
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class AnswerForm:
     """One possible answer, with its form. `key` chooses it; `asks` is what is asked once before."""
 
     offer: Affordance
@@ -42,6 +43,7 @@ class Answer:
     leads_to: str
     asks: str
     is_shown: bool
+    needs: bool  # something must be filled in
     is_short: bool  # its fields are all optional and empty: its button comes first
 
 
@@ -51,7 +53,7 @@ class CardView:
 
     card: Card
     consequences: Consequences | None
-    answers: tuple[Answer, ...]
+    answers: tuple[AnswerForm, ...]
 
 
 def show_cards(
@@ -76,7 +78,7 @@ def show_cards(
     reminders = (
         one for one in record.timers if _is_reminder(machine.stage(record.state), one.name)
     )
-    latest = views.latest([record_id], LINES_READ)[record_id]
+    latest = [line_shown(line) for line in views.latest([record_id], LINES_READ)[record_id]]
     parent = views.records([record.parent]).get(record.parent) if record.parent else None
     return page(
         request,
@@ -91,7 +93,7 @@ def show_cards(
         parent=parent if parent and parent.machine in client.machines else None,
         costs={COUNTERS.get(name, name): (name, n) for name, n in record.counters.items()},
         evidence=evidence(client, record),
-        lines=without_routine([line_shown(line) for line in latest])[:LINES],
+        lines=[line for line in without_routine(latest) if line.get("kind") not in CARDS][:LINES],
         now_ms=views.now_ms(),
     )
 
@@ -115,9 +117,9 @@ def _view(client: Client, record: Record, card: Card, texts: Mapping[str, str]) 
         sent = texts if was_sent else {}
         fields = answer_fields(offer.schema, proposed, sent)
         key = keys.get(offer.name, "")
-        what = found.warning if found and key == "a" else ""
+        what = f"{card.question} {found.warning}" if found and key == "a" else ""
         answers.append(
-            Answer(
+            AnswerForm(
                 offer=offer,
                 key=key,
                 fields=tuple(fields),
@@ -125,8 +127,9 @@ def _view(client: Client, record: Record, card: Card, texts: Mapping[str, str]) 
                 if was_sent
                 else {},
                 leads_to=leads_to(machine, record, offer.trigger),
-                asks=f"{words(offer.name).capitalize()}: {card.title}? {what}".strip(),
+                asks=f"{words(offer.name).capitalize()} “{card.title}”? {what}".strip(),
                 is_shown=was_sent or key == "a" or not fields,
+                needs=needs_answer(offer.schema) and not any(one.value for one in fields),
                 is_short=bool(fields) and key == "a" and not was_sent and _is_bare(offer, fields),
             )
         )
@@ -156,7 +159,7 @@ def _news(client: Client, record: Record, seen: str) -> list[dict[str, Any]]:
     told = (
         line
         for line in lines
-        if isinstance(line, Event) or (isinstance(line, Note) and line.kind in CARD_NOTES)
+        if isinstance(line, Event) or (isinstance(line, Note) and line.kind in CLAIMS)
     )
     return [line_shown(line) for line in islice(told, NEWS_MAX)]
 

@@ -13,6 +13,7 @@ from interlock.kernel.table import Active, Terminal
 from interlock.workers.client import Client
 from interlock.workers.console.forms import type_words
 from interlock.workers.engine.card import Card, action_of
+from interlock.workers.terminal.cards import CONSENT
 
 UNDO: Mapping[Level, str] = {
     Level.HIGH: "It cannot be undone.",
@@ -24,7 +25,6 @@ REGRET: Mapping[Level, str] = {
     Level.MEDIUM: "A mistake may be regretted.",
     Level.LOW: "",
 }
-NO_VALUE = object()
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +40,12 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Consequences:
-    """What is done if a card is agreed to. `capability` is '' where no capability is called.
+    """The call that a card is about. `is_ahead`: it is made if the card is agreed to.
 
     `warning` is about what cannot be undone, `risks` are further sentences.
     """
 
+    is_ahead: bool
     capability: str
     about: str
     parameters: tuple[Parameter, ...]
@@ -53,7 +54,7 @@ class Consequences:
 
 
 def consequences(client: Client, record: Record, card: Card) -> Consequences | None:
-    """Return what the action that a card is about would do, None if it is about none."""
+    """Return the call that a card is about, None if it is about none."""
     if not card.proposed:
         return None
     action = action_of(record.data)
@@ -65,19 +66,21 @@ def consequences(client: Client, record: Record, card: Card) -> Consequences | N
     declared = record.data["proposals"]["action"].get("declared") or {}
     undo = _worst("irreversibility", action, declared)
     regret = _worst("regret_potential", action, declared)
+    is_ahead = card.kind == CONSENT
     sentences = [UNDO[undo] if undo is not Level.HIGH else "", REGRET[regret]]
     if action.get("risk_amplifier") or declared.get("risk_amplifier"):
         sentences.append("It can make the damage of other mistakes larger.")
     if not declared.get("idempotent"):
         sentences.append("If its worker is lost, it is not called again: a person is asked.")
     return Consequences(
+        is_ahead=is_ahead,
         capability=name,
         about=known.description if known else "",
         parameters=tuple(
             _parameters(known.parameters if known else {}, action.get("parameters") or {})
         ),
-        warning=UNDO[undo] if undo is Level.HIGH else "",
-        risks=tuple(filter(None, sentences)),
+        warning=UNDO[undo] if is_ahead and undo is Level.HIGH else "",
+        risks=tuple(filter(None, sentences)) if is_ahead else (),
     )
 
 

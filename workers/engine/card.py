@@ -44,7 +44,7 @@ class Affordance:
 
 
 @dataclass(frozen=True, slots=True)
-class Deadline:
+class CardDeadline:
     """When a timer ends the wait for an answer, the trigger that it fires, and where that leads."""
 
     due_ms: int
@@ -75,7 +75,7 @@ class Card:
     since_ms: int
     affordances: tuple[Affordance, ...]
     priority: int = 5
-    deadline: Deadline | None = None
+    deadline: CardDeadline | None = None
     claim: CardClaim | None = None
 
     def as_data(self) -> dict[str, Any]:
@@ -136,7 +136,7 @@ def kinds_of(machine: Machine, record: Record) -> list[str]:
     return found + ([OBSTACLE] if record.obstructed else [])
 
 
-def deadline_of(machine: Machine, record: Record) -> Deadline | None:
+def deadline_of(machine: Machine, record: Record) -> CardDeadline | None:
     """Return the next deadline for an answer: the timer of the state that fires a trigger.
 
     The timers of a paused record do not run.
@@ -148,7 +148,7 @@ def deadline_of(machine: Machine, record: Record) -> Deadline | None:
             continue
         rows = machine.rows(record.state, str(timer.trigger))
         targets = dict.fromkeys(str(row.target) for row in rows)
-        found.append(Deadline(each.due_at, str(timer.trigger), " or ".join(targets)))
+        found.append(CardDeadline(each.due_at, str(timer.trigger), " or ".join(targets)))
     return min(found, key=lambda one: one.due_ms, default=None)
 
 
@@ -204,7 +204,7 @@ def _card(
     inspect: str = "",
     proposed: Mapping[str, Any] | None = None,
     failure: Mapping[str, Any] | None = None,
-    deadline: Deadline | None = None,
+    deadline: CardDeadline | None = None,
 ) -> Card:
     """Return the card of a record. `offered` are choices with their triggers and schemas."""
     deciders = deciders_of(record)

@@ -10,7 +10,7 @@ from interlock.kernel.effect import Kind
 from interlock.kernel.event import Cause, Event, Note
 from interlock.kernel.record import Entry, Record, RecordId, TimerEntry, Version
 from interlock.kernel.store.card_reads import CardClaim
-from interlock.workers.engine.card import Affordance, Card, Deadline
+from interlock.workers.engine.card import Affordance, Card, CardDeadline
 
 Body = Mapping[str, Any]
 T = TypeVar("T")
@@ -50,7 +50,7 @@ def card_of(body: Body) -> Card:
     affordances = tuple(known(Affordance, each) for each in body["affordances"])
     found = {**body, "affordances": affordances, "deciders": tuple(body["deciders"])}
     if deadline := body.get("deadline"):
-        found["deadline"] = known(Deadline, deadline)
+        found["deadline"] = known(CardDeadline, deadline)
     if claim := body.get("claim"):
         found["claim"] = known(CardClaim, claim)
     return known(Card, found)

@@ -27,8 +27,9 @@ def evidence(client: Client, record: Record) -> Iterator[Evidence]:
         said = proposal_text(phase, proposal)
         if phase == questions.ACTION and proposal["payload"].get("summary"):
             said = f"{proposal['payload']['summary']}\n{said}"
-        # Of a person the confidence is whole: it is no measure then.
-        sure = f", {proposal['confidence']:.0%} sure" if proposal["confidence"] < 1 else ""
+        # What a person or a producer said has the whole confidence, which measures nothing.
+        sure = f"{proposal['confidence']:.0%}"
+        sure = "" if sure == "100%" else f", {sure} sure"
         yield Evidence(f"What was understood as the {phase}{sure}", said)
     if items := data.get("items"):
         chosen = set(questions.proposed(data, questions.CONTEXT).get("item_ids") or ())

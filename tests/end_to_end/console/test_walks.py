@@ -155,7 +155,7 @@ def test_a_key_asks_once_and_names_what_it_would_do(
     page.keyboard.press("c")
     expect(page.locator(".claim")).to_contain_text("You are on it", timeout=WITHIN_MS)
     page.keyboard.press("a")
-    expect(page.locator("#sure")).to_contain_text("Approve: Buy paper?", timeout=WITHIN_MS)
+    expect(page.locator("#sure")).to_contain_text("Approve “Buy paper”?", timeout=WITHIN_MS)
     assert interlock.show("paper").state == "awaiting_confirmation"
     page.keyboard.press("Escape")
     page.keyboard.press("r")

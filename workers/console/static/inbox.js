@@ -15,7 +15,7 @@ function open(key) {
   const form = around ? around.querySelector("form") : chosen;
   form.scrollIntoView({ block: "center" });
   const field = form.querySelector("textarea, input:not([type=hidden]), select");
-  if (field && (around || !form.checkValidity())) field.focus();
+  if (field && (around || "needs" in form.dataset || !form.checkValidity())) field.focus();
   else ask(form);
 }
 
