@@ -94,7 +94,7 @@ def test_a_card_without_a_title_shows_the_id_of_its_record_once(
 ) -> None:
     card = {"record_id": "g/j", "title": "g/j", "state": "draft", "kind": "draft", "question": "?"}
 
-    more = {"inspect": "", "claim": None, "deadline": None, "affordances": []}
+    more: dict[str, object] = {"inspect": "", "claim": None, "deadline": None, "affordances": []}
     cards([card | {"proposed": {}, "deciders": [], **more}])
 
     assert capsys.readouterr().out.splitlines()[0] == "g/j  draft"
