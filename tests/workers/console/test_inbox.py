@@ -140,7 +140,7 @@ def test_a_card_shows_the_call_as_it_will_be_made_and_what_cannot_be_undone(
 
     assert 'jot Write one line. text text "25"' in text
     assert "It cannot be undone." in text
-    assert "Approve → executing, which starts execution" in text
+    assert "Approve It cannot be undone. → executing, which starts execution" in text
     assert "dismissed, which ends it" in text
     assert "What was understood as the action, 10% sure" in text
 
