@@ -50,17 +50,17 @@ def inbox(
     }
     now_ms = client.dispatch.views.now_ms()
     open_cards = replace(client.open_cards, describes=False)
-    urgent = [] if cursor else open_cards.due(now_ms + SOON_MS, **wanted)
+    urgent = [] if cursor else open_cards.due(now_ms + SOON_MS, **wanted)[:CARDS]
     found = open_cards.page(CARDS, cursor, **wanted)
     known = {card.proposal for card in urgent}
     others = [card for card in found.cards if card.proposal not in known]
-    cards = [*urgent[:CARDS], *sorted(others, key=lambda card: card.priority)]
+    cards = [*urgent, *sorted(others, key=lambda card: card.priority)]
     query = urlencode({**wanted, "cursor": found.cursor})
     return page(
         request,
         "inbox.html",
         cards=cards,
-        urgent=len(urgent[:CARDS]),
+        urgent=len(urgent),
         wanted=wanted,
         query=request.url.query,
         machines=list(client.machines),

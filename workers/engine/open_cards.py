@@ -27,6 +27,7 @@ from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.text import visible_line
 
 SCANNED_MAX = 5_000  # records that are read in each partition to find those that are wanted
+DUE_MAX = 500
 HOLDER_LENGTH_MAX = 100
 
 
@@ -82,7 +83,10 @@ class OpenCards:
         )
 
     def due(self, before_ms: int, **wanted: Unpack[WantedCards]) -> list[Card]:
-        """Return the cards whose deadline comes before a time, the soonest first."""
+        """Return the cards whose deadline comes before a time, the soonest first.
+
+        The DUE_MAX records whose timers are due first are read.
+        """
         names = {
             timer.name
             for machine in self.machines.values()
@@ -92,7 +96,7 @@ class OpenCards:
             if timer.trigger
         }
         due = self.dispatch.card_reads.due(names, before_ms) if names else []
-        records = self._wanted(self.dispatch.views.records(due).values(), wanted)
+        records = self._wanted(self.dispatch.views.records(due[:DUE_MAX]).values(), wanted)
         return [card for card in self.of(records) if card.deadline]
 
     def of(self, records: Collection[Record]) -> list[Card]:
