@@ -9,13 +9,11 @@ from fastapi.testclient import TestClient
 
 from interlock.kernel.errors import InvalidPayloadError, StaleDecisionError, UnknownMachineError
 from interlock.kernel.event import Note
-from interlock.workers.access.roles import Role
 from interlock.workers.api.app import create_app
 from interlock.workers.client import Client
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.jobs.client import Graphs
 from interlock.workers.remote.client import HttpClient
-from tests.workers.access.tokens import new_token
 from tests.workers.threads.threads import bring, client_of, obstruct, thread_payload
 
 BOTH = pytest.mark.parametrize("over_http", [False, True])
@@ -117,24 +115,6 @@ def test_a_card_for_some_is_handed_to_none_but_them(interlock: Client) -> None:
         interlock.claim_card("nightly/tidy", proposal=card.proposal, holder="bob")
     (claimed,) = interlock.claim_card("nightly/tidy", proposal=card.proposal, holder="ann")
     assert claimed.claim is not None
-
-
-def test_only_who_may_answer_may_claim(server: EmbeddedServer, prefix: str) -> None:
-    interlock = client_of(server.url, prefix)
-    record = bring(interlock, "paper", "awaiting_confirmation")
-    body = {"proposal": record.proposal}
-    with TestClient(create_app(interlock)) as http:
-
-        def claim(role: Role, verb: str = "claim-card") -> int:
-            headers = {"Authorization": f"Bearer {new_token(interlock, role)}"}
-            return http.post(f"/v1/records/paper:{verb}", json=body, headers=headers).status_code
-
-        assert [claim(role) for role in (Role.VIEWER, Role.PRODUCER, Role.APPROVER)] == [
-            403,
-            403,
-            200,
-        ]
-        assert claim(Role.VIEWER, "release-card") == 403
 
 
 @BOTH
