@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from bench import calls, figures, http, jobs, kernel_speed, latency, lifecycles, sweep
+from bench import calls, console, figures, http, jobs, kernel_speed, latency, lifecycles, sweep
 from bench.server import BenchServer, open_server
 
 Part = Callable[[BenchServer], Mapping[str, Any]]
@@ -19,6 +19,7 @@ PARTS: Mapping[str, Part] = {
     "calls": calls.measure,
     "jobs": jobs.measure,
     "http": http.measure,
+    "console": console.measure,
     # Last, because it leaves a full server.
     "sweep": sweep.measure,
 }

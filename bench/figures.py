@@ -56,6 +56,8 @@ def rows_of(figures: Figures) -> Iterator[Row]:
         yield from job_rows(figures["jobs"])
     if "http" in figures:
         yield from http_rows(figures["http"])
+    if "console" in figures:
+        yield from console_rows(figures["console"])
 
 
 def job_rows(found: Figures) -> Iterator[Row]:
@@ -91,6 +93,16 @@ def http_rows(found: Figures) -> Iterator[Row]:
     for name, took in found["reads_ms"].items():
         where = f"among {found['records']:,} records"
         yield f"over HTTP: {name}", f"p50 {took['p50']:g} ms, p99 {took['p99']:g} ms", where
+
+
+def console_rows(found: Figures) -> Iterator[Row]:
+    """Yield the rows of the console."""
+    where = f"{found['viewers']} viewers, among {found['records']:,} records"
+    for name, took in found["pages_ms"].items():
+        yield f"console: {name}", f"p50 {took['p50']:g} ms, p99 {took['p99']:g} ms", where
+    share = f"{found['store_cpu_share']:.1%} of a core of the store"
+    looks = f"{found['looks_per_s']:g} looks a second"
+    yield f"console: {found['viewers']} viewers of the start page", looks, share
 
 
 def comparison_of(name: str, figures: Figures) -> str:

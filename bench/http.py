@@ -51,15 +51,15 @@ end
 def measure(server: BenchServer) -> dict[str, Any]:
     """Create records by both clients in turns, then read among many records over HTTP."""
     server.client.flushall()
-    with _serving(server) as url:
+    with serving(server) as url:
         found = _creations(Client(server.settings()), HttpClient(url))
         server.client.flushall()
-        _load(server)
+        load(server)
         return {"http": found | {"records": RECORDS, "reads_ms": _reads(HttpClient(url))}}
 
 
 @contextmanager
-def _serving(server: BenchServer) -> Iterator[str]:
+def serving(server: BenchServer) -> Iterator[str]:
     port = free_port()
     settings = {"STORE_URL": server.url, "AUTH": "none", "API_RATE": "100000"}
     environment = os.environ | {f"INTERLOCK_{name}": value for name, value in settings.items()}
@@ -100,7 +100,7 @@ def _creations(direct: Client, http: HttpClient) -> dict[str, Any]:
     return {name: round(statistics.median(rates)) for name, rates in rounds.items()}
 
 
-def _load(server: BenchServer) -> None:
+def load(server: BenchServer) -> None:
     client, dispatch = server.client, server.dispatch()
     keys = dispatch.keys
     one = Client(server.settings())

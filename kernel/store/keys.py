@@ -204,6 +204,14 @@ class Keys:
         """Hash: when an access token was last used, in ms, by its id."""
         return f"{self.prefix}:{{access-tokens}}:used"
 
+    def acts(self) -> str:
+        """Stream: the acts of people over all records."""
+        return f"{self.prefix}:{{acts}}"
+
+    def saved_views(self) -> str:
+        """Hash: the address of each saved view and who saved it, by its name."""
+        return f"{self.prefix}:{{saved-views}}"
+
     def link_key(self) -> str:
         """String: the key that signs links for people."""
         return f"{self.prefix}:{{link-key}}"

@@ -58,6 +58,10 @@ class RejectedMessages:
         pairs = read(self.client, "HGETALL", self.keys.rejected_counts())
         return {name.decode(): int(count) for name, count in dict(pairs).items()}
 
+    def kept(self) -> int:
+        """Return how many messages are kept."""
+        return int(read(self.client, "XLEN", self.keys.rejected()))
+
     def newest(self, limit: int) -> list[RejectedMessage]:
         """Return the messages that are kept, the newest first."""
         rows = read(self.client, "XREVRANGE", self.keys.rejected(), "+", "-", "COUNT", limit)

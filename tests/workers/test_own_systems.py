@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fastapi.testclient import TestClient
 
 from interlock.kernel.errors import StaleDecisionError
 from interlock.kernel.event import Event
@@ -20,8 +21,10 @@ from interlock.kernel.machines import MACHINES
 from interlock.kernel.record import Record, RecordId, Version, partition_of
 from interlock.kernel.table import Waiting
 from interlock.workers import cli, producer_message
+from interlock.workers.access.roles import Role
 from interlock.workers.client import Client
 from interlock.workers.config import environment_without_settings, read_settings
+from interlock.workers.console.app import create_console
 from interlock.workers.engine import own_systems
 from interlock.workers.engine.card import Card
 from interlock.workers.engine.resources import Resources
@@ -34,16 +37,21 @@ from interlock.workers.supervision.supervisor import open_dispatch
 from interlock.workers.systems import handlers
 from tests.fresh_worker import fresh_worker
 from tests.waiting import until
+from tests.workers.access.tokens import new_token
+from tests.workers.console.test_console import MARKUP, SITE, sign_in
 from tests.workers.engine.running import perform
 from tests.workers.engine.test_card_answers import compare
 from tests.workers.sixth_system import FILES
+from tests.workers.tasks.claims import fire, taken
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "own_machines.md").read_text("utf-8")
-BILLING, PRODUCER = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+BILLING, PRODUCER, BILLING_PAGE = re.findall(
+    r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL
+)
 READY_S = 60.0
 INTERLOCK = "import sys; sys.path.pop(0); from interlock.workers.cli import main; main()"
-MODULES = ("billing", "parcels", "wrong", "table")
+MODULES = ("billing", "billing_page", "parcels", "wrong", "table")
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
@@ -108,6 +116,34 @@ def worker(project: Path, environment: dict[str, str], tmp_path: Path) -> Iterat
     log = tmp_path / "worker.log"
     with fresh_worker(Path(sys.executable), project, variables, log):
         yield log
+
+
+def test_it_may_have_a_page_in_the_console(
+    added: None, project: Path, environment: dict[str, str]
+) -> None:
+    del added
+    with_page = BILLING.replace(
+        "SYSTEM = il.System(", 'SYSTEM = il.System(page="billing_page:PAGE",'
+    )
+    (project / "billing.py").write_text(with_page, "utf-8")
+    (project / "billing_page.py").write_text(BILLING_PAGE, "utf-8")
+    client = Client(read_settings(environment))
+    client.submit({"supplier": MARKUP, "amount": 120}, id="inv-1", machine="invoice")
+    fire(client, taken(client, "inv-1"), "pass")
+    with TestClient(create_console(client), base_url=SITE, follow_redirects=False) as browser:
+        sign_in(browser, new_token(client, Role.VIEWER))
+        looked, record = browser.get("/systems/billing").text, browser.get("/records/inv-1").text
+        sign_in(browser, new_token(client, Role.OPERATOR))
+        offered = browser.get("/systems/billing").text
+        form = {"invoice": "inv-1"}
+        done = browser.post("/systems/billing/reject", data=form, headers={"Origin": SITE})
+
+    assert 'href="/records/inv-1"' in looked
+    assert "120.00 EUR" in record
+    assert MARKUP not in looked + record
+    assert ("<button>Reject" in looked, "<button>Reject" in offered) == (False, True)
+    assert done.headers["Location"] == "/records/inv-1"
+    assert client.show("inv-1").state == "rejected"
 
 
 def test_its_records_live_as_those_of_any_other_system(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from importlib.metadata import version
 
 from fastapi import FastAPI
@@ -31,13 +31,18 @@ BODY_S = 30
 ABOUT = "Create, watch and decide the records of all machines. docs/api.md explains it."
 
 
-def create_app(client: Client) -> FastAPI:
-    """Return the API over a client, whose store and machines it shows."""
+def create_app(client: Client, *beside: Callable[[], AbstractAsyncContextManager[None]]) -> FastAPI:
+    """Return the API over a client, whose store and machines it shows.
+
+    What is `beside` it runs as long as the application does.
+    """
     followers = Followers(client.dispatch.views)
 
     @asynccontextmanager
     async def running(_: FastAPI) -> AsyncIterator[None]:
-        async with followers.running(), agent_tools.running():
+        async with AsyncExitStack() as stack:
+            for each in (followers.running, agent_tools.running, *beside):
+                await stack.enter_async_context(each())
             yield
 
     # No pages of FastAPI's own: they load scripts from elsewhere.

@@ -9,26 +9,36 @@ from interlock.kernel.errors import CallError
 from interlock.workers.access.roles import roles_named
 from interlock.workers.api.app import create_app
 from interlock.workers.client import Client
-from interlock.workers.console import answers, bulk, entrance, inbox, pages
+from interlock.workers.console import answers, bulk, entrance, inbox, operate, pages, systems
 from interlock.workers.console.flow import FlowWatch
 from interlock.workers.console.oidc import Provider
 from interlock.workers.console.render import FOLDER
+from interlock.workers.console.series import Samples
+from interlock.workers.console.system_pages import pages_of
 
 
 def create_console(client: Client) -> FastAPI:
-    """Return the API over a client, with its console. Raises CallError for wrong settings."""
+    """Return the API over a client, with its console.
+
+    Raises CallError for wrong settings, SystemsError for a page that cannot be imported.
+    """
     settings = client.settings
     if settings.oidc_issuer and not (settings.oidc_client_id and settings.oidc_roles):
         raise CallError("with INTERLOCK_OIDC_ISSUER, set INTERLOCK_OIDC_CLIENT_ID and _ROLES too")
     if settings.oidc_roles:
         roles_named(settings.oidc_roles.values())
-    app = create_app(client)
+    pages_of(client)  # a page that cannot be imported is an error at the start
+    samples = Samples(client.dispatch)
+    app = create_app(client, samples.running)
+    app.state.samples = samples
     app.state.provider = Provider(settings) if settings.oidc_issuer else None
     app.state.flow = FlowWatch(client.dispatch)
     app.include_router(entrance.router)
     app.include_router(inbox.router)
     app.include_router(answers.router)
     app.include_router(bulk.router)
+    app.include_router(operate.router)
+    app.include_router(systems.router)
     app.include_router(pages.router)
     app.mount("/static", StaticFiles(directory=FOLDER / "static"))
     return app

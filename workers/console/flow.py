@@ -3,32 +3,71 @@
 from __future__ import annotations
 
 import time
-from collections import deque
-from collections.abc import Mapping
+from collections import Counter, deque
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from interlock.kernel.machine import Machine
 from interlock.kernel.store.metrics import BOUNDS_MS, Durations, Metrics
-from interlock.kernel.table import Terminal, Waiting
+from interlock.kernel.table import Active, Terminal
+from interlock.workers.engine.card import kinds_of
 from interlock.workers.engine.celery_app import INTAKE_QUEUE, SWEEPS_QUEUE, effect_queues
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.kept import Kept
+from interlock.workers.engine.open_cards import OpenCards
 from interlock.workers.ops.attendance import attendance
 
 KEPT_S = 1.0
-WORKERS_KEPT_S = 5.0  # workers have a second to answer, so they are asked more rarely
+# What takes longer is looked at more rarely, and nobody waits for it: workers have a second to
+# answer, and to know the kinds of questions their records are read.
+WORKERS_KEPT_S, WORKERS_BEHIND_S = 5.0, 20.0
 RATE_S = 60.0
+SPENT = "spent"  # the counter of money, in millionths of a dollar
+QUESTIONS_MAX = 500  # that are read to count them by their kinds
 
 
 @dataclass(frozen=True, slots=True)
 class MachineRow:
-    """How many records of a machine are live, are in a state that waits, and have ended."""
+    """A machine: its records that are live, that are at work and that have ended, and its flow.
+
+    `spent` is in millionths of a dollar.
+    """
 
     name: str
     live: int
-    waiting: int
+    working: int
     ended: int
     transitions: int
+    spent: int
+
+
+@dataclass(frozen=True, slots=True)
+class QueueRow:
+    """A queue: its messages, and within how many ms 95 % of its effects were claimed, at most.
+
+    None for a queue without effects, or where that is longer than the largest bound.
+    """
+
+    name: str
+    messages: int
+    most_ms: int | None
+    claimed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Questions:
+    """The open questions to people by machine and kind; cut where there are too many to read."""
+
+    by_kind: Counter[tuple[str, str]]
+    is_cut: bool
+
+    def of_kind(self, kind: str, machines: Collection[str]) -> int:
+        """Return how many there are of a kind, about records of these machines."""
+        return sum(n for key, n in self.by_kind.items() if key[1] == kind and key[0] in machines)
+
+    def of_machine(self, machine: str) -> int:
+        """Return how many there are about records of a machine."""
+        return sum(n for key, n in self.by_kind.items() if key[0] == machine)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +95,11 @@ class Flow:
     states: dict[str, list[StateRow]]
     depths: dict[str, int]
     oldest_ms: dict[str, int]
-    queues: dict[str, int]
+    queues: list[QueueRow]
     sweeps_ms: dict[str, int]
+    swept: Counter[str]
+    questions: Questions
+    over_budget: int
     rejected: int
     workers: list[str]
     problems: list[str]
@@ -69,33 +111,68 @@ class FlowWatch:
     def __init__(self, dispatch: Dispatch) -> None:
         self.dispatch = dispatch
         self._flow = Kept(self._look, KEPT_S)
-        self._workers = Kept(lambda: attendance(dispatch, dispatch.views.depths()), WORKERS_KEPT_S)
+        self._depths = Kept(dispatch.views.depths, KEPT_S)
+        self._questions = Kept(self._ask, WORKERS_KEPT_S, behind_s=WORKERS_BEHIND_S)
+        self._workers = Kept(
+            lambda: attendance(dispatch, dispatch.views.depths()),
+            WORKERS_KEPT_S,
+            behind_s=WORKERS_BEHIND_S,
+        )
         self._seen: deque[tuple[float, int]] = deque()  # when, and how many transitions until then
 
     def look(self) -> Flow:
         """Return the flow as of at most KEPT_S ago. Raises StoreError."""
         return self._flow.value()
 
+    def waiting(self) -> int:
+        """Return how many records wait for a person. Raises StoreError."""
+        return self._depths.value()["waits"]
+
     def _look(self) -> Flow:
         dispatch, views = self.dispatch, self.dispatch.views
         machines = dispatch.machines
         counts, counted = views.counts(machines.values()), dispatch.metrics.read()
-        queues = effect_queues(machines.values(), INTAKE_QUEUE, SWEEPS_QUEUE)
-        lengths = dispatch.publisher.queue_lengths(queues)
         found = self._workers.value()
+        swept: Counter[str] = Counter()
+        for (sweep, _), number in counted.sweeps.items():
+            swept[sweep] += number
         return Flow(
             now_ms=views.now_ms(),
             rate=self._rate(sum(counted.transitions.values())),
             machines=[_row(one, counts[name], counted) for name, one in machines.items()],
             states={name: _states(one, counts[name], counted) for name, one in machines.items()},
-            depths=views.depths(),
+            depths=self._depths.value(),
             oldest_ms=views.oldest_ms(),
-            queues={name: length for name, length in lengths.items() if length},
+            queues=self._queues(counted),
             sweeps_ms=views.last_sweeps(),
-            rejected=sum(dispatch.rejected.counts().values()),
+            swept=swept,
+            questions=self._questions.value(),
+            over_budget=sum(counted.over.values()),
+            rejected=dispatch.rejected.kept(),
             workers=found["workers"],
             problems=found["problems"],
         )
+
+    def _queues(self, counted: Metrics) -> list[QueueRow]:
+        """Return the queues that have messages, or whose effects were ever claimed."""
+        machines = self.dispatch.machines.values()
+        names = effect_queues(machines, INTAKE_QUEUE, SWEEPS_QUEUE)
+        found = []
+        for name, messages in self.dispatch.publisher.queue_lengths(names).items():
+            lag = counted.lag.get(name, Durations())
+            if messages or sum(lag.buckets):
+                row = QueueRow(name, messages, _at_most(lag, 0.95), sum(lag.buckets))
+                found.append(row)
+        return found
+
+    def _ask(self) -> Questions:
+        """Count the questions of those records that wait longest for a person, by their kinds."""
+        machines, found = self.dispatch.machines, Counter[tuple[str, str]]()
+        records, more = OpenCards(self.dispatch, machines).records(QUESTIONS_MAX)
+        for record in records:
+            for kind in kinds_of(machines[record.machine], record):
+                found[record.machine, kind] += 1
+        return Questions(found, bool(more))
 
     def _rate(self, transitions: int) -> float | None:
         """Return the transitions a minute, from what was seen within RATE_S."""
@@ -108,16 +185,16 @@ class FlowWatch:
 
 
 def _row(machine: Machine, counts: Mapping[str, int], counted: Metrics) -> MachineRow:
-    by_kind = {Terminal: 0, Waiting: 0}
+    by_kind: Counter[type] = Counter()
     for stage in machine.stages:
-        if type(stage) in by_kind:
-            by_kind[type(stage)] += counts.get(str(stage.state), 0)
+        by_kind[type(stage)] += counts.get(str(stage.state), 0)
     return MachineRow(
         name=machine.name,
         live=sum(counts.values()) - by_kind[Terminal],
-        waiting=by_kind[Waiting],
+        working=by_kind[Active],
         ended=by_kind[Terminal],
         transitions=sum(n for key, n in counted.transitions.items() if key[0] == machine.name),
+        spent=counted.sums.get((machine.name, SPENT), 0),
     )
 
 

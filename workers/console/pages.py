@@ -15,10 +15,14 @@ from interlock.workers.access.roles import Act
 from interlock.workers.api.models import BulkVerb
 from interlock.workers.api.records import verbs
 from interlock.workers.client import Client
-from interlock.workers.console.flow import FlowWatch
+from interlock.workers.console.flow import Flow, FlowWatch
+from interlock.workers.console.operate import FILE_MAX
 from interlock.workers.console.render import PageRoute, page, path_of
 from interlock.workers.console.search import conditions
+from interlock.workers.console.series import Samples, series
 from interlock.workers.console.sessions import Operating, Reading, Submitting
+from interlock.workers.console.system_pages import panels_of
+from interlock.workers.engine.card import QUARANTINE
 from interlock.workers.ops.description import line_shown, summarize
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
@@ -33,9 +37,40 @@ Text = Annotated[str, Query(max_length=500)]
 def flow(request: Request, client: Reading) -> Response:
     """Show whether work flows."""
     watch: FlowWatch = request.app.state.flow
+    samples: Samples = request.app.state.samples
     found = watch.look()
-    seen = [row for row in found.machines if row.name in client.machines]
-    return page(request, "flow.html", flow=found, machines=seen)
+    overdue_ms = found.now_ms - found.oldest_ms.get("effects", found.now_ms)
+    sees_all = not request.state.viewer.machines
+    asked = sum(found.questions.of_machine(name) for name in client.machines)
+    return page(
+        request,
+        "flow.html",
+        flow=found,
+        machines=[row for row in found.machines if row.name in client.machines],
+        series={name: series(samples.kept, name) for name in client.machines},
+        troubles=list(_troubles(found, client)),
+        overdue_ms=max(overdue_ms, 0),
+        waits=found.depths["waits"] if sees_all else asked,
+        longest_ms=found.oldest_ms.get("waits") if sees_all else None,
+    )
+
+
+def _troubles(found: Flow, client: Client) -> Iterator[tuple[str, str, str]]:
+    """Yield what a person has to act on: a sentence, and a link with its text, or ''."""
+    yield from ((problem, "", "") for problem in found.problems)
+    if given_up := found.questions.of_kind(QUARANTINE, client.machines):
+        effects = "1 record has an effect" if given_up == 1 else f"{given_up} records have effects"
+        sentence = (
+            f"{effects} that failed too often and was given up: repair the cause, then retry."
+        )
+        yield sentence, f"/inbox?kind={QUARANTINE}", "See what failed"
+    if found.rejected:
+        messages = "1 message is" if found.rejected == 1 else f"{found.rejected} messages are"
+        sentence = (
+            f"{messages} kept that no worker can act on: `interlock rejected list` shows why,"
+            " `interlock rejected replay` or `drop` ends it."
+        )
+        yield sentence, "", ""
 
 
 @router.get("/fleet")
@@ -60,8 +95,8 @@ def records(
     now_ms = client.dispatch.views.now_ms()
     wanted = conditions(q, now_ms)
     found = client.page(limit=ROWS, cursor=cursor, newest=order == "newest", **wanted)
-    query = urlencode({"q": q, "order": order, "cursor": found.cursor})
-    following = f"/records?{query}" if found.cursor else ""
+    query = urlencode({"q": q, "order": order})
+    following = f"/records?{query}&{urlencode({'cursor': found.cursor})}" if found.cursor else ""
     return page(
         request,
         "records.html",
@@ -72,6 +107,10 @@ def records(
         following=following,
         machines=list(client.machines),
         verbs=get_args(BulkVerb),
+        views=client.dispatch.saved_views.all(),
+        path=f"/records?{query}",
+        query=query,
+        file_max=FILE_MAX,
     )
 
 
@@ -94,6 +133,7 @@ def record(request: Request, record_id: str, client: Reading) -> Response:
         lines=lines,
         children=[child for child in every_child if child.machine in client.machines],
         verbs=list(_verbs_of(found, ended=ended, acts=request.state.viewer.acts)),
+        **panels_of(client, client.show(record_id), request.state.viewer.acts),
     )
 
 

@@ -6,11 +6,12 @@ Every text on a page is escaped, and its hidden characters are shown: agents wri
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 from fastapi import HTTPException, Request, Response
 from fastapi.exceptions import RequestValidationError
@@ -22,8 +23,10 @@ from markupsafe import Markup
 from interlock.kernel.errors import KernelError, StoreError, TokenRefusedError
 from interlock.workers.access.roles import Act, Caller
 from interlock.workers.api.problems import RefusedRequestError
+from interlock.workers.console.flow import FlowWatch
 from interlock.workers.ops.screen import counter_text, is_said
 from interlock.workers.remote.problems import NO_TOKEN, kind_of
+from interlock.workers.terminal.page import RecordLink, ViewLink
 from interlock.workers.terminal.screen import age
 from interlock.workers.text import visible, visible_json
 
@@ -31,6 +34,7 @@ log = logging.getLogger(__name__)
 
 FOLDER = Path(__file__).parent
 SIGN_IN = "/login"
+THEME = "interlock_theme"  # the cookie that has whether a person chose light or dark
 HEADERS = {
     "Cache-Control": "no-store",
     "Content-Security-Policy": (
@@ -61,9 +65,37 @@ def path_of(record_id: str) -> str:
     return quote(record_id, safe="/")
 
 
+def address_of_link(link: RecordLink | ViewLink, system: str) -> str:
+    """Return where a link on the page of a system leads."""
+    if isinstance(link, RecordLink):
+        return f"/records/{path_of(link.id)}"
+    query = f"?{urlencode(link.query)}" if link.query else ""
+    return f"/systems/{quote(system)}{query}"
+
+
+def diff_class(line: str) -> str:
+    """Return the class of a line of a diff: it was added, removed, or neither."""
+    return {"+": "added", "-": "removed", "@": "soft"}.get(line[:1], "")
+
+
 def words(name: str) -> str:
     """Return a name such as `awaiting_review` as words, with spaces between them."""
     return name.replace("_", " ")
+
+
+def commands(sentence: str) -> Markup:
+    """Return a sentence with its first letter large, and what is between backticks as code."""
+    parts = visible(sentence[:1].upper() + sentence[1:]).split("`")
+    tags = ("{}", "<code>{}</code>")
+    return Markup("").join(Markup(tags[at % 2]).format(part) for at, part in enumerate(parts))  # noqa: S704
+
+
+def points(values: Sequence[int | None]) -> str:
+    """Return values as the points of a line in a box of 120 by 24; without a value it is low."""
+    most, step = max(max((value or 0 for value in values), default=0), 1), 120 / (len(values) - 1)
+    return " ".join(
+        f"{at * step:.0f},{23 - 22 * (value or 0) / most:.1f}" for at, value in enumerate(values)
+    )
 
 
 def _shown(value: Any) -> Any:
@@ -83,8 +115,14 @@ PAGES.filters |= {
     "words": words,
     "age": age,
     "amount": lambda amount, name: counter_text(name, amount),
+    "commands": commands,
+    "points": points,
     "json": lambda value: visible_json(value, indent=2),
     "value": visible_json,
+    "address": address_of_link,
+    "diff": diff_class,
+    # Drawings are made by code of a system, which escapes the texts in them.
+    "drawn": Markup,
 }
 PAGES.globals |= {"ago": ago, "moment": moment, "is_said": is_said, "Act": Act}
 
@@ -96,9 +134,21 @@ def page(request: Request, name: str, status: int = 200, **values: Any) -> HTMLR
         viewer=viewer,
         acts=viewer.acts if viewer else frozenset(),
         here=request.url.path,
+        theme=theme if (theme := request.cookies.get(THEME)) in ("light", "dark") else "",
+        asked=lambda: _asked(request, viewer),
         **values,
     )
     return HTMLResponse(html, status, HEADERS)
+
+
+def _asked(request: Request, viewer: Caller | None) -> int:
+    """Return how many records wait for a person; 0 for a viewer who may not see all of them."""
+    if viewer is None or viewer.machines:
+        return 0
+    with suppress(StoreError):
+        watch: FlowWatch = request.app.state.flow
+        return watch.waiting()
+    return 0
 
 
 class PageRoute(APIRoute):

@@ -26,7 +26,8 @@ if TYPE_CHECKING:  # imported where a card may name a capability
     from interlock.workers.gateways.capabilities.registry import Registry
 
 BODY_MAX = 2_000
-QUARANTINE, OBSTACLE = "quarantine", "obstacle"  # the kinds of the cards of effects
+# The kinds of cards about effects: those that were given up, those that a person is in the way of.
+QUARANTINE, OBSTACLE = "quarantine", "obstacle"
 NO_FIELDS: Mapping[str, Any] = {"type": "object", "additionalProperties": False}
 
 

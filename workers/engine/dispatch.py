@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -15,12 +15,15 @@ from interlock.kernel.errors import (
     KernelError,
     StoreDeniedError,
     StoreDownError,
+    StoreError,
     StoreReadOnlyError,
 )
+from interlock.kernel.event import Cause
 from interlock.kernel.lifecycle import Fired, Lifecycle
 from interlock.kernel.machine import Machine
 from interlock.kernel.record import Record
 from interlock.kernel.store.access_tokens import AccessTokens
+from interlock.kernel.store.acts import PersonActs
 from interlock.kernel.store.card_reads import CardReads
 from interlock.kernel.store.codec import digest, encode
 from interlock.kernel.store.commands import (
@@ -44,6 +47,7 @@ from interlock.kernel.store.metrics import MetricsReader
 from interlock.kernel.store.news import Newsreader
 from interlock.kernel.store.redis import Store
 from interlock.kernel.store.rejected import RejectedMessages
+from interlock.kernel.store.saved_views import SavedViews
 from interlock.kernel.store.scripts import Client
 from interlock.kernel.store.slots import Slots
 from interlock.kernel.store.subscriptions import Subscriber, Subscriptions
@@ -58,6 +62,7 @@ if TYPE_CHECKING:  # imported where they are opened
     from interlock.workers.gateways.capabilities.registry import Registry
 
 LEASE_S = 30.0
+FLAGGED = ("paused", "resumed", "retried")  # what a call of `flag` has done
 HINT = " (is its address right, and does it run? `interlock up` starts a store here)"
 
 
@@ -175,6 +180,16 @@ class Dispatch:
         return AccessTokens(self.client, self.keys)
 
     @cached_property
+    def acts(self) -> PersonActs:
+        """The latest acts of people over all records."""
+        return PersonActs(self.client, self.keys)
+
+    @cached_property
+    def saved_views(self) -> SavedViews:
+        """The addresses of pages that people gave a name."""
+        return SavedViews(self.client, self.keys)
+
+    @cached_property
     def hosts(self) -> Hosts:
         """What the machines of the deployment say of themselves."""
         return Hosts(self.client, self.keys)
@@ -258,6 +273,8 @@ class Dispatch:
         """Fire a trigger and publish the effects of the transition."""
         fired = self.lifecycle.fire(target, trigger, payload, call, initial_lease=initial_lease)
         self.publish(fired.owed)
+        if not fired.replayed:
+            self._list_act(str(getattr(target, "id", target)), trigger, call.cause)
         return fired
 
     def was_created_with(self, record_id: str, machine: str, payload: Data) -> bool:
@@ -301,7 +318,13 @@ class Dispatch:
             name, record_id, op_id=call.op_id, cause=call.cause, proposal=proposal
         )
         self.publish(answer.owed)
+        if answer.status in FLAGGED:
+            self._list_act(record_id, name, call.cause)
         return answer
+
+    def _list_act(self, record_id: str, what: str, cause: Cause) -> None:
+        with suppress(StoreError):  # it is done, and the log of the record has it
+            self.acts.add(record_id, what, cause)
 
     def leave_countdown(self, parent: Subscriber, member: str, outcome: str) -> Answer:
         """Take an ended record out of a countdown that waits for it."""

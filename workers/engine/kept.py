@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from threading import Lock
+from threading import Lock, Thread
 from typing import Generic, TypeVar
 
 Value = TypeVar("Value")
@@ -13,18 +13,33 @@ Value = TypeVar("Value")
 class Kept(Generic[Value]):
     """A value that `read` returns, read anew when it is older than `kept_s` seconds.
 
-    If reading fails, the error goes to who asked, and the next one reads again. Safe in threads.
+    If reading fails, the error goes to who asked, and the next one reads again. With `behind_s`, a
+    value that is younger than this is returned at once, and read anew behind. Safe in threads.
     """
 
-    def __init__(self, read: Callable[[], Value], kept_s: float = 1.0) -> None:
-        self._read, self._kept_s = read, kept_s
-        self._lock = Lock()
+    def __init__(
+        self, read: Callable[[], Value], kept_s: float = 1.0, *, behind_s: float = 0.0
+    ) -> None:
+        self._read, self._kept_s, self._behind_s = read, kept_s, behind_s
+        self._lock, self._reading = Lock(), Lock()
         self._found: tuple[float, Value] | None = None
 
     def value(self) -> Value:
         """Return the value. Raises what reading it raises."""
         with self._lock:
-            if self._found is None or time.monotonic() - self._found[0] > self._kept_s:
+            found = self._found
+            age_s = time.monotonic() - found[0] if found else 0.0
+            if found is None or age_s > (self._behind_s or self._kept_s):
                 self._found = None
-                self._found = (time.monotonic(), self._read())
-            return self._found[1]
+                found = self._found = (time.monotonic(), self._read())
+            elif age_s > self._kept_s and self._reading.acquire(blocking=False):
+                Thread(target=self._renew, daemon=True).start()
+            return found[1]
+
+    def _renew(self) -> None:
+        try:
+            self._found = (time.monotonic(), self._read())
+        except Exception:  # noqa: BLE001 - who asks next reads again, and gets the error
+            self._found = None
+        finally:
+            self._reading.release()

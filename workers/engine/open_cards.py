@@ -56,7 +56,17 @@ class OpenCards:
     describes: bool = True
 
     def page(self, limit: int, cursor: str, **wanted: Unpack[WantedCards]) -> CardPage:
-        """Return the cards of at most `limit` records, the longest waiting first.
+        """Return the cards of a page of records. Raises CallError for a wrong cursor."""
+        records, following = self.records(limit, cursor, **wanted)
+        found = self.of(records)
+        return CardPage(
+            tuple(card for card in found if wanted.get("kind") in (None, "", card.kind)), following
+        )
+
+    def records(
+        self, limit: int, cursor: str = "", **wanted: Unpack[WantedCards]
+    ) -> tuple[list[Record], str]:
+        """Return at most `limit` records that wait, the longest first, and the next page's cursor.
 
         They come after the page whose cursor is given. Raises CallError for a wrong cursor.
         """
@@ -76,11 +86,7 @@ class OpenCards:
             size *= 4
         last = shown[limit - 1].id if len(shown) > limit else next(reversed(since_ms), None)
         goes_on = last is not None and (len(shown) > limit or len(waiting) > size)
-        found = self.of(shown[:limit])
-        return CardPage(
-            tuple(card for card in found if wanted.get("kind") in (None, "", card.kind)),
-            f"{since_ms[last]}:{last}" if goes_on and last else "",
-        )
+        return shown[:limit], f"{since_ms[last]}:{last}" if goes_on and last else ""
 
     def due(self, before_ms: int, **wanted: Unpack[WantedCards]) -> list[Card]:
         """Return the cards whose deadline comes before a time, the soonest first.

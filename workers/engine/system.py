@@ -58,7 +58,8 @@ class System:
     `module:function` that yields what the console shows beside the cards of its records, each an
     `Evidence`. `counted` lists the machines whose
     records `interlock top` counts by state, `shown` the fields of a record's data that
-    `interlock show` prints if they are set.
+    `interlock show` prints if they are set. `page` is where its page of the console is, as
+    `module:attribute`: a `SystemPage` of workers/terminal/page.py.
     """
 
     name: str
@@ -74,6 +75,7 @@ class System:
     evidence: Mapping[str, str] = field(default_factory=dict)
     counted: tuple[str, ...] = ()
     shown: tuple[str, ...] = ()
+    page: str = ""
 
 
 def load(name: str) -> Any:

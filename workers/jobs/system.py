@@ -21,4 +21,5 @@ SYSTEM = System(
     evidence={"job": "interlock.workers.jobs.card_evidence:evidence"},
     counted=("job",),
     shown=("lost", "tally"),
+    page="interlock.workers.jobs.page:PAGE",
 )

@@ -13,4 +13,5 @@ SYSTEM = System(
     submit={"loop": "interlock.workers.loops.intake:accept"},
     messages={"send": "interlock.workers.loops.intake:send"},
     counted=("loop",),
+    page="interlock.workers.loops.page:PAGE",
 )

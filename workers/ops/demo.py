@@ -320,8 +320,8 @@ def print_results(
     for command in (
         f"export INTERLOCK_HOME={shlex.quote(str(home))} EXAMPLE_DESK={shlex.quote(str(desk))}",
         f"export INTERLOCK_CAPABILITIES={shlex.quote(str(EXAMPLES / 'capabilities.toml'))}",
-        f"{program} up            # in one terminal, with the API and Flower",
-        f"{program} cards         # in another: what you are asked",
+        f"{program} up            # in one terminal: it prints the address of the console",
+        f"{program} cards         # in another: what you are asked, as the console shows it",
         f"{program} decide 01-printer-paper approve     # asks you, at a terminal",
         f"{program} history 01-printer-paper",
         f"{program} verify        # recompute every record from its log",

@@ -212,11 +212,11 @@ def up(addresses: Mapping[str, str], home: Path, *, named: bool) -> None:
 
     Commands in the same folder find a home that was not named by themselves.
     """
-    out.print("Interlock is up; Ctrl-C ends it.", style="bold green")
+    where = f" at {addresses['api']}" if addresses["api"] else ""
+    out.print(f"Interlock is up{where}; Ctrl-C ends it.", style="bold green", soft_wrap=True)
     table = grid("", "")
     table.add_row("store and broker", addresses["store"])
     if addresses["api"]:
-        table.add_row("console", addresses["api"])
         table.add_row("HTTP API", f"{addresses['api']}/v1")
     table.add_row("Flower", addresses["flower"])
     table.add_row("logs", addresses["logs"])

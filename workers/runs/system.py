@@ -12,4 +12,5 @@ SYSTEM = System(
     commands=(CommandRow("run", "interlock.workers.runs.cli:app", Panel.WORK, HELP),),
     submit={"run": "interlock.workers.runs.intake:accept"},
     counted=("run",),
+    page="interlock.workers.runs.page:PAGE",
 )

@@ -41,20 +41,7 @@ class Agents:
 
     def identities(self, backlog: str) -> list[dict[str, Any]]:
         """Return every identity of a backlog with its trust and what its tasks came to."""
-        return [
-            {
-                "id": record.id,
-                "trust": record.state,
-                "name": record.data["name"],
-                "role": record.data["role"],
-                "command": record.data["command"],
-                "successes": record.data["successes"],
-                "failures": record.data["failures"],
-                "violations": record.data["violations"],
-                "may": allowed_triggers(record.state),
-            }
-            for record in self._records("identity", backlog)
-        ]
+        return [identity_row(record) for record in self._records("identity", backlog)]
 
     def register(self, backlog: str, *, name: str, role: str = "any", command: str = "") -> str:
         """Return the id of an identity; create its record if it is new.
@@ -107,6 +94,20 @@ class Agents:
         views = self.dispatch.views
         ids = views.ids(self.dispatch.machines[machine], root=backlog, states=states)
         return views.each_record(sorted(ids))
+
+
+def identity_row(record: Record) -> dict[str, Any]:
+    """Return an identity with its trust, what its tasks came to, and what it may do."""
+    counts = {name: record.data[name] for name in ("successes", "failures", "violations")}
+    return {
+        "id": record.id,
+        "trust": record.state,
+        "name": record.data["name"],
+        "role": record.data["role"],
+        "command": record.data["command"],
+        **counts,
+        "may": allowed_triggers(record.state),
+    }
 
 
 def allowed_triggers(level: str) -> list[str]:

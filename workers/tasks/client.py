@@ -326,9 +326,7 @@ class Tasks:
         chosen = last if number is None else number
         if not 0 < chosen <= last:
             raise NoOutputError(f"{task} has no claim {chosen}; it was claimed {last} times")
-        claim = record.data.get("claim") or {}
-        agent = claim.get("agent") if claim.get("number") == chosen else None
-        agent = str(agent or ClaimNames(task, chosen).agent)
+        agent = self.agent_of(record, chosen)
         with suppress(UnknownRecordError):
             host = self.client.show(agent).data.get("host")
             if host and host != self.client.settings.host:
@@ -337,6 +335,12 @@ class Tasks:
         if not (folder / OUTPUT).exists():
             raise NoOutputError(f"there is no {folder / OUTPUT}: its agent did not start here")
         return folder
+
+    def agent_of(self, record: Record, number: int) -> str:
+        """Return the id of the agent that has or had a claim of a task, by the claim's number."""
+        claim = record.data.get("claim") or {}
+        agent = claim.get("agent") if claim.get("number") == number else None
+        return str(agent or ClaimNames(record.id, number).agent)
 
     def _check_repository(
         self, task_id: str, payload: Mapping[str, Any], repo: Path

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from heapq import nsmallest
+from itertools import islice
 from typing import Any
 from uuid import uuid4
 
@@ -14,9 +15,11 @@ from interlock.kernel.exported_event import LifecycleEvents
 from interlock.kernel.record import Record, record_id
 from interlock.kernel.store.commands import Call, Warrant
 from interlock.workers.client import Client
+from interlock.workers.engine.record_filter import record_filter
 from interlock.workers.tasks.claim_names import CLAIM_STATES
 
 LISTED_MAX = 10_000
+PAGE = 100
 # A transition from a claim to one of these states ends the try; so does every one to `failed`.
 FAILURE_TARGETS = frozenset({"open", "orphaned"})
 
@@ -76,9 +79,9 @@ class FailedTasks:
         self.client, self.views = client, client.dispatch.views
         self.events = LifecycleEvents(client.dispatch.machines)
 
-    def find(self, backlog: str | None = None) -> list[FailedTask]:
-        """Return the failed tasks of one backlog, or of all, the oldest failure first."""
-        return [self._failed_task(record) for record in self._records(backlog)]
+    def find(self, backlog: str | None = None, *, limit: int = LISTED_MAX) -> list[FailedTask]:
+        """Return the first failed tasks of one backlog, or of all, the oldest failure first."""
+        return [self._failed_task(record) for record in self._records(backlog, limit)]
 
     def replay(self, tasks: Iterable[str], *, reason: str = "") -> list[ReplayResult]:
         """Open failed tasks again, as a person does; a task that cannot be opened says why."""
@@ -88,12 +91,18 @@ class FailedTasks:
         """Open every failed task of a backlog again. A task that fails meanwhile counts once."""
         return self.replay([record.id for record in self._records(backlog)], reason=reason)
 
-    def _records(self, backlog: str | None) -> list[Record]:
-        machine = self.client.dispatch.lifecycle.machine("task")
-        root = record_id(backlog) if backlog else None
-        failed = self.views.each_record(self.views.ids(machine, root=root, states=["failed"]))
-        given_up = (record for record in failed if _is_given_up(record))
-        return nsmallest(LISTED_MAX, given_up, key=lambda record: record.since_ms)
+    def _records(self, backlog: str | None, limit: int = LISTED_MAX) -> list[Record]:
+        machines = self.client.dispatch.machines
+        if backlog:
+            root = record_id(backlog)
+            ids = self.views.ids(machines["task"], root=root, states=["failed"])
+            given_up = filter(_is_given_up, self.views.each_record(ids))
+            return nsmallest(limit, given_up, key=lambda record: record.since_ms)
+        wanted = record_filter(machines, machine="task", state="failed", by_state=True)
+        rows = self.client.dispatch.listings.rows(wanted, size=PAGE, newest=False)
+        return list(
+            islice(filter(_is_given_up, self.views.each_record(row.id for row in rows)), limit)
+        )
 
     def _failed_task(self, record: Record) -> FailedTask:
         data = record.data

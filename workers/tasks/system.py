@@ -26,4 +26,5 @@ SYSTEM = System(
     details={"task": f"{TASKS}.details:details"},
     evidence={"task": f"{TASKS}.card_evidence:evidence"},
     shown=("blocked_on", "end", "role", "command", "identity", "successes", "violations"),
+    page="interlock.workers.tasks.page:PAGE",
 )

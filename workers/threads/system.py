@@ -25,4 +25,5 @@ SYSTEM = System(
     evidence={"thread": "interlock.workers.threads.card_evidence:evidence"},
     counted=("thread",),
     shown=("result", "summary", "failure", "handed_off", "reason"),
+    page="interlock.workers.threads.page:PAGE",
 )

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from interlock.kernel.event import Event
@@ -22,6 +23,23 @@ CHROMIUM = shutil.which("chromium")
 WITHIN_MS = 60_000
 PHONE = {"width": 360, "height": 740}
 THUMB_PX = 44
+PAGES = (
+    "/",
+    "/inbox",
+    "/inbox/paper",
+    "/records",
+    "/records/paper",
+    "/fleet",
+    "/systems",
+    "/systems/threads",
+    "/systems/tasks",
+    "/systems/jobs",
+    "/systems/loops",
+    "/systems/runs",
+    "/acts",
+    "/tokens",
+    "/bulk?q=paper&verb=pause",
+)
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium here")
 
@@ -45,12 +63,14 @@ def address(interlock: Client) -> Iterator[str]:
         yield url
 
 
-def open_page(chromium: Browser, interlock: Client, address: str, **options: Any) -> Page:
+def open_page(
+    chromium: Browser, interlock: Client, address: str, role: Role = Role.ADMIN, **options: Any
+) -> Page:
     """Open a page in a browser of its own, whose person has signed in."""
     page = chromium.new_context(base_url=address, **options).new_page()
     page.set_default_timeout(WITHIN_MS)
     page.goto("/")
-    page.get_by_label("Access token").fill(new_token(interlock, Role.OPERATOR))
+    page.get_by_label("Access token").fill(new_token(interlock, role))
     page.get_by_role("button", name="Sign in", exact=True).click()
     return page
 
@@ -65,7 +85,7 @@ def test_the_oldest_card_is_answered_in_three_clicks_from_the_start_page(
     bring(interlock, "paper", "awaiting_confirmation", title="Buy paper")
     page = open_page(chromium, interlock, address, java_script_enabled=scripts)
 
-    page.get_by_role("link", name="1 records wait for a person").click()
+    page.get_by_role("link", name="1 record waits for a person").click()
     page.get_by_role("link", name="Buy paper").click()
     page.get_by_role("button", name="Approve").click()
 
@@ -100,7 +120,7 @@ def test_no_page_is_wider_than_a_phone_and_no_script_of_an_agent_runs(
     bring(interlock, "paper", "awaiting_confirmation", title=title)
     page = open_page(chromium, interlock, address, viewport=PHONE)
 
-    for path in ("/", "/inbox", "/inbox/paper", "/records", "/records/paper", "/fleet"):
+    for path in PAGES:
         page.goto(path)
         assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"], path
         assert page.locator("img").count() == 0, path
@@ -209,4 +229,62 @@ def test_several_cards_are_ticked_seen_and_answered_without_scripts(
         "executing",
         "awaiting_confirmation",
     ]
+
+
+def test_axe_finds_nothing_serious_on_any_page_light_or_dark(
+    chromium: Browser, interlock: Client, address: str
+) -> None:
+    bring(interlock, "paper", "awaiting_confirmation", title="Buy paper")
+    page = open_page(chromium, interlock, address, color_scheme="light")
+    for path in ("/login", *PAGES):
+        page.goto(path)
+        assert serious(page) == {}, path
+        page.emulate_media(color_scheme="dark")
+        assert serious(page, runOnly=["color-contrast"]) == {}, path
+        page.emulate_media(color_scheme="light")
+    page.context.close()
+
+
+def serious(page: Page, **options: Any) -> dict[str, list[str]]:
+    """Return the serious findings of axe on a page, each with the elements that it is about."""
+    found = Axe().run(page, options={"resultTypes": ["violations"], **options}).response
+    return {
+        each["id"]: [node["html"] for node in each["nodes"]]
+        for each in found["violations"]
+        if each["impact"] in ("serious", "critical")
+    }
+
+
+def test_the_keyboard_reaches_every_page_and_says_how(
+    chromium: Browser, interlock: Client, address: str
+) -> None:
+    bring(interlock, "paper", "awaiting_confirmation", title="Buy paper")
+    page = open_page(chromium, interlock, address, viewport={"width": 1280, "height": 800})
+
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog")).to_contain_text("Go to the search", timeout=WITHIN_MS)
+    page.keyboard.press("Escape")
+    page.keyboard.press("g")
+    page.keyboard.press("i")
+    page.wait_for_url("**/inbox")
+    page.keyboard.press("j")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/inbox/paper")
+    page.keyboard.press("/")
+    page.keyboard.type("paper")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/records/paper")
+    page.context.close()
+
+
+def test_a_choice_of_light_or_dark_is_kept(
+    chromium: Browser, interlock: Client, address: str
+) -> None:
+    page = open_page(chromium, interlock, address, color_scheme="light")
+    page.locator("details.more summary").click()
+
+    page.get_by_role("button", name="Light or dark").click()
+    page.goto("/records")
+
+    assert page.locator("html").get_attribute("data-theme") == "dark"
     page.context.close()

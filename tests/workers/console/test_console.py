@@ -24,13 +24,15 @@ from interlock.workers.console.flow import FlowWatch
 from interlock.workers.console.sessions import COOKIE
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.jobs.client import Graphs
+from tests.waiting import until
 from tests.workers.access.tokens import new_token
+from tests.workers.test_client import give_up
 from tests.workers.threads.threads import bring, client_of
 
 SITE = "http://interlock.example"
 OWN = {"Origin": SITE}
 MARKUP = '<img src=x onerror="alert(1)">\u202e'
-PAGES = ("/", "/inbox", "/inbox/paper", "/records", "/records/paper", "/fleet")
+PAGES = ("/", "/inbox", "/inbox/paper", "/records", "/records/paper", "/fleet", "/systems/threads")
 
 
 @pytest.fixture
@@ -194,7 +196,15 @@ def test_a_viewer_sees_no_button_that_would_be_refused(
     bring(interlock, "paper", "awaiting_confirmation")
     sign_in(browser, new_token(interlock, Role.VIEWER))
 
-    pages = browser.get("/inbox/paper").text + browser.get("/records/paper").text
+    places = (
+        "/",
+        "/inbox",
+        "/inbox/paper",
+        "/records/paper",
+        "/records?q=state:executing",
+        "/acts",
+    )
+    pages = "".join(browser.get(path).text for path in places)
 
     assert set(re.findall(r'<form method="post" action="([^"]+)"', pages)) == {"/logout"}
     for path in ("/inbox/paper", "/act/cancel/paper", "/act/pause/paper"):
@@ -317,7 +327,26 @@ def test_the_start_page_says_what_to_do_while_no_worker_answers(
     text = browser.get("/").text
 
     assert "Needs a look" in text
-    assert "no worker answers: start one with" in unescape(text)
+    assert "no worker answers: start one with <code>interlock up</code>" in unescape(text)
+
+
+def test_the_start_page_leads_to_what_a_person_has_to_act_on(
+    browser: TestClient, interlock: Client
+) -> None:
+    bring(interlock, "paper", "done_cleanup_unsuccessful")
+    give_up(interlock, "paper", "resolution")
+    interlock.dispatch.reject("unknown", "nobody knows it", "{}")
+    sign_in(browser, new_token(interlock, Role.VIEWER))
+
+    text = unescape(browser.get("/").text)
+
+    assert "1 record has an effect that failed too often" in text
+    assert 'href="/inbox?kind=quarantine"' in text
+    assert "Give" in browser.get("/inbox", params={"kind": "quarantine"}).text
+    assert "1 message is kept that no worker can act on: <code>interlock rejected list" in text
+    assert 'href="/inbox?machine=thread"' in text
+    sign_in(browser, new_token(interlock, Role.VIEWER, machines=("task",)))
+    assert "failed too often" not in browser.get("/").text
 
 
 def test_the_store_is_looked_at_once_for_all_who_look(
@@ -341,8 +370,10 @@ def test_the_store_is_looked_at_once_for_all_who_look(
 
 
 def test_a_page_of_a_store_that_is_away_says_so(
-    browser: TestClient, interlock: Client, monkeypatch: pytest.MonkeyPatch
+    console: FastAPI, browser: TestClient, interlock: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # Its look at the start uses a connection, which would come back as good as before.
+    until(lambda: console.state.samples.kept, what="the first sample")
     sign_in(browser, new_token(interlock, Role.VIEWER))
     pool = cast("Redis", interlock.dispatch.client).connection_pool
     pool.disconnect()

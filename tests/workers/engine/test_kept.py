@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import threading
 from itertools import count
 
 import pytest
 
 from interlock.workers.engine.kept import Kept
+from tests.waiting import until
 
 
 @pytest.mark.parametrize(("kept_s", "values"), [(3_600, [0, 0, 0]), (-1.0, [0, 1, 2])])
@@ -25,3 +27,19 @@ def test_a_value_that_could_not_be_read_is_not_kept() -> None:
     for _ in range(2):
         with pytest.raises(StopIteration):
             kept.value()
+
+
+def test_nobody_waits_for_a_value_that_is_read_anew_behind() -> None:
+    numbers, gate = count(), threading.Event()
+
+    def read() -> int:
+        number = next(numbers)
+        if number:
+            gate.wait()
+        return number
+
+    kept = Kept(read, -1.0, behind_s=3_600)
+
+    assert [kept.value() for _ in range(3)] == [0, 0, 0]
+    gate.set()
+    until(lambda: kept.value() > 0, what="the value is read anew")

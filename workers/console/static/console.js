@@ -1,17 +1,51 @@
-// Keys: / goes to the search, j and k to the next row and the one before.
+// Keys, copying, and the choice between light and dark. Every page is complete without this.
 "use strict";
+
+const root = document.documentElement;
+root.classList.add("scripts");
+const PAGES = { f: "/", i: "/inbox", r: "/records", l: "/fleet", s: "/systems" };
+let began = ""; // the first key of two
 
 document.addEventListener("keydown", (event) => {
   const typing = event.target.closest("input, textarea, select");
-  if (typing || event.ctrlKey || event.metaKey || event.altKey) return;
+  if (event.ctrlKey || event.metaKey || event.altKey) return;
+  const menu = document.querySelector("details.more[open]");
+  if (event.key === "Escape" && menu) {
+    menu.open = false;
+    menu.querySelector("summary").focus();
+  }
+  if (typing) return;
   const rows = [...document.querySelectorAll(".rows li a:first-child")];
   const at = rows.indexOf(document.activeElement);
-  if (event.key === "/") {
+  if (began === "g" && PAGES[event.key]) {
+    location.assign(PAGES[event.key]);
+  } else if (event.key === "/") {
     event.preventDefault();
-    document.querySelector(".search input")?.focus();
+    [...document.querySelectorAll("input[type=search]")].find((box) => box.checkVisibility())?.focus();
+  } else if (event.key === "?") {
+    document.querySelector("#keys").showModal();
   } else if (event.key === "j") {
     rows[Math.min(at + 1, rows.length - 1)]?.focus();
   } else if (event.key === "k") {
     rows[Math.max(at - 1, 0)]?.focus();
+  }
+  began = event.key;
+});
+
+document.addEventListener("click", (event) => {
+  const menu = document.querySelector("details.more[open]");
+  if (menu && !menu.contains(event.target)) menu.open = false;
+  const button = event.target.closest("button");
+  if (button?.dataset.copy !== undefined) {
+    navigator.clipboard?.writeText(button.dataset.copy);
+    button.classList.add("done");
+    setTimeout(() => button.classList.remove("done"), 1000);
+  } else if (button?.dataset.themeButton !== undefined) {
+    const dark = getComputedStyle(root).colorScheme === "dark"
+      || (!root.dataset.theme && matchMedia("(prefers-color-scheme: dark)").matches);
+    root.dataset.theme = dark ? "light" : "dark";
+    document.cookie = `interlock_theme=${root.dataset.theme}; path=/; max-age=31536000; samesite=lax`;
+  } else if (button?.dataset.keysButton !== undefined) {
+    document.querySelector("#keys").showModal();
   }
 });

@@ -42,9 +42,7 @@ document.addEventListener("keydown", (event) => {
   if (typing || event.ctrlKey || event.metaKey || event.altKey) return;
   if (document.querySelector("dialog[open]")) return;
   const row = document.activeElement.closest(".cards li");
-  if (event.key === "?") {
-    document.getElementById("keys").showModal();
-  } else if (event.key === "x") {
+  if (event.key === "x") {
     row?.querySelector("input[type=checkbox]")?.click();
   } else if (["a", "e", "r", "c"].includes(event.key)) {
     const link = row?.querySelector("a");

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 from interlock.kernel.errors import InvalidPayloadError
@@ -73,8 +74,11 @@ def _asked(registry: Registry, action: Mapping[str, Any]) -> str | None:
 def _rule(registry: Registry, name: str, action: Mapping[str, Any]) -> dict[str, Any]:
     """Return the rule for an answer that names a capability."""
     named = {"required": ["capability"], "properties": {"capability": {"const": name}}}
-    known = action.get("parameters", {}) if name == action.get("capability") else {}
-    needed = ["parameters"] if problems_of(_embedded(registry, name), known) else []
+    if name == action.get("capability") and (known := action.get("parameters", {})):
+        needs = bool(problems_of(_embedded(registry, name), known))
+    else:
+        needs = _needs_parameters(registry, name)
+    needed = ["parameters"] if needs else []
     return {"if": named, "then": {"required": needed, **_parameters(registry, name)}}
 
 
@@ -89,6 +93,14 @@ def _parameters(registry: Registry, name: str) -> dict[str, Any]:
     return {"properties": {"parameters": _embedded(registry, name)}}
 
 
+# A card has a rule for each capability, and a list has hundreds of cards.
+@lru_cache(maxsize=1_000)
+def _needs_parameters(registry: Registry, name: str) -> bool:
+    """Return whether a capability cannot be called without parameters."""
+    return bool(problems_of(_embedded(registry, name), {}))
+
+
+@lru_cache(maxsize=1_000)
 def _embedded(registry: Registry, name: str) -> dict[str, Any]:
     """Return the schema of a capability's parameters, as a part of another schema."""
     if name not in registry.local_names:

@@ -10,8 +10,9 @@ from rich.table import Table
 from rich.text import Text
 
 from interlock.kernel.machines.tasks.visual_state import APPEARANCES, VisualState
-from interlock.workers.ops.top.claim_row import ClaimRow
-from interlock.workers.ops.top.snapshot import AgedRecord, Snapshot
+from interlock.workers.ops.top.snapshot import Snapshot
+from interlock.workers.tasks.claim_row import ClaimRow
+from interlock.workers.tasks.overview import AgedRecord
 from interlock.workers.terminal.screen import age, clock, state_text
 
 LABEL_WIDTH = 9

@@ -12,12 +12,13 @@ from rich.console import Console
 from interlock.kernel.machines.tasks.visual_state import VisualState
 from interlock.workers.client import Client
 from interlock.workers.gateways.server import EmbeddedServer
-from interlock.workers.ops.top.claim_row import ClaimRow
 from interlock.workers.ops.top.screen import amount, dollars, duration, rendered, shortened, verdict
-from interlock.workers.ops.top.snapshot import ROWS_MAX, Snapshot, SnapshotReader
+from interlock.workers.ops.top.snapshot import Snapshot, SnapshotReader
 from interlock.workers.runs.client import Runs
 from interlock.workers.systems import sweeps
+from interlock.workers.tasks.claim_row import ClaimRow
 from interlock.workers.tasks.client import Tasks
+from interlock.workers.tasks.overview import ROWS_MAX
 from tests.workers.tasks.claims import (
     claimed,
     fire,
@@ -176,7 +177,7 @@ def test_a_dead_agent_is_shown_for_a_minute_and_says_why(
 
     assert (row.look, row.state) == (VisualState.DEAD, "failed")
     assert row.said == "exit code 3"
-    monkeypatch.setattr("interlock.workers.ops.top.snapshot.DEAD_SHOWN_MS", 0)
+    monkeypatch.setattr("interlock.workers.tasks.overview.DEAD_SHOWN_MS", 0)
     assert SnapshotReader(client).read().lines == ()
 
 

@@ -1,4 +1,4 @@
-"""One claim of a task as `interlock top` shows it. Pure."""
+"""One claim of a task, as `interlock top` and the console show it. Pure."""
 
 from __future__ import annotations
 
@@ -87,8 +87,8 @@ def row_of(claim: ClaimRecords, now_ms: int, thresholds: Thresholds, lease_ms: L
         number=claim.names.number,
         state=task.state if task else "",
         doing=_doing(claim),
-        age_s=_age_s(now_ms, started_ms),
-        heartbeat_age_s=None if beat_ms is None else _age_s(now_ms, beat_ms),
+        age_s=age_s(now_ms, started_ms),
+        heartbeat_age_s=None if beat_ms is None else age_s(now_ms, beat_ms),
         silent_s=_silent_s(claim, now_ms),
         left_s=_left_s(claim, now_ms),
         retries=int(task_data.get("retries", 0)),
@@ -120,7 +120,7 @@ def _look(
     claim: ClaimRecords, now_ms: int, beat_ms: int | None, thresholds: Thresholds
 ) -> VisualState:
     task, agent = claim.task, claim.agent
-    heartbeat_s = None if beat_ms is None else _age_s(now_ms, beat_ms)
+    heartbeat_s = None if beat_ms is None else age_s(now_ms, beat_ms)
     if claim.delivered:
         # The agent's process has ended or has its next task, while this task is being verified and
         # merged. The heartbeat is that of the effects that do so.
@@ -137,7 +137,7 @@ def _look(
     return classify(
         state,
         activity=_activity(claim),
-        spawn_age_s=_age_s(now_ms, created_ms),
+        spawn_age_s=age_s(now_ms, created_ms),
         heartbeat_age_s=heartbeat_s,
         has_pid=has_pid,
         thresholds=thresholds,
@@ -175,12 +175,12 @@ def _silent_s(claim: ClaimRecords, now_ms: int) -> float | None:
     due_ms = None if claim.delivered or agent is None else _due_ms(agent, "progress")
     if agent is None or due_ms is None:
         return None
-    return _age_s(now_ms, due_ms - int(agent.data["progress_limit_s"]) * 1_000)
+    return age_s(now_ms, due_ms - int(agent.data["progress_limit_s"]) * 1_000)
 
 
 def _left_s(claim: ClaimRecords, now_ms: int) -> float | None:
     due_ms = _due_ms(claim.task, "deadline") if claim.present and claim.task else None
-    return None if due_ms is None else _age_s(due_ms, now_ms)
+    return None if due_ms is None else age_s(due_ms, now_ms)
 
 
 def _due_ms(record: Record, name: str) -> int | None:
@@ -236,5 +236,6 @@ def _one_line(text: object) -> str:
     return " ".join("".join(printable).split())
 
 
-def _age_s(now_ms: int, since_ms: int) -> float:
+def age_s(now_ms: int, since_ms: int) -> float:
+    """Return how long ago a time was, in seconds."""
     return max(now_ms - since_ms, 0) / 1_000

@@ -1,0 +1,87 @@
+"""Measures the console: 50 viewers of its pages, among 1,000,000 records."""
+
+from __future__ import annotations
+
+import statistics
+import time
+import urllib.request
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from itertools import count
+from typing import Any
+
+from bench.http import RECORDS, load, serving
+from bench.server import BenchServer
+
+VIEWERS = 50
+PERIOD_S = 2.0  # a page that is open is renewed so often
+MIXED_S, START_PAGE_S = 60.0, 20.0
+Address = Callable[[], str]
+
+
+def measure(server: BenchServer) -> dict[str, Any]:
+    """Let viewers look at all pages in turns, then all of them at the start page."""
+    server.client.flushall()
+    load(server)
+    numbers = count(1, 7_919)
+    pages: dict[str, Address] = {
+        "start page": lambda: "/",
+        "inbox": lambda: "/inbox",
+        "a record": lambda: f"/records/th-{next(numbers) % RECORDS}",
+        "list": lambda: "/records",
+        "fleet": lambda: "/fleet",
+    }
+    with serving(server) as url:
+        for address in pages.values():
+            _open(url + address())
+        mixed = _watched(url, pages, MIXED_S)
+        looks, cpu_s = _looks(server), server.cpu_s()
+        began = time.monotonic()
+        _watched(url, {"start page": pages["start page"]}, START_PAGE_S)
+        took = time.monotonic() - began
+        found = {
+            "viewers": VIEWERS,
+            "records": RECORDS,
+            "pages_ms": {name: _percentiles(times) for name, times in mixed.items()},
+            "looks_per_s": round((_looks(server) - looks) / took, 2),
+            "store_cpu_share": round((server.cpu_s() - cpu_s) / took, 3),
+        }
+    return {"console": found}
+
+
+def _watched(url: str, pages: Mapping[str, Address], seconds: float) -> dict[str, list[float]]:
+    """Return how long each look at a page took (ms), with VIEWERS who look at the same time."""
+    names = list(pages)
+    took: dict[str, list[float]] = defaultdict(list)
+    until = time.monotonic() + seconds
+
+    def view(number: int) -> None:
+        name = names[number % len(names)]
+        time.sleep(PERIOD_S * number / VIEWERS)  # people do not look all at the same moment
+        while (began := time.monotonic()) < until:
+            _open(url + pages[name]())
+            ended = time.monotonic()
+            took[name].append((ended - began) * 1e3)
+            time.sleep(max(began + PERIOD_S - ended, 0))
+
+    with ThreadPoolExecutor(VIEWERS) as pool:
+        for done in [pool.submit(view, number) for number in range(VIEWERS)]:
+            done.result()
+    return took
+
+
+def _open(address: str) -> None:
+    with urllib.request.urlopen(address, timeout=60) as answer:  # noqa: S310 - of our own server
+        answer.read()
+
+
+def _looks(server: BenchServer) -> int:
+    """Return how often the console has looked at the flow: it alone counts rejected messages."""
+    stats: Any = server.client.info("commandstats")
+    return int(stats.get("cmdstat_xlen", {"calls": 0})["calls"])
+
+
+def _percentiles(took: list[float]) -> dict[str, float]:
+    hundredths = statistics.quantiles(took, n=100)
+    return {"p50": round(hundredths[49], 1), "p99": round(hundredths[98], 1)}

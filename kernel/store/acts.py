@@ -1,0 +1,70 @@
+"""Lists the acts of people over all records, the latest first.
+
+The log of each record has its acts, and is the truth. This list is written after them, so that an
+act is missing here if the process ends in between. It goes on when a record is pruned.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from interlock.kernel.event import Cause
+from interlock.kernel.record import RecordId
+from interlock.kernel.store.keys import Keys
+from interlock.kernel.store.scripts import Client, call, read
+
+KEPT_MIN = 10_000
+REASON_MAX = 500
+ROLE = "as:"  # begins the codes of a cause that say under which role its actor acted
+
+
+@dataclass(frozen=True, slots=True)
+class PersonAct:
+    """An act: a trigger that was fired, or pause, resume or retry; when (ms by the store), by whom.
+
+    The name was proved by an access token with these roles.
+    """
+
+    position: str
+    at_ms: int
+    record_id: RecordId
+    what: str
+    by: str
+    roles: str
+    reason: str
+
+
+class PersonActs:
+    """The list, over one client."""
+
+    def __init__(self, client: Client, keys: Keys) -> None:
+        self.client, self._key = client, keys.acts()
+
+    def add(self, record_id: str, what: str, cause: Cause) -> None:
+        """List an act, if its actor has proved a name. Raises StoreError."""
+        roles = [code.removeprefix(ROLE) for code in cause.codes if code.startswith(ROLE)]
+        if roles:
+            reason = cause.reason[:REASON_MAX]
+            fields = [record_id, what, cause.actor, ", ".join(roles), reason, KEPT_MIN]
+            call(self.client, "list_act", [self._key], fields)
+
+    def latest(self, limit: int, *, before: str = "") -> list[PersonAct]:
+        """Return acts, the latest first: those before a position, where one is given."""
+        end = f"({before}" if before else "+"
+        rows = read(self.client, "XREVRANGE", self._key, end, "-", "COUNT", limit)
+        return [
+            _act(at.decode(), {k.decode(): v.decode() for k, v in dict(row).items()})
+            for at, row in rows
+        ]
+
+
+def _act(position: str, fields: dict[str, str]) -> PersonAct:
+    return PersonAct(
+        position=position,
+        at_ms=int(position.partition("-")[0]),
+        record_id=RecordId(fields["record"]),
+        what=fields["what"],
+        by=fields["by"],
+        roles=fields["roles"],
+        reason=fields["reason"],
+    )

@@ -1,0 +1,283 @@
+"""The pages of the systems: what each shows of its records, to whom, and what its buttons do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import redis
+from fastapi.testclient import TestClient
+
+from interlock.kernel.effect import Kind
+from interlock.kernel.event import Cause, Event
+from interlock.kernel.store.commands import Call
+from interlock.workers.access.roles import Role
+from interlock.workers.client import Client
+from interlock.workers.console.app import create_console
+from interlock.workers.gateways.git.branch import Mark, make
+from interlock.workers.gateways.git.repository import Repository
+from interlock.workers.gateways.server import EmbeddedServer
+from interlock.workers.jobs.client import Graphs
+from interlock.workers.loops.client import Loops
+from interlock.workers.terminal import page as system_page
+from interlock.workers.threads import page as page_of_threads
+from interlock.workers.threads.client import Threads
+from tests.end_to_end.tasks.coding import git, make_repository
+from tests.workers.access.tokens import new_token
+from tests.workers.console.test_console import MARKUP, OWN, SITE, sign_in
+from tests.workers.jobs.graph_files import read_steps
+from tests.workers.runs.workspaces import StoredWorkspace, make_checkpointed_folder
+from tests.workers.tasks.claims import claimed, noted
+from tests.workers.tasks.test_failed import given_up
+from tests.workers.threads.threads import bring, client_of
+
+PAGES = ("threads", "tasks", "jobs", "loops", "runs")
+
+
+@pytest.fixture
+def interlock(server: EmbeddedServer, prefix: str) -> Client:
+    return client_of(server.url, prefix)
+
+
+@pytest.fixture
+def browser(interlock: Client) -> Iterator[TestClient]:
+    with opened(interlock) as found:
+        yield found
+
+
+def opened(interlock: Client) -> TestClient:
+    return TestClient(create_console(interlock), base_url=SITE, follow_redirects=False)
+
+
+def seen(browser: TestClient, path: str) -> str:
+    """Return a page, on which nothing that somebody wrote is markup."""
+    found = browser.get(path)
+    assert found.status_code == 200, found.text
+    assert MARKUP not in found.text
+    assert "<img" not in found.text
+    return found.text
+
+
+def test_each_system_has_its_page_also_where_there_is_nothing_yet(
+    browser: TestClient, interlock: Client
+) -> None:
+    sign_in(browser, new_token(interlock, Role.VIEWER))
+
+    index = seen(browser, "/systems")
+
+    for name in PAGES:
+        assert f'href="/systems/{name}"' in index
+        assert "<h1>" in seen(browser, f"/systems/{name}")
+    assert browser.get("/systems/webhooks").status_code == 400
+    assert browser.get("/systems/jobs?graph=none").status_code == 400
+    assert browser.get("/systems/tasks?backlog=none").status_code == 400
+
+
+def test_a_thread_says_because_of_what_a_person_is_asked_and_who_is_in_its_family(
+    browser: TestClient, interlock: Client
+) -> None:
+    asks = bring(interlock, "paper", "awaiting_confirmation", title=MARKUP)
+    bring(interlock, "paste", "awaiting_confirmation")
+    part = {"inciting": {"source": "test", "title": "Ink"}}
+    Threads(interlock).decompose("paper", [{"title": "Ink"}], proposal=asks.proposal)
+    entries = interlock.show("paper").entries
+    spawn = next(entry for entry in entries if entry.kind is Kind.SPAWN)
+    generation = spawn.suffix.partition(".")[0]
+    child, countdown = f"paper/{generation}.1", f"{spawn.countdown}:{generation}"
+    call = Call(Cause("spawn"))
+    interlock.dispatch.create("thread", child, part, call, countdown=countdown)
+    sign_in(browser, new_token(interlock, Role.VIEWER))
+
+    asked, shown = seen(browser, "/systems/threads"), seen(browser, f"/records/{child}")
+
+    assert "the policy hands_off asks a person about every action" in asked
+    assert "confidence 0.1 is below the floor 0.6" in asked
+    assert 'href="/records/paper"' in shown.partition("<h2>Family</h2>")[2]
+    assert "$0.2 (its own: $0.5; its parents allow less)" in shown
+
+
+def test_the_tasks_say_who_works_on_what_and_a_failed_one_is_replayed_by_an_operator_only(
+    browser: TestClient, interlock: Client
+) -> None:
+    claim = claimed(interlock, "b/one", title=MARKUP).alive()
+    noted(interlock, claim.names.agent, "progress", message=f"at it {MARKUP}", percent=40)
+    failed = given_up(interlock, "two")
+    sign_in(browser, new_token(interlock, Role.VIEWER))
+
+    looked = seen(browser, "/systems/tasks")
+    refused = browser.post("/systems/tasks/replay", data={"task": failed}, headers=OWN)
+    foreign = browser.post("/systems/tasks/replay", data={"task": failed})
+    sign_in(browser, new_token(interlock, Role.OPERATOR))
+    offered = seen(browser, "/systems/tasks?backlog=b")
+    done = browser.post("/systems/tasks/replay", data={"task": failed}, headers=OWN)
+    again = browser.post("/systems/tasks/replay", data={"task": failed}, headers=OWN)
+
+    assert "running" in looked
+    assert "40 % at it" in looked
+    assert "no luck" in looked
+    assert "<button>Replay" not in looked
+    assert (refused.status_code, foreign.status_code) == (403, 403)
+    assert "<button>Replay" in offered
+    assert done.headers["Location"] == f"/records/{failed}"
+    assert (again.status_code, "it is open, not failed" in again.text) == (400, True)
+    last = [line for line in interlock.history(failed) if isinstance(line, Event)][-1]
+    assert (last.trigger, last.cause.actor) == ("retried", "ann")
+
+
+def test_a_task_shows_its_signals_the_output_of_its_agent_and_where_its_diff_is(
+    browser: TestClient, interlock: Client
+) -> None:
+    signal = {"type": "test_passes", "value": f"make {MARKUP}"}
+    claim = claimed(interlock, "b/one", signals=[signal]).alive(host="other-host")
+    noted(interlock, claim.names.agent, "progress", message=MARKUP, percent=None)
+    sign_in(browser, new_token(interlock, Role.VIEWER))
+
+    shown, diff = seen(browser, "/records/b/one"), seen(browser, "/systems/tasks?diff=b/one")
+
+    assert "not checked yet" in shown
+    assert "its agent ran on other-host, and its output is there." in shown
+    assert "The agent reported" in shown
+    assert "its repository /nowhere is not on this machine" in diff
+
+
+def test_the_diff_of_a_task_is_that_of_its_branch_and_no_markup(
+    browser: TestClient, interlock: Client, tmp_path: Path
+) -> None:
+    repo = make_repository(tmp_path / "repo")
+    claim = claimed(interlock, "b/one", repo=str(repo), target="main")
+    mark = Mark(claim.names.branch, tmp_path / "worktree", git(repo, "rev-parse", "main"))
+    make(Repository.open(repo), mark, marked=False)
+    git(repo, "checkout", "-q", mark.branch)
+    (repo / "answer.txt").write_text(f"{MARKUP}\n", "utf-8")
+    git(repo, "-c", "user.name=u", "-c", "user.email=u@x", "commit", "-qam", "work")
+    sign_in(browser, new_token(interlock, Role.VIEWER))
+
+    diff = seen(browser, "/systems/tasks?diff=b/one")
+
+    assert "changed answer.txt" in diff
+    assert '<span class="removed">-41</span>' in diff
+    assert '<span class="added">+&lt;img' in diff
+
+
+def test_a_graph_is_drawn_with_its_starved_jobs_its_limits_and_who_must_sign_off(
+    browser: TestClient, interlock: Client, tmp_path: Path
+) -> None:
+    head = "graph: g\nlimits: {cost: 2, iterations: 1}\nsteps:\n"
+    steps = ("{name: a, worker: w}", "{name: b, worker: w, depends_on: [a]}")
+    Graphs(interlock).submit(read_steps(tmp_path / "g.yaml", *steps, head=head))
+    interlock.cancel("g/a", reason=MARKUP)
+    sign_in(browser, new_token(interlock, Role.VIEWER))
+
+    graphs, graph = seen(browser, "/systems/jobs"), seen(browser, "/systems/jobs?graph=g")
+    job = seen(browser, "/records/g/b")
+
+    assert 'href="/systems/jobs?graph=g"' in graphs
+    assert '<g data-job="b"' in graph
+    assert "0 of 2 $ used" in graph
+    assert "0 of 2 jobs succeeded" in seen(browser, "/records/g")
+    assert "waits for" in job or "starved" in job
+
+
+def test_mail_is_sent_by_a_form_and_seen_by_who_may_look(
+    browser: TestClient, interlock: Client
+) -> None:
+    agent = {"repo": "/r", "command": "true", "host": "other-host", "next": "on_mail"}
+    interlock.submit(agent, id="scout/1", machine="loop")
+    sign_in(browser, new_token(interlock, Role.VIEWER))
+    mail = {"agent": "scout", "text": f"look\r\nhere {MARKUP}", "kind": "task", "urgent": "yes"}
+
+    looked = seen(browser, "/systems/loops?agent=scout")
+    refused = browser.post("/systems/loops/send", data=mail, headers=OWN)
+    sign_in(browser, new_token(interlock, Role.PRODUCER))
+    offered = seen(browser, "/systems/loops?agent=scout")
+    sent = browser.post("/systems/loops/send", data=mail, headers=OWN)
+    empty = browser.post("/systems/loops/send", data={**mail, "text": " "}, headers=OWN)
+    noted(interlock, "scout/1", "mail_refused", to="nobody", reason=f"unknown {MARKUP}")
+    after = seen(browser, "/systems/loops?agent=scout")
+
+    assert "scout lives on other-host, and its output is there too" in looked
+    assert (
+        "<button" in looked.partition("<main")[2].partition("</main")[0],
+        refused.status_code,
+    ) == (False, 403)
+    assert "/systems/loops/send" in offered
+    assert sent.headers["Location"] == "/systems/loops?agent=scout"
+    assert empty.status_code == 422
+    found = Loops(interlock).mailbox.newest("scout")
+    assert [(one["sender"], one["text"]) for one in found] == [("ann", f"look\nhere {MARKUP}")]
+    assert "urgent task" in after
+    assert "refused" in after.partition("<h2>Mail from it</h2>")[2]
+    assert "1 waiting, 1 urgent" in seen(browser, "/systems/loops")
+
+
+def test_a_run_shows_its_codons_and_costs_and_goes_back_to_a_checkpoint(
+    client: redis.Redis, server: EmbeddedServer, prefix: str, tmp_path: Path
+) -> None:
+    folder = make_checkpointed_folder(tmp_path / "checkpointed")
+    workspace = StoredWorkspace(client, server.url, prefix, tmp_path, folder)
+    run, interlock = workspace.completed_run(), workspace.runs.client
+    first, last = workspace.shas["run-1"][:2]
+    with opened(interlock) as browser:
+        sign_in(browser, new_token(interlock, Role.VIEWER))
+        form = {"run": run, "to": first}
+        looked = seen(browser, f"/systems/runs?run={run}")
+        differ = seen(browser, f"/systems/runs?run={run}&differ={first}..{last}")
+        unknown = seen(browser, f"/systems/runs?run={run}&differ={'0' * 40}..{last}")
+        refused = browser.post("/systems/runs/rollback", data=form, headers=OWN)
+        sign_in(browser, new_token(interlock, Role.OPERATOR))
+        offered = seen(browser, f"/systems/runs?run={run}")
+        done = browser.post("/systems/runs/rollback", data=form, headers=OWN)
+    with opened(client_of(server.url, prefix, host="other-host")) as browser:
+        sign_in(browser, new_token(interlock, Role.OPERATOR))
+        there = seen(browser, f"/systems/runs?run={run}")
+        nowhere = browser.post("/systems/runs/rollback", data=form, headers=OWN)
+
+    assert ("look and go back there" in there, "Go back to it" in there) == (True, False)
+    assert (nowhere.status_code, "look and go back there" in nowhere.text) == (400, True)
+    assert "1. clean" in looked
+    assert "$0.000500 for its codons" in looked
+    assert "$0.000030 for skipped codons and sentinels" in looked
+    assert f"differ={first}..{last}" in looked.replace("%2E", ".")
+    assert ("Go back to it" in looked, refused.status_code) == (False, 403)
+    assert "Nothing is changed." in differ
+    assert "They cannot be compared: there is no checkpoint" in unknown
+    assert "Go back to it" in offered
+    following = run.replace("/1", "/2")
+    assert done.status_code == 303
+    starting = interlock.show(following).data["starting"]
+    assert (starting["reason"], starting["source"]["checkpoint_sha"]) == ("rollback", first)
+
+
+def test_a_token_for_some_machines_sees_the_pages_of_no_other(
+    browser: TestClient, interlock: Client
+) -> None:
+    bring(interlock, "paper", "awaiting_confirmation")
+    claimed(interlock, "b/one")
+    sign_in(browser, new_token(interlock, Role.OPERATOR, machines=("thread", "task")))
+
+    index, record = seen(browser, "/systems"), seen(browser, "/records/b/one")
+    refused = [browser.get("/systems/tasks"), browser.get("/systems/tasks?diff=b/one")]
+    refused.append(browser.post("/systems/tasks/replay", data={"task": "b/one"}, headers=OWN))
+
+    assert 'href="/systems/threads"' in index
+    assert 'href="/systems/tasks"' not in index
+    assert "All tasks of its backlog" not in record
+    assert [one.status_code for one in refused] == [400, 400, 400]
+    assert "b/one" not in seen(browser, "/systems/threads")
+
+
+def test_a_panel_that_fails_leaves_the_rest_of_the_page(
+    browser: TestClient, interlock: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(_client: Client, _record: object) -> list[system_page.Section]:
+        raise ZeroDivisionError
+
+    bring(interlock, "paper", "awaiting_confirmation")
+    monkeypatch.setitem(page_of_threads.PAGE.panels, "thread", broken)
+    sign_in(browser, new_token(interlock, Role.VIEWER))
+
+    shown = seen(browser, "/records/paper")
+
+    assert "This part cannot be shown. The log of this server has the error." in shown
+    assert "awaiting confirmation" in shown

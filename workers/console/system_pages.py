@@ -1,0 +1,60 @@
+"""Finds the pages of the systems, and what of them a viewer may see. It names no system."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+from interlock.kernel.errors import CallError, StoreError
+from interlock.kernel.record import Record
+from interlock.workers.access.roles import Act
+from interlock.workers.client import Client
+from interlock.workers.engine.system import load
+from interlock.workers.systems import systems
+from interlock.workers.terminal.page import Section, Sentence, SystemPage
+
+log = logging.getLogger(__name__)
+
+FAILED = "This part cannot be shown. The log of this server has the error."
+NEEDED: Mapping[str, Act] = {"submit": Act.SUBMIT, "operate": Act.OPERATE}
+
+
+class NoPageError(CallError):
+    """No system has this page, or it has no such button; or the viewer may not see it."""
+
+
+def pages_of(client: Client) -> dict[str, SystemPage]:
+    """Return the pages that a viewer may see, by the name of the system."""
+    every = {system.name: load(system.page) for system in systems() if system.page}
+    return {name: one for name, one in every.items() if set(one.machines) <= set(client.machines)}
+
+
+def page_of(client: Client, name: str) -> SystemPage:
+    """Return one of these pages. Raises NoPageError."""
+    pages = pages_of(client)
+    if name not in pages:
+        raise NoPageError(f"there is no page of {name!r}; there are: {', '.join(pages)}")
+    return pages[name]
+
+
+def panels_of(client: Client, record: Record, acts: frozenset[Act]) -> dict[str, Any]:
+    """Return what the page of a record shows of its system, and what that takes to draw it."""
+    for name, page in pages_of(client).items():
+        if record.machine in page.panels:
+            panel = page.panels[record.machine]
+            try:
+                sections = panel(client, record)
+            except StoreError:
+                raise
+            except Exception:
+                # Every other part of the page of the record is shown all the same.
+                log.exception("the panel of %s could not be shown", record.id)
+                sections = [Section(page.title, [Sentence(FAILED, "bad")])]
+            return {"panels": sections, "system": name, "offered": offered(page, acts)}
+    return {"panels": list[Section](), "system": "", "offered": set[str]()}
+
+
+def offered(page: SystemPage, acts: frozenset[Act]) -> set[str]:
+    """Return the names of the acts of a page that a viewer may do: only they have a button."""
+    return {name for name, act in page.acts.items() if NEEDED[act.needs] in acts}

@@ -1,0 +1,213 @@
+"""The page of long-lived agents in the console: sessions, output, and mail both ways."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from interlock.kernel.event import Note
+from interlock.kernel.record import Record
+from interlock.workers.client import Client
+from interlock.workers.files.tail import last_lines
+from interlock.workers.loops.client import Loops
+from interlock.workers.loops.mailbox import UnknownAgentError
+from interlock.workers.loops.paths import name_of
+from interlock.workers.terminal.page import (
+    ActForm,
+    Cell,
+    InputField,
+    LongText,
+    NamedCells,
+    PageAct,
+    Part,
+    Query,
+    RecordLink,
+    Section,
+    Sentence,
+    Since,
+    StateName,
+    SystemPage,
+    Table,
+    ViewLink,
+)
+from interlock.workers.terminal.screen import age
+
+MAIL_MAX = 30
+LINES_MAX = 40
+NOTES_READ = 500
+KINDS = ("message", "task", "status", "nudge")
+
+
+def view(client: Client, query: Query) -> list[Section]:
+    """Return all agents, or everything about the one with this `agent` name."""
+    loops = Loops(client)
+    if name := query.get("agent"):
+        return _agent(loops, name)
+    rows = [_row(row) for row in loops.list()]
+    columns = ("Agent", "State", "For", "Session", "Errors", "Mail", "Machine", "Why")
+    empty = "There is no long-lived agent. `interlock agent start` starts one."
+    return [Section("Agents", (Table(columns, rows, empty),))]
+
+
+def panel(client: Client, record: Record) -> list[Section]:
+    """Return the link to everything about an agent, and the end of its output."""
+    loops, name = Loops(client), name_of(record.id)
+    link = Sentence(
+        ViewLink(f"{name}: its session, its mail, and a form to send it some", _of(name))
+    )
+    if loops.latest_life(name) != record.id:
+        return [Section("Agent", (link, Sentence("This is one of its earlier lives.", "soft")))]
+    return [Section("Agent", (link,)), _output(loops, name, record)]
+
+
+def send(client: Client, fields: Query) -> ViewLink:
+    """Send mail to an agent, under the name of who sends the form."""
+    name = fields.get("agent", "")
+    chosen = {each: fields[each] for each in ("kind", "thread", "reply_to") if fields.get(each)}
+    text = fields.get("text", "").replace("\r\n", "\n")
+    urgent = fields.get("urgent") == "yes"
+    Loops(client).send(name, text, sender=client.actor, urgent=urgent, **chosen)
+    return ViewLink("", _of(name))
+
+
+def _of(name: str) -> dict[str, str]:
+    return {"agent": name}
+
+
+def _row(row: Mapping[str, Any]) -> tuple[Cell, ...]:
+    urgent = f", {row['urgent_waiting']} urgent" if row["urgent_waiting"] else ""
+    return (
+        ViewLink(row["name"], _of(row["name"])),
+        StateName(row["state"]),
+        Since(row["since_ms"]),
+        row["session"],
+        f"{row['errors']} in a row, {row['errors_in_all']} in all",
+        f"{row['mail_waiting']} waiting{urgent}" if row["mail_waiting"] else "",
+        row["host"],
+        row["why"],
+    )
+
+
+def _agent(loops: Loops, name: str) -> list[Section]:
+    value, now_ms = loops.show(name), loops.dispatch.views.now_ms()
+    record = loops.client.show(value["id"])
+    sections = [
+        Section("Session", (NamedCells(_facts(value, now_ms)),)),
+        _output(loops, name, record),
+        Section("Mail to it", (_mail_in(value["mail"]),)),
+        Section("Mail from it", (_mail_out(loops, record),)),
+    ]
+    if value["state"] != "stopped":
+        sections.append(Section("Send mail", (_form(name),), is_live=False))
+    if value["prompt"]:
+        text = (LongText(value["prompt"]),)
+        sections.append(Section("The prompt of its session", text, is_live=False))
+    return sections
+
+
+def _facts(value: Mapping[str, Any], now_ms: int) -> dict[str, Cell]:
+    last, stopped = value.get("last") or {}, value.get("stopped") or {}
+    texts = {
+        name: str(value[name])
+        for name in ("command", "repo", "branch", "worktree", "host", "next", "pid")
+        if value.get(name)
+    }
+    due = {f"timer {name}": _until(at_ms - now_ms) for name, at_ms in value["due"].items()}
+    return {
+        "record": RecordLink(value["id"]),
+        "state": StateName(value["state"]),
+        "since": Since(value["since_ms"]),
+        "session": value["session"],
+        **texts,
+        "errors": f"{value['errors']} in a row, {value['errors_in_all']} in all",
+        "last session": f"{last.get('outcome', '')} {last.get('detail') or ''}".strip(),
+        "stopped": f"{stopped['by']}: {stopped['reason']}" if stopped else "",
+        **due,
+    }
+
+
+def _until(left_ms: int) -> str:
+    return f"in {age(left_ms)}" if left_ms > 0 else "due now"
+
+
+def _output(loops: Loops, name: str, record: Record) -> Section:
+    """Return the end of the last session's output, if it is here, and its last reports."""
+    parts: list[Part] = []
+    try:
+        _, file = loops.logs(name)
+        files = (file, file.with_name("errors.log"))
+        ends = ((each.name, last_lines(each, LINES_MAX)) for each in files)
+        parts += [LongText(text, name) for name, text in ends if text]
+    except UnknownAgentError as refusal:
+        parts.append(Sentence(f"{refusal}. What it reported is here:", "soft"))
+    rows = [
+        (Since(note.at_ms), str(note.detail["message"]))
+        for note in _notes(loops, record)
+        if note.kind == "progress"
+    ]
+    if rows:
+        parts.append(Table(("Ago", "It reported"), rows[:LINES_MAX]))
+    return Section("Output", parts or (Sentence("It has printed nothing yet.", "soft"),))
+
+
+def _notes(loops: Loops, record: Record) -> Iterator[Note]:
+    log = loops.dispatch.views.latest([record.id], NOTES_READ)[record.id]
+    return (line for line in log if isinstance(line, Note))
+
+
+def _mail_in(mail: list[Mapping[str, Any]]) -> Table:
+    rows = [
+        (
+            Since(one["at_ms"]),
+            one["sender"],
+            f"urgent {one['kind']}" if one["urgent"] else one["kind"],
+            "was delivered" if one["delivered"] else "waits",
+            one["text"],
+            one["id"],
+        )
+        for one in mail
+    ]
+    columns = ("Ago", "From", "Kind", "It", "Text", "Id")
+    return Table(columns, rows, "Nobody has written to it.")
+
+
+def _mail_out(loops: Loops, record: Record) -> Table:
+    """Return what a life of an agent has sent, and what became of it, from its log."""
+    states = {"mail_sent": "was sent", "mail_refused": "was refused", "mail_lost": "was lost"}
+    notes = [note for note in _notes(loops, record) if note.kind in states][:MAIL_MAX]
+    texts: dict[str, str] = {}
+    for to in {str(note.detail["to"]) for note in notes if note.kind == "mail_sent"}:
+        found = loops.dispatch.inboxes.latest(to, NOTES_READ)
+        texts |= {f"{to} {mail.id}": str(mail.fields["text"]) for mail in found}
+    rows = [
+        (
+            Since(note.at_ms),
+            ViewLink(note.detail["to"], _of(note.detail["to"])),
+            states[note.kind],
+            texts.get(f"{note.detail['to']} {note.detail.get('mail')}")
+            or str(note.detail.get("reason", "")),
+        )
+        for note in notes
+    ]
+    return Table(("Ago", "To", "It", "Text"), rows, "It has written to nobody.")
+
+
+def _form(name: str) -> ActForm:
+    fields = (
+        InputField("text", "Text", form="long", is_required=True),
+        InputField("kind", "Kind", form="choice", choices=KINDS),
+        InputField("urgent", "Urgent: interrupt its session", form="yes"),
+        InputField("thread", "Thread that it belongs to"),
+        InputField("reply_to", "Id of the mail that it answers"),
+    )
+    return ActForm("send", "Send", fields, {"agent": name})
+
+
+PAGE = SystemPage(
+    title="Agents",
+    question="What do the long-lived agents do?",
+    machines=("loop",),
+    view=view,
+    panels={"loop": panel},
+    acts={"send": PageAct("submit", send)},
+)

@@ -1,0 +1,222 @@
+"""What a page of the console shows of one system, as plain data; the console draws and escapes it.
+
+A system's own module has a `SystemPage`, which its `page` in the registry names. Only the process
+that serves the console imports it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal
+
+from interlock.kernel.record import Record
+from interlock.workers.client import Client
+from interlock.workers.gateways.git.diff import Diff
+
+Query = Mapping[str, str]  # the view of a page that is asked for, or the fields of a form
+Tone = Literal["", "bad", "ask", "soft"]  # failed; a person has to act; of little weight
+
+
+@dataclass(frozen=True, slots=True)
+class RecordLink:
+    """A text that leads to the page of a record; without a text, the record's id."""
+
+    kind: ClassVar[str] = "record"
+    id: str
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ViewLink:
+    """A text that leads to another view of the page of a system."""
+
+    kind: ClassVar[str] = "view"
+    text: str
+    query: Query
+
+
+@dataclass(frozen=True, slots=True)
+class StateName:
+    """The name of a state."""
+
+    kind: ClassVar[str] = "state"
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Since:
+    """A time by the store in ms, shown as how long ago it was."""
+
+    kind: ClassVar[str] = "since"
+    at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Button:
+    """A button that does one of the page's acts."""
+
+    kind: ClassVar[str] = "button"
+    act: str
+    text: str
+    fields: Query
+
+
+Cell = str | int | RecordLink | ViewLink | StateName | Since | Button
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """A sentence, or a link of its own."""
+
+    kind: ClassVar[str] = "sentence"
+    text: Cell
+    tone: Tone = ""
+
+
+@dataclass(frozen=True, slots=True)
+class NamedCells:
+    """Names with what they stand for. An empty text is left out."""
+
+    kind: ClassVar[str] = "facts"
+    rows: Mapping[str, Cell]
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows under the names of their columns; `empty` is the sentence if there is none."""
+
+    kind: ClassVar[str] = "table"
+    columns: Sequence[str]
+    rows: Sequence[Sequence[Cell]]
+    empty: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LongText:
+    """A text of several lines in a fixed-width face. In a diff, what was added or removed shows."""
+
+    kind: ClassVar[str] = "text"
+    text: str
+    name: str = ""
+    is_diff: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """How much of an allowed amount is used, and the same in words."""
+
+    kind: ClassVar[str] = "bar"
+    name: str
+    used: float
+    allowed: float
+    text: str
+    tone: Tone = ""
+
+    @property
+    def share(self) -> int:
+        """Return the used part of a hundred, which is never more than it."""
+        return min(100, round(100 * self.used / self.allowed)) if self.allowed > 0 else 100
+
+
+@dataclass(frozen=True, slots=True)
+class StripStep:
+    """One step of a strip: its record, its state, and what it took, as lines of text."""
+
+    name: str
+    state: str
+    lines: Sequence[str] = ()
+    record: str = ""
+    tone: Tone = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Strip:
+    """Steps that follow each other."""
+
+    kind: ClassVar[str] = "strip"
+    steps: Sequence[StripStep]
+
+
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """An SVG element. It is not escaped: every text in it must be."""
+
+    kind: ClassVar[str] = "drawing"
+    svg: str
+
+
+@dataclass(frozen=True, slots=True)
+class InputField:
+    """A field of a form: one line, several (`long`), one of the `choices`, or a tick (`yes`)."""
+
+    name: str
+    label: str
+    form: Literal["text", "long", "choice", "yes"] = "text"
+    choices: Sequence[str] = ()
+    is_required: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ActForm:
+    """A form whose button does one of the page's acts, with `hidden` beside what is written."""
+
+    kind: ClassVar[str] = "form"
+    act: str
+    button: str
+    fields: Sequence[InputField]
+    hidden: Query = field(default_factory=dict)
+
+
+Part = Sentence | NamedCells | Table | LongText | Bar | Strip | Drawing | ActForm
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A part of a page with a heading. Where it is live, what it shows is renewed by itself."""
+
+    title: str
+    parts: Sequence[Part]
+    is_live: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class PageAct:
+    """What a button or form of a page does, and which right of the API that needs.
+
+    `run` gets the fields that were sent, and returns where the page goes then. It raises a
+    KernelError if it is refused.
+    """
+
+    needs: Literal["submit", "operate"]
+    run: Callable[[Client, Query], RecordLink | ViewLink]
+
+
+@dataclass(frozen=True, slots=True)
+class SystemPage:
+    """The page of a system.
+
+    Only those who may see the records of all these `machines` see it and use its acts. `view`
+    returns its sections; the query is empty at first, and else that of a `ViewLink`. `panels` give,
+    for a machine, the sections that the page of each of its records shows in addition.
+    """
+
+    title: str
+    question: str
+    machines: Sequence[str]
+    view: Callable[[Client, Query], Sequence[Section]]
+    panels: Mapping[str, Callable[[Client, Record], Sequence[Section]]] = field(
+        default_factory=dict
+    )
+    acts: Mapping[str, PageAct] = field(default_factory=dict)
+
+
+def diff_parts(found: Diff) -> Iterator[Part]:
+    """Yield a difference file by file, each with what is missing of it."""
+    if not found.files:
+        yield Sentence("Nothing is changed.")
+    for file in found.files:
+        missing = f" ({file.missing})" if file.missing else ""
+        yield LongText(file.text, f"{file.kind} {file.path}{missing}", is_diff=True)
+    if found.unnamed:
+        yield Sentence(f"{found.unnamed} more files are changed.")
