@@ -12,6 +12,8 @@ START = "0-0"  # the position before every line of a log
 NO_FACTS: Mapping[str, Any] = {}
 EFFECT_FAILED = "effect_failed"  # the kind of the note of an attempt that failed
 LAPSE = "lapse"  # and that of one whose worker was lost
+CARD_CLAIMED = "card_claimed"  # and those that say that somebody is on a card, and not any more
+CARD_RELEASED = "card_released"
 # The fields of a payload that tell why, where neither its `reason` nor the caller does.
 FURTHER_WORDS = ("reasons", "detail", "feedback", "summary")
 

@@ -14,7 +14,6 @@ from interlock.kernel.errors import (
     CallError,
     IllegalTransitionError,
     InvalidPayloadError,
-    KernelError,
     UnknownMachineError,
     UnknownRecordError,
 )
@@ -26,11 +25,11 @@ from interlock.kernel.store.commands import Call, Warrant, facts_read
 from interlock.kernel.store.listings import ListedRecord, Page
 from interlock.kernel.table import Terminal, Waiting
 from interlock.workers.config import Settings, local_settings
-from interlock.workers.engine.card import Card, CardPage, asks_person, card_of, cards_of_effects
+from interlock.workers.engine.card import Card, CardPage, asks_person
 from interlock.workers.engine.card_answers import ACTION_FIELDS, CardAnswers
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.event_feed import EventFeed, FollowedEvent
-from interlock.workers.engine.open_cards import waiting_records
+from interlock.workers.engine.open_cards import OpenCards, WantedCards
 from interlock.workers.engine.own_systems import add_systems
 from interlock.workers.engine.polling import polls
 from interlock.workers.engine.record_filter import Wanted, record_filter
@@ -183,7 +182,7 @@ class Client:
     def check_choice(self, record_id: str, choice: str) -> None:
         """Raise CallError, with the choices that there are, if no open card takes this one."""
         record = self.show(record_id)
-        names = [offer.name for card in self._cards_of([record]) for offer in card.affordances]
+        names = [offer.name for one in self.open_cards.of([record]) for offer in one.affordances]
         if choice not in names:
             self.answers(record).trigger(record.state, choice, names)
 
@@ -278,28 +277,37 @@ class Client:
 
     def card(self, record_id: str) -> Card | None:
         """Return the card that a record shows a person now, if it has one."""
-        return self._card_of(self.show(record_id))
+        return next((one for one in self.cards_of(record_id) if RETRY not in one.proposal), None)
 
     def cards(self, *, limit: int = 100) -> list[Card]:
         """Return the open cards of at most so many records, the longest waiting first."""
         return list(self.cards_page(limit=limit).cards)
 
-    def cards_page(self, *, limit: int = 100, cursor: str = "") -> CardPage:
+    def cards_page(
+        self, *, limit: int = 100, cursor: str = "", **wanted: Unpack[WantedCards]
+    ) -> CardPage:
         """Return one page of the open cards, which begins after the page with this cursor."""
-        found = waiting_records(self.dispatch.views, self.machines, limit, cursor)
-        return CardPage(tuple(self._cards_of(found[0])), found[1])
+        return self.open_cards.page(limit, cursor, **wanted)
 
     def cards_of(self, record_id: str) -> list[Card]:
         """Return the open cards of one record: that of its state, and those of its effects."""
-        return self._cards_of([self.show(record_id)])
+        return self.open_cards.of([self.show(record_id)])
 
-    def _cards_of(self, records: Collection[Record]) -> list[Card]:
-        failures = self.dispatch.views.last_failures(records)
-        found: list[Card | None] = []
-        for one in records:
-            found.append(self._card_of(one))
-            found += cards_of_effects(self._machine(one), one, failures[one.id])
-        return [card for card in found if card is not None]
+    def claim_card(
+        self, record_id: str, *, proposal: str, holder: str = "", op_id: str | None = None
+    ) -> list[Card]:
+        """Note that the caller, or a `holder`, is on a card. Others may still answer it.
+
+        Returns the open cards of the record.
+        """
+        call = self._call(op_id, "")
+        self.open_cards.claim(self.show(record_id), proposal, holder or self.actor, call)
+        return self.cards_of(record_id)
+
+    def release_card(self, record_id: str, *, proposal: str) -> list[Card]:
+        """Note that nobody is on a card any more. Returns the record's open cards."""
+        self.open_cards.claim(self.show(record_id), proposal, "", self._call(None, ""))
+        return self.cards_of(record_id)
 
     def list(self, *, limit: int = 100, **wanted: Unpack[Wanted]) -> list[ListedRecord]:
         """Return the records for which all holds that is given, the longest in their state first.
@@ -370,22 +378,17 @@ class Client:
         """
         return EventFeed(self.dispatch).follow(after, machines, self.machines)
 
+    @property
+    def open_cards(self) -> OpenCards:
+        """The cards that wait for people."""
+        return OpenCards(self.dispatch, self.machines)
+
     def answers(self, record: Record) -> CardAnswers:
         """Return what answers to the cards of a record mean."""
         return CardAnswers(self._machine(record), record, lambda: self.registry)
 
     def _machine(self, record: Record) -> Machine:
         return self.dispatch.lifecycle.machine(record.machine)
-
-    def _card_of(self, record: Record) -> Card | None:
-        return card_of(self._machine(record), record, self._registry_or_none)
-
-    def _registry_or_none(self) -> Registry | None:
-        try:
-            return self.registry
-        except KernelError:
-            # This process cannot load the capabilities, so cards do not describe their parameters.
-            return None
 
     def _state_seen(self, record: Record, entered: int) -> str:
         """Return the state that was entered with this version, or ''."""

@@ -19,6 +19,7 @@ if TYPE_CHECKING:  # the command line lists its commands without settings, sweep
     from interlock.kernel.record import Record
     from interlock.workers.client import Client
     from interlock.workers.config import Settings
+    from interlock.workers.engine.evidence import Evidence
     from interlock.workers.engine.resources import Resources
     from interlock.workers.engine.sweeper import Sweep
     from interlock.workers.engine.work import Handler
@@ -82,6 +83,13 @@ def details(client: Client, record: Record) -> dict[str, str] | None:
     )
     source = next(named, None)
     return load(source)(client, record) if source else None
+
+
+def evidence(client: Client, record: Record) -> list[Evidence]:
+    """Return what stands beside the cards of a record; nothing where its system has none."""
+    named = (each.evidence[record.machine] for each in systems() if record.machine in each.evidence)
+    source = next(named, None)
+    return list(load(source)(client, record)) if source else []
 
 
 def sweeps() -> tuple[Sweep, ...]:

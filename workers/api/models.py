@@ -80,6 +80,19 @@ class DecisionBody(Body):
     proposal: str
 
 
+class CardClaimBody(Body):
+    """Who is on a card: the caller, or the `holder` to whom it is handed over."""
+
+    proposal: str
+    holder: str = ""
+
+
+class CardReleaseBody(Body):
+    """The card that nobody is on any more."""
+
+    proposal: str
+
+
 class Why(Body):
     """The reason that a person or a program gives; the log keeps it."""
 

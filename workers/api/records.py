@@ -232,12 +232,6 @@ def description(record_id: Id, client: Reading) -> Fields:
     return describe(client, record_id)
 
 
-@router.get("/records/{record_id:path}:cards")
-def cards_of(record_id: Id, client: Reading) -> list[Fields]:
-    """Return the open cards of a record."""
-    return [card.as_data() for card in client.cards_of(record_id)]
-
-
 @router.get("/records/{record_id:path}:mail")
 def mail_of(
     record_id: Id, client: Reading, limit: Annotated[int, Query(ge=1, le=LINES_MAX)] = 100

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Request, Response
 from fastapi.responses import PlainTextResponse
 from prometheus_client import CONTENT_TYPE_LATEST
 
 from interlock.kernel.errors import UnknownMachineError
 from interlock.workers.api.access import NewId, Reading, Submitting
-from interlock.workers.api.models import CardList, Fields
+from interlock.workers.api.models import Fields
 from interlock.workers.engine.kept import Kept
 from interlock.workers.ops.metrics import Exposition
 from interlock.workers.ops.outline import outline
@@ -31,15 +29,6 @@ def machine(name: str, client: Reading) -> Fields:
     if name not in client.machines:
         raise UnknownMachineError(name, sorted(client.machines))
     return outline(client.machines[name])
-
-
-@router.get("/v1/cards")
-def cards(
-    client: Reading, limit: Annotated[int, Query(ge=1, le=500)] = 100, cursor: str = ""
-) -> CardList:
-    """List the open cards of at most so many records, the longest waiting first."""
-    page = client.cards_page(limit=limit, cursor=cursor)
-    return CardList(cards=[card.as_data() for card in page.cards], next=page.cursor)
 
 
 @router.post("/v1/messages/{kind}")

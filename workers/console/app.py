@@ -10,6 +10,7 @@ from interlock.workers.access.roles import roles_named
 from interlock.workers.api.app import create_app
 from interlock.workers.client import Client
 from interlock.workers.console import (
+    answers,
     bulk,
     entrance,
     fleet,
@@ -45,6 +46,7 @@ def create_console(client: Client) -> FastAPI:
     app.state.flow = FlowWatch(client.dispatch)
     app.include_router(entrance.router)
     app.include_router(inbox.router)
+    app.include_router(answers.router)
     app.include_router(bulk.router)
     app.include_router(operate.router)
     app.include_router(systems.router)

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 
 from interlock.kernel.machine import Machine
 from interlock.kernel.store.metrics import BOUNDS_MS, Durations, Metrics
-from interlock.kernel.table import Active, Terminal, Waiting
-from interlock.workers.engine.card import OBSTACLE, QUARANTINE
+from interlock.kernel.table import Active, Terminal
+from interlock.workers.engine.card import kinds_of
 from interlock.workers.engine.celery_app import INTAKE_QUEUE, SWEEPS_QUEUE, effect_queues
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.kept import Kept
-from interlock.workers.engine.open_cards import waiting_records
+from interlock.workers.engine.open_cards import OpenCards
 from interlock.workers.ops.attendance import attendance
 
 KEPT_S = 1.0
@@ -169,16 +169,11 @@ class FlowWatch:
 
     def _ask(self) -> Questions:
         """Count the questions of those records that wait longest for a person, by their kinds."""
-        views, found = self.dispatch.views, Counter[tuple[str, str]]()
-        machines = self.dispatch.machines
-        records, more = waiting_records(views, machines, QUESTIONS_MAX, "")
+        machines, found = self.dispatch.machines, Counter[tuple[str, str]]()
+        records, more = OpenCards(self.dispatch, machines).records(QUESTIONS_MAX)
         for record in records:
-            machine = machines[record.machine]
-            stage = machine.stage(record.state)
-            if isinstance(stage, Waiting) and stage.waits_for_person(record.data):
-                found[machine.name, stage.card] += 1
-            found[machine.name, QUARANTINE] += bool(record.quarantined)
-            found[machine.name, OBSTACLE] += bool(record.obstructed)
+            for kind in kinds_of(machines[record.machine], record):
+                found[record.machine, kind] += 1
         return Questions(found, bool(more))
 
     def _rate(self, transitions: int) -> float | None:

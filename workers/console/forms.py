@@ -13,6 +13,7 @@ LONG = 60  # a text that may be longer than this gets several lines
 NUMBERS = ("integer", "number")
 _TYPES: Mapping[str, Any] = {"integer": int, "number": (int, float), "boolean": bool}
 _NAMES = {"integer": "whole number", "number": "number", "boolean": "true or false", "json": "JSON"}
+_WORDS = {**_NAMES, "string": "text", "array": "list", "object": "fields", "date-time": "time"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +34,26 @@ class FormField:
 
 def fields_of(schema: Mapping[str, Any], proposed: Mapping[str, Any]) -> list[FormField]:
     """Return the fields of an answer; what is proposed is filled in."""
-    return list(_fields(schema, schema.get("$defs", {}), proposed, ""))
+    return list(_fields(schema, schema.get("$defs", {}), proposed))
+
+
+def for_capability(schema: Mapping[str, Any], capability: str) -> Mapping[str, Any]:
+    """Return the schema of an answer that names this capability: with its own parameters."""
+    for rule in schema.get("allOf", ()):
+        named = rule.get("if", {}).get("properties", {}).get("capability", {})
+        parameters = rule.get("then", {}).get("properties", {}).get("parameters")
+        if parameters and named.get("const") == capability:
+            return {**schema, "properties": {**schema["properties"], "parameters": parameters}}
+    return schema
+
+
+def type_words(described: Mapping[str, Any]) -> str:
+    """Return the type that a schema describes, as people say it; '' if it describes none."""
+    described = _resolved(described, {})
+    if choices := _choices(described):
+        return "one of " + ", ".join(choices)
+    kind = str(described.get("format") or described.get("type") or "")
+    return _WORDS.get(kind, kind)
 
 
 def answer_of(fields: list[FormField], texts: Mapping[str, str]) -> dict[str, Any]:
@@ -60,16 +80,24 @@ def answer_of(fields: list[FormField], texts: Mapping[str, str]) -> dict[str, An
 
 
 def _fields(
-    schema: Mapping[str, Any], named: Mapping[str, Any], proposed: Mapping[str, Any], prefix: str
+    schema: Mapping[str, Any],
+    named: Mapping[str, Any],
+    proposed: Mapping[str, Any],
+    prefix: str = "",
+    *,
+    needed: bool = True,
 ) -> Iterator[FormField]:
-    required = schema.get("required", ())
+    """Yield the fields. In a group that need not be given, no field must be filled in."""
+    required = schema.get("required", ()) if needed else ()
     for name, part in schema.get("properties", {}).items():
         described = _resolved(part, named)
         value = proposed.get(name, described.get("default"))
         full = f"{prefix}{name}"
         if described.get("type") == "object" and described.get("properties"):
             inner = value if isinstance(value, Mapping) else {}
-            yield from _fields(described, named, inner, f"{full}.")
+            all_named = {**named, **described.get("$defs", {})}
+            needs = name in required
+            yield from _fields(described, all_named, inner, f"{full}.", needed=needs)
             continue
         choices = _choices(described)
         kind = _kind(described, value)
@@ -97,14 +125,15 @@ def _resolved(part: Mapping[str, Any], named: Mapping[str, Any]) -> Mapping[str,
 
 def _choices(described: Mapping[str, Any]) -> tuple[str, ...]:
     if "const" in described:
-        return (str(described["const"]),)
+        value = described["const"]
+        return (value,) if isinstance(value, str) else (json.dumps(value),)
     values = described.get("enum", ())
     return tuple(values) if all(isinstance(each, str) for each in values) else ()
 
 
 def _kind(described: Mapping[str, Any], value: Any) -> str:
     if _choices(described):
-        return "choice"
+        return "choice" if isinstance(described.get("const", ""), str) else "json"
     kind = str(described.get("type", "json"))
     if kind == "string":
         is_long = int(described.get("maxLength", LONG + 1)) > LONG

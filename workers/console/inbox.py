@@ -2,49 +2,90 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Annotated, Literal
+from urllib.parse import urlencode
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Form, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import RedirectResponse
 
 from interlock.kernel.errors import CallError, StaleDecisionError
 from interlock.workers.client import Client
-from interlock.workers.console.forms import answer_of, fields_of
+from interlock.workers.console.card_page import answer_fields, show_cards
+from interlock.workers.console.forms import answer_of
 from interlock.workers.console.render import PageRoute, page, path_of
 from interlock.workers.console.sessions import Deciding, Reading
-from interlock.workers.engine.card import NO_FIELDS, Affordance, Card, action_of
-from interlock.workers.ops.description import line_shown
+from interlock.workers.engine.answer_commands import needs_answer
+from interlock.workers.engine.card import NO_FIELDS, Card
+from interlock.workers.engine.open_cards import WantedCards
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 
-CARDS = 200
-LINES = 8
-Name = Annotated[str, Query(max_length=100)]
+CARDS = 50
+SOON_MS = 24 * 3_600_000  # a deadline that comes within this time makes a card urgent
+FROM_LINK = ("choice", "capability", "seen")
+Name = Annotated[str, Query(max_length=200)]
 
 
 @router.get("/inbox")
-def inbox(request: Request, client: Reading, machine: Name = "", kind: Name = "") -> Response:
-    """List the open cards, the longest waiting first."""
-    every = client.cards(limit=CARDS)
-    shown = [card for card in every if machine in ("", card.machine) and kind in ("", card.kind)]
+def inbox(
+    request: Request,
+    client: Reading,
+    machine: Name = "",
+    kind: Name = "",
+    tree: Name = "",
+    text: Name = "",
+    holder: Name = "",
+    cursor: Name = "",
+) -> Response:
+    """List open cards: those with a deadline that comes, then by priority, then by age."""
+    wanted: WantedCards = {
+        "machine": machine,
+        "kind": kind,
+        "tree": tree,
+        "text": text,
+        "holder": holder,
+    }
+    now_ms = client.dispatch.views.now_ms()
+    open_cards = replace(client.open_cards, describes=False)
+    urgent = [] if cursor else open_cards.due(now_ms + SOON_MS, **wanted)[:CARDS]
+    found = open_cards.page(CARDS, cursor, **wanted)
+    known = {card.proposal for card in urgent}
+    others = [card for card in found.cards if card.proposal not in known]
+    cards = [*urgent, *sorted(others, key=lambda card: card.priority)]
+    query = urlencode({**wanted, "cursor": found.cursor})
     return page(
         request,
         "inbox.html",
-        cards=shown,
-        machine=machine,
-        kind=kind,
-        machines=sorted({card.machine for card in every}),
-        kinds=sorted({card.kind for card in every}),
-        now_ms=client.dispatch.views.now_ms(),
-        is_cut=len(every) >= CARDS,
+        cards=cards,
+        urgent=len(urgent),
+        wanted=wanted,
+        query=request.url.query,
+        machines=list(client.machines),
+        choices=_choices(cards),
+        now_ms=now_ms,
+        waiting=client.dispatch.views.depths()["waits"],
+        is_first=not cursor,
+        following=f"/inbox?{query}" if found.cursor else "",
     )
+
+
+def _choices(cards: Sequence[Card]) -> list[str]:
+    """Return the answers that need no fields, and so can be given to several cards at once."""
+    offers = (offer for card in cards for offer in card.affordances)
+    return list(dict.fromkeys(one.name for one in offers if not needs_answer(one.schema)))
 
 
 @router.get("/inbox/{record_id:path}")
 def cards(request: Request, record_id: str, client: Reading) -> Response:
-    """Show the open cards of a record, with a form for each possible answer."""
-    return _questions(request, client, record_id)
+    """Show the open cards of a record, with a form for each possible answer.
+
+    A link may open the form of a `choice`, for a `capability`. It fills nothing in.
+    """
+    texts = {name: request.query_params.get(name, "") for name in FROM_LINK}
+    return show_cards(request, client, record_id, texts=texts)
 
 
 @router.post("/inbox/{record_id:path}")
@@ -55,62 +96,53 @@ async def answer(request: Request, record_id: str, client: Deciding) -> Response
     return await run_in_threadpool(_answer, request, client, record_id, texts)
 
 
+@router.post("/claim/{record_id:path}")
+def claim(
+    request: Request,
+    record_id: str,
+    client: Deciding,
+    proposal: Annotated[str, Form()],
+    do: Annotated[Literal["claim", "hand over", "release"], Form()],
+    holder: Annotated[str, Form()] = "",
+) -> Response:
+    """Note who is on a card, and show it."""
+    try:
+        _note_claim(client, record_id, proposal, do, holder.strip())
+    except CallError as refusal:
+        status = 409 if isinstance(refusal, StaleDecisionError) else 422
+        problem = f"That was not noted: {refusal}."
+        return show_cards(request, client, record_id, texts={}, problem=problem, status=status)
+    return RedirectResponse(f"/inbox/{path_of(record_id)}", 303)
+
+
+def _note_claim(client: Client, record_id: str, proposal: str, do: str, holder: str) -> None:
+    if do == "release":
+        client.release_card(record_id, proposal=proposal)
+    elif do == "claim":
+        client.claim_card(record_id, proposal=proposal)
+    elif holder:
+        client.claim_card(record_id, proposal=proposal, holder=holder)
+    else:
+        raise CallError("write the name of the person to whom you hand it over")
+
+
 def _answer(request: Request, client: Client, record_id: str, texts: dict[str, str]) -> Response:
     proposal, choice = texts.get("proposal", ""), texts.get("choice", "")
     offered = {
-        (card.proposal, each.name): each.schema
+        (card.proposal, each.name): (each.schema, card.proposed.get("payload") or {})
         for card in client.cards_of(record_id)
         for each in card.affordances
     }
     # An answer that no open card takes is refused by the client.
-    schema = offered.get((proposal, choice), NO_FIELDS)
+    schema, proposed = offered.get((proposal, choice), (NO_FIELDS, {}))
     try:
-        found = answer_of(fields_of(schema, {}), texts)
+        found = answer_of(answer_fields(schema, proposed, texts), texts)
         client.decide(record_id, choice, found, proposal=proposal)
     except StaleDecisionError:
         problem = "Your answer was not given: the question has changed, or somebody answered it."
-        return _questions(request, client, record_id, problem, texts, status=409)
+        status = 409
     except CallError as refusal:
-        problem = f"Your answer was not given: {refusal}."
-        return _questions(request, client, record_id, problem, texts, status=422)
-    return RedirectResponse(f"/records/{path_of(record_id)}", 303)
-
-
-def _questions(
-    request: Request,
-    client: Client,
-    record_id: str,
-    problem: str = "",
-    texts: dict[str, str] | None = None,
-    *,
-    status: int = 200,
-) -> Response:
-    record = client.show(record_id)
-    views = client.dispatch.views
-    open_cards = client.cards_of(record_id)
-    forms = [
-        (card, [(each, _fields(card, each, texts or {})) for each in card.affordances])
-        for card in open_cards
-    ]
-    return page(
-        request,
-        "card.html",
-        status,
-        record=record,
-        forms=forms,
-        problem=problem,
-        action=action_of(record.data),
-        lines=[line_shown(line) for line in views.latest([record_id], LINES)[record_id]],
-        now_ms=views.now_ms(),
-    )
-
-
-def _fields(card: Card, offer: Affordance, texts: dict[str, str]) -> list[dict[str, Any]]:
-    """Return the fields of one answer, with the texts of the form that was sent, if it was that."""
-    proposed = {**card.proposed, **(card.proposed.get("payload") or {})}
-    was_sent = texts.get("choice") == offer.name
-    found = []
-    for field in fields_of(offer.schema, proposed):
-        value = texts.get(field.name, field.value) if was_sent else field.value
-        found.append({"field": field, "value": value})
-    return found
+        problem, status = f"Your answer was not given: {refusal}.", 422
+    else:
+        return RedirectResponse(f"/records/{path_of(record_id)}", 303)
+    return show_cards(request, client, record_id, texts=texts, problem=problem, status=status)

@@ -125,7 +125,7 @@ PAGES.filters |= {
     # Drawings are made by code of a system, which escapes the texts in them.
     "drawn": Markup,
 }
-PAGES.globals |= {"ago": ago, "is_said": is_said, "Act": Act}
+PAGES.globals |= {"ago": ago, "moment": moment, "is_said": is_said, "Act": Act}
 
 
 def page(request: Request, name: str, status: int = 200, **values: Any) -> HTMLResponse:

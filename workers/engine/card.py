@@ -17,6 +17,7 @@ from pydantic import BaseModel
 from interlock.kernel.machine import Machine
 from interlock.kernel.question import as_sentence, as_title
 from interlock.kernel.record import Record
+from interlock.kernel.store.card_reads import CardClaim
 from interlock.kernel.table import Waiting
 from interlock.workers.engine.answer_commands import decide_command, example_answer
 from interlock.workers.text import visible, visible_data, visible_line
@@ -44,11 +45,21 @@ class Affordance:
 
 
 @dataclass(frozen=True, slots=True)
+class CardDeadline:
+    """When a timer ends the wait for an answer, the trigger that it fires, and where that leads."""
+
+    due_ms: int
+    trigger: str
+    target: str
+
+
+@dataclass(frozen=True, slots=True)
 class Card:
     """The card that a surface shows. A decision must name its `proposal`.
 
     `inspect` is a command line that shows what is decided about, or ''. Only `deciders` may answer;
-    where it is empty, everybody may.
+    where it is empty, everybody may. `priority` is that of the record; 0 is first. The `claim` is
+    known to who reads open cards, not to who is sent one.
     """
 
     record_id: str
@@ -64,6 +75,9 @@ class Card:
     failure: Mapping[str, Any] | None
     since_ms: int
     affordances: tuple[Affordance, ...]
+    priority: int = 5
+    deadline: CardDeadline | None = None
+    claim: CardClaim | None = None
 
     def as_data(self) -> dict[str, Any]:
         """Return the card as JSON-able data."""
@@ -103,6 +117,7 @@ def card_of(
         visible(stage.question(data)).replace("\n", " ")[:BODY_MAX],
         offered,
         inspect=visible_line(stage.inspect(data)),
+        deadline=deadline_of(machine, record),
         proposed=None if proposed.get("cleared") else proposed,
         failure=visible_data(data.get("failure")),
     )
@@ -110,8 +125,37 @@ def card_of(
 
 def asks_person(machine: Machine, record: Record) -> bool:
     """Return whether a record has a card: its state asks a person, or one of its effects does."""
-    of_state = machine.stage(record.state).waits_for_person(record.data)
-    return of_state or bool(record.retry_proposal)
+    return bool(kinds_of(machine, record))
+
+
+def kinds_of(machine: Machine, record: Record) -> list[str]:
+    """Return the kinds of the cards that a record has now."""
+    stage = machine.stage(record.state)
+    asks = isinstance(stage, Waiting) and stage.waits_for_person(record.data)
+    found = [stage.card] if isinstance(stage, Waiting) and asks else []
+    found += [QUARANTINE] if record.quarantined else []
+    return found + ([OBSTACLE] if record.obstructed else [])
+
+
+def deadline_of(machine: Machine, record: Record) -> CardDeadline | None:
+    """Return the next deadline for an answer: the timer of the state that fires a trigger.
+
+    The timers of a paused record do not run.
+    """
+    stage, found = machine.stage(record.state), []
+    for each in record.timers:
+        timer = stage.timer(each.name)
+        if timer is None or timer.trigger is None or each.left_ms is not None:
+            continue
+        rows = machine.rows(record.state, str(timer.trigger))
+        targets = dict.fromkeys(str(row.target) for row in rows)
+        found.append(CardDeadline(each.due_at, str(timer.trigger), " or ".join(targets)))
+    return min(found, key=lambda one: one.due_ms, default=None)
+
+
+def deciders_of(record: Record) -> tuple[str, ...]:
+    """Return who may answer the cards of a record; nobody named means everybody."""
+    return tuple(record.data.get("stewards") or ())
 
 
 def cards_of_effects(
@@ -161,9 +205,10 @@ def _card(
     inspect: str = "",
     proposed: Mapping[str, Any] | None = None,
     failure: Mapping[str, Any] | None = None,
+    deadline: CardDeadline | None = None,
 ) -> Card:
     """Return the card of a record. `offered` are choices with their triggers and schemas."""
-    deciders = tuple(record.data.get("stewards") or ())
+    deciders = deciders_of(record)
 
     def affordance(name: str, trigger: str, schema: Mapping[str, Any]) -> Affordance:
         answer = example_answer(name, schema, proposed or {})
@@ -184,6 +229,8 @@ def _card(
         failure=failure,
         since_ms=record.since_ms,
         affordances=tuple(affordance(*choice) for choice in offered),
+        priority=record.priority,
+        deadline=deadline,
     )
 
 

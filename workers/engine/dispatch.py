@@ -12,6 +12,7 @@ from uuid import uuid4
 
 from interlock.kernel.effect import Effect
 from interlock.kernel.errors import (
+    KernelError,
     StoreDeniedError,
     StoreDownError,
     StoreError,
@@ -23,6 +24,7 @@ from interlock.kernel.machine import Machine
 from interlock.kernel.record import Record
 from interlock.kernel.store.access_tokens import AccessTokens
 from interlock.kernel.store.acts import PersonActs
+from interlock.kernel.store.card_reads import CardReads
 from interlock.kernel.store.codec import digest, encode
 from interlock.kernel.store.commands import (
     Answer,
@@ -199,6 +201,11 @@ class Dispatch:
         return Views(self.client, self.keys)
 
     @cached_property
+    def card_reads(self) -> CardReads:
+        """What is shown of cards beside their records."""
+        return CardReads(self.client, self.keys)
+
+    @cached_property
     def news(self) -> Newsreader:
         """What has happened since it was last reported."""
         return Newsreader(self.client, self.keys)
@@ -220,6 +227,13 @@ class Dispatch:
         from interlock.workers.gateways.capabilities.registry import open_registry  # noqa: PLC0415
 
         return open_registry(self.settings)
+
+    def registry_or_none(self) -> Registry | None:
+        """Return the capabilities, or None where this process cannot load them."""
+        try:
+            return self.registry
+        except KernelError:
+            return None
 
     @cached_property
     def listings(self) -> Listings:

@@ -1,37 +1,189 @@
-"""Finds the records that wait for a person, page by page, the longest waiting first."""
+"""Finds the cards that wait for people, page by page, and notes who is on one of them."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, TypedDict, Unpack
 
-from interlock.kernel.errors import CallError
-from interlock.kernel.record import PARTITIONS, Record
-from interlock.kernel.store.views import Views
+from interlock.kernel.errors import CallError, FencedError, InvalidPayloadError, UnknownMachineError
+from interlock.kernel.event import CARD_CLAIMED, CARD_RELEASED
+from interlock.kernel.machine import Machine
+from interlock.kernel.record import PARTITIONS, RETRY, Record, partition_of, root_of
+from interlock.kernel.store.commands import Call, NoteDraft, Warrant
+from interlock.kernel.table import Waiting
+from interlock.workers.engine.card import (
+    Card,
+    CardPage,
+    card_of,
+    cards_of_effects,
+    deciders_of,
+    kinds_of,
+    no_registry,
+)
+from interlock.workers.engine.card_answers import CardAnswers
+from interlock.workers.engine.dispatch import Dispatch
+from interlock.workers.text import visible_line
 
-SCANNED_MAX = 5_000  # records that are read in each partition to find those of some machines
+SCANNED_MAX = 5_000  # records that are read in each partition to find those that are wanted
+DUE_MAX = 500
+HOLDER_LENGTH_MAX = 100
 
 
-def waiting_records(
-    views: Views, machines: Collection[str], limit: int, cursor: str
-) -> tuple[list[Record], str]:
-    """Return records of these machines that wait for a person, and the cursor of the next page.
+class WantedCards(TypedDict, total=False):
+    """Which cards are wanted: of a machine or kind, of a family, with words, claimed by somebody.
 
-    At most `limit`, after the page whose cursor is given. Raises CallError for a wrong cursor.
+    `tree` is the id of the family's root; `text` are words of the title, each whole or in part.
     """
-    after, size = _place(cursor), limit
-    while True:
-        _, waiting = views.waits(range(PARTITIONS), size + 1, from_ms=after[0])
-        # Only so many are in their order: a partition may have more of the same time.
-        since_ms = {one: at for one, at in waiting[:size] if (at, one) > after}
-        records = views.records(since_ms).values()
-        shown = [one for one in records if one.machine in machines]
-        if len(shown) >= limit or not size < len(waiting) or size >= SCANNED_MAX:
-            break
-        size *= 4
-    last = shown[limit - 1].id if len(shown) > limit else next(reversed(since_ms), None)
-    goes_on = last is not None and (len(shown) > limit or len(waiting) > size)
-    return shown[:limit], f"{since_ms[last]}:{last}" if goes_on and last else ""
+
+    machine: str
+    kind: str
+    tree: str
+    text: str
+    holder: str
+
+
+@dataclass(frozen=True, slots=True)
+class OpenCards:
+    """The open cards of some machines, and the claims of them.
+
+    `describes`: the answers' schemas have the parameters of capabilities, which takes longer.
+    """
+
+    dispatch: Dispatch
+    machines: Mapping[str, Machine]
+    describes: bool = True
+
+    def page(self, limit: int, cursor: str, **wanted: Unpack[WantedCards]) -> CardPage:
+        """Return the cards of a page of records. Raises CallError for a wrong cursor."""
+        records, following = self.records(limit, cursor, **wanted)
+        found = self.of(records)
+        return CardPage(
+            tuple(card for card in found if wanted.get("kind") in (None, "", card.kind)), following
+        )
+
+    def records(
+        self, limit: int, cursor: str = "", **wanted: Unpack[WantedCards]
+    ) -> tuple[list[Record], str]:
+        """Return at most `limit` records that wait, the longest first, and the next page's cursor.
+
+        They come after the page whose cursor is given. Raises CallError for a wrong cursor.
+        """
+        named = wanted.get("machine")
+        if named and named not in self.machines:
+            raise UnknownMachineError(named, sorted(self.machines))
+        views, after, size = self.dispatch.views, _place(cursor), limit
+        tree = wanted.get("tree")
+        partitions = [partition_of(tree)] if tree else range(PARTITIONS)
+        while True:
+            _, waiting = views.waits(partitions, size + 1, from_ms=after[0])
+            # Only so many are in their order: a partition may have more of the same time.
+            since_ms = {one: at for one, at in waiting[:size] if (at, one) > after}
+            shown = self._wanted(views.records(since_ms).values(), wanted)
+            if len(shown) >= limit or not size < len(waiting) or size >= SCANNED_MAX:
+                break
+            size *= 4
+        last = shown[limit - 1].id if len(shown) > limit else next(reversed(since_ms), None)
+        goes_on = last is not None and (len(shown) > limit or len(waiting) > size)
+        return shown[:limit], f"{since_ms[last]}:{last}" if goes_on and last else ""
+
+    def due(self, before_ms: int, **wanted: Unpack[WantedCards]) -> list[Card]:
+        """Return the cards whose deadline comes before a time, the soonest first.
+
+        The DUE_MAX records whose timers are due first are read.
+        """
+        names = {
+            timer.name
+            for machine in self.machines.values()
+            for stage in machine.stages
+            if isinstance(stage, Waiting) and stage.affordances
+            for timer in stage.timers
+            if timer.trigger
+        }
+        due = self.dispatch.card_reads.due(names, before_ms) if names else []
+        records = self._wanted(self.dispatch.views.records(due[:DUE_MAX]).values(), wanted)
+        return [card for card in self.of(records) if card.deadline]
+
+    def of(self, records: Collection[Record]) -> list[Card]:
+        """Return the open cards of records: those of their states, and those of their effects."""
+        failures = self.dispatch.views.last_failures(records)
+        claims = self.dispatch.card_reads.claims(records)
+        cards = (card for one in records for card in self._cards(one, failures[one.id]))
+        return [replace(card, claim=claims.get(card.proposal)) for card in cards]
+
+    def claim(self, record: Record, proposal: str, holder: str, call: Call) -> None:
+        """Note that somebody is on a card, or with '' that nobody is any more.
+
+        Raises StaleDecisionError if the card is not open, InvalidPayloadError if the holder's name
+        cannot be one, or may not answer.
+        """
+        if holder:
+            self._check_holder(record, holder)
+        cause = call.cause
+        detail: dict[str, Any] = {"proposal": proposal, "holder": holder, "actor": cause.actor}
+        if cause.codes:
+            detail["codes"] = list(cause.codes)
+        draft = NoteDraft(CARD_CLAIMED if holder else CARD_RELEASED, detail)
+        machine = self.dispatch.lifecycle.machine(record.machine)
+        stale = CardAnswers(machine, record, lambda: self.dispatch.registry).stale(proposal)
+        if proposal not in self._proposals(machine, record):
+            raise stale
+        # The card of effects has a name of its own; that of a state is the state's entry.
+        is_of_state = RETRY not in proposal
+        warrant = Warrant.person(record.entered) if is_of_state else None
+        try:
+            self.dispatch.note(record, draft, op_id=call.op_id, warrant=warrant)
+        except FencedError:
+            raise stale from None
+
+    def _check_holder(self, record: Record, holder: str) -> None:
+        if len(holder) > HOLDER_LENGTH_MAX or visible_line(holder).strip() != holder:
+            problem = f"a name has up to {HOLDER_LENGTH_MAX} visible letters, in one line"
+            raise InvalidPayloadError("the holder", [problem])
+        deciders = deciders_of(record)
+        if deciders and holder not in deciders:
+            problem = f"{holder} may not answer this card; these may: {', '.join(deciders)}"
+            raise InvalidPayloadError("the holder", [problem])
+
+    def _proposals(self, machine: Machine, record: Record) -> Iterator[str]:
+        if machine.stage(record.state).waits_for_person(record.data):
+            yield record.proposal
+        if record.retry_proposal:
+            yield record.retry_proposal
+
+    def _cards(self, record: Record, failures: Mapping[str, str]) -> Iterator[Card]:
+        machine = self.dispatch.lifecycle.machine(record.machine)
+        registry = self.dispatch.registry_or_none if self.describes else no_registry
+        if of_state := card_of(machine, record, registry):
+            yield of_state
+        yield from cards_of_effects(machine, record, failures)
+
+    def _wanted(self, records: Iterable[Record], wanted: WantedCards) -> list[Record]:
+        machine, kind, tree = (
+            wanted.get("machine", ""),
+            wanted.get("kind", ""),
+            wanted.get("tree", ""),
+        )
+        words = wanted.get("text", "").casefold().split()
+        found = [
+            one
+            for one in records
+            if one.machine in self.machines
+            and machine in ("", one.machine)
+            and tree in ("", root_of(one.id))
+            and (not kind or kind in kinds_of(self.machines[one.machine], one))
+            and all(word in one.title.casefold() for word in words)
+        ]
+        if holder := wanted.get("holder"):
+            claims = self.dispatch.card_reads.claims(found)
+            claimed = {proposal for proposal, claim in claims.items() if claim.holder == holder}
+            found = [
+                one
+                for one in found
+                if not claimed.isdisjoint(self._proposals(self.machines[one.machine], one))
+            ]
+        return found
 
 
 def _place(cursor: str) -> tuple[int, str]:

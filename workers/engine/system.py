@@ -55,7 +55,9 @@ class System:
     machine for a kind that is about records of one machine alone. `machines` is for a system
     that is not a part of Interlock: it gives, for each of its machines, where the table is, as
     `module:attribute`. `details` gives, for a machine, the `module:function` that returns what
-    `interlock show` prints of its records instead of `shown`. `counted` lists the machines whose
+    `interlock show` prints of its records instead of `shown`. `evidence` gives, for a machine, the
+    `module:function` that yields what the console shows beside the cards of its records, each an
+    `Evidence`. `counted` lists the machines whose
     records `interlock top` counts by state, `shown` the fields of a record's data that
     `interlock show` prints if they are set. `page` is where its page of the console is, as
     `module:attribute`: a `SystemPage` of workers/terminal/page.py.
@@ -72,6 +74,7 @@ class System:
     messages_about: Mapping[str, str] = field(default_factory=dict)
     machines: Mapping[str, str] = field(default_factory=dict)
     details: Mapping[str, str] = field(default_factory=dict)
+    evidence: Mapping[str, str] = field(default_factory=dict)
     counted: tuple[str, ...] = ()
     shown: tuple[str, ...] = ()
     page: str = ""

@@ -18,6 +18,7 @@ SYSTEM = System(
         "job": "interlock.workers.jobs.intake:accept_job",
         "graph": "interlock.workers.jobs.intake:accept_graph",
     },
+    evidence={"job": "interlock.workers.jobs.card_evidence:evidence"},
     counted=("job",),
     shown=("lost", "tally"),
     page="interlock.workers.jobs.page:PAGE",

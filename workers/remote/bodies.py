@@ -11,7 +11,8 @@ from interlock.kernel.event import Cause, Event, Note
 from interlock.kernel.exported_event import LifecycleEvent
 from interlock.kernel.reason import AbortReason, TransitionReason
 from interlock.kernel.record import Entry, Record, RecordId, TimerEntry, Version
-from interlock.workers.engine.card import Affordance, Card
+from interlock.kernel.store.card_reads import CardClaim
+from interlock.workers.engine.card import Affordance, Card, CardDeadline
 
 Body = Mapping[str, Any]
 T = TypeVar("T")
@@ -49,8 +50,12 @@ def record_of(body: Body) -> Record:
 def card_of(body: Body) -> Card:
     """Return the card that a body describes."""
     affordances = tuple(known(Affordance, each) for each in body["affordances"])
-    deciders = tuple(body["deciders"])
-    return known(Card, {**body, "affordances": affordances, "deciders": deciders})
+    found = {**body, "affordances": affordances, "deciders": tuple(body["deciders"])}
+    if deadline := body.get("deadline"):
+        found["deadline"] = known(CardDeadline, deadline)
+    if claim := body.get("claim"):
+        found["claim"] = known(CardClaim, claim)
+    return known(Card, found)
 
 
 def line_of(body: Body) -> Event | Note:

@@ -31,6 +31,7 @@ from interlock.kernel.store.listings import ListedRecord, Page
 from interlock.workers.client import WaitTimeoutError
 from interlock.workers.engine.card import Card, CardPage
 from interlock.workers.engine.event_feed import FollowedEvent
+from interlock.workers.engine.open_cards import WantedCards
 from interlock.workers.engine.polling import polls
 from interlock.workers.engine.record_filter import Wanted
 from interlock.workers.engine.submission import Submitted, check_submission, submit_each
@@ -183,14 +184,34 @@ class HttpClient:
         """Return the open cards of at most so many records, the longest waiting first."""
         return list(self.cards_page(limit=limit).cards)
 
-    def cards_page(self, *, limit: int = 100, cursor: str = "") -> CardPage:
+    def cards_page(
+        self, *, limit: int = 100, cursor: str = "", **wanted: Unpack[WantedCards]
+    ) -> CardPage:
         """Return one page of the open cards; it is about PAGE records at most."""
-        found = self._call("GET", "/v1/cards", limit=min(limit, PAGE), cursor=cursor)
+        named: dict[str, Any] = {name: value for name, value in wanted.items() if value}
+        found = self._call("GET", "/v1/cards", limit=min(limit, PAGE), cursor=cursor, **named)
         return CardPage(tuple(card_of(each) for each in found["cards"]), found["next"])
 
     def cards_of(self, record_id: str) -> list[Card]:
         """Return the open cards of one record: that of its state, and those of its effects."""
         return [card_of(each) for each in self._call("GET", self._path(record_id, "cards"))]
+
+    def claim_card(
+        self, record_id: str, *, proposal: str, holder: str = "", op_id: str | None = None
+    ) -> list[Card]:
+        """Note that the caller is on a card, or the `holder` to whom it is handed over."""
+        body = {"proposal": proposal, "holder": holder}
+        return self._claim(record_id, "claim-card", body, op_id)
+
+    def release_card(self, record_id: str, *, proposal: str) -> list[Card]:
+        """Note that nobody is on a card any more."""
+        return self._claim(record_id, "release-card", {"proposal": proposal}, None)
+
+    def _claim(
+        self, record_id: str, verb: str, body: Mapping[str, Any], op_id: str | None
+    ) -> list[Card]:
+        found = self._call("POST", self._path(record_id, verb), body, op_id or uuid4().hex)
+        return [card_of(each) for each in found]
 
     def list(self, *, limit: int = 100, **wanted: Unpack[Wanted]) -> list[ListedRecord]:
         """Return the records for which all holds that is given, the longest in their state first.

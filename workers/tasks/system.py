@@ -26,6 +26,7 @@ SYSTEM = System(
     messages={"report": f"{TASKS}.claim_reports:report"},
     messages_about={"report": "task"},
     details={"task": f"{TASKS}.details:details"},
+    evidence={"task": f"{TASKS}.card_evidence:evidence"},
     shown=("blocked_on", "end", "role", "command", "identity", "successes", "violations"),
     page="interlock.workers.tasks.page:PAGE",
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 from rich.padding import Padding
@@ -34,5 +35,11 @@ def cards(found: Sequence[Mapping[str, Any]]) -> None:
             out.print(Text(f"  irreversibility: {action['irreversibility']}", "dim"))
         if card["deciders"]:
             out.print(Text(f"  only these may answer: {', '.join(card['deciders'])}", "dim"))
+        if claim := card["claim"]:
+            out.print(Text(f"  {claim['holder']} is on it", "dim"))
+        if deadline := card["deadline"]:
+            at = f"{datetime.fromtimestamp(deadline['due_ms'] / 1_000, UTC):%Y-%m-%d %H:%M} UTC"
+            target = f"{deadline['trigger']} -> {deadline['target']}"
+            out.print(Text(f"  answer it by {at}, then {target}", "dim"))
         for line in filter(None, (card["inspect"], *(c["command"] for c in card["affordances"]))):
             command_line(line)

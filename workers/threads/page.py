@@ -13,7 +13,7 @@ from interlock.kernel.machines.threads.thread.table import THREAD
 from interlock.kernel.record import Record, ancestors, root_of
 from interlock.workers.client import Client
 from interlock.workers.engine.card import card_of, no_registry
-from interlock.workers.engine.open_cards import waiting_records
+from interlock.workers.engine.open_cards import OpenCards
 from interlock.workers.terminal.page import (
     NamedCells,
     Part,
@@ -38,7 +38,7 @@ def view(client: Client, query: Query) -> list[Section]:
     """Return who is asked about which thread, and because of what."""
     del query
     views = client.dispatch.views
-    found, cursor = waiting_records(views, {THREAD.name: THREAD}, ASKED_MAX, "")
+    found, cursor = OpenCards(client.dispatch, {THREAD.name: THREAD}).records(ASKED_MAX)
     records = list(found)
     events = views.events((one.id, one.entered) for one in records)
     because = {str(event.record_id): _because(event) for event in events}

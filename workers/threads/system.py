@@ -22,6 +22,7 @@ SYSTEM = System(
         CommandRow("handoff", f"{CLI}:handoff", Panel.DECIDE, "Hand a thread to somebody."),
     ),
     submit={"thread": "interlock.workers.threads.intake:accept"},
+    evidence={"thread": "interlock.workers.threads.card_evidence:evidence"},
     counted=("thread",),
     shown=("result", "summary", "failure", "handed_off", "reason"),
     page="interlock.workers.threads.page:PAGE",

@@ -9,6 +9,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect
 
+from interlock.kernel.event import Event
 from interlock.workers.access.roles import Role
 from interlock.workers.client import Client
 from interlock.workers.console.app import create_console
@@ -19,6 +20,7 @@ from tests.workers.api.serving import served
 from tests.workers.threads.threads import bring, client_of
 
 PHONE = {"width": 360, "height": 740}
+THUMB_PX = 44
 PAGES = (
     "/",
     "/inbox",
@@ -160,6 +162,98 @@ def test_an_empty_store_leads_to_a_first_thread_in_one_click(
     expect(page.get_by_role("heading", level=1)).to_have_text("Call the dentist", timeout=WITHIN_MS)
     assert [row.title for row in interlock.list()] == ["Call the dentist"]
     page.context.close()
+
+
+def test_a_card_is_rejected_with_a_reason_on_a_phone(
+    chromium: Browser, interlock: Client, address: str
+) -> None:
+    bring(interlock, "paper", "awaiting_confirmation", title="Buy paper")
+    page = open_page(chromium, interlock, address, viewport=PHONE, has_touch=True)
+
+    page.goto("/inbox")
+    page.get_by_role("link", name="Buy paper").tap()
+    page.get_by_text("Reject …").tap()
+    page.get_by_label("reason").fill("too dear")
+    for touched in page.locator("main button:visible, main summary:visible").all():
+        box = touched.bounding_box()
+        assert box is not None
+        assert box["height"] >= THUMB_PX, touched.inner_text()
+    page.get_by_role("button", name="Reject").tap()
+
+    expect(page.locator("#now")).to_contain_text("dismissed", timeout=WITHIN_MS)
+    last = [line for line in interlock.history("paper") if isinstance(line, Event)][-1]
+    assert last.payload["reason"] == "too dear"
+    page.context.close()
+
+
+def test_a_key_asks_once_and_names_what_it_would_do(
+    chromium: Browser, interlock: Client, address: str
+) -> None:
+    bring(interlock, "paper", "awaiting_confirmation", title="Buy paper")
+    page = open_page(chromium, interlock, address)
+    page.goto("/inbox")
+
+    page.keyboard.press("?")
+    expect(page.locator("#keys")).to_be_visible(timeout=WITHIN_MS)
+    page.keyboard.press("Escape")
+    page.keyboard.press("j")
+    page.keyboard.press("c")
+    expect(page.locator(".claim")).to_contain_text("You are on it", timeout=WITHIN_MS)
+    page.keyboard.press("a")
+    expect(page.locator("#sure")).to_contain_text("Approve “Buy paper”?", timeout=WITHIN_MS)
+    assert interlock.show("paper").state == "awaiting_confirmation"
+    page.keyboard.press("Escape")
+    page.keyboard.press("r")
+    page.keyboard.type("too dear")
+    page.keyboard.press("Control+Enter")
+
+    expect(page.locator("#now")).to_contain_text("dismissed", timeout=WITHIN_MS)
+    page.context.close()
+
+
+def test_of_two_who_answer_one_card_the_second_is_told_what_the_first_said(
+    chromium: Browser, interlock: Client, address: str
+) -> None:
+    bring(interlock, "paper", "awaiting_confirmation", title="Buy paper")
+    ann, bob = (open_page(chromium, interlock, address) for _ in range(2))
+    for page in (ann, bob):
+        page.goto("/inbox/paper")
+    bob.get_by_text("Reject …").click()
+    bob.get_by_label("reason").fill("too dear")
+
+    ann.get_by_role("button", name="Approve").click()
+    expect(bob.locator("#news")).to_contain_text("execute", timeout=WITHIN_MS)
+    bob.get_by_role("button", name="Reject").click()
+
+    expect(bob.get_by_role("alert")).to_contain_text("somebody answered it", timeout=WITHIN_MS)
+    expect(bob.locator("main")).to_contain_text("too dear", timeout=WITHIN_MS)
+    assert interlock.show("paper").state == "executing"
+    for page in (ann, bob):
+        page.context.close()
+
+
+def test_several_cards_are_ticked_seen_and_answered_without_scripts(
+    chromium: Browser, interlock: Client, address: str
+) -> None:
+    for name in ("one", "two", "three"):
+        bring(interlock, name, "awaiting_confirmation", title=f"Buy {name}")
+    page = open_page(chromium, interlock, address, java_script_enabled=False)
+    page.goto("/inbox")
+
+    for name in ("one", "two"):
+        page.get_by_label(f"Answer with others: Buy {name}").check()
+    page.locator("select[name=choice]").select_option("approve")
+    page.get_by_role("button", name="Look at them").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Approve these 2?")
+    page.get_by_role("button", name="Approve what is ticked").click()
+
+    heading = page.get_by_role("heading", level=1)
+    expect(heading).to_have_text("Approve: 2 answered, 0 refused", timeout=WITHIN_MS)
+    assert [interlock.show(name).state for name in ("one", "two", "three")] == [
+        "executing",
+        "executing",
+        "awaiting_confirmation",
+    ]
 
 
 def test_axe_finds_nothing_serious_on_any_page_light_or_dark(

@@ -35,6 +35,8 @@ ACTS = {
     "POST /v1/records/{record_id}:cancel": Act.SUBMIT,
     "POST /v1/messages/{kind}": Act.SUBMIT,
     "POST /v1/records/{record_id}:decide": Act.DECIDE,
+    "POST /v1/records/{record_id}:claim-card": Act.DECIDE,
+    "POST /v1/records/{record_id}:release-card": Act.DECIDE,
     "POST /v1/records/{record_id}:fire": Act.OPERATE,
     "POST /v1/records/{record_id}:{verb}": Act.OPERATE,
     "POST /v1/records:bulk": Act.OPERATE,

@@ -69,6 +69,8 @@ def test_no_long_text_forges_a_row_of_a_card(capsys: pytest.CaptureFixture[str])
         "proposed": {"payload": {"irreversibility": "high"}},
         "deciders": [],
         "inspect": "",
+        "claim": {"holder": "ann", "by": "bob", "since_ms": 0},
+        "deadline": {"due_ms": 60_000, "trigger": "timeout", "target": "dismissed"},
         "affordances": [{"command": "interlock decide one approve --proposal one:1"}],
     }
 
@@ -78,9 +80,11 @@ def test_no_long_text_forges_a_row_of_a_card(capsys: pytest.CaptureFixture[str])
     assert title.startswith("one  interlock decide two")
     assert title.endswith("…  awaiting_confirmation")
     assert len(rows) > 5
-    assert {row[:4] for row in rows[:-2]} == {"    "}, "the question has an indent of its own"
-    assert rows[-2:] == [
+    assert {row[:4] for row in rows[:-4]} == {"    "}, "the question has an indent of its own"
+    assert rows[-4:] == [
         "  irreversibility: high",
+        "  ann is on it",
+        "  answer it by 1970-01-01 00:01 UTC, then timeout -> dismissed",
         "  interlock decide one approve --proposal one:1",
     ]
 
@@ -90,7 +94,8 @@ def test_a_card_without_a_title_shows_the_id_of_its_record_once(
 ) -> None:
     card = {"record_id": "g/j", "title": "g/j", "state": "draft", "kind": "draft", "question": "?"}
 
-    cards([card | {"proposed": {}, "deciders": [], "inspect": "", "affordances": []}])
+    more: dict[str, object] = {"inspect": "", "claim": None, "deadline": None, "affordances": []}
+    cards([card | {"proposed": {}, "deciders": [], **more}])
 
     assert capsys.readouterr().out.splitlines()[0] == "g/j  draft"
 

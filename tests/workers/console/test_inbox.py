@@ -1,0 +1,280 @@
+"""The inbox and the pages of cards: order, claims, consequences, evidence, several at once."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from html import unescape
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+
+from interlock.kernel.event import Event
+from interlock.workers.access.roles import Role
+from interlock.workers.client import Client
+from interlock.workers.console.app import create_console
+from interlock.workers.console.sessions import COOKIE
+from interlock.workers.gateways.server import EmbeddedServer
+from tests.workers.access.tokens import new_token
+from tests.workers.tasks.claims import claimed, fire, taken
+from tests.workers.threads.threads import (
+    ACTION,
+    CONFIRMED,
+    CONTEXT,
+    STARTED,
+    bring,
+    client_of,
+    proposed,
+    step,
+    thread_payload,
+)
+
+SITE = "http://interlock.example"
+OWN = {"Origin": SITE}
+MARKUP = '<img src=x onerror="alert(1)">\u202e'
+DIFF = {"files": 1, "added": 2, "removed": 0, "binary": 0}
+
+
+@pytest.fixture
+def interlock(server: EmbeddedServer, prefix: str, tmp_path: Path) -> Client:
+    return client_of(server.url, prefix, home=tmp_path)
+
+
+@pytest.fixture
+def browser(interlock: Client) -> Iterator[TestClient]:
+    console = create_console(interlock)
+    with TestClient(console, base_url=SITE, follow_redirects=False) as opened:
+        opened.cookies.set(COOKIE, new_token(interlock, Role.APPROVER))
+        yield opened
+
+
+def text_of(browser: TestClient, path: str, **query: Any) -> str:
+    """Return what a page says, without its tags."""
+    page = browser.get(path, params=query)
+    assert page.status_code == 200, page.text
+    shown = re.sub(r"<[^>]+>", " ", page.text)
+    return " ".join(unescape(shown).split())
+
+
+def titles(browser: TestClient, **query: Any) -> list[str]:
+    page = browser.get("/inbox", params=query).text
+    return re.findall(r'<a href="/inbox/([^"]+)"><b>', page)
+
+
+def post(browser: TestClient, path: str, **form: Any) -> Any:
+    return browser.post(path, data=form, headers=OWN)
+
+
+def consent(interlock: Client, record_id: str, **action: Any) -> None:
+    """Bring a thread to the consent to an action."""
+    interlock.submit(thread_payload(), machine="thread", id=record_id)
+    for trigger, payload in [*CONTEXT, CONFIRMED, STARTED, proposed({**ACTION, **action})]:
+        step(interlock, record_id, trigger, payload)
+
+
+def test_a_deadline_that_comes_is_first_then_priority_then_age(
+    browser: TestClient, interlock: Client
+) -> None:
+    bring(interlock, "old", "awaiting_confirmation")
+    bring(interlock, "young", "awaiting_confirmation")
+    bring(interlock, "in-an-hour", "awaiting_confirmation", expires_s=3_600)
+    bring(interlock, "in-a-minute", "awaiting_confirmation", expires_s=60)
+    bring(interlock, "in-a-week", "awaiting_confirmation", expires_s=604_800)
+    interlock.submit({**thread_payload(), "hold": True}, machine="thread", id="vip", priority=0)
+
+    assert titles(browser) == ["in-a-minute", "in-an-hour", "vip", "old", "young", "in-a-week"]
+    text = text_of(browser, "/inbox")
+    assert "then timeout → dismissed" in text
+    assert text.count("then timeout → dismissed") == 3
+
+
+def test_the_inbox_comes_page_by_page_and_is_filtered_by_its_address(
+    browser: TestClient, interlock: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("interlock.workers.console.inbox.CARDS", 2)
+    for name in ("one", "two", "three"):
+        bring(interlock, name, "awaiting_confirmation", title=f"Buy {name}")
+    bring(interlock, "four", "awaiting_intent_clarification")
+
+    first = browser.get("/inbox", params={"kind": "consent"}).text
+    following = re.search(r'<a href="(/inbox\?[^"]+cursor=[^"]+)">', first)
+    assert following
+    second = browser.get(unescape(following[1])).text
+
+    assert re.findall(r"<b>Buy (\w+)</b>", first) == ["one", "two"]
+    assert re.findall(r"<b>Buy (\w+)</b>", second) == ["three"]
+    assert titles(browser, text="buy three") == ["three"]
+    assert titles(browser, tree="four") == ["four"]
+    assert "No such question is open" in text_of(browser, "/inbox", machine="task")
+
+
+def test_a_claim_is_shown_to_others_and_handed_over_by_name(
+    browser: TestClient, interlock: Client
+) -> None:
+    proposal = bring(interlock, "paper", "awaiting_confirmation").proposal
+
+    post(browser, "/claim/paper", proposal=proposal, do="claim")
+    mine = text_of(browser, "/inbox")
+    unnamed = post(browser, "/claim/paper", proposal=proposal, do="hand over", holder=" ")
+    post(browser, "/claim/paper", proposal=proposal, do="hand over", holder="bob")
+    bobs = text_of(browser, "/inbox/paper")
+    post(browser, "/claim/paper", proposal=proposal, do="release")
+
+    assert "you are on it" in mine
+    assert unnamed.status_code == 422
+    assert "bob is on it for" in bobs
+    assert "says ann" in bobs
+    assert "is on it" not in text_of(browser, "/inbox")
+    interlock.decide("paper", "reject", {}, proposal=proposal)
+    assert post(browser, "/claim/paper", proposal=proposal, do="claim").status_code == 409
+
+
+def test_a_card_shows_the_call_as_it_will_be_made_and_what_cannot_be_undone(
+    browser: TestClient, interlock: Client
+) -> None:
+    consent(interlock, "paper", parameters={"text": "25"}, irreversibility="high")
+
+    text = text_of(browser, "/inbox/paper")
+
+    assert 'jot Write one line. text text "25"' in text
+    assert "It cannot be undone." in text
+    assert "Approve It cannot be undone. → executing, which starts execution" in text
+    assert "dismissed, which ends it" in text
+    assert "What was understood as the action, 10% sure" in text
+
+
+def test_an_edit_has_the_fields_of_the_capability_that_is_chosen(
+    browser: TestClient, interlock: Client
+) -> None:
+    bring(interlock, "paper", "awaiting_confirmation")
+    page = browser.get("/inbox/paper").text
+    assert re.search(r'<textarea name="parameters.text"[^>]*>\s+as proposed</textarea>', page)
+    names = set(re.findall(r"<option[^>]*>(\w+)</option>", page)) - {"jot", "true"}
+    other = min(names)
+
+    asked = {"choice": "edit", "capability": other}
+    another = browser.get("/inbox/paper", params=asked).text
+    assert f"<option selected>{other}</option>" in another
+    filled = {"choice": "edit", "capability": "jot", "parameters.text": "from a link"}
+    assert "from a link" not in browser.get("/inbox/paper", params=filled).text
+
+    form = {"proposal": interlock.show("paper").proposal, "choice": "edit"}
+    form |= {"capability": "jot", "parameters.text": "by hand"}
+    assert post(browser, "/inbox/paper", **form).status_code == 303
+    action = interlock.show("paper").data["proposals"]["action"]["payload"]
+    assert action["parameters"] == {"text": "by hand"}
+
+
+def test_who_answers_second_is_told_what_the_first_said_and_keeps_what_was_written(
+    browser: TestClient, interlock: Client
+) -> None:
+    record = bring(interlock, "paper", "awaiting_confirmation")
+    form = {"proposal": record.proposal, "choice": "reject", "reason": "too dear"}
+    interlock.claim_card("paper", proposal=record.proposal, holder="bob")
+    interlock.decide("paper", "redirect", {"feedback": "thick"}, proposal=record.proposal)
+
+    late = post(browser, "/inbox/paper", seen=record.version, **form)
+
+    said = late.text[late.text.index("Since you looked") :]
+    said = said[: said.index("What you wrote")]
+    assert late.status_code == 409
+    assert "card claimed" in said
+    assert "redirected" in said
+    assert "thick" in said
+    assert "created" not in said  # that was seen
+    assert "too dear" in late.text
+    assert "Since you looked" in browser.get("/inbox/paper", params={"seen": record.version}).text
+
+
+def test_several_cards_get_one_answer_each_with_its_result(
+    browser: TestClient, interlock: Client
+) -> None:
+    shown = [bring(interlock, name, "awaiting_confirmation").proposal for name in ("one", "two")]
+    other = bring(interlock, "three", "awaiting_intent_clarification").proposal
+    ticked = [*shown, other]
+
+    asked = browser.get("/answers", params={"choice": "reject", "proposal": ticked}).text
+    assert {interlock.show(one).state for one in ("one", "two")} == {"awaiting_confirmation"}
+    interlock.decide("two", "approve", {}, proposal=shown[1])
+    done = post(browser, "/answers", choice="reject", proposal=ticked, reason="not today").text
+
+    assert "Reject these 2?" in asked
+    assert "&#39;reject&#39; is no answer to this card" in asked
+    assert "Reject: 1 answered, 2 refused" in done
+    assert "somebody answered it" in done
+    assert interlock.show("one").state == "dismissed"
+    last = [line for line in interlock.history("one") if isinstance(line, Event)][-1]
+    assert (last.cause.actor, last.payload["reason"]) == ("ann", "not today")
+    assert interlock.show("two").state == "executing"
+    assert interlock.show("three").state == "awaiting_intent_clarification"
+
+
+def test_an_answer_to_several_is_counted_and_asks_for_the_role(
+    browser: TestClient, interlock: Client
+) -> None:
+    proposal = bring(interlock, "paper", "awaiting_confirmation").proposal
+    form = {"choice": "approve", "proposal": [proposal]}
+    assert browser.get("/answers", params={"choice": "approve"}).status_code == 400
+    evil = {"Origin": "http://evil.example"}
+    for path in ("/answers", "/claim/paper"):
+        refused = browser.post(path, data={**form, "do": "claim"}, headers=evil)
+        assert refused.status_code == 403
+    browser.cookies.set(COOKIE, new_token(interlock, Role.VIEWER))
+    assert post(browser, "/answers", **form).status_code == 403
+    assert post(browser, "/claim/paper", proposal=proposal, do="claim").status_code == 403
+    assert 'type="checkbox"' not in browser.get("/inbox").text
+    browser.cookies.set(COOKIE, new_token(interlock, Role.APPROVER, machines=("task",)))
+    assert "1 refused" in post(browser, "/answers", **form).text
+    assert interlock.show("paper").state == "awaiting_confirmation"
+
+
+def test_the_work_of_an_agent_is_beside_its_card_or_the_card_says_where_it_is(
+    browser: TestClient, interlock: Client
+) -> None:
+    here, there = interlock.settings.host, "anvil"
+    for name, host in (("b/here", here), ("b/there", there)):
+        claim = claimed(interlock, name, needs_approval=True, text=MARKUP).alive(host=host)
+        folder = claim.names.work_folder(interlock.settings)
+        folder.mkdir(parents=True)
+        (folder / "output.log").write_text(f"{MARKUP} 2 passed")
+        claim.delivered()
+        verified = {"commit": "0" * 40, "branch": claim.names.branch, "changes": DIFF}
+        fire(interlock, taken(interlock, name), "verified", verified)
+
+    local, remote = browser.get("/inbox/b/here").text, browser.get("/inbox/b/there").text
+
+    assert "1 file, +2 -0, on the branch interlock/b/here@1" in local
+    assert "git does not show it" in local  # the repository is not there
+    assert "2 passed" in local
+    assert "The branch is on the machine anvil; there: git -C /nowhere diff" in unescape(remote)
+    assert "its agent ran on anvil" in remote
+    assert "2 passed" not in remote
+    for page in (local, remote, browser.get("/inbox").text):
+        assert "<img" not in page
+        assert "\u202e" not in page
+
+
+def test_what_an_agent_writes_is_harmless_in_every_new_place(
+    browser: TestClient, interlock: Client
+) -> None:
+    consent(interlock, "paper", parameters={"text": MARKUP, MARKUP: 1}, summary=MARKUP)
+    proposal = interlock.show("paper").proposal
+    step(interlock, "paper", "edited", {"parameters": {"text": MARKUP}})
+    form = {"proposal": proposal, "choice": "reject", "reason": MARKUP, "seen": "1"}
+    wrong = {"choice": MARKUP, "proposal": [interlock.show("paper").proposal, MARKUP]}
+
+    pages = [
+        browser.get("/inbox/paper"),
+        browser.get("/inbox", params={"text": MARKUP, "kind": MARKUP, "holder": MARKUP}),
+        browser.get("/answers", params=wrong),
+        post(browser, "/inbox/paper", **form),
+        post(browser, "/answers", **wrong),
+        post(browser, "/claim/paper", proposal=MARKUP, do="hand over", holder=MARKUP),
+    ]
+
+    for page in pages:
+        assert "<img" not in page.text, page.request.url
+        assert "\u202e" not in page.text, page.request.url
+        assert page.status_code < 500

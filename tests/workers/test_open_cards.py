@@ -1,0 +1,162 @@
+"""Open cards: which are listed, who is on them, and until when they can be answered."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+from fastapi.testclient import TestClient
+
+from interlock.kernel.errors import InvalidPayloadError, StaleDecisionError, UnknownMachineError
+from interlock.kernel.event import Note
+from interlock.workers.api.app import create_app
+from interlock.workers.client import Client
+from interlock.workers.gateways.server import EmbeddedServer
+from interlock.workers.jobs.client import Graphs
+from interlock.workers.remote.client import HttpClient
+from tests.workers.threads.threads import bring, client_of, obstruct, thread_payload
+
+BOTH = pytest.mark.parametrize("over_http", [False, True])
+
+
+@pytest.fixture
+def interlock(server: EmbeddedServer, prefix: str) -> Client:
+    return client_of(server.url, prefix, auth="none")
+
+
+def caller(on_store: Client, *, over_http: bool) -> Client:
+    """Return the client itself, or one over HTTP with the same name."""
+    if not over_http:
+        return on_store
+    http = TestClient(create_app(on_store), base_url="http://127.0.0.1")
+    return cast("Client", HttpClient("", actor=on_store.actor, http=cast("Any", http)))
+
+
+@BOTH
+def test_a_card_is_claimed_handed_over_and_released_and_the_log_has_by_whom(
+    interlock: Client,
+    over_http: bool,  # noqa: FBT001
+) -> None:
+    record = bring(interlock, "paper", "awaiting_confirmation")
+    client = caller(interlock, over_http=over_http)
+
+    (claimed,) = client.claim_card("paper", proposal=record.proposal, op_id="once")
+    client.claim_card("paper", proposal=record.proposal, op_id="once")
+    (handed,) = client.claim_card("paper", proposal=record.proposal, holder="bob")
+    bobs = client.cards_page(holder="bob").cards
+    (released,) = client.release_card("paper", proposal=record.proposal)
+
+    assert claimed.claim is not None
+    assert (claimed.claim.holder, claimed.claim.by) == ("tester", "tester")
+    assert handed.claim is not None
+    assert (handed.claim.holder, handed.claim.by) == ("bob", "tester")
+    assert [card.record_id for card in bobs] == ["paper"]
+    assert released.claim is None
+    assert client.cards_page(holder="bob").cards == ()
+    notes = [line for line in interlock.history("paper") if isinstance(line, Note)]
+    said = [note for note in notes if note.kind in ("card_claimed", "card_released")]
+    assert [(note.detail["holder"], note.detail["actor"]) for note in said] == [
+        ("tester", "tester"),
+        ("bob", "tester"),
+        ("", "tester"),
+    ]
+    assert interlock.show("paper").version == record.version
+
+
+def test_a_claim_ends_with_its_question_and_stops_nobody_from_answering(interlock: Client) -> None:
+    record = bring(interlock, "paper", "awaiting_confirmation")
+    interlock.claim_card("paper", proposal=record.proposal, holder="bob")
+
+    interlock.decide("paper", "redirect", {"target": "action"}, proposal=record.proposal)
+
+    with pytest.raises(StaleDecisionError):
+        interlock.claim_card("paper", proposal=record.proposal)
+    assert interlock.open_cards.dispatch.card_reads.claims([interlock.show("paper")]) == {}
+
+
+def test_the_state_of_the_question_is_tested_in_the_step_that_writes_the_claim(
+    interlock: Client,
+) -> None:
+    record = bring(interlock, "paper", "awaiting_confirmation")
+    interlock.decide("paper", "reject", {}, proposal=record.proposal)
+
+    with pytest.raises(StaleDecisionError):  # `record` is as a caller read it before
+        interlock.open_cards.claim(record, record.proposal, "ann", interlock._call(None, ""))
+
+
+def test_the_card_of_an_effect_is_claimed_by_its_own_name(interlock: Client) -> None:
+    interlock.submit(thread_payload(), machine="thread", id="paper")
+    obstruct(interlock, "paper")
+    (card,) = interlock.cards_of("paper")
+
+    (claimed,) = interlock.claim_card("paper", proposal=card.proposal)
+
+    assert claimed.claim is not None
+    with pytest.raises(StaleDecisionError):
+        interlock.claim_card("paper", proposal=interlock.show("paper").proposal)
+
+
+@pytest.mark.parametrize("holder", ["a\nb", "x" * 101, " ann", "\u202eann"])
+def test_a_holder_is_a_name_that_people_can_read(interlock: Client, holder: str) -> None:
+    record = bring(interlock, "paper", "awaiting_confirmation")
+
+    with pytest.raises(InvalidPayloadError, match="visible letters"):
+        interlock.claim_card("paper", proposal=record.proposal, holder=holder)
+
+
+def test_a_card_for_some_is_handed_to_none_but_them(interlock: Client) -> None:
+    graphs = Graphs(interlock)
+    graphs.open("nightly")
+    job = {"hold": True, "stewards": ["ann"], "phases": [{"worker": {"command": "true"}}]}
+    interlock.submit(job, id="nightly/tidy", machine="job")
+    (card,) = interlock.cards_of("nightly/tidy")
+
+    with pytest.raises(InvalidPayloadError, match="bob may not answer this card; these may: ann"):
+        interlock.claim_card("nightly/tidy", proposal=card.proposal, holder="bob")
+    (claimed,) = interlock.claim_card("nightly/tidy", proposal=card.proposal, holder="ann")
+    assert claimed.claim is not None
+
+
+@BOTH
+def test_cards_are_found_by_machine_kind_tree_and_words(
+    interlock: Client,
+    over_http: bool,  # noqa: FBT001
+) -> None:
+    bring(interlock, "paper", "awaiting_confirmation", title="Buy paper towels")
+    bring(interlock, "dentist", "awaiting_intent_clarification", title="Call the dentist")
+    client = caller(interlock, over_http=over_http)
+
+    def found(**wanted: Any) -> list[str]:
+        return [card.record_id for card in client.cards_page(**wanted).cards]
+
+    assert found(machine="thread") == ["paper", "dentist"]
+    assert found(machine="task") == []
+    assert found(kind="consent") == ["paper"]
+    assert found(tree="dentist") == ["dentist"]
+    assert found(text="TOWELS buy") == ["paper"]
+    assert found(text="towels dentist") == []
+    with pytest.raises(UnknownMachineError):
+        found(machine="washing")
+
+
+@BOTH
+def test_a_card_says_until_when_and_what_happens_then(
+    interlock: Client,
+    over_http: bool,  # noqa: FBT001
+) -> None:
+    bring(interlock, "soon", "awaiting_confirmation", expires_s=600)
+    bring(interlock, "later", "awaiting_confirmation", expires_s=864_000)
+    bring(interlock, "never", "awaiting_confirmation")
+    client, now_ms = caller(interlock, over_http=over_http), interlock.now_ms()
+
+    found = {card.record_id: card.deadline for card in client.cards()}
+
+    soon = found["soon"]
+    assert soon is not None
+    assert (soon.trigger, soon.target) == ("timeout", "dismissed")
+    assert now_ms < soon.due_ms <= now_ms + 600_000
+    assert found["never"] is None
+    due = interlock.open_cards.due(now_ms + 86_400_000)
+    assert [card.record_id for card in due] == ["soon"]
+    interlock.pause("soon")
+    assert {card.record_id: card.deadline for card in client.cards()}["soon"] is None

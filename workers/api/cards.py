@@ -1,0 +1,67 @@
+"""The addresses of cards: the open ones, those of a record, and who is on one of them."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Query
+
+from interlock.workers.api.access import Deciding, Key, Reading
+from interlock.workers.api.models import CardClaimBody, CardList, CardReleaseBody, Fields
+from interlock.workers.engine.card import Card
+
+router = APIRouter(prefix="/v1", tags=["cards"])
+
+TEXT_MAX = 200
+Id = Annotated[str, Path(description="The id of a record, with its slashes as they are.")]
+Word = Annotated[str, Query(max_length=TEXT_MAX)]
+
+
+@router.get("/cards")
+def cards(
+    client: Reading,
+    limit: Annotated[int, Query(ge=1, le=500)] = 100,
+    cursor: str = "",
+    machine: Word = "",
+    kind: Word = "",
+    tree: Annotated[str, Query(max_length=TEXT_MAX, description="The root of a family.")] = "",
+    text: Annotated[str, Query(max_length=TEXT_MAX, description="Words of the title.")] = "",
+    holder: Annotated[str, Query(max_length=TEXT_MAX, description="Who has claimed it.")] = "",
+) -> CardList:
+    """List the open cards of at most so many records, the longest waiting first."""
+    page = client.cards_page(
+        limit=limit,
+        cursor=cursor,
+        machine=machine,
+        kind=kind,
+        tree=tree,
+        text=text,
+        holder=holder,
+    )
+    return CardList(cards=_shown(page.cards), next=page.cursor)
+
+
+@router.get("/records/{record_id:path}:cards")
+def cards_of(record_id: Id, client: Reading) -> list[Fields]:
+    """Return the open cards of a record."""
+    return _shown(client.cards_of(record_id))
+
+
+@router.post("/records/{record_id:path}:claim-card")
+def claim(record_id: Id, body: CardClaimBody, client: Deciding, key: Key = None) -> list[Fields]:
+    """Note that the caller is on a card, or the holder to whom it is handed over.
+
+    It stops nobody from answering. The record's open cards are returned.
+    """
+    found = client.claim_card(record_id, proposal=body.proposal, holder=body.holder, op_id=key)
+    return _shown(found)
+
+
+@router.post("/records/{record_id:path}:release-card")
+def release(record_id: Id, body: CardReleaseBody, client: Deciding) -> list[Fields]:
+    """Note that nobody is on a card any more. The record's open cards are returned."""
+    return _shown(client.release_card(record_id, proposal=body.proposal))
+
+
+def _shown(found: tuple[Card, ...] | list[Card]) -> list[Fields]:
+    return [card.as_data() for card in found]

@@ -1,0 +1,169 @@
+"""The page of a record's cards: the question, what an answer would do, the evidence, the forms."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+from fastapi import Request, Response
+
+from interlock.kernel.event import CARD_CLAIMED, CARD_RELEASED, Event, Note
+from interlock.kernel.record import Record
+from interlock.workers.client import Client
+from interlock.workers.console.consequences import Consequences, consequences, leads_to
+from interlock.workers.console.forms import FormField, fields_of, for_capability
+from interlock.workers.console.render import page, words
+from interlock.workers.engine.answer_commands import needs_answer
+from interlock.workers.engine.card import Affordance, Card
+from interlock.workers.ops.description import line_shown
+from interlock.workers.ops.screen import CARD_NOTES as CARDS
+from interlock.workers.ops.screen import COUNTERS, without_routine
+from interlock.workers.systems import evidence
+
+LINES, LINES_READ = 8, 30  # shown of the log, and read, as some say nothing to people
+NEWS_MAX = 30
+# The answers that say no, in the order in which the key `r` chooses one.
+NO = ("reject", "drop", "skip", "terminate", "cancel")
+CHANGE = ("edit", "redirect")
+CLAIMS = (CARD_CLAIMED, CARD_RELEASED)
+VERSION_LENGTH_MAX = 15
+HIDDEN = ("proposal", "choice", "seen")
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerForm:
+    """One possible answer, with its form. `key` chooses it; `asks` is what is asked once before."""
+
+    offer: Affordance
+    key: str
+    fields: tuple[FormField, ...]
+    values: Mapping[str, str]
+    leads_to: str
+    asks: str
+    is_shown: bool
+    needs: bool  # something must be filled in
+    is_short: bool  # its fields are all optional and empty: its button comes first
+
+
+@dataclass(frozen=True, slots=True)
+class CardView:
+    """A card with what an answer to it would do."""
+
+    card: Card
+    consequences: Consequences | None
+    answers: tuple[AnswerForm, ...]
+
+
+def show_cards(
+    request: Request,
+    client: Client,
+    record_id: str,
+    *,
+    texts: Mapping[str, str],
+    problem: str = "",
+    status: int = 200,
+) -> Response:
+    """Return the page of a record's open cards.
+
+    `texts` are those of a form that was sent, and are kept in it. With `seen`, the version of the
+    record that was shown before, the page begins with what has happened since.
+    """
+    record = client.show(record_id)
+    views, machine = client.dispatch.views, client.dispatch.lifecycle.machine(record.machine)
+    shown = [_view(client, record, card, texts) for card in client.open_cards.of([record])]
+    kept = {name: text for name, text in texts.items() if text.strip() and name not in HIDDEN}
+    is_open = any(answer.is_shown for view in shown for answer in view.answers if answer.values)
+    reminders = (
+        one for one in record.timers if _is_reminder(machine.stage(record.state), one.name)
+    )
+    latest = [line_shown(line) for line in views.latest([record_id], LINES_READ)[record_id]]
+    parent = views.records([record.parent]).get(record.parent) if record.parent else None
+    return page(
+        request,
+        "card.html",
+        status,
+        record=record,
+        views=shown,
+        problem=problem,
+        news=_news(client, record, texts.get("seen", "")),
+        kept={} if is_open or not problem else kept,
+        reminder=next(reminders, None),
+        parent=parent if parent and parent.machine in client.machines else None,
+        costs={COUNTERS.get(name, name): (name, n) for name, n in record.counters.items()},
+        evidence=evidence(client, record),
+        lines=[line for line in without_routine(latest) if line.get("kind") not in CARDS][:LINES],
+        now_ms=views.now_ms(),
+    )
+
+
+def answer_fields(
+    schema: Mapping[str, Any], proposed: Mapping[str, Any], texts: Mapping[str, str]
+) -> list[FormField]:
+    """Return the fields of an answer. Those of a capability are of the one that is named."""
+    named = texts.get("capability") or str(proposed.get("capability") or "")
+    return fields_of(for_capability(schema, named), proposed)
+
+
+def _view(client: Client, record: Record, card: Card, texts: Mapping[str, str]) -> CardView:
+    machine = client.dispatch.lifecycle.machine(record.machine)
+    found, keys = consequences(client, record, card), _keys(card)
+    proposed = {**card.proposed, **(card.proposed.get("payload") or {})}
+    answers = []
+    for offer in card.affordances:
+        # After a stale answer, another card may take what was written as well.
+        was_sent = texts.get("choice") == offer.name
+        sent = texts if was_sent else {}
+        fields = answer_fields(offer.schema, proposed, sent)
+        key = keys.get(offer.name, "")
+        what = f"{card.question} {found.warning}" if found and key == "a" else ""
+        answers.append(
+            AnswerForm(
+                offer=offer,
+                key=key,
+                fields=tuple(fields),
+                values={one.name: sent.get(one.name, one.value) for one in fields}
+                if was_sent
+                else {},
+                leads_to=leads_to(machine, record, offer.trigger),
+                asks=f"{words(offer.name).capitalize()} “{card.title}”? {what}".strip(),
+                is_shown=was_sent or key == "a" or not fields,
+                needs=needs_answer(offer.schema) and not any(one.value for one in fields),
+                is_short=bool(fields) and key == "a" and not was_sent and _is_bare(offer, fields),
+            )
+        )
+    return CardView(card, found, tuple(answers))
+
+
+def _is_bare(offer: Affordance, fields: Sequence[FormField]) -> bool:
+    """Return whether an answer can be given with no field filled in, and none is proposed."""
+    return not needs_answer(offer.schema) and not any(one.value for one in fields)
+
+
+def _keys(card: Card) -> dict[str, str]:
+    """Return the key of each answer that has one: a agrees, e changes, r says no."""
+    names = [offer.name for offer in card.affordances]
+    found = {names[0]: "a"} if names else {}
+    for key, choices in (("e", CHANGE), ("r", NO)):
+        chosen = next((name for name in choices if name in names and name not in found), None)
+        found |= {chosen: key} if chosen else {}
+    return found
+
+
+def _news(client: Client, record: Record, seen: str) -> list[dict[str, Any]]:
+    """Return what has happened to a record, and who has claimed it, since a version of it."""
+    if not (seen.isascii() and seen.isdigit() and len(seen) <= VERSION_LENGTH_MAX):
+        return []
+    lines = client.dispatch.views.log(record.id, after=f"{seen}-0")
+    told = (
+        line
+        for line in lines
+        if isinstance(line, Event) or (isinstance(line, Note) and line.kind in CLAIMS)
+    )
+    return [line_shown(line) for line in islice(told, NEWS_MAX)]
+
+
+def _is_reminder(stage: Any, name: str) -> bool:
+    timer = stage.timer(name)
+    return timer is not None and timer.trigger is None and name == "reminder"
