@@ -296,10 +296,7 @@ class Client:
     def claim_card(
         self, record_id: str, *, proposal: str, holder: str = "", op_id: str | None = None
     ) -> list[Card]:
-        """Note that the caller, or a `holder`, is on a card. Others may still answer it.
-
-        Returns the open cards of the record.
-        """
+        """Note that the caller, or a `holder`, is on a card, which others may still answer."""
         call = self._call(op_id, "")
         self.open_cards.claim(self.show(record_id), proposal, holder or self.actor, call)
         return self.cards_of(record_id)
@@ -371,10 +368,9 @@ class Client:
                 return
 
     def events(self, *, after: str = "", machines: Collection[str] = ()) -> Iterator[FollowedEvent]:
-        """Yield the events of all records, or of some machines, as they come; it does not end.
+        """Yield the events of all records, or of some machines, from now on or after a position.
 
-        It begins now, or after the `position` of one that was yielded before: then none is missed,
-        and none yielded twice. Raises MissedError where what followed is no longer kept.
+        It does not end. Raises MissedError where what followed the position is no longer kept.
         """
         return EventFeed(self.dispatch).follow(after, machines, self.machines)
 
