@@ -123,8 +123,7 @@ class Store:
         ]
         if parent:
             names += [keys.record(parent), keys.members(parent, countdown), keys.children(parent)]
-        names += self._shares_keys(decision)
-        names += map(keys.record, above)
+        names += [*self._shares_keys(decision), *map(keys.record, above)]
         names += [keys.family_log(record.id)] if machine.bookkeeping.in_family_log else []
         names += queues
         args = [packed(plan), data, event, *messages]
@@ -200,8 +199,7 @@ class Store:
         event = self._event(machine, decision, cause, op_id, data, deltas)
         args = [packed(plan), data if changed else b"", event, *messages]
         names += [keys.family_log(after.id)] if machine.bookkeeping.in_family_log else []
-        names += queues
-        reply = call(self.client, "commit", names, args)
+        reply = call(self.client, "commit", [*names, *queues], args)
         status, version, at_ms, paused, advance = (part.decode() for part in reply)
         publish: tuple[EffectMessage, ...] = ()
         if status == "committed" and not messages:

@@ -16,7 +16,7 @@ from interlock.kernel.store.feed import text_of
 from interlock.workers.api.access import Reading
 from interlock.workers.api.followers import PING_S, SEND_S, Followers, Found
 from interlock.workers.api.models import PositionBody
-from interlock.workers.engine.event_feed import EventFeed, Wanted, enveloped
+from interlock.workers.engine.event_feed import EventFeed, WantedEvents, enveloped
 from interlock.workers.text import visible_json
 
 router = APIRouter(prefix="/v1", tags=["events"])
@@ -65,7 +65,7 @@ def position(request: Request, _: Reading) -> PositionBody:
     return PositionBody(position=text_of(feed.feed.newest()))
 
 
-def read_events(feed: EventFeed, asked: Collection[Wanted]) -> dict[Any, Found | None]:
+def read_events(feed: EventFeed, asked: Collection[WantedEvents]) -> dict[Any, Found | None]:
     """Read what follows the positions of several listeners."""
     found: dict[Any, Found | None] = {}
     for wanted, following in feed.after(asked).items():

@@ -29,7 +29,7 @@ class FollowedEvent:
     position: str
 
 
-class Wanted(NamedTuple):
+class WantedEvents(NamedTuple):
     """The events of some machines that follow a position."""
 
     position: Position
@@ -55,7 +55,7 @@ class EventFeed:
         self.feed, self.views = dispatch.feed, dispatch.views
         self._published = LifecycleEvents(dispatch.machines).published
 
-    def begin(self, after: str, machines: Collection[str], known: Collection[str]) -> Wanted:
+    def begin(self, after: str, machines: Collection[str], known: Collection[str]) -> WantedEvents:
         """Return what a reader wants: from now or after a position, of all known machines or some.
 
         Raises UnknownMachineError, InvalidPayloadError for a position that is none, and MissedError
@@ -65,8 +65,8 @@ class EventFeed:
             raise UnknownMachineError(unknown[0], sorted(known))
         wanted = frozenset(machines or known)
         if not after:
-            return Wanted(self.feed.newest(), wanted)
-        begin = Wanted(position_of(after), wanted)
+            return WantedEvents(self.feed.newest(), wanted)
+        begin = WantedEvents(position_of(after), wanted)
         found = self.after([begin])[begin]
         if isinstance(found, MissedError):
             raise found
@@ -78,7 +78,7 @@ class EventFeed:
         """Yield what a reader wants as it comes; it does not end. Raises as `begin` does."""
         return self._follow(self.begin(after, machines, known))
 
-    def _follow(self, wanted: Wanted) -> Iterator[FollowedEvent]:
+    def _follow(self, wanted: WantedEvents) -> Iterator[FollowedEvent]:
         intervals = Intervals()
         while True:
             found = self.after([wanted])[wanted]
@@ -91,7 +91,7 @@ class EventFeed:
                 intervals.reset()
             wanted = wanted._replace(position=found.position)
 
-    def after(self, asked: Collection[Wanted]) -> dict[Wanted, Following | MissedError]:
+    def after(self, asked: Collection[WantedEvents]) -> dict[WantedEvents, Following | MissedError]:
         """Return what each of several readers gets next, in two round trips for all of them."""
         committed = self.feed.after({wanted.position for wanted in asked})
         needed = {
@@ -120,14 +120,14 @@ class EventFeed:
             return []
 
 
-def _chosen(wanted: Wanted, found: list[Committed] | MissedError) -> list[Committed]:
+def _chosen(wanted: WantedEvents, found: list[Committed] | MissedError) -> list[Committed]:
     if isinstance(found, MissedError):
         return []
     return [one for one in found if one.machine in wanted.machines]
 
 
 def _following(
-    wanted: Wanted,
+    wanted: WantedEvents,
     found: list[Committed] | MissedError,
     events: Mapping[tuple[RecordId, Version], LifecycleEvent],
 ) -> Following | MissedError:

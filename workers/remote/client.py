@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
@@ -13,20 +12,11 @@ from typing import Any, Unpack
 from uuid import uuid4
 
 import httpx2
-from pydantic import JsonValue, TypeAdapter, ValidationError
-from tenacity import (
-    RetryCallState,
-    Retrying,
-    retry_if_exception_type,
-    retry_if_result,
-    stop_after_attempt,
-)
 
-from interlock.kernel.errors import InvalidPayloadError, StoreDownError
+from interlock.kernel.errors import InvalidPayloadError
 from interlock.kernel.event import START, Event, Note
 from interlock.kernel.machine import Explanation
 from interlock.kernel.record import RETRY, Record, record_id
-from interlock.kernel.store import codec
 from interlock.kernel.store.listings import ListedRecord, Page
 from interlock.workers.client import WaitTimeoutError
 from interlock.workers.engine.card import Card, CardPage
@@ -36,15 +26,11 @@ from interlock.workers.engine.polling import polls
 from interlock.workers.engine.record_filter import Wanted
 from interlock.workers.engine.submission import Submitted, check_submission, submit_each
 from interlock.workers.remote.bodies import card_of, event_of, known, line_of, record_of
-from interlock.workers.remote.problems import RemoteError, error_of
+from interlock.workers.remote.connection import ApiConnection
 
-TIMEOUT_S = 30.0
-ATTEMPTS_MAX = 4
-PAUSE_S_MAX = 10
 PAGE = 500
 LINES = 1_000
 AGAIN_S = 0.5  # between two streams
-BUSY = (429, 503)  # a call that is answered so may be repeated
 
 
 class HttpClient:
@@ -62,10 +48,8 @@ class HttpClient:
         http: httpx2.Client | None = None,
     ) -> None:
         """Call nothing yet. `actor` is a claimed name, for an API that asks for no token."""
-        self.url = url.rstrip("/")
-        self.http = http or httpx2.Client(timeout=TIMEOUT_S)
-        claimed = {"X-Interlock-Actor": actor}
-        self.headers = {"Authorization": f"Bearer {token}"} if token else claimed
+        self.api = ApiConnection(url, token, actor, http)
+        self._call = self.api.call
 
     def submit(
         self,
@@ -310,19 +294,7 @@ class HttpClient:
             answer = self._stream(position, machines)
 
     def _stream(self, position: str, machines: Sequence[str]) -> httpx2.Response:
-        headers = {**self.headers, "Last-Event-ID": position}
-        request = self.http.build_request(
-            "GET", f"{self.url}/v1/events", headers=headers, params={"machine": machines}
-        )
-        try:
-            answer: httpx2.Response = _repeated(self.http.send, request, stream=True)
-        except httpx2.HTTPError as fault:
-            raise StoreDownError(f"{self.url} does not answer: {fault}") from fault
-        if not answer.is_success:
-            with closing(answer):
-                answer.read()
-            self._value(answer)
-        return answer
+        return self.api.stream("/v1/events", {"Last-Event-ID": position}, {"machine": machines})
 
     def _lines(self, record_id: str, after: str) -> Iterator[Event | Note]:
         while after:
@@ -347,70 +319,3 @@ class HttpClient:
 
     def _path(self, one: str, verb: str = "") -> str:
         return f"/v1/records/{record_id(one)}" + (f":{verb}" if verb else "")
-
-    def _call(
-        self,
-        method: str,
-        path: str,
-        body: Mapping[str, Any] | None = None,
-        key: str = "",
-        headers: Mapping[str, str] | None = None,
-        **query: Any,
-    ) -> Any:
-        """Call the API, and return the value that it answers with. Raises KernelError."""
-        sent = {**self.headers, **(headers or {})} | ({"Idempotency-Key": key} if key else {})
-        content = None
-        if body is not None:
-            content = codec.encode(_json(body), "the body")
-            sent["Content-Type"] = "application/json"
-        try:
-            answer = _repeated(
-                self.http.request,
-                method,
-                f"{self.url}{path}",
-                content=content,
-                headers=sent,
-                params=query,
-            )
-        except httpx2.HTTPError as fault:
-            raise StoreDownError(f"{self.url} does not answer: {fault}") from fault
-        return self._value(answer)
-
-    def _value(self, answer: httpx2.Response) -> Any:
-        """Return the value of an answer. Raises the error that it stands for."""
-        try:
-            value = answer.json()
-        except ValueError as fault:
-            raise RemoteError(f"{self.url} is no API of Interlock: it sent no JSON") from fault
-        if not answer.is_success:
-            raise error_of(value if isinstance(value, dict) else {})
-        return value
-
-
-def _json(body: Mapping[str, Any]) -> Any:
-    """Return a body whose keys are all text. JSON would make text of others in silence."""
-    try:
-        return _JSON.validate_python(body)
-    except ValidationError as refusal:
-        raise InvalidPayloadError("the body", ["it is not JSON"]) from refusal
-
-
-def _pause_s(state: RetryCallState) -> float:
-    """Return the seconds to wait: as the API asks, if that is not long, or about half a one."""
-    done = state.outcome
-    asked = "" if done is None or done.failed else done.result().headers.get("Retry-After", "")
-    return min(int(asked), PAUSE_S_MAX) if asked.isdecimal() else random.uniform(0.2, 1.2)  # noqa: S311 - no secret
-
-
-def _is_busy(answer: httpx2.Response) -> bool:
-    return answer.status_code in BUSY
-
-
-_JSON = TypeAdapter(dict[str, JsonValue])
-# After the last attempt, its answer is returned or its error is raised.
-_repeated = Retrying(
-    retry=retry_if_exception_type(httpx2.TransportError) | retry_if_result(_is_busy),
-    wait=_pause_s,
-    stop=stop_after_attempt(ATTEMPTS_MAX),
-    retry_error_callback=lambda state: state.outcome.result() if state.outcome else None,
-)

@@ -69,10 +69,14 @@ class Supervisor(ABC):
         self._adopted: list[Lease] = []
 
     def run_to_end(self) -> None:
-        """Supervise to the end in a span of each lease, and show Flower how that was."""
+        """Supervise to the end in a span of each lease, and show Flower how that was.
+
+        Each line of this process's log names the lease that was adopted last.
+        """
         with ExitStack() as stack:
             stack.callback(self.events.close)
             for lease in self._adopted:
+                log_always_about(record=lease.record.id, effect=lease.name, attempt=lease.attempt)
                 stack.enter_context(traced(self.dispatch.views, lease.record, lease))
             self.run()
 
@@ -91,7 +95,6 @@ class Supervisor(ABC):
             holder=f"{self.dispatch.holder}:{os.getpid()}",
         )
         self._adopted.append(lease)
-        log_always_about(record=lease.record.id, effect=lease.name, attempt=lease.attempt)
         return Work(self.dispatch, self.resources, lease, asked_at=asked_at)
 
 

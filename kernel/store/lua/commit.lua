@@ -2,10 +2,9 @@
 --@use new_effects countdown limits deltas feed family_log initial_lease search_index metrics
 -- Commits one decision, or nothing: it tests first, and from its first write on nothing can fail.
 -- KEYS     record, log, ops, times of ops, effects, timers, waits, index of the old state, index of
---          the new state, ended index, search index, metrics, feed, members of the countdown that
---          begins, chain of counters, records read as facts, [parent that counts it, its members,
---          its tally], [holds, hold queue, queue left, queue entered, queues], [family log], queues
---          of messages
+--          the new state, ended index, search index, metrics, feed, members of the new countdown,
+--          chain of counters, records read as facts, [parent that counts it, its members, its
+--          tally], [holds, hold queue, queue left, queue entered, queues], [family log], queues
 -- ARGV     plan, data ('': unchanged), event, messages of its effects and of the parent's advance
 -- Returns  {status, version, ms, paused, suffix of the parent's advance}; status: committed |
 --          replayed | reused | missing | fenced | conflict | held | over | paused | busy, and for
@@ -58,8 +57,7 @@ if failed then
   return refused(failed, stored, '0', detail)
 end
 
-local version = tostring(plan.version + 1)
-was_paused = was_paused == '1'
+local version, was_paused = tostring(plan.version + 1), was_paused == '1'
 local paused = was_paused and not plan.ends
 local owner = {
   id = plan.id,
@@ -93,9 +91,9 @@ end
 if plan.ends then
   redis.call('HSET', record, 'ended', '1', 'paused', '')
   note_end(metrics, plan.machine)
-end
-if plan.ends and plan.root then
-  redis.call('ZADD', ended_index, now_ms, plan.id)
+  if plan.root then
+    redis.call('ZADD', ended_index, now_ms, plan.id)
+  end
 end
 if plan.shares then
   change_shares(plan.shares, shared_keys, effects, record, plan.id)

@@ -1,7 +1,8 @@
 --@use clock keys entry poll
 -- Polls due effects of a partition, and moves the score of each in the same step: two sweeps at a
 -- time then do not both act on it, and an effect that stays due does not hold up the others.
--- KEYS     effects, waits, timers, metrics, then for each effect its record, its log, its chain of counters
+-- KEYS     effects, waits, timers, metrics, then for each effect its record, its log, its chain of
+--          counters
 -- ARGV     plan: {polls: [{id, suffix, jitter, chain_length}], poll_ms, remind_ms, gate_open,
 --          server: run id of the server that the gate was asked for, or ''}
 -- Returns  {status, detail, ...}, two values an effect; status: publish (detail: name, machine,

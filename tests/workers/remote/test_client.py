@@ -25,8 +25,9 @@ from interlock.workers.api.app import create_app
 from interlock.workers.cli import app
 from interlock.workers.client import Client
 from interlock.workers.gateways.server import EmbeddedServer, free_port
-from interlock.workers.remote import client as remote
-from interlock.workers.remote.client import ATTEMPTS_MAX, HttpClient
+from interlock.workers.remote import connection
+from interlock.workers.remote.client import HttpClient
+from interlock.workers.remote.connection import ATTEMPTS_MAX
 from interlock.workers.remote.problems import KINDS, RemoteError, error_of
 from tests.workers.access.tokens import new_token
 from tests.workers.threads.threads import bring, client_of, thread_payload
@@ -65,7 +66,7 @@ def answering(*answers: httpx2.Response | Exception) -> tuple[HttpClient, list[h
 
 @pytest.fixture(autouse=True)
 def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(remote._repeated, "sleep", lambda _: None)
+    monkeypatch.setattr(connection._repeated, "sleep", lambda _: None)
 
 
 def test_a_lost_answer_is_asked_for_again_with_the_same_key() -> None:
@@ -102,7 +103,7 @@ def test_what_is_no_api_is_said_to_be_none(answer: httpx2.Response) -> None:
 
 def test_it_waits_as_long_as_the_api_asks(monkeypatch: pytest.MonkeyPatch) -> None:
     slept: list[float] = []
-    monkeypatch.setattr(remote._repeated, "sleep", slept.append)
+    monkeypatch.setattr(connection._repeated, "sleep", slept.append)
     busy = httpx2.Response(503, headers={"Retry-After": "5"}, json={})
     client, _ = answering(busy, httpx2.Response(200, json={"store_ms": 1}))
 
@@ -154,7 +155,9 @@ def test_nobody_gets_the_token_of_a_lease(interlock: Client, served: TestClient)
     assert isinstance(lease, Lease)
     viewer = holder(interlock, served, "viewer")
 
-    texts = [served.get(f"/v1/records/one{verb}", headers=viewer.headers).text for verb in VERBS]
+    texts = [
+        served.get(f"/v1/records/one{verb}", headers=viewer.api.headers).text for verb in VERBS
+    ]
     assert all(entry.suffix in text for text in texts[:2])
     assert [verb for verb, text in zip(VERBS, texts, strict=True) if lease.token in text] == []
 
@@ -182,7 +185,7 @@ def command(
     interlock: Client, served: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[..., Any]:
     """Return a function that runs a command which reaches the API, as an operator."""
-    token = holder(interlock, served, "operator").headers["Authorization"].split()[1]
+    token = holder(interlock, served, "operator").api.headers["Authorization"].split()[1]
     monkeypatch.setenv("INTERLOCK_API_URL", "http://interlock.example")
     monkeypatch.setenv("INTERLOCK_API_TOKEN", token)
     monkeypatch.setattr(httpx2, "Client", lambda **_: served)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from interlock.workers.gateways.llm.outcome import Unanswered
@@ -78,6 +78,7 @@ def test_however_malformed_an_answer_there_is_one_typed_outcome() -> None:
         return Reply(json.dumps(document).encode())
 
     @given(path=st.sampled_from(WHERE), value=st.sampled_from(WEIRD))
+    @example(path=("usage", "prompt_tokens"), value="x")
     def check(path: tuple[str | int, ...], value: object) -> None:
         change.append((path, value))
         outcome = ask(model, question())
@@ -90,4 +91,3 @@ def test_however_malformed_an_answer_there_is_one_typed_outcome() -> None:
         model = model_at(server, sleep=Sleeper())
         estimate = model.estimate_micro(question())
         check()
-    assert any(path == ("usage", "prompt_tokens") for path, _ in change)

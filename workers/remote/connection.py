@@ -1,0 +1,121 @@
+"""Calls the HTTP API. Each call is repeated until it is answered, or has failed some times."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from contextlib import closing
+from typing import Any
+
+import httpx2
+from pydantic import JsonValue, TypeAdapter, ValidationError
+from tenacity import (
+    RetryCallState,
+    Retrying,
+    retry_if_exception_type,
+    retry_if_result,
+    stop_after_attempt,
+)
+
+from interlock.kernel.errors import InvalidPayloadError, StoreDownError
+from interlock.kernel.store import codec
+from interlock.workers.remote.problems import RemoteError, error_of
+
+TIMEOUT_S = 30.0
+ATTEMPTS_MAX = 4
+PAUSE_S_MAX = 10
+BUSY = (429, 503)  # a call that is answered so may be repeated
+
+
+class ApiConnection:
+    """The address of an API, and what each call shows of its caller."""
+
+    def __init__(self, url: str, token: str, actor: str, http: httpx2.Client | None) -> None:
+        """Call nothing yet. `actor` is a claimed name, for an API that asks for no token."""
+        self.url = url.rstrip("/")
+        self.http = http or httpx2.Client(timeout=TIMEOUT_S)
+        claimed = {"X-Interlock-Actor": actor}
+        self.headers = {"Authorization": f"Bearer {token}"} if token else claimed
+
+    def call(
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, Any] | None = None,
+        key: str = "",
+        headers: Mapping[str, str] | None = None,
+        **query: Any,
+    ) -> Any:
+        """Call the API, and return the value that it answers with. Raises KernelError."""
+        sent = {**self.headers, **(headers or {})} | ({"Idempotency-Key": key} if key else {})
+        content = None
+        if body is not None:
+            content = codec.encode(_json(body), "the body")
+            sent["Content-Type"] = "application/json"
+        try:
+            answer = _repeated(
+                self.http.request,
+                method,
+                f"{self.url}{path}",
+                content=content,
+                headers=sent,
+                params=query,
+            )
+        except httpx2.HTTPError as fault:
+            raise StoreDownError(f"{self.url} does not answer: {fault}") from fault
+        return self._value(answer)
+
+    def stream(
+        self, path: str, headers: Mapping[str, str], query: Mapping[str, Any]
+    ) -> httpx2.Response:
+        """Begin to read an answer that does not end, and return it. Raises KernelError."""
+        sent = {**self.headers, **headers}
+        request = self.http.build_request("GET", f"{self.url}{path}", headers=sent, params=query)
+        try:
+            answer: httpx2.Response = _repeated(self.http.send, request, stream=True)
+        except httpx2.HTTPError as fault:
+            raise StoreDownError(f"{self.url} does not answer: {fault}") from fault
+        if not answer.is_success:
+            with closing(answer):
+                answer.read()
+            self._value(answer)
+        return answer
+
+    def _value(self, answer: httpx2.Response) -> Any:
+        """Return the value of an answer. Raises the error that it stands for."""
+        try:
+            value = answer.json()
+        except ValueError as fault:
+            raise RemoteError(f"{self.url} is no API of Interlock: it sent no JSON") from fault
+        if not answer.is_success:
+            raise error_of(value if isinstance(value, dict) else {})
+        return value
+
+
+def _json(body: Mapping[str, Any]) -> Any:
+    """Return a body whose keys are all text. JSON would make text of others in silence."""
+    try:
+        return _JSON.validate_python(body)
+    except ValidationError as refusal:
+        raise InvalidPayloadError("the body", ["it is not JSON"]) from refusal
+
+
+def _pause_s(state: RetryCallState) -> float:
+    """Return the seconds to wait: as the API asks, if that is not long, or about half a one."""
+    done = state.outcome
+    asked = "" if done is None or done.failed else done.result().headers.get("Retry-After", "")
+    return min(int(asked), PAUSE_S_MAX) if asked.isdecimal() else random.uniform(0.2, 1.2)  # noqa: S311 - no secret
+
+
+def _is_busy(answer: httpx2.Response) -> bool:
+    return answer.status_code in BUSY
+
+
+_JSON = TypeAdapter(dict[str, JsonValue])
+# After the last attempt, its answer is returned or its error is raised.
+_repeated = Retrying(
+    retry=retry_if_exception_type(httpx2.TransportError) | retry_if_result(_is_busy),
+    wait=_pause_s,
+    stop=stop_after_attempt(ATTEMPTS_MAX),
+    retry_error_callback=lambda state: state.outcome.result() if state.outcome else None,
+)
