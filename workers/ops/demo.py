@@ -186,9 +186,12 @@ def run() -> None:
     shutil.copytree(EXAMPLES / "inbox", inbox)
     shutil.copytree(EXAMPLES / "papers", desk / "tray")
     os.environ["EXAMPLE_DESK"] = str(desk)
+    # The folder that the modules of systems are in, if there are any, else that of the examples.
+    modules = named.capabilities_root.absolute() if named.systems else EXAMPLES.parent
     environment = {
         "INTERLOCK_HOME": str(home),
         "INTERLOCK_CAPABILITIES": str(EXAMPLES / "capabilities.toml"),
+        "INTERLOCK_CAPABILITIES_ROOT": str(modules),
         "INTERLOCK_SOURCES_ROOT": str(inbox),
     }
     settings = read_settings(
@@ -196,7 +199,6 @@ def run() -> None:
             **environment,
             "INTERLOCK_CARDS": str(home / "cards"),
             "INTERLOCK_SYSTEMS": as_variable(named.systems),
-            "INTERLOCK_CAPABILITIES_ROOT": str(named.capabilities_root.absolute()),
         }
     )
     screen.out.rule(
@@ -320,6 +322,7 @@ def print_results(
     for command in (
         f"export INTERLOCK_HOME={shlex.quote(str(home))} EXAMPLE_DESK={shlex.quote(str(desk))}",
         f"export INTERLOCK_CAPABILITIES={shlex.quote(str(EXAMPLES / 'capabilities.toml'))}",
+        f"export INTERLOCK_CAPABILITIES_ROOT={shlex.quote(str(EXAMPLES.parent))}",
         f"{program} up            # in one terminal: it prints the address of the console",
         f"{program} cards         # in another: what you are asked, as the console shows it",
         f"{program} decide 01-printer-paper approve     # asks you, at a terminal",
