@@ -121,7 +121,7 @@ PAGES.filters |= {
     "json": lambda value: visible_json(value, indent=2),
     "value": visible_json,
     "address": address_of_link,
-    "diff": diff_class,
+    "diff_class": diff_class,
     # Drawings are made by code of a system, which escapes the texts in them.
     "drawn": Markup,
 }

@@ -18,6 +18,7 @@ from interlock.workers.tasks.failed import FailedTask, FailedTasks
 from interlock.workers.tasks.overview import AgedRecord, TasksReader
 from interlock.workers.tasks.screen import failure_codes
 from interlock.workers.tasks.task_diff import NoDiffError, task_diff
+from interlock.workers.tasks.verification.evidence import DIFF_BYTES_MAX
 from interlock.workers.terminal.page import (
     Button,
     Cell,
@@ -189,7 +190,7 @@ def _diff(client: Client, task: str) -> list[Section]:
         raise CallError(f"{task} is a {record.machine}, not a task")
     parts: list[Part] = [Sentence(RecordLink(record.id, record.title))]
     try:
-        found = task_diff(record)
+        found = task_diff(record, bytes_max=DIFF_BYTES_MAX)
     except NoDiffError as refusal:
         parts.append(Sentence(f"There is no diff: {refusal}."))
         return [Section("Diff", parts, is_live=False)]

@@ -11,29 +11,26 @@ from interlock.workers.gateways.git.diff import Diff, diff, merge_of
 from interlock.workers.gateways.git.errors import GitError
 from interlock.workers.gateways.git.repository import Repository
 from interlock.workers.tasks.claim_names import ClaimNames
-from interlock.workers.tasks.verification.evidence import DIFF_BYTES_MAX
 
-WITHIN_S = 10.0
+WITHIN_S = 5.0  # how long a page waits for git
 
 
 class NoDiffError(CallError):
     """There is nothing to compare on this machine. The message says why."""
 
 
-def task_diff(record: Record) -> Diff:
+def task_diff(record: Record, *, bytes_max: int) -> Diff:
     """Return the changes of a task, as they are now. Raises NoDiffError."""
     repo = record.data.get("repo")
     if not repo:
         raise NoDiffError("it has no repository")
-    if not Path(str(repo)).is_dir():
-        raise NoDiffError(f"its repository {repo} is not on this machine")
     try:
-        repository = Repository.open(Path(str(repo)))
+        if not Path(str(repo)).is_dir():
+            raise NoDiffError(f"its repository {repo} is not on this machine")
+        repository = Repository.open(Path(str(repo)), command_s=WITHIN_S)
         base, commit = _ends(repository, record)
-        return diff(
-            repository, base=base, commit=commit, bytes_max=DIFF_BYTES_MAX, within_s=WITHIN_S
-        )
-    except GitError as refusal:
+        return diff(repository, base=base, commit=commit, bytes_max=bytes_max, within_s=WITHIN_S)
+    except (GitError, OSError) as refusal:
         raise NoDiffError(str(refusal)) from refusal
 
 

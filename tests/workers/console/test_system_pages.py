@@ -28,7 +28,7 @@ from tests.workers.access.tokens import new_token
 from tests.workers.console.test_console import MARKUP, OWN, SITE, sign_in
 from tests.workers.jobs.graph_files import read_steps
 from tests.workers.runs.workspaces import StoredWorkspace, make_checkpointed_folder
-from tests.workers.tasks.claims import claimed, noted
+from tests.workers.tasks.claims import claimed, fire, noted, taken
 from tests.workers.tasks.test_failed import given_up
 from tests.workers.threads.threads import bring, client_of
 
@@ -141,11 +141,11 @@ def test_a_task_shows_its_signals_the_output_of_its_agent_and_where_its_diff_is(
     assert "its repository /nowhere is not on this machine" in diff
 
 
-def test_the_diff_of_a_task_is_that_of_its_branch_and_no_markup(
+def test_the_diff_of_a_task_is_that_of_its_branch_on_its_page_and_its_card(
     browser: TestClient, interlock: Client, tmp_path: Path
 ) -> None:
     repo = make_repository(tmp_path / "repo")
-    claim = claimed(interlock, "b/one", repo=str(repo), target="main")
+    claim = claimed(interlock, "b/one", repo=str(repo), target="main", needs_approval=True)
     mark = Mark(claim.names.branch, tmp_path / "worktree", git(repo, "rev-parse", "main"))
     make(Repository.open(repo), mark, marked=False)
     git(repo, "checkout", "-q", mark.branch)
@@ -153,11 +153,16 @@ def test_the_diff_of_a_task_is_that_of_its_branch_and_no_markup(
     git(repo, "-c", "user.name=u", "-c", "user.email=u@x", "commit", "-qam", "work")
     sign_in(browser, new_token(interlock, Role.VIEWER))
 
-    diff = seen(browser, "/systems/tasks?diff=b/one")
+    claim.alive(host=interlock.settings.host).delivered()
+    changes = {"files": 1, "added": 1, "removed": 1, "binary": 0}
+    verified = {"commit": "0" * 40, "branch": mark.branch, "changes": changes}
+    fire(interlock, taken(interlock, "b/one"), "verified", verified)
 
-    assert "changed answer.txt" in diff
-    assert '<span class="removed">-41</span>' in diff
-    assert '<span class="added">+&lt;img' in diff
+    for path in ("/systems/tasks?diff=b/one", "/inbox/b/one"):
+        diff = seen(browser, path)
+        assert "changed answer.txt" in diff
+        assert '<span class="removed">-41</span>' in diff
+        assert '<span class="added">+&lt;img' in diff
 
 
 def test_a_graph_is_drawn_with_its_starved_jobs_its_limits_and_who_must_sign_off(
