@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -9,18 +10,24 @@ from typing import Any
 
 from fastapi import Request, Response
 
+from interlock.kernel.errors import StoreError
 from interlock.kernel.event import CARD_CLAIMED, CARD_RELEASED, Event, Note
 from interlock.kernel.record import Record
 from interlock.workers.client import Client
 from interlock.workers.console.consequences import Consequences, consequences, leads_to
 from interlock.workers.console.forms import FormField, fields_of, for_capability
+from interlock.workers.console.live import RENEWS
 from interlock.workers.console.render import page, words
+from interlock.workers.console.system_pages import FAILED
 from interlock.workers.engine.answer_commands import needs_answer
 from interlock.workers.engine.card import Affordance, Card
+from interlock.workers.engine.evidence import Evidence
 from interlock.workers.ops.description import line_shown
 from interlock.workers.ops.screen import CARD_NOTES as CARDS
 from interlock.workers.ops.screen import COUNTERS, without_routine
 from interlock.workers.systems import evidence
+
+log = logging.getLogger(__name__)
 
 LINES, LINES_READ = 8, 30  # shown of the log, and read, as some say nothing to people
 NEWS_MAX = 30
@@ -92,7 +99,8 @@ def show_cards(
         reminder=next(reminders, None),
         parent=parent if parent and parent.machine in client.machines else None,
         costs={COUNTERS.get(name, name): (name, n) for name, n in record.counters.items()},
-        evidence=evidence(client, record),
+        # A page that looks for news shows no evidence, which takes long to read.
+        evidence=[] if RENEWS in request.headers else _evidence(client, record),
         lines=[line for line in without_routine(latest) if line.get("kind") not in CARDS][:LINES],
         now_ms=views.now_ms(),
     )
@@ -162,6 +170,17 @@ def _news(client: Client, record: Record, seen: str) -> list[dict[str, Any]]:
         if isinstance(line, Event) or (isinstance(line, Note) and line.kind in CLAIMS)
     )
     return [line_shown(line) for line in islice(told, NEWS_MAX)]
+
+
+def _evidence(client: Client, record: Record) -> list[Evidence]:
+    """Return the evidence beside a record's cards; they are shown also if that cannot be read."""
+    try:
+        return evidence(client, record)
+    except StoreError:
+        raise
+    except Exception:
+        log.exception("the evidence of %s could not be shown", record.id)
+        return [Evidence("Evidence", missing=FAILED)]
 
 
 def _is_reminder(stage: Any, name: str) -> bool:

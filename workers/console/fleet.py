@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Request, Response
 
+from interlock.kernel.errors import UnknownMachineError
 from interlock.kernel.machine import Machine
 from interlock.kernel.store.metrics import BOUNDS_MS
 from interlock.workers.console.diagram import Diagram, diagram_of
@@ -58,6 +59,8 @@ def fleet(
     samples: Samples = request.app.state.samples
     found, before = watch.look(), samples.before(AGO_S[since])
     used = {row.name for row in found.machines if row.live or row.ended or row.transitions}
+    if machine not in ("", *client.machines):
+        raise UnknownMachineError(machine, sorted(client.machines))
     chosen = {name: one for name, one in client.machines.items() if machine in (name, "")}
     return page(
         request,

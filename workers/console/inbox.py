@@ -15,10 +15,11 @@ from interlock.kernel.errors import CallError, StaleDecisionError
 from interlock.workers.client import Client
 from interlock.workers.console.card_page import answer_fields, show_cards
 from interlock.workers.console.forms import answer_of
+from interlock.workers.console.live import looked_up
 from interlock.workers.console.render import PageRoute, page, path_of
 from interlock.workers.console.sessions import Deciding, Reading
 from interlock.workers.engine.answer_commands import needs_answer
-from interlock.workers.engine.card import NO_FIELDS, Card
+from interlock.workers.engine.card import NO_FIELDS, Card, CardPage
 from interlock.workers.engine.open_cards import WantedCards
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
@@ -27,6 +28,7 @@ CARDS = 50
 SOON_MS = 24 * 3_600_000  # a deadline that comes within this time makes a card urgent
 FROM_LINK = ("choice", "capability", "seen")
 Name = Annotated[str, Query(max_length=200)]
+Cursor = Annotated[str, Query(max_length=300)]  # it has a time and an id
 
 
 @router.get("/inbox")
@@ -38,7 +40,7 @@ def inbox(
     tree: Name = "",
     text: Name = "",
     holder: Name = "",
-    cursor: Name = "",
+    cursor: Cursor = "",
 ) -> Response:
     """List open cards: those with a deadline that comes, then by priority, then by age."""
     wanted: WantedCards = {
@@ -48,10 +50,14 @@ def inbox(
         "text": text,
         "holder": holder,
     }
-    now_ms = client.dispatch.views.now_ms()
-    open_cards = replace(client.open_cards, describes=False)
-    urgent = [] if cursor else open_cards.due(now_ms + SOON_MS, **wanted)[:CARDS]
-    found = open_cards.page(CARDS, cursor, **wanted)
+
+    def read() -> tuple[int, list[Card], CardPage]:
+        now_ms = client.dispatch.views.now_ms()
+        open_cards = replace(client.open_cards, describes=False)
+        urgent = [] if cursor else open_cards.due(now_ms + SOON_MS, **wanted)[:CARDS]
+        return now_ms, urgent, open_cards.page(CARDS, cursor, **wanted)
+
+    now_ms, urgent, found = looked_up(request, client, read)
     known = {card.proposal for card in urgent}
     others = [card for card in found.cards if card.proposal not in known]
     cards = [*urgent, *sorted(others, key=lambda card: card.priority)]
@@ -66,7 +72,6 @@ def inbox(
         machines=list(client.machines),
         choices=_choices(cards),
         now_ms=now_ms,
-        waiting=client.dispatch.views.depths()["waits"],
         is_first=not cursor,
         following=f"/inbox?{query}" if found.cursor else "",
     )

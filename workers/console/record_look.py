@@ -66,12 +66,13 @@ def look_at(client: Client, record_id: str, lines: int) -> RecordLook:
     views, found = client.dispatch.views, summarize(client, record_id)
     chain = views.records(ancestors(record_id))
     below = client.page(id_prefix=f"{record_id}/", limit=FAMILY_MAX, newest=False)
-    counters = {one.id: one.counters for one in chain.values()} | {record_id: found["counters"]}
+    above = tuple(one for one in chain.values() if one.machine in client.machines)
+    counters = {one.id: one.counters for one in above} | {record_id: found["counters"]}
     return RecordLook(
         record=found,
         now_ms=views.now_ms(),
         lines=views.latest([record_id], lines)[record_id],
-        above=tuple(one for one in chain.values() if one.machine in client.machines),
+        above=above,
         # By name a child can come before its cousin's parent: `a/b-1` is before `a/b/c`.
         below=tuple(sorted(below.rows, key=lambda row: row.id.split("/"))),
         is_cut=bool(below.cursor),

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from fastapi import APIRouter, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import RedirectResponse
 
 from interlock.workers.client import Client
+from interlock.workers.console.live import looked_up
 from interlock.workers.console.render import PageRoute, address_of_link, page
 from interlock.workers.console.sessions import Reading
 from interlock.workers.console.system_pages import (
@@ -16,7 +19,7 @@ from interlock.workers.console.system_pages import (
     page_of,
     pages_of,
 )
-from interlock.workers.terminal.page import ViewLink
+from interlock.workers.terminal.page import Section, ViewLink
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 
@@ -53,7 +56,11 @@ def _do(request: Request, client: Client, name: str, act: str, fields: dict[str,
 
 def _page_of_system(request: Request, client: Client, name: str) -> Response:
     found, query = page_of(client, name), dict(request.query_params)
-    sections = found.view(client, query)
+
+    def read() -> tuple[int, Sequence[Section]]:
+        return client.now_ms(), found.view(client, query)
+
+    now_ms, sections = looked_up(request, client, read)
     return page(
         request,
         "system.html",
@@ -64,5 +71,5 @@ def _page_of_system(request: Request, client: Client, name: str) -> Response:
         live=[each for each in sections if each.is_live],
         still=[each for each in sections if not each.is_live],
         offered=offered(found, request.state.viewer.acts),
-        now_ms=client.dispatch.views.now_ms(),
+        now_ms=now_ms,
     )

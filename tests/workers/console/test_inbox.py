@@ -12,10 +12,13 @@ import pytest
 from fastapi.testclient import TestClient
 
 from interlock.kernel.event import Event
+from interlock.kernel.record import Record
 from interlock.workers.access.roles import Role
 from interlock.workers.client import Client
+from interlock.workers.console import card_page
 from interlock.workers.console.app import create_console
 from interlock.workers.console.sessions import COOKIE
+from interlock.workers.engine.evidence import Evidence
 from interlock.workers.gateways.server import EmbeddedServer
 from tests.workers.access.tokens import new_token
 from tests.workers.tasks.claims import claimed, fire, taken
@@ -94,8 +97,9 @@ def test_the_inbox_comes_page_by_page_and_is_filtered_by_its_address(
     browser: TestClient, interlock: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("interlock.workers.console.inbox.CARDS", 2)
-    for name in ("one", "two", "three"):
-        bring(interlock, name, "awaiting_confirmation", title=f"Buy {name}")
+    long_id = f"two-{'o' * 190}"
+    for record_id, name in (("one", "one"), (long_id, "two"), ("three", "three")):
+        bring(interlock, record_id, "awaiting_confirmation", title=f"Buy {name}")
     bring(interlock, "four", "awaiting_intent_clarification")
 
     first = browser.get("/inbox", params={"kind": "consent"}).text
@@ -108,6 +112,9 @@ def test_the_inbox_comes_page_by_page_and_is_filtered_by_its_address(
     assert titles(browser, text="buy three") == ["three"]
     assert titles(browser, tree="four") == ["four"]
     assert "No such question is open" in text_of(browser, "/inbox", machine="task")
+    assert "4 records wait for a person" in text_of(browser, "/inbox")
+    browser.cookies.set(COOKIE, new_token(interlock, Role.APPROVER, machines=("thread",)))
+    assert "More than 2 questions wait for a person" in text_of(browser, "/inbox")
 
 
 def test_a_claim_is_shown_to_others_and_handed_over_by_name(
@@ -254,6 +261,23 @@ def test_the_work_of_an_agent_is_beside_its_card_or_the_card_says_where_it_is(
     for page in (local, remote, browser.get("/inbox").text):
         assert "<img" not in page
         assert "\u202e" not in page
+
+
+def test_evidence_that_fails_leaves_the_question_and_its_answers(
+    browser: TestClient, interlock: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(_client: Client, _record: Record) -> list[Evidence]:
+        raise ZeroDivisionError
+
+    bring(interlock, "paper", "awaiting_confirmation")
+    monkeypatch.setattr(card_page, "evidence", broken)
+
+    shown = browser.get("/inbox/paper").text
+
+    assert "This part cannot be shown. The log of this server has the error." in shown
+    assert 'name="choice"' in shown
+    news = browser.get("/inbox/paper?seen=1", headers={"HX-Request": "true"}).text
+    assert "This part cannot be shown" not in news, "no evidence is read to look for news"
 
 
 def test_what_an_agent_writes_is_harmless_in_every_new_place(

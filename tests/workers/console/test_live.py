@@ -84,6 +84,19 @@ def test_a_renewed_record_is_read_once_for_all_with_the_same_rights(
     assert len(looks) == 4  # who opens the page sees what it is now
 
 
+def test_a_renewed_inbox_and_page_of_a_system_are_read_once_for_all(
+    interlock: Client, viewer: Callable[..., TestClient], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live, "Kept", partial(Kept, kept_s=3_600))
+    ann, ben = viewer("ann"), viewer("ben")
+
+    for path, record_id in (("/inbox?machine=thread", "one"), ("/systems/threads", "two")):
+        ann.get(path, headers=RENEWED)
+        bring(interlock, record_id, "awaiting_confirmation", title=f"Later {record_id}")
+        assert f"Later {record_id}" not in ben.get(path, headers=RENEWED).text
+        assert f"Later {record_id}" in ben.get(path).text
+
+
 def test_values_that_nobody_asks_for_are_dropped() -> None:
     looks = Looks[int]()
     for key in range(LOOKS_MAX + 5):
