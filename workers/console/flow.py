@@ -1,4 +1,4 @@
-"""Says whether work flows: what stands on the start page. However many look, it is read once."""
+"""Says whether work flows: what the start page shows. It is read once for all viewers."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from interlock.workers.engine.open_cards import OpenCards
 from interlock.workers.ops.attendance import attendance
 
 KEPT_S = 1.0
-# What takes longer is looked at more rarely, and nobody waits for it: workers have a second to
-# answer, and to know the kinds of questions their records are read.
+# These are read more rarely, and in the background: workers have a second to answer, and the kinds
+# of questions are known only from the records.
 WORKERS_KEPT_S, WORKERS_BEHIND_S = 5.0, 20.0
 RATE_S = 60.0
 SPENT = "spent"  # the counter of money, in millionths of a dollar

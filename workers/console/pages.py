@@ -1,4 +1,4 @@
-"""The pages that show records: whether work flows, lists of records, and one record."""
+"""The start page, the list of records, and the buttons that create or change one record."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Keeps what was counted a minute, ten minutes and a day ago, to compare it with now.
+"""Keeps samples of all counts for a day, to compare them with now.
 
 The store counts totals only. Each process that serves the console looks at them once a minute, from
-its start on, however many people look at its pages; `Samples.began_ms` says since when.
+its start on, however many people look at its pages.
 
 A page uses it like this:
 
@@ -54,11 +54,6 @@ class Samples:
     def __init__(self, dispatch: Dispatch) -> None:
         self.dispatch = dispatch
         self.kept: list[Sample] = []
-
-    @property
-    def began_ms(self) -> int | None:
-        """Since when this process has looked, at most a day; None before its first look."""
-        return self.kept[0].at_ms if self.kept else None
 
     def before(self, ago_s: int) -> Sample | None:
         """Return the sample that is nearest to a time ago; the oldest one where none is as old."""

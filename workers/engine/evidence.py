@@ -1,4 +1,4 @@
-"""What stands beside the question of a card: a difference, an output, what a model said. Pure."""
+"""What is shown beside the question of a card: a difference, an output, a model's words. Pure."""
 
 from __future__ import annotations
 

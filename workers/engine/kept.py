@@ -13,8 +13,9 @@ Value = TypeVar("Value")
 class Kept(Generic[Value]):
     """A value that `read` returns, read anew when it is older than `kept_s` seconds.
 
-    If reading fails, the error goes to who asked, and the next one reads again. With `behind_s`, a
-    value that is younger than this is returned at once, and read anew behind. Safe in threads.
+    If reading fails, the caller gets the error, and the next call reads again. With `behind_s`, a
+    value that is younger than this is returned at once; a thread in the background reads it anew.
+    Safe in threads.
     """
 
     def __init__(
@@ -39,7 +40,7 @@ class Kept(Generic[Value]):
     def _renew(self) -> None:
         try:
             self._found = (time.monotonic(), self._read())
-        except Exception:  # noqa: BLE001 - who asks next reads again, and gets the error
+        except Exception:  # noqa: BLE001 - the next call reads again, and gets the error
             self._found = None
         finally:
             self._reading.release()

@@ -81,7 +81,7 @@ class OpenCards:
             # Only so many are in their order: a partition may have more of the same time.
             since_ms = {one: at for one, at in waiting[:size] if (at, one) > after}
             shown = self._wanted(views.records(since_ms).values(), wanted)
-            if len(shown) >= limit or not size < len(waiting) or size >= SCANNED_MAX:
+            if len(shown) >= limit or len(waiting) <= size or size >= SCANNED_MAX:
                 break
             size *= 4
         last = shown[limit - 1].id if len(shown) > limit else next(reversed(since_ms), None)
@@ -160,11 +160,8 @@ class OpenCards:
         yield from cards_of_effects(machine, record, failures)
 
     def _wanted(self, records: Iterable[Record], wanted: WantedCards) -> list[Record]:
-        machine, kind, tree = (
-            wanted.get("machine", ""),
-            wanted.get("kind", ""),
-            wanted.get("tree", ""),
-        )
+        machine, kind = wanted.get("machine", ""), wanted.get("kind", "")
+        tree = wanted.get("tree", "")
         words = wanted.get("text", "").casefold().split()
         found = [
             one
