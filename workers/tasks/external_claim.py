@@ -92,7 +92,8 @@ def report(
 ) -> str:
     """Fire the trigger of a report on the turn itself; return the turn's id.
 
-    Without an op-id it is a new report. Raises CallError if the report is unknown, or if the turn refuses it.
+    With '' for an op-id it is a new report. Raises CallError if the report is unknown, or if the
+    turn refuses it.
     """
     if name not in OWN_REPORTS:
         known = ", ".join(OWN_REPORTS)

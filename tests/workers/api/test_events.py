@@ -149,10 +149,10 @@ def test_who_leaves_before_the_first_message_keeps_no_place(interlock: Client) -
     }
     sent: list[Message] = []
 
-    asked = iter([{"type": "http.request"}])
+    asked: list[Message] = [{"type": "http.request"}]
 
     async def asks() -> Message:
-        return next(asked, None) or await asyncio.Future()
+        return asked.pop() if asked else await asyncio.Future()
 
     async def leaves(message: Message) -> None:
         sent.append(message)

@@ -85,7 +85,8 @@ def test_the_oldest_message_of_each_queue_is_known_by_when_it_was_sent(
     assert line
     rules = line[1].split()
     client.acl_setuser(prefix, enabled=True, passwords=["+secret"], keys=["*"], channels=["*"])
-    client.execute_command("ACL", "SETUSER", prefix, *rules)
+    store: Any = client  # redis-py leaves it untyped
+    store.execute_command("ACL", "SETUSER", prefix, *rules)
     address = server.url.replace("://", f"://{prefix}:secret@", 1)
     as_producer = make_app(settings_for(address, prefix), ("execution", "sweeps"))
     try:
