@@ -16,6 +16,8 @@ PAYLOAD_BYTES_MAX = 256 * 1024
 # A record's data grows with every proposal, answer and result; refusing it would strand the record.
 DATA_BYTES_MAX = 16 * PAYLOAD_BYTES_MAX
 DEPTH_MAX = 32
+# What reading a line of a log raises that is none.
+UNREADABLE = (AttributeError, LookupError, RecursionError, TypeError, ValueError)
 _CANONICAL = json.JSONEncoder(
     ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":")
 ).encode
@@ -188,7 +190,7 @@ def lines_of(record_id: str, page: Any) -> list[tuple[str, Event | Note]] | None
     """Return lines of a log with their positions, or None if one of them cannot be read."""
     try:
         return [(at.decode(), line_of(record_id, at, dict(pairs))) for at, pairs in page]
-    except (AttributeError, LookupError, RecursionError, TypeError, ValueError):
+    except UNREADABLE:
         return None
 
 

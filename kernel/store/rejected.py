@@ -13,7 +13,7 @@ from interlock.kernel.store.scripts import Client, call, read
 
 KEPT_BYTES_MAX = 64 * 1024 * 1024  # of all together; then the oldest are dropped
 BODY_BYTES_MAX = 1024 * 1024  # of a longer body the beginning is kept
-_ID = re.compile(r"\d{1,15}-\d{1,15}")
+_ID = re.compile("[0-9]{1,15}-[0-9]{1,15}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from interlock.kernel.table import Terminal
 
 PAGE = 1_000
 # Within what a stream takes and a script counts exactly.
-POSITION = re.compile(r"\d{1,15}-\d{1,15}")
+POSITION = re.compile("[0-9]{1,15}-[0-9]{1,15}")
 Line = Event | Note
 
 

@@ -326,6 +326,30 @@ def test_a_report_is_taken_from_who_holds_the_claim_of_a_task(client: Client) ->
     assert client.dispatch.rejected.counts() == {"refused at intake": 5}, "none is a fault of ours"
 
 
+def test_a_report_that_comes_again_counts_once(client: Client) -> None:
+    Tasks(client).submit({"title": "fix it", "text": ""}, backlog="b", name="one")
+    claim = Tasks(client).claim("b/one", owner="helper")
+    tool = {"tool": "sh", "id": "t"}
+    reports: list[tuple[str, dict[str, Any]]] = [
+        ("ready", {}),
+        ("usage", {"tokens_in": 5}),
+        ("tool_started", tool),
+        ("tool_completed", {**tool, "success": True}),
+        ("compact_needed", {}),
+        ("compacted", {}),
+    ]
+
+    for number, (kind, fields) in enumerate(reports):
+        report = {"id": f"p-{number}", "key": claim.key, "token": claim.token, "type": kind}
+        first, again = (sent(client, "report", {**report, "fields": fields}) for _ in range(2))
+        assert (first["answer"], again) == ("accepted", first)
+
+    task, turn = client.show("b/one"), client.history("b/turn~one~1")
+    assert task.counters["tokens_in"] == 5
+    reported = [one.trigger for one in turn if isinstance(one, Event)][4:]
+    assert reported == ["tool_started", "tool_completed", "compact_needed", "verify_requested"]
+
+
 def test_the_message_of_a_job_is_rejected_if_its_dependency_never_comes(client: Client) -> None:
     payload = {"phases": [{"worker": {"command": "true"}}], "depends_on": ["g/none"]}
     message = {"id": "g/a", "machine": "job", "payload": payload}

@@ -77,20 +77,23 @@ class Followers:
                 await following
 
     def listener(self, read: Reader, place: Hashable, caller: str) -> Listener:
-        """Return a new listener. Refuses one for whom there is no room."""
+        """Return a new listener, whose place is taken when it asks for messages.
+
+        Refuses one for whom there is no room.
+        """
         if len(self.listeners) >= LISTENERS_MAX:
             detail = f"this process has {LISTENERS_MAX} listeners already"
             raise RefusedRequestError(TOO_MANY_LISTENERS, detail)
         if sum(one.caller == caller for one in self.listeners) >= LISTENERS_OF_ONE_MAX:
             detail = f"{caller} listens {LISTENERS_OF_ONE_MAX} times already"
             raise RefusedRequestError(TOO_MANY_LISTENERS, detail)
-        listener = Listener(read, place, caller)
-        self.listeners[listener] = None
-        return listener
+        return Listener(read, place, caller)
 
     async def messages(self, listener: Listener) -> AsyncIterator[Any]:
         """Yield what follows a listener's place, each message once, as it comes, for LISTEN_S."""
         until = time.monotonic() + LISTEN_S
+        # Not before: who leaves until then never comes to the end of this.
+        self.listeners[listener] = None
         try:
             with suppress(TimeoutError):
                 while message := await asyncio.wait_for(

@@ -79,7 +79,7 @@ def as_file(
 def acts(
     request: Request,
     client: Reading,
-    before: Annotated[str, Query(pattern=r"^(\d{1,15}-\d{1,10})?$")] = "",
+    before: Annotated[str, Query(pattern=r"^([0-9]{1,15}-[0-9]{1,10})?$")] = "",
 ) -> Response:
     """Show what people did last, to records of the machines that the viewer may see."""
     views = client.dispatch.views

@@ -11,14 +11,13 @@ from interlock.kernel.errors import MissedError, UnknownMachineError
 from interlock.kernel.event import Event
 from interlock.kernel.exported_event import LifecycleEvent, LifecycleEvents
 from interlock.kernel.record import RecordId, Version
+from interlock.kernel.store.codec import UNREADABLE
 from interlock.kernel.store.feed import PAGE, Committed, Position, position_of, text_of
 from interlock.workers.engine.cloud_event import cloud_event
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.polling import Intervals
 
 log = logging.getLogger(__name__)
-
-UNREADABLE = (LookupError, TypeError, ValueError)  # a line of a log that is none
 
 
 @dataclass(frozen=True, slots=True)

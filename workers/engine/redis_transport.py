@@ -162,11 +162,12 @@ class Channel(kombu_redis.Channel):
         keys = {self._q_for_pri(q, priority): q for q in queues for priority in self.priority_steps}
         pipe = self._create_client().pipeline(transaction=False)
         for key in keys:
-            pipe.lindex(key, -1)
+            # The users `producer` and `operator` of deploy/users.acl may do this, and no LINDEX.
+            pipe.lrange(key, -1, -1)
         sent: dict[str, int] = {}
-        for queue, item in zip(keys.values(), pipe.execute(), strict=True):
+        for queue, items in zip(keys.values(), pipe.execute(), strict=True):
             with suppress(*SHAPE_ERRORS):
-                sent_s = int(json.loads(item)["properties"]["timestamp"])
+                sent_s = int(json.loads(items[0])["properties"]["timestamp"])
                 sent[queue] = min(sent_s, sent.get(queue, sent_s))
         return sent
 

@@ -64,12 +64,12 @@ def report(client: Client, request: Mapping[str, Any]) -> dict[str, Any]:
     record = client.show(task)
     if record.machine != "task":
         raise InvalidPayloadError("the request", ["key: it is not of a claim of a task"])
-    order = tasks.heartbeat(key, token)
+    order, op_id = tasks.heartbeat(key, token), f"report:{fields['id']}"
     if draft := _note_of(parsed):
         warrant = Warrant.token(suffix, token)
-        client.dispatch.note(record, draft, op_id=f"report:{fields['id']}", warrant=warrant)
+        client.dispatch.note(record, draft, op_id=op_id, warrant=warrant)
     elif of_turn := _of_turn(parsed):
-        tasks.report_turn(key, token, *of_turn)
+        tasks.report_turn(key, token, *of_turn, op_id=op_id)
     elif of_task := _of_task(parsed):
         tasks.report(key, token, *of_task)
     return {"record": task, "state": client.show(task).state, "order": order}

@@ -226,9 +226,17 @@ class Tasks:
         return requeue(self.client, task, to=to, agent=agent, not_same=not_same, reason=reason)
 
     def report_turn(
-        self, key: str, token: str, report: str, payload: Mapping[str, Any] | None = None
+        self,
+        key: str,
+        token: str,
+        report: str,
+        payload: Mapping[str, Any] | None = None,
+        *,
+        op_id: str = "",
     ) -> Record:
         """Report to the turn of a claim what its agent does; return the turn.
+
+        With an op-id a repeated report counts once.
 
         The reports are tool_started and tool_completed, with `tool`, compact_needed and compacted.
         Raises FencedError if the claim is no longer held with this token.
@@ -236,7 +244,8 @@ class Tasks:
         task = split_key(key)[0]
         if self.heartbeat(key, token) in ("stop", "lost"):
             raise FencedError(task, "token")
-        turn = external_claim.report(self.dispatch, self.client.show(task), report, payload or {})
+        found = self.client.show(task)
+        turn = external_claim.report(self.dispatch, found, report, payload or {}, op_id)
         return self.client.show(turn)
 
     def fail_stage(

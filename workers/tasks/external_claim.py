@@ -87,21 +87,25 @@ def follow(dispatch: Dispatch, key: str, task: Record, trigger: str, reason: str
             fire_turn(dispatch, turn, "task_failed", failed)
 
 
-def report(dispatch: Dispatch, task: Record, name: str, payload: Mapping[str, Any]) -> str:
+def report(
+    dispatch: Dispatch, task: Record, name: str, payload: Mapping[str, Any], op_id: str
+) -> str:
     """Fire the trigger of a report on the turn itself; return the turn's id.
 
-    Raises CallError if the report is unknown, or if the turn refuses it.
+    With '' for an op-id it is a new report. Raises CallError if the report is unknown, or if the
+    turn refuses it.
     """
     if name not in OWN_REPORTS:
         known = ", ".join(OWN_REPORTS)
         raise InvalidPayloadError("the report", [f"{name!r} is unknown; known: {known}"])
-    names = ClaimNames(task.id, int(task.data["claimed"]))
-    compacting = dispatch.views.record(names.turn).state == "compacting"
-    if name == "compacted" and not compacting:
+    turn = ClaimNames(task.id, int(task.data["claimed"])).turn
+    loaded = dispatch.lifecycle.store.load(turn, op_id)
+    compacting = loaded.record.state == "compacting"
+    if name == "compacted" and not (compacting or loaded.op_outcome):
         # In any other state the same trigger would begin the verification of the work.
         raise InvalidPayloadError("the report", ["compacted: no compaction was reported before"])
-    fire_turn(dispatch, names.turn, OWN_REPORTS[name], payload)
-    return names.turn
+    fire_turn(dispatch, turn, OWN_REPORTS[name], payload, op_id=op_id)
+    return turn
 
 
 def _is_claimed_again(dispatch: Dispatch, key: str) -> bool:

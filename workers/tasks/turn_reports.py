@@ -215,7 +215,9 @@ def lead_turn(
         fire_turn(dispatch, turn, *way[state])
 
 
-def fire_turn(dispatch: Dispatch, turn: str, trigger: str, payload: Mapping[str, Any]) -> None:
-    """Fire a trigger at a turn, as its agent's supervisor."""
-    call = Call(Cause(COMPONENT), warrant=Warrant.component(COMPONENT))
+def fire_turn(
+    dispatch: Dispatch, turn: str, trigger: str, payload: Mapping[str, Any], *, op_id: str = ""
+) -> None:
+    """Fire a trigger at a turn, as its agent's supervisor: once for each op-id that is given."""
+    call = Call(Cause(COMPONENT), op_id or uuid4().hex, Warrant.component(COMPONENT))
     dispatch.fire(turn, trigger, payload, call)

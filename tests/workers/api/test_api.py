@@ -427,6 +427,15 @@ def test_no_text_that_cannot_be_stored_comes_further(
     problem(answer, 422, "invalid-payload")
 
 
+@pytest.mark.parametrize("after", ["soon", "1", "1-0 ", "\u0663-\u0663"])
+def test_what_is_no_position_in_a_log_is_refused(http: TestClient, after: str) -> None:
+    new_thread(http, "one")
+
+    refused = http.get("/v1/records/one:history", params={"after": after})
+
+    problem(refused, 422, "invalid-request")
+
+
 def test_a_bad_record_of_several_stores_none_of_them(http: TestClient, interlock: Client) -> None:
     good = {"machine": "thread", "payload": thread_payload(), "id": "good"}
     content = json.dumps({"records": [good, good | {"id": "\ud800"}]})

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.client import HTTPResponse
-from typing import Any
+from typing import Any, cast
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 import pytest
+from starlette.types import Message
 
 from interlock.kernel.record import partition_of
+from interlock.kernel.store.feed import text_of
 from interlock.workers.api import followers
+from interlock.workers.api.app import create_app
 from interlock.workers.client import Client
 from interlock.workers.gateways.server import EmbeddedServer
 from tests.waiting import until
@@ -133,6 +137,35 @@ def test_there_is_room_for_a_number_of_listeners(
     until(has_room, what="the place of the listener that left is free")
 
 
+def test_who_leaves_before_the_first_message_keeps_no_place(interlock: Client) -> None:
+    api = create_app(interlock)
+    scope = {
+        "type": "http",
+        "method": "GET",
+        "path": "/v1/events",
+        "query_string": b"",
+        "headers": [(b"host", b"127.0.0.1")],
+        "client": ("127.0.0.1", 1),
+    }
+    sent: list[Message] = []
+
+    asked: list[Message] = [{"type": "http.request"}]
+
+    async def asks() -> Message:
+        return asked.pop() if asked else await asyncio.Future()
+
+    async def leaves(message: Message) -> None:
+        sent.append(message)
+        if message["type"] == "http.response.body":
+            raise OSError("it has left")
+
+    with suppress(BaseExceptionGroup, OSError):
+        asyncio.run(api(scope, asks, leaves))
+
+    assert [each.get("status") for each in sent] == [200, None], sent
+    assert api.state.followers.listeners == {}
+
+
 def test_a_log_that_cannot_be_read_ends_its_own_listeners_only(
     interlock: Client, address: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -243,6 +276,19 @@ def test_a_listener_gets_the_events_of_machines_that_it_wants_and_may_see(
                 pass
             assert refused.value.code == status
             refused.value.close()
+
+
+def test_an_event_that_cannot_be_read_is_left_out(interlock: Client) -> None:
+    version = bring(interlock, "bad", "awaiting_confirmation").version + 1
+    keys, store = interlock.dispatch.keys, interlock.dispatch.client
+    begin = text_of(interlock.dispatch.feed.newest())
+    deep = {"event": "[" * 100_000, "at": "1"}
+    store.xadd(keys.log("bad"), cast("Any", deep), id=f"{version}-0")
+    listed = {"record": "bad", "machine": "thread", "version": version}
+    store.xadd(keys.feed(partition_of("bad")), cast("Any", listed))
+    interlock.submit(thread_payload(), machine="thread", id="good")
+
+    assert next(interlock.events(after=begin)).event.entity_id == "good"
 
 
 def test_who_was_away_for_too_long_is_told_so(interlock: Client, address: str) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import json
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,6 +21,7 @@ from interlock.workers.engine.redis_transport import Transport
 from interlock.workers.gateways.server import EmbeddedServer
 from tests.workers.engine.running import settings_for
 
+ACL = Path(__file__).parents[3] / "deploy" / "users.acl"
 KEY = "matter/3.1:4.0:0123456789"
 SHOWN = "matter/3.1 v4"
 # These differ in each message, or between processes.
@@ -69,7 +72,7 @@ def test_a_rendered_message_is_what_apply_async_sends(
 
 
 def test_the_oldest_message_of_each_queue_is_known_by_when_it_was_sent(
-    app: Celery, prefix: str
+    app: Celery, client: redis.Redis, server: EmbeddedServer, prefix: str
 ) -> None:
     for priority, sent_s in [(5, 900), (5, 1_000), (0, 950)]:
         app.send_task(
@@ -78,7 +81,19 @@ def test_the_oldest_message_of_each_queue_is_known_by_when_it_was_sent(
     app.send_task("x", queue=f"{prefix}.sweeps", timestamp="of no form", task_id="t")
     queues = [f"{prefix}.{name}" for name in ("execution", "sweeps", "empty")]
 
-    assert oldest_sent_s(app, queues) == {f"{prefix}.execution": 900}
+    line = re.search(r"^user producer .*(-@all .*)$", ACL.read_text(), re.MULTILINE)
+    assert line
+    rules = line[1].split()
+    client.acl_setuser(prefix, enabled=True, passwords=["+secret"], keys=["*"], channels=["*"])
+    store: Any = client  # redis-py leaves it untyped
+    store.execute_command("ACL", "SETUSER", prefix, *rules)
+    address = server.url.replace("://", f"://{prefix}:secret@", 1)
+    as_producer = make_app(settings_for(address, prefix), ("execution", "sweeps"))
+    try:
+        for each in (app, as_producer):
+            assert oldest_sent_s(each, queues) == {f"{prefix}.execution": 900}
+    finally:
+        client.acl_deluser(prefix)
 
 
 def test_urgent_messages_go_to_a_list_that_is_served_first(app: Celery, prefix: str) -> None:
