@@ -21,6 +21,11 @@ from mcp import StdioServerParameters
 from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import TextContent
+from mcp_types import Tool as McpTool
+from pydantic_ai import Agent
+from pydantic_ai import Tool as AgentTool
+from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart
+from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from interlock.kernel.event import Event, Note
 from interlock.workers.api.app import create_app
@@ -130,6 +135,44 @@ def test_an_agent_submits_and_decides_with_the_token_of_a_person(
     asyncio.run(act())
     lines = [line for line in interlock.history("one") if isinstance(line, Event)]
     assert (lines[-1].cause.actor, lines[-1].cause.codes[-1]) == ("ann", "as:approver")
+
+
+def test_an_agent_finds_a_card_corrects_its_mistake_and_answers(
+    interlock: Client, address: str
+) -> None:
+    bring(interlock, "one", "awaiting_confirmation")
+    answers: list[Any] = []
+
+    def model(messages: list[ModelMessage], _: AgentInfo) -> ModelResponse:
+        """Play a model that reads the cards, answers a wrong question, and then the right one."""
+        answers.extend(one.content for one in messages[-1].parts if one.part_kind == "tool-return")
+        if not answers:
+            return ModelResponse(parts=[ToolCallPart("list_cards", {})])
+        card = answers[0][0]
+        proposals = ["one:1", card["proposal"]]
+        if len(answers) <= len(proposals):
+            chosen = {"choice": "approve", "proposal": proposals[len(answers) - 1]}
+            return ModelResponse(
+                parts=[ToolCallPart("decide", {"record_id": card["record_id"], **chosen})]
+            )
+        return ModelResponse(parts=[TextPart("It is approved.")])
+
+    async def act() -> str:
+        async with over_http(address, token(interlock, "approver")) as client:
+
+            def offered(tool: McpTool) -> AgentTool:
+                async def used(**arguments: Any) -> Any:
+                    return await call(client, tool.name, **arguments)
+
+                about = tool.description or ""
+                return AgentTool.from_schema(used, tool.name, about, tool.input_schema)
+
+            tools = [offered(tool) for tool in (await client.list_tools()).tools]
+            return (await Agent(FunctionModel(model), tools=tools).run("Who needs me?")).output
+
+    assert asyncio.run(act()) == "It is approved."
+    assert "the decision was about proposal one:1" in answers[1]
+    assert answers[2]["state"] == interlock.show("one").state == "executing"
 
 
 def test_a_token_of_some_machines_reaches_no_other_record(interlock: Client, address: str) -> None:
