@@ -105,13 +105,13 @@ def test_a_position_that_is_no_longer_kept_is_refused(world: World) -> None:
     world.at("working")
     early = feed_of(world).newest()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(plan, "FEED_MIN", 30)
-        for number in range(140):
+        patch.setattr(plan, "FEED_MIN", 150)
+        for number in range(300):
             world.fire("r", "poke", {"value": number})
         found = feed_of(world).after([empty, early])
 
     # The store trims whole blocks of a hundred.
-    assert 30 <= read(world.client, "XLEN", world.keys.feed(world.partition())) <= 130
+    assert 150 <= read(world.client, "XLEN", world.keys.feed(world.partition())) <= 250
     assert all(isinstance(one, MissedError) for one in found.values())
     world.client.unlink(world.keys.feed(world.partition()))
     assert isinstance(feed_of(world).after([early])[early], MissedError)
