@@ -39,7 +39,7 @@ BEGIN = Place(0, 0)
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """A commit in a feed: the record, its machine, its new version; the position after it."""
+    """A commit in a feed: a record, its machine and its new version, and the position after it."""
 
     record_id: RecordId
     machine: str

@@ -34,7 +34,7 @@ class SavedViews:
         return sorted(views, key=lambda view: view.name.casefold())
 
     def keep(self, view: SavedView) -> None:
-        """Keep a view, in the place of one with the same name. Raises CallError if it is full."""
+        """Save a view; it replaces one of the same name. Raises CallError if there are too many."""
         text = json.dumps([view.path, view.saved_by])
         if self._change(view.name, text) == b"full":
             raise CallError(f"there are {VIEWS_MAX} saved views: drop one that nobody needs")

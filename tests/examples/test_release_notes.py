@@ -7,7 +7,6 @@ import os
 import shutil
 import signal
 import sys
-import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ import pytest
 from examples.release_notes.steps.document import parse
 from examples.release_notes.steps.job import write_whole
 from tests.examples.release_notes_chain import STEPS, Chain, commit, git, new_repository, said
+from tests.waiting import until
 
 SUMMARY_WISH = "Please put a summary on top"
 
@@ -315,10 +315,7 @@ def test_a_step_that_is_killed_leaves_nothing_half_done(chain: Chain, tmp_path: 
     chain.environment["PATH"] = f"{slow.parent}{os.pathsep}{path}"
 
     process = chain.start("collect", "worker")
-    until = time.monotonic() + 30
-    while not (tmp_path / "reached").exists():
-        assert time.monotonic() < until
-        time.sleep(0.02)
+    until((tmp_path / "reached").exists, what="the step reads the log")
     os.killpg(process.pid, signal.SIGKILL)
     process.communicate()
     left = list((chain.home / "collect").iterdir())

@@ -70,7 +70,7 @@ def read_events(feed: EventFeed, asked: Collection[WantedEvents]) -> dict[Any, F
     found: dict[Any, Found | None] = {}
     for wanted, following in feed.after(asked).items():
         if isinstance(following, MissedError):
-            # A listener that comes again is told so.
+            # A listener that comes again is answered with 410.
             found[wanted] = None
             continue
         messages: list[Message] = [(one.position, one.event) for one in following.events]

@@ -164,12 +164,12 @@ def _news(client: Client, record: Record, seen: str) -> list[dict[str, Any]]:
     if not (seen.isascii() and seen.isdigit() and len(seen) <= VERSION_LENGTH_MAX):
         return []
     lines = client.dispatch.views.log(record.id, after=f"{seen}-0")
-    told = (
+    news = (
         line
         for line in lines
         if isinstance(line, Event) or (isinstance(line, Note) and line.kind in CLAIMS)
     )
-    return [line_shown(line) for line in islice(told, NEWS_MAX)]
+    return [line_shown(line) for line in islice(news, NEWS_MAX)]
 
 
 def _evidence(client: Client, record: Record) -> list[Evidence]:

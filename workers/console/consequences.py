@@ -99,7 +99,7 @@ def _arrival(machine: Machine, record: Record, target: str) -> str:
 
 
 def _worst(name: str, action: Mapping[str, Any], declared: Mapping[str, Any]) -> Level:
-    """Return the worse of what a model claims and what the capability declares."""
+    """Return the higher level of a risk: of the action, or of what its capability declares."""
     levels = [Level(each[name]) for each in (action, declared) if name in each]
     return max(levels, default=Level.HIGH)
 

@@ -1,4 +1,4 @@
-"""The start page, the list of records, and the buttons that create or change one record."""
+"""Serves the start page, the list of records, and the acts that create or change one record."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One claim of a task, as `interlock top` and the console show it. Pure."""
+"""Makes the row of one claim of a task, which `interlock top` and the console show. Pure."""
 
 from __future__ import annotations
 

@@ -194,7 +194,7 @@ class PageAct:
 
 @dataclass(frozen=True, slots=True)
 class SystemPage:
-    """The page of a system.
+    """The page of a system in the console: what it shows, to whom, and what people can do there.
 
     Only those who may see the records of all these `machines` see it and use its acts. `view`
     returns its sections; the query is empty at first, and else that of a `ViewLink`. `panels` give,

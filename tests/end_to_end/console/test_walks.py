@@ -111,7 +111,7 @@ def test_what_happens_is_seen_without_a_click(
     interlock.pause("paper")
     expect(page.get_by_role("button", name="Resume")).to_be_visible(timeout=WITHIN_MS)
 
-    # The page has heard of the new line of the log, and did not only come by again.
+    # The page was sent the new line of the log, and did not only ask again.
     expect(page.locator("input[name=seen]")).not_to_have_value(seen, timeout=WITHIN_MS)
     expect(page.locator("details#not-here")).to_have_attribute("open", "", timeout=WITHIN_MS)
     expect(page.get_by_label("Reason, for the log")).to_have_value("half a sentence")

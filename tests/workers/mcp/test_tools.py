@@ -200,8 +200,8 @@ def test_an_agent_reports_on_the_task_that_it_has_claimed(interlock: Client, add
         async with over_http(address, may) as client:
 
             async def report(kind: str, number: int, **fields: Any) -> Any:
-                told = {"type": kind, "report_id": f"r{number}", "fields": fields}
-                return await call(client, "report", **proof, **told)
+                body = {"type": kind, "report_id": f"r{number}", "fields": fields}
+                return await call(client, "report", **proof, **body)
 
             assert (await report("ready", 1))["state"] == "in_progress"
             for _ in range(2):
