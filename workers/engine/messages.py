@@ -1,4 +1,8 @@
-"""Renders messages as Celery would send them, from templates that Celery rendered once."""
+"""Renders messages as Celery would send them, from templates that Celery rendered once.
+
+The commit that owes an effect pushes its message too, so rendering needs no connection: Celery
+renders through a channel of kombu that keeps what it would send, and asks no server.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +12,46 @@ import os
 import time
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 from celery import Celery
+from kombu.utils.json import dumps
 
-from interlock.workers.engine.redis_transport import PublishBatch
+from interlock.workers.engine.redis_transport import Channel, Transport
 
 # Placeholders that occur nowhere else in a message and need no escaping in JSON.
 SHOWN, ARGUMENT, TIME = "@@interlock-shown@@", "@@interlock-argument@@", "@@interlock-time@@"
+
+
+class RenderingChannel(Channel):
+    """Keeps each message, with the Redis list that it would be pushed to, and asks no server."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        self.pushes: list[tuple[str, str]] = []
+        super().__init__(*args, **options)
+
+    def _create_client(self, asynchronous: bool = False) -> RenderingChannel:  # noqa: FBT001, FBT002 - kombu's signature
+        del asynchronous
+        return self
+
+    def ping(self) -> None:
+        """Do nothing: kombu pings the server when it makes a channel."""
+
+    def exchange_declare(self, *args: Any, **options: Any) -> None:
+        """Declare nothing: the workers declare the queues that they read."""
+
+    queue_declare = queue_bind = exchange_declare
+
+    def _put(self, queue: str, message: dict[str, Any], **options: Any) -> None:
+        del options
+        priority = self._get_message_priority(message, reverse=False)
+        self.pushes.append((self._q_for_pri(queue, priority), dumps(message)))
+
+
+class RenderingTransport(Transport):
+    """The transport of such channels."""
+
+    Channel = RenderingChannel
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,29 +97,24 @@ class MessageTemplates:
         self, task: str, queue: str, priority: int, argument: str, shown: str
     ) -> tuple[str, str]:
         """Let Celery render one message; return its Redis list and its JSON text."""
-        with self.app.producer_pool.acquire(block=True) as producer:
-            channel = producer.channel
-            batch = PublishBatch(channel)
-            channel.rendering = batch
-            try:
-                with producer.batch():
-                    self.app.send_task(
-                        task,
-                        args=[argument],
-                        task_id=argument,
-                        queue=queue,
-                        priority=priority,
-                        argsrepr=shown,
-                        kwargsrepr="",
-                        producer=producer,
-                        retry=False,
-                        ignore_result=True,
-                    )
-            finally:
-                channel.rendering = None
-        pushes = [args for name, args in batch.commands if name == "lpush"]
-        assert len(pushes) == 1, f"one message is one push, got {batch.commands}"
-        return pushes[0]
+        with (
+            self.app.connection_for_write(transport=RenderingTransport) as connection,
+            connection.channel() as channel,
+        ):
+            self.app.send_task(
+                task,
+                args=[argument],
+                task_id=argument,
+                queue=queue,
+                priority=priority,
+                argsrepr=shown,
+                kwargsrepr="",
+                producer=self.app.amqp.Producer(channel),
+                retry=False,
+                ignore_result=True,
+            )
+            (pushed,) = channel.pushes
+        return pushed
 
     def _template(self, task: str, queue: str, priority: int) -> Template:
         name, text = self.rendered_by_celery(task, queue, priority, ARGUMENT, SHOWN)

@@ -10,7 +10,6 @@ from collections.abc import Collection, Mapping, Sequence
 from celery import Celery
 from kombu.exceptions import OperationalError
 
-from interlock.kernel.errors import StoreDownError
 from interlock.kernel.machine import Machine
 from interlock.kernel.store.commands import EffectMessage
 from interlock.workers.config import Settings
@@ -43,11 +42,7 @@ class Publisher:
     def render(self, message: EffectMessage) -> tuple[str, bytes]:
         """Return the Redis list of an effect's message, and the message for a commit to push."""
         task, queue, priority, shown = self._address(message)
-        try:
-            return self.templates.render(task, queue, priority, message.key, shown)
-        except OperationalError as refusal:
-            # Broker and store are one server here, so the commit could not write either.
-            raise StoreDownError(f"the store takes no messages: {refusal}") from refusal
+        return self.templates.render(task, queue, priority, message.key, shown)
 
     def queue_length(self, name: str) -> int:
         """Return how many messages are in an effect's queue, as `queue_lengths` does."""

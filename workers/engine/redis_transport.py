@@ -1,13 +1,12 @@
-"""Kombu's Redis transport with nine changes.
+"""Kombu's Redis transport with eight changes.
 
 It makes one client per pool instead of one per message. It names its version to the server without
-looking it up for each connection. It can render a message without sending it. It takes several
-messages at once. An item in a list that is not a message is rejected; in kombu's own transport it
-ends the worker. A consumer that acknowledges loses no message: kombu takes one out of its list
-first and writes its receipt afterwards, so that a kill between the two loses it. A server that
-refuses to write is logged once; kombu logs a traceback every second. A producer whose channel was
-closed after a refusal opens another one; kombu fails once. Each message says when it was sent, so
-that the age of the oldest one in a queue can be shown.
+looking it up for each connection. It takes several messages at once. An item in a list that is not
+a message is rejected; in kombu's own transport it ends the worker. A consumer that acknowledges
+loses no message: kombu takes one out of its list first and writes its receipt afterwards, so that a
+kill between the two loses it. A server that refuses to write is logged once; kombu logs a traceback
+every second. A producer whose channel was closed after a refusal opens another one; kombu fails
+once. Each message says when it was sent, so that the age of the oldest one in a queue can be shown.
 """
 
 from __future__ import annotations
@@ -71,32 +70,6 @@ redis.call('ZREM', KEYS[2], ARGV[1])
 """
 
 
-class PublishBatch:
-    """Follows kombu's protocol for publish batches, but keeps the commands instead of sending."""
-
-    def __init__(self, channel: Channel) -> None:
-        self.channel = channel
-        self.commands: list[tuple[str, tuple[Any, ...]]] = []
-
-    def publish(self, message: Any, **options: Any) -> Any:
-        """Route a prepared message, and keep the commands that would send it."""
-        return self.channel.basic_publish(message, _publish_batch=self, **options)
-
-    def add(self, name: str, *args: Any) -> None:
-        """Take one command from the channel."""
-        self.commands.append((name, args))
-
-    def flush(self) -> None:
-        """Send nothing."""
-
-    def discard(self) -> None:
-        """Forget the commands."""
-        self.commands.clear()
-
-    def close(self) -> None:
-        """Release nothing, because nothing is held."""
-
-
 class QoS(kombu_redis.QoS):
     """Kombu's acknowledgements, over receipts that the step which takes a message has written."""
 
@@ -123,7 +96,6 @@ class Channel(kombu_redis.Channel):
     """Keeps one client per pool; kombu makes one per message, which costs a fifth of its time."""
 
     QoS = QoS
-    rendering: PublishBatch | None = None
     _polled: Sequence[str] = ()
     _took_one = False
     _pooled_client: Any = None
@@ -170,10 +142,6 @@ class Channel(kombu_redis.Channel):
                 sent_s = int(json.loads(items[0])["properties"]["timestamp"])
                 sent[queue] = min(sent_s, sent.get(queue, sent_s))
         return sent
-
-    def create_publish_batch(self, max_size: int) -> Any:
-        """Return the batch in `rendering` if there is one, else a batch of kombu."""
-        return self.rendering or super().create_publish_batch(max_size)
 
     def _brpop_start(self, timeout: float | None = None) -> None:
         """Wait for messages, and take as many as the prefetch count allows; kombu takes one."""
