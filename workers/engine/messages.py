@@ -113,8 +113,8 @@ class MessageTemplates:
                 retry=False,
                 ignore_result=True,
             )
-            (pushed,) = channel.pushes
-        return pushed
+            [(name, text)] = channel.pushes
+        return name, text
 
     def _template(self, task: str, queue: str, priority: int) -> Template:
         name, text = self.rendered_by_celery(task, queue, priority, ARGUMENT, SHOWN)

@@ -261,8 +261,7 @@ def test_axe_finds_nothing_serious_on_any_page_light_or_dark(
 ) -> None:
     bring(interlock, "paper", "awaiting_confirmation", title="Buy paper")
     # A colour that is still on its way to its new value has a contrast of its own.
-    still = {"color_scheme": "light", "reduced_motion": "reduce"}
-    page = open_page(chromium, interlock, address, **still)
+    page = open_page(chromium, interlock, address, color_scheme="light", reduced_motion="reduce")
     for path in ("/login", *PAGES):
         page.goto(path)
         assert serious(page) == {}, path
