@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from interlock.workers.supervision.launch import COMMAND_LINE_ROOM
+from interlock.workers.processes.module_server import COMMAND_LINE_ROOM
 from tests.processes import is_alive, start_of
 from tests.waiting import until
 

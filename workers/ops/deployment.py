@@ -1,11 +1,12 @@
-"""Starts and ends the processes of one machine: store, workers, intake, beat, API, Flower."""
+"""Starts and ends the processes of one machine: store, workers, intake, beat, API, Flower.
+
+All but the store are forks of one process, which imports once what they share.
+"""
 
 from __future__ import annotations
 
 import os
 import secrets
-import subprocess
-import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
@@ -34,12 +35,34 @@ from interlock.workers.gateways.server import (
 )
 from interlock.workers.ops.home import lock_home, read_ports, write_ports
 from interlock.workers.ops.part import Part, last_line
-from interlock.workers.processes.bound_process import end_bound, start_bound
+from interlock.workers.processes.module_server import ModuleServer
 
 READY_S = 40.0
 STOP_S = 20.0
 # How the log of a process says that it is ready, where it is no worker.
 READY_WORDS = {"beat": b"Sending due task sweep.", "api": b"Uvicorn running on"}
+
+
+# What most of the processes import. Flower and the API import the rest by themselves.
+IMPORTS = (
+    "celery.apps.beat",
+    "celery.apps.worker",
+    "celery.bin.celery",
+    "celery.concurrency.thread",
+    "celery.worker.components",
+    "celery.worker.consumer.delayed_delivery",
+    "celery.worker.strategy",
+    "interlock.workers.client",
+    "interlock.workers.engine.beat",
+    "interlock.workers.engine.consumer",
+    "interlock.workers.engine.liveness",
+    "interlock.workers.engine.redis_transport",
+    "interlock.workers.systems:handlers",
+    "interlock.workers.systems:openers",
+    "interlock.workers.systems:sweeps",
+    # Celery prints it when a worker starts. Python runs a program to find it, and keeps it.
+    "platform:platform",
+)
 
 
 class DeploymentError(SetupError, RuntimeError):
@@ -72,11 +95,15 @@ class Deployment:
         self._ports: dict[str, int] = {}
         self._stack = ExitStack()
         self._parts: dict[str, Part] = {}
-        self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        self._processes: dict[str, int] = {}
+        self._modules = ModuleServer(IMPORTS, grace_s=STOP_S)
 
     def __enter__(self) -> Self:
         try:
             return self._start()
+        except ChildProcessError as refusal:
+            self._stack.close()
+            raise DeploymentError(refusal.strerror) from refusal
         except OSError as refusal:
             self._stack.close()
             raise DeploymentError(
@@ -121,8 +148,9 @@ class Deployment:
             raise DeploymentError(
                 "--port is for the store that `interlock up` starts, but INTERLOCK_STORE_URL is set"
             )
-        self._stack.callback(self._end)
-        celery = [sys.executable, "-m", "celery", "-A"]
+        # Registered after the store's end, so it comes before: workers give back what they hold.
+        self._stack.callback(self._modules.end)
+        self._modules.begin()
         quiet = ["--without-mingle", "--without-gossip", "--loglevel=INFO"]
         sweeps = queue_of(self.settings, SWEEPS_QUEUE)
         effects = {
@@ -133,25 +161,22 @@ class Deployment:
         long = [queue_of(self.settings, name) for name, effect in effects.items() if effect.long]
         threads = ["-P", "threads", "-c", str(self.settings.concurrency)]
         others = ["-X", ",".join([sweeps, *(long if self.jobs else [])])]
-        work = [*celery, "interlock.workers.main", "worker"]
-        self._run("worker", [*work, "-n", "worker@%h", *threads, *others, *quiet])
+        work = ["-A", "interlock.workers.main", "worker"]
+        self._run("worker", "celery", [*work, "-n", "worker@%h", *threads, *others, *quiet])
         if self.jobs:
             # A job's command may run for hours and occupies a thread all that time.
             only = ["-Q", ",".join(long)]
-            self._run("jobs", [*work, "-n", "jobs@%h", *threads, *only, *quiet])
+            self._run("jobs", "celery", [*work, "-n", "jobs@%h", *threads, *only, *quiet])
         # Sweeps have a process of their own: they must run when all threads of the worker are busy.
         alone = ["-P", "threads", "-c", "2", "-Q", sweeps]
-        self._run(
-            "sweeps",
-            [*celery, "interlock.workers.main", "worker", "-n", "sweeps@%h", *alone, *quiet],
-        )
-        intake = ["-n", "intake@%h", "-P", "threads", "-c", "2"]
-        self._run("intake", [*celery, "interlock.workers.intake", "worker", *intake, *quiet])
-        beat = ["beat", "--pidfile=", "--loglevel=INFO"]
-        self._run("beat", [*celery, "interlock.workers.main", *beat])
+        self._run("sweeps", "celery", [*work, "-n", "sweeps@%h", *alone, *quiet])
+        intake = ["-A", "interlock.workers.intake", "worker", "-n", "intake@%h"]
+        self._run("intake", "celery", [*intake, "-P", "threads", "-c", "2", *quiet])
+        beat = ["-A", "interlock.workers.main", "beat", "--pidfile=", "--loglevel=INFO"]
+        self._run("beat", "celery", beat)
         if self.pages:
             self._serve_api()
-            self._run_flower(celery)
+            self._run_flower()
         self._wait_until_ready()
         write_ports(self.home, self._ports)
         return self
@@ -181,18 +206,17 @@ class Deployment:
         self.api_url = f"http://127.0.0.1:{port}"
         # Only this machine can reach it, as it can reach the store.
         auth = self.settings.auth if "auth" in self.settings.model_fields_set else "none"
-        command = [sys.executable, "-m", "interlock", "serve", "--port", str(port)]
-        self._run("api", command, INTERLOCK_AUTH=auth)
+        self._run("api", "interlock", ["serve", "--port", str(port)], INTERLOCK_AUTH=auth)
 
-    def _run_flower(self, celery: list[str]) -> None:
+    def _run_flower(self) -> None:
         port = self._port("flower", steady_port())
         # Without a login Flower's API answers nobody, or any page in this machine's browsers.
         login = f"interlock:{secrets.token_urlsafe(12)}"
         self.flower_url = f"http://{login}@127.0.0.1:{port}"
-        address = ["--address=127.0.0.1", f"--port={port}"]
-        command = [*celery, "interlock.workers.flower", "flower", *address]
+        arguments = ["-A", "interlock.workers.flower", "flower", "--address=127.0.0.1"]
         console = self.settings.public_url or self.api_url
-        self._run("flower", command, FLOWER_BASIC_AUTH=login, INTERLOCK_PUBLIC_URL=console)
+        variables = {"FLOWER_BASIC_AUTH": login, "INTERLOCK_PUBLIC_URL": console}
+        self._run("flower", "celery", [*arguments, f"--port={port}"], **variables)
 
     def _port(self, name: str, first: int) -> int:
         """Return the port that was asked for, that of the last start, or `first`, if it is free."""
@@ -211,34 +235,23 @@ class Deployment:
             self.notices.append(f"port {kept}, which {name} had, is in use: it has port {port} now")
         self._ports[name] = port
 
-    def _end(self) -> None:
-        # Close every pipe, which asks its process to end, before waiting for the first end.
-        for process in self._processes.values():
-            if process.stdin is not None:
-                process.stdin.close()
-        for process in self._processes.values():
-            end_bound(process, patience_s=STOP_S + 2)
-
-    def _run(self, name: str, command: list[str], **variables: str) -> None:
+    def _run(self, name: str, module: str, arguments: list[str], **variables: str) -> None:
         log = self.log(name)
         log.write_bytes(b"")
-        start = partial(self._launch, name, command, variables)
+        start = partial(self._launch, name, module, arguments, variables)
         start()
         code = partial(self._exit_code, name)
         self._parts[name] = Part(name, log, start, code, time.monotonic())
 
-    def _launch(self, name: str, command: list[str], variables: Mapping[str, str]) -> None:
-        if name in self._processes:
-            end_bound(self._processes[name], patience_s=STOP_S + 2)
+    def _launch(
+        self, name: str, module: str, arguments: list[str], variables: Mapping[str, str]
+    ) -> None:
         # No other settings: a variable that is set for another deployment would mix the two.
         environment = {**environment_without_settings(), **self._environment(), **variables}
-        with self.log(name).open("ab") as output:
-            self._processes[name] = start_bound(
-                command, folder=Path.cwd(), output=output, grace_s=STOP_S, environment=environment
-            )
+        self._processes[name] = self._modules.start(module, arguments, environment, self.log(name))
 
     def _exit_code(self, name: str) -> int | None:
-        return self._processes[name].poll()
+        return self._modules.exit_code(self._processes[name])
 
     def _environment(self) -> dict[str, str]:
         return {

@@ -9,7 +9,6 @@ neither store nor broker because its forks would share them.
 from __future__ import annotations
 
 import atexit
-import ctypes
 import gc
 import json
 import os
@@ -17,14 +16,13 @@ import socket
 import sys
 import threading
 from importlib import import_module
-from pathlib import Path
+
+from interlock.workers.processes.module_server import set_command_line
 
 # Modules that every supervisor imports at its start.
 PRELOADED = ("celery.fixups.django", "celery.worker.worker")
 REQUEST_BYTES_MAX = 65_536
 DESCRIPTORS_MAX = 16
-# The fields of /proc/self/stat with the begin and the end of argv, counted after the name.
-ARGUMENTS, ARGUMENTS_END = 45, 46
 
 
 def main() -> None:
@@ -90,19 +88,6 @@ def fork_orphan() -> bool:
         os._exit(0)
     os.setsid()
     return True
-
-
-def set_command_line(arguments: list[str]) -> None:
-    """Show these arguments as this process's command line, if the system allows it."""
-    try:
-        values = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
-        begin, end = int(values[ARGUMENTS]), int(values[ARGUMENTS_END])
-    except (OSError, IndexError):
-        return
-    room = end - begin
-    if room > 0:
-        shown = b"".join(os.fsencode(word) + b"\0" for word in arguments)[: room - 1]
-        ctypes.memmove(begin, shown.ljust(room, b"\0"), room)
 
 
 def exit_at_once() -> None:

@@ -26,14 +26,13 @@ from pydantic import TypeAdapter
 from interlock.kernel.errors import KernelError
 from interlock.workers.engine.task_events import this_worker
 from interlock.workers.files.atomic import write_private
+from interlock.workers.processes.module_server import COMMAND_LINE_ROOM
 
 LAUNCH_S_MAX = 60
 SPEC_FILE = "launch.json"
 ERROR_LENGTH_MAX = 2_000
 # Sent by a supervisor that has taken over. All else that it sends is the text of an error.
 READY = b"\0ready"
-# Room in the fork server's command line, which that of a supervisor replaces.
-COMMAND_LINE_ROOM = 1_000
 
 
 class SupervisorError(RuntimeError):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import os
 import socket
-import sys
 from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ from interlock.workers.ops import deployment
 from interlock.workers.ops.deployment import Deployment, DeploymentError
 from interlock.workers.ops.home import HomeTakenError, read_ports
 from interlock.workers.ops.part import Part
-from interlock.workers.processes.bound_process import start_bound
+from interlock.workers.processes.module_server import ModuleServer
 from tests.processes import is_alive
 from tests.waiting import until
 
@@ -33,15 +32,20 @@ def settings_in(folder: Path, **options: Any) -> Settings:
 
 
 def replace_celery(folder: Path, script: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let every process of a deployment run this script instead of Celery."""
-    program = folder / "celery.py"
-    program.write_text(script)
+    """Let every process of a deployment run this script instead of Celery or Interlock."""
+    (folder / "instead.py").write_text(script)
+    # The server of modules finds the script in its folder.
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr(deployment, "IMPORTS", ())
+    start = ModuleServer.start
 
-    def start(command: list[str], **options: Any) -> Any:
-        name = Path(options["output"].name).stem
-        return start_bound([sys.executable, str(program), name, *command], **options)
+    def start_instead(
+        server: ModuleServer, module: str, arguments: list[str], environment: Any, output: Path
+    ) -> int:
+        words = [output.stem, module, *arguments]
+        return start(server, "instead", words, environment, output)
 
-    monkeypatch.setattr(deployment, "start_bound", start)
+    monkeypatch.setattr(ModuleServer, "start", start_instead)
 
 
 def test_a_process_that_ends_at_its_start_is_named_with_its_log(

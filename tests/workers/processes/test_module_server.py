@@ -1,0 +1,102 @@
+"""Modules run in forks of a server, as `python -m` runs them, and end with it."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from interlock.workers.processes.module_server import KILLED, ModuleServer
+from tests.processes import is_alive
+from tests.waiting import until
+
+SHOWS = "import os, sys; print(__name__, sys.argv, sorted(os.environ), flush=True)\n"
+SLEEPS = "import time; print('begun', flush=True); time.sleep(600)\n"
+IGNORES_SIGTERM = f"import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)\n{SLEEPS}"
+STARTS_ANOTHER = f"import subprocess; subprocess.Popen(['sleep', '600'])\n{SLEEPS}"
+
+
+@pytest.fixture
+def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleServer]:
+    """Return a server that finds the modules of the test in its folder."""
+    monkeypatch.chdir(tmp_path)
+    server = ModuleServer(["json", "platform:platform"], grace_s=1)
+    yield server
+    server.end()
+
+
+def start(server: ModuleServer, script: str, *arguments: str, **environment: str) -> int:
+    """Run a script as a module."""
+    Path("script.py").write_text(script)
+    lines = output().count("\n")
+    process_id = server.start("script", arguments, environment, Path("output"))
+    until(lambda: output().count("\n") > lines, what="it has begun")
+    return process_id
+
+
+def output() -> str:
+    """Return what the modules of the test have printed."""
+    return Path("output").read_text() if Path("output").exists() else ""
+
+
+def children(process_id: int) -> list[int]:
+    """Return the processes that a process has started."""
+    return [*map(int, Path(f"/proc/{process_id}/task/{process_id}/children").read_text().split())]
+
+
+def test_a_module_has_its_arguments_its_environment_and_its_exit_code(
+    server: ModuleServer,
+) -> None:
+    fork = start(server, f"{SHOWS}sys.exit(3)", "-v", "x", ONLY="this")
+
+    until(lambda: server.exit_code(fork) is not None, what="it has ended")
+    assert server.exit_code(fork) == 3
+    # Python itself adds LC_CTYPE where no language is set.
+    shown = output().replace("'LC_CTYPE', ", "")
+    file = Path("script.py").absolute()
+    assert shown == f"__main__ ['{file}', '-v', 'x'] ['ONLY']\n"
+
+
+def test_the_end_is_orderly_and_waits_no_longer_than_the_time_of_grace(
+    server: ModuleServer,
+) -> None:
+    says_so = "import sys, signal; signal.signal(signal.SIGTERM, lambda *_: sys.exit('asked'))\n"
+    forks = [start(server, script) for script in (says_so + SLEEPS, IGNORES_SIGTERM)]
+
+    server.end()
+
+    assert "asked" in output()
+    assert not any(map(is_alive, forks))
+
+
+def test_nothing_that_a_module_started_outlives_it(server: ModuleServer) -> None:
+    fork = start(server, STARTS_ANOTHER)
+    (child,) = children(fork)
+
+    os.kill(fork, signal.SIGKILL)
+
+    until(lambda: server.exit_code(fork) == KILLED, what="its end is known")
+    until(lambda: not is_alive(child), what="its child is gone")
+
+
+def test_a_server_that_is_killed_takes_its_modules_along_and_the_next_start_makes_another(
+    server: ModuleServer,
+) -> None:
+    fork = start(server, SLEEPS)
+    assert server._process is not None
+
+    server._process.kill()
+
+    until(lambda: server.exit_code(fork) == KILLED, what="its end is known")
+    until(lambda: not is_alive(fork), what="it is gone")
+    assert is_alive(start(server, SLEEPS))
+
+
+def test_a_server_that_cannot_import_is_reported(tmp_path: Path) -> None:
+    server = ModuleServer(["no_such_module"], grace_s=1)
+
+    with pytest.raises(ChildProcessError, match="the process that starts script has ended"):
+        server.start("script", [], {}, tmp_path / "output")

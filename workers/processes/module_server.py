@@ -1,0 +1,266 @@
+"""Runs modules, as `python -m` does, in forks of one process that has imported what they share.
+
+The half dozen processes of a deployment import the same modules, which takes each a second. The
+server, whose program this file is too, imports them once and forks. It has one thread, and opens
+nothing that its forks would share. Its forks end with it: when the process that started it closes
+the socket between them, even because it was killed, the server sends each fork SIGTERM, and SIGKILL
+after a time of grace. On Linux the forks also die when the server is killed.
+
+The socket carries lines of JSON. The first is {"imports": names, "grace_s": seconds}; a name is
+that of a module, or `module:function` for one whose function is called. Each other one is a request
+{"module", "arguments", "environment", "output"}, which {"started": process id} answers. At the end
+of a fork the server sends {"ended": process id, "code": exit code}.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import json
+import os
+import runpy
+import select
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from errno import ECHILD
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+READ_BYTES = 65_536
+POLL_S = 0.02
+KILLED = -int(signal.SIGKILL)
+# Room in the server's command line, which that of a fork replaces.
+COMMAND_LINE_ROOM = 1_000
+# The fields of /proc/self/stat with the begin and the end of argv, counted after the name.
+ARGUMENTS, ARGUMENTS_END = 45, 46
+_PR_SET_PDEATHSIG = 1
+
+
+class ModuleServer:
+    """The connection to a server, for one thread at a time."""
+
+    def __init__(self, imports: Sequence[str], *, grace_s: float) -> None:
+        """Start nothing yet."""
+        self._first = {"imports": [*imports], "grace_s": grace_s}
+        self._patience_s = grace_s + 2
+        self._process: subprocess.Popen[bytes] | None = None
+        self._link: socket.socket | None = None
+        self._unread = b""
+        self._started: list[int] = []
+        self._codes: dict[int, int | None] = {}
+
+    def begin(self) -> None:
+        """Start the server, which then imports while this process goes on."""
+        self.end()
+        self._link, theirs = socket.socketpair()
+        with theirs:
+            number = theirs.fileno()
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", __name__, str(number), " " * COMMAND_LINE_ROOM],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                start_new_session=True,
+                pass_fds=(number,),
+            )
+        _send(self._link, self._first)
+
+    def start(
+        self, module: str, arguments: Sequence[str], environment: Mapping[str, str], output: Path
+    ) -> int:
+        """Run a module in a fork, and return its process id. Its output is added to a file.
+
+        Starts the server if it does not run. Raises ChildProcessError if it ends meanwhile.
+        """
+        self._read()
+        if self._link is None:
+            self.begin()
+        request = {
+            "module": module,
+            "arguments": [*arguments],
+            "environment": {**environment},
+            "output": str(output.absolute()),
+        }
+        _send(self._link, request)
+        while not self._started:
+            self._read(wait=True)
+            if self._link is None:
+                raise ChildProcessError(ECHILD, f"the process that starts {module} has ended")
+        return self._started.pop()
+
+    def exit_code(self, process_id: int) -> int | None:
+        """Return the exit code of a fork, negative for a signal; None while it runs."""
+        self._read()
+        return self._codes[process_id]
+
+    def end(self) -> None:
+        """End all forks and the server. It is killed if it takes longer than the time of grace."""
+        if self._link is not None:
+            self._link.close()
+        if self._process is not None:
+            try:
+                self._process.wait(self._patience_s)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+        self._link = self._process = None
+        self._unread = b""
+
+    def _read(self, *, wait: bool = False) -> None:
+        while self._link is not None:
+            if not wait and not select.select([self._link], [], [], 0)[0]:
+                return
+            wait = False
+            chunk = self._link.recv(READ_BYTES)
+            *lines, self._unread = (self._unread + chunk).split(b"\n")
+            for answer in map(json.loads, lines):
+                if "started" in answer:
+                    self._started.append(answer["started"])
+                    self._codes[answer["started"]] = None
+                else:
+                    self._codes[answer["ended"]] = answer["code"]
+            if not chunk:
+                # It was killed, and its forks with it.
+                self._codes = {one: KILLED if n is None else n for one, n in self._codes.items()}
+                self.end()
+
+
+def main() -> None:
+    """Fork on request. In each fork, run its module."""
+    request = serve(socket.socket(fileno=int(sys.argv[1])), os.getpid())
+    if request is not None:
+        run(**request)
+
+
+def serve(link: socket.socket, server: int) -> dict[str, Any] | None:
+    """Serve until the socket is closed. In a fork, return its request."""
+    woken, wake = os.pipe()
+    for end in (woken, wake):
+        os.set_blocking(end, False)
+    signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    unread, grace_s, forks = b"", 0.0, set[int]()
+    while True:
+        ready = select.select([link.fileno(), woken], [], [])[0]
+        if woken in ready:
+            os.read(woken, READ_BYTES)
+            for process_id, code in ended(forks):
+                _send(link, {"ended": process_id, "code": code})
+        chunk = link.recv(READ_BYTES) if link.fileno() in ready else None
+        if chunk == b"":
+            end_all(forks, grace_s)
+            return None
+        *lines, unread = (unread + (chunk or b"")).split(b"\n")
+        for request in map(json.loads, lines):
+            if "imports" in request:
+                import_all(request["imports"])
+                grace_s = request["grace_s"]
+            elif process_id := os.fork():
+                forks.add(process_id)
+                _send(link, {"started": process_id})
+            else:
+                begin_fork(server)
+                link.close()
+                os.close(woken)
+                os.close(wake)
+                return dict(request)
+
+
+def import_all(names: Iterable[str]) -> None:
+    """Import modules, and call the functions that are named with them."""
+    for name in names:
+        module, _, function = name.partition(":")
+        imported = import_module(module)
+        if function:
+            getattr(imported, function)()
+    assert threading.active_count() == 1, "a fork copies only the thread that calls it"
+    # A garbage collection in a fork would write to the memory that all forks share.
+    gc.collect()
+    gc.freeze()
+
+
+def begin_fork(server: int) -> None:
+    """Make this fork the first process of a session, which dies when the server is killed."""
+    signal.set_wakeup_fd(-1)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    os.setsid()
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != server:
+        os._exit(1)
+
+
+def run(module: str, arguments: Sequence[str], environment: Mapping[str, str], output: str) -> None:
+    """Run a module in this process, as `python -m` does."""
+    log = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
+    for descriptor in (1, 2):
+        os.dup2(log, descriptor)
+    os.close(log)
+    os.environ.clear()
+    os.environ.update(environment)
+    sys.argv = [module, *arguments]
+    set_command_line([sys.executable, "-m", module, *arguments])
+    runpy.run_module(module, run_name="__main__", alter_sys=True)
+
+
+def ended(forks: set[int]) -> list[tuple[int, int]]:
+    """Forget the forks that have ended; return each with its exit code.
+
+    What a fork left in its process group is killed.
+    """
+    found = []
+    for process_id in sorted(forks):
+        done, status = os.waitpid(process_id, os.WNOHANG)
+        if done:
+            forks.remove(process_id)
+            _signal_group(process_id, signal.SIGKILL)
+            found.append((process_id, os.waitstatus_to_exitcode(status)))
+    return found
+
+
+def end_all(forks: set[int], grace_s: float) -> None:
+    """End all forks: SIGTERM, and SIGKILL to those that are left after the time of grace."""
+    for process_id in forks:
+        os.kill(process_id, signal.SIGTERM)
+    until = time.monotonic() + grace_s
+    while forks and time.monotonic() < until:
+        ended(forks)
+        time.sleep(POLL_S)
+    for process_id in forks:
+        _signal_group(process_id, signal.SIGKILL)
+        os.waitpid(process_id, 0)
+
+
+def set_command_line(arguments: list[str]) -> None:
+    """Show these arguments as this process's command line, if the system allows it."""
+    try:
+        values = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
+        begin, end = int(values[ARGUMENTS]), int(values[ARGUMENTS_END])
+    except (OSError, IndexError):
+        return
+    room = end - begin
+    if room > 0:
+        shown = b"".join(os.fsencode(word) + b"\0" for word in arguments)[: room - 1]
+        ctypes.memmove(begin, shown.ljust(room, b"\0"), room)
+
+
+def _send(link: socket.socket | None, message: Mapping[str, Any]) -> None:
+    # A peer that is gone shows at the next read.
+    with suppress(BrokenPipeError, ConnectionResetError):
+        if link is not None:
+            link.sendall(json.dumps(message).encode() + b"\n")
+
+
+def _signal_group(process_id: int, number: int) -> None:
+    with suppress(ProcessLookupError):
+        os.killpg(process_id, number)
+
+
+if __name__ == "__main__":
+    main()
