@@ -12,6 +12,7 @@ import sys
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,8 @@ import yaml
 from interlock.workers.client import Client
 from interlock.workers.config import read_settings
 from interlock.workers.gateways.server import free_port
+from interlock.workers.ops.deployment import IMPORTS
+from interlock.workers.processes.module_server import ModuleServer
 from tests.waiting import until
 
 ROOT = Path(__file__).parents[2]
@@ -54,17 +57,47 @@ def expand(text: str, variables: Mapping[str, str] = VARIABLES) -> str:
     return re.sub(pattern, value, text).replace("$$", "$")
 
 
+@dataclass(frozen=True)
+class Fork:
+    """A process of a module server, with what the test uses of `subprocess.Popen`."""
+
+    server: ModuleServer
+    pid: int
+
+    def poll(self) -> int | None:
+        """Return its exit code; None while it runs."""
+        return self.server.exit_code(self.pid)
+
+    def send_signal(self, number: int) -> None:
+        """Send it a signal, if it runs."""
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def terminate(self) -> None:
+        """Ask it to end."""
+        self.send_signal(signal.SIGTERM)
+
+    def wait(self, within_s: float) -> int:
+        """Wait for its end, and return its exit code."""
+        until(lambda: self.poll() is not None, what=f"{self.pid} has ended", within_s=within_s)
+        return self.poll() or 0
+
+
 @dataclass
 class ComposeServices:
-    """The services as processes of this machine."""
+    """The services as processes of this machine.
+
+    Those of Celery and Interlock are forks of one process: each would import for seconds.
+    """
 
     folder: Path
     binary: Path
     port: int = 0
     flower_port: int = 0
     api_port: int = 0
-    processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+    processes: dict[str, subprocess.Popen[bytes] | Fork] = field(default_factory=dict)
     _stack: ExitStack = field(default_factory=ExitStack)
+    _modules: ModuleServer = field(default_factory=partial(ModuleServer, IMPORTS, grace_s=STOP_S))
 
     def __post_init__(self) -> None:
         self.port, self.flower_port, self.api_port = free_port(), free_port(), free_port()
@@ -76,8 +109,6 @@ class ComposeServices:
             script = f'#!/bin/sh\nexec {client} -p {self.port} "$@"\n'
             tools.joinpath("valkey-cli").write_text(script)
             tools.joinpath("valkey-cli").chmod(0o755)
-        tools.joinpath("celery").symlink_to(Path(sys.executable).with_name("celery"))
-        tools.joinpath("interlock").symlink_to(Path(sys.executable).with_name("interlock"))
         tools.joinpath("python").symlink_to(sys.executable)
 
     def localized(self, text: str, name: str = "") -> str:
@@ -114,29 +145,44 @@ class ComposeServices:
         }
         return {**inherited, **paths, **settings}
 
-    def start(self, service: str, name: str = "", **variables: str) -> subprocess.Popen[bytes]:
+    def start(
+        self, service: str, name: str = "", **variables: str
+    ) -> subprocess.Popen[bytes] | Fork:
         """Run the command of a service."""
         name = name or service
         definition = SERVICES[service]
-        command = [
+        program, *arguments = (
             self.localized(word, name)
             for word in definition.get("entrypoint", definition.get("command"))
-        ]
-        if service == "store":
-            command += ["--port", str(self.port), "--bind", "127.0.0.1"]
+        )
+        environment = {**self.environment(service, name), **variables}
+        if service != "store":
+            return self._fork(name, program, arguments, environment)
         output = self._stack.enter_context(self.log(name).open("wb"))
         process = subprocess.Popen(
-            command,
+            [program, *arguments, "--port", str(self.port), "--bind", "127.0.0.1"],
             cwd=ROOT,
-            env={**self.environment(service, name), **variables},
+            env=environment,
             stdout=output,
             stderr=output,
             start_new_session=True,
         )
         self.processes[name] = process
+        self._stack.callback(self._end_store, process)
+        self._stack.callback(self._modules.end)
         return process
 
-    def start_unit(self, name: str, **variables: str) -> subprocess.Popen[bytes]:
+    def _fork(
+        self, name: str, program: str, arguments: list[str], environment: dict[str, str]
+    ) -> Fork:
+        assert program in ("celery", "interlock"), f"{name} runs {program}, which is no module"
+        self.log(name).touch()
+        process_id = self._modules.start(program, arguments, environment, self.log(name))
+        fork = Fork(self._modules, process_id)
+        self.processes[name] = fork
+        return fork
+
+    def start_unit(self, name: str, **variables: str) -> None:
         """Run the command of a systemd unit, with the variables that it sets and these."""
         lines = (DEPLOY / f"{name}.service").read_text().splitlines()
         settings = [line.partition("=") for line in lines if not line.startswith("#")]
@@ -152,17 +198,8 @@ class ComposeServices:
             "INTERLOCK_WORKTREES": str(self.folder / "worktrees"),
             "PYTHONPATH": str(ROOT),
         }
-        output = self._stack.enter_context(self.log(name).open("wb"))
-        process = subprocess.Popen(
-            [str(self.folder / "bin" / Path(program).name), *arguments],
-            cwd=ROOT,
-            env={**inherited, **environment, **paths, **variables},
-            stdout=output,
-            stderr=output,
-            start_new_session=True,
-        )
-        self.processes[name] = process
-        return process
+        environment = {**inherited, **environment, **paths, **variables}
+        self._fork(name, Path(program).name, arguments, environment)
 
     def log(self, name: str) -> Path:
         """Return the log file of a service."""
@@ -214,15 +251,10 @@ class ComposeServices:
         return Client(read_settings(settings), actor="person")
 
     def close(self) -> None:
-        """Stop everything, as a deployment does."""
-        order = [name for name in self.processes if name != "store"]
-        for name in order:
-            self.processes[name].send_signal(signal.SIGTERM)
-        for name in (*order, "store"):
-            self._end(self.processes[name])
+        """Stop everything, as a deployment does: the store last."""
         self._stack.close()
 
-    def _end(self, process: subprocess.Popen[bytes]) -> None:
+    def _end_store(self, process: subprocess.Popen[bytes]) -> None:
         process.terminate()
         try:
             process.wait(STOP_S)
