@@ -17,6 +17,7 @@ import redis
 
 from interlock.kernel.machines.loops.loop.stages import LIVE
 from interlock.kernel.machines.loops.loop.table import LOOP
+from interlock.kernel.record import partition_of
 from interlock.kernel.store.fold import fold
 from interlock.kernel.table import Ask, Transition
 from interlock.workers.client import Client
@@ -91,25 +92,22 @@ class Scenes(Agents):
         except AssertionError as late:
             raise AssertionError(f"{late}\n{self.deployment.story(life)}") from None
 
-    def interrupt_until_timeout(self, name: str) -> None:
-        """Interrupt each session of a stubborn agent, until the time of one is over meanwhile.
+    def make_due(self, name: str, timer: str) -> None:
+        """Make a timer of an agent due, because how long it runs beside others depends on them."""
+        life, dispatch = self.record(name).id, self.deployment.client.dispatch
+        record, field = dispatch.keys.record(life), f"t:{timer}"
 
-        On a busy machine the time of a session may be over before its process ignores interrupts.
-        """
-        interrupted: set[str] = set()
+        def write(pipe: Any) -> Any:
+            line = pipe.hget(record, field)
+            if line is None:
+                return False
+            due_at, rest = "1", line.decode().partition(" ")[2]
+            pipe.multi()
+            pipe.hset(record, field, f"{due_at} {rest}")
+            pipe.zadd(dispatch.keys.timers(partition_of(life)), {f"{life}:{timer}": 1})
+            return True
 
-        def timed_out() -> bool:
-            record = self.record(name)
-            started = {line["seq"] for line in self.journal(name)} - interrupted
-            if record.state == "running" and started:
-                interrupted.update(started)
-                self.send(name, urgent=True)
-            fired = ((one.source, one.trigger) for one in self.deployment.events(record.id))
-            return ("interrupting", "session_timeout") in fired
-
-        what = f"the time of an interrupted session of {name} is over"
-        self.deployment.sees(timed_out, what=what, within_s=200)
-        self.stop_all(name)
+        assert self.redis.transaction(write, record, value_from_callable=True), f"no {timer} is set"
 
     def set_attempts(self, name: str, effect: str, attempts: int) -> None:
         """Set how often an idle effect was tried, because real attempts would take hours."""
@@ -251,21 +249,22 @@ def interrupts(play: Scenes) -> Iterator[None]:
     play.loops.start("brittle", repo=play.repo, command="exec sleep 600", grace_s=60)
     play.start("deaf", stubborn, never, grace_s=1)
     play.start("forsaken", stubborn, never, grace_s=60)
-    play.start("tardy", stubborn, never, grace_s=60, session_timeout_s=8)
+    play.start("tardy", stubborn, never, grace_s=600, session_timeout_s=600)
     yield
-    play.interrupt_until_timeout("tardy")
-    for name in ("obedient", "brittle", "deaf", "forsaken"):
+    for name in ("obedient", "brittle", "deaf", "forsaken", "tardy"):
         play.reaches(name, "running")
         if name != "brittle":
             play.wait_for(name)
         play.send(name, urgent=True)
         play.wait_for_row(name, "urgent_message", "interrupting", "mail_check")
     play.kill_supervisor("forsaken")
+    play.make_due("tardy", "session")
     for name, trigger, actor in (
         ("obedient", "session_succeeded", "session"),
         ("brittle", "session_error", "session"),
         ("deaf", "grace_exceeded", "stalls"),
         ("forsaken", "session_error", "orphans"),
+        ("tardy", "session_timeout", "stalls"),
     ):
         play.wait_for_row(name, trigger, "building_prompt", actor)
         play.stop_all(name)

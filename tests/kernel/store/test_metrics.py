@@ -35,6 +35,15 @@ def test_a_transition_is_counted_with_the_time_in_the_state_that_was_left(world:
     assert (working.buckets[3], working.sum_ms) == (1, 59_000)
 
 
+def test_an_internal_row_is_counted_without_a_time(world: World) -> None:
+    world.at("working")
+    world.fire("r", "poke", {"value": 7})
+    found = read(world)
+
+    assert found.transitions["life", "working", "working"] == 1
+    assert ("life", "working") not in found.dwell
+
+
 def test_a_repeated_call_is_counted_as_such_only(world: World) -> None:
     world.create("r")
     world.create("r")
