@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from itertools import islice
@@ -11,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Unpack
 from uuid import uuid4
 
 from interlock.kernel.errors import (
-    CallError,
     IllegalTransitionError,
     InvalidPayloadError,
     UnknownMachineError,
@@ -19,7 +17,7 @@ from interlock.kernel.errors import (
 )
 from interlock.kernel.event import Cause, Event, Note
 from interlock.kernel.machine import Explanation, Machine
-from interlock.kernel.machines import MACHINES
+from interlock.kernel.machines import LISTED, MACHINES
 from interlock.kernel.record import RETRY, Record
 from interlock.kernel.store.commands import Call, Warrant, facts_read
 from interlock.kernel.store.listings import ListedRecord, Page
@@ -28,6 +26,7 @@ from interlock.workers.config import Settings, local_settings
 from interlock.workers.engine.card import Card, CardPage, asks_person
 from interlock.workers.engine.card_answers import ACTION_FIELDS, CardAnswers
 from interlock.workers.engine.dispatch import Dispatch
+from interlock.workers.engine.door import create_and_begin
 from interlock.workers.engine.event_feed import EventFeed, FollowedEvent
 from interlock.workers.engine.open_cards import OpenCards, WantedCards
 from interlock.workers.engine.own_systems import add_systems
@@ -57,13 +56,15 @@ class Client:
         settings: Settings | None = None,
         *,
         actor: str = "producer",
-        machines: Mapping[str, Machine] = MACHINES,
+        machines: Mapping[str, Machine] | None = None,
     ) -> None:
-        self.settings, self.actor, self.machines = settings or local_settings(), actor, machines
+        self.settings, self.actor = settings or local_settings(), actor
+        self.machines: Mapping[str, Machine] = LISTED if machines is None else machines
         self.codes: tuple[str, ...] = ()  # what the log says beside the name of a proved actor
         add_systems(self.settings.systems, self.settings.capabilities_root)
-        check_actor(actor, machines)
-        self.dispatch = Dispatch(self.settings, machines)
+        every = MACHINES if machines is None else machines
+        check_actor(actor, every)
+        self.dispatch = Dispatch(self.settings, every)
 
     @property
     def registry(self) -> Registry:
@@ -85,14 +86,8 @@ class Client:
         """
         new_id = f"{machine[:2]}-{uuid4().hex[:10]}" if id is None else id
         check_submission(payload, new_id, priority)
-        call = Call(self.cause())
-        fired = self.dispatch.create(machine, new_id, payload, call, priority=priority)
-        begins = self.dispatch.lifecycle.machine(machine).first_trigger
-        if begins and not payload.get("hold") and fired.version:
-            # After a repeated submission the record has begun already, and may even be pruned.
-            with suppress(CallError):
-                self.dispatch.fire(new_id, begins, {}, Call(self.cause(), f"begin:{new_id}"))
-        return Submitted(new_id, fired.replayed)
+        cause = self.cause()
+        return create_and_begin(self.dispatch, machine, new_id, payload, cause, priority=priority)
 
     def submit_many(
         self, payloads: Sequence[Mapping[str, Any]], *, machine: str

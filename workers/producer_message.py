@@ -28,7 +28,7 @@ from interlock.kernel.errors import (
     StoreError,
     UnknownMachineError,
 )
-from interlock.kernel.machines import BY_SYSTEM
+from interlock.kernel.machines import BY_SYSTEM, UNLISTED
 from interlock.kernel.payload import validated
 from interlock.kernel.record import Record
 from interlock.workers.client import Client
@@ -184,7 +184,7 @@ def send_message(client: Client, kind: str, fields: Mapping[str, Any], op_id: st
         raise CallError(f"there is no kind of message {kind!r} here; there are: {', '.join(kinds)}")
     if taken := {"id", "actor"} & fields.keys():
         raise invalid("the message", *(f"{name}: leave it out" for name in sorted(taken)))
-    limited = client.machines.keys() != client.dispatch.machines.keys()
+    limited = client.machines.keys() != client.dispatch.machines.keys() - UNLISTED
     about = {name: each for system in systems() for name, each in system.messages_about.items()}
     if limited and about.get(kind) not in client.machines:
         raise ForbiddenError(f"a token that is limited to other machines sends no message {kind!r}")

@@ -10,13 +10,15 @@ from interlock.kernel.machine import Machine
 
 # Machine `job` of system `jobs` is the constant JOB of the module jobs/job/table.py.
 BY_SYSTEM: Mapping[str, tuple[str, ...]] = {
-    "threads": ("thread",),
+    "threads": ("thread", "canary"),
     "tasks": ("task", "agent", "turn", "identity"),
     "jobs": ("job", "graph"),
     "loops": ("loop",),
     "runs": ("workspace", "run", "codon"),
     "webhooks": ("delivery",),
 }
+# Interlock submits their records itself, to see that work gets through.
+UNLISTED = frozenset({"canary"})
 _SYSTEM_OF = {machine: system for system, machines in BY_SYSTEM.items() for machine in machines}
 
 
@@ -54,4 +56,26 @@ def _machine(system: str, name: str) -> Machine:
     return machine
 
 
+class ListedMachines(Mapping[str, Machine]):
+    """The machines whose records are in lists, counts, cards, events and webhooks.
+
+    The others' records are found by their ids alone, and counted under their own machine's name.
+    """
+
+    def __getitem__(self, name: str) -> Machine:
+        if name in UNLISTED:
+            raise KeyError(name)
+        return MACHINES[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in MACHINES and name not in UNLISTED
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for name in MACHINES if name not in UNLISTED)
+
+    def __len__(self) -> int:
+        return len(MACHINES) - len(UNLISTED)
+
+
 MACHINES = Machines()
+LISTED = ListedMachines()

@@ -37,6 +37,7 @@ QUICK: Mapping[str, str] = {
     "INTERLOCK_POLL_S": "1",
     "INTERLOCK_SWEEP_PERIOD_S": "1",
     "INTERLOCK_TASK_EVENTS": "0",
+    "INTERLOCK_CANARY_S": "0",
     "INTERLOCK_CAPABILITIES": "tests.end_to_end.threads.capabilities",
 }
 

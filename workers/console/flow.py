@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from interlock.kernel.machine import Machine
+from interlock.kernel.machines import UNLISTED
 from interlock.kernel.store.metrics import BOUNDS_MS, Durations, Metrics
 from interlock.kernel.table import Active, Terminal
 from interlock.workers.engine.card import kinds_of
@@ -16,6 +17,7 @@ from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.kept import Kept
 from interlock.workers.engine.open_cards import OpenCards
 from interlock.workers.ops.attendance import attendance
+from interlock.workers.threads.canary import Canaries, canaries
 
 KEPT_S = 1.0
 # These are read more rarely, and in the background: workers have a second to answer, and the kinds
@@ -103,6 +105,7 @@ class Flow:
     rejected: int
     workers: list[str]
     problems: list[str]
+    canaries: Canaries | None
     totals: Metrics
 
 
@@ -132,6 +135,7 @@ class FlowWatch:
     def _look(self) -> Flow:
         dispatch, views = self.dispatch, self.dispatch.views
         machines = dispatch.machines
+        listed = machines.keys() - UNLISTED
         counts, counted = views.counts(machines.values()), dispatch.metrics.read()
         found = self._workers.value()
         swept: Counter[str] = Counter()
@@ -139,7 +143,7 @@ class FlowWatch:
             swept[sweep] += number
         return Flow(
             now_ms=views.now_ms(),
-            rate=self._rate(sum(counted.transitions.values())),
+            rate=self._rate(sum(n for key, n in counted.transitions.items() if key[0] in listed)),
             machines=[_row(one, counts[name], counted) for name, one in machines.items()],
             states={name: _states(one, counts[name], counted) for name, one in machines.items()},
             depths=self._depths.value(),
@@ -152,6 +156,7 @@ class FlowWatch:
             rejected=dispatch.rejected.kept(),
             workers=found["workers"],
             problems=found["problems"],
+            canaries=canaries(dispatch) if dispatch.settings.canary_s else None,
             totals=counted,
         )
 

@@ -45,6 +45,7 @@ def flow(request: Request, client: Reading) -> Response:
         machines=[row for row in found.machines if row.name in client.machines],
         series={name: series(samples.kept, name) for name in client.machines},
         troubles=list(_troubles(found, client)),
+        canary=found.canaries.newest if sees_all and found.canaries else None,
         overdue_ms=max(overdue_ms, 0),
         waits=found.depths["waits"] if sees_all else asked,
         longest_ms=found.oldest_ms.get("waits") if sees_all else None,

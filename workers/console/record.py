@@ -67,7 +67,7 @@ def record(
     """Show a record: where it is and why, what may happen next, its log, family and diagram."""
     seen = looked_up(request, client, lambda: look_at(client, record_id, lines))
     found = seen.record
-    machine = client.machines[found["machine"]]
+    machine = client.dispatch.machines[found["machine"]]
     by = client.actor if signs(machine) else ""
     explained = looked_up(
         request, client, lambda: client.explain_all(record_id), what="explained", by=by

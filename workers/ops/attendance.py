@@ -11,6 +11,7 @@ from interlock.workers.engine.celery_app import INTAKE_QUEUE, SWEEPS_QUEUE, effe
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.sweeper import late_sweeps
 from interlock.workers.systems import sweeps
+from interlock.workers.threads.canary import late_canary
 
 # How long workers have to answer. One whose threads are all busy answers at once.
 ANSWER_S = 1.0
@@ -25,7 +26,10 @@ def attendance(dispatch: Dispatch, depths: Mapping[str, int]) -> dict[str, Any]:
         served = _served(dispatch)
     except OperationalError as refusal:
         return {"workers": [], "problems": [f"the broker does not answer: {refusal}"]}
-    return {"workers": sorted(served), "problems": problems_of(dispatch, served, depths)}
+    found = problems_of(dispatch, served, depths)
+    if late := late_canary(dispatch):
+        found.append(late)
+    return {"workers": sorted(served), "problems": found}
 
 
 def _served(dispatch: Dispatch) -> dict[str, set[str]]:

@@ -20,6 +20,7 @@ from interlock.workers.config import Settings
 from interlock.workers.engine.card import action_of
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.gateways.capabilities.registry import open_registry
+from interlock.workers.threads.canary import canaries
 
 READS_MAX = 5
 REJECTED_SHOWN_MAX = 20
@@ -137,8 +138,15 @@ def diagnose(dispatch: Dispatch) -> dict[str, Any]:
         "rejected_messages": [
             asdict(message) for message in dispatch.rejected.newest(REJECTED_SHOWN_MAX)
         ],
+        "canary_ms": _canary_ms(dispatch),
         "machines": dispatch.views.counts(dispatch.machines.values()),
     }
+
+
+def _canary_ms(dispatch: Dispatch) -> int | None:
+    """Return how many ms ago the newest canary that is done was submitted; None without one."""
+    found = canaries(dispatch)
+    return int(found.age_s * 1_000) if found.done else None
 
 
 def left_out(settings: Settings) -> dict[str, str]:

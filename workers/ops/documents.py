@@ -13,7 +13,7 @@ from pathlib import Path
 
 from interlock.kernel.diagram import mermaid, rows_table, states_table
 from interlock.kernel.machine import Machine
-from interlock.kernel.machines import MACHINES
+from interlock.kernel.machines import LISTED
 from interlock.kernel.machines.runs.published_names import names_table
 from interlock.workers.ops import requirements
 from interlock.workers.ops.floors import floors
@@ -27,8 +27,8 @@ BEGIN, END = "<!-- drawn: begin -->", "<!-- drawn: end -->"
 
 
 def tables() -> str:
-    """Return the sections of all machines."""
-    return "\n\n".join(section(machine) for machine in MACHINES.values())
+    """Return the sections of all machines but that of canaries, whose table is a thread's."""
+    return "\n\n".join(section(machine) for machine in LISTED.values())
 
 
 def section(machine: Machine) -> str:

@@ -22,6 +22,7 @@ from typing import BinaryIO
 from interlock.kernel.errors import CallError, InvalidPayloadError, UnknownRecordError
 from interlock.kernel.event import Event
 from interlock.kernel.exported_event import LifecycleEvent, LifecycleEvents
+from interlock.kernel.machines import UNLISTED
 from interlock.kernel.record import PARTITIONS, RecordId, partition_of, record_id
 from interlock.kernel.store.views import RecordInState, StateKey
 from interlock.kernel.table import Mode, Terminal
@@ -45,8 +46,9 @@ class EventExport:
     def __init__(
         self, dispatch: Dispatch, scopes: Sequence[str] = (), *, since_ms: int = 0
     ) -> None:
-        self.views, self.machines = dispatch.views, dispatch.machines
-        self.events = LifecycleEvents(self.machines)
+        self.views, every = dispatch.views, dispatch.machines
+        self.machines = {name: one for name, one in every.items() if name not in UNLISTED}
+        self.events = LifecycleEvents(every)
         self.scopes = tuple(record_id(scope) for scope in scopes)
         self.since_ms = since_ms
         self.count = 0  # how many events were exported

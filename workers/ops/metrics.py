@@ -20,6 +20,7 @@ from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.kept import Kept
 from interlock.workers.engine.sweeper import late_sweeps
 from interlock.workers.systems import sweeps
+from interlock.workers.threads.canary import canaries
 
 KEPT_S = 1.0  # so long a text is given to all who ask
 _HEAD = "interlock_"
@@ -164,6 +165,9 @@ def _present(dispatch: Dispatch, ended: Mapping[str, int]) -> Iterator[Metric]:
     yield _gauge("sweep_late", "1 where a sweep should have begun long ago.", named, ("sweep",))
     ends = {(machine,): max(now_ms - at, 0) / 1_000 for machine, at in ended.items()}
     yield _gauge("last_end_seconds", "Since a record of a machine ended.", ends, ("machine",))
+    if dispatch.settings.canary_s:
+        meaning = "How long ago the newest canary that is done was submitted."
+        yield _gauge("canary_seconds", meaning, {(): canaries(dispatch).age_s})
     yield _counter(
         "rejected_messages",
         "Messages that nobody could act on.",

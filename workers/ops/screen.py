@@ -284,9 +284,9 @@ def diagnosis(value: Mapping[str, Any]) -> None:
     out.print(Text(verdict(value), style=style))
     out.print(Text.assemble((value["level"], "bold"), f"  {value['promise']}"))
     table = grid("", "")
-    for name, fact in value["store"].items():
+    sent = {"messages are sent": ENQUEUE[value["enqueue"]]}
+    for name, fact in (value["store"] | sent | _canary(value["canary_ms"])).items():
         table.add_row(name, str(fact))
-    table.add_row("messages are sent", ENQUEUE[value["enqueue"]])
     for name, depth in value["depths"].items():
         table.add_row(DEPTHS[name], str(depth))
     for kind, count in value["rejected"].items():
@@ -305,6 +305,10 @@ def diagnosis(value: Mapping[str, Any]) -> None:
         out.print(table)
     for problem in value["problems"]:
         out.print(Text(problem, style="bold red"), soft_wrap=True)
+
+
+def _canary(age_ms: int | None) -> dict[str, str]:
+    return {} if age_ms is None else {"newest canary that is done": f"submitted {age(age_ms)} ago"}
 
 
 def capabilities(value: Mapping[str, Any]) -> None:

@@ -9,6 +9,7 @@ CLI = "interlock.workers.threads.cli"
 SYSTEM = System(
     name="threads",
     effects="interlock.workers.threads.effects",
+    sweeps="interlock.workers.threads.sweeps",
     resources=(
         "interlock.workers.threads.inference.model:open_model",
         "interlock.workers.gateways.capabilities.registry:open_registry",

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
 
-from interlock.kernel.machines import MACHINES
+from interlock.kernel.machines import LISTED
 from interlock.kernel.payload import Word
 from interlock.workers.config import Settings, SettingsError
 from interlock.workers.specs.document import read_document
@@ -72,7 +72,7 @@ class Endpoint(_Fields):
     @field_validator("machines")
     @classmethod
     def _known(cls, machines: tuple[str, ...]) -> tuple[str, ...]:
-        if unknown := [name for name in machines if name not in MACHINES]:
+        if unknown := [name for name in machines if name not in LISTED]:
             raise ValueError(f"no machine is called {unknown[0]}; `interlock machines` lists them")
         return machines
 

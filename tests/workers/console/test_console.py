@@ -328,6 +328,26 @@ def test_the_start_page_says_what_to_do_while_no_worker_answers(
     assert "no worker answers: start one with <code>interlock up</code>" in unescape(text)
 
 
+def test_a_late_canary_is_a_problem_of_the_start_page_and_in_no_list(
+    browser: TestClient, interlock: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    interlock.submit({"inciting": {}, "hold": True}, machine="canary", id="canary-1")
+    views = interlock.dispatch.views
+    late_ms = views.now_ms() + 400_000
+    monkeypatch.setattr(views, "now_ms", lambda: late_ms)
+    sign_in(browser, new_token(interlock, Role.VIEWER))
+
+    text = unescape(browser.get("/").text)
+
+    assert "<code>interlock history canary-1</code> shows how far the newest has come" in text
+    assert '<a href="/records/canary-1">canary</a> was submitted' in text
+    assert "They appear here, without a reload." in text, "for people nothing was submitted yet"
+    assert browser.get("/records/canary-1").status_code == 200
+    assert not [
+        path for path in ("/records", "/inbox", "/fleet") if "canary" in browser.get(path).text
+    ]
+
+
 def test_the_start_page_leads_to_what_a_person_has_to_act_on(
     browser: TestClient, interlock: Client
 ) -> None:

@@ -57,9 +57,9 @@ class Webhook:
     def settle(self, machine: str) -> None:
         """Let the ends of a machine become readable, as if some seconds had passed."""
         keys, client = self.dispatch.keys, self.dispatch.client
-        for row in self.client.list(machine=machine):
-            index = keys.state_index_of(partition_of(row.id), row.machine, row.state)
-            client.zincrby(index, -5_000, row.id)
+        for one in [*self.dispatch.views.ids(MACHINES[machine])]:
+            index = keys.state_index(one, machine, self.client.show(one).state)
+            client.zincrby(index, -5_000, one)
         for partition in range(PARTITIONS):
             client.set(keys.reported_ends(partition), f"{self.dispatch.views.now_ms() - 60_000} ")
 
@@ -125,6 +125,7 @@ def test_a_card_is_sent_once_and_signed_and_its_withdrawal_after_it(
     new_webhook: NewWebhook,
 ) -> None:
     webhook = new_webhook()
+    webhook.client.submit({"inciting": {}, "hold": True}, machine="canary", id="nobody-is-told")
     record = asking(webhook)
     webhook.sweep()
     sent = webhook.send()
@@ -159,8 +160,10 @@ def test_an_end_is_sent_once_as_events_are_exported_and_no_delivery_is_told_of(
 ) -> None:
     webhook = new_webhook(more=", kinds: [ends]")
     asking(webhook)
-    webhook.client.cancel("one", reason="enough")
-    webhook.settle("thread")
+    webhook.client.submit({"inciting": {}, "hold": True}, machine="canary", id="nobody-is-told")
+    for record, machine in (("one", "thread"), ("nobody-is-told", "canary")):
+        webhook.client.cancel(record, reason="enough")
+        webhook.settle(machine)
     webhook.sweep()
     webhook.sweep()
     sent = webhook.send()

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from interlock.kernel.errors import CallError, InvalidPayloadError, KernelError
 from interlock.workers.config import Settings
+from interlock.workers.gateways.capabilities.canary import interlock_canary
 from interlock.workers.gateways.capabilities.capability import (
     RUNTIME_PARAMETERS,
     Capability,
@@ -70,7 +71,10 @@ class CapabilityServer(Protocol):
 
 
 class Registry:
-    """All capabilities of this process, by name. They do not change after it is made."""
+    """All capabilities of this process, by name. They do not change after it is made.
+
+    That of canaries is found by its name too, but never offered or listed.
+    """
 
     __slots__ = ("_local", "_servers")
 
@@ -81,7 +85,7 @@ class Registry:
 
         Raises CapabilityDefectError if two different capabilities have the same name.
         """
-        by_name: dict[str, Capability] = {}
+        by_name = {interlock_canary.name: interlock_canary}
         by_server: dict[str, CapabilityServer] = {}
         for capability in local:
             if by_name.setdefault(capability.name, capability) is not capability:
@@ -90,11 +94,14 @@ class Registry:
             for name in server.names:
                 if name in by_name or by_server.setdefault(name, server) is not server:
                     raise CapabilityDefectError(name, "another one has the same name")
+        del by_name[interlock_canary.name]
         self._local = MappingProxyType(by_name)
         self._servers = MappingProxyType(by_server)
 
     def __getitem__(self, name: str) -> Capability:
         """Return a capability. Raises UnknownCapabilityError."""
+        if name == interlock_canary.name:
+            return interlock_canary
         if name in self._local:
             return self._local[name]
         if name in self._servers:

@@ -17,6 +17,7 @@ from itertools import chain
 from typing import Any
 
 from interlock.kernel.event import Cause
+from interlock.kernel.machines import UNLISTED
 from interlock.kernel.machines.webhooks.delivery.names import MessageKind, State
 from interlock.kernel.machines.webhooks.effects import WEBHOOK
 from interlock.kernel.record import PARTITIONS
@@ -75,7 +76,7 @@ def _read(dispatch: Dispatch, partitions: range | list[int]) -> list[News]:
         for machine in dispatch.machines.values()
         for stage in machine.stages
         # A delivery has no delivery of its own.
-        if isinstance(stage, Terminal) and machine.name != MACHINE
+        if isinstance(stage, Terminal) and machine.name not in {MACHINE, *UNLISTED}
     ]
     return dispatch.news.read(partitions, ends, limit=dispatch.settings.sweep_batch)
 
@@ -83,7 +84,8 @@ def _read(dispatch: Dispatch, partitions: range | list[int]) -> list[News]:
 def _asking(dispatch: Dispatch, news: News) -> dict[str, tuple[str, list[str]]]:
     """Return the machine and the questions of each record with a new card that asks something."""
     records = dispatch.views.records(record for record, _ in news.opened).values()
-    asked = ((record, proposals_of(dispatch, record)) for record in records)
+    listed = (record for record in records if record.machine not in UNLISTED)
+    asked = ((record, proposals_of(dispatch, record)) for record in listed)
     return {record.id: (record.machine, proposals) for record, proposals in asked if proposals}
 
 

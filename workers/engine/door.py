@@ -1,0 +1,36 @@
+"""Creates records for callers outside, and begins them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+from interlock.kernel.errors import CallError
+from interlock.kernel.event import Cause
+from interlock.kernel.store.commands import Call
+from interlock.workers.engine.dispatch import Dispatch
+from interlock.workers.engine.submission import Submitted
+
+
+def create_and_begin(
+    dispatch: Dispatch,
+    machine: str,
+    new_id: str,
+    payload: Mapping[str, Any],
+    cause: Cause,
+    *,
+    priority: int = 5,
+) -> Submitted:
+    """Create a record, and fire the trigger with which its machine begins, if it has one.
+
+    A repetition with the same payload changes nothing. Raises IdTakenError if the id exists with
+    another payload.
+    """
+    fired = dispatch.create(machine, new_id, payload, Call(cause), priority=priority)
+    begins = dispatch.lifecycle.machine(machine).first_trigger
+    if begins and not payload.get("hold") and fired.version:
+        # After a repeated submission the record has begun already, and may even be pruned.
+        with suppress(CallError):
+            dispatch.fire(new_id, begins, {}, Call(cause, f"begin:{new_id}"))
+    return Submitted(new_id, fired.replayed)
