@@ -155,6 +155,17 @@ class IdTakenError(CallError):
         self.record_id = record_id
 
 
+class QuotaError(CallError):
+    """There are as many records as there may be. Nothing was created; try again when some end."""
+
+    def __init__(self, live: int, wanted: int, maximum: int) -> None:
+        super().__init__(
+            f"{live} records have not ended, and INTERLOCK_RECORDS_MAX={maximum} leaves no room for"
+            f" {wanted} more: wait until work ends, cancel some, or raise the setting"
+        )
+        self.live, self.wanted, self.maximum = live, wanted, maximum
+
+
 class OpIdReusedError(CallError):
     """The op-id was used for another call on the same record. Use a new one for each call."""
 

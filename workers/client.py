@@ -26,7 +26,7 @@ from interlock.workers.config import Settings, local_settings
 from interlock.workers.engine.card import Card, CardPage, asks_person
 from interlock.workers.engine.card_answers import ACTION_FIELDS, CardAnswers
 from interlock.workers.engine.dispatch import Dispatch
-from interlock.workers.engine.door import create_and_begin
+from interlock.workers.engine.door import submit_record
 from interlock.workers.engine.event_feed import EventFeed, FollowedEvent
 from interlock.workers.engine.open_cards import OpenCards, WantedCards
 from interlock.workers.engine.own_systems import add_systems
@@ -35,7 +35,6 @@ from interlock.workers.engine.record_filter import Wanted, record_filter
 from interlock.workers.engine.submission import (
     Submitted,
     check_actor,
-    check_submission,
     op_id_of_call,
     submit_each,
 )
@@ -82,12 +81,11 @@ class Client:
         """Create a record. When this returns, the record is stored.
 
         With an id of your own the call can be repeated. Raises IdTakenError if the id exists
-        with another payload.
+        with another payload, QuotaError if the deployment has as many records as it may have.
         """
         new_id = f"{machine[:2]}-{uuid4().hex[:10]}" if id is None else id
-        check_submission(payload, new_id, priority)
         cause = self.cause()
-        return create_and_begin(self.dispatch, machine, new_id, payload, cause, priority=priority)
+        return submit_record(self.dispatch, machine, new_id, payload, cause, priority=priority)
 
     def submit_many(
         self, payloads: Sequence[Mapping[str, Any]], *, machine: str

@@ -99,6 +99,7 @@ class Settings(BaseModel):
     prune_after_s: Seconds = 30 * 86_400.0
     tombstone_s: Seconds = 365 * 86_400.0
     remind_s: Seconds = 86_400.0
+    records_max: Annotated[int, Field(ge=1)] | None = None  # that have not ended; None: no limit
     # How often a canary is submitted, in seconds; with 0 none is.
     canary_s: Annotated[int, Field(ge=0, le=86_400)] = 60
     archive: Path | None = None

@@ -55,6 +55,7 @@ from interlock.kernel.store.subscriptions import Subscriber, Subscriptions
 from interlock.kernel.store.views import Views
 from interlock.kernel.table import Data
 from interlock.workers.config import Settings
+from interlock.workers.engine.quota import RecordQuota
 from interlock.workers.engine.refusals import repeat_while_refused
 from interlock.workers.engine.tracing import carried
 
@@ -199,6 +200,11 @@ class Dispatch:
     def views(self) -> Views:
         """Reads of records, logs and counts."""
         return Views(self.client, self.keys)
+
+    @cached_property
+    def quota(self) -> RecordQuota:
+        """How many records there may be."""
+        return RecordQuota(self.views, self.machines, self.settings.records_max)
 
     @cached_property
     def card_reads(self) -> CardReads:

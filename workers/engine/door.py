@@ -1,4 +1,4 @@
-"""Creates records for callers outside, and begins them."""
+"""Creates a record for a caller outside, where the quota has room for it, and begins it."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from interlock.kernel.errors import CallError
 from interlock.kernel.event import Cause
 from interlock.kernel.store.commands import Call
 from interlock.workers.engine.dispatch import Dispatch
-from interlock.workers.engine.submission import Submitted
+from interlock.workers.engine.submission import Submitted, check_submission
 
 
-def create_and_begin(
+def submit_record(
     dispatch: Dispatch,
     machine: str,
     new_id: str,
@@ -21,12 +21,17 @@ def create_and_begin(
     cause: Cause,
     *,
     priority: int = 5,
+    is_admitted: bool = False,
 ) -> Submitted:
     """Create a record, and fire the trigger with which its machine begins, if it has one.
 
     A repetition with the same payload changes nothing. Raises IdTakenError if the id exists with
-    another payload.
+    another payload, and QuotaError if the deployment has no room for another record, unless the
+    quota has admitted it before.
     """
+    check_submission(payload, new_id, priority)
+    if not is_admitted:
+        dispatch.quota.admit([new_id])
     fired = dispatch.create(machine, new_id, payload, Call(cause), priority=priority)
     begins = dispatch.lifecycle.machine(machine).first_trigger
     if begins and not payload.get("hold") and fired.version:

@@ -23,6 +23,7 @@ from interlock.kernel.record import Record, RecordId, record_id
 from interlock.kernel.store.codec import digest, encode
 from interlock.kernel.store.commands import Call, Warrant
 from interlock.workers.client import Client
+from interlock.workers.engine.door import submit_record
 from interlock.workers.engine.polling import polls
 from interlock.workers.engine.submission import Submitted, op_id_of_call
 from interlock.workers.jobs.admission import GraphAdmission, dependencies_in
@@ -58,6 +59,11 @@ class Graphs:
 
         A graph that was opened without a payload, for its first job, can still get one.
         """
+        self.dispatch.quota.admit([graph])
+        return self._open(graph, payload)
+
+    def _open(self, graph: str, payload: Mapping[str, Any] | None = None) -> Submitted:
+        """Open a graph that the quota has admitted."""
         found = self.dispatch.views.records([graph]).get(graph)
         if found is not None and found.machine != "graph":
             raise CallError(f"{graph!r} is a {found.machine}, not a graph; choose another name")
@@ -70,7 +76,21 @@ class Graphs:
             call = Call(self.client.cause(), op_id)
             fired = self.dispatch.fire(graph, "configure", fields, call)
             return Submitted(graph, fired.replayed)
-        return self.client.submit(payload or {}, id=graph, machine="graph")
+        return self._submit("graph", graph, payload or {})
+
+    def _submit(
+        self, machine: str, new_id: str, payload: Mapping[str, Any], priority: int = 5
+    ) -> Submitted:
+        """Create a graph or job that the quota has admitted."""
+        return submit_record(
+            self.dispatch,
+            machine,
+            new_id,
+            payload,
+            self.client.cause(),
+            priority=priority,
+            is_admitted=True,
+        )
 
     def create(
         self,
@@ -101,9 +121,10 @@ class Graphs:
         if not held:
             self.admission.check_dependencies({job: dependencies_in(payload)})
         self.admission.check_open(own, [job])
+        self.dispatch.quota.admit([graph, job])
         if own is None:
-            self.open(graph)
-        return self.client.submit(fields, id=job, machine="job", priority=priority)
+            self._open(graph)
+        return self._submit("job", job, fields, priority)
 
     def submit(self, file: GraphFile, *, activate: bool = True) -> Created:
         """Create every job of a file, then activate them. Repeat it to complete an interrupted one.
@@ -118,15 +139,11 @@ class Graphs:
         }
         self.admission.check_file(payloads)
         self.admission.check_open(self.graph(file.name), list(payloads))
-        self.open(file.name, file.payload)
+        self.dispatch.quota.admit([file.name, *payloads])
+        self._open(file.name, file.payload)
         jobs = [
-            self.client.submit(
-                payloads[f"{file.name}/{step.name}"],
-                id=f"{file.name}/{step.name}",
-                machine="job",
-                priority=step.priority,
-            )
-            for step in file.steps
+            self._submit("job", job, payload, step.priority)
+            for (job, payload), step in zip(payloads.items(), file.steps, strict=True)
         ]
         if activate:
             found = self.dispatch.views.each_record(payloads)

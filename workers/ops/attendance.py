@@ -26,10 +26,12 @@ def attendance(dispatch: Dispatch, depths: Mapping[str, int]) -> dict[str, Any]:
         served = _served(dispatch)
     except OperationalError as refusal:
         return {"workers": [], "problems": [f"the broker does not answer: {refusal}"]}
-    found = problems_of(dispatch, served, depths)
-    if late := late_canary(dispatch):
-        found.append(late)
-    return {"workers": sorted(served), "problems": found}
+    found = [
+        *problems_of(dispatch, served, depths),
+        late_canary(dispatch),
+        dispatch.quota.problem(),
+    ]
+    return {"workers": sorted(served), "problems": [problem for problem in found if problem]}
 
 
 def _served(dispatch: Dispatch) -> dict[str, set[str]]:

@@ -51,6 +51,9 @@ KINDS: dict[type[KernelError], ProblemKind] = {
     errors.ClosedParentError: ProblemKind(
         409, "closed-parent", "The parent accepts no more children"
     ),
+    errors.QuotaError: ProblemKind(
+        409, "records-max", "There are as many records as there may be", 60
+    ),
     errors.NewerSchemaError: ProblemKind(409, "newer-schema", "A newer version wrote the record"),
     errors.FencedError: ProblemKind(409, "fenced", "Another process has the work"),
     errors.HeldError: ProblemKind(409, "held", "The record cannot be taken now", 1),

@@ -100,6 +100,7 @@ class Runs:
         """
         check_folder(workspace)
         found = read_plan(plan, workspace)
+        self.dispatch.quota.admit([workspace_id(workspace, self.dispatch.settings.host)], unnamed=1)
         opened = open_workspace(self.dispatch, workspace, self.client.cause("a run starts"))
         new = RunSetup(found.stored(), {"kind": "fresh"})
         return start_run(self.dispatch, opened, new, self.client.cause(f"run {plan.name}"))
@@ -357,6 +358,7 @@ class Runs:
         run = self.last(opened)
         if run.state == "running":
             raise RunRefusedError(f"run {run.id} is running; stop it first, or wait for its end")
+        self.dispatch.quota.admit((), unnamed=1)  # the run that goes on from it
         return opened, run
 
     def _continue_from(

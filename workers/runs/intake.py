@@ -54,6 +54,7 @@ def accept(client: Client, request: str, payload: Mapping[str, Any], _: int) -> 
         return _replayed(request, known, new)
     if host == client.settings.host:
         _check_local(folder, host)
+    dispatch.quota.admit([workspace_id(folder, host)], unnamed=1)
     opened = open_workspace(dispatch, folder, cause, host=host)
     try:
         run = start_run(dispatch, opened, new, cause)

@@ -27,6 +27,7 @@ from interlock.workers.client import Client
 from interlock.workers.config import Settings, SettingsError
 from interlock.workers.console.cli import check_loopback
 from interlock.workers.engine.kept import Kept
+from interlock.workers.engine.quota import RecordQuota
 from interlock.workers.gateways.capabilities import registry
 from interlock.workers.gateways.capabilities.registry import open_registry
 from interlock.workers.gateways.server import EmbeddedServer
@@ -85,6 +86,18 @@ def test_a_record_is_created_once_under_its_key(http: TestClient, interlock: Cli
     assert creator(interlock, "shop-1") == "producer"
     problem(new_thread(http, "shop-1", title="Another"), 409, "id-taken")
     problem(http.post("/v1/records", json={}), 422, "invalid-request")
+
+
+def test_a_record_beyond_the_quota_is_a_problem_for_later(
+    http: TestClient, interlock: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    full = RecordQuota(interlock.dispatch.views, interlock.dispatch.machines, 1)
+    monkeypatch.setattr(interlock.dispatch, "quota", full)
+    new_thread(http, "shop-1")
+    refused = new_thread(http, "shop-2")
+
+    assert "INTERLOCK_RECORDS_MAX=1" in problem(refused, 409, "records-max")["detail"]
+    assert refused.headers["Retry-After"] == "60"
 
 
 def test_the_log_has_the_name_that_a_caller_claims(http: TestClient, interlock: Client) -> None:

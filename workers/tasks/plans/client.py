@@ -19,6 +19,7 @@ from interlock.kernel.machines.tasks.task.changes import awaited
 from interlock.kernel.machines.tasks.task.names import State
 from interlock.kernel.record import Record
 from interlock.workers.client import Client
+from interlock.workers.engine.door import submit_record
 from interlock.workers.engine.submission import Submitted
 from interlock.workers.specs.dependencies import in_order, starved_by
 from interlock.workers.specs.problems import Problems
@@ -130,6 +131,8 @@ class Plans:
         by_name = {task.name: task for task in plan.tasks}
         order = list(by_name)
         submitted = []
+        client, cause = self.client, self.client.cause()
+        client.dispatch.quota.admit([f"{plan.backlog}/{name}" for name in new])
         for name in in_order({task.name: task.after for task in plan.tasks}, order.index):
             task_id = f"{plan.backlog}/{name}"
             if name not in new:
@@ -137,8 +140,14 @@ class Plans:
                 continue
             task = by_name[name]
             try:
-                done = self.client.submit(
-                    new[name], id=task_id, machine="task", priority=task.priority
+                done = submit_record(
+                    client.dispatch,
+                    "task",
+                    task_id,
+                    new[name],
+                    cause,
+                    priority=task.priority,
+                    is_admitted=True,
                 )
             except IdTakenError as refusal:
                 problem = f"{refusal}, then submit the plan again: accepted tasks remain"

@@ -20,7 +20,7 @@ from interlock.kernel.store.listings import ListedRecord
 from interlock.kernel.table import PRODUCER
 from interlock.workers.config import Settings
 from interlock.workers.engine.dispatch import Dispatch, ms
-from interlock.workers.engine.door import create_and_begin
+from interlock.workers.engine.door import submit_record
 from interlock.workers.engine.sweeper import Sweep, act_on_each
 from interlock.workers.threads.canary import (
     CANARIES_MAX,
@@ -67,7 +67,8 @@ def _is_due(found: Canaries, period_s: float) -> bool:
 
 def _submit(dispatch: Dispatch, new_id: str) -> str:
     cause = Cause(PRODUCER, "to see that work gets through")
-    create_and_begin(dispatch, CANARY.name, new_id, PAYLOAD, cause)
+    # A full deployment refuses what producers submit; its workers are tried all the same.
+    submit_record(dispatch, CANARY.name, new_id, PAYLOAD, cause, is_admitted=True)
     return "submitted"
 
 

@@ -147,24 +147,27 @@ def test_a_plan_grows_and_tasks_that_its_file_lacks_are_named(plans: Plans, file
 
 @pytest.mark.parametrize("cut", [1, 2, 3])
 def test_a_submission_that_was_interrupted_is_completed_by_repeating_it(
-    server: EmbeddedServer, prefix: str, file: Path, new_proxy: NewProxy, cut: int
+    server: EmbeddedServer,
+    prefix: str,
+    file: Path,
+    new_proxy: NewProxy,
+    monkeypatch: pytest.MonkeyPatch,
+    cut: int,
 ) -> None:
     plan = written(file, *DIAMOND)
     proxy = new_proxy(server.port)
-    far = client_of(proxy.url, prefix)
+    far, near = client_of(proxy.url, prefix), client_of(server.url, prefix)
+    create = far.dispatch.create
 
-    class CutOff(Client):
-        """A client that loses the store while it submits."""
+    def cut_off(*arguments: Any, **options: Any) -> Any:
+        done = create(*arguments, **options)
+        if len(task_ids(near)) == cut:
+            proxy.refuse()
+        return done
 
-        def submit(self, *arguments: Any, **options: Any) -> Any:
-            done = super().submit(*arguments, **options)
-            if len(task_ids(near)) == cut:
-                proxy.refuse()
-            return done
-
-    near = client_of(server.url, prefix)
+    monkeypatch.setattr(far.dispatch, "create", cut_off)
     with pytest.raises(StoreDownError):
-        Plans(CutOff(far.settings)).submit(plan)
+        Plans(far).submit(plan)
     assert len(task_ids(near)) == cut
 
     done = Plans(near).submit(plan)
