@@ -11,7 +11,7 @@ from interlock.kernel.errors import GuardRefusedError
 from interlock.kernel.event import Cause
 from interlock.kernel.lifecycle import Fired, Lifecycle
 from interlock.kernel.machine import Machine
-from interlock.kernel.machines import MACHINES
+from interlock.kernel.machines import LISTED, MACHINES
 from interlock.kernel.machines.tasks.turn.table import TURN
 from interlock.kernel.record import Record, RecordId, Version
 from interlock.kernel.store.commands import Call, Limits, Warrant
@@ -21,7 +21,7 @@ from interlock.kernel.store.redis import Store
 from interlock.kernel.table import Transition
 
 PERSONAL = {"producer", "person", "cascade"}
-ROWS = [(machine, row) for machine in MACHINES.values() for row in machine.transitions]
+ROWS = [(machine, row) for machine in LISTED.values() for row in machine.transitions]
 Fire = Callable[..., object]
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from interlock.kernel.errors import CallError
 from interlock.kernel.machine import Machine
-from interlock.kernel.machines import MACHINES
+from interlock.kernel.machines import LISTED, MACHINES
 from interlock.kernel.record import Record, RecordId, Version
 from interlock.kernel.table import PERSON, Waiting
 from interlock.workers.client import Client
@@ -25,7 +25,7 @@ from tests.workers.threads.threads import client_of
 Schema = Mapping[str, Any]
 CARDS = [
     (machine.name, str(stage.state))
-    for machine in MACHINES.values()
+    for machine in LISTED.values()
     for stage in machine.stages
     if isinstance(stage, Waiting) and stage.affordances
 ]
