@@ -26,6 +26,7 @@ from interlock.workers.client import Client
 from interlock.workers.config import Settings, read_settings
 from interlock.workers.gateways.server import EmbeddedServer, find_binary, free_port
 from interlock.workers.jobs.client import Graphs
+from interlock.workers.threads.canary import canaries
 from tests.deploy.services import (
     COMPOSE,
     DEPLOY,
@@ -69,6 +70,7 @@ def test_the_compose_file_runs_a_whole_interlock(deployed: ComposeServices) -> N
     a_job_is_done_in_a_process_for_jobs(deployed)
     a_card_is_shown_to_the_producer_and_decided(deployed)
     the_sweeps_of_both_beats_are_sent(deployed)
+    a_canary_gets_through(deployed)
     a_machine_with_agents_works_for_the_deployment(deployed)
     the_api_answers_the_holder_of_a_token(deployed)
     flower_shows_the_workers_to_a_user_with_the_password(deployed)
@@ -157,6 +159,11 @@ def the_sweeps_of_both_beats_are_sent(deployed: ComposeServices) -> None:
     until(ran, what="a sweep ran", within_s=READY_S)
     for sweep in ("orphans", "stalls", "prune"):
         assert f"Task sweep.{sweep}" not in deployed.output("worker")
+
+
+def a_canary_gets_through(deployed: ComposeServices) -> None:
+    dispatch = deployed.client("operator").dispatch
+    until(lambda: canaries(dispatch).done, what="a canary is done", within_s=READY_S)
 
 
 def a_machine_with_agents_works_for_the_deployment(deployed: ComposeServices) -> None:
