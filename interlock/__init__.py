@@ -33,7 +33,6 @@ if TYPE_CHECKING:  # so that type checkers see what __getattr__ returns
     from interlock.workers.client import Client, WaitTimeoutError
     from interlock.workers.config import Settings, read_settings
     from interlock.workers.engine.event_feed import FollowedEvent
-    from interlock.workers.engine.evidence import Evidence, EvidenceKind
     from interlock.workers.engine.submission import Submitted
     from interlock.workers.engine.system import CommandRow, Panel, System
     from interlock.workers.engine.work import Outcome, Work
@@ -68,8 +67,6 @@ __all__ = [
     "ConflictError",
     "Effect",
     "Event",
-    "Evidence",
-    "EvidenceKind",
     "Failed",
     "FollowedEvent",
     "GraphView",
@@ -140,7 +137,6 @@ _MODULES = {
     "workers.client": ("Client", "WaitTimeoutError"),
     "workers.config": ("Settings", "read_settings"),
     "workers.engine.event_feed": ("FollowedEvent",),
-    "workers.engine.evidence": ("Evidence", "EvidenceKind"),
     "workers.engine.system": ("CommandRow", "Panel", "System"),
     "workers.engine.work": ("Outcome", "Work"),
     "workers.gateways.capabilities.capability": ("CapabilityError", "Steps", "capability"),

@@ -19,10 +19,10 @@ if TYPE_CHECKING:  # the command line lists its commands without settings, sweep
     from interlock.kernel.record import Record
     from interlock.workers.client import Client
     from interlock.workers.config import Settings
-    from interlock.workers.engine.evidence import Evidence
     from interlock.workers.engine.resources import Resources
     from interlock.workers.engine.sweeper import Sweep
     from interlock.workers.engine.work import Handler
+    from interlock.workers.terminal.page import Section
 
 SYSTEMS: tuple[System, ...] = (THREADS, TASKS, JOBS, LOOPS, RUNS, WEBHOOKS)
 
@@ -85,7 +85,7 @@ def details(client: Client, record: Record) -> dict[str, str] | None:
     return load(source)(client, record) if source else None
 
 
-def evidence(client: Client, record: Record) -> list[Evidence]:
+def evidence(client: Client, record: Record) -> list[Section]:
     """Return what stands beside the cards of a record; nothing where its system has none."""
     named = (each.evidence[record.machine] for each in systems() if record.machine in each.evidence)
     source = next(named, None)

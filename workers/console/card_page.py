@@ -19,17 +19,17 @@ from interlock.workers.console.forms import FormField, fields_of, for_capability
 from interlock.workers.console.live import RENEWS
 from interlock.workers.console.render import page, words
 from interlock.workers.console.system_pages import FAILED
+from interlock.workers.console.timeline import LogRow, timeline
 from interlock.workers.engine.answer_commands import needs_answer
 from interlock.workers.engine.card import Affordance, Card
-from interlock.workers.engine.evidence import Evidence
-from interlock.workers.ops.description import line_shown
-from interlock.workers.ops.screen import CARD_NOTES as CARDS
-from interlock.workers.ops.screen import COUNTERS, without_routine
+from interlock.workers.ops.screen import CARD_NOTES, COUNTERS, ROUTINE_NOTES
 from interlock.workers.systems import evidence
+from interlock.workers.terminal.page import Section, Sentence
 
 log = logging.getLogger(__name__)
 
 LINES, LINES_READ = 8, 30  # shown of the log, and read, as some say nothing to people
+ROUTINE = (*ROUTINE_NOTES, *CARD_NOTES)
 NEWS_MAX = 30
 # The answers that say no, in the order in which the key `r` chooses one.
 NO = ("reject", "drop", "skip", "terminate", "cancel")
@@ -85,7 +85,7 @@ def show_cards(
     reminders = (
         one for one in record.timers if _is_reminder(machine.stage(record.state), one.name)
     )
-    latest = [line_shown(line) for line in views.latest([record_id], LINES_READ)[record_id]]
+    latest = views.latest([record_id], LINES_READ)[record_id]
     parent = views.records([record.parent]).get(record.parent) if record.parent else None
     return page(
         request,
@@ -101,7 +101,7 @@ def show_cards(
         costs={COUNTERS.get(name, name): (name, n) for name, n in record.counters.items()},
         # A page that looks for news shows no evidence, which takes long to read.
         evidence=[] if RENEWS in request.headers else _evidence(client, record),
-        lines=[line for line in without_routine(latest) if line.get("kind") not in CARDS][:LINES],
+        rows=timeline([line for line in latest if not _is_routine(line)])[:LINES],
         now_ms=views.now_ms(),
     )
 
@@ -159,8 +159,8 @@ def _keys(card: Card) -> dict[str, str]:
     return found
 
 
-def _news(client: Client, record: Record, seen: str) -> list[dict[str, Any]]:
-    """Return what has happened to a record, and who has claimed it, since a version of it."""
+def _news(client: Client, record: Record, seen: str) -> list[LogRow]:
+    """Return what has happened since a version of a record, and who has claimed its cards."""
     if not (seen.isascii() and seen.isdigit() and len(seen) <= VERSION_LENGTH_MAX):
         return []
     lines = client.dispatch.views.log(record.id, after=f"{seen}-0")
@@ -169,10 +169,14 @@ def _news(client: Client, record: Record, seen: str) -> list[dict[str, Any]]:
         for line in lines
         if isinstance(line, Event) or (isinstance(line, Note) and line.kind in CLAIMS)
     )
-    return [line_shown(line) for line in islice(news, NEWS_MAX)]
+    return timeline(list(islice(news, NEWS_MAX))[::-1])
 
 
-def _evidence(client: Client, record: Record) -> list[Evidence]:
+def _is_routine(line: Event | Note) -> bool:
+    return isinstance(line, Note) and line.kind in ROUTINE
+
+
+def _evidence(client: Client, record: Record) -> list[Section]:
     """Return the evidence beside a record's cards; they are shown also if that cannot be read."""
     try:
         return evidence(client, record)
@@ -180,7 +184,7 @@ def _evidence(client: Client, record: Record) -> list[Evidence]:
         raise
     except Exception:
         log.exception("the evidence of %s could not be shown", record.id)
-        return [Evidence("Evidence", missing=FAILED)]
+        return [Section("Evidence", [Sentence(FAILED, "soft")])]
 
 
 def _is_reminder(stage: Any, name: str) -> bool:

@@ -56,11 +56,11 @@ class System:
     that is not a part of Interlock: it gives, for each of its machines, where the table is, as
     `module:attribute`. `details` gives, for a machine, the `module:function` that returns what
     `interlock show` prints of its records instead of `shown`. `evidence` gives, for a machine, the
-    `module:function` that yields what the console shows beside the cards of its records, each an
-    `Evidence`. `counted` lists the machines whose
-    records `interlock top` counts by state, `shown` the fields of a record's data that
-    `interlock show` prints if they are set. `page` is where its page of the console is, as
-    `module:attribute`: a `SystemPage` of workers/terminal/page.py.
+    `module:function` that yields what the console shows beside the cards of its records, each a
+    `Section`. `counted` lists the machines whose records `interlock top` counts by state, `shown`
+    the fields of a record's data that `interlock show` prints if they are set. `page` is where its
+    page of the console is, as `module:attribute`: a `SystemPage`. What a page or section has is in
+    workers/terminal/page.py.
     """
 
     name: str

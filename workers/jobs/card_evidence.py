@@ -7,38 +7,40 @@ from pathlib import Path
 
 from interlock.kernel.record import Record
 from interlock.workers.client import Client
-from interlock.workers.engine.evidence import Evidence, EvidenceKind
 from interlock.workers.jobs.evidence import kept_file
+from interlock.workers.terminal.page import LongText, Section, Sentence
 
 FILES_MAX = 6
 FILE_BYTES_MAX = 8_000
 ASKED = ("objective", "details", "acceptance")
 
 
-def evidence(client: Client, record: Record) -> Iterator[Evidence]:
+def evidence(client: Client, record: Record) -> Iterator[Section]:
     """Yield what was asked, what worker and reviewer said, and the newest files of evidence."""
     data = record.data
     if asked := "\n\n".join(str(data[name]) for name in ASKED if data.get(name)):
-        yield Evidence("What was asked", asked)
+        yield Section("What was asked", [Sentence(asked)])
     if data.get("summary"):
-        yield Evidence("What the worker says it did", str(data["summary"]))
+        yield Section("What the worker says it did", [Sentence(str(data["summary"]))])
     if review := data.get("review"):
         said = "\n".join(filter(None, (review.get("summary"), *review.get("reasons", ()))))
-        yield Evidence(f"What the reviewer says: {review.get('verdict', '')}", said)
+        yield Section(f"What the reviewer says: {review.get('verdict', '')}", [Sentence(said)])
     files = {file["sha256"]: file for file in data.get("evidence", ())}
     for file in list(files.values())[-FILES_MAX:]:
         yield _file(client, data.get("host"), Path(str(data.get("dir") or "")), file)
 
 
-def _file(client: Client, host: str | None, folder: Path, file: dict[str, str]) -> Evidence:
+def _file(client: Client, host: str | None, folder: Path, file: dict[str, str]) -> Section:
     kept = kept_file(folder, file["sha256"])
     if host not in (None, client.settings.host):
-        return Evidence(file["path"], missing=f"It is on the machine {host}: {kept}")
+        return Section(file["path"], [Sentence(f"It is on the machine {host}: {kept}", "soft")])
     try:
         content = kept.read_bytes()
     except OSError as failure:
-        return Evidence(file["path"], missing=f"It cannot be read here: {failure}")
+        return Section(file["path"], [Sentence(f"It cannot be read here: {failure}", "soft")])
     text = content[:FILE_BYTES_MAX].decode(errors="replace")
-    cut = f"{FILE_BYTES_MAX} of {len(content)} bytes are shown; the whole is {kept}"
-    missing = cut if len(content) > FILE_BYTES_MAX else ""
-    return Evidence(file["path"], text, EvidenceKind.OUTPUT, missing)
+    parts: list[LongText | Sentence] = [LongText(text)]
+    if len(content) > FILE_BYTES_MAX:
+        cut = f"{FILE_BYTES_MAX} of {len(content)} bytes are shown; the whole is {kept}"
+        parts.append(Sentence(cut, "soft"))
+    return Section(file["path"], parts)

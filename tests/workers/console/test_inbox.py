@@ -18,8 +18,8 @@ from interlock.workers.client import Client
 from interlock.workers.console import card_page
 from interlock.workers.console.app import create_console
 from interlock.workers.console.sessions import COOKIE
-from interlock.workers.engine.evidence import Evidence
 from interlock.workers.gateways.server import EmbeddedServer
+from interlock.workers.terminal.page import Section
 from tests.workers.access.tokens import new_token
 from tests.workers.tasks.claims import claimed, fire, taken
 from tests.workers.threads.threads import (
@@ -266,7 +266,7 @@ def test_the_work_of_an_agent_is_beside_its_card_or_the_card_says_where_it_is(
 def test_evidence_that_fails_leaves_the_question_and_its_answers(
     browser: TestClient, interlock: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken(_client: Client, _record: Record) -> list[Evidence]:
+    def broken(_client: Client, _record: Record) -> list[Section]:
         raise ZeroDivisionError
 
     bring(interlock, "paper", "awaiting_confirmation")
