@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 from interlock.kernel.machine import Machine
-from interlock.kernel.record import Record
+from interlock.kernel.record import Record, ancestors
 from interlock.kernel.scales import Level
 from interlock.kernel.table import Active, Terminal
 from interlock.workers.client import Client
 from interlock.workers.console.forms import type_words
+from interlock.workers.console.record_look import budgets_of
 from interlock.workers.engine.card import Card, action_of
 from interlock.workers.terminal.cards import CONSENT
 
+MICRO, CENT = 1_000_000, 0.01  # budgets are in millionths of a dollar
 UNDO: Mapping[Level, str] = {
     Level.HIGH: "It cannot be undone.",
     Level.MEDIUM: "It is hard to undo.",
@@ -42,7 +45,8 @@ class Parameter:
 class Consequences:
     """The call that a card is about. `is_ahead`: it is made if the card is agreed to.
 
-    `warning` is about what cannot be undone, `risks` are further sentences.
+    `warning` is about what cannot be undone, `risks` are further sentences, `cost` is a sentence
+    about the cost of the call and about what is left of the budget.
     """
 
     is_ahead: bool
@@ -51,6 +55,7 @@ class Consequences:
     parameters: tuple[Parameter, ...]
     warning: str
     risks: tuple[str, ...]
+    cost: str
 
 
 def consequences(client: Client, record: Record, card: Card) -> Consequences | None:
@@ -60,7 +65,7 @@ def consequences(client: Client, record: Record, card: Card) -> Consequences | N
     action = action_of(record.data)
     if card.proposed.get("payload") != action or not action.get("capability"):
         return None
-    name = str(action["capability"])
+    name, values = str(action["capability"]), action.get("parameters") or {}
     registry = client.dispatch.registry_or_none()
     known = registry[name] if registry and name in registry.local_names else None
     declared = record.data["proposals"]["action"].get("declared") or {}
@@ -76,12 +81,38 @@ def consequences(client: Client, record: Record, card: Card) -> Consequences | N
         is_ahead=is_ahead,
         capability=name,
         about=known.description if known else "",
-        parameters=tuple(
-            _parameters(known.parameters if known else {}, action.get("parameters") or {})
-        ),
+        parameters=tuple(_parameters(known.parameters if known else {}, values)),
         warning=UNDO[undo] if is_ahead and undo is Level.HIGH else "",
         risks=tuple(filter(None, sentences)) if is_ahead else (),
+        cost=_cost(client, record, known.cost_of(values) if known else None) if is_ahead else "",
     )
+
+
+def _cost(client: Client, record: Record, amount: float | None) -> str:
+    """Say what a call would cost, and what is left of the budgets that it is under."""
+    above = client.dispatch.views.records(ancestors(record.id)).values()
+    family = [record, *(one for one in above if one.machine in client.machines)]
+    budgets = [
+        (use.limits["spent"] - use.used["spent"], use.limits["spent"])
+        for use in budgets_of({one.id: one.counters for one in family})
+        if "spent" in use.limits
+    ]
+    said = "What it would cost is not known"
+    if amount is not None:
+        said = f"It would cost about {_dollars(amount)} dollars"
+    if not budgets:
+        return f"{said}."
+    left, limit = min(budgets)
+    is_over = amount is not None and amount * MICRO > left
+    return (
+        f"{said}; {_dollars(max(left, 0) / MICRO)} of {_dollars(limit / MICRO)} dollars of the "
+        f"budget are left{', which is less' if is_over else ''}."
+    )
+
+
+def _dollars(amount: float) -> str:
+    """Return dollars with cents; an amount below a cent has two digits that are not 0."""
+    return f"{amount:.2f}" if amount == 0 or amount >= CENT else f"{Decimal(f'{amount:.1e}'):f}"
 
 
 def leads_to(machine: Machine, record: Record, trigger: str) -> str:

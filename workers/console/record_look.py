@@ -76,11 +76,12 @@ def look_at(client: Client, record_id: str, lines: int) -> RecordLook:
         # By name a child can come before its cousin's parent: `a/b-1` is before `a/b/c`.
         below=tuple(sorted(below.rows, key=lambda row: row.id.split("/"))),
         is_cut=bool(below.cursor),
-        budgets=tuple(_budgets(counters)),
+        budgets=tuple(budgets_of(counters)),
     )
 
 
-def _budgets(counters: Mapping[str, Mapping[str, int]]) -> Iterator[BudgetUse]:
+def budgets_of(counters: Mapping[str, Mapping[str, int]]) -> Iterator[BudgetUse]:
+    """Yield the use of each budget, given the counters of records by their ids."""
     for record_id, found in counters.items():
         limits = {"spent": found.get("cap"), "runs": found.get("most")}
         set_limits = {name: limit for name, limit in limits.items() if limit is not None}

@@ -149,7 +149,7 @@ async def program(*, record_id: str, key: str) -> str:
 
 
 CAPABILITIES = (
-    declared("jot", jot, idempotent=True),
+    declared("jot", jot, idempotent=True, cost=lambda text: 0.06 * len(text)),
     declared("jot_once", jot, idempotent=False),
     declared("jot_reviewed", jot, idempotent=True, requires_post_review=True),
     declared("slow", slow, idempotent=True),

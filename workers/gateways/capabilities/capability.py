@@ -38,6 +38,7 @@ _DATETIME = re.compile(
 )
 _STEP_NAME_LENGTH_MAX = 80
 _FIELD = "parameter_"
+Cost = float | Callable[..., Any]  # in dollars, or a function that returns dollars
 
 
 class CapabilityError(Exception):
@@ -59,7 +60,8 @@ class Capability:
     `parameters` is the JSON schema of the parameters that a model or a person may set; `runtime`
     names those that the worker adds. `call` takes both as keyword arguments, sync or async, and
     returns JSON data or a Result. If a worker is lost during a call, an `idempotent` capability is
-    called again; for any other, a person is asked.
+    called again; for any other, a person is asked. `cost` is what a call costs in dollars, or a
+    function that returns it and takes the same parameters as `call`, without those of `runtime`.
     """
 
     name: str
@@ -74,6 +76,7 @@ class Capability:
     requires_post_review: bool
     deadline_s: float
     examples: tuple[str, ...] = ()
+    cost: Cost | None = None
 
     def __post_init__(self) -> None:
         """Refuse a declaration with which the capability could not be called or checked."""
@@ -85,6 +88,9 @@ class Capability:
             raise CapabilityDefectError(self.name, why)
         if not (isfinite(self.deadline_s) and 0 < self.deadline_s <= DEADLINE_S_MAX):
             why = f"deadline_s is {self.deadline_s}, give 0 to {DEADLINE_S_MAX:.0f} seconds"
+            raise CapabilityDefectError(self.name, why)
+        if not (self.cost is None or callable(self.cost) or _is_amount(self.cost)):
+            why = f"cost is {self.cost!r}, give dollars, 0 or more, or a function of the parameters"
             raise CapabilityDefectError(self.name, why)
         if unknown := sorted(self.runtime - RUNTIME_PARAMETERS):
             known = ", ".join(sorted(RUNTIME_PARAMETERS))
@@ -103,6 +109,23 @@ class Capability:
             "requires_post_review": self.requires_post_review,
             "deadline_s": self.deadline_s,
         }
+
+    def cost_of(self, parameters: Mapping[str, Any]) -> float | None:
+        """Return what a call with these parameters would cost in dollars; None if it is unknown.
+
+        It is unknown where none is declared, and where the function that is declared fails.
+        """
+        if not callable(self.cost):
+            return self.cost
+        try:
+            amount = self.cost(**parameters)
+        except Exception:  # noqa: BLE001 - a card must be shown, whatever a user's function raises
+            _log.exception("the cost of %s could not be calculated", self.name)
+            return None
+        if _is_amount(amount):
+            return float(amount)
+        _log.error("the cost of %s is %r, and should be dollars, 0 or more", self.name, amount)
+        return None
 
 
 class Steps:
@@ -141,12 +164,13 @@ def capability(
     risk_amplifier: bool = False,
     requires_post_review: bool = False,
     examples: tuple[str, ...] = (),
+    cost: Cost | None = None,
     name: str | None = None,
 ) -> Callable[[Callable[..., Any]], Capability]:
     """Make a capability of a function; its signature gives the parameters, its docstring the text.
 
     Without `regret_potential` it equals the irreversibility. Parameters are converted to their
-    types before the call. Raises CapabilityDefectError.
+    types before the call, also for a `cost` that is a function. Raises CapabilityDefectError.
     """
 
     def declare(function: Callable[..., Any]) -> Capability:
@@ -167,9 +191,16 @@ def capability(
             requires_post_review=requires_post_review,
             deadline_s=deadline_s,
             examples=examples,
+            cost=partial(_call, cost, model) if callable(cost) else cost,
         )
 
     return declare
+
+
+def _is_amount(value: object) -> bool:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return False
+    return isfinite(value) and value >= 0
 
 
 def validator_of(schema: Mapping[str, Any]) -> Draft202012Validator:

@@ -96,6 +96,27 @@ def test_regret_is_as_high_as_irreversibility_unless_declared() -> None:
     assert invite.regret_potential is Level.LOW
 
 
+@pytest.mark.parametrize(
+    ("cost", "known"),
+    [
+        (None, None),
+        (0.5, 0.5),
+        (lambda pages: 0.02 * pages, 0.06),
+        (lambda pages: -pages, None),
+        (lambda: 1.0, None),
+    ],
+)
+def test_a_cost_is_a_number_or_a_function_of_the_parameters_else_it_is_unknown(
+    cost: Any, known: float | None
+) -> None:
+    def copy(*, pages: int, key: str) -> None:
+        """Copy pages."""
+
+    made = capability(idempotent=True, irreversibility=Level.LOW, deadline_s=1, cost=cost)(copy)
+
+    assert made.cost_of({"pages": "3"}) == known
+
+
 def described(**annotations: Any) -> Callable[..., None]:
     def function() -> None:
         """Describe itself."""
@@ -158,6 +179,7 @@ def test_a_function_that_cannot_be_a_capability_is_refused(
     [
         ({"deadline_s": 0}, "deadline_s is 0"),
         ({"deadline_s": float("inf")}, "deadline_s is inf"),
+        ({"cost": -0.1}, "cost is -0.1, give dollars"),
         ({"runtime": frozenset({"thread_id"})}, "'thread_id' is not a run-time parameter"),
         ({"parameters": {"type": "object"}}, "additionalProperties"),
         ({"parameters": {"type": "objekt"}}, "not a JSON schema"),
