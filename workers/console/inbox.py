@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Annotated, Literal
 from urllib.parse import urlencode
 
@@ -12,6 +12,7 @@ from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import RedirectResponse
 
 from interlock.kernel.errors import CallError, StaleDecisionError
+from interlock.kernel.record import root_of
 from interlock.workers.client import Client
 from interlock.workers.console.card_page import answer_fields, show_cards
 from interlock.workers.console.forms import answer_of
@@ -19,7 +20,7 @@ from interlock.workers.console.live import looked_up
 from interlock.workers.console.render import PageRoute, page, path_of
 from interlock.workers.console.sessions import Deciding, Reading
 from interlock.workers.engine.answer_commands import needs_answer
-from interlock.workers.engine.card import NO_FIELDS, Card, CardPage
+from interlock.workers.engine.card import NO_FIELDS, Card
 from interlock.workers.engine.open_cards import WantedCards
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
@@ -29,6 +30,34 @@ SOON_MS = 24 * 3_600_000  # a deadline that comes within this time makes a card 
 FROM_LINK = ("choice", "capability", "seen")
 Name = Annotated[str, Query(max_length=200)]
 Cursor = Annotated[str, Query(max_length=300)]  # it has a time and an id
+
+
+@dataclass(frozen=True, slots=True)
+class CardFamily:
+    """The cards of one family on a page. `title` is that of its root, or its id if that is hidden.
+
+    The title is '' where there is only the root's own card, which says it already. `is_hidden`: the
+    viewer may not see the root.
+    """
+
+    root: str
+    title: str
+    is_hidden: bool
+    cards: tuple[Card, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class InboxLook:
+    """A page of the inbox as it was read: cards in their order, and the next page's cursor.
+
+    The deadlines of the first `urgent` cards come within a day.
+    """
+
+    now_ms: int
+    cards: tuple[Card, ...]
+    urgent: int
+    families: tuple[CardFamily, ...]
+    cursor: str
 
 
 @router.get("/inbox")
@@ -41,8 +70,12 @@ def inbox(
     text: Name = "",
     holder: Name = "",
     cursor: Cursor = "",
+    order: Literal["families", "cards"] = "families",
 ) -> Response:
-    """List open cards: those with a deadline that comes, then by priority, then by age."""
+    """List open cards: those with a deadline that comes, then by priority, then by age.
+
+    In the order of families, the cards of each family come together, where its first one would be.
+    """
     wanted: WantedCards = {
         "machine": machine,
         "kind": kind,
@@ -50,30 +83,55 @@ def inbox(
         "text": text,
         "holder": holder,
     }
-
-    def read() -> tuple[int, list[Card], CardPage]:
-        now_ms = client.dispatch.views.now_ms()
-        open_cards = replace(client.open_cards, describes=False)
-        urgent = [] if cursor else open_cards.due(now_ms + SOON_MS, **wanted)[:CARDS]
-        return now_ms, urgent, open_cards.page(CARDS, cursor, **wanted)
-
-    now_ms, urgent, found = looked_up(request, client, read)
-    known = {card.proposal for card in urgent}
-    others = [card for card in found.cards if card.proposal not in known]
-    cards = [*urgent, *sorted(others, key=lambda card: card.priority)]
-    query = urlencode({**wanted, "cursor": found.cursor})
+    seen = looked_up(request, client, lambda: _look(client, cursor, wanted))
+    query = urlencode({**wanted, "order": order})
+    following = f"/inbox?{query}&{urlencode({'cursor': seen.cursor})}" if seen.cursor else ""
     return page(
         request,
         "inbox.html",
-        cards=cards,
-        urgent=len(urgent),
+        seen=seen,
+        cards=seen.cards,
         wanted=wanted,
+        order=order,
+        filters=urlencode(wanted),
         query=request.url.query,
         machines=list(client.machines),
-        choices=_choices(cards),
-        now_ms=now_ms,
+        choices=_choices(seen.cards),
+        now_ms=seen.now_ms,
         is_first=not cursor,
-        following=f"/inbox?{query}" if found.cursor else "",
+        following=following,
+    )
+
+
+def _look(client: Client, cursor: str, wanted: WantedCards) -> InboxLook:
+    now_ms = client.dispatch.views.now_ms()
+    open_cards = replace(client.open_cards, describes=False)
+    urgent = [] if cursor else open_cards.due(now_ms + SOON_MS, **wanted)[:CARDS]
+    found = open_cards.page(CARDS, cursor, **wanted)
+    known = {card.proposal for card in urgent}
+    others = [card for card in found.cards if card.proposal not in known]
+    cards = (*urgent, *sorted(others, key=lambda card: card.priority))
+    return InboxLook(now_ms, cards, len(urgent), _families(client, cards), found.cursor)
+
+
+def _families(client: Client, cards: Sequence[Card]) -> tuple[CardFamily, ...]:
+    """Return cards by family, in the order of the first card of each."""
+    by_root: dict[str, list[Card]] = {}
+    for card in cards:
+        by_root.setdefault(root_of(card.record_id), []).append(card)
+    titled = [root for root, found in by_root.items() if [one.record_id for one in found] != [root]]
+    records = client.dispatch.views.records(titled)
+    titles: dict[str, str] = {
+        one.id: one.title for one in records.values() if one.machine in client.machines
+    }
+    return tuple(
+        CardFamily(
+            root=root,
+            title=(titles.get(root) or root) if root in titled else "",
+            is_hidden=root in titled and root not in titles,
+            cards=tuple(found),
+        )
+        for root, found in by_root.items()
     )
 
 

@@ -19,6 +19,7 @@ from interlock.workers.console import card_page
 from interlock.workers.console.app import create_console
 from interlock.workers.console.sessions import COOKIE
 from interlock.workers.gateways.server import EmbeddedServer
+from interlock.workers.jobs.client import Graphs
 from interlock.workers.terminal.page import Section
 from tests.workers.access.tokens import new_token
 from tests.workers.tasks.claims import claimed, fire, taken
@@ -87,8 +88,10 @@ def test_a_deadline_that_comes_is_first_then_priority_then_age(
     bring(interlock, "in-a-week", "awaiting_confirmation", expires_s=604_800)
     interlock.submit({**thread_payload(), "hold": True}, machine="thread", id="vip", priority=0)
 
-    assert titles(browser) == ["in-a-minute", "in-an-hour", "vip", "old", "young", "in-a-week"]
-    text = text_of(browser, "/inbox")
+    expected = ["in-a-minute", "in-an-hour", "vip", "old", "young", "in-a-week"]
+    assert titles(browser) == titles(browser, order="cards") == expected
+    text = text_of(browser, "/inbox", order="cards")
+    assert text.index("A deadline comes within a day") < text.index("The others")
     assert "then timeout → dismissed" in text
     assert text.count("then timeout → dismissed") == 3
 
@@ -115,6 +118,24 @@ def test_the_inbox_comes_page_by_page_and_is_filtered_by_its_address(
     assert "4 records wait for a person" in text_of(browser, "/inbox")
     browser.cookies.set(COOKIE, new_token(interlock, Role.APPROVER, machines=("thread",)))
     assert "More than 2 questions wait for a person" in text_of(browser, "/inbox")
+
+
+def test_the_cards_of_a_family_stand_together_under_the_title_of_their_root(
+    browser: TestClient, interlock: Client
+) -> None:
+    Graphs(interlock).open("nightly")
+    job = {"hold": True, "phases": [{"worker": {"command": "true"}}]}
+    interlock.submit(job, id="nightly/tidy", machine="job")
+    bring(interlock, "paper", "awaiting_intent_clarification")
+    interlock.submit(job, id="nightly/sweep", machine="job")
+
+    assert titles(browser) == ["nightly/tidy", "nightly/sweep", "paper"]
+    assert "nightly 2 questions" in text_of(browser, "/inbox")
+    assert '<h2><a href="/records/nightly">nightly</a>' in browser.get("/inbox").text
+    assert titles(browser, order="cards") == ["nightly/tidy", "paper", "nightly/sweep"]
+    assert "nightly 2 questions" not in text_of(browser, "/inbox", order="cards")
+    browser.cookies.set(COOKIE, new_token(interlock, Role.APPROVER, machines=("job",)))
+    assert "<h2>nightly" in browser.get("/inbox").text, "who may not see the root has no link to it"
 
 
 def test_a_claim_is_shown_to_others_and_handed_over_by_name(
