@@ -121,6 +121,8 @@ class Settings(BaseModel):
 
     sources_root: Path = Path()  # the effect `cleanup` only touches files below this folder
     cards: Path | None = None
+    # For a kind of card: after how many seconds it is escalated, and to which person or role.
+    escalations: dict[str, tuple[Seconds, str]] = Field(default_factory=dict)
     public_url: Annotated[str | None, Field(pattern=r"^https?://[^\s/]+[^\s]*$")] = None
     webhooks: Path | None = None  # the file with the endpoints that are notified of cards and ends
     home: Path = Path(".interlock")
@@ -150,20 +152,22 @@ class Settings(BaseModel):
             raise ValueError(f"write {wanted}, several separated by commas")
         return {name.strip(): meant.strip() for name, _, meant in pairs}
 
-    @field_validator("model_prices", mode="before")
+    @field_validator("model_prices", "escalations", mode="before")
     @classmethod
-    def _prices(cls, value: object) -> object:
-        """Read `model=input/output,model=input/output`."""
+    def _rows(cls, value: object, field: ValidationInfo) -> object:
+        """Read `model=input/output,...`, or `kind=seconds/name,...`."""
         if not isinstance(value, str):
             return value
-        prices: dict[str, tuple[str, str]] = {}
-        for pair in value.split(","):
-            model, _, price = pair.strip().rpartition("=")
-            of_input, slash, of_output = price.partition("/")
-            if not (model and slash):
-                raise ValueError("write model=INPUT/OUTPUT, several separated by commas")
-            prices[model] = (of_input, of_output)
-        return prices
+        found: dict[str, tuple[str, str]] = {}
+        for row in value.split(","):
+            name, _, pair = row.strip().rpartition("=")
+            first, _, second = pair.partition("/")
+            if not (name and first and second):
+                is_price = field.field_name == "model_prices"
+                wanted = "model=INPUT/OUTPUT" if is_price else "kind=SECONDS/NAME"
+                raise ValueError(f"write {wanted}, several separated by commas")
+            found[name] = (first, second)
+        return found
 
     @field_validator("queue_slots", mode="before")
     @classmethod

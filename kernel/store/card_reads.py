@@ -1,4 +1,4 @@
-"""Reads what is shown of cards beside their records: who has claimed them, which deadlines come."""
+"""Reads what is shown of cards beside their records: since when they ask, claims, deadlines."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from interlock.kernel.event import CARD_CLAIMED, CARD_RELEASED, Note
-from interlock.kernel.record import PARTITIONS, Record, RecordId
+from interlock.kernel.record import PARTITIONS, Record, RecordId, partition_of
 from interlock.kernel.store import codec
 from interlock.kernel.store.keys import Keys
 from interlock.kernel.store.scripts import Client, read_all
@@ -29,6 +29,13 @@ class CardReads:
 
     def __init__(self, client: Client, keys: Keys) -> None:
         self.client, self.keys = client, keys
+
+    def since(self, records: Collection[Record]) -> dict[RecordId, int]:
+        """Return since which ms each of these records asks a person, without those that do not."""
+        keys = self.keys
+        commands = [("ZSCORE", keys.waits(partition_of(one.id)), one.id) for one in records]
+        found = zip(records, read_all(self.client, commands), strict=True)
+        return {one.id: int(at_ms) for one, at_ms in found if at_ms is not None}
 
     def claims(self, records: Collection[Record]) -> dict[str, CardClaim]:
         """Return who has claimed the cards of records, by proposal, in one round trip.

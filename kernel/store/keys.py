@@ -160,6 +160,10 @@ class Keys:
         """String: the ms and the id of the last record that was reported as ended."""
         return f"{self.tag(partition)}reported-ends"
 
+    def reported_waits(self, partition: int) -> str:
+        """Hash: for each limit, the ms and the id of the last record that waited for too long."""
+        return f"{self.tag(partition)}reported-waits"
+
     def ended(self, partition: int) -> str:
         """Sorted set: the roots that have ended, by ms."""
         return f"{self.tag(partition)}ended"

@@ -318,6 +318,7 @@ def test_a_setting_is_read_back_from_its_variable() -> None:
         model_prices={"m": (2.5, 10.0), "n": (0.0, 0.0)},
         tier_models={Tier.LOCAL_FAST: "m"},
         queue_slots={"a": 1, "b": 2},
+        escalations={"consent": (600.0, "ann"), "*": (60.5, "operator")},
         roles=("coder", "writer"),
         systems=("billing", "parcels.of.mine"),
         lease_s=1.5,

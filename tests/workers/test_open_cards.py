@@ -9,8 +9,12 @@ from fastapi.testclient import TestClient
 
 from interlock.kernel.errors import InvalidPayloadError, StaleDecisionError, UnknownMachineError
 from interlock.kernel.event import Note
+from interlock.kernel.record import partition_of
 from interlock.workers.api.app import create_app
 from interlock.workers.client import Client
+from interlock.workers.config import SettingsError, read_settings
+from interlock.workers.engine.card import CardEscalation
+from interlock.workers.engine.escalation import check_escalations
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.jobs.client import Graphs
 from interlock.workers.remote.client import HttpClient
@@ -137,6 +141,42 @@ def test_cards_are_found_by_machine_kind_tree_and_words(
     assert found(text="towels dentist") == []
     with pytest.raises(UnknownMachineError):
         found(machine="washing")
+
+
+@BOTH
+def test_a_card_that_waits_too_long_is_escalated_to_whom_the_row_of_its_kind_names(
+    server: EmbeddedServer,
+    prefix: str,
+    over_http: bool,  # noqa: FBT001
+) -> None:
+    rows = {"consent": (600, "operator"), "*": (60, "ann")}
+    interlock = client_of(server.url, prefix, auth="none", escalations=rows)
+    bring(interlock, "paper", "awaiting_confirmation")
+    bring(interlock, "dentist", "awaiting_intent_clarification")
+    client, keys = caller(interlock, over_http=over_http), interlock.dispatch.keys
+
+    def escalated(names: str) -> list[str]:
+        return [card.record_id for card in client.cards_page(escalated=names).cards]
+
+    assert escalated("*") == []
+    for record_id in ("paper", "dentist"):  # as if it had begun to ask five minutes ago
+        key = keys.waits(partition_of(record_id))
+        interlock.dispatch.client.zincrby(key, -300_000, record_id)
+
+    due = {card.record_id: card.escalation for card in client.cards()}
+    asked_ms = interlock.show("paper").since_ms - 300_000
+    assert due["paper"] == CardEscalation(asked_ms + 600_000, "operator")
+    assert escalated("*") == escalated("bob, ann") == ["dentist"]
+    assert escalated("operator") == []
+
+
+@pytest.mark.parametrize(
+    ("rows", "problem"),
+    [("constent=60/ann", "no card is of the kind 'constent'"), ("consent=60", "kind=SECONDS/NAME")],
+)
+def test_a_wrong_row_of_escalations_is_named(rows: str, problem: str) -> None:
+    with pytest.raises(SettingsError, match=problem):
+        check_escalations(read_settings({"INTERLOCK_ESCALATIONS": rows}))
 
 
 @BOTH

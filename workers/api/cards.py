@@ -13,6 +13,7 @@ from interlock.workers.engine.card import Card
 router = APIRouter(prefix="/v1", tags=["cards"])
 
 TEXT_MAX = 200
+ESCALATED = "Names of people and roles, with commas between, to whom it is escalated; * for all."
 Id = Annotated[str, Path(description="The id of a record, with its slashes as they are.")]
 Word = Annotated[str, Query(max_length=TEXT_MAX)]
 
@@ -27,6 +28,7 @@ def cards(
     tree: Annotated[str, Query(max_length=TEXT_MAX, description="The root of a family.")] = "",
     text: Annotated[str, Query(max_length=TEXT_MAX, description="Words of the title.")] = "",
     holder: Annotated[str, Query(max_length=TEXT_MAX, description="Who has claimed it.")] = "",
+    escalated: Annotated[str, Query(max_length=TEXT_MAX, description=ESCALATED)] = "",
 ) -> CardList:
     """List the open cards of at most so many records, the longest waiting first."""
     page = client.cards_page(
@@ -37,6 +39,7 @@ def cards(
         tree=tree,
         text=text,
         holder=holder,
+        escalated=escalated,
     )
     return CardList(cards=_shown(page.cards), next=page.cursor)
 

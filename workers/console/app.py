@@ -26,6 +26,7 @@ from interlock.workers.console.oidc import Provider
 from interlock.workers.console.render import FOLDER
 from interlock.workers.console.series import Samples
 from interlock.workers.console.system_pages import pages_of
+from interlock.workers.engine.escalation import check_escalations
 
 
 def create_console(client: Client) -> FastAPI:
@@ -38,6 +39,7 @@ def create_console(client: Client) -> FastAPI:
         raise CallError("with INTERLOCK_OIDC_ISSUER, set INTERLOCK_OIDC_CLIENT_ID and _ROLES too")
     if settings.oidc_roles:
         roles_named(settings.oidc_roles.values())
+    check_escalations(settings)
     pages_of(client)  # a page that cannot be imported is an error at the start
     samples = Samples(client.dispatch)
     app = create_app(client, samples.running)

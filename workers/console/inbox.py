@@ -69,6 +69,7 @@ def inbox(
     tree: Name = "",
     text: Name = "",
     holder: Name = "",
+    escalated: Name = "",
     cursor: Cursor = "",
     order: Literal["families", "cards"] = "families",
 ) -> Response:
@@ -82,6 +83,7 @@ def inbox(
         "tree": tree,
         "text": text,
         "holder": holder,
+        "escalated": escalated,
     }
     seen = looked_up(request, client, lambda: _look(client, cursor, wanted))
     query = urlencode({**wanted, "order": order})
@@ -96,6 +98,7 @@ def inbox(
         filters=urlencode(wanted),
         query=request.url.query,
         machines=list(client.machines),
+        escalates=bool(client.settings.escalations),
         choices=_choices(seen.cards),
         now_ms=seen.now_ms,
         is_first=not cursor,

@@ -54,12 +54,20 @@ class CardDeadline:
 
 
 @dataclass(frozen=True, slots=True)
+class CardEscalation:
+    """When a card is escalated if nobody answers it, and to whom: a name of a person or role."""
+
+    due_ms: int
+    to: str
+
+
+@dataclass(frozen=True, slots=True)
 class Card:
     """The card that a surface shows. A decision must name its `proposal`.
 
     `inspect` is a command line that shows what is decided about, or ''. Only `deciders` may answer;
-    where it is empty, everybody may. `priority` is that of the record; 0 is first. The `claim` is
-    known to who reads open cards, not to who is sent one.
+    where it is empty, everybody may. `priority` is that of the record; 0 is first. The `claim` and
+    the `escalation` are known to who reads open cards; of them, a webhook has the `escalation`.
     """
 
     record_id: str
@@ -78,6 +86,7 @@ class Card:
     priority: int = 5
     deadline: CardDeadline | None = None
     claim: CardClaim | None = None
+    escalation: CardEscalation | None = None
 
     def as_data(self) -> dict[str, Any]:
         """Return the card as JSON-able data."""

@@ -46,6 +46,7 @@ from interlock.kernel.store.link_key import link_key
 from interlock.kernel.store.listings import Listings
 from interlock.kernel.store.metrics import MetricsReader
 from interlock.kernel.store.news import Newsreader
+from interlock.kernel.store.overdue import OverdueReader
 from interlock.kernel.store.redis import Store
 from interlock.kernel.store.rejected import RejectedMessages
 from interlock.kernel.store.saved_views import SavedViews
@@ -215,6 +216,11 @@ class Dispatch:
     def news(self) -> Newsreader:
         """What has happened since it was last reported."""
         return Newsreader(self.client, self.keys)
+
+    @cached_property
+    def overdue(self) -> OverdueReader:
+        """Which records have waited for a person for too long."""
+        return OverdueReader(self.client, self.keys)
 
     @cached_property
     def feed(self) -> Feed:

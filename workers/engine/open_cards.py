@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypedDict, Unpack
 
 from interlock.kernel.errors import CallError, FencedError, InvalidPayloadError, UnknownMachineError
 from interlock.kernel.event import CARD_CLAIMED, CARD_RELEASED
 from interlock.kernel.machine import Machine
-from interlock.kernel.record import PARTITIONS, RETRY, Record, partition_of, root_of
+from interlock.kernel.record import PARTITIONS, RETRY, Record, RecordId, partition_of, root_of
 from interlock.kernel.store.commands import Call, NoteDraft, Warrant
 from interlock.kernel.table import Waiting
 from interlock.workers.engine.card import (
     Card,
+    CardEscalation,
     CardPage,
     card_of,
     cards_of_effects,
@@ -24,6 +25,7 @@ from interlock.workers.engine.card import (
 )
 from interlock.workers.engine.card_answers import CardAnswers
 from interlock.workers.engine.dispatch import Dispatch
+from interlock.workers.engine.escalation import OTHERS, escalation_of
 from interlock.workers.text import visible_line
 
 SCANNED_MAX = 5_000  # records that are read in each partition to find those that are wanted
@@ -35,6 +37,8 @@ class WantedCards(TypedDict, total=False):
     """Which cards are wanted: of a machine or kind, of a family, with words, claimed by somebody.
 
     `tree` is the id of the family's root; `text` are words of the title, each whole or in part.
+    `escalated` are names of people and roles, with commas between: the cards that are escalated to
+    one of them by now. `*` stands for everybody.
     """
 
     machine: str
@@ -42,6 +46,7 @@ class WantedCards(TypedDict, total=False):
     tree: str
     text: str
     holder: str
+    escalated: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +64,9 @@ class OpenCards:
         """Return the cards of a page of records. Raises CallError for a wrong cursor."""
         records, following = self.records(limit, cursor, **wanted)
         found = self.of(records)
-        return CardPage(
-            tuple(card for card in found if wanted.get("kind") in (None, "", card.kind)), following
-        )
+        kind, escalated = wanted.get("kind", ""), self._escalated(wanted)
+        shown = (card for card in found if kind in ("", card.kind) and escalated(card.escalation))
+        return CardPage(tuple(shown), following)
 
     def records(
         self, limit: int, cursor: str = "", **wanted: Unpack[WantedCards]
@@ -103,14 +108,23 @@ class OpenCards:
         }
         due = self.dispatch.card_reads.due(names, before_ms) if names else []
         records = self._wanted(self.dispatch.views.records(due[:DUE_MAX]).values(), wanted)
-        return [card for card in self.of(records) if card.deadline]
+        escalated = self._escalated(wanted)
+        return [card for card in self.of(records) if card.deadline and escalated(card.escalation)]
 
     def of(self, records: Collection[Record]) -> list[Card]:
         """Return the open cards of records: those of their states, and those of their effects."""
         failures = self.dispatch.views.last_failures(records)
         claims = self.dispatch.card_reads.claims(records)
-        cards = (card for one in records for card in self._cards(one, failures[one.id]))
-        return [replace(card, claim=claims.get(card.proposal)) for card in cards]
+        since = self._since(records)
+        return [
+            replace(
+                card,
+                claim=claims.get(card.proposal),
+                escalation=escalation_of(self.dispatch.settings, card.kind, since.get(one.id)),
+            )
+            for one in records
+            for card in self._cards(one, failures[one.id])
+        ]
 
     def claim(self, record: Record, proposal: str, holder: str, call: Call) -> None:
         """Note that somebody is on a card, or with '' that nobody is any more.
@@ -180,7 +194,31 @@ class OpenCards:
                 for one in found
                 if not claimed.isdisjoint(self._proposals(self.machines[one.machine], one))
             ]
+        if wanted.get("escalated"):
+            is_wanted, since = self._escalated(wanted), self._since(found)
+            found = [
+                one
+                for one in found
+                if any(
+                    is_wanted(escalation_of(self.dispatch.settings, kind, since.get(one.id)))
+                    for kind in kinds_of(self.machines[one.machine], one)
+                )
+            ]
         return found
+
+    def _since(self, records: Collection[Record]) -> dict[RecordId, int]:
+        """Return since when records ask a person, which only escalations need."""
+        return self.dispatch.card_reads.since(records) if self.dispatch.settings.escalations else {}
+
+    def _escalated(self, wanted: WantedCards) -> Callable[[CardEscalation | None], bool]:
+        """Return what tells whether a card with an escalation is wanted."""
+        names = set(filter(None, map(str.strip, wanted.get("escalated", "").split(","))))
+        if not names:
+            return lambda _: True
+        now_ms = self.dispatch.views.now_ms()
+        return lambda one: (
+            one is not None and one.due_ms <= now_ms and (OTHERS in names or one.to in names)
+        )
 
 
 def _place(cursor: str) -> tuple[int, str]:

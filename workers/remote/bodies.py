@@ -12,7 +12,7 @@ from interlock.kernel.exported_event import LifecycleEvent
 from interlock.kernel.reason import AbortReason, TransitionReason
 from interlock.kernel.record import Entry, Record, RecordId, TimerEntry, Version
 from interlock.kernel.store.card_reads import CardClaim
-from interlock.workers.engine.card import Affordance, Card, CardDeadline
+from interlock.workers.engine.card import Affordance, Card, CardDeadline, CardEscalation
 
 Body = Mapping[str, Any]
 T = TypeVar("T")
@@ -55,6 +55,8 @@ def card_of(body: Body) -> Card:
         found["deadline"] = known(CardDeadline, deadline)
     if claim := body.get("claim"):
         found["claim"] = known(CardClaim, claim)
+    if escalation := body.get("escalation"):
+        found["escalation"] = known(CardEscalation, escalation)
     return known(Card, found)
 
 

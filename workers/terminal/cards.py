@@ -37,9 +37,15 @@ def cards(found: Sequence[Mapping[str, Any]]) -> None:
             out.print(Text(f"  only these may answer: {', '.join(card['deciders'])}", "dim"))
         if claim := card["claim"]:
             out.print(Text(f"  {claim['holder']} is on it", "dim"))
+        if escalation := card["escalation"]:
+            at = _minute(escalation["due_ms"])
+            out.print(Text(f"  from {at} on it is escalated to {escalation['to']}", "dim"))
         if deadline := card["deadline"]:
-            at = f"{datetime.fromtimestamp(deadline['due_ms'] / 1_000, UTC):%Y-%m-%d %H:%M} UTC"
             target = f"{deadline['trigger']} -> {deadline['target']}"
-            out.print(Text(f"  answer it by {at}, then {target}", "dim"))
+            out.print(Text(f"  answer it by {_minute(deadline['due_ms'])}, then {target}", "dim"))
         for line in filter(None, (card["inspect"], *(c["command"] for c in card["affordances"]))):
             command_line(line)
+
+
+def _minute(at_ms: int) -> str:
+    return f"{datetime.fromtimestamp(at_ms / 1_000, UTC):%Y-%m-%d %H:%M} UTC"

@@ -21,6 +21,7 @@ FILE_BYTES_MAX = 1_000_000
 SECRET_PREFIX = "whsec_"  # noqa: S105 - how the specification lets every secret begin
 SECRET_BYTES_MIN, SECRET_BYTES_MAX = 24, 64
 CARDS: Final = "cards"
+ESCALATIONS: Final = "escalations"
 ENDS: Final = "ends"
 
 
@@ -40,7 +41,7 @@ class Endpoint(_Fields):
     name: Word
     url: SecretStr  # the path of some is a secret
     secrets: Annotated[tuple[SecretStr, ...], Field(min_length=1, max_length=2)]
-    kinds: tuple[Literal["cards", "ends"], ...] = (CARDS, ENDS)
+    kinds: tuple[Literal["cards", "escalations", "ends"], ...] = (CARDS, ESCALATIONS, ENDS)
     machines: tuple[str, ...] = ()
     format: Literal["plain", "cloudevents"] = "plain"
     allow_private: bool = False
@@ -82,7 +83,7 @@ class Endpoint(_Fields):
         return tuple(_key(secret) for secret in self.secrets)
 
     def wants(self, kind: str, machine: str) -> bool:
-        """Whether it is notified of cards, or ends, of the records of a machine."""
+        """Whether it is notified of cards, escalations or ends of the records of a machine."""
         return kind in self.kinds and (not self.machines or machine in self.machines)
 
 

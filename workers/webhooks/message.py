@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from interlock.kernel.errors import UnknownRecordError
@@ -12,9 +12,10 @@ from interlock.kernel.exported_event import LifecycleEvents
 from interlock.kernel.machines.webhooks.delivery.names import MessageKind
 from interlock.kernel.record import Record
 from interlock.kernel.table import Terminal
-from interlock.workers.engine.card import card_of, cards_of_effects
+from interlock.workers.engine.card import Card, card_of, cards_of_effects
 from interlock.workers.engine.cloud_event import cloud_event, iso_time
 from interlock.workers.engine.dispatch import Dispatch
+from interlock.workers.engine.escalation import escalation_of
 from interlock.workers.text import visible_json, visible_line
 from interlock.workers.webhooks.answer_links import AnswerLinks
 
@@ -65,19 +66,29 @@ def data_of(
     if not set(delivery.data["proposals"]) & set(proposals_of(dispatch, record)):
         raise NothingToTellError("its card was answered, or asks something else by now")
     cards = _cards(dispatch, record, registry)
+    if kind == MessageKind.CARD_ESCALATED:
+        now_ms = dispatch.views.now_ms()
+        cards = [one for one in cards if one.escalation and one.escalation.due_ms <= now_ms]
+        if not cards:
+            raise NothingToTellError("what its record asks now is not escalated")
+    shown = [card.as_data() for card in cards]
     if links:
-        cards = [links.add_to(card) for card in cards]
-    return {"record_id": record.id, "machine": record.machine, "cards": cards}
+        shown = [links.add_to(each) for each in shown]
+    return {"record_id": record.id, "machine": record.machine, "cards": shown}
 
 
 def _cards(
     dispatch: Dispatch, record: Record, registry: Callable[[], Registry | None]
-) -> list[dict[str, Any]]:
+) -> list[Card]:
     machine = dispatch.lifecycle.machine(record.machine)
     failures = dispatch.views.last_failures([record])[record.id]
     of_state = card_of(machine, record, registry)
     found = [of_state] if of_state else []
-    return [card.as_data() for card in (*found, *cards_of_effects(machine, record, failures))]
+    since_ms = dispatch.card_reads.since([record]).get(record.id)
+    return [
+        replace(card, escalation=escalation_of(dispatch.settings, card.kind, since_ms))
+        for card in (*found, *cards_of_effects(machine, record, failures))
+    ]
 
 
 def _end(dispatch: Dispatch, record: Record) -> dict[str, Any]:

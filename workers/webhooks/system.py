@@ -10,7 +10,10 @@ SYSTEM = System(
     name="webhooks",
     effects="interlock.workers.webhooks.effects",
     sweeps="interlock.workers.webhooks.sweeps",
-    resources=("interlock.workers.webhooks.endpoints:open_endpoints",),
+    resources=(
+        "interlock.workers.webhooks.endpoints:open_endpoints",
+        "interlock.workers.engine.escalation:check_escalations",
+    ),
     commands=(CommandRow("webhook", "interlock.workers.webhooks.cli:app", Panel.OPERATE, HELP),),
     counted=("delivery",),
     shown=("endpoint", "kind", "record", "failures", "failure", "dropped"),

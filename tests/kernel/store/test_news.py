@@ -1,9 +1,10 @@
-"""News of cards and ends are read until they are noted, and never again after that."""
+"""News of cards and ends, and overdue waits, are read until they are noted, and never again."""
 
 from __future__ import annotations
 
 from interlock.kernel.store import scripts
 from interlock.kernel.store.news import MISSED_MS_MAX, SETTLED_MS, News, Newsreader
+from interlock.kernel.store.overdue import OverdueReader
 from tests.kernel.store.kernel_at_a_fixed_time import World
 
 ENDS = [("life", "over"), ("life", "gone")]
@@ -117,3 +118,18 @@ def test_ends_that_nobody_has_read_for_days_are_not_reported(world: World) -> No
     world.later(SETTLED_MS)
 
     assert ids(reader.read()) == ["new"]
+
+
+def test_what_waits_too_long_by_a_limit_is_read_until_it_is_noted(world: World) -> None:
+    reader, overdue = Reader(world), OverdueReader(world.client, world.keys)
+    for number in range(LIMIT + 1):
+        reader.waits(f"r{number}", ms=5)
+
+    def read(**before_ms: int) -> list[tuple[str, list[str]]]:
+        found = overdue.read([7], before_ms, limit=LIMIT)
+        return [(each.limit, [one for one, _ in each.waits]) for each in found]
+
+    assert read(hour=4) == []
+    assert read(hour=5, day=4) == read(hour=5) == [("hour", ["r0", "r1"])]
+    overdue.note(overdue.read([7], {"hour": 5}, limit=LIMIT)[0])
+    assert read(hour=5, day=5) == [("hour", ["r2"]), ("day", ["r0", "r1"])]

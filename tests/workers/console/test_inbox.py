@@ -138,6 +138,28 @@ def test_the_cards_of_a_family_stand_together_under_the_title_of_their_root(
     assert "<h2>nightly" in browser.get("/inbox").text, "who may not see the root has no link to it"
 
 
+def test_a_card_that_is_escalated_is_marked_and_found_by_whom_it_is_escalated_to(
+    server: EmbeddedServer, prefix: str
+) -> None:
+    rows = {"consent": (0.001, "approver"), "*": (3_600, "bob")}
+    interlock = client_of(server.url, prefix, escalations=rows)
+    bring(interlock, "paper", "awaiting_confirmation")
+    bring(interlock, "dentist", "awaiting_intent_clarification")
+    with TestClient(create_console(interlock), base_url=SITE) as browser:
+        browser.cookies.set(COOKIE, new_token(interlock, Role.APPROVER))
+        page = browser.get("/inbox").text
+        mine = re.search(
+            r'<a href="(/inbox\?escalated=[^"]+)">Those that are escalated to me', page
+        )
+        assert mine
+
+        assert "escalated to approver" in text_of(browser, "/inbox/paper")
+        assert "escalated to bob in 59 min" in text_of(browser, "/inbox/dentist")
+        assert "escalated to approver" in browser.get(mine[1]).text
+        assert titles(browser, escalated="ann,approver") == titles(browser, escalated="*")
+        assert titles(browser, escalated="*") == ["paper"]
+
+
 def test_a_claim_is_shown_to_others_and_handed_over_by_name(
     browser: TestClient, interlock: Client
 ) -> None:

@@ -70,6 +70,7 @@ def test_no_long_text_forges_a_row_of_a_card(capsys: pytest.CaptureFixture[str])
         "deciders": [],
         "inspect": "",
         "claim": {"holder": "ann", "by": "bob", "since_ms": 0},
+        "escalation": {"due_ms": 60_000, "to": "bob"},
         "deadline": {"due_ms": 60_000, "trigger": "timeout", "target": "dismissed"},
         "affordances": [{"command": "interlock decide one approve --proposal one:1"}],
     }
@@ -79,11 +80,12 @@ def test_no_long_text_forges_a_row_of_a_card(capsys: pytest.CaptureFixture[str])
     title, *rows = capsys.readouterr().out.splitlines()
     assert title.startswith("one  interlock decide two")
     assert title.endswith("…  awaiting_confirmation")
-    assert len(rows) > 5
-    assert {row[:4] for row in rows[:-4]} == {"    "}, "the question has an indent of its own"
-    assert rows[-4:] == [
+    assert len(rows) > 6
+    assert {row[:4] for row in rows[:-5]} == {"    "}, "the question has an indent of its own"
+    assert rows[-5:] == [
         "  irreversibility: high",
         "  ann is on it",
+        "  from 1970-01-01 00:01 UTC on it is escalated to bob",
         "  answer it by 1970-01-01 00:01 UTC, then timeout -> dismissed",
         "  interlock decide one approve --proposal one:1",
     ]
@@ -94,8 +96,8 @@ def test_a_card_without_a_title_shows_the_id_of_its_record_once(
 ) -> None:
     card = {"record_id": "g/j", "title": "g/j", "state": "draft", "kind": "draft", "question": "?"}
 
-    more: dict[str, object] = {"inspect": "", "claim": None, "deadline": None, "affordances": []}
-    cards([card | {"proposed": {}, "deciders": [], **more}])
+    more = dict.fromkeys(("claim", "escalation", "deadline"))
+    cards([card | {"inspect": "", "affordances": [], "proposed": {}, "deciders": [], **more}])
 
     assert capsys.readouterr().out.splitlines()[0] == "g/j  draft"
 

@@ -92,12 +92,14 @@ def new_webhook(
 ) -> Iterator[Callable[..., Webhook]]:
     with receiver() as there:
 
-        def build(*script: Answer, secrets: str = SECRET, more: str = "") -> Webhook:
+        def build(
+            *script: Answer, secrets: str = SECRET, more: str = "", **variables: str
+        ) -> Webhook:
             there.script += script
             file = tmp_path / "webhooks.yaml"
             row = ROW.format(url=there.address, secrets=secrets, more=more)
             file.write_text(f"endpoints: [{row}]")
-            more_settings = {"WEBHOOKS": str(file), "PUBLIC_URL": f"{PUBLIC_URL}/"}
+            more_settings = {"WEBHOOKS": str(file), "PUBLIC_URL": f"{PUBLIC_URL}/", **variables}
             named = {f"INTERLOCK_{name}": value for name, value in more_settings.items()}
             settings = settings_for(server.url, prefix, **named)
             return Webhook(Running(settings), there)
@@ -144,6 +146,29 @@ def test_a_card_is_sent_once_and_signed_and_its_withdrawal_after_it(
     seen = {name: card.headers[name] for name in names}
     key, at_s = b64decode(SECRET[6:]), int(seen["webhook-timestamp"])
     assert seen == signed_headers([key], sent.id, at_s, card.body)
+
+
+def test_a_card_that_nobody_answers_is_escalated_once(new_webhook: NewWebhook) -> None:
+    webhook = new_webhook(
+        more=", kinds: [escalations]", ESCALATIONS="proposal=600/operator,*=60/ann"
+    )
+    record = asking(webhook)
+    assert webhook.deliveries() == []
+    key = webhook.dispatch.keys.waits(partition_of("one"))
+    webhook.store.zincrby(key, -300_000, "one")  # `*` is for kinds that have no row
+    webhook.sweep()
+    assert webhook.deliveries() == []
+    webhook.store.zincrby(key, -300_000, "one")
+    webhook.sweep()
+    webhook.sweep()
+    webhook.send()
+
+    (request,) = webhook.there.requests
+    (card,) = request.message["data"]["cards"]
+    assert len(webhook.deliveries()) == 1
+    assert request.message["type"] == "card.escalated"
+    escalation = {"due_ms": record.since_ms, "to": "operator"}
+    assert (card["proposal"], card["escalation"]) == (record.proposal, escalation)
 
 
 def test_while_the_secret_is_changed_both_sign(new_webhook: NewWebhook) -> None:

@@ -1,9 +1,13 @@
 """Creates a delivery for each endpoint that wants to know of a card or of the end of a record.
 
+Cards are reported when they open, when they have waited so long that they are escalated, and when
+they are withdrawn.
+
 The indexes of the store know every card and every end, whatever has caused it. The id of a delivery
 follows from what happened, so a worker that is lost before it has noted it creates none twice.
 
-What it can get wrong: a card that is answered before a sweep has seen it is reported to nobody.
+What it can get wrong: a card that is answered before a sweep has seen it is reported to nobody, and
+one whose record is paused when it would be escalated is not escalated.
 """
 
 from __future__ import annotations
@@ -23,11 +27,20 @@ from interlock.kernel.machines.webhooks.effects import WEBHOOK
 from interlock.kernel.record import PARTITIONS
 from interlock.kernel.store.commands import Call
 from interlock.kernel.store.news import News
+from interlock.kernel.store.overdue import OverdueWaits
 from interlock.kernel.table import Terminal
 from interlock.workers.config import Settings
+from interlock.workers.engine.card import kinds_of
 from interlock.workers.engine.dispatch import Dispatch
+from interlock.workers.engine.escalation import limit_ms, row_for
 from interlock.workers.engine.sweeper import Sweep, act_on_each
-from interlock.workers.webhooks.endpoints import CARDS, ENDS, Endpoint, open_endpoints
+from interlock.workers.webhooks.endpoints import (
+    CARDS,
+    ENDS,
+    ESCALATIONS,
+    Endpoint,
+    open_endpoints,
+)
 from interlock.workers.webhooks.message import proposals_of
 
 MACHINE = "delivery"
@@ -40,10 +53,12 @@ def is_needed(settings: Settings) -> bool:
 
 
 def due(dispatch: Dispatch) -> list[int]:
-    """Return the partitions with news."""
+    """Return the partitions with news, or with cards that are escalated."""
     if not open_endpoints(dispatch.settings):
         return []
-    return [news.partition for news in _read(dispatch, range(PARTITIONS)) if news]
+    with_news = {news.partition for news in _read(dispatch, range(PARTITIONS)) if news}
+    overdue = {found.partition for found in _overdue(dispatch, range(PARTITIONS))}
+    return sorted(with_news | overdue)
 
 
 def run(dispatch: Dispatch, partition: int) -> Counter[str]:
@@ -52,9 +67,10 @@ def run(dispatch: Dispatch, partition: int) -> Counter[str]:
     asking = _asking(dispatch, found)
     # One that asks nothing now may be paused: it stays news until it asks again or waits no more.
     news = replace(found, opened=tuple(each for each in found.opened if each[0] in asking))
-    endpoints = open_endpoints(dispatch.settings)
+    endpoints, overdue = open_endpoints(dispatch.settings), _overdue(dispatch, [partition])
     made = chain(
         _opened(asking, endpoints, news),
+        *(_escalated(dispatch, endpoints, each) for each in overdue),
         _withdrawn(dispatch, endpoints, news),
         _ended(endpoints, news),
     )
@@ -64,8 +80,11 @@ def run(dispatch: Dispatch, partition: int) -> Counter[str]:
     }
     act_on_each(acts)
     dispatch.news.note(news)
+    for each in overdue:
+        dispatch.overdue.note(each)
+    escalated = sum(len(each.waits) for each in overdue)
     return Counter(
-        reported=len(news.opened) + len(news.withdrawn) + len(news.ended),
+        reported=len(news.opened) + escalated + len(news.withdrawn) + len(news.ended),
         busy=len(found.opened) - len(news.opened),
     )
 
@@ -79,6 +98,15 @@ def _read(dispatch: Dispatch, partitions: range | list[int]) -> list[News]:
         if isinstance(stage, Terminal) and machine.name not in {MACHINE, *UNLISTED}
     ]
     return dispatch.news.read(partitions, ends, limit=dispatch.settings.sweep_batch)
+
+
+def _overdue(dispatch: Dispatch, partitions: range | list[int]) -> list[OverdueWaits]:
+    settings = dispatch.settings
+    if not settings.escalations:
+        return []
+    now_ms = dispatch.views.now_ms()
+    before_ms = {row: now_ms - limit_ms(settings, row) for row in settings.escalations}
+    return dispatch.overdue.read(partitions, before_ms, limit=settings.sweep_batch)
 
 
 def _asking(dispatch: Dispatch, news: News) -> dict[str, tuple[str, list[str]]]:
@@ -102,6 +130,28 @@ def _opened(
                     "record": record,
                     "machine": machine,
                     "at_ms": at_ms,
+                    "proposals": proposals,
+                }
+
+
+def _escalated(
+    dispatch: Dispatch, endpoints: tuple[Endpoint, ...], overdue: OverdueWaits
+) -> Iterator[dict[str, Any]]:
+    """Only the cards of the kinds that follow this row of the setting are escalated by it."""
+    settings, since_ms = dispatch.settings, dict(overdue.waits)
+    for record in dispatch.views.records(since_ms).values():
+        proposals = proposals_of(dispatch, record)
+        kinds = kinds_of(dispatch.lifecycle.machine(record.machine), record)
+        if not proposals or overdue.limit not in [row_for(settings, kind) for kind in kinds]:
+            continue
+        for endpoint in endpoints:
+            if endpoint.wants(ESCALATIONS, record.machine):
+                yield {
+                    "endpoint": endpoint.name,
+                    "kind": MessageKind.CARD_ESCALATED,
+                    "record": record.id,
+                    "machine": record.machine,
+                    "at_ms": since_ms[record.id] + limit_ms(settings, overdue.limit),
                     "proposals": proposals,
                 }
 

@@ -29,5 +29,6 @@ class MessageKind(StrEnum):
     """What a message tells its receiver."""
 
     CARD_OPENED = "card.opened"
+    CARD_ESCALATED = "card.escalated"
     CARD_WITHDRAWN = "card.withdrawn"
     RECORD_ENDED = "record.ended"
