@@ -1,5 +1,7 @@
 """Lists records page by page: by creation, state, parent, beginning of the id, words of the title.
 
+Those that wait for a person are listed by since when they wait.
+
 No list is a snapshot: a record that changes while its pages are read may be in two of them or none.
 """
 
@@ -136,6 +138,18 @@ class Listings:
             page = self.page(wanted, limit=min(size, PAGE_MAX), cursor=cursor, newest=newest)
             yield from page.rows
             cursor, is_first = page.cursor, False
+
+    def waiting(
+        self, partitions: Collection[int], after: tuple[int, str], limit: int
+    ) -> list[tuple[int, RecordId]]:
+        """Return at most `limit` records that wait for a person, the longest waiting first.
+
+        Each comes with since when (ms) it waits. They follow a time and an id; with the id '' they
+        begin with the time.
+        """
+        indexes = [[self.keys.waits(at)] for at in partitions]
+        found = self._by_time(indexes, None, newest=False, position=after, limit=limit)
+        return [(position[0], one) for position, one in found]
 
     def _source(self, wanted: Filter, *, newest: bool) -> Source:
         """Choose the index that has the fewest records beside those that are wanted."""

@@ -248,15 +248,15 @@ class Views:
         }
 
     def waits(
-        self, partitions: Collection[int], limit: int, *, from_ms: int = 0
+        self, partitions: Collection[int], limit: int
     ) -> tuple[int, list[tuple[RecordId, int]]]:
         """Return how many records wait for a person, and up to `limit` of each partition.
 
-        Each comes with since when it waits, the longest first: those that wait since `from_ms`.
+        Each comes with since when it waits, the longest first.
         """
         keys = [self.keys.waits(partition) for partition in partitions]
         counts = read_all(self.client, [("ZCARD", key) for key in keys])
-        within = (from_ms, "+inf", "BYSCORE", "LIMIT", 0, limit, "WITHSCORES")
+        within = ("-inf", "+inf", "BYSCORE", "LIMIT", 0, limit, "WITHSCORES")
         pages = read_all(self.client, [("ZRANGE", key, *within) for key in keys])
         found = [(RecordId(member), at) for page in pages for member, at in _pairs(page)]
         return sum(map(int, counts)), sorted(found, key=lambda row: (row[1], row[0]))

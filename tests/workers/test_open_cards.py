@@ -143,6 +143,23 @@ def test_cards_are_found_by_machine_kind_tree_and_words(
         found(machine="washing")
 
 
+def test_pages_have_each_card_once_also_where_many_began_to_wait_at_the_same_time(
+    interlock: Client,
+) -> None:
+    names, keys = [f"r{number}" for number in range(5)], interlock.dispatch.keys
+    for name in names:
+        interlock.submit({**thread_payload(), "hold": True}, machine="thread", id=name)
+        interlock.dispatch.client.zadd(keys.waits(partition_of(name)), {name: 5})
+
+    cursor, pages = "", list[list[str]]()
+    while cursor or not pages:
+        page = interlock.cards_page(limit=2, cursor=cursor, kind="proposal")
+        pages.append([card.record_id for card in page.cards])
+        cursor = page.cursor
+
+    assert pages == [names[:2], names[2:4], names[4:]]
+
+
 @BOTH
 def test_a_card_that_waits_too_long_is_escalated_to_whom_the_row_of_its_kind_names(
     server: EmbeddedServer,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from typing import Annotated, Any
 
 import typer
@@ -38,7 +39,12 @@ def serve(
     if interlock.settings.log_format == "json":
         log_as_json()
         options["log_config"] = None
-    uvicorn.run(create_console(interlock), **options)
+    console = create_console(interlock)
+    # Objects that are loaded by now stay. A garbage collection that visited them again would stop
+    # all requests for a tenth of a second, and longer on a busy machine.
+    gc.collect()
+    gc.freeze()
+    uvicorn.run(console, **options)
 
 
 def check_loopback(host: str) -> None:

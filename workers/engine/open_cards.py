@@ -28,7 +28,8 @@ from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.escalation import OTHERS, escalation_of
 from interlock.workers.text import visible_line
 
-SCANNED_MAX = 5_000  # records that are read in each partition to find those that are wanted
+SCANNED_MAX = 5_000  # records that are read to find those that are wanted
+READ_MAX = 1_000  # of them, at once
 DUE_MAX = 500
 HOLDER_LENGTH_MAX = 100
 
@@ -78,20 +79,24 @@ class OpenCards:
         named = wanted.get("machine")
         if named and named not in self.machines:
             raise UnknownMachineError(named, sorted(self.machines))
-        views, after, size = self.dispatch.views, _place(cursor), limit
+        after, size, goes_on = _place(cursor), limit, True
         tree = wanted.get("tree")
         partitions = [partition_of(tree)] if tree else range(PARTITIONS)
-        while True:
-            _, waiting = views.waits(partitions, size + 1, from_ms=after[0])
-            # Only so many are in their order: a partition may have more of the same time.
-            since_ms = {one: at for one, at in waiting[:size] if (at, one) > after}
-            shown = self._wanted(views.records(since_ms).values(), wanted)
-            if len(shown) >= limit or len(waiting) <= size or size >= SCANNED_MAX:
-                break
-            size *= 4
-        last = shown[limit - 1].id if len(shown) > limit else next(reversed(since_ms), None)
-        goes_on = last is not None and (len(shown) > limit or len(waiting) > size)
-        return shown[:limit], f"{since_ms[last]}:{last}" if goes_on and last else ""
+        since_ms: dict[RecordId, int] = {}
+        shown: list[Record] = []
+        while goes_on and len(shown) < limit and len(since_ms) < SCANNED_MAX:
+            waiting = self.dispatch.listings.waiting(partitions, after, size + 1)
+            goes_on, waiting = len(waiting) > size, waiting[:size]
+            since_ms |= {one: at for at, one in waiting}
+            found = self.dispatch.views.records(one for _, one in waiting)
+            shown += self._wanted(found.values(), wanted)
+            after = waiting[-1] if waiting else after
+            # Where few are wanted, the next look reads more, so that a page takes few looks.
+            size = min(4 * size, READ_MAX)
+        if len(shown) > limit:
+            goes_on, last = True, shown[limit - 1].id
+            after = (since_ms[last], last)
+        return shown[:limit], f"{after[0]}:{after[1]}" if goes_on else ""
 
     def due(self, before_ms: int, **wanted: Unpack[WantedCards]) -> list[Card]:
         """Return the cards whose deadline comes before a time, the soonest first.
