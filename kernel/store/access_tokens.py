@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from interlock.kernel.errors import CallError, TokenRefusedError
 from interlock.kernel.store.keys import Keys
-from interlock.kernel.store.scripts import Client, call, read_all
+from interlock.kernel.store.scripts import Client, call, read, read_all
 
 USE_PERIOD_MS = 60_000  # the last use is noted once in this time
 
@@ -72,6 +72,10 @@ class AccessTokens:
         if status != b"valid":
             raise TokenRefusedError(f"this access token is {status.decode()}")
         return _token(token_id, kept.decode())
+
+    def count_revoked(self) -> int:
+        """Return how many tokens were ever revoked."""
+        return int(read(self.client, "HLEN", self._revoked))
 
     def all(self) -> list[AccessToken]:
         """Return every token that was ever kept, the oldest first."""

@@ -59,10 +59,14 @@ def make_token(
 
 def caller_of(tokens: AccessTokens, text: str) -> Caller:
     """Return who holds the token with this text. Raises TokenRefusedError."""
-    found = kept_of(tokens, text)
+    return caller_with(kept_of(tokens, text))
+
+
+def caller_with(token: AccessToken) -> Caller:
+    """Return who holds a token."""
     # A role that a later version has added allows nothing here.
-    roles = tuple(role for role in Role if role in found.roles)
-    return Caller(found.holder, roles, found.machines)
+    roles = tuple(role for role in Role if role in token.roles)
+    return Caller(token.holder, roles, token.machines)
 
 
 def kept_of(tokens: AccessTokens, text: str) -> AccessToken:

@@ -16,6 +16,7 @@ from interlock.kernel.errors import (
     UnknownRecordError,
 )
 from interlock.kernel.record import Record
+from interlock.workers.access.known_tokens import KnownTokens
 from interlock.workers.access.roles import Act, Caller, Role
 from interlock.workers.access.tokens import caller_of, check_name
 from interlock.workers.api.loopback import host_name, is_loopback
@@ -60,12 +61,18 @@ ClaimedName = Annotated[
 
 
 def who_calls(
-    state: State, request: HTTPConnection, token: str | None, *, nameless: str = "producer"
+    state: State,
+    request: HTTPConnection,
+    token: str | None,
+    *,
+    nameless: str = "producer",
+    known: KnownTokens | None = None,
 ) -> Caller:
     """Return who calls. Refuses a caller who shows no valid token, or who calls too often.
 
     `state` is that of the application: its client, and its rates. `nameless` is the name in the log
-    of a caller who is not asked for a token, and claims no name.
+    of a caller who is not asked for a token, and claims no name. With `known`, a token that is
+    revoked is refused within a second, otherwise at once.
     """
     client: Client = state.client
     rates: Rates = state.rates
@@ -78,7 +85,8 @@ def who_calls(
         detail = "send `Authorization: Bearer TOKEN`; `interlock token create` makes a token"
         raise RefusedRequestError(NO_TOKEN, detail)
     try:
-        found = caller_of(client.dispatch.access_tokens, token)
+        tokens = client.dispatch.access_tokens
+        found = known.caller(token) if known else caller_of(tokens, token)
     except TokenRefusedError:
         # Only these calls are counted by address: behind a proxy, all callers may share one.
         count_by_address(state, request)

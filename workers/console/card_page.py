@@ -16,7 +16,7 @@ from interlock.kernel.record import Record
 from interlock.workers.client import Client
 from interlock.workers.console.consequences import Consequences, consequences, leads_to
 from interlock.workers.console.forms import FormField, fields_of, for_capability
-from interlock.workers.console.live import RENEWS
+from interlock.workers.console.live import is_renewal, looked_up
 from interlock.workers.console.render import page, words
 from interlock.workers.console.system_pages import FAILED
 from interlock.workers.console.timeline import LogRow, timeline
@@ -77,33 +77,44 @@ def show_cards(
     `texts` are those of a form that was sent, and are kept in it. With `seen`, the version of the
     record that was shown before, the page begins with what has happened since.
     """
-    record = client.show(record_id)
-    views, machine = client.dispatch.views, client.dispatch.lifecycle.machine(record.machine)
-    shown = [_view(client, record, card, texts) for card in client.open_cards.of([record])]
+
+    def read() -> dict[str, Any]:
+        return _look(client, client.show(record_id), texts)
+
+    seen = looked_up(request, client, read)
     kept = {name: text for name, text in texts.items() if text.strip() and name not in HIDDEN}
-    is_open = any(answer.is_shown for view in shown for answer in view.answers if answer.values)
-    reminders = (
-        one for one in record.timers if _is_reminder(machine.stage(record.state), one.name)
-    )
-    latest = views.latest([record_id], LINES_READ)[record_id]
-    parent = views.records([record.parent]).get(record.parent) if record.parent else None
+    answers = [answer for view in seen["views"] for answer in view.answers]
+    is_open = any(answer.is_shown for answer in answers if answer.values)
     return page(
         request,
         "card.html",
         status,
-        record=record,
-        views=shown,
         problem=problem,
-        news=_news(client, record, texts.get("seen", "")),
         kept={} if is_open or not problem else kept,
-        reminder=next(reminders, None),
-        parent=parent if parent and parent.machine in client.machines else None,
-        costs={COUNTERS.get(name, name): (name, n) for name, n in record.counters.items()},
         # A page that looks for news shows no evidence, which takes long to read.
-        evidence=[] if RENEWS in request.headers else _evidence(client, record),
-        rows=timeline([line for line in latest if not _is_routine(line)])[:LINES],
-        now_ms=views.now_ms(),
+        evidence=[] if is_renewal(request) else _evidence(client, seen["record"]),
+        **seen,
     )
+
+
+def _look(client: Client, record: Record, texts: Mapping[str, str]) -> dict[str, Any]:
+    """Read what is the same for all who look at the cards of a record."""
+    views, machine = client.dispatch.views, client.dispatch.lifecycle.machine(record.machine)
+    reminders = (
+        one for one in record.timers if _is_reminder(machine.stage(record.state), one.name)
+    )
+    latest = views.latest([record.id], LINES_READ)[record.id]
+    parent = views.records([record.parent]).get(record.parent) if record.parent else None
+    return {
+        "record": record,
+        "views": [_view(client, record, card, texts) for card in client.open_cards.of([record])],
+        "news": _news(client, record, texts.get("seen", "")),
+        "reminder": next(reminders, None),
+        "parent": parent if parent and parent.machine in client.machines else None,
+        "costs": {COUNTERS.get(name, name): (name, n) for name, n in record.counters.items()},
+        "rows": timeline([line for line in latest if not _is_routine(line)])[:LINES],
+        "now_ms": views.now_ms(),
+    }
 
 
 def answer_fields(

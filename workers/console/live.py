@@ -33,6 +33,11 @@ class Looks(Generic[Value]):
         return kept.value()
 
 
+def is_renewal(request: Request) -> bool:
+    """Whether a page that is open renews a part of itself. Acts never are, whatever they claim."""
+    return request.method == "GET" and RENEWS in request.headers
+
+
 def looked_up(
     request: Request, client: Client, read: Callable[[], Value], *, what: str = "", by: str = ""
 ) -> Value:
@@ -43,7 +48,7 @@ def looked_up(
     has just done. `what` tells several values of one page apart; `by` is the viewer's name, where
     the value depends on it.
     """
-    if RENEWS not in request.headers:
+    if not is_renewal(request):
         return read()
     key = (what, request.url.path, request.url.query, tuple(client.machines), by)
     looks: Looks[Value] = request.app.state.looks

@@ -15,6 +15,7 @@ from interlock.workers.access.roles import Act, Caller
 from interlock.workers.api.access import acting, who_calls
 from interlock.workers.api.problems import OTHER_SITE, RefusedRequestError
 from interlock.workers.client import Client
+from interlock.workers.console.live import is_renewal
 
 COOKIE = "interlock_session"
 NAMELESS = "person"  # the name in the log, where callers are not asked who they are
@@ -26,8 +27,9 @@ def viewer(request: Request) -> Caller:
     """Return who looks. Raises RefusedRequestError or TokenRefusedError if nobody has signed in."""
     if request.method == "POST":
         check_same_site(request)
-    token = request.cookies.get(COOKIE)
-    return who_calls(request.app.state, request, token, nameless=NAMELESS)
+    token, state = request.cookies.get(COOKIE), request.app.state
+    known = state.known_tokens if is_renewal(request) else None
+    return who_calls(state, request, token, nameless=NAMELESS, known=known)
 
 
 def check_same_site(request: Request) -> None:

@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from typer.testing import CliRunner
 
 from interlock.kernel.errors import CallError, ForbiddenError, TokenRefusedError
+from interlock.workers.access.known_tokens import KnownTokens
 from interlock.workers.access.roles import ALLOWED, Act, Caller, Role, roles_named
 from interlock.workers.access.tokens import caller_of, make_token
 from interlock.workers.cli import app
@@ -18,6 +19,8 @@ from interlock.workers.client import Client
 from interlock.workers.gateways.server import EmbeddedServer
 from tests.any_text import any_text
 from tests.damage import chances, torn
+from tests.round_trips import round_trips
+from tests.workers.access.tokens import new_token
 from tests.workers.threads.threads import client_of
 
 
@@ -49,6 +52,28 @@ def test_a_token_is_made_listed_and_revoked(interlock: Client) -> None:
     table = run("list")
     assert "shop" in table
     assert "producer, approver" in table
+
+
+def test_a_known_token_is_found_without_the_store_until_one_is_revoked_or_it_expires(
+    interlock: Client,
+) -> None:
+    tokens, text = interlock.dispatch.access_tokens, new_token(interlock, Role.VIEWER)
+    other, times = new_token(interlock, Role.VIEWER), iter((0, 0, tokens.all()[0].expires_ms))
+    known = KnownTokens(tokens, lambda: next(times), kept_s=0)
+    assert known.caller(text) == caller_of(tokens, text)
+
+    with round_trips() as sent:
+        known.caller(text)
+        assert sent() == 1  # whether any was revoked
+        known.caller(text)
+        assert sent() == 3  # and whether it is valid still
+
+    known = KnownTokens(tokens, interlock.now_ms, kept_s=0)
+    assert {known.caller(one).name for one in (text, other)} == {"ann"}
+    tokens.revoke(text.split("_")[1], "root")
+    with pytest.raises(TokenRefusedError, match="revoked"):
+        known.caller(text)
+    assert known.caller(other).name == "ann"
 
 
 @pytest.mark.usefixtures("interlock")

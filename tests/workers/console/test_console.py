@@ -153,8 +153,11 @@ def test_a_wrong_answer_is_refused_and_what_was_written_stays(
     sign_in(browser, new_token(interlock, Role.APPROVER))
     form = {"proposal": proposal_in(browser.get("/inbox/paper")), "choice": "provide"}
 
-    refused = browser.post("/inbox/paper", data=form | {"values": "{wrong"}, headers=OWN)
+    renewed = {"HX-Request": "true"}
+    written = form | {"values": "{wrong"}
+    refused = browser.post("/inbox/paper", data=written, headers=OWN | renewed)
 
+    assert "{wrong" not in browser.get("/inbox/paper", headers=renewed).text, "that others see"
     assert refused.status_code == 422
     assert "values: " in refused.text
     assert "{wrong" in refused.text

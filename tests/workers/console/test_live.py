@@ -97,6 +97,20 @@ def test_a_renewed_inbox_and_page_of_a_system_are_read_once_for_all(
         assert f"Later {record_id}" in ben.get(path).text
 
 
+def test_the_news_of_a_card_are_read_once_for_all(
+    interlock: Client, viewer: Callable[..., TestClient], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live, "Kept", partial(Kept, kept_s=3_600))
+    proposal = bring(interlock, "paper", "awaiting_confirmation").proposal
+    ann, ben, path = viewer("ann"), viewer("ben"), "/inbox/paper?seen=1"
+
+    ann.get(path, headers=RENEWED)
+    interlock.claim_card("paper", proposal=proposal, holder="later")
+
+    assert "later" not in ben.get(path, headers=RENEWED).text
+    assert "later" in ben.get(path).text
+
+
 def test_values_that_nobody_asks_for_are_dropped() -> None:
     looks = Looks[int]()
     for key in range(LOOKS_MAX + 5):
