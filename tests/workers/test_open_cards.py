@@ -143,21 +143,22 @@ def test_cards_are_found_by_machine_kind_tree_and_words(
         found(machine="washing")
 
 
-def test_pages_have_each_card_once_also_where_many_began_to_wait_at_the_same_time(
+def test_pages_have_each_wanted_card_once_also_where_many_began_to_wait_at_the_same_time(
     interlock: Client,
 ) -> None:
-    names, keys = [f"r{number}" for number in range(5)], interlock.dispatch.keys
+    names, keys = [f"r{number}" for number in range(6)], interlock.dispatch.keys
     for name in names:
-        interlock.submit({**thread_payload(), "hold": True}, machine="thread", id=name)
+        title = "Tea" if name == "r0" else "Paper"
+        interlock.submit({**thread_payload(title), "hold": True}, machine="thread", id=name)
         interlock.dispatch.client.zadd(keys.waits(partition_of(name)), {name: 5})
 
     cursor, pages = "", list[list[str]]()
     while cursor or not pages:
-        page = interlock.cards_page(limit=2, cursor=cursor, kind="proposal")
+        page = interlock.cards_page(limit=2, cursor=cursor, text="paper")
         pages.append([card.record_id for card in page.cards])
         cursor = page.cursor
 
-    assert pages == [names[:2], names[2:4], names[4:]]
+    assert pages == [names[1:3], names[3:5], names[5:]]
 
 
 @BOTH
