@@ -103,11 +103,9 @@ def _cost(client: Client, record: Record, amount: float | None) -> str:
     if not budgets:
         return f"{said}."
     left, limit = min(budgets)
-    is_over = amount is not None and amount * MICRO > left
-    return (
-        f"{said}; {_dollars(max(left, 0) / MICRO)} of {_dollars(limit / MICRO)} dollars of the "
-        f"budget are left{', which is less' if is_over else ''}."
-    )
+    only = "only " if amount is not None and amount * MICRO > left else ""
+    of = f"{_dollars(max(left, 0) / MICRO)} of {_dollars(limit / MICRO)} dollars"
+    return f"{said}; {only}{of} of the budget are left."
 
 
 def _dollars(amount: float) -> str:
