@@ -66,7 +66,7 @@ def record(
 ) -> Response:
     """Show a record: where it is and why, what may happen next, its log, family and diagram."""
     seen = looked_up(request, client, lambda: look_at(client, record_id, lines))
-    found = seen.record
+    found = seen.described
     machine = client.dispatch.machines[found["machine"]]
     by = client.actor if signs(machine) else ""
     explained = looked_up(
@@ -76,7 +76,7 @@ def record(
     panels = looked_up(
         request,
         client,
-        lambda: panels_of(client, client.show(record_id), acts),
+        lambda: panels_of(client, seen.record, acts),
         what="panels",
         by=" ".join(sorted(acts)),
     )

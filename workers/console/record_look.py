@@ -50,9 +50,13 @@ class NextStep:
 
 @dataclass(frozen=True, slots=True)
 class RecordLook:
-    """A record as it was seen, with the end of its log (the newest line first) and its family."""
+    """A record as it was seen, with the end of its log (the newest line first) and its family.
 
-    record: dict[str, Any]
+    `described` is what `summarize` returns of the record.
+    """
+
+    record: Record
+    described: dict[str, Any]
     now_ms: int
     lines: Sequence[Event | Note]
     above: tuple[Record, ...]
@@ -63,13 +67,14 @@ class RecordLook:
 
 def look_at(client: Client, record_id: str, lines: int) -> RecordLook:
     """Read a record with up to so many lines of its log. Raises UnknownRecordError."""
-    views, found = client.dispatch.views, summarize(client, record_id)
+    views, record = client.dispatch.views, client.show(record_id)
     chain = views.records(ancestors(record_id))
     below = client.page(id_prefix=f"{record_id}/", limit=FAMILY_MAX, newest=False)
     above = tuple(one for one in chain.values() if one.machine in client.machines)
-    counters = {one.id: one.counters for one in above} | {record_id: found["counters"]}
+    counters = {one.id: one.counters for one in above} | {record_id: record.counters}
     return RecordLook(
-        record=found,
+        record=record,
+        described=summarize(client, record),
         now_ms=views.now_ms(),
         lines=views.latest([record_id], lines)[record_id],
         above=above,

@@ -68,9 +68,10 @@ class AllowedOnPage:
     def __init__(self, act: Act) -> None:
         self.act = act
 
-    def __call__(self, request: Request, by: Annotated[Caller, Depends(viewer)]) -> Client:
+    def __call__(self, request: Request) -> Client:
         """Return the client."""
-        request.state.viewer = by
+        # Called here, because each dependency of its own costs a change of threads.
+        by = request.state.viewer = viewer(request)
         return acting(request.app.state, by, self.act, request.path_params.get("record_id", ""))
 
 

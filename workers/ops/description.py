@@ -6,6 +6,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from interlock.kernel.event import Event, Note, line_data
+from interlock.kernel.record import Record
 from interlock.workers.client import Client
 from interlock.workers.systems import details
 from interlock.workers.threads.screen import runs_of
@@ -21,17 +22,18 @@ def line_shown(line: Event | Note) -> dict[str, Any]:
 
 def describe(client: Client, record_id: str) -> dict[str, Any]:
     """Return a record with its cards, children, failures and results. It has no lease's token."""
-    return summarize(client, record_id) | {"runs": runs_of(client.history(record_id))}
+    found = summarize(client, client.show(record_id))
+    return found | {"runs": runs_of(client.history(record_id))}
 
 
-def summarize(client: Client, record_id: str) -> dict[str, Any]:
+def summarize(client: Client, record: Record) -> dict[str, Any]:
     """Return what `describe` does, but for the results, for which the whole log is read."""
-    record, views = client.show(record_id), client.dispatch.views
+    views = client.dispatch.views
     shown = replace(record, entries=tuple(replace(each, token="") for each in record.entries))
     return asdict(shown) | {
-        "cards": [card.as_data() for card in client.cards_of(record_id)],
+        "cards": [card.as_data() for card in client.open_cards.of([record])],
         "outlook": client.outlook(record),
         "details": details(client, record),
-        "children": views.children(record_id),
-        "failures": views.last_failures([record])[record_id],
+        "children": views.children(record.id),
+        "failures": views.last_failures([record])[record.id],
     }
