@@ -134,6 +134,7 @@ def list_records(
     client: Reading,
     machine: str | None = None,
     state: str | None = None,
+    effect: Annotated[str, Query(description="The effect that is owed or at work.")] = "",
     text: Annotated[
         str,
         Query(max_length=TEXT_MAX, description="Words of the title; the last may be cut short."),
@@ -155,6 +156,7 @@ def list_records(
     page = client.page(
         machine=machine,
         state=state,
+        effect=effect,
         text=text,
         id_prefix=id_prefix,
         parent=parent,

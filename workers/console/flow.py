@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter, deque
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from interlock.kernel.machine import Machine
@@ -16,6 +16,7 @@ from interlock.workers.engine.celery_app import INTAKE_QUEUE, SWEEPS_QUEUE, effe
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.kept import Kept
 from interlock.workers.engine.open_cards import OpenCards
+from interlock.workers.engine.record_filter import effects_at_work
 from interlock.workers.ops.attendance import attendance
 from interlock.workers.threads.canary import Canaries, canaries
 
@@ -47,11 +48,13 @@ class MachineRow:
 class QueueRow:
     """A queue: its messages, and within how many ms 95 % of its effects were claimed, at most.
 
-    None for a queue without effects, or where that is longer than the largest bound.
+    `oldest_ms` is when the message that waits longest was sent, None where none says that.
+    `most_ms` is None for a queue without effects, or if it is longer than the largest bound.
     """
 
     name: str
     messages: int
+    oldest_ms: int | None
     most_ms: int | None
     claimed: int
 
@@ -89,7 +92,10 @@ class StateRow:
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """What was seen. Times are ms by the store; `rate` is transitions a minute, None at first."""
+    """What was seen. Times are ms by the store; `rate` is transitions a minute, None at first.
+
+    `workers` has the queues of each worker that answers.
+    """
 
     now_ms: int
     rate: float | None
@@ -103,7 +109,7 @@ class Flow:
     questions: Questions
     over_budget: int
     rejected: int
-    workers: list[str]
+    workers: Mapping[str, Sequence[str]]
     problems: list[str]
     canaries: Canaries | None
     totals: Metrics
@@ -114,6 +120,10 @@ class FlowWatch:
 
     def __init__(self, dispatch: Dispatch) -> None:
         self.dispatch = dispatch
+        self._effects = {
+            name: {effect for _, effect in effects_at_work(one)}
+            for name, one in dispatch.machines.items()
+        }
         self._flow = Kept(self._look, KEPT_S)
         self._depths = Kept(dispatch.views.depths, KEPT_S)
         self._questions = Kept(self._ask, WORKERS_KEPT_S, behind_s=WORKERS_BEHIND_S)
@@ -127,6 +137,10 @@ class FlowWatch:
     def look(self) -> Flow:
         """Return the flow as of at most KEPT_S ago. Raises StoreError."""
         return self._flow.value()
+
+    def listed(self, machines: Collection[str]) -> set[str]:
+        """Return the effects that are the work of a state of these machines."""
+        return set[str]().union(*(self._effects[name] for name in machines))
 
     def waiting(self) -> int:
         """Return how many records wait for a person. Raises StoreError."""
@@ -164,11 +178,14 @@ class FlowWatch:
         """Return the queues that have messages, or whose effects were ever claimed."""
         machines = self.dispatch.machines.values()
         names = effect_queues(machines, INTAKE_QUEUE, SWEEPS_QUEUE)
+        lengths = self.dispatch.publisher.queue_lengths(names)
+        sent_s = self.dispatch.publisher.oldest_sent_s([name for name in names if lengths[name]])
         found = []
-        for name, messages in self.dispatch.publisher.queue_lengths(names).items():
+        for name, messages in lengths.items():
             lag = counted.lag.get(name, Durations())
             if messages or sum(lag.buckets):
-                row = QueueRow(name, messages, at_most(lag, 0.95), sum(lag.buckets))
+                oldest_ms = sent_s[name] * 1_000 if name in sent_s else None
+                row = QueueRow(name, messages, oldest_ms, at_most(lag, 0.95), sum(lag.buckets))
                 found.append(row)
         return found
 

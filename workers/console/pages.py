@@ -49,6 +49,7 @@ def flow(request: Request, client: Reading) -> Response:
         overdue_ms=max(overdue_ms, 0),
         waits=found.depths["waits"] if sees_all else asked,
         longest_ms=found.oldest_ms.get("waits") if sees_all else None,
+        listed=watch.listed(client.machines),
     )
 
 

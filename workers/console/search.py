@@ -1,4 +1,4 @@
-"""Reads what people write into the search box: `machine:thread state:failed older:1h words`."""
+"""Reads what people search for: `machine:thread state:failed older:1h words`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from interlock.kernel.errors import CallError
 
 UNITS_MS = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
-NAMES = ("machine", "state", "parent", "id", "older")
+NAMES = ("machine", "state", "effect", "parent", "id", "older")
 _AGE = re.compile(r"(\d{1,6})([smhd])")
 _TERM = re.compile(rf"({'|'.join(NAMES)}):(\S+)")
 

@@ -68,7 +68,8 @@ class Publisher:
     def oldest_sent_s(self, names: Collection[str]) -> dict[str, int]:
         """Return when the oldest message of each of these queues was sent, as far as is known."""
         queues = {queue_of(self.settings, name): name for name in names}
-        return {queues[queue]: at for queue, at in oldest_sent_s(self.app, queues).items()}
+        found = oldest_sent_s(self.app, queues) if queues else {}
+        return {queues[queue]: at for queue, at in found.items()}
 
     def publish(self, messages: Sequence[EffectMessage]) -> int:
         """Publish messages and return how many the broker took; a sweep repeats the others."""

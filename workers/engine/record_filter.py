@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, TypedDict, Unpack
 
 from interlock.kernel.errors import CallError, UnknownMachineError
 from interlock.kernel.machine import Machine
 from interlock.kernel.store.listings import Filter
+from interlock.kernel.table import Active
 
 
 class Wanted(TypedDict, total=False):
-    """The conditions of a list: a machine, one of its states, and other fields of `Filter`."""
+    """The conditions of a list: a machine, one of its states, and other fields of `Filter`.
+
+    With an `effect` they are records in the states in which it is owed or at work.
+    """
 
     machine: str | None
     state: str | None
+    effect: str
     parent: str
     id_prefix: str
     text: str
@@ -31,6 +36,7 @@ def record_filter(
     CallError, with the names that there are.
     """
     machine, state = wanted.pop("machine", None), wanted.pop("state", None)
+    effect = wanted.pop("effect", "")
     if machine is not None and machine not in machines:
         raise UnknownMachineError(machine, sorted(machines))
     names = [machine] if machine is not None else list(machines)
@@ -41,7 +47,23 @@ def record_filter(
     if not chosen:
         known = ", ".join(name for _, name in states)
         raise CallError(f"{machine} has no state {state!r}; its states: {known}")
+    if effect:
+        working = {(name, *pair) for name in names for pair in effects_at_work(machines[name])}
+        chosen = [pair for pair in chosen if (*pair, effect) in working]
+        if not chosen:
+            known = ", ".join(sorted({found for *_, found in working}))
+            raise CallError(f"effect {effect!r} is the work of no state; there are: {known}")
     # With times of the state, the index by state has fewer records beside those that are wanted.
-    asked = chosen if by_state or state is not None or wanted.get("since_ms") else ()
+    asked = chosen if by_state or state is not None or effect or wanted.get("since_ms") else ()
     conditions: Any = wanted
     return Filter(machines=names, states=asked, **conditions)
+
+
+def effects_at_work(machine: Machine) -> Iterator[tuple[str, str]]:
+    """Yield each state of a machine whose records have work, with the name of the work's effect."""
+    for stage in machine.stages:
+        if isinstance(stage, Active):
+            carried = (row.effect for row in machine.transitions if row.target == stage.state)
+            for effect in (stage.effect, stage.later, *carried):
+                if effect is not None:
+                    yield str(stage.state), effect.name

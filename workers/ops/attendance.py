@@ -18,20 +18,25 @@ ANSWER_S = 1.0
 
 
 def attendance(dispatch: Dispatch, depths: Mapping[str, int]) -> dict[str, Any]:
-    """Return the workers that answer, and each problem with what a person can do.
+    """Return the workers that answer, each with its queues, and each problem with what to do.
 
     `depths` has how many effects are owed or at work, and how many timers are set.
     """
     try:
         served = _served(dispatch)
     except OperationalError as refusal:
-        return {"workers": [], "problems": [f"the broker does not answer: {refusal}"]}
+        return {"workers": {}, "problems": [f"the broker does not answer: {refusal}"]}
+    ours = queue_of(dispatch.settings, "")
+    workers = {
+        node: sorted(name.removeprefix(ours) for name in names)
+        for node, names in sorted(served.items())
+    }
     found = [
         *problems_of(dispatch, served, depths),
         late_canary(dispatch),
         dispatch.quota.problem(),
     ]
-    return {"workers": sorted(served), "problems": [problem for problem in found if problem]}
+    return {"workers": workers, "problems": [problem for problem in found if problem]}
 
 
 def _served(dispatch: Dispatch) -> dict[str, set[str]]:

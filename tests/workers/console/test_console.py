@@ -351,6 +351,24 @@ def test_a_late_canary_is_a_problem_of_the_start_page_and_in_no_list(
     ]
 
 
+def test_a_queue_says_how_long_its_oldest_message_waits_and_leads_to_the_records_with_its_work(
+    browser: TestClient, interlock: Client
+) -> None:
+    for record_id, state in (("paper", "executing"), ("pen", "awaiting_confirmation")):
+        bring(interlock, record_id, state)
+    sign_in(browser, new_token(interlock, Role.VIEWER))
+
+    queues = browser.get("/").text.partition("Queues</h2>")[2]
+    found = browser.get("/records", params={"q": "effect:execution"})
+
+    assert 'href="/records?q=effect:execution"' in queues
+    assert "<time" in queues.partition("<code>execution</code>")[2].partition("</tr>")[0]
+    assert 'href="/records/paper"' in found.text
+    assert 'href="/records/pen"' not in found.text
+    wrong = browser.get("/records", params={"q": "effect:nothing"})
+    assert (wrong.status_code, "is the work of no state" in wrong.text) == (400, True)
+
+
 def test_the_start_page_leads_to_what_a_person_has_to_act_on(
     browser: TestClient, interlock: Client
 ) -> None:

@@ -11,11 +11,13 @@ NOW_MS = 10 * 3_600_000
 
 
 def test_terms_become_conditions_and_the_rest_are_words_of_the_title() -> None:
-    found = conditions("machine:thread paper  state:failed older:1h parent:a id:th- towels", NOW_MS)
+    text = "machine:thread paper  state:failed effect:a older:1h parent:a id:th- towels"
+    found = conditions(text, NOW_MS)
 
     assert found == {
         "machine": "thread",
         "state": "failed",
+        "effect": "a",
         "since_ms": (0, NOW_MS - 3_600_000),
         "parent": "a",
         "id_prefix": "th-",

@@ -350,7 +350,7 @@ def test_doctor_shows_the_store_and_each_rejected_message(
     found, shown = run_json("doctor"), run("doctor").stdout
 
     assert (found["level"], found["enqueue"]) == ("D1", "fused")
-    assert (found["problems"], found["workers"]) == ([], [])
+    assert (found["problems"], found["workers"]) == ([], {})
     assert found["rejected_messages"][0]["reason"] == "nobody knows it"
     assert "D1" in shown
     assert "nobody knows it" in shown
