@@ -6,7 +6,6 @@ import csv
 import io
 import json
 from collections.abc import Iterator
-from dataclasses import asdict
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Form, Query, Request, Response
@@ -20,7 +19,7 @@ from interlock.workers.access.tokens import make_token
 from interlock.workers.client import Client
 from interlock.workers.console.entrance import own_path
 from interlock.workers.console.render import HEADERS, PageRoute, page
-from interlock.workers.console.search import conditions
+from interlock.workers.console.search import COLUMNS, Columns, conditions
 from interlock.workers.console.sessions import Administering, Operating, Reading
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
@@ -57,17 +56,23 @@ def as_file(
     form: Literal["csv", "json"],
     q: Annotated[str, Query(max_length=500)] = "",
     order: Order = "newest",
+    columns: Columns = [],  # noqa: B006 - FastAPI copies it
 ) -> Response:
-    """Return the records that a search finds as a file; at most FILE_MAX of them."""
+    """Return the records that a search finds as a file; at most FILE_MAX of them.
+
+    It has their ids and titles, and the columns that are chosen: all where none is.
+    """
     rows = list(_found(client, q, newest=order == "newest"))
     is_cut = len(rows) > FILE_MAX
-    found = [asdict(row) for row in rows[:FILE_MAX]]
+    chosen = {field for each in columns or COLUMNS for field in COLUMNS[each]} | {"id", "title"}
+    fields = [name for name in ListedRecord.__dataclass_fields__ if name in chosen]
+    found = [{name: getattr(row, name) for name in fields} for row in rows[:FILE_MAX]]
     if form == "json":
         text = json.dumps({"records": found, "is_cut": is_cut}, ensure_ascii=False)
     else:
         lines = io.StringIO()
         writer = csv.writer(lines)
-        writer.writerow(ListedRecord.__dataclass_fields__)
+        writer.writerow(fields)
         writer.writerows([_cell(value) for value in row.values()] for row in found)
         text = lines.getvalue()
     headers = HEADERS | {"Content-Disposition": f'attachment; filename="records.{form}"'}

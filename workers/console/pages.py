@@ -18,7 +18,13 @@ from interlock.workers.console.flow import Flow, FlowWatch
 from interlock.workers.console.live import RENEWS, looked_up
 from interlock.workers.console.operate import FILE_MAX
 from interlock.workers.console.render import PageRoute, page, path_of
-from interlock.workers.console.search import conditions
+from interlock.workers.console.search import (
+    COLUMNS,
+    SHOWN,
+    Columns,
+    address_query,
+    conditions,
+)
 from interlock.workers.console.series import Samples, series
 from interlock.workers.console.sessions import Operating, Reading, Submitting
 from interlock.workers.engine.card import QUARANTINE
@@ -78,6 +84,7 @@ def records(
     q: Text = "",
     order: Literal["newest", "oldest"] = "newest",
     cursor: Text = "",
+    columns: Columns = [],  # noqa: B006 - FastAPI copies it
 ) -> Response:
     """List the records that are searched for. An id leads to its record."""
     if q and RENEWS not in request.headers and _is_record(client, q.strip()):
@@ -89,7 +96,9 @@ def records(
         return now_ms, client.page(limit=ROWS, cursor=cursor, newest=is_newest, **wanted)
 
     now_ms, found = looked_up(request, client, read)
-    query = urlencode({"q": q, "order": order})
+    shown = tuple(each for each in COLUMNS if each in (columns or SHOWN))
+    chosen = () if shown == SHOWN else shown
+    query = address_query(q, order, chosen)
     following = f"/records?{query}&{urlencode({'cursor': found.cursor})}" if found.cursor else ""
     return page(
         request,
@@ -98,6 +107,9 @@ def records(
         q=q,
         order=order,
         cursor=cursor,
+        columns=shown,
+        all_columns=tuple(COLUMNS),
+        chosen=urlencode({"column": chosen}, doseq=True),
         now_ms=now_ms,
         following=following,
         machines=list(client.machines),

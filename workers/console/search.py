@@ -1,16 +1,38 @@
-"""Reads what people search for: `machine:thread state:failed older:1h words`."""
+"""Reads what people search for: `machine:thread state:failed older:1h words`, and which columns."""
 
 from __future__ import annotations
 
 import re
-from typing import Any
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal
+from urllib.parse import urlencode
+
+from fastapi import Query
 
 from interlock.kernel.errors import CallError
 
+# The columns that can be chosen, each with the fields of `ListedRecord` that a file has for it. The
+# title, which leads to the record, is always shown; a file always has it, and the id.
+COLUMNS = {
+    "state": ("state", "paused", "waits_for_person"),
+    "machine": ("machine",),
+    "id": (),
+    "since": ("since_ms",),
+    "created": ("created_ms",),
+    "version": ("version",),
+}
+SHOWN = ("state", "machine", "id", "since")  # where nobody has chosen
+Column = Literal["state", "machine", "id", "since", "created", "version"]
+Columns = Annotated[list[Column], Query(alias="column", max_length=len(COLUMNS))]
 UNITS_MS = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 NAMES = ("machine", "state", "effect", "parent", "id", "older")
 _AGE = re.compile(r"(\d{1,6})([smhd])")
 _TERM = re.compile(rf"({'|'.join(NAMES)}):(\S+)")
+
+
+def address_query(q: str, order: str, columns: Sequence[str]) -> str:
+    """Return the query of the address of a list. Columns that nobody has chosen are left out."""
+    return urlencode({"q": q, "order": order, "column": columns}, doseq=True)
 
 
 def conditions(text: str, now_ms: int) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from tests.workers.access.tokens import new_token
 from tests.workers.console.test_console import OWN, SITE, proposal_in, sign_in
 from tests.workers.threads.threads import bring, client_of
 
-SEARCH = "/records?q=state%3Aawaiting_confirmation&order=oldest"
+SEARCH = "/records?q=state%3Aawaiting_confirmation&order=oldest&column=id&column=version"
 
 
 @pytest.fixture
@@ -90,6 +90,9 @@ def test_a_list_as_a_file_has_what_the_viewer_may_see_and_no_formula(
 
     rows = list(csv.DictReader(browser.get("/records.csv").text.splitlines()))
     found = browser.get("/records.json", params={"q": "towels"}).json()
+    columns = {"q": "two", "column": ["version", "state"]}
+    page, chosen = browser.get("/records", params=columns), "column=state&amp;column=version"
+    narrow = browser.get("/records.csv", params=columns).text
     monkeypatch.setattr(operate, "FILE_MAX", 1)
     cut = browser.get("/records.json").json()
 
@@ -98,6 +101,10 @@ def test_a_list_as_a_file_has_what_the_viewer_may_see_and_no_formula(
     assert [row["id"] for row in found["records"]] == ["towels"]
     assert (found["is_cut"], cut["is_cut"], len(cut["records"])) == (False, True, 1)
     assert browser.get("/records.json", params={"q": "older:soon"}).status_code == 400
+    assert f"/records.csv?q=two&amp;order=newest&amp;{chosen}" in page.text
+    assert re.findall(r'<th scope="col">(.+?)</th>', page.text) == ["Record", "State", "Version"]
+    assert narrow.split()[0] == "id,state,version,title,paused,waits_for_person"
+    assert browser.get("/records", params={"column": "colour"}).status_code == 422
 
 
 def test_acts_of_people_are_listed_with_name_role_and_reason(
