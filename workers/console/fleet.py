@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import log10
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
 
@@ -31,7 +31,7 @@ from interlock.workers.terminal.screen import age, counted
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 
-AGO_S = {"hour": HOUR_S, "day": DAY_S}
+HOURS_MAX = DAY_S // HOUR_S
 ARROW_MIN, ARROW_MAX, ARROW_STEP = 1.6, 6.1, 1.5  # pixels; ten times more is a step
 
 
@@ -51,13 +51,13 @@ class Drawn:
 def fleet(
     request: Request,
     client: Reading,
-    since: Literal["hour", "day"] = "hour",
+    hours: Annotated[int, Query(ge=1, le=HOURS_MAX)] = 1,
     machine: Annotated[str, Query(max_length=100)] = "",
 ) -> Response:
     """Show how many records are in each state, what has moved since, and how long they stayed."""
     watch: FlowWatch = request.app.state.flow
     samples: Samples = request.app.state.samples
-    found, before = watch.look(), samples.before(AGO_S[since])
+    found, before = watch.look(), samples.before(hours * HOUR_S)
     used = {row.name for row in found.machines if row.live or row.ended or row.transitions}
     if machine not in ("", *client.machines):
         raise UnknownMachineError(machine, sorted(client.machines))
@@ -75,7 +75,8 @@ def fleet(
         states=found.states,
         now_ms=found.now_ms,
         before_ms=before.at_ms if before else None,
-        since=since,
+        hours=hours,
+        hours_max=HOURS_MAX,
         machine=machine,
     )
 

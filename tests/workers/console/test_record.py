@@ -141,7 +141,7 @@ def test_the_fleet_has_exact_counts_what_moved_since_and_how_long_it_stayed(
     assert [width_of(number) for number in (1, 10, 1_000, 10**9)] == [1.6, 3.1, 6.1, 6.1]
     assert 'href="/records?q=machine:thread%20state:awaiting_confirmation"' in html
     assert "No records yet: " in text
-    assert "No records yet" in words_in(browser.get("/fleet?machine=job&since=day").text)
+    assert "No records yet" in words_in(browser.get("/fleet?machine=job&hours=24").text)
     unknown = browser.get("/fleet?machine=jobs")
     assert unknown.status_code == 404
     assert "there is no machine &#39;jobs&#39;" in unknown.text
