@@ -7,6 +7,7 @@ import os
 import shlex
 import shutil
 import signal
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -213,9 +214,22 @@ def run() -> None:
             )
             ids, records, answered = play(Client(deployment.settings, actor="demo"), inbox)
             print_results(records, ids, answered, desk, home, time.monotonic() - started)
+            if sys.stdout.isatty():
+                show_in_console(deployment)
     except KeyboardInterrupt:
         screen.out.print("\nended; no process is left", style="dim")
         raise SystemExit(128 + signal.SIGINT) from None
+
+
+def show_in_console(deployment: Deployment) -> None:
+    """Serve the console over the store of the demonstration until Ctrl-C."""
+    if not (address := deployment.serve()):
+        return
+    with named_store(deployment), suppress(KeyboardInterrupt):
+        screen.out.print("Look at all this in the console, and answer there, until Ctrl-C:")
+        screen.out.print(f"  {address}", style="bold cyan", highlight=False, soft_wrap=True)
+        keep_alive(deployment)
+    screen.out.print("\nended; no process is left", style="dim")
 
 
 def play(client: Client, inbox: Path) -> tuple[list[str], list[Record], list[ScriptedAnswer]]:
@@ -323,8 +337,8 @@ def print_results(
         f"export INTERLOCK_HOME={shlex.quote(str(home))} EXAMPLE_DESK={shlex.quote(str(desk))}",
         f"export INTERLOCK_CAPABILITIES={shlex.quote(str(EXAMPLES / 'capabilities.toml'))}",
         f"export INTERLOCK_CAPABILITIES_ROOT={shlex.quote(str(EXAMPLES.parent))}",
-        f"{program} up            # in one terminal: it prints the address of the console",
-        f"{program} cards         # in another: what you are asked, as the console shows it",
+        f"{program} up            # once this has ended: the same store again, with its console",
+        f"{program} cards         # in another terminal: what you are asked",
         f"{program} decide 01-printer-paper approve     # asks you, at a terminal",
         f"{program} history 01-printer-paper",
         f"{program} verify        # recompute every record from its log",

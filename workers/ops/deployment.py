@@ -121,6 +121,12 @@ class Deployment:
     ) -> None:
         self._stack.close()
 
+    def serve(self) -> str:
+        """Start the console. Return its address, '' where what it needs is not installed."""
+        self._serve_api()
+        self._wait_until_ready()
+        return self.api_url
+
     def dead(self) -> str | None:
         """Return the name of a process that has ended, or None."""
         ended = (name for name, part in self._parts.items() if part.exit_code() is not None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import re
 import signal
 import subprocess
@@ -183,6 +184,35 @@ def test_ctrl_c_in_the_middle_of_the_demonstration_leaves_no_process(
     assert code == 130
     assert all_gone(owner)
     assert tracebacks(log.read_text()) == 0
+
+
+@pytest.mark.proof
+@pytest.mark.timeout(300)
+def test_in_a_terminal_the_demonstration_ends_with_the_console_until_ctrl_c(
+    environment: dict[str, str], owner: str
+) -> None:
+    ours, terminal = pty.openpty()
+    process = subprocess.Popen(
+        [INTERLOCK, "demo"],
+        cwd=ROOT,
+        env=environment,
+        stdout=terminal,
+        stderr=terminal,
+        start_new_session=True,
+    )
+    os.close(terminal)
+    output, found = "", None
+    while found is None:
+        output += os.read(ours, 65_536).decode(errors="replace")
+        found = re.search(r"until Ctrl-C:[^h]*(http://[\d.:]+)[\x1b\r]", output)
+
+    page = httpx.get(f"{found[1]}/records/01-printer-paper", timeout=60).text
+    code = press_ctrl_c(process)
+    os.close(ours)
+
+    assert "Buy printer paper by Friday" in page
+    assert code == 0
+    assert all_gone(owner)
 
 
 @pytest.mark.slow
