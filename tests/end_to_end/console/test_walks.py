@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
+import redis
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect
 
@@ -17,6 +20,8 @@ from interlock.workers.gateways.server import EmbeddedServer
 from tests.end_to_end.browser import CHROMIUM, WITHIN_MS, chromium_browser
 from tests.workers.access.tokens import new_token
 from tests.workers.api.serving import served
+from tests.workers.runs.workspaces import StoredWorkspace, make_checkpointed_folder
+from tests.workers.tasks.test_failed import given_up
 from tests.workers.threads.threads import bring, client_of
 
 PHONE = {"width": 360, "height": 740}
@@ -232,8 +237,14 @@ def test_of_two_who_answer_one_card_the_second_is_told_what_the_first_said(
         page.context.close()
 
 
-def test_several_cards_are_ticked_seen_and_answered_without_scripts(
-    chromium: Browser, interlock: Client, address: str
+def test_cards_lists_and_the_buttons_of_systems_are_used_without_scripts(
+    chromium: Browser,
+    interlock: Client,
+    address: str,
+    client: redis.Redis,
+    server: EmbeddedServer,
+    prefix: str,
+    tmp_path: Path,
 ) -> None:
     for name in ("one", "two", "three"):
         bring(interlock, name, "awaiting_confirmation", title=f"Buy {name}")
@@ -254,6 +265,42 @@ def test_several_cards_are_ticked_seen_and_answered_without_scripts(
         "executing",
         "awaiting_confirmation",
     ]
+
+    page.goto("/records?q=machine:thread")
+    page.get_by_text("Columns", exact=True).click()
+    page.get_by_label("Version").check()
+    page.get_by_label("State", exact=True).uncheck()
+    page.get_by_role("button", name="Search", exact=True).click()
+    heads = [head.inner_text() for head in page.get_by_role("columnheader").all()]
+    assert heads == ["Record", "Machine", "Id", "In state for", "Version"]
+    page.goto("/fleet")
+    page.get_by_role("slider").fill("7")
+    page.get_by_role("button", name="Compare").click()
+    page.wait_for_url("**/fleet?machine=&hours=7")
+
+    failed = given_up(interlock, "two")
+    page.goto("/systems/tasks")
+    page.get_by_role("button", name="Replay").click()
+    expect(page.locator("#now")).to_contain_text("It is open", timeout=WITHIN_MS)
+    assert interlock.show(failed).state == "open"
+
+    agent = {"repo": "/r", "command": "true", "host": "other-host", "next": "on_mail"}
+    interlock.submit(agent, id="scout/1", machine="loop")
+    page.goto("/systems/loops?agent=scout")
+    page.get_by_label("Text").fill("look here")
+    page.get_by_role("button", name="Send").click()
+    page.wait_for_url("**/systems/loops?agent=scout")
+    expect(page.locator("main")).to_contain_text("look here", timeout=WITHIN_MS)
+
+    folder = make_checkpointed_folder(tmp_path / "checkpointed")
+    run = StoredWorkspace(client, server.url, prefix, tmp_path, folder).completed_run()
+    page.goto(f"/systems/runs?run={run}")
+    page.get_by_role("link", name="changes since the one before").first.click()
+    expect(page.locator("main")).to_contain_text("From checkpoint", timeout=WITHIN_MS)
+    page.go_back()
+    page.get_by_role("button", name="Go back to it").first.click()
+    page.wait_for_url(f"**/systems/runs?run={quote(run.replace('/1', '/2'), safe='')}")
+    page.context.close()
 
 
 def test_axe_finds_nothing_serious_on_any_page_light_or_dark(
