@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -21,23 +21,23 @@ Edges = Mapping[Edge, tuple[str, ...]]  # with the triggers of each
 
 @dataclass(frozen=True, slots=True)
 class StateBox:
-    """A state: where its box is, its name in lines, and the triggers that leave it there."""
+    """A state: where its box is, its name in lines, and in words the triggers that stay there."""
 
     state: str
     kind: str
     lines: tuple[str, ...]
     x: float
     y: float
-    stays: tuple[str, ...]
+    stays: str
 
 
 @dataclass(frozen=True, slots=True)
 class Arrow:
-    """The triggers that lead from one state to another, and the path of their arrow."""
+    """The path of the arrow from one state to another; `text` says which triggers lead there."""
 
     source: str
     target: str
-    triggers: tuple[str, ...]
+    text: str
     path: str
 
 
@@ -75,16 +75,25 @@ def _drawn(kinds: tuple[tuple[str, str], ...], rows: tuple[tuple[str, str, str],
             # The layout is from left to right: it is turned here.
             placed.boxes[state].y + MARGIN,
             placed.boxes[state].x + MARGIN,
-            edges.get((state, state), ()),
+            _words(edges.get((state, state), ())),
         )
         for state, kind in kinds
     )
     arrows = tuple(
-        Arrow(*edge, triggers, edge_path(_margined(placed.edges[edge]), downwards=True))
+        Arrow(
+            *edge,
+            f"{_words(edge[:1])} → {_words(edge[1:])}, by {_words(triggers)}",
+            edge_path(_margined(placed.edges[edge]), downwards=True),
+        )
         for edge, triggers in edges.items()
         if edge[0] != edge[1]
     )
     return Diagram(placed.height + 2 * MARGIN, placed.width + 2 * MARGIN, nodes, arrows)
+
+
+def _words(names: Iterable[str]) -> str:
+    """Return names as words, here once for each table: a page has hundreds of them."""
+    return ", ".join(names).replace("_", " ")
 
 
 def _placed(states: list[str], edges: Edges) -> Layout:
