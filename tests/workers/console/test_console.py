@@ -5,13 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from html import unescape
-from typing import cast
 
 import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from httpx2 import Response
-from redis import Redis
 
 from interlock.kernel.errors import CallError
 from interlock.kernel.event import Event
@@ -24,7 +22,7 @@ from interlock.workers.console.flow import FlowWatch
 from interlock.workers.console.sessions import COOKIE
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.jobs.client import Graphs
-from tests.waiting import until
+from tests.conftest import NewProxy
 from tests.workers.access.tokens import new_token
 from tests.workers.test_client import give_up
 from tests.workers.threads.threads import bring, client_of
@@ -409,16 +407,15 @@ def test_the_store_is_looked_at_once_for_all_who_look(
 
 
 def test_a_page_of_a_store_that_is_away_says_so(
-    console: FastAPI, browser: TestClient, interlock: Client, monkeypatch: pytest.MonkeyPatch
+    server: EmbeddedServer, prefix: str, new_proxy: NewProxy
 ) -> None:
-    # Its look at the start uses a connection, which would come back as good as before.
-    until(lambda: console.state.samples.kept, what="the first sample")
-    sign_in(browser, new_token(interlock, Role.VIEWER))
-    pool = cast("Redis", interlock.dispatch.client).connection_pool
-    pool.disconnect()
-    monkeypatch.setitem(pool.connection_kwargs, "port", 1)
+    proxy = new_proxy(server.port)
+    interlock = client_of(proxy.url, prefix)
+    with TestClient(create_console(interlock), base_url=SITE, follow_redirects=False) as browser:
+        sign_in(browser, new_token(interlock, Role.VIEWER))
+        proxy.refuse()
 
-    away = browser.get("/records")
+        away = browser.get("/records")
 
     assert away.status_code == 503
     assert "cannot reach its store" in away.text
