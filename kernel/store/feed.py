@@ -11,6 +11,7 @@ import struct
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, NamedTuple
 
 from interlock.kernel.errors import InvalidPayloadError, MissedError
@@ -22,8 +23,9 @@ from interlock.kernel.store.scripts import Client, read_all
 PAGE = 100  # commits that one look reads from one position
 ADVICE = "follow without a position; `interlock events` reads what came between from the logs"
 SHOWN = 12  # letters of a position, in an error
-_PACKED = struct.Struct(f">{PARTITIONS}Q")
-_NUMBER_BITS = 22  # for commits within one ms
+# Two numbers for each partition, as wide as the store has them: while its clock is behind that of the
+# newest commit, such as after a correction, all commits are numbered within the ms of that one.
+_PACKED = struct.Struct(f">{2 * PARTITIONS}Q")
 
 
 class Place(NamedTuple):
@@ -112,8 +114,8 @@ def _place(key: bytes) -> Place:
 
 def text_of(position: Position) -> str:
     """Return a position as a text of letters, digits, `-` and `_`."""
-    numbers = (place.ms << _NUMBER_BITS | place.number for place in position)
-    return urlsafe_b64encode(_PACKED.pack(*numbers)).decode().rstrip("=")
+    packed = _PACKED.pack(*chain.from_iterable(position))
+    return urlsafe_b64encode(packed).decode().rstrip("=")
 
 
 def position_of(text: str) -> Position:
@@ -122,7 +124,7 @@ def position_of(text: str) -> Position:
         numbers = _PACKED.unpack(urlsafe_b64decode(text + "=" * (-len(text) % 4)))
     except (ValueError, struct.error):
         numbers = ()
-    position = tuple(Place(*divmod(number, 2**_NUMBER_BITS)) for number in numbers)
+    position = tuple(map(Place, numbers[::2], numbers[1::2]))
     if not position or text_of(position) != text:
         problem = f"{text[:40]!r} is no position in the feed of events"
         raise InvalidPayloadError("the position", [problem])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 
 import pytest
@@ -10,16 +11,19 @@ import redis
 from interlock.kernel.errors import HeldError
 from interlock.kernel.store.commands import InitialLease, Warrant
 from interlock.kernel.store.connect import open_store, refuse_unsafe
+from interlock.kernel.store.feed import Position
 from interlock.kernel.store.fold import fold
 from interlock.kernel.store.listings import Filter
 from interlock.kernel.store.subscriptions import MISSING, Subscriber
 from interlock.workers.gateways.server import EmbeddedServer
 from tests.kernel.store.kernel_at_a_fixed_time import LIMITS, Text, World, token
 from tests.kernel.store.tables import LEASE_MS, LIFE
+from tests.kernel.store.test_feed import every, feed_of, short
 
 
 def whole_life(world: World) -> None:
-    """Run every script at least once, a family included."""
+    """Run every script at least once, a family included, and follow all commits."""
+    begin = feed_of(world).newest()
     world.create("r", {"value": 1}, cap=1_000)
     world.fire("r", "split")
     spawn = world.claim("spawn")
@@ -70,6 +74,7 @@ def whole_life(world: World) -> None:
     all_gone(world)
     shared_life(world)
     told_life(world)
+    followed_life(world, begin)
 
 
 def shared_life(world: World) -> None:
@@ -112,6 +117,17 @@ def told_life(world: World) -> None:
     for of, held in (("g/a", True), ("h/b", False)):
         assert world.slots.acquire("place", world.record(of), 1).held is held
     assert world.slots.release("place", "g/a", 1) == ("h/b",)
+
+
+def followed_life(world: World, begin: Position) -> None:
+    """Read the feeds of all partitions: each version of each record, those pruned included."""
+    versions = defaultdict(list)
+    for one, version in short(every(world, begin)):
+        versions[one].append(version)
+    assert versions.keys() == {"r", "r/a", "r/b", "b/one", "b/two", "g/a", "h/b"}
+    for one, found in versions.items():
+        assert found == list(range(1, len(found) + 1)), one
+    assert len(versions["g/a"]) == world.record("g/a").version
 
 
 def all_there(world: World) -> None:
