@@ -23,8 +23,8 @@ from interlock.kernel.store.scripts import Client, read_all
 PAGE = 100  # commits that one look reads from one position
 ADVICE = "follow without a position; `interlock events` reads what came between from the logs"
 SHOWN = 12  # letters of a position, in an error
-# Two numbers for each partition, as wide as the store has them: while its clock is behind that of the
-# newest commit, such as after a correction, all commits are numbered within the ms of that one.
+# Two numbers for each partition, as wide as the store has them: while its clock is behind the ms of
+# the newest commit, because it was set back, it numbers all commits within that ms.
 _PACKED = struct.Struct(f">{2 * PARTITIONS}Q")
 
 

@@ -7,7 +7,7 @@ import json
 import logging
 import re
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
 from functools import partial
@@ -291,11 +291,35 @@ def _schema_of(name: str, model: type[BaseModel]) -> dict[str, Any]:
     return schema
 
 
-def _defect_of(schema: Mapping[str, Any], runtime: frozenset[str]) -> str | None:
+def closed_schema(
+    capability: str, schema: Mapping[str, Any], *, without: Collection[str]
+) -> dict[str, Any]:
+    """Return a schema of parameters that lacks some of them, and forbids those that it lacks.
+
+    Raises CapabilityDefectError for what is no schema: a server may send any object as one.
+    """
+    if defect := _defect_of_schema(schema):
+        raise CapabilityDefectError(capability, defect)
+    properties = schema.get("properties", {})
+    kept = {name: properties[name] for name in properties if name not in without}
+    required = [name for name in schema.get("required", ()) if name not in without]
+    closed = {"type": "object", "properties": kept, "required": required}
+    return {**schema, **closed, "additionalProperties": False}
+
+
+def _defect_of_schema(schema: Mapping[str, Any]) -> str | None:
     try:
         Draft202012Validator.check_schema(schema)
     except SchemaError as error:
         return f"its parameters are not a JSON schema: {sentence(error.message, length_max=200)}"
+    except RecursionError:
+        return "the JSON schema of its parameters is nested too deep"
+    return None
+
+
+def _defect_of(schema: Mapping[str, Any], runtime: frozenset[str]) -> str | None:
+    if defect := _defect_of_schema(schema):
+        return defect
     if schema.get("type") != "object" or schema.get("additionalProperties") is not False:
         return 'its parameters must be {"type": "object", "additionalProperties": false, ...}'
     if both := sorted(runtime & set(schema.get("properties", {}))):

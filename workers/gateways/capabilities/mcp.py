@@ -30,6 +30,7 @@ from interlock.kernel.scales import Level
 from interlock.workers.gateways.capabilities.capability import (
     Capability,
     CapabilityDefectError,
+    closed_schema,
     problems_of,
 )
 from interlock.workers.gateways.capabilities.extension import ExtensionError, ServerTable
@@ -219,7 +220,7 @@ class McpServer:
         return Capability(
             name=table.capability_name,
             description=sentence(description, length_max=DESCRIPTION_LENGTH_MAX),
-            parameters=_without(schema, set(table.runtime)),
+            parameters=closed_schema(table.capability_name, schema, without=set(table.runtime)),
             call=partial(self._call, table),
             runtime=frozenset(table.runtime.values()),
             idempotent=table.idempotent,
@@ -341,15 +342,6 @@ def _refusal(table: ToolTable, tool: Tool) -> str | None:
         f"has changed the description or parameters of {table.tool!r} since it was reviewed; "
         f"review it, then set sha256 = {fingerprint(tool)!r}"
     )
-
-
-def _without(schema: Mapping[str, Any], names: set[str]) -> dict[str, Any]:
-    properties = schema.get("properties", {})
-    kept = {name: properties[name] for name in properties if name not in names}
-    required = [name for name in schema.get("required", ()) if name not in names]
-    closed = {**schema, "type": "object", "properties": kept, "additionalProperties": False}
-    closed["required"] = required
-    return closed
 
 
 async def _listed(client: Client) -> Mapping[str, Tool]:
