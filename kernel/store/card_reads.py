@@ -49,8 +49,8 @@ class CardReads:
         ]
         newest: dict[str, CardClaim | None] = {}
         for one, page in zip(records, read_all(self.client, commands), strict=True):
-            for position, pairs in page:
-                line = codec.line_of(one.id, position, dict(pairs))
+            # A log with a damaged line must not hide the cards of other records.
+            for _, line in codec.lines_of(one.id, page) or ():
                 if not isinstance(line, Note) or line.kind not in (CARD_CLAIMED, CARD_RELEASED):
                     continue
                 holder = line.detail.get("holder", "")

@@ -16,7 +16,7 @@ PAYLOAD_BYTES_MAX = 256 * 1024
 # A record's data grows with every proposal, answer and result; refusing it would strand the record.
 DATA_BYTES_MAX = 16 * PAYLOAD_BYTES_MAX
 DEPTH_MAX = 32
-# What reading a line of a log raises that is none.
+# What reading a record, or a line of a log, raises that is damaged.
 UNREADABLE = (AttributeError, LookupError, RecursionError, TypeError, ValueError)
 _CANONICAL = json.JSONEncoder(
     ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":")
@@ -160,6 +160,15 @@ def record_of(record_id: str, pairs: Pairs, counters: Pairs = ()) -> Record:
         timers=tuple(timer_of(n[2:], v) for n, v in sorted(text.items()) if n[:2] == "t:"),
         counters=counts(counters),
     )
+
+
+def readable_record_of(record_id: str, pairs: Pairs, counters: Pairs = ()) -> Record | None:
+    """Parse a record as it is stored; None if it is damaged."""
+    try:
+        record = record_of(record_id, pairs, counters)
+    except UNREADABLE:
+        return None
+    return record if isinstance(record.data, dict) else None
 
 
 def event_bytes(event: Event) -> bytes:

@@ -228,10 +228,14 @@ class Listings:
         return ranges[totals.index(min(totals))]
 
     def _rows(self, record_ids: Collection[RecordId]) -> dict[RecordId, ListedRecord]:
-        """Return records as lists show them, in one round trip; a pruned one is left out."""
+        """Return records as lists show them, in one round trip.
+
+        Those that were pruned are left out, and those that are damaged.
+        """
         commands = [("HMGET", self.keys.record(one), *_FIELDS) for one in record_ids]
         found = zip(record_ids, read_all(self.client, commands), strict=True)
-        return {one: _row(one, values) for one, values in found if values[0] is not None}
+        rows = ((one, _row(one, values)) for one, values in found if values[0] is not None)
+        return {one: row for one, row in rows if row}
 
 
 def _rows_of(reply: Sequence[bytes]) -> Found:
@@ -242,21 +246,25 @@ def _rows_of(reply: Sequence[bytes]) -> Found:
     ]
 
 
-def _row(one: RecordId, values: Sequence[bytes | None]) -> ListedRecord:
-    machine, state, version, title, since, created, paused, waits = (
-        value.decode() if value is not None else "" for value in values
-    )
-    return ListedRecord(
-        id=one,
-        machine=machine,
-        state=state,
-        version=int(version),
-        title=title,
-        since_ms=int(since),
-        created_ms=int(created),
-        paused=paused == "1",
-        waits_for_person=waits == "1",
-    )
+def _row(one: RecordId, values: Sequence[bytes | None]) -> ListedRecord | None:
+    """Return a record as lists show it; None if it is damaged."""
+    try:
+        machine, state, version, title, since, created, paused, waits = (
+            value.decode() if value is not None else "" for value in values
+        )
+        return ListedRecord(
+            id=one,
+            machine=machine,
+            state=state,
+            version=int(version),
+            title=title,
+            since_ms=int(since),
+            created_ms=int(created),
+            paused=paused == "1",
+            waits_for_person=waits == "1",
+        )
+    except ValueError:
+        return None
 
 
 def _named(names: Sequence[str], position: Position, limit: int) -> Found:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from interlock.kernel.record import PARTITIONS
@@ -13,6 +13,7 @@ from interlock.kernel.store.scripts import Client, read_all
 # The upper bounds of the buckets, as part/metrics.lua has them; what is longer is in the last one.
 BOUNDS_MS = (100, 1_000, 10_000, 60_000, 600_000, 3_600_000, 86_400_000)
 SUM, END = "sum", "end "
+_BUCKETS = {str(at + 1): at for at in range(len(BOUNDS_MS) + 1)}
 
 
 @dataclass(slots=True)
@@ -48,21 +49,19 @@ class MetricsReader:
         self.client, self.keys = client, keys
 
     def read(self) -> Metrics:
-        """Return the sums over all partitions, in one round trip."""
+        """Return the sums over all partitions, in one round trip. Damaged counts are left out."""
         commands = [("HGETALL", self.keys.metrics(at)) for at in range(PARTITIONS)]
         *counts, sweeps = read_all(self.client, [*commands, ("HGETALL", self.keys.sweep_results())])
         totals: dict[str, int] = defaultdict(int)
         for found in counts:
-            for name, value in dict(found).items():
-                what, total = name.decode(), totals[name.decode()]
+            for name, value in _readable(dict(found)):
                 # All but the last time of an end is a count, and each partition has its own.
-                totals[what] = (
-                    max(total, int(value)) if what.startswith(END) else total + int(value)
-                )
+                is_time, total = name.startswith(END), totals[name]
+                totals[name] = max(total, value) if is_time else total + value
         metrics = metrics_of(totals)
-        for name, value in dict(sweeps).items():
-            sweep, _, status = name.decode().partition(":")
-            metrics.sweeps[sweep, status] = int(value)
+        for name, value in _readable(dict(sweeps)):
+            sweep, _, status = name.partition(":")
+            metrics.sweeps[sweep, status] = value
         return metrics
 
 
@@ -94,8 +93,18 @@ def metrics_of(totals: Mapping[str, int]) -> Metrics:
     return found
 
 
+def _readable(found: Mapping[bytes, bytes]) -> Iterator[tuple[str, int]]:
+    """Yield the counts of a hash. A damaged one must not hide the others."""
+    for name, value in found.items():
+        try:
+            count = name.decode(), int(value)
+        except ValueError:
+            continue
+        yield count
+
+
 def _add(durations: Durations, bucket: str, value: int) -> None:
     if bucket == SUM:
         durations.sum_ms = value
-    else:
-        durations.buckets[int(bucket) - 1] = value
+    elif bucket in _BUCKETS:
+        durations.buckets[_BUCKETS[bucket]] = value

@@ -161,15 +161,18 @@ class Views:
         while page := list(islice(ids, PAGE)):
             yield from self.records(page).values()
 
-    def records(self, record_ids: Iterable[str]) -> dict[str, Record]:
-        """Return records in one round trip. Those that do not exist are left out."""
+    def records(self, record_ids: Iterable[str], *, readable: bool = False) -> dict[str, Record]:
+        """Return records in one round trip. Those that do not exist are left out.
+
+        With `readable`, so are those that are damaged: they must not hide the others.
+        """
         asked = list(dict.fromkeys(record_ids))
         names = [key for one in asked for key in (self.keys.record(one), self.keys.counters(one))]
         found = [_flat(pairs) for pairs in read_all(self.client, [("HGETALL", n) for n in names])]
         rows = zip(asked, found[::2], found[1::2], strict=True)
-        return {
-            one: codec.record_of(one, pairs, counters) for one, pairs, counters in rows if pairs
-        }
+        parse = codec.readable_record_of if readable else codec.record_of
+        parsed = ((one, parse(one, pairs, counters)) for one, pairs, counters in rows if pairs)
+        return {one: record for one, record in parsed if record}
 
     def creation_digests(self, record_ids: Iterable[str]) -> dict[str, str]:
         """Return the digest of what each record was created from, where the record exists."""

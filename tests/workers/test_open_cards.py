@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from random import Random
 from typing import Any, cast
 
 import pytest
 from fastapi.testclient import TestClient
+from hypothesis import HealthCheck, example, given, settings
 
 from interlock.kernel.errors import InvalidPayloadError, StaleDecisionError, UnknownMachineError
 from interlock.kernel.event import Note
@@ -18,6 +20,7 @@ from interlock.workers.engine.escalation import check_escalations
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.jobs.client import Graphs
 from interlock.workers.remote.client import HttpClient
+from tests.damage import chances, torn
 from tests.workers.threads.threads import bring, client_of, obstruct, thread_payload
 
 BOTH = pytest.mark.parametrize("over_http", [False, True])
@@ -218,3 +221,26 @@ def test_a_card_says_until_when_and_what_happens_then(
     assert [card.record_id for card in due] == ["soon"]
     interlock.pause("soon")
     assert {card.record_id: card.deadline for card in client.cards()}["soon"] is None
+
+
+@pytest.mark.fuzz
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(chance=chances)
+@example(chance="version")
+@example(chance="state")
+def test_a_damaged_record_hides_no_other(interlock: Client, chance: Random | str) -> None:
+    if not interlock.list():
+        for record_id in ("bad", "good"):
+            bring(interlock, record_id, "awaiting_confirmation")
+    store: Any = interlock.dispatch.client
+    key = interlock.dispatch.keys.record("bad")
+    whole = store.hgetall(key)
+    if isinstance(chance, str):
+        store.hset(key, chance, "of another table")
+    else:
+        field = chance.choice(sorted(whole))
+        store.hset(key, field, torn(whole[field], chance))
+
+    assert "good" in {one.record_id for one in interlock.cards()}
+    assert "good" in {one.id for one in interlock.list()}
+    store.hset(key, mapping=whole)

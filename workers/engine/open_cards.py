@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -11,6 +12,7 @@ from interlock.kernel.errors import CallError, FencedError, InvalidPayloadError,
 from interlock.kernel.event import CARD_CLAIMED, CARD_RELEASED
 from interlock.kernel.machine import Machine
 from interlock.kernel.record import PARTITIONS, RETRY, Record, RecordId, partition_of, root_of
+from interlock.kernel.store.codec import UNREADABLE
 from interlock.kernel.store.commands import Call, NoteDraft, Warrant
 from interlock.kernel.table import Waiting
 from interlock.workers.engine.card import (
@@ -27,6 +29,8 @@ from interlock.workers.engine.card_answers import CardAnswers
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.escalation import OTHERS, escalation_of
 from interlock.workers.text import visible_line
+
+log = logging.getLogger(__name__)
 
 SCANNED_MAX = 5_000  # records that are read to find those that are wanted
 READ_MAX = 1_000  # of them, at once
@@ -88,7 +92,8 @@ class OpenCards:
             waiting = self.dispatch.listings.waiting(partitions, after, size + 1)
             goes_on, waiting = len(waiting) > size, waiting[:size]
             since_ms |= {one: at for at, one in waiting}
-            found = self.dispatch.views.records(one for _, one in waiting)
+            ids = (one for _, one in waiting)
+            found = self.dispatch.views.records(ids, readable=True)
             shown += self._wanted(found.values(), wanted)
             after = waiting[-1] if waiting else after
             # Where few are wanted, the next look reads more, so that a page takes few looks.
@@ -112,12 +117,16 @@ class OpenCards:
             if timer.trigger
         }
         due = self.dispatch.card_reads.due(names, before_ms) if names else []
-        records = self._wanted(self.dispatch.views.records(due[:DUE_MAX]).values(), wanted)
+        found = self.dispatch.views.records(due[:DUE_MAX], readable=True)
+        records = self._wanted(found.values(), wanted)
         escalated = self._escalated(wanted)
         return [card for card in self.of(records) if card.deadline and escalated(card.escalation)]
 
     def of(self, records: Collection[Record]) -> list[Card]:
-        """Return the open cards of records: those of their states, and those of their effects."""
+        """Return the open cards of records: those of their states, and those of their effects.
+
+        A record that is so damaged that it makes no card is left out.
+        """
         failures = self.dispatch.views.last_failures(records)
         claims = self.dispatch.card_reads.claims(records)
         since = self._since(records)
@@ -128,7 +137,7 @@ class OpenCards:
                 escalation=escalation_of(self.dispatch.settings, card.kind, since.get(one.id)),
             )
             for one in records
-            for card in self._cards(one, failures[one.id])
+            for card in self._readable(one, failures[one.id])
         ]
 
     def claim(self, record: Record, proposal: str, holder: str, call: Call) -> None:
@@ -170,6 +179,13 @@ class OpenCards:
             yield record.proposal
         if record.retry_proposal:
             yield record.retry_proposal
+
+    def _readable(self, record: Record, failures: Mapping[str, str]) -> list[Card]:
+        try:
+            return list(self._cards(record, failures))
+        except UNREADABLE:
+            log.exception("the cards of %s cannot be shown; is the record damaged?", record.id)
+            return []
 
     def _cards(self, record: Record, failures: Mapping[str, str]) -> Iterator[Card]:
         machine = self.dispatch.lifecycle.machine(record.machine)

@@ -165,7 +165,8 @@ def unloaded_proposals(dispatch: Dispatch) -> dict[str, str]:
         return {}  # `left_out` says why none is loaded
     _, waiting = dispatch.views.waits(range(PARTITIONS), CARDS_READ_MAX)
     ids_by_name: dict[str, list[str]] = {}
-    for record in dispatch.views.records(record_id for record_id, _ in waiting).values():
+    ids = [record_id for record_id, _ in waiting]
+    for record in dispatch.views.records(ids, readable=True).values():
         if (name := action_of(record.data).get("capability")) and name not in names:
             ids_by_name.setdefault(str(name), []).append(record.id)
     more = {name: f" and {len(ids) - 1} more" for name, ids in ids_by_name.items() if len(ids) > 1}

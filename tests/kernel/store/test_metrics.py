@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from random import Random
 
 import pytest
+from hypothesis import HealthCheck, given, settings
 
 from interlock.kernel.record import partition_of
 from interlock.kernel.store.leases import Lease, Order
 from interlock.kernel.store.metrics import BOUNDS_MS, Metrics, MetricsReader
 from interlock.kernel.store.scripts import source_of
+from tests.damage import chances, torn
 from tests.kernel.store.kernel_at_a_fixed_time import World, token
 
 
@@ -196,3 +199,18 @@ def test_the_last_end_of_a_machine_is_known(world: World) -> None:
 
     assert partition_of("x") != partition_of("y"), "each partition has a time of its own"
     assert read(world).ends == {"life": world.now}
+
+
+@pytest.mark.fuzz
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(chance=chances)
+def test_a_damaged_count_hides_no_other(world: World, chance: Random) -> None:
+    key, other = world.keys.metrics(0), world.keys.metrics(1)
+    world.client.hset(other, "late notify", "7")
+    name = chance.choice(["transition a b c", "dwell a b 3", "lag a sum", "end a", "attempt a b"])
+    damaged = torn(name.encode(), chance), torn(b"12", chance)
+    world.client.hset(key, mapping={damaged[0]: b"1", name: damaged[1]})
+    world.client.hset(world.keys.sweep_results(), damaged[0], damaged[1])
+
+    assert read(world).late["notify"] == 7
+    world.client.unlink(key)

@@ -111,7 +111,8 @@ def _overdue(dispatch: Dispatch, partitions: range | list[int]) -> list[OverdueW
 
 def _asking(dispatch: Dispatch, news: News) -> dict[str, tuple[str, list[str]]]:
     """Return the machine and the questions of each record with a new card that asks something."""
-    records = dispatch.views.records(record for record, _ in news.opened).values()
+    # A damaged one stays news, as one that asks nothing does.
+    records = dispatch.views.records((one for one, _ in news.opened), readable=True).values()
     listed = (record for record in records if record.machine not in UNLISTED)
     asked = ((record, proposals_of(dispatch, record)) for record in listed)
     return {record.id: (record.machine, proposals) for record, proposals in asked if proposals}
