@@ -37,9 +37,12 @@ def sign_in(
     """Sign in with an access token, and go on to the page that was asked for."""
     check_same_site(request)
     try:
-        who_calls(request.app.state, request, token.strip())
+        caller = who_calls(request.app.state, request, token.strip())
     except TokenRefusedError as refusal:
         return _entrance(request, then, f"{refusal}.", status=401)
+    if not caller.proved:
+        # Nobody is asked for a token here, so what was written may be any text.
+        return RedirectResponse(own_path(then), 303)
     return _signed_in(request, token.strip(), then)
 
 

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from random import Random
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, example, given, settings
 
 from interlock.kernel.errors import CallError, InvalidPayloadError, MissedError
 from interlock.kernel.store import commands as plan
 from interlock.kernel.store import feed as feeds
-from interlock.kernel.store.feed import Committed, Feed, Position, position_of, text_of
+from interlock.kernel.store.feed import Committed, Feed, Place, Position, position_of, text_of
 from interlock.kernel.store.scripts import read
+from tests.damage import chances, torn
 from tests.kernel.store.kernel_at_a_fixed_time import World
 
 NAMES = ("a", "b", "c", "d")  # each in a partition of its own
@@ -140,3 +143,19 @@ def test_what_is_no_position_is_refused(text: str) -> None:
     assert position_of("A" * 1_366) == ((0, 0),) * 64
     with pytest.raises(InvalidPayloadError, match="is no position in the feed of events"):
         position_of(text)
+
+
+@pytest.mark.fuzz
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(chance=chances)
+@example(chance=None)
+def test_a_position_that_others_make_up_is_read_from_or_refused(
+    world: World, chance: Random | None
+) -> None:
+    whole = text_of((Place(2**64 - 1, 2**64 - 1),) * 64)
+    text = whole if chance is None else torn(whole.encode(), chance).decode("latin-1")
+    try:
+        position = position_of(text)
+    except InvalidPayloadError:
+        return
+    assert isinstance(feed_of(world).after([position])[position], MissedError)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+from base64 import urlsafe_b64encode
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import asdict
 from random import Random
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -17,9 +20,9 @@ from hypothesis import HealthCheck, given, settings
 from interlock.kernel.errors import InvalidPayloadError
 from interlock.workers.client import Client
 from interlock.workers.console.app import create_console
-from interlock.workers.console.oidc import NotSignedInError, Provider
+from interlock.workers.console.oidc import Attempt, NotSignedInError, Provider
 from interlock.workers.gateways.server import EmbeddedServer
-from tests.damage import chances, damaged
+from tests.damage import chances, damaged, torn
 from tests.fakes.oidc_provider import OidcProvider, oidc_provider
 from tests.workers.threads.threads import client_of
 
@@ -222,6 +225,16 @@ def test_a_provider_whose_answers_are_nearly_right_makes_no_fault(
     provider.changes = changed
     with suppress(NotSignedInError, InvalidPayloadError):
         sign_in(interlock, provider)
+
+
+@pytest.mark.fuzz
+@given(chance=chances)
+def test_any_cookie_is_an_attempt_or_none(chance: Random) -> None:
+    whole = Attempt("state", "nonce", "verifier", "/inbox")
+    fields = json.dumps(damaged(asdict(whole), chance)).encode()
+    for text in (urlsafe_b64encode(fields), torn(whole.as_text().encode(), chance)):
+        found = Attempt.of(text.decode("latin-1"))
+        assert found is None or Attempt.of(found.as_text()) == found
 
 
 def sign_in(interlock: Client, provider: OidcProvider) -> None:

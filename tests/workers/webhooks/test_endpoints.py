@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import json
+from contextlib import suppress
 from pathlib import Path
+from random import Random
+from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
 
 from interlock.workers.config import Settings, SettingsError
 from interlock.workers.specs.problems import SpecFileError
 from interlock.workers.webhooks.endpoints import Endpoint, open_endpoints
+from tests.damage import chances, damaged, torn
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 CHAT = f"{{name: chat, url: 'https://hook.example/T0/private', secrets: [{SECRET}]}}"
@@ -74,3 +80,27 @@ def test_a_wrong_file_is_refused_in_words_without_a_secret(
 def test_links_need_an_address(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="INTERLOCK_PUBLIC_URL must say"):
         endpoints(tmp_path, f"{CHAT[:-1]}, answers_as: ann}}")
+
+
+ROW: dict[str, Any] = {
+    "name": "chat",
+    "url": "https://hook.example/T0",
+    "secrets": [SECRET],
+    "kinds": ["ends"],
+    "machines": ["job"],
+    "answers_as": "ann",
+}
+
+
+@pytest.mark.fuzz
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(chance=chances)
+def test_a_file_that_is_nearly_right_is_read_or_refused(tmp_path: Path, chance: Random) -> None:
+    text = json.dumps({"endpoints": [damaged(ROW, chance)]}).encode()
+    # A new file each time, because a file is read once.
+    file = tmp_path / f"{chance.random()}.yaml"
+    file.write_bytes(torn(text, chance) if chance.randrange(3) == 0 else text)
+    found: tuple[Endpoint, ...] = ()
+    with suppress(SpecFileError):
+        found = open_endpoints(Settings(webhooks=file, public_url="https://interlock.example"))
+    assert all(len(key) >= 24 for endpoint in found for key in endpoint.keys)
