@@ -184,6 +184,7 @@ def test_a_message_is_refused_in_the_words_of_the_client(client: Client, tmp_pat
     wrong = {"title": "x", "signals": 3}
     command = {"title": "x", "repo": str(tmp_path / "repository"), "agent": "\0"}
     files = {**command, "agent": "true", "owned_files": [3]}
+    relative = {**command, "agent": "true", "repo": "near/shop"}
     here = {"id": "m", "record": "one"}
     cases: list[tuple[str, dict[str, Any], Callable[[], Any]]] = [
         (
@@ -199,7 +200,7 @@ def test_a_message_is_refused_in_the_words_of_the_client(client: Client, tmp_pat
                 {"id": "b/t", "machine": "task", "payload": task},
                 partial(tasks.submit, task, backlog="b", name="t"),
             )
-            for task in (wrong, command, files)
+            for task in (wrong, command, files, relative)
         ),
         (
             "submit",
@@ -208,11 +209,26 @@ def test_a_message_is_refused_in_the_words_of_the_client(client: Client, tmp_pat
         ),
         ("fire", {**here, "trigger": "fly"}, lambda: client.fire_by_hand("one", "fly")),
         ("fire", {**here, "trigger": "execute"}, lambda: client.fire_by_hand("one", "execute")),
+        (
+            "fire",
+            {**here, "trigger": "handed_off"},
+            lambda: client.fire_by_hand("one", "handed_off"),
+        ),
+        (
+            "fire",
+            {**here, "trigger": "handed_off", "version": 1},
+            lambda: client.fire_by_hand("one", "handed_off", version=1),
+        ),
         ("cancel", {"id": "m", "record": ""}, lambda: client.cancel("")),
         (
             "decide",
             {**here, "choice": "", "proposal": card},
             lambda: client.decide("one", "", proposal=card),
+        ),
+        (
+            "decide",
+            {**here, "choice": "edit", "proposal": card, "answer": {"x": 1}},
+            lambda: client.decide("one", "edit", {"x": 1}, proposal=card),
         ),
         (
             "send",

@@ -14,9 +14,11 @@ from interlock.workers.tasks.client import Tasks
 def accept(client: Client, task: str, payload: Mapping[str, Any], priority: int) -> Submitted:
     """Create a task. Raises CallError if the message can never be accepted.
 
-    The task's repository is only checked if it is on this machine.
+    The task's repository is only checked if it is on this machine. One that is no absolute path is
+    on none, and refused.
     """
     repo = payload.get("repo")
-    local = isinstance(repo, str) and os.path.isdir(repo)  # noqa: PTH112 - it refuses no path
+    # Unlike these, a Path refuses texts that are no paths.
+    local = isinstance(repo, str) and (os.path.isdir(repo) or not os.path.isabs(repo))  # noqa: PTH112, PTH117
     fields = Tasks(client).check(task, payload, local=local)
     return client.submit(fields, id=task, machine="task", priority=priority)

@@ -355,6 +355,13 @@ def test_several_records_count_as_so_many_calls(
     whole = http.post("/v1/records:batch", json={"records": [each] * BURST_S}, headers=ann)
     assert whole.status_code == 200, "as many as can be saved up"
 
+    interlock.submit(thread_payload(), machine="thread", id="two")
+    api.state.rates = Rates(1, clock=lambda: 0.0)
+    bob = bearer(interlock, "operator", holder="bob")
+    pause = {"verb": "pause", "machine": "thread"}
+    paused = [http.post("/v1/records:bulk", json=pause, headers=bob) for _ in range(3)]
+    assert [one.status_code for one in paused] == [200, 200, 429], "of two records each"
+
 
 def test_a_wrong_name_counts_as_a_call(http: TestClient, api: FastAPI, interlock: Client) -> None:
     api.state.rates = Rates(1, clock=lambda: 0.0)
