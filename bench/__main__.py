@@ -15,6 +15,7 @@ from bench import (
     kernel_speed,
     latency,
     lifecycles,
+    listeners,
     sweep,
     watching,
 )
@@ -35,7 +36,7 @@ PARTS: Mapping[str, Part] = {
     # Last, because it leaves a full server.
     "sweep": sweep.measure,
 }
-EXTRA: Mapping[str, Part] = {"pools": lifecycles.pools}
+EXTRA: Mapping[str, Part] = {"pools": lifecycles.pools, "listeners": listeners.measure}
 
 
 def main() -> None:

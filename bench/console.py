@@ -32,7 +32,7 @@ def measure(server: BenchServer) -> dict[str, Any]:
         "list": lambda: "/records",
         "fleet": lambda: "/fleet",
     }
-    with serving(server) as url:
+    with serving(server) as (url, _):
         for address in pages.values():
             _open(url + address())
         mixed = _watched(url, pages, MIXED_S)

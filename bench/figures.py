@@ -52,14 +52,16 @@ def rows_of(figures: Figures) -> Iterator[Row]:
                 f"p50 {latency['p50']:g} ms, p99 {latency['p99']:g} ms",
                 f"{load:.0f} lifecycles/s on one process",
             )
-    if "jobs" in figures:
-        yield from job_rows(figures["jobs"])
-    if "http" in figures:
-        yield from http_rows(figures["http"])
-    if "console" in figures:
-        yield from console_rows(figures["console"])
-    if "watching" in figures:
-        yield from watching_rows(figures["watching"])
+    parts = {
+        "jobs": job_rows,
+        "http": http_rows,
+        "console": console_rows,
+        "watching": watching_rows,
+        "listeners": listener_rows,
+    }
+    for name, part_rows in parts.items():
+        if name in figures:
+            yield from part_rows(figures[name])
 
 
 def job_rows(found: Figures) -> Iterator[Row]:
@@ -105,6 +107,19 @@ def console_rows(found: Figures) -> Iterator[Row]:
     share = f"{found['store_cpu_share']:.1%} of a core of the store"
     looks = f"{found['looks_per_s']:g} looks a second"
     yield f"console: {found['viewers']} viewers of the start page", looks, share
+
+
+def listener_rows(found: Figures) -> Iterator[Row]:
+    """Yield the rows of listeners."""
+    for name in ("all_events", "one_record"):
+        one, what = found[name], name.replace("_", " ")
+        took = f"an event to the first after {one['event_s']['first']:g} s, to the last"
+        shown = f"{one['kb_each']:g} KB each, {one['idle_share']:.0%} of a core when idle"
+        yield (
+            f"{found['number']:,} listeners to {what}",
+            shown,
+            f"{took} {one['event_s']['last']:g} s",
+        )
 
 
 def watching_rows(found: Figures) -> Iterator[Row]:

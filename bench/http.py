@@ -28,7 +28,7 @@ WAIT_EVERY = 100  # of so many records one waits for a person
 RECORDS_PER_CALL = 2_000
 SUBMISSIONS, READS = 2_000, 500
 THREADS = 8
-READY_S = 60.0
+READY_S = 300.0
 # Writes what a creation writes, for many records of a partition in one call. The values come from a
 # record that was created in the usual way; only ids and titles differ.
 LOAD = """
@@ -51,7 +51,7 @@ end
 def measure(server: BenchServer) -> dict[str, Any]:
     """Create records by both clients in turns, then read among many records over HTTP."""
     server.client.flushall()
-    with serving(server) as url:
+    with serving(server) as (url, _):
         found = _creations(Client(server.settings()), HttpClient(url))
         server.client.flushall()
         load(server)
@@ -59,7 +59,8 @@ def measure(server: BenchServer) -> dict[str, Any]:
 
 
 @contextmanager
-def serving(server: BenchServer) -> Iterator[str]:
+def serving(server: BenchServer) -> Iterator[tuple[str, int]]:
+    """Serve the API and the console until the block ends; give their address and the process."""
     port = free_port()
     settings = {"STORE_URL": server.url, "AUTH": "none", "API_RATE": "100000"}
     environment = os.environ | {f"INTERLOCK_{name}": value for name, value in settings.items()}
@@ -73,7 +74,7 @@ def serving(server: BenchServer) -> Iterator[str]:
                 with suppress(StoreDownError):
                     HttpClient(url).now_ms()
                     break
-            yield url
+            yield url, serving.pid
         finally:
             serving.terminate()
 

@@ -51,7 +51,7 @@ async def follow(
     namespace = client.settings.namespace
 
     async def server_sent() -> AsyncIterator[ServerSentEvent]:
-        yield ServerSentEvent(id=text_of(begin.position))
+        yield ServerSentEvent(id=begin.position)
         async for message in followers.messages(listener):
             yield _sent(message, namespace if envelope == "cloudevents" else None)
 
@@ -74,10 +74,10 @@ def read_events(feed: EventFeed, asked: Collection[WantedEvents]) -> dict[Any, F
             found[wanted] = None
             continue
         messages: list[Message] = [(one.position, one.event) for one in following.events]
-        position = text_of(following.position)
-        if following.position != wanted.position and (not messages or messages[-1][0] != position):
+        position = following.position
+        if position != wanted.position and (not messages or messages[-1][0] != position):
             messages.append((position, None))
-        place = wanted._replace(position=following.position)
+        place = wanted._replace(position=position)
         found[wanted] = Found(messages, place, following.more)
     return found
 

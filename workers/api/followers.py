@@ -10,7 +10,6 @@ from collections.abc import AsyncIterator, Callable, Collection, Hashable, Mappi
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import islice
 from typing import Any
 
 from fastapi.concurrency import run_in_threadpool
@@ -25,7 +24,7 @@ POLL_S = 0.5
 BEHIND_S = 0.05  # the same while more follows already than was read for a listener
 LISTENERS_MAX = 10_000
 LISTENERS_OF_ONE_MAX = 500
-READ_AT_ONCE = 1_000  # listeners for whom one look at the store reads
+READ_AT_ONCE = 1_000  # places after which one look at the store reads
 # A listener comes back after this time: its token is asked for again, and it misses nothing.
 LISTEN_S = 300.0
 PING_S = 15
@@ -106,9 +105,7 @@ class Followers:
     async def _follow(self) -> None:
         reading = Repeated("the store", (StoreError,))
         while True:
-            # Nothing more is read for a listener that has not taken what was read before.
-            free = (one for one in self.listeners if one.messages.empty())
-            listeners = list(islice(free, READ_AT_ONCE))
+            listeners = self._next_listeners()
             for one in listeners:
                 # It comes last in the next turn, so that all have theirs.
                 del self.listeners[one]
@@ -124,6 +121,20 @@ class Followers:
                 _give(one, found)
             behind = any(one.behind for one in self.listeners)
             await asyncio.sleep(BEHIND_S if behind else POLL_S)
+
+    def _next_listeners(self) -> list[Listener]:
+        """Return the listeners for whom the next look reads: all that are at READ_AT_ONCE places.
+
+        Nothing more is read for a listener that has not taken what was read before.
+        """
+        places: set[tuple[Reader, Hashable]] = set()
+        chosen = []
+        for one in self.listeners:
+            place = (one.read, one.place)
+            if one.messages.empty() and (place in places or len(places) < READ_AT_ONCE):
+                places.add(place)
+                chosen.append(one)
+        return chosen
 
 
 def _read(

@@ -12,7 +12,7 @@ from interlock.kernel.event import Event
 from interlock.kernel.exported_event import LifecycleEvent, LifecycleEvents
 from interlock.kernel.record import RecordId, Version
 from interlock.kernel.store.codec import UNREADABLE
-from interlock.kernel.store.feed import PAGE, Committed, Position, position_of, text_of
+from interlock.kernel.store.feed import PAGE, Committed, position_of, text_of
 from interlock.workers.engine.cloud_event import cloud_event
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.polling import Intervals
@@ -29,9 +29,12 @@ class FollowedEvent:
 
 
 class WantedEvents(NamedTuple):
-    """The events of some machines that follow a position."""
+    """The events of some machines that follow a position.
 
-    position: Position
+    The position is a text, because thousands of listeners are compared, and Python keeps its hash.
+    """
+
+    position: str
     machines: frozenset[str]
 
 
@@ -43,7 +46,7 @@ class Following:
     """
 
     events: tuple[FollowedEvent, ...]
-    position: Position
+    position: str
     more: bool
 
 
@@ -64,8 +67,8 @@ class EventFeed:
             raise UnknownMachineError(unknown[0], sorted(known))
         wanted = frozenset(machines or known)
         if not after:
-            return WantedEvents(self.feed.newest(), wanted)
-        begin = WantedEvents(position_of(after), wanted)
+            return WantedEvents(text_of(self.feed.newest()), wanted)
+        begin = WantedEvents(after, wanted)
         found = self.after([begin])[begin]
         if isinstance(found, MissedError):
             raise found
@@ -91,8 +94,13 @@ class EventFeed:
             wanted = wanted._replace(position=found.position)
 
     def after(self, asked: Collection[WantedEvents]) -> dict[WantedEvents, Following | MissedError]:
-        """Return what each of several readers gets next, in two round trips for all of them."""
-        committed = self.feed.after({wanted.position for wanted in asked})
+        """Return what each of several readers gets next, in two round trips for all of them.
+
+        Raises InvalidPayloadError for a position that is none.
+        """
+        positions = {text: position_of(text) for text in {wanted.position for wanted in asked}}
+        found = self.feed.after(positions.values())
+        committed = {text: found[position] for text, position in positions.items()}
         needed = {
             (one.record_id, one.version): one.machine
             for wanted in asked
@@ -137,7 +145,8 @@ def _following(
         for one in _chosen(wanted, found)
         if (event := events.get((one.record_id, one.version)))
     )
-    return Following(followed, found[-1].position if found else wanted.position, len(found) == PAGE)
+    after = text_of(found[-1].position) if found else wanted.position
+    return Following(followed, after, len(found) == PAGE)
 
 
 def enveloped(event: LifecycleEvent, namespace: str) -> dict[str, Any]:

@@ -180,6 +180,15 @@ def test_a_log_that_cannot_be_read_ends_its_own_listeners_only(
     assert "the log of bad cannot be read after 0-0" in caplog.text
 
 
+def test_one_look_reads_for_all_who_are_at_one_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(followers, "READ_AT_ONCE", 1)
+    room = followers.Followers()
+    one, same, other = (room.listener(cast("Any", None), at, "ann") for at in ("a", "a", "b"))
+    room.listeners = dict.fromkeys([one, same, other])
+
+    assert room._next_listeners() == [one, same]
+
+
 def test_one_caller_has_not_all_places(
     interlock: Client, address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
