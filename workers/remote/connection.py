@@ -104,7 +104,9 @@ def _pause_s(state: RetryCallState) -> float:
     """Return the seconds to wait: as the API asks, if that is not long, or about half a one."""
     done = state.outcome
     asked = "" if done is None or done.failed else done.result().headers.get("Retry-After", "")
-    return min(int(asked), PAUSE_S_MAX) if asked.isdecimal() else random.uniform(0.2, 1.2)  # noqa: S311 - no secret
+    if asked.isdecimal():
+        return min(int(asked[:9]), PAUSE_S_MAX)  # Python reads no number of thousands of digits
+    return random.uniform(0.2, 1.2)  # noqa: S311 - no secret
 
 
 def _is_busy(answer: httpx2.Response) -> bool:

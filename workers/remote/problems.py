@@ -86,6 +86,6 @@ def error_of(problem: Mapping[str, Any]) -> KernelError:
         return RemoteError(f"{problem.get('title', 'the API refuses it')}: {detail}")
     error = raised.__new__(raised, detail)  # its own arguments are not in a problem
     error.args = (detail,)
-    if "problems" in problem:
-        error.__dict__["problems"] = tuple(problem["problems"])
+    if isinstance(problems := problem.get("problems"), list):
+        error.__dict__["problems"] = tuple(map(str, problems))
     return error

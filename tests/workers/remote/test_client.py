@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from random import Random
 from typing import Any
 
 import httpx2
 import pytest
 from fastapi.testclient import TestClient
+from hypothesis import given
 from typer.testing import CliRunner
 
 from interlock.kernel.effect import Kind
@@ -29,6 +31,7 @@ from interlock.workers.remote import connection
 from interlock.workers.remote.client import HttpClient
 from interlock.workers.remote.connection import ATTEMPTS_MAX
 from interlock.workers.remote.problems import KINDS, RemoteError, error_of
+from tests.damage import chances, damaged
 from tests.workers.access.tokens import new_token
 from tests.workers.threads.threads import bring, client_of, thread_payload
 
@@ -247,3 +250,17 @@ def test_a_submission_that_makes_no_sense_is_refused_before_it_is_sent() -> None
     for fields in ({"id": "a b"}, {"priority": 10}):
         with pytest.raises(CallError):
             client.submit(thread_payload(), machine="thread", **fields)
+
+
+@pytest.mark.fuzz
+@given(chance=chances)
+def test_a_problem_that_is_nearly_right_is_an_error_with_a_sentence(chance: Random) -> None:
+    kind = chance.choice(list(KINDS.values()))
+    whole = {"type": f"urn:interlock:{kind.name}", "detail": "it is wrong", "problems": ["a"]}
+    wait = {"Retry-After": chance.choice(["1", "9" * 5_000, "-1", "soon"])}
+    body = json.dumps(damaged(whole, chance)).encode()
+    client, calls = answering(*[httpx2.Response(503, content=body, headers=wait)] * ATTEMPTS_MAX)
+
+    with pytest.raises(KernelError):
+        client.show("one")
+    assert len(calls) == ATTEMPTS_MAX

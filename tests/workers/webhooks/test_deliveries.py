@@ -171,6 +171,16 @@ def test_a_card_that_nobody_answers_is_escalated_once(new_webhook: NewWebhook) -
     assert (card["proposal"], card["escalation"]) == (record.proposal, escalation)
 
 
+def test_a_damaged_record_keeps_no_other_card_back(new_webhook: NewWebhook) -> None:
+    webhook = new_webhook()
+    for record in ("bad", "good"):
+        bring(webhook.client, record, "awaiting_confirmation")
+    webhook.store.hset(webhook.dispatch.keys.record("bad"), "version", "x")
+    webhook.sweep()
+
+    assert [one.data["record"] for one in webhook.deliveries()] == ["good"]
+
+
 def test_while_the_secret_is_changed_both_sign(new_webhook: NewWebhook) -> None:
     webhook = new_webhook(secrets=f"{OTHER_SECRET}, {SECRET}")
     asking(webhook)

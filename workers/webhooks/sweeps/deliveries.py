@@ -140,7 +140,7 @@ def _escalated(
 ) -> Iterator[dict[str, Any]]:
     """Only the cards of the kinds that follow this row of the setting are escalated by it."""
     settings, since_ms = dispatch.settings, dict(overdue.waits)
-    for record in dispatch.views.records(since_ms).values():
+    for record in dispatch.views.records(since_ms, readable=True).values():
         proposals = proposals_of(dispatch, record)
         kinds = kinds_of(dispatch.lifecycle.machine(record.machine), record)
         if not proposals or overdue.limit not in [row_for(settings, kind) for kind in kinds]:
