@@ -161,7 +161,7 @@ class McpServer:
         tools = self._table.tool
         with self._lock:
             if self._offered is None and all(tool.is_complete for tool in tools):
-                self._offered = self._built({})
+                self._offered = self._built(None)
             if self._offered is None and time.monotonic() >= self._retry_at:
                 try:
                     listing = _wait_for(self.listing(), self._table.start_s + _JOIN_S)
@@ -171,7 +171,7 @@ class McpServer:
                     lacking = [tool for tool in tools if not tool.is_complete]
                     self._left_out = {tool.capability_name: str(error) for tool in lacking}
                     _log.warning("the tools of an MCP server are left out for now: %s", error)
-            return self._built({}) if self._offered is None else self._offered
+            return self._built(None) if self._offered is None else self._offered
 
     def left_out(self) -> Mapping[str, str]:
         """Return why tools cannot be called now, by the names of their capabilities."""
@@ -189,7 +189,8 @@ class McpServer:
         why = f"A tool of the MCP server {self._table.name}, which does not offer it now."
         return self._capability(tool, why, _ANYTHING)
 
-    def _built(self, listing: Mapping[str, Tool]) -> tuple[Capability, ...]:
+    def _built(self, listing: Mapping[str, Tool] | None) -> tuple[Capability, ...]:
+        """Return the tools that can be called by what the server listed; None: it was not asked."""
         found = []
         for table in self._table.tool:
             try:
@@ -200,9 +201,9 @@ class McpServer:
                 _log.warning("a tool of %s is left out: %s", self._table.name, error)
         return tuple(found)
 
-    def _build(self, table: ToolTable, listing: Mapping[str, Tool]) -> Capability | None:
-        live = listing.get(table.tool)
-        if live is None and (listing and not table.is_complete):
+    def _build(self, table: ToolTable, listing: Mapping[str, Tool] | None) -> Capability | None:
+        live = listing.get(table.tool) if listing else None
+        if live is None and (listing is not None and not table.is_complete):
             raise UnavailableError(f"it has no tool {table.tool!r}")
         if live is not None and (refusal := _refusal(table, live)):
             raise UnavailableError(f"it {refusal}")
