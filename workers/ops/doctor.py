@@ -12,6 +12,7 @@ from redis.exceptions import RedisError
 
 from interlock.kernel.errors import KernelError
 from interlock.kernel.record import PARTITIONS, Record, partition_of
+from interlock.kernel.store.codec import UNREADABLE
 from interlock.kernel.store.fold import fold, sums
 from interlock.kernel.store.scripts import read, store_error
 from interlock.kernel.store.titles import names_of
@@ -167,8 +168,12 @@ def unloaded_proposals(dispatch: Dispatch) -> dict[str, str]:
     ids_by_name: dict[str, list[str]] = {}
     ids = [record_id for record_id, _ in waiting]
     for record in dispatch.views.records(ids, readable=True).values():
-        if (name := action_of(record.data).get("capability")) and name not in names:
-            ids_by_name.setdefault(str(name), []).append(record.id)
+        try:
+            name = action_of(record.data).get("capability")
+        except UNREADABLE:
+            continue  # it is damaged: `interlock verify` names it
+        if name and isinstance(name, str) and name not in names:
+            ids_by_name.setdefault(name, []).append(record.id)
     more = {name: f" and {len(ids) - 1} more" for name, ids in ids_by_name.items() if len(ids) > 1}
     return {
         name: f"not loaded here, but proposed by the card of {ids[0]}{more.get(name, '')}:"
