@@ -11,6 +11,7 @@ import shlex
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from interlock.kernel.event import Event, Note
@@ -86,10 +87,16 @@ class Night:
 
     def watch(self) -> None:
         """Print what happens until every test passes and no mail waits."""
+        self._print_until(
+            lambda: self.tests_pass and not any(one["mail_waiting"] for one in self.loops.list()),
+            "the tests do not pass",
+        )
+
+    def _print_until(self, condition: Callable[[], bool], failure: str) -> None:
         until = time.monotonic() + PATIENCE_S
-        while not self.tests_pass or any(agent["mail_waiting"] for agent in self.loops.list()):
+        while not condition():
             if time.monotonic() > until:
-                raise SystemExit(f"the tests do not pass after {PATIENCE_S:g} s")
+                raise SystemExit(f"{failure} after {PATIENCE_S:g} s")
             self.print_news()
             time.sleep(POLL_S)
 
@@ -125,12 +132,24 @@ class Night:
         screen.out.print(f"{at_s:6.1f} s  {sentence}", highlight=False, soft_wrap=True)
 
     def end(self) -> None:
-        """Stop both agents, and check that neither has an effect left."""
-        for name in ("scout", "smith"):
-            record = self.loops.stop(name, reason="the night is over", wait_s=PATIENCE_S)
-            if record.entries:
-                raise SystemExit(f"{name} is not cleaned up: {record.entries}")
+        """Stop both agents, and check that neither has an effect left.
+
+        The smith is stopped first, because it may write to the scout again: after an interrupt it
+        repeats what it did. The scout reads that before it is stopped.
+        """
+        self._stop("smith")
+        self._print_until(self._scout_rests, "the scout does not come to rest")
+        self._stop("scout")
         self.print_news()
+
+    def _scout_rests(self) -> bool:
+        [scout] = [agent for agent in self.loops.list() if agent["name"] == "scout"]
+        return scout["state"] == "session_complete" and not scout["mail_waiting"]
+
+    def _stop(self, name: str) -> None:
+        record = self.loops.stop(name, reason="the night is over", wait_s=PATIENCE_S)
+        if record.entries:
+            raise SystemExit(f"{name} is not cleaned up: {record.entries}")
 
 
 def print_results(loops: Loops, repo: Path) -> None:
