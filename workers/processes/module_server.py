@@ -8,8 +8,9 @@ after a time of grace. On Linux the forks also die when the server is killed.
 
 The socket carries lines of JSON. The first is {"imports": names, "grace_s": seconds}; a name is
 that of a module, or `module:function` for one whose function is called. Each other one is a request
-{"module", "arguments", "environment", "output"}, which {"started": process id} answers. At the end
-of a fork the server sends {"ended": process id, "code": exit code}.
+{"module", "arguments", "environment", "output"}, which {"started": process id} answers, or
+{"refused": why} where the system allows no further process. At the end of a fork the server sends
+{"ended": process id, "code": exit code}.
 """
 
 from __future__ import annotations
@@ -54,6 +55,7 @@ class ModuleServer:
         self._link: socket.socket | None = None
         self._unread = b""
         self._started: list[int] = []
+        self._refusals: list[str] = []
         self._codes: dict[int, int | None] = {}
 
     def begin(self) -> None:
@@ -76,7 +78,8 @@ class ModuleServer:
     ) -> int:
         """Run a module in a fork, and return its process id. Its output is added to a file.
 
-        Starts the server if it does not run. Raises ChildProcessError if it ends meanwhile.
+        Starts the server if it does not run. Raises ChildProcessError if it ends meanwhile, or if
+        the system allows no further process; the other forks go on then.
         """
         self._read()
         if self._link is None:
@@ -90,6 +93,9 @@ class ModuleServer:
         _send(self._link, request)
         while not self._started:
             self._read(wait=True)
+            if self._refusals:
+                why = self._refusals.pop()
+                raise ChildProcessError(ECHILD, f"{module} cannot be forked: {why}")
             if self._link is None:
                 raise ChildProcessError(ECHILD, f"the process that starts {module} has ended")
         return self._started.pop()
@@ -117,12 +123,17 @@ class ModuleServer:
             if not wait and not select.select([self._link], [], [], 0)[0]:
                 return
             wait = False
-            chunk = self._link.recv(READ_BYTES)
+            try:
+                chunk = self._link.recv(READ_BYTES)
+            except ConnectionResetError:
+                chunk = b""  # it ended before it had read all requests
             *lines, self._unread = (self._unread + chunk).split(b"\n")
             for answer in map(json.loads, lines):
                 if "started" in answer:
                     self._started.append(answer["started"])
                     self._codes[answer["started"]] = None
+                elif "refused" in answer:
+                    self._refusals.append(answer["refused"])
                 else:
                     self._codes[answer["ended"]] = answer["code"]
             if not chunk:
@@ -161,7 +172,14 @@ def serve(link: socket.socket, server: int) -> dict[str, Any] | None:
             if "imports" in request:
                 import_all(request["imports"])
                 grace_s = request["grace_s"]
-            elif process_id := os.fork():
+                continue
+            try:
+                process_id = os.fork()
+            except OSError as refusal:
+                # If the server ended here, all its forks would.
+                _send(link, {"refused": str(refusal.strerror)})
+                continue
+            if process_id:
                 forks.add(process_id)
                 _send(link, {"started": process_id})
             else:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from interlock.workers.processes import module_server
 from interlock.workers.processes.module_server import KILLED, ModuleServer
 from tests.processes import is_alive
 from tests.waiting import until
@@ -88,6 +89,9 @@ def test_a_server_that_is_killed_takes_its_modules_along_and_the_next_start_make
     fork = start(server, SLEEPS)
     assert server._process is not None
 
+    # It is killed before it has read a request.
+    server._process.send_signal(signal.SIGSTOP)
+    module_server._send(server._link, {"module": "script"})
     server._process.kill()
 
     until(lambda: server.exit_code(fork) == KILLED, what="its end is known")
@@ -100,3 +104,20 @@ def test_a_server_that_cannot_import_is_reported(tmp_path: Path) -> None:
 
     with pytest.raises(ChildProcessError, match="the process that starts script has ended"):
         server.start("script", [], {}, tmp_path / "output")
+
+
+def test_a_server_that_cannot_fork_says_so_and_keeps_its_forks(
+    server: ModuleServer, tmp_path: Path
+) -> None:
+    refuses = "import os\n\n\ndef fork():\n    raise BlockingIOError(11, 'no more processes')\n\n\n"
+    Path("no_forks.py").write_text(f"{refuses}def begin():\n    os.fork = fork\n")
+    fork = start(server, SLEEPS)
+    assert server._link is not None
+    # In the server that runs, forking is refused from now on.
+    module_server._send(server._link, {"imports": ["no_forks:begin"], "grace_s": 1})
+
+    with pytest.raises(ChildProcessError, match="script cannot be forked: no more processes"):
+        server.start("script", [], {}, tmp_path / "output")
+
+    assert server.exit_code(fork) is None
+    assert is_alive(fork)
