@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from functools import partial
 from math import isfinite
+from sys import float_info
 from typing import Any
 
 from jsonschema import Draft202012Validator, FormatChecker
@@ -200,7 +201,7 @@ def capability(
 def _is_amount(value: object) -> bool:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return False
-    return isfinite(value) and value >= 0
+    return 0 <= value <= float_info.max  # a larger int is no float
 
 
 def validator_of(schema: Mapping[str, Any]) -> Draft202012Validator:

@@ -103,6 +103,7 @@ def test_regret_is_as_high_as_irreversibility_unless_declared() -> None:
         (0.5, 0.5),
         (lambda pages: 0.02 * pages, 0.06),
         (lambda pages: -pages, None),
+        (lambda pages: pages * 10**400, None),
         (lambda: 1.0, None),
     ],
 )
