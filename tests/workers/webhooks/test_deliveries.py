@@ -152,6 +152,9 @@ def test_a_card_that_nobody_answers_is_escalated_once(new_webhook: NewWebhook) -
     webhook = new_webhook(
         more=", kinds: [escalations]", ESCALATIONS="proposal=600/operator,*=60/ann"
     )
+    webhook.client.submit({"inciting": {}, "hold": True}, machine="canary", id="nobody-is-told")
+    canaries = webhook.dispatch.keys.waits(partition_of("nobody-is-told"))
+    webhook.store.zincrby(canaries, -900_000, "nobody-is-told")
     record = asking(webhook)
     assert webhook.deliveries() == []
     key = webhook.dispatch.keys.waits(partition_of("one"))

@@ -143,7 +143,10 @@ def _escalated(
     for record in dispatch.views.records(since_ms, readable=True).values():
         proposals = proposals_of(dispatch, record)
         kinds = kinds_of(dispatch.lifecycle.machine(record.machine), record)
-        if not proposals or overdue.limit not in [row_for(settings, kind) for kind in kinds]:
+        # A canary is in no webhook, even while it waits.
+        if record.machine in UNLISTED or not proposals:
+            continue
+        if overdue.limit not in [row_for(settings, kind) for kind in kinds]:
             continue
         for endpoint in endpoints:
             if endpoint.wants(ESCALATIONS, record.machine):
