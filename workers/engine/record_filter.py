@@ -49,10 +49,13 @@ def record_filter(
         raise CallError(f"{machine} has no state {state!r}; its states: {known}")
     if effect:
         working = {(name, *pair) for name in names for pair in effects_at_work(machines[name])}
+        known = sorted({found for *pair, found in working if tuple(pair) in chosen})
+        if effect not in known:
+            listed = ", ".join(known) or "none"
+            raise CallError(
+                f"effect {effect!r} is the work of no state that is asked for; there are: {listed}"
+            )
         chosen = [pair for pair in chosen if (*pair, effect) in working]
-        if not chosen:
-            known = ", ".join(sorted({found for *_, found in working}))
-            raise CallError(f"effect {effect!r} is the work of no state; there are: {known}")
     # With times of the state, the index by state has fewer records beside those that are wanted.
     asked = chosen if by_state or state is not None or effect or wanted.get("since_ms") else ()
     conditions: Any = wanted
