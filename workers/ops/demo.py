@@ -37,6 +37,7 @@ EXAMPLES = Path(__file__).absolute().parents[3] / "examples"
 PATIENCE_S = 45.0
 RECORDS_MAX = 1_000
 POLL_S = 0.1
+ENDED = "\nended; no process is left"
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,22 +215,26 @@ def run() -> None:
             )
             ids, records, answered = play(Client(deployment.settings, actor="demo"), inbox)
             print_results(records, ids, answered, desk, home, time.monotonic() - started)
-            if sys.stdout.isatty():
-                show_in_console(deployment)
+            shown = sys.stdout.isatty() and show_in_console(deployment)
+        if shown:
+            screen.out.print(ENDED, style="dim")
     except KeyboardInterrupt:
-        screen.out.print("\nended; no process is left", style="dim")
+        screen.out.print(ENDED, style="dim")
         raise SystemExit(128 + signal.SIGINT) from None
 
 
-def show_in_console(deployment: Deployment) -> None:
-    """Serve the console over the store of the demonstration until Ctrl-C."""
+def show_in_console(deployment: Deployment) -> bool:
+    """Serve the console over the store of the demonstration until Ctrl-C.
+
+    Return whether it was served: not where what it needs is not installed.
+    """
     if not (address := deployment.serve()):
-        return
+        return False
     with named_store(deployment), suppress(KeyboardInterrupt):
         screen.out.print("Look at all this in the console, and answer there, until Ctrl-C:")
         screen.out.print(f"  {address}", style="bold cyan", highlight=False, soft_wrap=True)
         keep_alive(deployment)
-    screen.out.print("\nended; no process is left", style="dim")
+    return True
 
 
 def play(client: Client, inbox: Path) -> tuple[list[str], list[Record], list[ScriptedAnswer]]:
