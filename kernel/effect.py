@@ -21,7 +21,7 @@ class Effect:
 
     name: str
     lease_ms: int = 30_000  # how long its holder may be silent
-    grace_ms: int = 10_000  # how long a holder may take to stop once the effect is revoked
+    grace_ms: int = 10_000  # how long a holder may take to stop once its lease has ended
     attempts_max: int = 3  # how often it is claimed before it is exhausted or quarantined
     exclusive: bool = False  # a record's exclusive effects share something: they run one at a time
     kept: bool = False  # never published: the process that fires the row holds it from the start

@@ -20,7 +20,10 @@ FieldValues = Mapping[str, Sequence[str]]
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """What the guards, updates and explanations of rows are given to read."""
+    """What the guards, updates and explanations of rows are given to read.
+
+    These are the record's data, the payload of the trigger, and by id the facts of other records.
+    """
 
     data: Data
     payload: Data
@@ -278,7 +281,7 @@ class Transition:
     mode: Mode = Mode.LEAVE
     interrupts: bool = False  # whether the effect at work is asked to come to its end
     reads: bool = False  # whether its guard, or the machine's gate, reads facts of other records
-    by: tuple[str, ...] = ()  # effects, by their holders; components, people, sweeps: may fire it
+    by: tuple[str, ...] = ()  # who may fire it: an effect's holder, a component, people, a sweep
     names_proposal: bool = False  # whether a person must name the proposal that was seen
     bounds: bool = False  # whether its update may change what the record's family may use
     ours: str = ""  # why it is there, where the published table lacks it

@@ -28,8 +28,9 @@ class IdFormat:
 class Placement:
     """The place of a machine's records: the records above them, and the computer they run on."""
 
-    # What the segments before a record's own name stand for. A record whose id they are must be of
-    # the machine of that name; where there is no such machine, there must be no such record.
+    # The machines of the records above, by the segments of an id before the record's own name. The
+    # turn `shop/turn~a` has ("backlog",): a record with the id `shop` would have to be of a machine
+    # called backlog. There is no such machine, so no record may have that id.
     id_prefix: tuple[str, ...] = ()
     id_format: IdFormat | None = None
     needs_parent: bool = False  # whether the parent must exist, and not have ended

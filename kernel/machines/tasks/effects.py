@@ -2,7 +2,8 @@
 
 A new effect also needs its line in HANDLERS of workers/tasks/effects/__init__.py, unless it is
 `kept`: then no message is sent for it, and the process that created it holds it from the start.
-The supervisor of an agent holds two: AGENT of the task, which is the claim, and SUPERVISION.
+The supervisor of an agent holds two of these: AGENT, which its task owes from the claim to the end
+of the work, and SUPERVISION, which the agent's own record owes until the agent is dead.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ SUPERVISION = Effect(
     "supervision", lease_ms=60_000, grace_ms=30_000, attempts_max=1, exclusive=True, kept=True
 )
 VERIFICATION = Effect("verification", exclusive=True, local=True)
-# A user may work in the target for a day: the stage's timer ends the wait, not the attempts.
+# A merge waits while the user has changes in the checkout of the target. It has so many attempts
+# that they last for a day; then a timer of the stage ends the wait.
 MERGE = Effect("merge", attempts_max=400, exclusive=True, local=True)
 RECOVERY = Effect("recovery", exclusive=True, local=True)
 TURN_CLEANUP = Effect("turn_cleanup", attempts_max=20, local=True)

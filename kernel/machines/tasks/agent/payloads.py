@@ -19,9 +19,9 @@ Seconds = Annotated[int, Field(ge=1, le=86_400)]
 class NewAgent(Shape):
     """The agent (name, role and command decide on trust), its task and its time limits.
 
-    A process that is silent loses its lease; `progress_limit_s` is for a process that lives and
-    makes no progress. A `session` agent that is idle takes another task within `idle_limit_s`. Its
-    `parent` is the agent that split the task. The last two flags say how far an abort of it goes.
+    `spawn_limit_s` ends an agent that gives no sign of life, `progress_limit_s` one that lives and
+    makes no progress, `idle_limit_s` a `session` that gets no other task. Its `parent` is the agent
+    that split the task. `tool_to_sibling` and `sibling_to_session` say how far an abort of it goes.
     """
 
     name: Line

@@ -19,7 +19,7 @@ BACKOFF_S_MAX = 300
 CRASHES_MAX = 2
 CLAIMS_MAX = 20
 CHILDREN_MAX = 100
-REJECTIONS_MAX = 5  # so many are told to the next agent
+REJECTIONS_MAX = 5  # how many rejections by a person the next agent is told
 # The fields that name tasks to wait for, and the states in which such a task satisfies the wait. A
 # task is done before its work is verified, and closed once that is merged.
 DEPENDENCIES = {"depends_on": (State.CLOSED,), "depends_on_done": (State.DONE, State.CLOSED)}
@@ -42,7 +42,7 @@ INHERITED = (
     "abort_policy",
     "stage_failures",
 )
-# The fields of a claim that the task keeps while it lasts.
+# The fields of a claim that the task keeps while the claim lasts.
 CLAIM_FIELDS = ("agent", "deadline_s", "deadline_reasons")
 # The fields that a claim leaves behind, and that the next claim must not find.
 CLEARED_FIELDS = (
@@ -102,13 +102,16 @@ def awaited(data: Data) -> dict[str, tuple[State, ...]]:
 
 
 def unmet(data: Data, facts: Data) -> tuple[str, ...]:
-    """Return the dependencies that are not satisfied, by the facts; one without facts is not."""
+    """Return the names of the tasks that it still waits for.
+
+    `facts` has their states by id. A task that has no facts does not exist, and is waited for.
+    """
     found = {record_id.partition("/")[2]: fact["state"] for record_id, fact in facts.items()}
     return tuple(name for name, states in awaited(data).items() if found.get(name) not in states)
 
 
 def fact_sources(record: Record) -> tuple[RecordId, ...]:
-    """Return the records whose states its rows ask for: the owner's identity, or dependencies."""
+    """Return the records whose states decide: the identity that has claimed it, or dependencies."""
     claim = record.data.get("claim")
     if claim:
         same_backlog = root_of(claim["identity"]) == root_of(record.id)
@@ -155,7 +158,7 @@ def claims_left(ask: Ask) -> bool:
 
 
 def unclaimed(ask: Ask) -> Data:
-    """Forget the claim and what it left behind, but for who had it."""
+    """Forget the claim and what it left behind, and remember only who had it."""
     kept = {name: value for name, value in ask.data.items() if name not in CLEARED_FIELDS}
     claim = ask.data.get("claim")
     return {**kept, "had_by": choice.known_by(claim)} if claim else kept
@@ -222,7 +225,7 @@ def orphaned(ask: Ask) -> Data:
 
 
 def lost_too_often(ask: Ask) -> Data:
-    """Give the task up, though its last agent could be recovered from, and keep why."""
+    """Give the task up because too many of its agents were lost, and keep why."""
     after, crash = failed(ask), ask.data.get("lost") or {}
     last = crash.get("reason") or "nothing was heard of it any more"
     reasons = {
@@ -320,14 +323,14 @@ def starved(ask: Ask) -> Data:
 
 
 def split(ask: Ask) -> Data:
-    """List the subtasks before any is created, so that no two attempts can disagree.
+    """List the subtasks. The effect `spawn` creates them from this list, the same at each attempt.
 
     Raises InvalidPayloadError for a part from which no task could be created.
     """
     agent = (ask.data.get("claim") or {}).get("agent")
     parts = ask.payload["subtasks"]
     after = {**unclaimed(ask), "children": parts, "split_by": agent}
-    # Nobody is there to correct a part when it is created, and its parent would wait for it.
+    # Checked here, where the caller can correct it: `spawn` would fail at a wrong part for ever.
     ids = [f"b/{number}" for number in range(1, len(parts) + 1)]
     for number, part in enumerate(parts, start=1):
         _refuse_files_outside(number, part.get("owned_files", ()), after["owned_files"])
@@ -348,9 +351,10 @@ def child_cancelled(ask: Ask) -> Data:
 
 
 def child_payload(parent: Data, child: Data, siblings: Sequence[str]) -> tuple[Data, int | None]:
-    """Return what a subtask is created from: its own work, done where its parent's is done.
+    """Return the payload of a subtask, and None, as its costs have no limit of their own.
 
-    `siblings` are the ids of all parts in their order; it waits for those that its `after` numbers.
+    It has its own work, and its parent's repository, agent and limits. `siblings` are the ids of
+    all parts in their order; the subtask waits for those that its `after` numbers.
     """
     inherited = {name: parent[name] for name in INHERITED if parent.get(name) is not None}
     # What binds a task binds its subtasks, or a split would be a way around it. Where the task has
@@ -380,5 +384,5 @@ def cancelled(ask: Ask) -> Data:
 
 
 def fails_by_stage(ask: Ask) -> bool:
-    """Whether the producer asked for a whole stage to be failed at once."""
+    """Whether the task may be failed together with others of its plan or role."""
     return bool(ask.data.get("stage_failures"))

@@ -1,4 +1,4 @@
-"""What the rows of a task say: why it moved, in words, by the trigger or for a row of its own."""
+"""The sentences that say why a task moved: one for each trigger, and some for single rows."""
 
 from __future__ import annotations
 

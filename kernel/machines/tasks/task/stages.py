@@ -56,7 +56,7 @@ def subtasks_limit(data: Data) -> int | None:
 
 
 def judging(data: Data) -> int:
-    """Return how long verification may take; a merge may wait longer, for a user in the target."""
+    """Return how long verification may take, in ms, or the merge, which may wait for a user."""
     return MERGE_MS if changes.is_verified(data) else VERIFICATION_MS
 
 

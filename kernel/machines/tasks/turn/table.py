@@ -122,8 +122,8 @@ def ended(state: State) -> Active:
 
 
 STAGES = (
-    # The published table has no failure here: the effect that finds an abandoned turn claims it
-    # first, and then fails it.
+    # The published table has no row from `idle` to `failed`. So the effect `turn_cleanup`, which
+    # finds an abandoned turn, fires `task_claimed` at it first, and then `task_failed`.
     at_work(State.IDLE, BEGIN_MS),
     at_work(State.CLAIMING, SET_UP_MS),
     at_work(State.SPAWNING, SET_UP_MS),
