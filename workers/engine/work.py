@@ -28,9 +28,8 @@ from interlock.workers.gateways.llm.outcome import UnknownPriceError
 log = logging.getLogger(__name__)
 
 # While the store is away, the holder of a finished effect tries to fire its outcome for so long
-# after the end of its lease. Its token
-# stays valid until another process claims the effect, and after an outage the sweeps give every
-# holder the time of one lease to return.
+# after the end of its lease. Its token stays valid until another process claims the effect, and
+# after an outage the sweeps give every holder the time of one lease to return.
 OUTAGE_S_MAX = 300.0
 # Errors after which the same call may succeed later.
 TRANSIENT = (StoreError, ConflictError)

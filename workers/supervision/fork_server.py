@@ -1,9 +1,9 @@
 """The fork server: a process that has imported what supervisors need, and forks them on request.
 
 `python -m interlock.workers.supervision.fork_server NUMBER ROOM`. Requests come over the socket
-with the descriptor NUMBER; the server ends when the other end is closed. ROOM makes its command
-line long enough to be replaced by that of a supervisor. The server has one thread, and opens
-neither store nor broker because its forks would share them.
+with the descriptor NUMBER; the server ends when the other end is closed. ROOM is only spaces: they
+make the command line so long that a fork can write that of its supervisor over it. The server has
+one thread, and opens neither store nor broker because its forks would share them.
 """
 
 from __future__ import annotations

@@ -206,7 +206,7 @@ def hand_over(work_folder: Path, take_over: Callable[[], Callable[[], object]]) 
     `take_over` takes the leases over, and returns the function that supervises.
     """
     log = os.open(work_folder / "supervisor.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-    # The launching process waits no longer than this.
+    # The launching process waits no longer: after that time SIGALRM ends this process.
     signal.alarm(LAUNCH_S_MAX)
     try:
         run = take_over()

@@ -57,8 +57,8 @@ class ShownHeartbeat(Heartbeat):
 class Supervisor(ABC):
     """A process that holds leases and outlives the worker that launched it.
 
-    `effect` is the effect of a machine whose lease is in the launch spec. A subclass adopts its
-    leases when it is made.
+    `machine` and `effect` name the effect whose lease is in the launch spec. The constructor of a
+    subclass takes its leases over with `adopt`.
     """
 
     def __init__(self, spec: LaunchSpec, dispatch: Dispatch, machine: str, effect: Effect) -> None:

@@ -79,7 +79,10 @@ def _claim_and_start(dispatch: Dispatch, record: Record, slot: Slot) -> bool:
 
 
 def _start_agent(dispatch: Dispatch, task: Lease, slot: Slot) -> None:
-    """Create agent, turn and worktree, and start the supervisor. A failure costs the task a try."""
+    """Create agent, turn and worktree, and start the supervisor.
+
+    If one of these steps fails, the task has failed, which is one of its tries.
+    """
     names, data = claim_names(task.record), task.record.data
     agent = _create_agent(dispatch, task, names)
     lease_ms = _agent_lease_ms(dispatch)

@@ -49,9 +49,9 @@ NOT_CLAIMED = "%s is not claimed: %s"
 
 
 def component_call(name: str, trigger: str, record_id: str) -> Call:
-    """Return the call by which an internal component fires at a record that it holds no lease of.
+    """Return the call with which a component, which holds no lease of the record, fires a trigger.
 
-    The component's name is recorded as the actor.
+    The log of the record names the component as the actor.
     """
     op_id = f"{name}:{trigger}:{record_id}:{uuid4().hex[:8]}"
     return Call(Cause(name), op_id, Warrant.component(name))
@@ -90,7 +90,7 @@ def cancelled_parent(dispatch: Dispatch, task: Record) -> str:
 
 
 def claim(dispatch: Dispatch, record: Record, *, agent: str) -> Lease | None:
-    """Claim a task for an agent. Return None if it cannot be claimed now: that is no failure."""
+    """Claim a task for an agent, with a lease. Return None if it cannot be claimed now."""
     initial_lease = InitialLease(
         uuid4().hex[:8], dispatch.holder, dispatch.effect("task", "agent").lease_ms
     )
@@ -157,9 +157,9 @@ def ensure_identity(dispatch: Dispatch, root: str, *, name: str, role: str, comm
 
 
 def deadline_of(dispatch: Dispatch, record: Record) -> Deadline:
-    """Return how long a task may take: as it says, or from its size and its backlog's closed tasks.
+    """Return how long a task may take: as it says, or from its size and from earlier tasks.
 
-    Of these, only the last of the same role count.
+    These are, of the HISTORY_MAX tasks of its backlog that were closed last, those of its role.
     """
     data, views = record.data, dispatch.views
     if asked_s := data.get("deadline_s"):

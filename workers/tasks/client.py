@@ -137,9 +137,8 @@ class Tasks:
     ) -> TaskClaim | None:
         """Claim the next task of a role's queue that has no agent command; None if there is none.
 
-        The role `any` is the queue of the tasks that name no role, and no wildcard.
-
-        Tasks are taken by priority, then by age. A task that cannot be claimed now is skipped.
+        `any` is the queue of the tasks that name no role; it does not stand for every role. Tasks
+        are taken by priority, then by age. A task that cannot be claimed now is skipped.
         """
         for record in queued_tasks(self.dispatch, backlog, role):
             if record.data.get("agent"):

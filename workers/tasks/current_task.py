@@ -103,11 +103,14 @@ class CurrentTask:
         return as_line({"type": "task", **fields})
 
     def launch(self) -> None:
-        """Report that the agent's process runs, and is about to work on the task."""
+        """Report that the agent's process runs, which leads the turn to `spawning`."""
         self.reports.fire("agent_spawned")
 
     def start(self) -> None:
-        """Report that the agent has started to work on the task."""
+        """Report that the agent works on the task, which leads the turn to `running`.
+
+        The published table has the same trigger for this step as for that of `launch`.
+        """
         with suppress(KernelError):
             self.work.fire(Outcome("started"))
         self.reports.fire("agent_spawned")

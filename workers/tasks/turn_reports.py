@@ -40,13 +40,14 @@ from interlock.workers.text import sentence
 COMPONENT = "supervision"
 # An agent whose context window is fuller than this is compacting.
 COMPACT_AT = 0.9
-# By the state of a turn whose agent has begun to work: the trigger that leads on, and its payload.
+# For each state that a turn may have when its agent begins to work: the trigger that leads to the
+# next state, and the payload of that trigger.
 TO_WORK: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "claiming": ("agent_spawned", {}),
     "spawning": ("agent_spawned", {}),
 }
-# The same for a turn whose agent has completed its work. The end of a compaction is published as
-# `verify_requested`, and leads back to `running`.
+# The same for the time when its agent has completed its work. The end of a compaction is published
+# as `verify_requested`, and leads back to `running`.
 TO_VERIFICATION: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     **TO_WORK,
     "tool_use": ("tool_completed", {"tool": "(unfinished)"}),
@@ -74,7 +75,7 @@ class TurnReports:
         self.failures_in_row = 0
         self._tools: set[str] = set()
         self._compacting = self._verifying = False
-        # Usage that no call has named yet; and the call, by its op-id, that is not answered yet.
+        # Usage that no call has sent yet; and the op-id and usage of a call without an answer yet.
         self._uncounted: dict[str, int] = {}
         self._unanswered: tuple[str, dict[str, int]] | None = None
 
@@ -204,9 +205,10 @@ class TurnReports:
 def lead_turn(
     dispatch: Dispatch, turn: str, way: Mapping[str, tuple[str, Mapping[str, Any]]]
 ) -> None:
-    """Fire at a turn the triggers of this way, from the state that it is in to the end of the way.
+    """Lead a turn on from the state that it is in, until it is in a state that `way` does not name.
 
-    An agent may end its work without having reported the end of a tool call or of a compaction.
+    `way` has for each state a trigger and its payload. So a turn comes to its verification even if
+    its agent did not report the end of a tool call or of a compaction.
     """
     for _ in way:
         state = dispatch.views.record(turn).state

@@ -2,8 +2,9 @@
 
 If only the branch moved, that tree would look as if its user had undone the merge. So git's own
 fast-forward moves both: first the tree, which git refuses if a file of the user is in the way, then
-the branch. A move that a killed git left incomplete is undone: a ref names the new commit, and only
-files with exactly the content of that commit are put back.
+the branch. A ref below `refs/interlock/merging/` names the new commit until both have moved. If git
+is killed before that, the next call undoes the move: it puts those files back that have exactly the
+content of the new commit, because the user has not touched them.
 """
 
 from __future__ import annotations

@@ -84,7 +84,8 @@ def merge(
         new = _commit(held, tree, (old, tip), message, identity)
         checkout = checkout_of(held, target)
         if checkout is not None:
-            # Before the files are verified, which would be in vain at each try while a user works.
+            # Checked before the files are verified: while a file of the user is in the way, every
+            # try would verify them and then not merge.
             refuse_in_the_way(held, checkout, old=old, new=new)
         if verified is not None and tree not in {_tree_of(held, commit) for commit in verified}:
             return MergeUnverified(new)

@@ -20,7 +20,7 @@ from interlock.workers.tasks.ownership import SCOPE_VIOLATION
 from interlock.workers.tasks.waits import Waits
 
 COMPONENT = "follow_up"
-EARLIER_MAX = 3
+EARLIER_MAX = 3  # claims before the last one whose turns are ended, if they still run
 NAMED_MAX = 10
 # The states of subtasks that a blocked task's card tells. Subtasks in other states have not ended:
 # a change from one of these to another is no news to a person, and does not change the card.

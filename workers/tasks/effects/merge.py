@@ -36,7 +36,8 @@ from interlock.workers.tasks.verification.work import (
 ATTEMPTS_MAX = 20
 PATHS_MAX = 100
 REASON_MAX = 2_000
-# The user works in the target: that person is asked, and the merge is tried again.
+# The user has changes, or a rebase under way, in the checkout of the target: a card asks the user
+# to end that, and the merge is tried again.
 OBSTACLES = (Refusal.DIRTY, Refusal.CHECKOUT_BUSY)
 
 

@@ -24,7 +24,10 @@ AGENT_LOST = {"reason": "its agent was lost", "why": TransitionReason.ORPHAN_REC
 
 
 async def recovery(work: Work) -> Outcome:
-    """Commit partial work to its branch. It goes on only if the completion signals accept it."""
+    """Commit partial work to its branch. If the completion signals accept it, the task is done.
+
+    Otherwise another agent starts anew, or a person is asked.
+    """
     if not work.record.data.get("repo"):
         return Outcome("requeued", AGENT_LOST)
     async with Judges(work) as judges:

@@ -23,7 +23,10 @@ COMPONENT = "turn_cleanup"
 
 
 def turn_cleanup(work: Work) -> Outcome | None:
-    """Remove the worktree. Partial work is committed first, to a branch that is then kept."""
+    """Remove the worktree of a turn that has ended. Partial work is committed to its branch first.
+
+    A turn that was abandoned is ended here, and cleaned up after that.
+    """
     record = work.dispatch.views.record(work.record.id)
     if record.state == "idle":
         _end_unstarted_turn(work, record)
@@ -43,7 +46,10 @@ def turn_cleanup(work: Work) -> Outcome | None:
 
 
 def _check_agent_has_ended(work: Work, data: Data) -> None:
-    """Raise NotYetError while the agent may live: its process is surely gone with its lease."""
+    """Raise NotYetError while the agent's process may still run.
+
+    It is gone when the agent is dead and owes nothing: its lease and the grace are over then.
+    """
     if not data.get("agent"):
         return
     with suppress(UnknownRecordError):

@@ -35,7 +35,7 @@ AGENT_POLLS_MAX = 900
 async def verification(work: Work) -> Outcome:
     """Verify the branch of a claim in a review checkout.
 
-    Without the worktree the base of the work is unknown: the work is rejected then.
+    The work is rejected if the worktree is gone, because the commit that it began at is not known.
     """
     if not work.record.data.get("repo"):
         # A task without a repository: there is nothing to check.

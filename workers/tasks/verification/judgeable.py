@@ -26,7 +26,7 @@ def check_signals(dispatch: Dispatch, signals: Sequence[Mapping[str, Any]]) -> N
 def check_parts(dispatch: Dispatch, parts: object) -> None:
     """Check the signals of the parts of a split. Raises InvalidPayloadError.
 
-    What is no list of objects is left to the split itself, which refuses it.
+    A value that is no list of objects is not checked here, because the split refuses it.
     """
     for number, part in enumerate(parts if isinstance(parts, list) else (), start=1):
         if not (isinstance(part, Mapping) and isinstance(part.get("signals"), list)):
