@@ -47,8 +47,8 @@ NEXT_TASK_S = 1.0
 FILE_CHECK_S = 5.0
 PROGRESS_NOTE_S = 5.0
 GRACE_S = 10.0
-REFUSALS_MAX = 3
-FAILURES_MAX = 3
+REFUSALS_MAX = 3  # by stop hooks, of one task of a session
+FAILURES_MAX = 3  # tasks of a session in a row
 # The reason for ending a process whose work is over, where nothing went wrong.
 WORK_OVER = "over"
 
@@ -125,7 +125,7 @@ class TaskSupervisor(Supervisor):
         )
 
     def _act(self, process: AgentProcess) -> None:
-        """Confirm that the agent is alive, end it for a reason, or lead a session to its task."""
+        """Confirm that the agent is alive, end it, or lead a session from one task to the next."""
         now = time.monotonic()
         alive = process.progress > self.started_at or now > self.started_at + ALIVE_AFTER_S
         has_failed = isinstance(self.first_task.reports.end_report, AgentFailed)
@@ -340,7 +340,7 @@ class TaskSupervisor(Supervisor):
         if self.finishing is not None:
             return self.finishing.result()
         if self.spec.session and task.reports.summary is None:
-            return Outcome("failed", {"reason": "its agent ended before its task did"})
+            return Outcome("failed", {"reason": "its agent ended without a report on the task"})
         if not self.alive:
             # A command that ended well within a second has given its sign of life by that.
             self.alive = True

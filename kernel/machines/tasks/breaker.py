@@ -21,7 +21,7 @@ class TripCause(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class BreakerLimits:
-    """The limits of one try: its cost in micro-dollars (None: no limit), its failures in a row."""
+    """The limits of one try: micro-dollars (None: no limit), and failed tool calls in a row."""
 
     budget_micro: int | None = None
     failures_max: int = 5
@@ -67,7 +67,7 @@ def tripped(
     if failures_in_row >= limits.failures_max:
         return Trip(
             TripCause.FAILURES,
-            f"it failed {failures_in_row} times in a row",
+            f"{failures_in_row} of its tool calls failed in a row",
             AbortReason.BASH_ERROR,
             TransitionReason.ABORTED,
         )

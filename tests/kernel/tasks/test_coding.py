@@ -407,7 +407,7 @@ def test_a_part_can_only_be_after_an_earlier_part_and_once(after: list[int]) -> 
     [
         (
             {"signals": [{"type": "path_exists", "value": "a"}]},
-            "part 2 is invalid: .*what is verified is a repository, and the task names none",
+            "part 2 is invalid: .*signals are checked in a repository, but it names none",
         ),
         (
             {"owned_files": ["src/a", "srcs", "docs"]},

@@ -36,7 +36,7 @@ def repository_of(record: Record) -> Repository:
 def worktree_of(repository: Repository, record: Record) -> Worktree | None:
     """Return the worktree of a task's current claim, or None if it is gone.
 
-    It lies where it was made, also if a setting names another folder since.
+    It is looked for by its branch: the setting of its folder may have changed since it was made.
     """
     branch = claim_names(record).branch
     found = (tree for tree in worktrees(repository) if tree.branch == branch and tree.present)
@@ -77,8 +77,9 @@ def rejection(verdict: CompletionVerdict, *, merged_into: str = "") -> dict[str,
     failed = next((result for result in verdict.results if not result.passed), None)
     if failed is None:
         return None
-    when = f"merged with what {merged_into} has now, it is " if merged_into else ""
-    reason = f"{when}not what it asks for: {failed.type} {failed.value}: {failed.detail}"
+    when = f"after a merge with what {merged_into} has now, " if merged_into else ""
+    signal = f"the completion signal {failed.type} {failed.value} did not pass"
+    reason = f"{when}{signal}: {failed.detail}"
     return {"reason": reason[:REASON_MAX], "results": results_of(verdict)}
 
 

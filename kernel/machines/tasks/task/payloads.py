@@ -60,9 +60,10 @@ class TaskWork(Shape):
 class NewTask(TaskWork):
     """A task as a producer submits it.
 
-    `agent` is a shell command; a task without one is claimed by a program. `depends_on` names tasks
-    of the same backlog by their ids without the backlog: it waits until they are closed, that is
-    merged; for those of `depends_on_done` until they are done, which is before their verification.
+    `agent` is a shell command; an agent that a user runs claims a task without one. `depends_on`
+    names tasks of the same backlog by their ids without the backlog: the task waits until they are
+    closed, that is merged. Those of `depends_on_done` only have to be done, which is before their
+    verification.
     `not_before` is a time in ms since the epoch. `push` names a remote of the repository. A
     `session` agent waits `idle_limit_s` for its next task. An agent is cut off when one try costs
     more than `budget_micro` (in micro-dollars), or when `tool_failures_max` calls fail in a row.
@@ -104,7 +105,7 @@ class NewTask(TaskWork):
                 "an agent that you run yourself takes tasks without a repository"
             )
         if self.signals and not self.repo:
-            raise ValueError("what is verified is a repository, and the task names none (--repo)")
+            raise ValueError("signals are checked in a repository, but it names none (--repo)")
         return self
 
     @model_validator(mode="after")
@@ -116,7 +117,7 @@ class NewTask(TaskWork):
 
 
 class TaskClaimed(Shape):
-    """The claimant of a task: an owner for people, the records of its identity and of its agent.
+    """Who claims a task: `owner` is a name for people, `identity` and `agent` are ids of records.
 
     `at_ms` is the store's time; `host` is the computer that the work is done on. An owner without
     an identity is not trusted.
@@ -134,7 +135,7 @@ class TaskClaimed(Shape):
 
 
 class TaskCompleted(Shape):
-    """The work that was done, in required words, and the branch and commit that hold it."""
+    """A summary of the work, which may not be blank, and the branch and commit that hold it."""
 
     summary: Annotated[str, Field(min_length=1, max_length=8_000, pattern=r"\S")]
     branch: Line | None = None
@@ -147,7 +148,8 @@ class TaskReason(Shape):
     """The reason why something happened, in words and in codes.
 
     `final`: another try cannot help. `retry_after_s`: a provider asked to wait at least so long
-    before the next try. `paths` are the files that show it, `results` those of the verification.
+    before the next try. `paths` are the files that are at fault, `results` what each completion
+    signal of the verification came to.
     """
 
     reason: Annotated[str, Field(max_length=2_000)] = ""

@@ -77,7 +77,7 @@ def test_two_tasks_that_are_green_alone_and_red_together_are_not_both_merged(
 
     failure = client.show("b/two").data["failure"]
     assert failure["reason"].startswith(
-        "merged with what main has now, it is not what it asks for: test_passes ! { test -e one"
+        "after a merge with what main has now, the completion signal test_passes ! { test -e one"
     )
     assert git(repository.root, "rev-parse", "main") == before
     assert git(repository.root, "status", "--porcelain") == ""
