@@ -12,7 +12,6 @@ from uuid import uuid4
 from interlock.kernel.errors import (
     IllegalTransitionError,
     InvalidPayloadError,
-    UnknownMachineError,
     UnknownRecordError,
 )
 from interlock.kernel.event import Cause, Event, Note
@@ -20,6 +19,7 @@ from interlock.kernel.machine import Explanation, Machine
 from interlock.kernel.machines import LISTED, MACHINES
 from interlock.kernel.record import RETRY, Record
 from interlock.kernel.store.commands import Call, Warrant, facts_read
+from interlock.kernel.store.counts import RecordCounts, count_records
 from interlock.kernel.store.listings import ListedRecord, Page
 from interlock.kernel.table import Terminal, Waiting
 from interlock.workers.config import Settings, local_settings
@@ -325,12 +325,14 @@ class Client:
         found = record_filter(self.machines, by_state=by_state, **wanted)
         return self.dispatch.listings.page(found, limit=limit, cursor=cursor, newest=newest)
 
-    def counts(self, machine: str | None = None) -> dict[str, dict[str, int]]:
-        """Count the records in each state that has any, of one machine or of all."""
-        if machine is not None and machine not in self.machines:
-            raise UnknownMachineError(machine, sorted(self.machines))
-        chosen = [one for name, one in self.machines.items() if machine in (None, name)]
-        return {name: dict(found) for name, found in self.dispatch.views.counts(chosen).items()}
+    def counts(self, **wanted: Unpack[Wanted]) -> RecordCounts:
+        """Count the records that `list` would show, in each state that has any.
+
+        By `machine`, `state`, `effect` and `since_ms` all are counted. With any other condition at
+        most COUNT_MAX records are read: see `RecordCounts.more`.
+        """
+        found = record_filter(self.machines, by_state=True, **wanted)
+        return count_records(self.dispatch.listings, found)
 
     def now_ms(self) -> int:
         """Return the time of the store."""

@@ -111,13 +111,13 @@ class Listings:
         """
         if not 0 < limit <= PAGE_MAX:
             raise CallError(f"a page has 1 to {PAGE_MAX} records, not {limit}")
-        source, stamp = self._source(wanted, newest=newest), _stamp(wanted, newest=newest)
+        source, stamp = self.source_of(wanted, newest=newest), _stamp(wanted, newest=newest)
         position = _position(cursor, stamp, by_time=wanted.by_time)
         scanned, count = 0, max(limit, SCAN_MIN)
         rows: list[ListedRecord] = []
         while scanned < SCAN_MAX:
             found = source(position, count)
-            by_id = self._rows(dict.fromkeys(one for _, one in found))
+            by_id = self.rows_of(dict.fromkeys(one for _, one in found))
             for position, one in found:
                 row = by_id.get(one)
                 if row and wanted.fits(row) and _comes_here(row, position, wanted):
@@ -151,7 +151,7 @@ class Listings:
         found = self._by_time(indexes, None, newest=False, position=after, limit=limit)
         return [(position[0], one) for position, one in found]
 
-    def _source(self, wanted: Filter, *, newest: bool) -> Source:
+    def source_of(self, wanted: Filter, *, newest: bool) -> Source:
         """Choose the index that has the fewest records beside those that are wanted."""
         keys = self.keys
         if wanted.parent:
@@ -163,15 +163,16 @@ class Listings:
         if wanted.text:
             return partial(self._names, range(PARTITIONS), *self._rarest(wanted.text))
         if wanted.states:
-            indexes = [
-                [keys.state_index_of(at, *pair) for pair in wanted.states]
-                for at in range(PARTITIONS)
-            ]
-            return partial(self._by_time, indexes, wanted.since_ms, newest)
+            return partial(self._by_time, self.state_indexes(wanted), wanted.since_ms, newest)
         indexes = [
             [keys.creation_index(at, name) for name in wanted.machines] for at in range(PARTITIONS)
         ]
         return partial(self._by_time, indexes, wanted.created_ms, newest)
+
+    def state_indexes(self, wanted: Filter) -> list[list[str]]:
+        """Return the indexes of the wanted states in each partition, in the order of the states."""
+        name_of = self.keys.state_index_of
+        return [[name_of(at, *pair) for pair in wanted.states] for at in range(PARTITIONS)]
 
     def _by_time(
         self,
@@ -181,35 +182,31 @@ class Listings:
         position: Position,
         limit: int,
     ) -> Found:
-        """Return what follows in indexes by time. `indexes` are those of each partition.
-
-        Partitions have about as many records each. So each is asked for little more than its share,
-        and only where one of them may have more of what is wanted, for all of it.
-        """
+        """Return what follows in indexes by time. `indexes` are those of each partition."""
         low, high = within or ("-inf", "+inf")
         first, last = (high, low) if newest else (low, high)
         after, member = position or (first, "")
         order = "newest" if newest else "oldest"
-        for asked in (min(limit, SHARE_MIN + 2 * limit // len(indexes)), limit):
-            calls = [(group, [order, after, member, last, asked]) for group in indexes]
-            chunks = [_rows_of(reply) for reply in call_all(self.client, "list_page", calls)]
-            found = sorted((row for chunk in chunks for row in chunk), reverse=newest)
-            # Behind the last row of a chunk that is full there may be more of its partition.
-            ends = [chunk[-1] for chunk in chunks if len(chunk) == asked]
-            sure = (max if newest else min)(ends, default=None)
-            if asked == limit or sure is None or found.index(sure) >= limit - 1:
-                break
-        return found[:limit]
+
+        def first_of_each(count: int) -> list[Found]:
+            calls = [(group, [order, after, member, last, count]) for group in indexes]
+            return [_rows_of(reply) for reply in call_all(self.client, "list_page", calls)]
+
+        return _first(first_of_each, len(indexes), limit, newest=newest)
 
     def _names(
         self, partitions: Collection[int], low: str, high: str, position: Position, limit: int
     ) -> Found:
         """Return what follows in the search index between two names."""
         after = f"({position[0]}" if position else f"[{low}"
-        words = (after, f"[{high}", "BYLEX", "LIMIT", 0, limit)
-        commands = [("ZRANGE", self.keys.search_index(at), *words) for at in partitions]
-        names = sorted(name for page in read_all(self.client, commands) for name in page)
-        return [((name.decode(),), _id_in(name.decode())) for name in names[:limit]]
+
+        def first_of_each(count: int) -> list[Found]:
+            words = (after, f"[{high}", "BYLEX", "LIMIT", 0, count)
+            commands = [("ZRANGE", self.keys.search_index(at), *words) for at in partitions]
+            pages = read_all(self.client, commands)
+            return [[((name.decode(),), _id_in(name.decode())) for name in page] for page in pages]
+
+        return _first(first_of_each, len(partitions), limit, newest=False)
 
     def _rarest(self, text: str) -> tuple[str, str]:
         """Return the first and last name of the word that the fewest titles have, of a text."""
@@ -227,7 +224,7 @@ class Listings:
         totals = [sum(counts[n * PARTITIONS : (n + 1) * PARTITIONS]) for n in range(len(ranges))]
         return ranges[totals.index(min(totals))]
 
-    def _rows(self, record_ids: Collection[RecordId]) -> dict[RecordId, ListedRecord]:
+    def rows_of(self, record_ids: Collection[RecordId]) -> dict[RecordId, ListedRecord]:
         """Return records as lists show them, in one round trip.
 
         Those that were pruned are left out, and those that are damaged.
@@ -236,6 +233,25 @@ class Listings:
         found = zip(record_ids, read_all(self.client, commands), strict=True)
         rows = ((one, _row(one, values)) for one, values in found if values[0] is not None)
         return {one: row for one, row in rows if row}
+
+
+def _first(
+    first_of_each: Callable[[int], list[Found]], partitions: int, limit: int, *, newest: bool
+) -> Found:
+    """Return the first rows of several partitions together.
+
+    Partitions have about as many records each. So each is asked for little more than its share,
+    and only where one of them may have more of what is wanted, for all of it.
+    """
+    for asked in (min(limit, SHARE_MIN + 2 * limit // partitions), limit):
+        chunks = first_of_each(asked)
+        found = sorted((row for chunk in chunks for row in chunk), reverse=newest)
+        # Behind the last row of a chunk that is full there may be more of its partition.
+        ends = [chunk[-1] for chunk in chunks if len(chunk) == asked]
+        sure = (max if newest else min)(ends, default=None)
+        if asked == limit or sure is None or found.index(sure) >= limit - 1:
+            break
+    return found[:limit]
 
 
 def _rows_of(reply: Sequence[bytes]) -> Found:

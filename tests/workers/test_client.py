@@ -30,6 +30,7 @@ from interlock.kernel.errors import (
 from interlock.kernel.event import Cause, Event, Note
 from interlock.kernel.record import PARTITIONS, partition_of
 from interlock.kernel.store.commands import Call
+from interlock.kernel.store.counts import RecordCounts
 from interlock.kernel.store.feed import Feed, text_of
 from interlock.kernel.store.leases import Lease
 from interlock.workers.api import followers
@@ -37,6 +38,7 @@ from interlock.workers.api.app import create_app
 from interlock.workers.client import Client, WaitTimeoutError
 from interlock.workers.config import Settings
 from interlock.workers.engine.celery_app import queue_of
+from interlock.workers.engine.record_filter import Wanted
 from interlock.workers.engine.sweeps import prune
 from interlock.workers.gateways.server import EmbeddedServer, free_port
 from interlock.workers.remote import client as remote
@@ -384,8 +386,24 @@ def test_a_list_is_ordered_and_counted_and_refuses_an_unknown_state(interlock: C
     ]
     assert [card.record_id for card in interlock.cards()] == ["older", "newer"]
     assert len(interlock.list(machine="thread", limit=1)) == 1
+    one_each = {"awaiting_confirmation": 1, "awaiting_intent_confirmation": 1}
+    assert interlock.counts(machine="thread") == RecordCounts({"thread": one_each})
+    since_ms = interlock.show("older").since_ms
+    for asked in OLDER:
+        assert interlock.counts(**asked).machines["thread"] == {"awaiting_confirmation": 1}, asked
+    until_then = interlock.counts(machine="thread", since_ms=(0, since_ms - 1))
+    assert until_then.machines == {"thread": {}}
+    with pytest.raises(UnknownMachineError):
+        interlock.counts(machine="washing")
     with pytest.raises(CallError, match="no state 'asleep'"):
         interlock.list(machine="thread", state="asleep")
+
+
+OLDER: tuple[Wanted, ...] = (
+    {"state": "awaiting_confirmation"},
+    {"id_prefix": "old", "text": "pap"},
+    {"machine": "thread", "text": "paper", "id_prefix": "older", "created_ms": (1, 2**53)},
+)
 
 
 def test_the_log_has_the_actor_and_the_reason(server: EmbeddedServer, prefix: str) -> None:

@@ -8,12 +8,13 @@ from collections.abc import AsyncIterator, Callable, Collection
 from itertools import islice
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Header, Path, Query, Request, Response
+from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from sse_starlette import EventSourceResponse, ServerSentEvent
 
 from interlock.kernel.errors import CallError, KernelError, StaleDecisionError
 from interlock.kernel.event import START
+from interlock.kernel.store.counts import RecordCounts
 from interlock.kernel.store.inboxes import Mail
 from interlock.kernel.store.views import FOLLOWED_LINES, Views
 from interlock.workers.api.access import (
@@ -49,6 +50,7 @@ from interlock.workers.api.models import (
 )
 from interlock.workers.api.problems import RefusedRequestError, refusal_data
 from interlock.workers.client import Client
+from interlock.workers.engine.record_filter import Wanted
 from interlock.workers.ops.description import describe, line_shown
 from interlock.workers.producer_message import submit
 from interlock.workers.remote.problems import STALE
@@ -129,9 +131,7 @@ def change_many(bulk: Bulk, client: Operating, request: Request) -> Items:
     return Items(items=items, next=page.cursor)
 
 
-@router.get("/records")
-def list_records(
-    client: Reading,
+async def conditions(
     machine: str | None = None,
     state: str | None = None,
     effect: Annotated[str, Query(description="The effect that is owed or at work.")] = "",
@@ -145,6 +145,27 @@ def list_records(
     created_to_ms: Ms = None,
     since_from_ms: Ms = None,
     since_to_ms: Ms = None,
+) -> Wanted:
+    """Return the conditions that a query names. A coroutine: others would need a thread."""
+    return {
+        "machine": machine,
+        "state": state,
+        "effect": effect,
+        "text": text,
+        "id_prefix": id_prefix,
+        "parent": parent,
+        "created_ms": _within(created_from_ms, created_to_ms),
+        "since_ms": _within(since_from_ms, since_to_ms),
+    }
+
+
+Conditions = Annotated[Wanted, Depends(conditions)]
+
+
+@router.get("/records")
+def list_records(
+    client: Reading,
+    wanted: Conditions,
     order: Annotated[
         Literal["newest", "oldest", "longest", "latest"],
         Query(description="By creation; by the time in the state: `longest` first, or `latest`."),
@@ -154,14 +175,7 @@ def list_records(
 ) -> RecordList:
     """List records: by creation, with a state by its entry, with a text, id or parent by name."""
     page = client.page(
-        machine=machine,
-        state=state,
-        effect=effect,
-        text=text,
-        id_prefix=id_prefix,
-        parent=parent,
-        created_ms=_within(created_from_ms, created_to_ms),
-        since_ms=_within(since_from_ms, since_to_ms),
+        **wanted,
         limit=limit,
         cursor=cursor,
         newest=order in ("newest", "latest"),
@@ -171,9 +185,13 @@ def list_records(
 
 
 @router.get("/counts")
-def counts(client: Reading, machine: str | None = None) -> dict[str, dict[str, int]]:
-    """Count the records in each state that has any, of one machine or of all."""
-    return client.counts(machine)
+def counts(client: Reading, wanted: Conditions) -> RecordCounts:
+    """Count the records that a list with these conditions has, in each state that has any.
+
+    By `machine`, `state`, `effect` and times in the state all are counted. With other conditions at
+    most 10,000 records are read; `more` says that there are more.
+    """
+    return client.counts(**wanted)
 
 
 @router.get("/records/{record_id:path}:history")

@@ -28,7 +28,7 @@ router = APIRouter(route_class=PageRoute, include_in_schema=False)
 def index(request: Request, client: Reading) -> Response:
     """List the systems that have a page, with how many records they have in each state."""
     pages = pages_of(client)
-    counts = client.counts()
+    counts = client.counts().machines
     return page(request, "systems.html", pages=pages, counts=counts)
 
 

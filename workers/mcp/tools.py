@@ -24,6 +24,7 @@ from interlock.workers.remote.client import HttpClient
 Verbs = Client | HttpClient
 Fields = dict[str, Any]
 Id = Annotated[str, Field(description="The id of a record.")]
+Words = Annotated[str, Field(description="Words of the title.")]
 Limit = Annotated[int, Field(ge=1, le=200)]
 LINES_MAX = 200
 ABOUT = """Interlock runs long work of agents and people. Each piece of work is a record: it is in a
@@ -85,7 +86,7 @@ class Tools:
         machine: str = "",
         state: str = "",
         parent: str = "",
-        text: Annotated[str, Field(description="Words of the title.")] = "",
+        text: Words = "",
         limit: Limit = 50,
         cursor: Annotated[str, Field(description="`next` of the page before.")] = "",
     ) -> Fields:
@@ -127,10 +128,23 @@ class Tools:
             found = self.reach(context, Act.READ).cards(limit=limit)
         return [card.as_data() for card in found]
 
-    def count_records(self, context: Context, machine: str = "") -> dict[str, dict[str, int]]:
-        """Count the records in each state, of one machine or of all."""
+    def count_records(
+        self,
+        context: Context,
+        machine: str = "",
+        state: str = "",
+        parent: str = "",
+        text: Words = "",
+    ) -> Fields:
+        """Count the records in each state, of those that `list_records` lists.
+
+        `more`: with a parent or a text at most 10,000 records are read, and there are more.
+        """
         with _said():
-            return self.reach(context, Act.READ).counts(machine or None)
+            found = self.reach(context, Act.READ).counts(
+                machine=machine or None, state=state or None, parent=parent, text=text
+            )
+        return asdict(found)
 
     def submit(
         self,

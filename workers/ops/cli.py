@@ -18,6 +18,7 @@ from interlock.kernel.event import line_data
 from interlock.kernel.machines import MACHINES
 from interlock.workers.client import Client
 from interlock.workers.config import API_PORT, read_settings, settings_here
+from interlock.workers.engine.record_filter import Wanted
 from interlock.workers.ops import screen
 from interlock.workers.terminal.answer import (
     Actor,
@@ -172,14 +173,19 @@ def list_records(
     limit: Annotated[int, typer.Option(min=1, max=10_000)] = 100,
     as_json: AsJson = False,
 ) -> None:
-    """List records, the longest in their state first, with how many there are in each state."""
+    """List records, the longest in their state first, with how many of them are in each state."""
     interlock = caller()
-    rows = interlock.list(
-        machine=machine, state=state, text=text, parent=parent, id_prefix=id_prefix, limit=limit
-    )
-    counts = interlock.counts(machine)
-    some = {name: found for name, found in counts.items() if found or machine}
-    value = {"counts": some, "records": [asdict(row) for row in rows]}
+    wanted: Wanted = {
+        "machine": machine,
+        "state": state,
+        "text": text,
+        "parent": parent,
+        "id_prefix": id_prefix,
+    }
+    rows, counts = interlock.list(limit=limit, **wanted), interlock.counts(**wanted)
+    some = {name: found for name, found in counts.machines.items() if found or machine}
+    records = [asdict(row) for row in rows]
+    value = {"counts": some, "more": counts.more, "records": records}
     now_ms = interlock.now_ms()
     answer(value, as_json=as_json, show=lambda v: screen.records(v, now_ms))
 

@@ -13,6 +13,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from interlock.kernel.event import words_of
+from interlock.kernel.store.counts import COUNT_MAX
 from interlock.workers.systems import systems
 from interlock.workers.terminal.cards import cards
 from interlock.workers.terminal.screen import (
@@ -205,6 +206,9 @@ def records(value: Mapping[str, Any], now_ms: int) -> None:
         out.print(Text(f"{machine}: {counts_text(counts) or 'no records'}", style="dim"))
     if not value["counts"]:
         out.print(Text("no records", style="dim"))
+    if value["more"]:
+        ended = f"counted {COUNT_MAX:,} records, and there are more: name further conditions"
+        out.print(Text(ended, style="dim"))
 
 
 def up(addresses: Mapping[str, str], home: Path, *, named: bool) -> None:

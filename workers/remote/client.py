@@ -17,6 +17,7 @@ from interlock.kernel.errors import InvalidPayloadError
 from interlock.kernel.event import START, Event, Note
 from interlock.kernel.machine import Explanation
 from interlock.kernel.record import RETRY, Record, record_id
+from interlock.kernel.store.counts import RecordCounts
 from interlock.kernel.store.listings import ListedRecord, Page
 from interlock.workers.client import WaitTimeoutError
 from interlock.workers.engine.card import Card, CardPage
@@ -223,23 +224,15 @@ class HttpClient:
         **wanted: Unpack[Wanted],
     ) -> Page:
         """Return one page of a list, as `Client.page` does."""
-        asked: dict[str, Any] = dict(wanted)
-        times = {name: asked.pop(f"{name}_ms", None) for name in ("created", "since")}
-        for name, within in times.items():
-            if within:
-                asked[f"{name}_from_ms"], asked[f"{name}_to_ms"] = within
-        asked["id"] = asked.pop("id_prefix", "")
         by_creation, in_state = ("oldest", "newest"), ("longest", "latest")
         order = (in_state if by_state else by_creation)[newest]
-        named = {name: value for name, value in asked.items() if value not in (None, "")}
-        found = self._call("GET", "/v1/records", limit=limit, cursor=cursor, order=order, **named)
+        query = {"limit": limit, "cursor": cursor, "order": order, **_conditions(wanted)}
+        found = self._call("GET", "/v1/records", **query)
         return Page(tuple(known(ListedRecord, row) for row in found["records"]), found["next"])
 
-    def counts(self, machine: str | None = None) -> dict[str, dict[str, int]]:
-        """Count the records in each state that has any, of one machine or of all."""
-        chosen: dict[str, Any] = {"machine": machine} if machine is not None else {}
-        found: dict[str, dict[str, int]] = self._call("GET", "/v1/counts", **chosen)
-        return found
+    def counts(self, **wanted: Unpack[Wanted]) -> RecordCounts:
+        """Count the records that `list` would show, as `Client.counts` does."""
+        return known(RecordCounts, self._call("GET", "/v1/counts", **_conditions(wanted)))
 
     def now_ms(self) -> int:
         """Return the time of the store."""
@@ -319,3 +312,14 @@ class HttpClient:
 
     def _path(self, one: str, verb: str = "") -> str:
         return f"/v1/records/{record_id(one)}" + (f":{verb}" if verb else "")
+
+
+def _conditions(wanted: Wanted) -> dict[str, Any]:
+    """Return the conditions of a list as the API names them."""
+    asked: dict[str, Any] = dict(wanted)
+    times = {name: asked.pop(f"{name}_ms", None) for name in ("created", "since")}
+    for name, within in times.items():
+        if within:
+            asked[f"{name}_from_ms"], asked[f"{name}_to_ms"] = within
+    asked["id"] = asked.pop("id_prefix", "")
+    return {name: value for name, value in asked.items() if value not in (None, "")}

@@ -165,8 +165,10 @@ def test_lists_come_page_by_page(http: TestClient) -> None:
     problem(http.get("/v1/records", params={"cursor": "x"}), 400, "bad-call")
     problem(http.get("/v1/records", params={"limit": 501}), 422, "invalid-request")
     problem(http.get("/v1/records", params={"machine": "washing"}), 404, "unknown-machine")
-    counted = http.get("/v1/counts", params={"machine": "thread"}).json()
-    assert sum(counted["thread"].values()) == 3
+    for asked, number in ({"machine": "thread"}, 3), ({"text": "order 1", "parent": ""}, 1):
+        counted = http.get("/v1/counts", params=asked).json()
+        assert (sum(counted["machines"]["thread"].values()), counted["more"]) == (number, False)
+    problem(http.get("/v1/counts", params={"text": "--"}), 400, "bad-call")
 
 
 def test_a_card_is_answered_about_the_version_that_was_seen(

@@ -33,7 +33,7 @@ def submit(client: Client, record_id: str) -> bool:
 
 
 def records(client: Client) -> int:
-    return sum(sum(states.values()) for states in client.counts().values())
+    return sum(sum(states.values()) for states in client.counts().machines.values())
 
 
 def test_one_record_more_than_the_quota_is_refused_until_another_ends(

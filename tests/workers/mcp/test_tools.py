@@ -100,7 +100,7 @@ def test_a_viewer_reads_everything_and_changes_nothing(interlock: Client, addres
             assert card["proposal"] == record.proposal
             why = await call(client, "why_not", record_id="one")
             assert any(each["target"] == "dismissed" for each in why)
-            assert (await call(client, "count_records", machine="thread"))["thread"]
+            assert (await call(client, "count_records", machine="thread"))["machines"]["thread"]
             history = await call(client, "read_history", record_id="one")
             assert not any("token" in line.get("detail", {}) for line in history)
             said = await call(client, "cancel", record_id="one", reason="x")

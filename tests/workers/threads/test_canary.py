@@ -99,10 +99,10 @@ def test_a_canary_that_cannot_go_on_asks_nobody_and_ends_by_itself(running: Runn
 
     assert record.state == "awaiting_intent_clarification"
     assert "expiry" in [timer.name for timer in record.timers]
-    assert (client.cards(), client.list(), client.counts()["thread"]) == ([], [], {})
+    assert (client.cards(), client.list(), client.counts().machines["thread"]) == ([], [], {})
     assert [*EventExport(client.dispatch).all()] == []
     with pytest.raises(UnknownMachineError):
-        client.counts("canary")
+        client.counts(machine="canary")
 
 
 def test_nobody_is_offered_the_capability_of_canaries() -> None:
