@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import fields
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
 from typing import Any, TypeVar
+
+from pydantic import TypeAdapter
 
 from interlock.kernel.effect import Kind
 from interlock.kernel.event import Cause, Event, Note
@@ -12,10 +14,28 @@ from interlock.kernel.exported_event import LifecycleEvent
 from interlock.kernel.reason import AbortReason, TransitionReason
 from interlock.kernel.record import Entry, Record, RecordId, TimerEntry, Version
 from interlock.kernel.store.card_reads import CardClaim
-from interlock.workers.engine.card import Affordance, Card, CardDeadline, CardEscalation
+from interlock.kernel.store.counts import RecordCounts
+from interlock.kernel.store.listings import ListedRecord, Page
+from interlock.workers.engine.card import (
+    Affordance,
+    Card,
+    CardDeadline,
+    CardEscalation,
+    CardPage,
+)
 
 Body = Mapping[str, Any]
 T = TypeVar("T")
+_LIST, _OBJECT = TypeAdapter(list[Any]), TypeAdapter(dict[str, Any])
+
+
+@dataclass(frozen=True, slots=True)
+class ShownRecord:
+    """A record, and what its machine says of its state: it is final, or it asks a person."""
+
+    record: Record
+    ended: bool
+    asks_person: bool
 
 
 def known(shape: type[T], body: Body) -> T:
@@ -47,6 +67,37 @@ def record_of(body: Body) -> Record:
     )
 
 
+def shown_of(body: Body) -> ShownRecord:
+    """Return the record that a body describes, with whether it has ended or asks a person."""
+    return ShownRecord(record_of(body), body["ended"], body["asks_person"])
+
+
+def each_of(read: Callable[[Any], T]) -> Callable[[Any], list[T]]:
+    """Return a function that reads a list whose items `read` reads."""
+    return lambda bodies: [read(body) for body in _LIST.validate_python(bodies)]
+
+
+def fields_of(body: Any) -> dict[str, Any]:
+    """Return the fields of a body that is an object of any kind."""
+    return _OBJECT.validate_python(body)
+
+
+def page_of(body: Body) -> Page:
+    """Return the page of a list that a body describes."""
+    return Page(tuple(known(ListedRecord, row) for row in body["records"]), body["next"])
+
+
+def counts_of(body: Body) -> RecordCounts:
+    """Return the counts of records that a body describes."""
+    machines = {name: dict(states) for name, states in body["machines"].items()}
+    return RecordCounts(machines, body["more"])
+
+
+def card_page_of(body: Body) -> CardPage:
+    """Return the page of open cards that a body describes."""
+    return CardPage(tuple(map(card_of, body["cards"])), body["next"])
+
+
 def card_of(body: Body) -> Card:
     """Return the card that a body describes."""
     affordances = tuple(known(Affordance, each) for each in body["affordances"])
@@ -67,6 +118,11 @@ def line_of(body: Body) -> Event | Note:
     cause = body["cause"]
     codes = tuple(cause["codes"])
     return known(Event, {**body, "cause": Cause(cause["actor"], cause["reason"], codes)})
+
+
+def lines_of(body: Body) -> tuple[list[Event | Note], str]:
+    """Return the lines of a log that a body describes, and the position of those after them."""
+    return [line_of(line) for line in body["lines"]], str(body["next"])
 
 
 def event_of(body: Body) -> LifecycleEvent:

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from functools import partial
 from itertools import islice
+from operator import itemgetter
 from typing import Any, Unpack
 from uuid import uuid4
 
@@ -26,7 +27,19 @@ from interlock.workers.engine.open_cards import WantedCards
 from interlock.workers.engine.polling import polls
 from interlock.workers.engine.record_filter import Wanted
 from interlock.workers.engine.submission import Submitted, check_submission, submit_each
-from interlock.workers.remote.bodies import card_of, event_of, known, line_of, record_of
+from interlock.workers.remote.bodies import (
+    card_of,
+    card_page_of,
+    counts_of,
+    each_of,
+    event_of,
+    fields_of,
+    known,
+    lines_of,
+    page_of,
+    record_of,
+    shown_of,
+)
 from interlock.workers.remote.connection import ApiConnection
 
 PAGE = 500
@@ -65,8 +78,7 @@ class HttpClient:
         check_submission(payload, new_id, priority)
         record_id(new_id)
         body = {"machine": machine, "payload": payload, "priority": priority}
-        made = self._call("POST", "/v1/records", body, key=new_id)
-        return Submitted(made["id"], made["replayed"])
+        return self._call(partial(known, Submitted), "POST", "/v1/records", body, key=new_id)
 
     def submit_many(
         self, payloads: Sequence[Mapping[str, Any]], *, machine: str
@@ -122,19 +134,20 @@ class HttpClient:
 
     def send(self, kind: str, fields: Mapping[str, Any], *, op_id: str | None = None) -> Any:
         """Send a plain message of a kind that a system adds, such as `send`: docs/producers.md."""
-        return self._call("POST", f"/v1/messages/{kind}", fields, op_id or uuid4().hex)
+        return self._call(fields_of, "POST", f"/v1/messages/{kind}", fields, op_id or uuid4().hex)
 
     def explain(
         self, record_id: str, trigger: str, payload: Mapping[str, Any] | None = None
     ) -> Explanation:
         """Return what an answer or a trigger would do now, or why it is refused. Fires nothing."""
         body = {"trigger": trigger, "payload": payload or {}}
-        return known(Explanation, self._call("POST", self._path(record_id, "explain"), body))
+        path = self._path(record_id, "explain")
+        return self._call(partial(known, Explanation), "POST", path, body)
 
     def explain_all(self, record_id: str) -> list[Explanation]:
         """Return for each trigger what it would do now, or why it would not."""
-        found = self._call("GET", self._path(record_id, "why-not"))
-        return [known(Explanation, each) for each in found]
+        path = self._path(record_id, "why-not")
+        return self._call(each_of(partial(known, Explanation)), "GET", path)
 
     def check_choice(self, record_id: str, choice: str) -> None:
         """Raise CallError, with the choices that there are, if no open card takes this one."""
@@ -145,16 +158,15 @@ class HttpClient:
 
     def show(self, record_id: str) -> Record:
         """Return a record as it is now. Its leases have no tokens."""
-        return record_of(self._call("GET", self._path(record_id)))
+        return self._call(record_of, "GET", self._path(record_id))
 
     def describe(self, record_id: str) -> dict[str, Any]:
         """Return everything that `interlock show` prints of a record."""
-        found: dict[str, Any] = self._call("GET", self._path(record_id, "description"))
-        return found
+        return self._call(fields_of, "GET", self._path(record_id, "description"))
 
     def outlook(self, record: Record) -> str:
         """Say what follows by itself in the present state of a record, or ''."""
-        return str(self._call("GET", self._path(record.id))["outlook"])
+        return str(self._call(itemgetter("outlook"), "GET", self._path(record.id)))
 
     def history(self, record_id: str) -> list[Event | Note]:
         """Return a record's whole log, oldest first."""
@@ -174,12 +186,12 @@ class HttpClient:
     ) -> CardPage:
         """Return one page of the open cards; it is about PAGE records at most."""
         named: dict[str, Any] = {name: value for name, value in wanted.items() if value}
-        found = self._call("GET", "/v1/cards", limit=min(limit, PAGE), cursor=cursor, **named)
-        return CardPage(tuple(card_of(each) for each in found["cards"]), found["next"])
+        query = {"limit": min(limit, PAGE), "cursor": cursor, **named}
+        return self._call(card_page_of, "GET", "/v1/cards", **query)
 
     def cards_of(self, record_id: str) -> list[Card]:
         """Return the open cards of one record: that of its state, and those of its effects."""
-        return [card_of(each) for each in self._call("GET", self._path(record_id, "cards"))]
+        return self._call(each_of(card_of), "GET", self._path(record_id, "cards"))
 
     def claim_card(
         self, record_id: str, *, proposal: str, holder: str = "", op_id: str | None = None
@@ -195,8 +207,8 @@ class HttpClient:
     def _claim(
         self, record_id: str, verb: str, body: Mapping[str, Any], op_id: str | None
     ) -> list[Card]:
-        found = self._call("POST", self._path(record_id, verb), body, op_id or uuid4().hex)
-        return [card_of(each) for each in found]
+        path, key = self._path(record_id, verb), op_id or uuid4().hex
+        return self._call(each_of(card_of), "POST", path, body, key)
 
     def list(self, *, limit: int = 100, **wanted: Unpack[Wanted]) -> list[ListedRecord]:
         """Return the records for which all holds that is given, the longest in their state first.
@@ -227,21 +239,19 @@ class HttpClient:
         by_creation, in_state = ("oldest", "newest"), ("longest", "latest")
         order = (in_state if by_state else by_creation)[newest]
         query = {"limit": limit, "cursor": cursor, "order": order, **_conditions(wanted)}
-        found = self._call("GET", "/v1/records", **query)
-        return Page(tuple(known(ListedRecord, row) for row in found["records"]), found["next"])
+        return self._call(page_of, "GET", "/v1/records", **query)
 
     def counts(self, **wanted: Unpack[Wanted]) -> RecordCounts:
         """Count the records that `list` would show, as `Client.counts` does."""
-        return known(RecordCounts, self._call("GET", "/v1/counts", **_conditions(wanted)))
+        return self._call(counts_of, "GET", "/v1/counts", **_conditions(wanted))
 
     def now_ms(self) -> int:
         """Return the time of the store."""
-        return int(self._call("GET", "/healthz")["store_ms"])
+        return self._call(lambda body: int(body["store_ms"]), "GET", "/healthz")
 
     def me(self) -> dict[str, Any]:
         """Return who the API takes this client for, and what that may do."""
-        found: dict[str, Any] = self._call("GET", "/v1/me")
-        return found
+        return self._call(fields_of, "GET", "/v1/me")
 
     def wait(self, record_id: str, *, timeout_s: float, for_person: bool = True) -> Record:
         """Wait until a record has ended or (with `for_person`) asks a person.
@@ -249,20 +259,21 @@ class HttpClient:
         Raises WaitTimeoutError.
         """
         for _ in polls(timeout_s):
-            body = self._call("GET", self._path(record_id))
-            if body["ended"] or (for_person and body["asks_person"]):
-                return record_of(body)
-        raise WaitTimeoutError(f"{record_id} is still {body['state']} after {timeout_s:g} s")
+            shown = self._call(shown_of, "GET", self._path(record_id))
+            if shown.ended or (for_person and shown.asks_person):
+                return shown.record
+        state = shown.record.state
+        raise WaitTimeoutError(f"{record_id} is still {state} after {timeout_s:g} s")
 
     def watch(self, record_id: str, *, timeout_s: float) -> Iterator[Event | Note]:
         """Yield the lines of a record's log as they come, until it has ended or the time is up."""
         position = START
         for _ in polls(timeout_s):
-            body = self._call("GET", self._path(record_id))
+            shown = self._call(shown_of, "GET", self._path(record_id))
             for line in self._lines(record_id, position):
                 yield line
                 position = line.position
-            if body["ended"] and not body["effects"]:
+            if shown.ended and not shown.record.entries:
                 return
 
     def events(self, *, after: str = "", machines: Collection[str] = ()) -> Iterator[FollowedEvent]:
@@ -270,7 +281,8 @@ class HttpClient:
 
         StoreDownError ends it where the API stays away: go on after the last position.
         """
-        position = after or str(self._call("GET", "/v1/events:position")["position"])
+        asked = (itemgetter("position"), "GET", "/v1/events:position")
+        position = after or str(self._call(*asked))
         return self._events(position, list(machines), self._stream(position, list(machines)))
 
     def _events(
@@ -282,7 +294,8 @@ class HttpClient:
                 for sent in httpx2.EventSource(answer):
                     position = sent.id
                     if sent.data:
-                        yield FollowedEvent(event_of(json.loads(sent.data)), position)
+                        event = self.api.parsed(lambda text: event_of(json.loads(text)), sent.data)
+                        yield FollowedEvent(event, position)
             time.sleep(AGAIN_S)
             answer = self._stream(position, machines)
 
@@ -291,12 +304,13 @@ class HttpClient:
 
     def _lines(self, record_id: str, after: str) -> Iterator[Event | Note]:
         while after:
-            page = self._call("GET", self._path(record_id, "history"), after=after, limit=LINES)
-            yield from map(line_of, page["lines"])
-            after = page["next"]
+            path = self._path(record_id, "history")
+            lines, after = self._call(lines_of, "GET", path, after=after, limit=LINES)
+            yield from lines
 
     def _flag(self, record_id: str, verb: str, reason: str) -> str:
-        return str(self._call("POST", self._path(record_id, verb), {"reason": reason})["answer"])
+        path = self._path(record_id, verb)
+        return str(self._call(itemgetter("answer"), "POST", path, {"reason": reason}))
 
     def _change(
         self,
@@ -308,7 +322,7 @@ class HttpClient:
     ) -> Record:
         # A call without an op-id gets one: so it can be repeated when an answer is lost.
         key = op_id or uuid4().hex
-        return record_of(self._call("POST", self._path(record_id, verb), body, key, headers))
+        return self._call(record_of, "POST", self._path(record_id, verb), body, key, headers)
 
     def _path(self, one: str, verb: str = "") -> str:
         return f"/v1/records/{record_id(one)}" + (f":{verb}" if verb else "")

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import closing
-from typing import Any
+from typing import Any, TypeVar
 
 import httpx2
 from pydantic import JsonValue, TypeAdapter, ValidationError
@@ -21,6 +21,7 @@ from interlock.kernel.errors import InvalidPayloadError, StoreDownError
 from interlock.kernel.store import codec
 from interlock.workers.remote.problems import RemoteError, error_of
 
+T = TypeVar("T")
 TIMEOUT_S = 30.0
 ATTEMPTS_MAX = 4
 PAUSE_S_MAX = 10
@@ -39,14 +40,15 @@ class ApiConnection:
 
     def call(
         self,
+        read: Callable[[Any], T],
         method: str,
         path: str,
         body: Mapping[str, Any] | None = None,
         key: str = "",
         headers: Mapping[str, str] | None = None,
         **query: Any,
-    ) -> Any:
-        """Call the API, and return the value that it answers with. Raises KernelError."""
+    ) -> T:
+        """Call the API, and return what `read` makes of its answer. Raises KernelError."""
         sent = {**self.headers, **(headers or {})} | ({"Idempotency-Key": key} if key else {})
         content = None
         if body is not None:
@@ -63,7 +65,22 @@ class ApiConnection:
             )
         except httpx2.HTTPError as fault:
             raise StoreDownError(f"{self.url} does not answer: {fault}") from fault
-        return self._value(answer)
+        return self.parsed(read, self._value(answer))
+
+    def parsed(self, read: Callable[[Any], T], value: Any) -> T:
+        """Return what `read` makes of a value of the API. Raises RemoteError if it cannot."""
+        try:
+            return read(value)
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as fault:
+            said, _, _ = str(fault).partition("\n")  # a shape that is refused has many lines
+            raise self._other_shape(f"{type(fault).__name__}: {said}") from fault
+
+    def _other_shape(self, why: str) -> RemoteError:
+        return RemoteError(
+            f"{self.url} answers in another shape than the API of Interlock does ({why}): another"
+            " program, or another version of Interlock, is at this address; correct"
+            " INTERLOCK_API_URL or the address that HttpClient was given"
+        )
 
     def stream(
         self, path: str, headers: Mapping[str, str], query: Mapping[str, Any]
@@ -79,6 +96,10 @@ class ApiConnection:
             with closing(answer):
                 answer.read()
             self._value(answer)
+        kind = answer.headers.get("Content-Type", "")
+        if not kind.startswith("text/event-stream"):
+            answer.close()
+            raise self._other_shape(f"{kind or 'no type'} where a stream of events is expected")
         return answer
 
     def _value(self, answer: httpx2.Response) -> Any:
@@ -86,7 +107,9 @@ class ApiConnection:
         try:
             value = answer.json()
         except ValueError as fault:
-            raise RemoteError(f"{self.url} is no API of Interlock: it sent no JSON") from fault
+            raise RemoteError(
+                f"{self.url} is no API of Interlock: it sent no JSON; correct the address"
+            ) from fault
         if not answer.is_success:
             raise error_of(value if isinstance(value, dict) else {})
         return value

@@ -104,6 +104,29 @@ def test_what_is_no_api_is_said_to_be_none(answer: httpx2.Response) -> None:
         client.show("one")
 
 
+@pytest.mark.parametrize("body", ["x", [1], {"machines": 1, "lines": [1], "next": ""}])
+def test_an_answer_of_another_shape_is_said_to_be_of_another_program(body: Any) -> None:
+    verbs: list[Callable[[HttpClient], Any]] = [
+        lambda client: client.submit({"x": 1}, id="one", machine="thread"),
+        lambda client: client.show("one"),
+        lambda client: client.explain("one", "t"),
+        lambda client: client.history("one"),
+        lambda client: client.cards_of("one") and client.describe("one"),
+        lambda client: client.cards(),
+        lambda client: client.list(),
+        lambda client: client.counts(),
+        lambda client: client.pause("one"),
+        lambda client: client.now_ms(),
+        lambda client: client.wait("one", timeout_s=1),
+        lambda client: next(client.events()),
+        lambda client: next(client.events(after="1-0")),
+    ]
+    for verb in verbs:
+        client, _ = answering(httpx2.Response(200, json=body))
+        with pytest.raises(RemoteError, match=r"http://api answers in another shape .* correct"):
+            verb(client)
+
+
 def test_it_waits_as_long_as_the_api_asks(monkeypatch: pytest.MonkeyPatch) -> None:
     slept: list[float] = []
     monkeypatch.setattr(connection._repeated, "sleep", slept.append)
