@@ -49,9 +49,9 @@ def record_filter(
         raise CallError(f"{machine} has no state {state!r}; its states: {known}")
     if effect:
         working = {(name, *pair) for name in names for pair in effects_at_work(machines[name])}
-        known = sorted({found for *pair, found in working if tuple(pair) in chosen})
-        if effect not in known:
-            listed = ", ".join(known) or "none"
+        present = sorted({found for *pair, found in working if tuple(pair) in chosen})
+        if effect not in present:
+            listed = ", ".join(present) or "none"
             raise CallError(
                 f"effect {effect!r} is the work of no state that is asked for; there are: {listed}"
             )
