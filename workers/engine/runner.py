@@ -271,6 +271,9 @@ class Runner:
             status = self.dispatch.leases.release(work.lease, counted=False)
         except StoreError as refusal:
             raise EffectRetriedError(f"not released, its lease will lapse: {refusal}") from refusal
+        if status in ("gone", "lost"):
+            # The command of a worker that was frozen ends before the worker learns of the loss.
+            raise Ignore("lost to another process")
         raise EffectRetriedError(f"released at shutdown: {status}")
 
     def _wait_for_names(self, work: Work, refusal: HeldError) -> str:

@@ -219,6 +219,16 @@ def test_a_shutdown_gives_restartable_work_back_and_claims_no_more(running: Runn
     assert running.perform("one").startswith("retry: not claimed: this process ends")
 
 
+def test_work_that_stops_because_it_was_lost_is_left_to_its_new_holder(running: Running) -> None:
+    running.approved()
+
+    def lose(work: Work) -> Outcome:
+        work.dispatch.leases.release(work.lease, counted=False)
+        raise asyncio.CancelledError
+
+    assert running.perform("one", lose) == "ignored: lost to another process"
+
+
 def test_a_shutdown_lets_work_end_that_would_crash_its_state(running: Running) -> None:
     running.approved("jot_once")
     began, over = threading.Event(), threading.Event()
