@@ -31,7 +31,7 @@ class CardReads:
         self.client, self.keys = client, keys
 
     def since(self, records: Collection[Record]) -> dict[RecordId, int]:
-        """Return since which ms each of these records asks a person, without those that do not."""
+        """Return when each of these records began to ask a person, in ms; others are left out."""
         keys = self.keys
         commands = [("ZSCORE", keys.waits(partition_of(one.id)), one.id) for one in records]
         found = zip(records, read_all(self.client, commands), strict=True)

@@ -182,7 +182,7 @@ class Listings:
         position: Position,
         limit: int,
     ) -> Found:
-        """Return what follows in indexes by time. `indexes` are those of each partition."""
+        """Return the rows after a position by time. `indexes` has those of each partition."""
         low, high = within or ("-inf", "+inf")
         first, last = (high, low) if newest else (low, high)
         after, member = position or (first, "")

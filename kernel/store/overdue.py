@@ -28,7 +28,7 @@ class OverdueWaits:
 
 
 class OverdueReader:
-    """Reads and notes records that waited too long, over one client."""
+    """Finds records that have waited too long for a person, and notes which were reported."""
 
     def __init__(self, client: Client, keys: Keys) -> None:
         self.client, self.keys = client, keys

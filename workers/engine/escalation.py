@@ -16,12 +16,12 @@ def row_for(settings: Settings, kind: str) -> str | None:
 
 
 def limit_ms(settings: Settings, row: str) -> int:
-    """Return after how many ms the cards of a row are escalated."""
+    """Return how long a card of this row waits before it is escalated, in ms."""
     return int(settings.escalations[row][0] * 1_000)
 
 
 def escalation_of(settings: Settings, kind: str, since_ms: int | None) -> CardEscalation | None:
-    """Return the escalation of a card of a kind, whose record asks a person since a time."""
+    """Return when a card is escalated and to whom; None if nobody escalates its kind."""
     row = row_for(settings, kind)
     if row is None or since_ms is None:
         return None

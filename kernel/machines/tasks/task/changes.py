@@ -19,7 +19,7 @@ BACKOFF_S_MAX = 300
 CRASHES_MAX = 2
 CLAIMS_MAX = 20
 CHILDREN_MAX = 100
-REJECTIONS_MAX = 5  # how many rejections by a person the next agent is told
+REJECTIONS_MAX = 5  # of the rejections by a person, so many are given to the next agent
 # The fields that name tasks to wait for, and the states in which such a task satisfies the wait. A
 # task is done before its work is verified, and closed once that is merged.
 DEPENDENCIES = {"depends_on": (State.CLOSED,), "depends_on_done": (State.DONE, State.CLOSED)}
