@@ -12,6 +12,7 @@ from uuid import uuid4
 from interlock.kernel.errors import (
     IllegalTransitionError,
     InvalidPayloadError,
+    UnknownMachineError,
     UnknownRecordError,
 )
 from interlock.kernel.event import Cause, Event, Note
@@ -80,9 +81,12 @@ class Client:
     ) -> Submitted:
         """Create a record. When this returns, the record is stored.
 
-        With an id of your own the call can be repeated. Raises IdTakenError if the id exists
-        with another payload, QuotaError if the deployment has as many records as it may have.
+        With an id of your own the call can be repeated. Raises UnknownMachineError, IdTakenError if
+        the id exists with another payload, QuotaError if the deployment has as many records as it
+        may have.
         """
+        if machine not in self.machines:
+            raise UnknownMachineError(machine, sorted(self.machines))
         new_id = f"{machine[:2]}-{uuid4().hex[:10]}" if id is None else id
         cause = self.cause()
         return submit_record(self.dispatch, machine, new_id, payload, cause, priority=priority)

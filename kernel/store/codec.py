@@ -10,6 +10,7 @@ from typing import Any
 from interlock.kernel.effect import Kind
 from interlock.kernel.errors import InvalidPayloadError
 from interlock.kernel.event import Cause, Event, Note
+from interlock.kernel.machine import Machine
 from interlock.kernel.record import Entry, Record, RecordId, TimerEntry, Version
 
 PAYLOAD_BYTES_MAX = 256 * 1024
@@ -162,10 +163,16 @@ def record_of(record_id: str, pairs: Pairs, counters: Pairs = ()) -> Record:
     )
 
 
-def readable_record_of(record_id: str, pairs: Pairs, counters: Pairs = ()) -> Record | None:
-    """Parse a record as it is stored; None if it is damaged."""
+def readable_record_of(
+    record_id: str, pairs: Pairs, counters: Pairs, machines: Mapping[str, Machine]
+) -> Record | None:
+    """Parse a record as it is stored; None if it is damaged, or of none of these machines.
+
+    It is damaged too if its machine cannot tell whether it waits for a person.
+    """
     try:
         record = record_of(record_id, pairs, counters)
+        machines[record.machine].stage(record.state).waits_for_person(record.data)
     except UNREADABLE:
         return None
     return record if isinstance(record.data, dict) else None

@@ -161,18 +161,21 @@ class Views:
         while page := list(islice(ids, PAGE)):
             yield from self.records(page).values()
 
-    def records(self, record_ids: Iterable[str], *, readable: bool = False) -> dict[str, Record]:
-        """Return records in one round trip. Those that do not exist are left out.
+    def records(
+        self, record_ids: Iterable[str], *, readable_by: Mapping[str, Machine] | None = None
+    ) -> dict[str, Record]:
+        """Return the records that exist, in one round trip.
 
-        With `readable`, so are those that are damaged: they must not hide the others.
+        With `readable_by`, those of other machines and those that are damaged are left out.
         """
         asked = list(dict.fromkeys(record_ids))
         names = [key for one in asked for key in (self.keys.record(one), self.keys.counters(one))]
         found = [_flat(pairs) for pairs in read_all(self.client, [("HGETALL", n) for n in names])]
         rows = zip(asked, found[::2], found[1::2], strict=True)
-        parse = codec.readable_record_of if readable else codec.record_of
-        parsed = ((one, parse(one, pairs, counters)) for one, pairs, counters in rows if pairs)
-        return {one: record for one, record in parsed if record}
+        if readable_by is None:
+            return {one: codec.record_of(one, *pairs) for one, *pairs in rows if pairs[0]}
+        parsed = (codec.readable_record_of(*row, readable_by) for row in rows)
+        return {record.id: record for record in parsed if record}
 
     def creation_digests(self, record_ids: Iterable[str]) -> dict[str, str]:
         """Return the digest of what each record was created from, where the record exists."""

@@ -17,6 +17,7 @@ from interlock.workers.client import Client
 from interlock.workers.config import SettingsError, read_settings
 from interlock.workers.engine.card import CardEscalation
 from interlock.workers.engine.escalation import check_escalations
+from interlock.workers.engine.open_cards import WantedCards
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.jobs.client import Graphs
 from interlock.workers.ops.doctor import unloaded_proposals
@@ -229,6 +230,7 @@ def test_a_card_says_until_when_and_what_happens_then(
 @given(chance=chances)
 @example(chance=("version", "x"))
 @example(chance=("state", "of another table"))
+@example(chance=("machine", "of another deployment"))
 @example(chance=("data", '{"proposals": 3}'))
 def test_a_damaged_record_hides_no_other(
     interlock: Client, chance: Random | tuple[str, str]
@@ -245,7 +247,9 @@ def test_a_damaged_record_hides_no_other(
         field = chance.choice(sorted(whole))
         store.hset(key, field, torn(whole[field], chance))
 
-    assert "good" in {one.record_id for one in interlock.cards()}
+    every: tuple[WantedCards, ...] = ({}, {"kind": "consent"}, {"machine": "thread"})
+    for wanted in every:
+        assert "good" in {one.record_id for one in interlock.cards_page(**wanted).cards}
     assert "good" in {one.id for one in interlock.page(limit=9).rows}
     unloaded_proposals(interlock.dispatch)  # `interlock doctor` reads them too
     store.hset(key, mapping=whole)

@@ -146,6 +146,13 @@ def kinds_of(machine: Machine, record: Record) -> list[str]:
     return found + ([OBSTACLE] if record.obstructed else [])
 
 
+def proposals_of(machine: Machine, record: Record) -> list[str]:
+    """Return the names of the questions that a record asks people now."""
+    asks = machine.stage(record.state).waits_for_person(record.data)
+    names = (record.proposal if asks else "", record.retry_proposal)
+    return [name for name in names if name]
+
+
 def deadline_of(machine: Machine, record: Record) -> CardDeadline | None:
     """Return the next deadline for an answer: the timer of the state that fires a trigger.
 

@@ -24,6 +24,7 @@ from interlock.workers.engine.card import (
     deciders_of,
     kinds_of,
     no_registry,
+    proposals_of,
 )
 from interlock.workers.engine.card_answers import CardAnswers
 from interlock.workers.engine.dispatch import Dispatch
@@ -93,7 +94,7 @@ class OpenCards:
             goes_on, waiting = len(waiting) > size, waiting[:size]
             since_ms |= {one: at for at, one in waiting}
             ids = (one for _, one in waiting)
-            found = self.dispatch.views.records(ids, readable=True)
+            found = self.dispatch.views.records(ids, readable_by=self.machines)
             shown += self._wanted(found.values(), wanted)
             after = waiting[-1] if waiting else after
             # Where few are wanted, the next look reads more, so that a page takes few looks.
@@ -117,7 +118,7 @@ class OpenCards:
             if timer.trigger
         }
         due = self.dispatch.card_reads.due(names, before_ms) if names else []
-        found = self.dispatch.views.records(due[:DUE_MAX], readable=True)
+        found = self.dispatch.views.records(due[:DUE_MAX], readable_by=self.machines)
         records = self._wanted(found.values(), wanted)
         escalated = self._escalated(wanted)
         return [card for card in self.of(records) if card.deadline and escalated(card.escalation)]
@@ -155,7 +156,7 @@ class OpenCards:
         draft = NoteDraft(CARD_CLAIMED if holder else CARD_RELEASED, detail)
         machine = self.dispatch.lifecycle.machine(record.machine)
         stale = CardAnswers(machine, record, lambda: self.dispatch.registry).stale(proposal)
-        if proposal not in self._proposals(machine, record):
+        if proposal not in proposals_of(machine, record):
             raise stale
         # The card of effects has a name of its own; that of a state is the state's entry.
         is_of_state = RETRY not in proposal
@@ -173,12 +174,6 @@ class OpenCards:
         if deciders and holder not in deciders:
             problem = f"{holder} may not answer this card; these may: {', '.join(deciders)}"
             raise InvalidPayloadError("the holder", [problem])
-
-    def _proposals(self, machine: Machine, record: Record) -> Iterator[str]:
-        if machine.stage(record.state).waits_for_person(record.data):
-            yield record.proposal
-        if record.retry_proposal:
-            yield record.retry_proposal
 
     def _readable(self, record: Record, failures: Mapping[str, str]) -> list[Card]:
         try:
@@ -201,8 +196,7 @@ class OpenCards:
         found = [
             one
             for one in records
-            if one.machine in self.machines
-            and machine in ("", one.machine)
+            if machine in ("", one.machine)
             and tree in ("", root_of(one.id))
             and (not kind or kind in kinds_of(self.machines[one.machine], one))
             and all(word in one.title.casefold() for word in words)
@@ -213,7 +207,7 @@ class OpenCards:
             found = [
                 one
                 for one in found
-                if not claimed.isdisjoint(self._proposals(self.machines[one.machine], one))
+                if not claimed.isdisjoint(proposals_of(self.machines[one.machine], one))
             ]
         if wanted.get("escalated"):
             is_wanted, since = self._escalated(wanted), self._since(found)

@@ -167,7 +167,7 @@ def unloaded_proposals(dispatch: Dispatch) -> dict[str, str]:
     _, waiting = dispatch.views.waits(range(PARTITIONS), CARDS_READ_MAX)
     ids_by_name: dict[str, list[str]] = {}
     ids = [record_id for record_id, _ in waiting]
-    for record in dispatch.views.records(ids, readable=True).values():
+    for record in dispatch.views.records(ids, readable_by=dispatch.machines).values():
         try:
             name = action_of(record.data).get("capability")
         except UNREADABLE:

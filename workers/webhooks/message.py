@@ -12,7 +12,7 @@ from interlock.kernel.exported_event import LifecycleEvents
 from interlock.kernel.machines.webhooks.delivery.names import MessageKind
 from interlock.kernel.record import Record
 from interlock.kernel.table import Terminal
-from interlock.workers.engine.card import Card, card_of, cards_of_effects
+from interlock.workers.engine.card import Card, card_of, cards_of_effects, proposals_of
 from interlock.workers.engine.cloud_event import cloud_event, iso_time
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.escalation import escalation_of
@@ -37,13 +37,6 @@ class MessageBody:
     content_type: str
 
 
-def proposals_of(dispatch: Dispatch, record: Record) -> list[str]:
-    """Return the names of the questions that a record asks a person now."""
-    stage = dispatch.lifecycle.machine(record.machine).stage(record.state)
-    of_state = [record.proposal] if stage.waits_for_person(record.data) else []
-    return of_state + ([record.retry_proposal] if record.retry_proposal else [])
-
-
 def data_of(
     dispatch: Dispatch,
     delivery: Record,
@@ -63,7 +56,8 @@ def data_of(
         raise NothingToTellError("its record was deleted") from None
     if kind == MessageKind.RECORD_ENDED:
         return _end(dispatch, record)
-    if not set(delivery.data["proposals"]) & set(proposals_of(dispatch, record)):
+    machine = dispatch.lifecycle.machine(record.machine)
+    if not set(delivery.data["proposals"]) & set(proposals_of(machine, record)):
         raise NothingToTellError("its card was answered, or asks something else by now")
     cards = _cards(dispatch, record, registry)
     if kind == MessageKind.CARD_ESCALATED:

@@ -25,7 +25,7 @@ from interlock.workers.jobs.client import Graphs
 from tests.conftest import NewProxy
 from tests.workers.access.tokens import new_token
 from tests.workers.test_client import give_up
-from tests.workers.threads.threads import bring, client_of
+from tests.workers.threads.threads import bring, client_of, hold_canary
 
 SITE = "http://interlock.example"
 OWN = {"Origin": SITE}
@@ -332,7 +332,7 @@ def test_the_start_page_says_what_to_do_while_no_worker_answers(
 def test_a_late_canary_is_a_problem_of_the_start_page_and_in_no_list(
     browser: TestClient, interlock: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    interlock.submit({"inciting": {}, "hold": True}, machine="canary", id="canary-1")
+    hold_canary(interlock.dispatch, "canary-1")
     views = interlock.dispatch.views
     late_ms = views.now_ms() + 400_000
     monkeypatch.setattr(views, "now_ms", lambda: late_ms)

@@ -103,6 +103,8 @@ def test_a_canary_that_cannot_go_on_asks_nobody_and_ends_by_itself(running: Runn
     assert [*EventExport(client.dispatch).all()] == []
     with pytest.raises(UnknownMachineError):
         client.counts(machine="canary")
+    with pytest.raises(UnknownMachineError):
+        client.submit({"inciting": {}}, machine="canary")
 
 
 def test_nobody_is_offered_the_capability_of_canaries() -> None:

@@ -13,6 +13,7 @@ from interlock.kernel.store.commands import Call, Warrant
 from interlock.kernel.store.leases import Lease
 from interlock.workers.client import Client
 from interlock.workers.config import Settings
+from interlock.workers.engine.dispatch import Dispatch
 
 EFFECTS = ("inference_", "execution_", "cleanup_failed")
 Step = tuple[str, Mapping[str, Any]]
@@ -121,3 +122,8 @@ def obstruct(client: Client, record_id: str) -> None:
     lease = dispatch.leases.claim(key, effect, nonce="n", holder="test", schema=record.schema)
     assert isinstance(lease, Lease)
     dispatch.leases.release(lease, delay_ms=600_000, counted=True, asks=True)
+
+
+def hold_canary(dispatch: Dispatch, canary_id: str) -> None:
+    """Create a canary that waits for a person, as only Interlock can."""
+    dispatch.create("canary", canary_id, {"inciting": {}, "hold": True}, Call(Cause("canary")))

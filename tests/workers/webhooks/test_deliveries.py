@@ -29,7 +29,7 @@ from tests.end_to_end.engine.test_stranding import due
 from tests.fakes.webhook_receiver import CLOSE, HANG, Answer, Receiver, receiver
 from tests.round_trips import round_trips
 from tests.workers.engine.running import Running, perform, settings_for
-from tests.workers.threads.threads import bring
+from tests.workers.threads.threads import bring, hold_canary
 from tests.workers.webhooks.test_endpoints import SECRET
 
 OTHER_SECRET = "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD"
@@ -127,7 +127,7 @@ def test_a_card_is_sent_once_and_signed_and_its_withdrawal_after_it(
     new_webhook: NewWebhook,
 ) -> None:
     webhook = new_webhook()
-    webhook.client.submit({"inciting": {}, "hold": True}, machine="canary", id="nobody-is-told")
+    hold_canary(webhook.dispatch, "nobody-is-told")
     record = asking(webhook)
     webhook.sweep()
     sent = webhook.send()
@@ -152,7 +152,7 @@ def test_a_card_that_nobody_answers_is_escalated_once(new_webhook: NewWebhook) -
     webhook = new_webhook(
         more=", kinds: [escalations]", ESCALATIONS="proposal=600/operator,*=60/ann"
     )
-    webhook.client.submit({"inciting": {}, "hold": True}, machine="canary", id="nobody-is-told")
+    hold_canary(webhook.dispatch, "nobody-is-told")
     canaries = webhook.dispatch.keys.waits(partition_of("nobody-is-told"))
     webhook.store.zincrby(canaries, -900_000, "nobody-is-told")
     record = asking(webhook)
@@ -174,14 +174,22 @@ def test_a_card_that_nobody_answers_is_escalated_once(new_webhook: NewWebhook) -
     assert (card["proposal"], card["escalation"]) == (record.proposal, escalation)
 
 
-def test_a_damaged_record_keeps_no_other_card_back(new_webhook: NewWebhook) -> None:
-    webhook = new_webhook()
-    for record in ("bad", "good"):
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("version", "x"), ("state", "of another table"), ("machine", "of another deployment")],
+)
+def test_a_damaged_record_keeps_no_other_card_back(
+    new_webhook: NewWebhook, field: str, value: str
+) -> None:
+    webhook = new_webhook(ESCALATIONS="*=60/ann")
+    for record in ("r0", "r21"):  # they share a partition
         bring(webhook.client, record, "awaiting_confirmation")
-    webhook.store.hset(webhook.dispatch.keys.record("bad"), "version", "x")
+        webhook.store.zincrby(webhook.dispatch.keys.waits(partition_of(record)), -90_000, record)
+    webhook.store.hset(webhook.dispatch.keys.record("r0"), field, value)
     webhook.sweep()
 
-    assert [one.data["record"] for one in webhook.deliveries()] == ["good"]
+    sent = [(one.data["record"], one.data["kind"]) for one in webhook.deliveries()]
+    assert sorted(sent) == [("r21", "card.escalated"), ("r21", "card.opened")]
 
 
 def test_while_the_secret_is_changed_both_sign(new_webhook: NewWebhook) -> None:
@@ -198,7 +206,7 @@ def test_an_end_is_sent_once_as_events_are_exported_and_no_delivery_is_told_of(
 ) -> None:
     webhook = new_webhook(more=", kinds: [ends]")
     asking(webhook)
-    webhook.client.submit({"inciting": {}, "hold": True}, machine="canary", id="nobody-is-told")
+    hold_canary(webhook.dispatch, "nobody-is-told")
     for record, machine in (("one", "thread"), ("nobody-is-told", "canary")):
         webhook.client.cancel(record, reason="enough")
         webhook.settle(machine)

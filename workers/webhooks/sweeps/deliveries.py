@@ -13,7 +13,7 @@ one whose record is paused when it would be escalated is not escalated.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from hashlib import sha256
@@ -24,13 +24,13 @@ from interlock.kernel.event import Cause
 from interlock.kernel.machines import UNLISTED
 from interlock.kernel.machines.webhooks.delivery.names import MessageKind, State
 from interlock.kernel.machines.webhooks.effects import WEBHOOK
-from interlock.kernel.record import PARTITIONS
+from interlock.kernel.record import PARTITIONS, Record
 from interlock.kernel.store.commands import Call
 from interlock.kernel.store.news import News
 from interlock.kernel.store.overdue import OverdueWaits
 from interlock.kernel.table import Terminal
 from interlock.workers.config import Settings
-from interlock.workers.engine.card import kinds_of
+from interlock.workers.engine.card import kinds_of, proposals_of
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.escalation import limit_ms, row_for
 from interlock.workers.engine.sweeper import Sweep, act_on_each
@@ -41,7 +41,6 @@ from interlock.workers.webhooks.endpoints import (
     Endpoint,
     open_endpoints,
 )
-from interlock.workers.webhooks.message import proposals_of
 
 MACHINE = "delivery"
 Payload = Mapping[str, Any]
@@ -112,10 +111,18 @@ def _overdue(dispatch: Dispatch, partitions: range | list[int]) -> list[OverdueW
 def _asking(dispatch: Dispatch, news: News) -> dict[str, tuple[str, list[str]]]:
     """Return the machine and the questions of each record with a new card that asks something."""
     # A damaged one stays news, as one that asks nothing does.
-    records = dispatch.views.records((one for one, _ in news.opened), readable=True).values()
-    listed = (record for record in records if record.machine not in UNLISTED)
-    asked = ((record, proposals_of(dispatch, record)) for record in listed)
-    return {record.id: (record.machine, proposals) for record, proposals in asked if proposals}
+    return {
+        record.id: (record.machine, proposals)
+        for record, proposals in _questions(dispatch, (one for one, _ in news.opened))
+    }
+
+
+def _questions(dispatch: Dispatch, record_ids: Iterable[str]) -> Iterator[tuple[Record, list[str]]]:
+    """Yield the records that ask people something, each with its questions. Canaries ask nobody."""
+    machines = {name: one for name, one in dispatch.machines.items() if name not in UNLISTED}
+    for record in dispatch.views.records(record_ids, readable_by=machines).values():
+        if proposals := proposals_of(machines[record.machine], record):
+            yield record, proposals
 
 
 def _opened(
@@ -140,12 +147,8 @@ def _escalated(
 ) -> Iterator[dict[str, Any]]:
     """Only the cards of the kinds that follow this row of the setting are escalated by it."""
     settings, since_ms = dispatch.settings, dict(overdue.waits)
-    for record in dispatch.views.records(since_ms, readable=True).values():
-        proposals = proposals_of(dispatch, record)
-        kinds = kinds_of(dispatch.lifecycle.machine(record.machine), record)
-        # A canary is in no webhook, even while it waits.
-        if record.machine in UNLISTED or not proposals:
-            continue
+    for record, proposals in _questions(dispatch, since_ms):
+        kinds = kinds_of(dispatch.machines[record.machine], record)
         if overdue.limit not in [row_for(settings, kind) for kind in kinds]:
             continue
         for endpoint in endpoints:
@@ -174,7 +177,8 @@ def _withdrawn(
         for record, at_ms in news.withdrawn
         for endpoint in endpoints
     ]
-    opened = dispatch.views.records(_id_of(each) for each in fields)
+    ids = [_id_of(each) for each in fields]
+    opened = dispatch.views.records(ids, readable_by=dispatch.machines)
     for each in fields:
         delivery = opened.get(_id_of(each))
         if delivery and delivery.state != State.DROPPED:
