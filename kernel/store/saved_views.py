@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import dataclass
 
+from pydantic import TypeAdapter
+
 from interlock.kernel.errors import CallError
+from interlock.kernel.store.codec import UNREADABLE
 from interlock.kernel.store.keys import Keys
 from interlock.kernel.store.scripts import Client, call, read
 
 VIEWS_MAX = 100
+_FIELDS = TypeAdapter(tuple[str, str])  # the path and who saved it, as they are kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,9 +33,11 @@ class SavedViews:
         self.client, self._key = client, keys.saved_views()
 
     def all(self) -> list[SavedView]:
-        """Return every saved view, by name."""
-        found = dict(read(self.client, "HGETALL", self._key))
-        views = [SavedView(name.decode(), *json.loads(text)) for name, text in found.items()]
+        """Return every saved view, by name. One that is damaged in the store is left out."""
+        views = []
+        for name, text in dict(read(self.client, "HGETALL", self._key)).items():
+            with suppress(*UNREADABLE):
+                views.append(SavedView(name.decode(), *_FIELDS.validate_json(text)))
         return sorted(views, key=lambda view: view.name.casefold())
 
     def keep(self, view: SavedView) -> None:

@@ -43,13 +43,15 @@ ALLOWED: Mapping[Role, frozenset[Act]] = {
 class Caller:
     """Who calls: the name in the log, and what is allowed. No machines means all of them.
 
-    A name is proved if a token was shown for it, and else as the caller claims it.
+    A name is proved if a token was shown for it, and else as the caller claims it. `token_id` is
+    that of this token, or ''.
     """
 
     name: str
     roles: tuple[Role, ...]
     machines: tuple[str, ...] = ()
     proved: bool = True
+    token_id: str = ""
 
     @property
     def acts(self) -> frozenset[Act]:

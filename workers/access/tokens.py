@@ -66,7 +66,7 @@ def caller_with(token: AccessToken) -> Caller:
     """Return who holds a token."""
     # A role that a later version has added allows nothing here.
     roles = tuple(role for role in Role if role in token.roles)
-    return Caller(token.holder, roles, token.machines)
+    return Caller(token.holder, roles, token.machines, token_id=token.id)
 
 
 def kept_of(tokens: AccessTokens, text: str) -> AccessToken:

@@ -154,7 +154,7 @@ class Allowed:
     ) -> Client:
         """Return the client."""
         # Called here, because each dependency of its own costs a change of threads.
-        by = caller(request, bearer, claimed_name)
+        by = request.state.caller = caller(request, bearer, claimed_name)
         record_id = request.path_params.get("record_id", "")
         traceparent = request.headers.get("traceparent", "")
         return acting(request.app.state, by, self.act, record_id, traceparent)

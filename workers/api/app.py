@@ -38,7 +38,7 @@ def create_app(client: Client, *beside: Callable[[], AbstractAsyncContextManager
 
     What is `beside` it runs as long as the application does.
     """
-    followers = Followers()
+    followers = Followers(client.dispatch.access_tokens)
 
     @asynccontextmanager
     async def running(_: FastAPI) -> AsyncIterator[None]:

@@ -47,7 +47,7 @@ async def follow(
     feed: EventFeed = request.app.state.event_feed
     position = last_event_id or after
     begin = await run_in_threadpool(feed.begin, position, machine or (), client.machines)
-    listener = followers.listener(request.app.state.read_events, begin, client.actor)
+    listener = followers.listener(request.app.state.read_events, begin, request.state.caller)
     namespace = client.settings.namespace
 
     async def server_sent() -> AsyncIterator[ServerSentEvent]:

@@ -15,6 +15,8 @@ from typing import Any
 from fastapi.concurrency import run_in_threadpool
 
 from interlock.kernel.errors import StoreError
+from interlock.kernel.store.access_tokens import AccessTokens
+from interlock.workers.access.roles import Caller
 from interlock.workers.api.problems import TOO_MANY_LISTENERS, RefusedRequestError
 from interlock.workers.engine.refusals import Repeated
 
@@ -25,7 +27,7 @@ BEHIND_S = 0.05  # the same while more follows already than was read for a liste
 LISTENERS_MAX = 10_000
 LISTENERS_OF_ONE_MAX = 500
 READ_AT_ONCE = 1_000  # places after which one look at the store reads
-# A listener comes back after this time: its token is asked for again, and it misses nothing.
+# A listener comes back after this time: its token may have expired, and it misses nothing.
 LISTEN_S = 300.0
 PING_S = 15
 SEND_S = 30  # so long a listener may take nothing of what is sent
@@ -49,19 +51,22 @@ class Listener:
     """A listener: who reads for it, the place up to which was read, and what was read.
 
     None instead of a message ends it. It is behind where more follows that was not read yet.
+    `revoked` is how many tokens were revoked when its own was found to be none of them.
     """
 
     read: Reader
     place: Hashable
-    caller: str
+    caller: Caller
     behind: bool = False
+    revoked: int = -1
     messages: asyncio.Queue[Any] = field(default_factory=asyncio.Queue)
 
 
 class Followers:
     """The listeners of one process."""
 
-    def __init__(self) -> None:
+    def __init__(self, tokens: AccessTokens) -> None:
+        self._tokens = tokens
         self.listeners: dict[Listener, None] = {}  # in the order of their turns
 
     @asynccontextmanager
@@ -75,7 +80,7 @@ class Followers:
             with suppress(asyncio.CancelledError):
                 await following
 
-    def listener(self, read: Reader, place: Hashable, caller: str) -> Listener:
+    def listener(self, read: Reader, place: Hashable, caller: Caller) -> Listener:
         """Return a new listener, whose place is taken when it asks for messages.
 
         Refuses one for whom there is no room.
@@ -83,8 +88,8 @@ class Followers:
         if len(self.listeners) >= LISTENERS_MAX:
             detail = f"this process has {LISTENERS_MAX} listeners already"
             raise RefusedRequestError(TOO_MANY_LISTENERS, detail)
-        if sum(one.caller == caller for one in self.listeners) >= LISTENERS_OF_ONE_MAX:
-            detail = f"{caller} listens {LISTENERS_OF_ONE_MAX} times already"
+        if sum(one.caller.name == caller.name for one in self.listeners) >= LISTENERS_OF_ONE_MAX:
+            detail = f"{caller.name} listens {LISTENERS_OF_ONE_MAX} times already"
             raise RefusedRequestError(TOO_MANY_LISTENERS, detail)
         return Listener(read, place, caller)
 
@@ -110,15 +115,17 @@ class Followers:
                 # It comes last in the next turn, so that all have theirs.
                 del self.listeners[one]
                 self.listeners[one] = None
-            found: dict[tuple[Reader, Hashable], Found | None] = {}
-            if listeners:
+            look = _Look(listeners, tuple(self.listeners))
+            if look.all:
                 try:
-                    await run_in_threadpool(reading, partial(_read, listeners, found))
+                    await run_in_threadpool(reading, partial(look.take, self._tokens))
                 except Exception:
                     # It is tried again: otherwise one fault would end the following of all logs.
                     log.exception("logs could not be read for listeners")
             for one in listeners:
-                _give(one, found)
+                _give(one, look.found)
+            for one in look.ended:
+                one.messages.put_nowait(None)
             behind = any(one.behind for one in self.listeners)
             await asyncio.sleep(BEHIND_S if behind else POLL_S)
 
@@ -137,14 +144,37 @@ class Followers:
         return chosen
 
 
-def _read(
-    listeners: Collection[Listener], found: dict[tuple[Reader, Hashable], Found | None]
-) -> None:
-    places: dict[Reader, set[Hashable]] = defaultdict(set)
-    for one in listeners:
-        places[one.read].add(one.place)
-    for read, wanted in places.items():
-        found.update(((read, place), each) for place, each in read(wanted).items())
+@dataclass(eq=False, slots=True)
+class _Look:
+    """One look at the store: for whom it reads, who listens, and what was found."""
+
+    chosen: Collection[Listener]
+    all: Collection[Listener]
+    found: dict[tuple[Reader, Hashable], Found | None] = field(default_factory=dict)
+    ended: Collection[Listener] = ()
+
+    def take(self, tokens: AccessTokens) -> None:
+        """Read what follows the places of those chosen, and whose tokens were revoked."""
+        self.ended = _refused(self.all, tokens)
+        places: dict[Reader, set[Hashable]] = defaultdict(set)
+        for one in self.chosen:
+            places[one.read].add(one.place)
+        for read, wanted in places.items():
+            self.found.update(((read, place), each) for place, each in read(wanted).items())
+
+
+def _refused(listeners: Collection[Listener], tokens: AccessTokens) -> list[Listener]:
+    """Return the listeners whose tokens were revoked."""
+    shown = [one for one in listeners if one.caller.token_id]
+    if not shown:
+        return []
+    # Counted first: a token that is revoked in between is looked for at the next look.
+    count = tokens.count_revoked()
+    unsure = [one for one in shown if one.revoked != count]
+    revoked = tokens.revoked_of({one.caller.token_id for one in unsure})
+    for one in unsure:
+        one.revoked = count
+    return [one for one in unsure if one.caller.token_id in revoked]
 
 
 def _give(listener: Listener, found: Mapping[tuple[Reader, Hashable], Found | None]) -> None:

@@ -227,7 +227,7 @@ async def follow(
     followers: Followers = request.app.state.followers
     await run_in_threadpool(client.show, record_id)
     place = (record_id, last_event_id)
-    listener = followers.listener(request.app.state.read_logs, place, client.actor)
+    listener = followers.listener(request.app.state.read_logs, place, request.state.caller)
 
     async def server_sent() -> AsyncIterator[ServerSentEvent]:
         async for position, line in followers.messages(listener):

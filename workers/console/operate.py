@@ -91,7 +91,7 @@ def acts(
     found = client.dispatch.acts.latest(ACTS, before=before)
     records = views.records(act.record_id for act in found)
     titles = {one.id: one.title for one in records.values() if one.machine in client.machines}
-    sees_all = not request.state.viewer.machines
+    sees_all = not request.state.caller.machines
     return page(
         request,
         "acts.html",

@@ -42,7 +42,7 @@ def flow(request: Request, client: Reading) -> Response:
     samples: Samples = request.app.state.samples
     found = watch.look()
     overdue_ms = found.now_ms - found.oldest_ms.get("effects", found.now_ms)
-    sees_all = not request.state.viewer.machines
+    sees_all = not request.state.caller.machines
     asked = sum(found.questions.of_machine(name) for name in client.machines)
     return page(
         request,

@@ -46,7 +46,7 @@ async def follow(
     followers: Followers = request.app.state.followers
     await run_in_threadpool(client.show, record_id)
     place = (record_id, last_event_id or after)
-    listener = followers.listener(request.app.state.read_logs, place, client.actor)
+    listener = followers.listener(request.app.state.read_logs, place, request.state.caller)
 
     async def server_sent() -> AsyncIterator[ServerSentEvent]:
         async for position, _ in followers.messages(listener):
@@ -72,7 +72,7 @@ def record(
     explained = looked_up(
         request, client, lambda: client.explain_all(record_id), what="explained", by=by
     )
-    acts = request.state.viewer.acts
+    acts = request.state.caller.acts
     panels = looked_up(
         request,
         client,

@@ -130,7 +130,7 @@ PAGES.globals |= {"ago": ago, "moment": moment, "is_said": is_said, "Act": Act}
 
 def page(request: Request, name: str, status: int = 200, **values: Any) -> HTMLResponse:
     """Return a page. `viewer` is who looks at it, None for who has not signed in."""
-    viewer: Caller | None = getattr(request.state, "viewer", None)
+    viewer: Caller | None = getattr(request.state, "caller", None)
     html = PAGES.get_template(name).render(
         viewer=viewer,
         acts=viewer.acts if viewer else frozenset(),

@@ -71,7 +71,7 @@ class AllowedOnPage:
     def __call__(self, request: Request) -> Client:
         """Return the client."""
         # Called here, because each dependency of its own costs a change of threads.
-        by = request.state.viewer = viewer(request)
+        by = request.state.caller = viewer(request)
         return acting(request.app.state, by, self.act, request.path_params.get("record_id", ""))
 
 

@@ -50,7 +50,7 @@ def _do(request: Request, client: Client, name: str, act: str, fields: dict[str,
     found = page_of(client, name).acts.get(act)
     if found is None:
         raise NoPageError(f"the page of {name} has no button {act!r}")
-    request.state.viewer.check(NEEDED[found.needs])
+    request.state.caller.check(NEEDED[found.needs])
     return RedirectResponse(address_of_link(found.run(client, fields), name), 303)
 
 
@@ -70,6 +70,6 @@ def _page_of_system(request: Request, client: Client, name: str) -> Response:
         address=address_of_link(ViewLink("", query), name),
         live=[each for each in sections if each.is_live],
         still=[each for each in sections if not each.is_live],
-        offered=offered(found, request.state.viewer.acts),
+        offered=offered(found, request.state.caller.acts),
         now_ms=now_ms,
     )

@@ -26,7 +26,8 @@ end
 if expires_ms > 0 and expires_ms <= now_ms then
   return {'expired', kept}
 end
-if now_ms - tonumber(redis.call('HGET', used, id) or 0) >= period_ms then
+local used_ms = tonumber(redis.call('HGET', used, id) or '') or 0
+if now_ms - used_ms >= period_ms then
   redis.call('HSET', used, id, now_ms)
 end
 return {'valid', kept}

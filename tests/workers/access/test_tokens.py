@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from random import Random
-from typing import Any
+from typing import Any, cast
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from typer.testing import CliRunner
 
 from interlock.kernel.errors import CallError, ForbiddenError, TokenRefusedError
@@ -42,7 +43,9 @@ def test_a_token_is_made_listed_and_revoked(interlock: Client) -> None:
     made = json.loads(run("create", "shop", *words, "--as", "ann", "--json"))
     caller = caller_of(interlock.dispatch.access_tokens, made["token"])
 
-    assert caller == Caller("shop", (Role.PRODUCER, Role.APPROVER), ("thread",))
+    assert caller == Caller(
+        "shop", (Role.PRODUCER, Role.APPROVER), ("thread",), token_id=made["id"]
+    )
     (listed,) = json.loads(run("list", "--json"))
     assert (listed["id"], listed["made_by"], listed["revoked"]) == (made["id"], "ann", "")
     assert listed["used"][:2] == "20"
@@ -125,6 +128,34 @@ def test_no_two_tokens_have_one_id(interlock: Client) -> None:
     tokens.keep("one", "aa", **options, lifetime_ms=0)
     with pytest.raises(CallError, match="already"):
         tokens.keep("one", "bb", **options, lifetime_ms=0)
+
+
+@pytest.mark.fuzz
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(chance=chances)
+@example(chance=b"1 0 DIGEST [1]")
+@example(chance=b"x 0 DIGEST []")
+@example(chance=b"")
+def test_a_damaged_token_is_refused_and_hides_no_other(
+    interlock: Client, chance: Random | bytes
+) -> None:
+    tokens = interlock.dispatch.access_tokens
+    store, keys = cast("Any", interlock.dispatch.client), interlock.dispatch.keys
+    bad, good = (new_token(interlock, Role.VIEWER, holder=name) for name in ("bob", "ann"))
+    one, key = bad.split("_")[1], keys.access_tokens()
+    whole = store.hget(key, one)
+    if isinstance(chance, bytes):
+        store.hset(key, one, chance.replace(b"DIGEST", whole.split(b" ")[2]))
+    else:
+        store.hset(key, one, torn(whole, chance))
+        for other in (keys.access_tokens_used(), keys.access_tokens_revoked()):
+            if chance.random() < 0.3:
+                store.hset(other, one, torn(b"1764115200000 root", chance))
+
+    assert good.split("_")[1] in {token.id for token in tokens.all()}
+    with suppress(TokenRefusedError):
+        assert caller_of(tokens, bad).acts <= {Act.READ}
+    store.delete(key, keys.access_tokens_used(), keys.access_tokens_revoked())
 
 
 @pytest.mark.fuzz

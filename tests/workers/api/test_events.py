@@ -17,6 +17,7 @@ from starlette.types import Message
 
 from interlock.kernel.record import partition_of
 from interlock.kernel.store.feed import text_of
+from interlock.workers.access.roles import Caller, Role
 from interlock.workers.api import followers
 from interlock.workers.api.app import create_app
 from interlock.workers.client import Client
@@ -182,8 +183,8 @@ def test_a_log_that_cannot_be_read_ends_its_own_listeners_only(
 
 def test_one_look_reads_for_all_who_are_at_one_place(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(followers, "READ_AT_ONCE", 1)
-    room = followers.Followers()
-    one, same, other = (room.listener(cast("Any", None), at, "ann") for at in ("a", "a", "b"))
+    room, ann = followers.Followers(cast("Any", None)), Caller("ann", (Role.VIEWER,))
+    one, same, other = (room.listener(cast("Any", None), at, ann) for at in ("a", "a", "b"))
     room.listeners = dict.fromkeys([one, same, other])
 
     assert room._next_listeners() == [one, same]
@@ -213,6 +214,29 @@ def test_a_stream_ends_after_a_while_and_its_listener_comes_back(
     interlock.pause("one")
     with listening(address, "one", last=last) as again:
         assert events_of(again, 1)[0][2]["kind"] == "pause"
+
+
+def test_a_stream_ends_when_its_token_is_revoked_and_no_other_does(
+    server: EmbeddedServer, prefix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(followers, "POLL_S", 0.01)
+    interlock = client_of(server.url, prefix)
+    bring(interlock, "one", "awaiting_confirmation")
+    revoked, kept, before = (new_token(interlock, Role.VIEWER) for _ in range(3))
+    with served(interlock) as url:
+        address = f"{url}/v1/records"
+        with (
+            listening(address, "one", token=revoked) as ends,
+            listening(address, "one", token=kept) as goes_on,
+        ):
+            lines = len(interlock.history("one"))
+            events_of(goes_on, lines)
+            for token in (before, revoked):
+                interlock.dispatch.access_tokens.revoke(token.split("_")[1], "root")
+            events_of(ends, lines)
+            assert ends.read() == b""
+            interlock.pause("one")
+            assert events_of(goes_on, 1)[0][2]["kind"] == "pause"
 
 
 # --- all events ----------------------------------------------------------------------------------

@@ -6,9 +6,12 @@ import csv
 import re
 from collections.abc import Iterator
 from html import unescape
+from random import Random
+from typing import Any, cast
 
 import pytest
 from fastapi.testclient import TestClient
+from hypothesis import HealthCheck, example, given, settings
 
 from interlock.kernel.errors import CallError
 from interlock.kernel.store import saved_views
@@ -19,6 +22,7 @@ from interlock.workers.console import operate
 from interlock.workers.console.app import create_console
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.jobs.client import Graphs
+from tests.damage import chances, torn
 from tests.workers.access.tokens import new_token
 from tests.workers.console.test_console import OWN, SITE, proposal_in, sign_in
 from tests.workers.threads.threads import bring, client_of
@@ -78,6 +82,25 @@ def test_a_saved_view_leads_to_no_other_site_and_there_are_not_too_many(
     assert views.all() == [SavedView("a", "/inbox", "ann")]
     with pytest.raises(CallError, match="no saved view 'c'"):
         views.drop("c")
+
+
+@pytest.mark.fuzz
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(chance=chances)
+@example(chance=b"[]")
+def test_a_damaged_view_hides_no_other(interlock: Client, chance: Random | bytes) -> None:
+    views, key = interlock.dispatch.saved_views, interlock.dispatch.keys.saved_views()
+    kept = SavedView("good", "/inbox", "ann")
+    views.keep(kept)
+    name, text = b"bad", b'["/inbox", "bob"]'
+    if isinstance(chance, bytes):
+        text = chance
+    else:
+        name, text = torn(name, chance), torn(text, chance)
+    cast("Any", interlock.dispatch.client).hset(key, name, text)
+
+    assert kept in views.all()
+    cast("Any", interlock.dispatch.client).delete(key)
 
 
 def test_a_list_as_a_file_has_what_the_viewer_may_see_and_no_formula(
