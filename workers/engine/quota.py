@@ -44,14 +44,19 @@ class RecordQuota:
                 raise QuotaError(live, wanted, self._maximum)
             self._admitted += wanted
 
+    def room(self) -> int | None:
+        """Return how many more records may be created, at least 0; None: any number."""
+        return None if self._maximum is None else max(self._maximum - self._live(), 0)
+
     def problem(self) -> str:
         """Return a sentence about a quota that is used up, with what to do, or ''."""
-        if self._maximum is None:
+        if self._maximum is None or (live := self._live()) < self._maximum:
             return ""
+        return f"submissions are refused: {QuotaError(live, 1, self._maximum)}"
+
+    def _live(self) -> int:
         with self._lock:
-            live = self._counted.value() + self._admitted
-        full = live >= self._maximum
-        return f"submissions are refused: {QuotaError(live, 1, self._maximum)}" if full else ""
+            return self._counted.value() + self._admitted
 
     def _count(self) -> int:
         """Count the records that have not ended, with those of parents and of sweeps."""

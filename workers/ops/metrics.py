@@ -168,6 +168,9 @@ def _present(dispatch: Dispatch, ended: Mapping[str, int]) -> Iterator[Metric]:
     if dispatch.settings.canary_s:
         meaning = "How long ago the newest canary that is done was submitted."
         yield _gauge("canary_seconds", meaning, {(): canaries(dispatch).age_s})
+    if (room := dispatch.quota.room()) is not None:
+        meaning = "How many more records the quota of the deployment admits."
+        yield _gauge("records_room", meaning, {(): room})
     yield _counter(
         "rejected_messages",
         "Messages that nobody could act on.",

@@ -12,6 +12,7 @@ from interlock.workers.client import Client
 from interlock.workers.engine import quota
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.jobs.client import Graphs
+from interlock.workers.ops.metrics import Exposition
 from interlock.workers.producer_message import receive
 from interlock.workers.runs.client import Runs
 from interlock.workers.tasks.plans.client import Plans
@@ -43,6 +44,7 @@ def test_one_record_more_than_the_quota_is_refused_until_another_ends(
     client = running.client
     assert (submit(client, "a"), submit(client, "b")) == (False, False)
     assert "2 records have not ended" in running.dispatch.quota.problem()
+    assert "interlock_records_room 0.0" in Exposition(running.dispatch).text().decode()
 
     with pytest.raises(QuotaError, match="INTERLOCK_RECORDS_MAX=2 leaves no room for 1 more"):
         submit(client, "c")
@@ -53,6 +55,7 @@ def test_one_record_more_than_the_quota_is_refused_until_another_ends(
 
     client.cancel("a")
     assert running.dispatch.quota.problem() == ""
+    assert "interlock_records_room 1.0" in Exposition(running.dispatch).text().decode()
     assert not submit(client, "c")
 
 

@@ -35,7 +35,7 @@ needs_prometheus = pytest.mark.skipif(
 
 @pytest.fixture
 def interlock(server: EmbeddedServer, prefix: str) -> Client:
-    return client_of(server.url, prefix, auth="none")
+    return client_of(server.url, prefix, auth="none", records_max=1_000)
 
 
 def families(text: bytes) -> dict[str, Any]:
