@@ -115,6 +115,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     with_rabbitmq = [item for item in items if "rabbitmq" in getattr(item, "fixturenames", ())]
     rest = [item for item in items if item not in with_rabbitmq]
     slow = [item for item in rest if item.get_closest_marker("slow")]
+    slow.sort(key=_minutes, reverse=True)
     others = [item for item in rest if not item.get_closest_marker("slow")]
     # Tests of a module stay together, because they share its fixtures.
     part = math.ceil(len(others) / count)
@@ -126,6 +127,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             for item in (*slow[number::count], *others[number * part : (number + 1) * part])
         ),
     ]
+
+
+def _minutes(item: pytest.Item) -> int:
+    """Return how many minutes a slow test says that it takes."""
+    mark = item.get_closest_marker("slow")
+    return int(mark.kwargs.get("minutes", 0)) if mark else 0
 
 
 def pytest_collection_finish() -> None:

@@ -149,6 +149,7 @@ def test_a_backlog_drains_without_a_storm(
 
 
 @pytest.mark.proof
+@pytest.mark.slow(minutes=27)
 def test_a_backlog_of_fifty_thousand_drains_without_a_storm(
     new_deployment: NewDeployment, client: redis.Redis
 ) -> None:

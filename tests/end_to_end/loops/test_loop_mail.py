@@ -134,6 +134,7 @@ def test_each_message_goes_to_one_session_whatever_is_killed(
 
 
 @pytest.mark.proof
+@pytest.mark.slow(minutes=7)
 @pytest.mark.timeout(1_800)
 def test_each_of_ten_thousand_messages_goes_to_one_session_whatever_is_killed(
     new_deployment: NewDeployment, tmp_path: Path

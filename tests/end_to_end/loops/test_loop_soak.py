@@ -48,7 +48,11 @@ END_S = 300.0
 OFTEN = ("worker", "supervisor", "session", "watchdog", "launch", "stop", "start")
 KINDS = (*OFTEN, *OFTEN, "both", "store")
 
-pytestmark = [pytest.mark.proof, pytest.mark.timeout(SOAK_S + 900)]
+pytestmark = [
+    pytest.mark.proof,
+    pytest.mark.slow(minutes=SOAK_S // 60),
+    pytest.mark.timeout(SOAK_S + 900),
+]
 
 
 class SoakKiller(Killer):

@@ -22,6 +22,7 @@ VALUES = Path(__file__).with_name("schemathesis.toml")
 
 
 @pytest.mark.proof
+@pytest.mark.slow(minutes=14)
 def test_no_case_of_ten_thousand_is_a_fault_or_answered_outside_of_the_document(
     server: EmbeddedServer, prefix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
