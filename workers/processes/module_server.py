@@ -36,6 +36,7 @@ from typing import Any
 
 READ_BYTES = 65_536
 POLL_S = 0.02
+START_S = 120.0  # a server that has not answered for so long, with its imports, is hung
 KILLED = -int(signal.SIGKILL)
 # Room in the server's command line, which that of a fork replaces.
 COMMAND_LINE_ROOM = 1_000
@@ -78,8 +79,9 @@ class ModuleServer:
     ) -> int:
         """Run a module in a fork, and return its process id. Its output is added to a file.
 
-        Starts the server if it does not run. Raises ChildProcessError if it ends meanwhile, or if
-        the system allows no further process; the other forks go on then.
+        Starts the server if it does not run. Raises ChildProcessError if it ends meanwhile, or does
+        not answer for START_S, after which it is killed with its forks. It is raised too if the
+        system allows no further process; the other forks go on then.
         """
         self._read()
         if self._link is None:
@@ -91,8 +93,14 @@ class ModuleServer:
             "output": str(output.absolute()),
         }
         _send(self._link, request)
+        hung_at = time.monotonic() + START_S
         while not self._started:
-            self._read(wait=True)
+            left_s = hung_at - time.monotonic()
+            if left_s < 0:
+                self._kill()
+                why = f"the process that starts {module} has not answered for {START_S:g} s"
+                raise ChildProcessError(ECHILD, why)
+            self._read(wait_s=left_s)
             if self._refusals:
                 why = self._refusals.pop()
                 raise ChildProcessError(ECHILD, f"{module} cannot be forked: {why}")
@@ -118,11 +126,17 @@ class ModuleServer:
         self._link = self._process = None
         self._unread = b""
 
-    def _read(self, *, wait: bool = False) -> None:
+    def _kill(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+        self._read(wait_s=self._patience_s)
+
+    def _read(self, *, wait_s: float = 0) -> None:
+        """Read what the server has answered; where that is nothing, wait for so long."""
         while self._link is not None:
-            if not wait and not select.select([self._link], [], [], 0)[0]:
+            if not select.select([self._link], [], [], wait_s)[0]:
                 return
-            wait = False
+            wait_s = 0
             try:
                 chunk = self._link.recv(READ_BYTES)
             except ConnectionResetError:

@@ -99,6 +99,20 @@ def test_a_server_that_is_killed_takes_its_modules_along_and_the_next_start_make
     assert is_alive(start(server, SLEEPS))
 
 
+def test_a_server_that_does_not_answer_is_killed_with_its_forks(
+    server: ModuleServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fork = start(server, SLEEPS)
+    assert server._process is not None
+    server._process.send_signal(signal.SIGSTOP)
+    monkeypatch.setattr(module_server, "START_S", 0.1)
+
+    with pytest.raises(ChildProcessError, match="that starts script has not answered for 0"):
+        server.start("script", (), {}, Path("output"))
+    until(lambda: not is_alive(fork), what="its fork has ended")
+    assert server.exit_code(fork) == KILLED
+
+
 def test_a_server_that_cannot_import_is_reported(tmp_path: Path) -> None:
     server = ModuleServer(["no_such_module"], grace_s=1)
 
