@@ -2,7 +2,7 @@
 
     python examples/provider.py --script STEPS.json --ledger CHARGES.jsonl
 
-It uses the OpenAI chat protocol on a free port of this machine, prints its address as the first
+It uses the OpenAI chat protocol on a free port of this computer, prints its address as the first
 line, and serves until it is ended. The script is a list of steps. A request takes the first
 remaining step that has no `when`, or whose `when` is part of the request's last message. If there
 is none, the answer repeats that message, with one token for each word. A step may be:

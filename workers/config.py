@@ -131,7 +131,7 @@ class Settings(BaseModel):
     stage_failures: bool = False  # whether `interlock task fail-stage` may fail unclaimed tasks
     # Seconds in which the subtasks of a task should end; None computes them from their sizes.
     subtasks_s: Annotated[int, Field(ge=1, le=31_536_000)] | None = None
-    agents_max: Annotated[int, Field(ge=0, le=1_000)] = 4  # agents that run at once on this machine
+    agents_max: Annotated[int, Field(ge=0, le=1_000)] = 4  # agents at once on this computer
     disk_free_min_mb: Annotated[int, Field(ge=0)] = 200  # with less, no job's worker starts
     queue_slots: dict[Word, int] = Field(default_factory=dict)  # jobs that run at once, by queue
     agent_log_bytes_max: Annotated[int, Field(ge=4_096)] = 8 * 1024 * 1024

@@ -1,4 +1,4 @@
-"""What the machines of a deployment say of themselves, for producers and for other machines."""
+"""What the computers of a deployment say of themselves, for producers and for other computers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SILENCE_MS = 600_000
 
 
 class Hosts:
-    """The facts of each machine, by its host name, over one client."""
+    """The facts of each computer, by its host name, over one client."""
 
     def __init__(self, client: Client, keys: Keys) -> None:
         self.client, self.keys = client, keys
@@ -24,7 +24,7 @@ class Hosts:
         call(self.client, "announce", self._names(), [host, written, SILENCE_MS])
 
     def facts(self) -> dict[str, dict[str, bool]]:
-        """Return the facts of every machine that has announced any in the last SILENCE_MS."""
+        """Return the facts of every computer that has announced any in the last SILENCE_MS."""
         found = call(self.client, "list_facts", self._names(), [SILENCE_MS])
         pairs = zip(found[::2], found[1::2], strict=True)
         return {host.decode(): json.loads(facts) for host, facts in pairs}

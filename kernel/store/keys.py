@@ -225,9 +225,9 @@ class Keys:
         return f"{self.prefix}:{{link-key}}"
 
     def hosts(self) -> str:
-        """Hash: what each machine says of itself, by its host name."""
+        """Hash: what each computer says of itself, by its host name."""
         return f"{self.prefix}:{{hosts}}"
 
     def hosts_announced(self) -> str:
-        """Sorted set: the host names by the ms at which each machine announced its facts last."""
+        """Sorted set: the host names by the ms at which each computer announced its facts last."""
         return f"{self.prefix}:{{hosts}}:announced"

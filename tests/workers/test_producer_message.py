@@ -83,7 +83,7 @@ def test_an_agent_is_started_once_on_the_machine_that_has_its_repository(
 @pytest.mark.parametrize(
     ("life", "fields", "problem"),
     [
-        ("owl/1", {"repo": "/nowhere"}, "name in `host` the machine that has it: this one is here"),
+        ("owl/1", {"repo": "/nowhere"}, "in `host` the computer that has it: this one is here"),
         ("owl/1", {"repo": "near", "host": "far"}, "no absolute path"),
         ("owl/1", {"base": "no-such-branch"}, "no-such-branch"),
         ("owl/1", {"command": " "}, "must not be blank"),
@@ -124,7 +124,7 @@ def test_a_run_is_started_once_with_the_plan_of_its_message(client: Client, tmp_
         ({"plan": {**PLAN, "codons": []}}, "it is empty; write at least one codon"),
         ({"plan": {**PLAN, "codons": [{"codon": "sort"}]}}, "write what it runs"),
         ({"plan": "plan.yaml"}, "plan: Input should be a valid dictionary"),
-        ({"folder": "/nowhere"}, "name in `host` the machine that has it: this one is here"),
+        ({"folder": "/nowhere"}, "name in `host` the computer that has it: this one is here"),
         ({"folder": "near"}, "no absolute path"),
         ({"folder": "/a\0b", "host": "far"}, "no absolute path"),
         ({"colour": "blue"}, "colour"),

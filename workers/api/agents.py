@@ -35,7 +35,7 @@ class AgentTools:
     def __init__(self, state: State) -> None:
         self.state = state
         server = make_server(_TOOLS)
-        # Who may call, and by which name of this machine, is asked by `who_calls`.
+        # Who may call, and by which name of this computer, is asked by `who_calls`.
         open_to_all = TransportSecuritySettings(enable_dns_rebinding_protection=False)
         server.streamable_http_app(
             stateless_http=True, json_response=True, transport_security=open_to_all

@@ -1,4 +1,4 @@
-"""Tells the addresses that only this machine can reach. Imports nothing, for the command line."""
+"""Tells the addresses that only this computer can reach. Imports nothing, for the command line."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def host_name(header: str) -> str:
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether a host, by name or by address, is this machine and no other can reach it."""
+    """Return whether a host, by name or by address, is this computer and no other can reach it."""
     try:
         return ip_address(host.strip("[]")).is_loopback
     except ValueError:

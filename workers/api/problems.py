@@ -20,7 +20,7 @@ DETAIL_LENGTH_MAX = 2_000
 
 
 NO_VERSION = ProblemKind(428, "no-version", "Say which version you saw")
-WRONG_HOST = ProblemKind(421, "wrong-host", "This name is not one of this machine")
+WRONG_HOST = ProblemKind(421, "wrong-host", "This name is not one of this computer")
 NOT_SIGNED_IN = ProblemKind(403, "not-signed-in", "You are not signed in")
 OTHER_SITE = ProblemKind(403, "other-site", "A page of another site has sent this")
 TOO_MANY_CALLS = ProblemKind(429, "too-many-calls", "You call too often", 1)

@@ -48,9 +48,9 @@ def serve(
 
 
 def check_loopback(host: str) -> None:
-    """Raise SettingsError if other machines could reach an address: anybody could act there."""
+    """Raise SettingsError if other computers could reach an address: anybody could act there."""
     if not is_loopback(host):
         raise SettingsError(
             f"--host {host}: callers are not asked who they are (INTERLOCK_AUTH=none), so only an "
-            "address of this machine can be served, such as 127.0.0.1; unset INTERLOCK_AUTH"
+            "address of this computer can be served, such as 127.0.0.1; unset INTERLOCK_AUTH"
         )

@@ -1,4 +1,4 @@
-"""Announces what this machine has while its worker runs: the store forgets who is silent."""
+"""Announces what this computer has while its worker runs: the store forgets who is silent."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PERIOD_S = 60.0  # a tenth of the silence after which a machine is no longer bel
 
 
 class Announcer:
-    """Repeats the facts of one machine from a thread of its own, until it is stopped."""
+    """Repeats the facts of one computer from a thread of its own, until it is stopped."""
 
     def __init__(self, hosts: Callable[[], Hosts], host: str) -> None:
         self._hosts, self._host = hosts, host
@@ -40,5 +40,5 @@ class Announcer:
         try:
             self._hosts().announce(self._host, facts)
         except StoreError as refusal:
-            # Without the facts, work that this machine cannot do is refused later.
+            # Without the facts, work that this computer cannot do is refused later.
             log.warning("%s has not announced itself: %s", self._host, refusal)

@@ -47,7 +47,7 @@ class System:
     `effects` is the package whose `HANDLERS` run its effects, `sweeps` the one with its `SWEEPS`.
     `resources` lists the openers of its models and other outside things, as `module:function`; a
     worker calls all of them at its start, so that a wrong setting ends the start. `facts` lists
-    what a machine with agents announces when its worker starts: each with the opener of a thing
+    what a computer with agents announces when its worker starts: each with the opener of a thing
     that the machine has or lacks. `commands` lists its commands and groups of commands. `submit`
     gives, for each machine whose records a producer's plain message may create, the
     `module:function` that accepts it; a machine of `machines` needs none. `messages` gives the

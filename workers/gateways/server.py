@@ -1,6 +1,6 @@
 """The embedded store: a real server on loopback that ends with the process that started it.
 
-It is for demos, tests and first steps on one machine. In production you run a Redis or Valkey
+It is for demos, tests and first steps on one computer. In production you run a Redis or Valkey
 server instead, and nothing else changes.
 """
 

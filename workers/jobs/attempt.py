@@ -325,7 +325,7 @@ def _material(brief: Mapping[str, Any]) -> dict[str, str]:
         try:
             content = Path(file["path"]).read_bytes()[:MATERIAL_BYTES_MAX]
         except OSError:
-            found[name] = "it is on another machine"
+            found[name] = "it is on another computer"
             continue
         found[name] = content.decode(errors="replace")
     return found

@@ -33,7 +33,7 @@ def evidence(client: Client, record: Record) -> Iterator[Section]:
 def _file(client: Client, host: str | None, folder: Path, file: dict[str, str]) -> Section:
     kept = kept_file(folder, file["sha256"])
     if host not in (None, client.settings.host):
-        return Section(file["path"], [Sentence(f"It is on the machine {host}: {kept}", "soft")])
+        return Section(file["path"], [Sentence(f"It is on the computer {host}: {kept}", "soft")])
     try:
         content = kept.read_bytes()
     except OSError as failure:

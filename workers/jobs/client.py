@@ -103,7 +103,7 @@ class Graphs:
     ) -> Submitted:
         """Create one job, by default as a draft; open its graph if there is none.
 
-        A `local` job has its commands and files on this machine, unless its payload names another.
+        A `local` job has its commands and files on this computer, unless its payload names another.
         """
         graph, _, name = job.partition("/")
         if not name:
@@ -288,7 +288,7 @@ class Graphs:
         return record
 
     def _bound_to_machine(self, job: str, payload: Mapping[str, Any]) -> dict[str, Any]:
-        """Bind a job that has commands or files to this machine; other jobs may run on any."""
+        """Bind a job that has commands or files to this computer; other jobs may run on any."""
         phases = payload.get("phases")
         listed = phases if isinstance(phases, list) else []
         executors = [phase.get("worker") for phase in listed if isinstance(phase, Mapping)]

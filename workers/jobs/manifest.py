@@ -139,7 +139,7 @@ def manifest_now(dispatch: Dispatch, job_id: str) -> dict[str, Any]:
 def restore_manifest(dispatch: Dispatch, record: Record) -> str:
     """Compare a job's manifest file with its log, and write it again if it differs.
 
-    Returns "none" if the job has no file on this machine, else "kept", "written" or "restored"; or
+    Returns "none" if the job has no file on this computer, else "kept", "written" or "restored"; or
     "unwritable", which stops no command, because the effect that writes the file fails as well.
     """
     folder, host = job_folder(dispatch, record), record.data.get("host")

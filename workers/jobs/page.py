@@ -77,7 +77,7 @@ def panel_of_job(client: Client, record: Record) -> list[Section]:
         parts.append(Table(("Phase", "Result", "Summary"), phases))
     if value["evidence"]:
         files = [(file["path"], file["kept"] or "not kept") for file in value["evidence"]]
-        parts.append(Table(("Evidence", f"Copy on {value['host'] or 'its machine'}"), files))
+        parts.append(Table(("Evidence", f"Copy on {value['host'] or 'its computer'}"), files))
     return [Section("Job", parts)]
 
 

@@ -111,7 +111,7 @@ def stop(
     value = {"id": name, "state": record.state, "left": left}
     answer(value, as_json=as_json, show=screen.record_state)
     if left:
-        host = record.data.get("host") or "no machine"
+        host = record.data.get("host") or "no computer"
         waits = f"{name} has not left {host} after {wait:g} s; still owed there: {', '.join(left)}"
         if not as_json:
             screen.error(waits)

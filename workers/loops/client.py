@@ -59,7 +59,7 @@ class Loops:
         self.mailbox = Mailbox(self.dispatch)
 
     def start(self, name: str, *, repo: Path, command: str, **options: Any) -> Record:
-        """Start an agent in a worktree of a repository on this machine.
+        """Start an agent in a worktree of a repository on this computer.
 
         `options` are the fields of `Birth` in kernel/machines/loops/loop/payloads.py. A name whose
         agent has stopped begins a new life, on the same branch and with the mail that is left.
@@ -84,8 +84,8 @@ class Loops:
     def check(self, name: str, payload: Mapping[str, Any]) -> dict[str, Any]:
         """Return the payload that an agent is started with; write nothing. Raises as `start` does.
 
-        Without a `host` the agent works on this machine; with an empty one on any. The repository
-        is checked here unless the payload names another machine.
+        Without a `host` the agent works on this computer; with an empty one on any. The repository
+        is checked here unless the payload names another computer.
         """
         if not is_name(name):
             raise AgentNameError(
@@ -156,7 +156,7 @@ class Loops:
     def logs(self, name: str) -> tuple[Record, Path]:
         """Return an agent and the output file of its last session.
 
-        Raises UnknownAgentError if that file is on another machine.
+        Raises UnknownAgentError if that file is on another computer.
         """
         record = self.client.show(self.latest_life(name))
         host, local = record.data.get("host"), self.client.settings.host
@@ -201,7 +201,7 @@ class Loops:
             yield OutputReader(paths.session(attempt) / OUTPUT)
 
     def _prompt(self, record: Record) -> str:
-        """Return the prompt that was stored last, or '' if this machine does not have it."""
+        """Return the prompt that was stored last, or '' if this computer does not have it."""
         data, paths = record.data, AgentPaths(record.id, self.client.settings)
         if data.get("host") != self.client.settings.host or "prompt" not in data:
             return ""

@@ -41,7 +41,7 @@ def accept(client: Client, life: str, payload: Mapping[str, Any], priority: int)
         )
     except RefusedError as refusal:
         host = client.settings.host
-        problem = f"{refusal}, or name in `host` the machine that has it: this one is {host}"
+        problem = f"{refusal}, or name in `host` the computer that has it: this one is {host}"
         raise InvalidPayloadError("the agent", [problem]) from refusal
     return client.submit(fields, id=life, machine="loop", priority=priority)
 
@@ -50,7 +50,7 @@ def _started_with(client: Client, life: str, payload: Mapping[str, Any]) -> dict
     """Return the fields of a life that exists, if this payload is what it was started with.
 
     The message is being read again then. The repository is not checked again: since then it may
-    have gone, or it is on another machine.
+    have gone, or it is on another computer.
     """
     found = client.dispatch.views.records([life]).get(RecordId(life))
     if found is None or found.machine != "loop":

@@ -1,4 +1,4 @@
-"""The name, branch, worktree and work folders of a long-lived agent on this machine."""
+"""The name, branch, worktree and work folders of a long-lived agent on this computer."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class AgentPaths:
 
     @property
     def folder(self) -> Path:
-        """The folder in which this machine creates the worktree, if there is none yet."""
+        """The folder in which this computer creates the worktree, if there is none yet."""
         return self.settings.worktree_folder / FOLDER / self.name
 
     @property
@@ -92,7 +92,7 @@ def prepare_worktree(paths: AgentPaths, repository: Repository, *, base: str) ->
         base = head_commit(repository)
     if mark is not None and mark.folder != paths.folder and not mark.folder.is_dir():
         rehome(repository, paths.branch, paths.folder)
-    # Machines that share their files use the worktree where the first of them created it.
+    # Computers that share their files use the worktree where the first of them created it.
     exists = mark is not None and mark.folder.is_dir()
     folder = mark.folder if mark is not None and exists else paths.folder
     try:

@@ -1,4 +1,4 @@
-"""Composes the prompt of a session, and stores it as a file that only its machine has."""
+"""Composes the prompt of a session, and stores it as a file that only its computer has."""
 
 from __future__ import annotations
 

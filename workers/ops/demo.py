@@ -1,4 +1,4 @@
-"""The demonstration, and `up`: a whole deployment on this machine."""
+"""The demonstration, and `up`: a whole deployment on this computer."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def going_on(agents: Mapping[str, float], *, store_ends: bool) -> str:
 
 
 def running_agents(client: Client) -> dict[str, float]:
-    """Return the agents that run on this machine under supervisors, which outlive the workers.
+    """Return the agents that run on this computer under supervisors, which outlive the workers.
 
     Each has the seconds of its lease: about so long its supervisor goes on without the store. Of
     each machine only the first RECORDS_MAX records are read, as nothing has been stopped yet.
@@ -161,7 +161,7 @@ def has_agents(machine: Machine) -> bool:
 def named_store(deployment: Deployment) -> Iterator[None]:
     """Tell commands with the same home the store, the machine's name, and the modules."""
     settings = deployment.settings
-    # What a command on this machine submits is cleaned up by the workers with this name.
+    # What a command on this computer submits is cleaned up by the workers with this name.
     values = {"store_url": settings.store, "host": settings.host}
     if settings.capabilities:
         values["capabilities"] = settings.capabilities

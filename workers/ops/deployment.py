@@ -210,13 +210,13 @@ class Deployment:
             return
         port = self._port("api", API_PORT)
         self.api_url = f"http://127.0.0.1:{port}"
-        # Only this machine can reach it, as it can reach the store.
+        # Only this computer can reach it, as it can reach the store.
         auth = self.settings.auth if "auth" in self.settings.model_fields_set else "none"
         self._run("api", "interlock", ["serve", "--port", str(port)], INTERLOCK_AUTH=auth)
 
     def _run_flower(self) -> None:
         port = self._port("flower", steady_port())
-        # Without a login Flower's API answers nobody, or any page in this machine's browsers.
+        # Without a login Flower's API answers nobody, or any page in this computer's browsers.
         login = f"interlock:{secrets.token_urlsafe(12)}"
         self.flower_url = f"http://{login}@127.0.0.1:{port}"
         arguments = ["-A", "interlock.workers.flower", "flower", "--address=127.0.0.1"]

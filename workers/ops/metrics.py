@@ -186,7 +186,7 @@ def _present(dispatch: Dispatch, ended: Mapping[str, int]) -> Iterator[Metric]:
     meaning = "How long ago the oldest message in a queue was sent."
     yield _gauge("queue_oldest_seconds", meaning, ages, ("queue",))
     hosts = {(): len(dispatch.hosts.facts())}
-    yield _gauge("agent_hosts", "Machines that announce that they run agents.", hosts)
+    yield _gauge("agent_hosts", "Computers that announce that they run agents.", hosts)
 
 
 def _counter(name: str, meaning: str, values: Values, labels: tuple[str, ...]) -> Metric:

@@ -88,7 +88,7 @@ class AppliedEvent:
 
 
 class Runs:
-    """The operations on runs. A workspace is found by its folder on this machine."""
+    """The operations on runs. A workspace is found by its folder on this computer."""
 
     def __init__(self, client: Client) -> None:
         self.client, self.dispatch = client, client.dispatch

@@ -39,7 +39,7 @@ def accept(client: Client, request: str, payload: Mapping[str, Any], _: int) -> 
     """Start a run, once for each id of a request. A run has an id of its own and no priority.
 
     Raises CallError if the message can never be accepted, HeldError while another run of the
-    folder is running. The folder is only checked if it is on this machine.
+    folder is running. The folder is only checked if it is on this computer.
     """
     validated(RunRequest, "the run", payload)
     dispatch, folder = client.dispatch, Path(payload["folder"])
@@ -70,7 +70,7 @@ def _check_local(folder: Path, host: str) -> None:
     try:
         check_folder(folder)
     except RunRefusedError as refusal:
-        problem = f"{refusal}, or name in `host` the machine that has it: this one is {host}"
+        problem = f"{refusal}, or name in `host` the computer that has it: this one is {host}"
         raise RunRefusedError(problem) from refusal
 
 

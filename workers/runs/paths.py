@@ -18,7 +18,7 @@ COSTS_LIMITED_VARIABLE = f"{PREFIX}COSTS_LIMITED"
 
 
 def workspace_id(folder: Path, host: str) -> str:
-    """Return the id of the workspace of a folder on a machine."""
+    """Return the id of the workspace of a folder on a computer."""
     resolved = folder.resolve()
     slug = re.sub(r"[^A-Za-z0-9._-]+", "-", resolved.name).strip("-._")[:SLUG_LENGTH_MAX] or "root"
     digest = hashlib.sha256(f"{host}:{resolved}".encode()).hexdigest()[:8]

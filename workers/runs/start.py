@@ -73,7 +73,7 @@ class RunSetup:
 
 
 def check_folder(workspace: Path) -> None:
-    """Raise RunRefusedError unless a workspace on this machine is a folder that can be written."""
+    """Raise RunRefusedError unless a workspace on this computer is a folder that can be written."""
     if not workspace.is_dir():
         raise RunRefusedError(f"the workspace {workspace} is not a folder; make it first")
     try:
@@ -85,7 +85,7 @@ def check_folder(workspace: Path) -> None:
 
 
 def open_workspace(dispatch: Dispatch, folder: Path, cause: Cause, *, host: str = "") -> Record:
-    """Return the workspace of a folder on a machine, by default this one.
+    """Return the workspace of a folder on a computer, by default this one.
 
     Its record is created where it has none.
     """

@@ -35,7 +35,7 @@ def check_command(command: str, folder: Path) -> None:
     # `type` knows builtins, keywords and programs; it looks a path up from the folder.
     known = f"type -- {first} >/dev/null 2>&1"
     if _PLAIN_NAME.fullmatch(first) and _bash("-c", known, folder=folder) is not None:
-        raise CommandError(command, f"there is no command {first} on this machine")
+        raise CommandError(command, f"there is no command {first} on this computer")
 
 
 def _bash(*arguments: str, folder: Path) -> str | None:

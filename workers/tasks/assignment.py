@@ -1,4 +1,4 @@
-"""Gives open tasks to agents of this machine: to new ones, and to sessions that are idle."""
+"""Gives open tasks to agents of this computer: to new ones, and to sessions that are idle."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ SESSION_FIELDS = (
 
 
 def assign(dispatch: Dispatch, root: str) -> int:
-    """Start agents for a backlog while this machine has slots; return how many tasks it claimed."""
+    """Start agents for a backlog while this computer has slots; return the number of claims."""
     started = 0
     # A folder that cannot be deleted now is tried again at the next assignment.
     with suppress(OSError):
@@ -118,7 +118,7 @@ def _start_agent(dispatch: Dispatch, task: Lease, slot: Slot) -> None:
 
 
 def _refuse_unjudgeable(dispatch: Dispatch, task: Lease) -> None:
-    """Refuse signals that this machine, which verifies the work, cannot judge."""
+    """Refuse signals that this computer, which verifies the work, cannot judge."""
     signals = task.record.data["signals"]
     refuse_unjudgeable(dispatch, signals, host=dispatch.settings.host)
 

@@ -45,7 +45,7 @@ def _difference(client: Client, record: Record) -> Section:
     title = f"{counts_text(data['changes'])}, on the branch {data['branch']}"
     host = _host(client, record)
     if host != client.settings.host:
-        where = f"The branch is on the machine {host}; there: {diff_command(data)}"
+        where = f"The branch is on the computer {host}; there: {diff_command(data)}"
         return Section(title, [Sentence(where, "soft")])
     try:
         found = task_diff(record, bytes_max=DIFF_BYTES_MAX)

@@ -46,7 +46,7 @@ class ClaimNames:
         return f"{BRANCHES}/{root_of(self.task)}/{safe.replace('.lock', '=lock')}"
 
     def worktree(self, settings: Settings) -> Path:
-        """Return the folder of the worktree on this machine."""
+        """Return the folder of the worktree on this computer."""
         return settings.worktree_folder / root_of(self.task) / self.name
 
     def review_branch(self, commit: str) -> str:

@@ -77,7 +77,7 @@ def queued_tasks(dispatch: Dispatch, root: str, queue: str) -> Iterator[Record]:
 
 
 def is_local(data: Data) -> bool:
-    """Whether a task names an agent's command, and its repository is on this machine."""
+    """Whether a task names an agent's command, and its repository is on this computer."""
     return bool(data.get("agent")) and Path(str(data["repo"])).is_dir()
 
 

@@ -268,7 +268,7 @@ def logs(
         int | None, typer.Option(help="The number of the claim. By default the last one.")
     ] = None,
 ) -> None:
-    """Print the output of the agent of a task, on the machine where it runs; errors on stderr."""
+    """Print the output of the agent of a task, on the computer where it runs; errors on stderr."""
     folder = tasks().logs(task, number=number)
     for name in (OUTPUT, ERRORS):
         text = (folder / name).read_text("utf-8", errors="replace")

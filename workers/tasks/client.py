@@ -110,7 +110,7 @@ class Tasks:
     ) -> dict[str, Any]:
         """Return the payload that a task is created with; write nothing. Raises as `submit` does.
 
-        The repository is only checked if it is `local`, which means on this machine. A task that
+        The repository is only checked if it is `local`, which means on this computer. A task that
         exists is not checked again: its repository may be gone since.
         """
         repo = payload.get("repo")

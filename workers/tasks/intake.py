@@ -14,7 +14,7 @@ from interlock.workers.tasks.client import Tasks
 def accept(client: Client, task: str, payload: Mapping[str, Any], priority: int) -> Submitted:
     """Create a task. Raises CallError if the message can never be accepted.
 
-    The task's repository is only checked if it is on this machine. One that is no absolute path is
+    The task's repository is only checked if it is on this computer. One that is no absolute path is
     on none, and refused.
     """
     repo = payload.get("repo")

@@ -1,4 +1,4 @@
-"""Kills the processes that a dead agent of a task left running on this machine."""
+"""Kills the processes that a dead agent of a task left running on this computer."""
 
 from __future__ import annotations
 

@@ -234,7 +234,7 @@ def _owner(client: Client, record: Record) -> Iterator[Part]:
 
 
 def _output(client: Client, record: Record) -> Iterator[Section]:
-    """Yield the end of an agent's output if it is on this machine, and its last reports."""
+    """Yield the end of an agent's output if it is on this computer, and its last reports."""
     if not record.data.get("agent") or not record.data["claimed"]:
         return
     tasks, parts = Tasks(client), list[Part]()

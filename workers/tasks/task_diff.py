@@ -16,7 +16,7 @@ WITHIN_S = 5.0  # how long a page waits for git
 
 
 class NoDiffError(CallError):
-    """There is nothing to compare on this machine. The message says why."""
+    """There is nothing to compare on this computer. The message says why."""
 
 
 def task_diff(record: Record, *, bytes_max: int) -> Diff:
@@ -26,7 +26,7 @@ def task_diff(record: Record, *, bytes_max: int) -> Diff:
         raise NoDiffError("it has no repository")
     try:
         if not Path(str(repo)).is_dir():
-            raise NoDiffError(f"its repository {repo} is not on this machine")
+            raise NoDiffError(f"its repository {repo} is not on this computer")
         repository = Repository.open(Path(str(repo)), command_s=WITHIN_S)
         base, commit = _ends(repository, record)
         return diff(repository, base=base, commit=commit, bytes_max=bytes_max, within_s=WITHIN_S)

@@ -13,7 +13,7 @@ FOLDER = "supervisors"
 
 
 def work_folder_of(agent: str, settings: Settings) -> Path:
-    """Return the folder of an agent's supervisor on this machine."""
+    """Return the folder of an agent's supervisor on this computer."""
     root, _, name = record_id(agent).partition("/agent~")
     return settings.home.absolute() / FOLDER / root / name
 

@@ -80,7 +80,7 @@ def read_request(path: Path, *, host: str) -> dict[str, Any]:
     """Read one file: id, inciting, items, policy, children, relationship, priority.
 
     The id is the file's name as a slug, unless the front matter gives one. `inciting.fields` has
-    the file's path and sha256, and the name of this machine, its `host`, beside the `fields` of the
+    the file's path and sha256, and this computer's name, its `host`, beside the `fields` of the
     front matter. Raises RequestError.
     """
     text, digest = _read(path)

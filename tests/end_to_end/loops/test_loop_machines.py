@@ -122,7 +122,7 @@ def test_an_agent_whose_machine_is_gone_runs_on_the_other_with_its_branch_and_it
     south = machine(agents.deployment, tmp_path, "south")
     agents.deployment.sees(
         lambda: "worktree_ready" in triggers_since(agents, running),
-        what="the other machine has its worktree",
+        what="the other computer has its worktree",
         within_s=60,
     )
     following = agents.wait_for("owl", 4)

@@ -423,5 +423,5 @@ def test_a_clean_up_that_no_worker_began_says_on_which_machine_one_is_needed(hos
     assert isinstance(stage, Waiting)
     question = stage.question(case.data)
     assert "no worker began it within an hour" in question
-    only = "is on the machine north, and only a worker of north removes it. Start one there"
+    only = "is on the computer north, and only a worker of north removes it. Start one there"
     assert (only in question) is bool(host)

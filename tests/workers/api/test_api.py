@@ -560,7 +560,7 @@ def test_no_query_id_or_header_is_a_fault_of_the_server(
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "10.0.0.1", "example.org", "::"])  # noqa: S104
 def test_an_address_that_others_can_reach_is_refused(host: str) -> None:
-    with pytest.raises(SettingsError, match="only an address of this machine can be served"):
+    with pytest.raises(SettingsError, match="only an address of this computer can be served"):
         check_loopback(host)
 
 

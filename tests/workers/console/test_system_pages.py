@@ -138,7 +138,7 @@ def test_a_task_shows_its_signals_the_output_of_its_agent_and_where_its_diff_is(
     assert "not checked yet" in shown
     assert "its agent ran on other-host, and its output is there." in shown
     assert "The agent reported" in shown
-    assert "its repository /nowhere is not on this machine" in diff
+    assert "its repository /nowhere is not on this computer" in diff
 
 
 def test_the_diff_of_a_task_is_that_of_its_branch_on_its_page_and_its_card(

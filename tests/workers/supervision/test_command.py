@@ -32,8 +32,8 @@ def test_a_command_that_a_shell_can_run_is_accepted(tmp_path: Path, command: str
 @pytest.mark.parametrize(
     ("command", "problem"),
     [
-        ("no-such-command --x", "there is no command no-such-command on this machine"),
-        ("./not-here.sh", "there is no command ./not-here.sh on this machine"),
+        ("no-such-command --x", "there is no command no-such-command on this computer"),
+        ("./not-here.sh", "there is no command ./not-here.sh on this computer"),
         ("if true; then", "bash cannot read it: .*unexpected end of file"),
         ("echo 'open", "bash cannot read it: .*unexpected EOF"),
     ],

@@ -159,7 +159,7 @@ def test_a_command_that_cannot_be_started_is_refused_before_the_task_is_taken_aw
     refused = shell("task", "requeue", "b/one", "--agent", "no-such-agent --fix")
 
     assert refused.exit_code == 1
-    assert "there is no command no-such-agent on this machine" in refused.output
+    assert "there is no command no-such-agent on this computer" in refused.output
     assert client.show("b/one") == before
     assert shell("task", "requeue", "b/one", "--agent", "true --fix").exit_code == 0
 

@@ -81,4 +81,4 @@ def check_address(url: str) -> None:
     except ValueError:
         is_here = host == "localhost"
     if parts.scheme != "https" and not (parts.scheme == "http" and is_here):
-        raise ValueError(f"{url!r} must begin with https://, or be on this machine")
+        raise ValueError(f"{url!r} must begin with https://, or be on this computer")

@@ -1,4 +1,4 @@
-"""Finds the worktree of a long-lived agent on this machine, or creates it."""
+"""Finds the worktree of a long-lived agent on this computer, or creates it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def worktree(work: Work) -> Outcome:
         tree = prepare_worktree(paths, repository, base=str(data["base"]))
     except RefusedError as refusal:
         if data.get("host") != settings.host:
-            # The agent is not bound to this machine; another one may have the repository.
+            # The agent is not bound to this computer; another one may have the repository.
             raise NotYetError(f"not on {settings.host}: {refusal}") from refusal
         return Outcome("fatal_error", {"code": "worktree", "detail": str(refusal)})
     fields |= {"worktree": str(tree.folder), "branch": tree.branch}

@@ -65,7 +65,7 @@ def _refuse_elsewhere(dispatch: Dispatch, archive: Archive, folder: Path) -> Non
     raise ImportRefusedError(
         f"by its logs the export is of {data.get('folder')} on {data.get('host')}; it cannot be "
         f"restored for {resolved} on {host}: put the folder there, or set "
-        "INTERLOCK_HOST to the name that the machine had"
+        "INTERLOCK_HOST to the name that the computer had"
     )
 
 

@@ -74,7 +74,7 @@ class CodonCommands:
         )
 
     def environment(self, more: Mapping[str, str] | None = None) -> dict[str, str]:
-        """Return the variables of its processes; those of the plan overrule this machine's."""
+        """Return the variables of its processes; those of the plan overrule this computer's."""
         loop_context = self.start.loop_context
         about_codon = {
             "RUN": self.context.paths.id,

@@ -17,7 +17,7 @@ TIMED_OUT, IDLE, OVER_BUDGET = "timeout", "idle", "budget"
 TIME_LIMITS = {TIMED_OUT: TimeLimit.WHOLE, IDLE: TimeLimit.IDLE}
 # The errors of processes that the supervisor did not end, by the reason of their end.
 LEASE_LOST_ERRORS = {
-    KILL_BY_PASSED: "its lease could not be renewed in time: the store or this machine was away",
+    KILL_BY_PASSED: "its lease could not be renewed in time: the store or this computer was away",
     WATCHDOG_LOST: "its watchdog was lost",
 }
 

@@ -1,4 +1,4 @@
-"""Starts agents of this machine when a task becomes open."""
+"""Starts agents of this computer when a task becomes open."""
 
 from __future__ import annotations
 

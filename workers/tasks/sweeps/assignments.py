@@ -1,4 +1,4 @@
-"""Starts agents for queued tasks whenever this machine has free slots."""
+"""Starts agents for queued tasks whenever this computer has free slots."""
 
 from __future__ import annotations
 

@@ -13,12 +13,12 @@ from interlock.workers.tasks.verification.signals import (
     parse_signals,
 )
 
-# The fact that a machine with agents announces: whether it has a model that can judge.
+# The fact that a computer with agents announces: whether it has a model that can judge.
 JUDGE = "judge"
 
 
 def check_signals(dispatch: Dispatch, signals: Sequence[Mapping[str, Any]]) -> None:
-    """Refuse signals that are invalid or that no machine can judge. Raises InvalidSignalError."""
+    """Refuse signals that are invalid or that no computer can judge. Raises InvalidSignalError."""
     parse_signals(signals)
     refuse_unjudgeable(dispatch, signals)
 
@@ -40,19 +40,19 @@ def check_parts(dispatch: Dispatch, parts: object) -> None:
 def refuse_unjudgeable(
     dispatch: Dispatch, signals: Sequence[Mapping[str, Any]], *, host: str | None = None
 ) -> None:
-    """Refuse a signal for a model if no machine with agents has one, or if `host` has none.
+    """Refuse a signal for a model if no computer with agents has one, or if `host` has none.
 
-    Only machines that have announced themselves count: where none has yet, nothing is refused.
+    Only computers that have announced themselves count: where none has yet, nothing is refused.
     Raises InvalidSignalError.
     """
     asked = [index for index, signal in enumerate(signals) if signal["type"] in MODEL_SIGNALS]
     if not asked:
         return
-    machines = dispatch.hosts.facts()
-    chosen = [facts for name, facts in machines.items() if host in (None, name)]
+    computers = dispatch.hosts.facts()
+    chosen = [facts for name, facts in computers.items() if host in (None, name)]
     if chosen and not any(facts.get(JUDGE) for facts in chosen):
         signal = signals[asked[0]]
-        where = host or f"the machines with agents ({', '.join(sorted(machines))})"
+        where = host or f"the computers with agents ({', '.join(sorted(computers))})"
         problem = (
             f"{signal['type']} cannot be judged: set INTERLOCK_JUDGE_MODEL to a language model on"
             f" {where}, or leave the signal out; the embedded model cannot judge"

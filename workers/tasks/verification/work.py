@@ -1,4 +1,4 @@
-"""Finds the work of a task's current claim on this machine, and verifies it in a folder."""
+"""Finds the work of a task's current claim on this computer, and verifies it in a folder."""
 
 from __future__ import annotations
 

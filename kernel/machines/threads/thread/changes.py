@@ -47,7 +47,7 @@ def bounds(data: Data) -> Bounds:
 
 
 def host(data: Data) -> str:
-    """Return the machine that has the thread's request, or '' if no machine was named."""
+    """Return the computer that has the thread's request, or '' if none was named."""
     return str(data["inciting"].get("fields", {}).get(REQUEST_HOST) or "")
 
 
@@ -55,7 +55,7 @@ def child_payload(parent: Data, child: Data, siblings: Sequence[str]) -> tuple[D
     """Return what a child is created from, and its own cap if it asks for one."""
     del siblings
     source = parent["inciting"]
-    # A part is in the source of the whole, so it is on the same machine and on no other.
+    # A part is in the source of the whole, so it is on the same computer and on no other.
     fields = {k: v for k, v in child.get("fields", {}).items() if k != REQUEST_HOST}
     where = {REQUEST_HOST: host(parent)} if host(parent) else {}
     inciting = {

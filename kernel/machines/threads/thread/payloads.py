@@ -43,7 +43,7 @@ EventFields = Annotated[dict[str, Any], AfterValidator(_checked_host)]
 class IncitingEvent(Shape):
     """The event that a thread is about. `fields` are whatever the producer adds.
 
-    With the field `request_host` only workers of that machine remove the request from its source.
+    With the field `request_host` only workers of that computer remove the request from its source.
     """
 
     source: Line = "producer"

@@ -58,10 +58,10 @@ def what_now(data: Data) -> str:
 def try_cleanup_again(data: Data) -> str:
     """Ask whether to try again to tidy up the source."""
     failed = f"Tidying up the source failed: {failure_detail(data)}"
-    machine = host(data)
-    if machine and data["failure"]["code"] == UNBEGUN:
+    computer = host(data)
+    if computer and data["failure"]["code"] == UNBEGUN:
         return (
-            f"{failed} The request is on the machine {machine}, and only a worker of {machine}"
+            f"{failed} The request is on the computer {computer}, and only a worker of {computer}"
             " removes it. Start one there and try again, or accept that it stays?"
         )
     return f"{failed} Try again, or accept it?"

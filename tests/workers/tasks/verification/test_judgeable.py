@@ -1,4 +1,4 @@
-"""Signals that no machine can judge are refused by what the machines announce."""
+"""Signals that no computer can judge are refused by what the computers announce."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_a_signal_for_a_model_is_refused_where_no_machine_has_one(client: Client
     dispatch.hosts.announce("north", {"judge": False})
 
     refuse_unjudgeable(dispatch, SIGNALS[:1])
-    with pytest.raises(InvalidSignalError, match=r"the machines with agents \(north\), or leave"):
+    with pytest.raises(InvalidSignalError, match=r"the computers with agents \(north\), or leave"):
         refuse_unjudgeable(dispatch, SIGNALS)
 
     dispatch.hosts.announce("south", {"judge": True})
