@@ -53,7 +53,12 @@ class Preloaded:
 
     def start(self, argv: Sequence[str], environment: Mapping[str, str], log: Path) -> int:
         """Let it fork a child that runs `celery` with these arguments; return its process id."""
-        request = {"argv": list(argv), "environment": dict(environment), "log": str(log)}
+        request = {
+            "module": "celery",
+            "arguments": [*argv],
+            "environment": {**environment},
+            "output": str(log),
+        }
         self._link.send(json.dumps(request).encode())
         reply = self._link.recv(REPLY_BYTES_MAX)
         assert reply, "the preloaded process ended"

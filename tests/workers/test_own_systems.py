@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
+from typer.testing import CliRunner
 
 from interlock.kernel.errors import StaleDecisionError
 from interlock.kernel.event import Event
@@ -153,11 +154,12 @@ def test_its_records_live_as_those_of_any_other_system(
     client = Client(read_settings(environment), actor="ann")
 
     def printed(*words: str) -> str:
-        done = run(*words)
-        assert done.returncode == 0, done.stdout + done.stderr + worker.read_text()
+        done = CliRunner().invoke(cli.app, words, env=environment)
+        assert done.exit_code == 0, done.output + worker.read_text()
         return done.stdout
 
-    assert "p1 goes to Oslo" in printed("parcel", "send", "p1", "Oslo")
+    sent = run("parcel", "send", "p1", "Oslo")
+    assert "p1 goes to Oslo" in sent.stdout, sent.stderr + worker.read_text()
     assert client.wait("p1", timeout_s=READY_S).state == "at_the_door"
     (card,) = client.cards()
     assert (card.machine, card.kind) == ("parcel", "door")
@@ -315,7 +317,7 @@ def test_a_cancel_gives_a_trigger_only_the_fields_that_its_payload_has(
 
 
 def test_a_card_and_the_log_say_why_an_effect_was_given_up(
-    added: None, environment: dict[str, str], run: Run
+    added: None, environment: dict[str, str]
 ) -> None:
     del added
     one = OneWorker(environment)
@@ -337,7 +339,7 @@ def test_a_card_and_the_log_say_why_an_effect_was_given_up(
     assert card.kind == "quarantine"
     assert "(after 3 attempts): LookupError: there is no rule for Acme. Repair" in card.question
     assert [listed.question for listed in one.client.cards()] == [card.question]
-    log = run("history", "inv").stdout
+    log = CliRunner().invoke(cli.app, ["history", "inv"], env=environment).stdout
     assert log.count("LookupError: there is no rule for Acme and more lines\n") == 3
 
 

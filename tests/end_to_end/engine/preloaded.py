@@ -1,10 +1,10 @@
 """A process that has imported what a worker needs, and forks workers and fork servers on request.
 
 It accepts links at a socket, whose descriptor is its last argument. Each message over a link is a
-request: {"argv", "environment", "log"}; each answer is a process id. Its children are real `celery`
-commands, and end when it ends. It ends when the process that started it does. A worker requests its
-fork server over a socket that it inherits; this one serves as the one of a deployed worker does. It
-saves each test seconds of imports.
+request, as a `ModuleServer` gets it; each answer is a process id. Its children run modules as those
+of a `ModuleServer` do, and end when it ends. It ends when the process that started it does. A
+worker requests its fork server over a socket that it inherits; this one serves as the one of a
+deployed worker does. It saves each test seconds of imports.
 """
 
 from __future__ import annotations
@@ -19,16 +19,14 @@ import select
 import signal
 import socket
 import sys
-from collections.abc import Mapping
-from typing import Any
 
+from interlock.workers.processes.module_server import begin_fork, run
 from interlock.workers.supervision import fork_server
 from interlock.workers.supervision.launch import ForkServer
 from interlock.workers.systems import handlers, openers, sweeps
 
 MODULES = (
     "billiard.pool",
-    "celery.__main__",
     "celery.app.amqp",
     "celery.app.control",
     "celery.app.events",
@@ -99,40 +97,29 @@ def main(listener: socket.socket) -> None:
 
 
 def fork_worker(request: bytes, fork_servers: socket.socket) -> int:
-    """Fork a child that runs the requested command; return its process id."""
-    process_id = os.fork()
+    """Fork a child that runs the requested module; return its process id."""
+    server, process_id = os.getpid(), os.fork()
     if process_id == 0:
-        run_command(json.loads(request), fork_servers.fileno())
+        begin_fork(server)
+        wanted = json.loads(request)
+        if OWN_FORK_SERVER not in wanted["environment"]:
+            wanted["environment"][FORK_SERVERS] = str(fork_servers.fileno())
+        run(**wanted)
+        sys.exit()
     return process_id
-
-
-def run_command(request: dict[str, Any], fork_servers: int) -> None:
-    """Run the requested command in this child."""
-    end_with_parent()
-    log = os.open(request["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-    begin(request["environment"], output=log, errors=log)
-    if OWN_FORK_SERVER not in os.environ:
-        os.environ[FORK_SERVERS] = str(fork_servers)
-    sys.argv = ["celery", *request["argv"]]
-    code: Any = 1
-    try:
-        importlib.import_module("celery.__main__").main()
-    except SystemExit as end:
-        code = end.code
-        if isinstance(code, str):
-            sys.stderr.write(code + "\n")
-    finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(code if isinstance(code, int) else int(bool(code)))
 
 
 def fork_fork_server(requests: socket.socket) -> None:
     """Fork the fork server that a worker requests. It ends when the worker closes its link."""
     environment, descriptors, _, _ = socket.recv_fds(requests, REQUEST_BYTES_MAX, 2)
+    server = os.getpid()
     if os.fork() == 0:
+        begin_fork(server)
         link, log = descriptors
-        begin(json.loads(environment), output=os.open(os.devnull, os.O_WRONLY), errors=log)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        os.dup2(log, 2)
+        os.environ.clear()
+        os.environ.update(json.loads(environment))
         sys.argv = ["fork_server", str(link)]
         fork_server.main()
         # Its exit handlers run, as those of a fork server that a worker starts do.
@@ -144,16 +131,6 @@ def fork_fork_server(requests: socket.socket) -> None:
 def end_with_parent() -> None:
     """Let the system kill this process when the one that started it ends."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-
-
-def begin(environment: Mapping[str, str], *, output: int, errors: int) -> None:
-    """Make this child the first process of a session, with an environment and outputs."""
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    os.setsid()
-    for descriptor, number in ((os.open(os.devnull, os.O_RDONLY), 0), (output, 1), (errors, 2)):
-        os.dup2(descriptor, number)
-    os.environ.clear()
-    os.environ.update(environment)
 
 
 def request_fork_server(worker: ForkServer) -> socket.socket:
