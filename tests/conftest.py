@@ -42,7 +42,7 @@ NewServer = Callable[..., EmbeddedServer]
 NewProxy = Callable[[int], FaultProxy]
 
 # No deadline, because cores are shared. The same examples every time, so that failures repeat.
-settings.register_profile("test", max_examples=30, deadline=None, derandomize=True, print_blob=True)
+settings.register_profile("test", max_examples=20, deadline=None, derandomize=True, print_blob=True)
 settings.register_profile("proof", parent=settings.get_profile("test"), max_examples=5_000)
 
 

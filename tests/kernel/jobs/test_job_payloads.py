@@ -8,7 +8,7 @@ from itertools import product
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
@@ -95,7 +95,6 @@ def test_any_json_is_an_admitted_payload_or_is_refused(machine: Machine, trigger
     states = [str(stage.state) for stage in machine.stages]
     states = [state for state in states if machine.rows(state, trigger)]
 
-    @settings(max_examples=40)
     @given(payload=payloads(machine.payloads.get(trigger)))
     def check(payload: Any) -> None:
         try:

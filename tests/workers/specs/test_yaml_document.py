@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import yaml
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from interlock.workers.specs import yaml_document
@@ -146,12 +146,12 @@ def outcome(text: str, loader: type) -> Node | str:
 
 
 @pytest.mark.skipif(len(PARSERS) < 2, reason="PyYAML comes without its parser in C here")
+@pytest.mark.fuzz
 @given(text=st.lists(st.sampled_from(PIECES), max_size=14).map("".join) | any_text(max_size=50))
 @example(text="---")
 @example(text="a:")
 @example(text="[\ufeffa]")
 @example(text="- \ufeff")
-@settings(max_examples=300)
 def test_both_parsers_read_the_same(text: str) -> None:
     slow, fast = (outcome(text, parser) for parser in PARSERS)
 

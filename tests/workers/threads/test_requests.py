@@ -226,9 +226,8 @@ def test_a_folder_without_requests_and_a_missing_file_are_refused(tmp_path: Path
         read_request(tmp_path / "none.md", host="here")
 
 
-@settings(
-    suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60
-)
+@pytest.mark.fuzz
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.dictionaries(
         st.sampled_from(KEYS),

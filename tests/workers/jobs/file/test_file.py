@@ -435,6 +435,7 @@ WORDS += [
 WORDS += ["parameters: ", "capability: ", "folder: ", "dir: ", "priority: ", "health: ", "=", "%"]
 
 
+@pytest.mark.fuzz
 @given(
     content=st.binary(max_size=200)
     | any_text(max_size=200).map(lambda text: text.encode(errors="replace"))
@@ -444,7 +445,7 @@ WORDS += ["parameters: ", "capability: ", "folder: ", "dir: ", "priority: ", "he
     ),
     suffix=st.sampled_from([".yaml", ".json"]),
 )
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=150)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_content_is_a_graph_or_refused(tmp_path: Path, content: bytes, suffix: str) -> None:
     file = tmp_path / f"graph{suffix}"
     file.write_bytes(content)
@@ -475,11 +476,12 @@ VALUES = st.recursive(
 )
 
 
+@pytest.mark.fuzz
 @given(
     top=st.dictionaries(st.sampled_from([*GRAPH, "defaults"]), VALUES, max_size=3),
     fields=st.dictionaries(st.sampled_from([*STEP, "name", "depends_on"]), VALUES, max_size=4),
 )
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_values_are_a_graph_or_refused(
     tmp_path: Path, top: dict[str, Any], fields: dict[str, Any]
 ) -> None:

@@ -120,8 +120,9 @@ def full_payload(payload: Any) -> dict[str, Any]:
     return NewJob.model_validate(payload).model_dump(exclude={"host"})
 
 
+@pytest.mark.fuzz
 @given(graph=graphs(), full=st.booleans())
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=100)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_written_graph_is_read_as_it_was(
     tmp_path: Path, graph: tuple[str, dict[str, Any], list[Step]], *, full: bool
 ) -> None:
