@@ -155,6 +155,8 @@ def test_a_damaged_token_is_refused_and_hides_no_other(
     assert good.split("_")[1] in {token.id for token in tokens.all()}
     with suppress(TokenRefusedError):
         assert caller_of(tokens, bad).acts <= {Act.READ}
+    store.hset(keys.access_tokens_used(), good.split("_")[1], "x")
+    assert caller_of(tokens, good).name == "ann", "when it was used last is noted anew"
     store.delete(key, keys.access_tokens_used(), keys.access_tokens_revoked())
 
 
