@@ -30,6 +30,7 @@ if TYPE_CHECKING:  # so that type checkers see what __getattr__ returns
         rows,
         stay,
     )
+    from interlock.kernel.tags import Tags
     from interlock.workers.client import Client, WaitTimeoutError
     from interlock.workers.config import Settings, read_settings
     from interlock.workers.engine.event_feed import FollowedEvent
@@ -87,6 +88,7 @@ __all__ = [
     "Submitted",
     "Succeeded",
     "System",
+    "Tags",
     "Tasks",
     "Terminal",
     "Threads",
@@ -133,6 +135,7 @@ _MODULES = {
         "rows",
         "stay",
     ),
+    "kernel.tags": ("Tags",),
     "kernel.event": ("Event", "Note"),
     "workers.client": ("Client", "WaitTimeoutError"),
     "workers.config": ("Settings", "read_settings"),

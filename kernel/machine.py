@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
@@ -44,6 +44,7 @@ from interlock.kernel.table import (
     Transition,
     Waiting,
 )
+from interlock.kernel.tags import tags_in
 from interlock.kernel.traits import (
     Bookkeeping,
     Children,
@@ -106,6 +107,7 @@ class Machine:
     schema: int = 1
 
     title: Callable[[Data], str] = title_in  # its first line names a record in lists and cards
+    tags: Callable[[Data], Iterable[str]] = tags_in  # those that are no tags are left out
     initial_data: Callable[[Data], Data] = dict  # checks what a record is created from
     initial_state: Callable[[Data], StrEnum] | None = None  # where the data decide it
     first_trigger: str = ""  # a producer fires it right after the creation
@@ -172,8 +174,7 @@ class Machine:
     @cached_property
     def effects(self) -> Mapping[str, Effect]:
         """Every effect that this machine may owe, by name."""
-        found = [self.mirror]
-        found += [self.inbox.effect if self.inbox else None]
+        found = [self.mirror, self.inbox.effect if self.inbox else None]
         # The commit that empties a countdown owes its record a cascade, whatever the table says.
         found += [CASCADE if self.waits_for else None]
         found += [row.effect for row in self.transitions]

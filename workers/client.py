@@ -29,7 +29,7 @@ from interlock.workers.engine.card_answers import ACTION_FIELDS, CardAnswers
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.door import submit_record
 from interlock.workers.engine.event_feed import EventFeed, FollowedEvent
-from interlock.workers.engine.open_cards import OpenCards, WantedCards
+from interlock.workers.engine.open_cards import OpenCards, WantedCards, gather_cards
 from interlock.workers.engine.own_systems import add_systems
 from interlock.workers.engine.polling import polls
 from interlock.workers.engine.record_filter import Wanted, record_filter
@@ -276,9 +276,9 @@ class Client:
         """Return the card that a record shows a person now, if it has one."""
         return next((one for one in self.cards_of(record_id) if RETRY not in one.proposal), None)
 
-    def cards(self, *, limit: int = 100) -> list[Card]:
+    def cards(self, *, limit: int = 100, **wanted: Unpack[WantedCards]) -> list[Card]:
         """Return the open cards of at most so many records, the longest waiting first."""
-        return list(self.cards_page(limit=limit).cards)
+        return gather_cards(self.cards_page, limit, wanted)
 
     def cards_page(
         self, *, limit: int = 100, cursor: str = "", **wanted: Unpack[WantedCards]

@@ -7,12 +7,12 @@ import unicodedata
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from interlock.kernel.tags import BLANKS
+
 DETAIL_LENGTH_MAX = 500
 # Control characters, format characters (bidi marks, zero width, tags), halves of surrogate pairs,
 # and the separators of lines and paragraphs. A terminal acts on them, or shows nothing for them.
 HIDDEN_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
-# Letters and marks that are drawn as nothing.
-BLANKS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0")
 
 
 def sentence(text: str, *, length_max: int = DETAIL_LENGTH_MAX) -> str:

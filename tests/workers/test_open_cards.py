@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 from typing import Any, cast
 
@@ -11,6 +12,7 @@ from hypothesis import HealthCheck, example, given, settings
 
 from interlock.kernel.errors import InvalidPayloadError, StaleDecisionError, UnknownMachineError
 from interlock.kernel.event import Note
+from interlock.kernel.machines.threads.thread.table import THREAD
 from interlock.kernel.record import partition_of
 from interlock.workers.api.app import create_app
 from interlock.workers.client import Client
@@ -127,12 +129,20 @@ def test_a_card_for_some_is_handed_to_none_but_them(interlock: Client) -> None:
 
 
 @BOTH
-def test_cards_are_found_by_machine_kind_tree_and_words(
+def test_cards_are_found_by_machine_kind_tree_words_and_tags(
     interlock: Client,
     over_http: bool,  # noqa: FBT001
 ) -> None:
-    bring(interlock, "paper", "awaiting_confirmation", title="Buy paper towels")
-    bring(interlock, "dentist", "awaiting_intent_clarification", title="Call the dentist")
+    bring(
+        interlock, "paper", "awaiting_confirmation", title="Buy paper towels", tags=["Home", "eu"]
+    )
+    bring(
+        interlock,
+        "dentist",
+        "awaiting_intent_clarification",
+        title="Call the dentist",
+        tags=["home"],
+    )
     client = caller(interlock, over_http=over_http)
 
     def found(**wanted: Any) -> list[str]:
@@ -144,12 +154,16 @@ def test_cards_are_found_by_machine_kind_tree_and_words(
     assert found(tree="dentist") == ["dentist"]
     assert found(text="TOWELS buy") == ["paper"]
     assert found(text="towels dentist") == []
+    assert found(tag="home") == ["paper", "dentist"]
+    assert found(tag="HOME,eu") == ["paper"]
+    assert found(tag="om") == []
+    assert client.cards(limit=1, tag="eu")[0].tags == ("Home", "eu")
     with pytest.raises(UnknownMachineError):
         found(machine="washing")
 
 
 def test_pages_have_each_wanted_card_once_also_where_many_began_to_wait_at_the_same_time(
-    interlock: Client,
+    interlock: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     names, keys = [f"r{number}" for number in range(6)], interlock.dispatch.keys
     for name in names:
@@ -164,6 +178,18 @@ def test_pages_have_each_wanted_card_once_also_where_many_began_to_wait_at_the_s
         cursor = page.cursor
 
     assert pages == [names[1:3], names[3:5], names[5:]]
+    monkeypatch.setattr("interlock.workers.engine.open_cards.SCANNED_MAX", 2)
+    some = interlock.cards(limit=4, text="paper")
+    assert [card.record_id for card in some] == names[1:5], "they take more than one page"
+
+
+def test_a_record_whose_tags_cannot_be_read_hides_no_other(interlock: Client) -> None:
+    bring(interlock, "bad", "awaiting_confirmation")
+    bring(interlock, "good", "awaiting_confirmation", tags=["eu"])
+    thread = replace(THREAD, tags=lambda data: data["tags"] or data["nothing"])
+    open_cards = replace(interlock.open_cards, machines={"thread": thread})
+
+    assert [record.id for record in open_cards.records(9, tag="eu")[0]] == ["good"]
 
 
 @BOTH

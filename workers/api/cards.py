@@ -13,6 +13,7 @@ from interlock.workers.engine.card import Card
 router = APIRouter(prefix="/v1", tags=["cards"])
 
 TEXT_MAX = 200
+TAGS = "Tags, with commas between; a card has to have all of them."
 ESCALATED = "Names of people and roles, with commas between, to whom it is escalated; * for all."
 Id = Annotated[str, Path(description="The id of a record, with its slashes as they are.")]
 Word = Annotated[str, Query(max_length=TEXT_MAX)]
@@ -27,6 +28,7 @@ def cards(
     kind: Word = "",
     tree: Annotated[str, Query(max_length=TEXT_MAX, description="The root of a family.")] = "",
     text: Annotated[str, Query(max_length=TEXT_MAX, description="Words of the title.")] = "",
+    tag: Annotated[str, Query(max_length=TEXT_MAX, description=TAGS)] = "",
     holder: Annotated[str, Query(max_length=TEXT_MAX, description="Who has claimed it.")] = "",
     escalated: Annotated[str, Query(max_length=TEXT_MAX, description=ESCALATED)] = "",
 ) -> CardList:
@@ -38,6 +40,7 @@ def cards(
         kind=kind,
         tree=tree,
         text=text,
+        tag=tag,
         holder=holder,
         escalated=escalated,
     )

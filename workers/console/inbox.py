@@ -68,6 +68,7 @@ def inbox(
     kind: Name = "",
     tree: Name = "",
     text: Name = "",
+    tag: Name = "",
     holder: Name = "",
     escalated: Name = "",
     cursor: Cursor = "",
@@ -82,6 +83,7 @@ def inbox(
         "kind": kind,
         "tree": tree,
         "text": text,
+        "tag": tag,
         "holder": holder,
         "escalated": escalated,
     }

@@ -25,6 +25,7 @@ from interlock.workers.console.render import PageRoute, page
 from interlock.workers.console.sessions import Reading
 from interlock.workers.console.system_pages import panels_of
 from interlock.workers.console.timeline import KINDS, Way, timeline, way_of
+from interlock.workers.engine.card import tags_of
 from interlock.workers.terminal.screen import age
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
@@ -87,6 +88,7 @@ def record(
         "record_now.html" if RENEWS in request.headers else "record.html",
         seen=seen,
         record=found,
+        tags=tags_of(machine, seen.record),
         now_ms=seen.now_ms,
         position=_position(seen.lines),
         next_steps=steps_of(machine, found["state"], explained),

@@ -19,6 +19,7 @@ from interlock.kernel.question import as_sentence, as_title
 from interlock.kernel.record import Record
 from interlock.kernel.store.card_reads import CardClaim
 from interlock.kernel.table import Waiting
+from interlock.kernel.tags import as_tags
 from interlock.workers.engine.answer_commands import decide_command, example_answer
 from interlock.workers.text import visible, visible_data, visible_line
 
@@ -66,8 +67,9 @@ class Card:
     """The card that a surface shows. A decision must name its `proposal`.
 
     `inspect` is a command line that shows what is decided about, or ''. Only `deciders` may answer;
-    where it is empty, everybody may. `priority` is that of the record; 0 is first. The `claim` and
-    the `escalation` are known to who reads open cards; of them, a webhook has the `escalation`.
+    where it is empty, everybody may. `priority` (0 is first) and `tags` are those of the record.
+    The `claim` and the `escalation` are known to who reads open cards; of them, a webhook has the
+    `escalation`.
     """
 
     record_id: str
@@ -84,6 +86,7 @@ class Card:
     since_ms: int
     affordances: tuple[Affordance, ...]
     priority: int = 5
+    tags: tuple[str, ...] = ()
     deadline: CardDeadline | None = None
     claim: CardClaim | None = None
     escalation: CardEscalation | None = None
@@ -151,6 +154,11 @@ def proposals_of(machine: Machine, record: Record) -> list[str]:
     asks = machine.stage(record.state).waits_for_person(record.data)
     names = (record.proposal if asks else "", record.retry_proposal)
     return [name for name in names if name]
+
+
+def tags_of(machine: Machine, record: Record) -> tuple[str, ...]:
+    """Return the tags of a record, by which its cards are found."""
+    return as_tags(machine.tags(record.data))
 
 
 def deadline_of(machine: Machine, record: Record) -> CardDeadline | None:
@@ -246,6 +254,7 @@ def _card(
         since_ms=record.since_ms,
         affordances=tuple(affordance(*choice) for choice in offered),
         priority=record.priority,
+        tags=tags_of(machine, record),
         deadline=deadline,
     )
 

@@ -25,6 +25,7 @@ from interlock.workers.engine.card import (
     kinds_of,
     no_registry,
     proposals_of,
+    tags_of,
 )
 from interlock.workers.engine.card_answers import CardAnswers
 from interlock.workers.engine.dispatch import Dispatch
@@ -40,17 +41,19 @@ HOLDER_LENGTH_MAX = 100
 
 
 class WantedCards(TypedDict, total=False):
-    """Which cards are wanted: of a machine or kind, of a family, with words, claimed by somebody.
+    """Which cards are wanted: of a machine, kind or family, with words or tags, claimed by one.
 
     `tree` is the id of the family's root; `text` are words of the title, each whole or in part.
-    `escalated` are names of people and roles, with commas between: the cards that are escalated to
-    one of them by now. `*` stands for everybody.
+    `tag` are tags, with commas between; a card has to have all of them. `holder` is the name of who
+    has claimed it. `escalated` are names of people and roles, with commas between: the cards that
+    are escalated to one of them by now. `*` stands for everybody.
     """
 
     machine: str
     kind: str
     tree: str
     text: str
+    tag: str
     holder: str
     escalated: str
 
@@ -193,6 +196,7 @@ class OpenCards:
         machine, kind = wanted.get("machine", ""), wanted.get("kind", "")
         tree = wanted.get("tree", "")
         words = wanted.get("text", "").casefold().split()
+        tags = set(wanted.get("tag", "").casefold().replace(",", " ").split())
         found = [
             one
             for one in records
@@ -200,6 +204,7 @@ class OpenCards:
             and tree in ("", root_of(one.id))
             and (not kind or kind in kinds_of(self.machines[one.machine], one))
             and all(word in one.title.casefold() for word in words)
+            and (not tags or tags <= self._words_of_tags(one))
         ]
         if holder := wanted.get("holder"):
             claims = self.dispatch.card_reads.claims(found)
@@ -221,6 +226,14 @@ class OpenCards:
             ]
         return found
 
+    def _words_of_tags(self, record: Record) -> set[str]:
+        """Return the tags of a record without case; of one that is damaged, none."""
+        try:
+            return {tag.casefold() for tag in tags_of(self.machines[record.machine], record)}
+        except UNREADABLE:
+            log.exception("the tags of %s cannot be read; is the record damaged?", record.id)
+            return set()
+
     def _since(self, records: Collection[Record]) -> dict[RecordId, int]:
         """Return since when records ask a person, which only escalations need."""
         return self.dispatch.card_reads.since(records) if self.dispatch.settings.escalations else {}
@@ -234,6 +247,18 @@ class OpenCards:
         return lambda one: (
             one is not None and one.due_ms <= now_ms and (OTHERS in names or one.to in names)
         )
+
+
+def gather_cards(page: Callable[..., CardPage], limit: int, wanted: WantedCards) -> list[Card]:
+    """Return the open cards of at most `limit` records, from as many pages as that takes."""
+    found: list[Card] = []
+    cursor, goes_on = "", True
+    while goes_on and limit > 0:
+        one = page(limit=limit, cursor=cursor, **wanted)
+        found += one.cards
+        limit -= len({card.record_id for card in one.cards})
+        cursor, goes_on = one.cursor, bool(one.cursor)
+    return found
 
 
 def _place(cursor: str) -> tuple[int, str]:

@@ -122,10 +122,15 @@ class Tools:
             lines = self.reach(context, Act.READ, record_id).history(record_id)
         return [line_shown(line) for line in lines[-LINES_MAX:]]
 
-    def list_cards(self, context: Context, limit: Limit = 50) -> list[Fields]:
+    def list_cards(
+        self,
+        context: Context,
+        tag: Annotated[str, Field(description="Tags that a card has, with commas between.")] = "",
+        limit: Limit = 50,
+    ) -> list[Fields]:
         """List the questions that wait for a person, the longest waiting first."""
         with _said():
-            found = self.reach(context, Act.READ).cards(limit=limit)
+            found = self.reach(context, Act.READ).cards(limit=limit, tag=tag)
         return [card.as_data() for card in found]
 
     def count_records(

@@ -102,6 +102,7 @@ def card_of(body: Body) -> Card:
     """Return the card that a body describes."""
     affordances = tuple(known(Affordance, each) for each in body["affordances"])
     found = {**body, "affordances": affordances, "deciders": tuple(body["deciders"])}
+    found["tags"] = tuple(body.get("tags", ()))
     if deadline := body.get("deadline"):
         found["deadline"] = known(CardDeadline, deadline)
     if claim := body.get("claim"):

@@ -23,7 +23,7 @@ from interlock.kernel.store.listings import ListedRecord, Page
 from interlock.workers.client import WaitTimeoutError
 from interlock.workers.engine.card import Card, CardPage
 from interlock.workers.engine.event_feed import FollowedEvent
-from interlock.workers.engine.open_cards import WantedCards
+from interlock.workers.engine.open_cards import WantedCards, gather_cards
 from interlock.workers.engine.polling import polls
 from interlock.workers.engine.record_filter import Wanted
 from interlock.workers.engine.submission import Submitted, check_submission, submit_each
@@ -177,9 +177,9 @@ class HttpClient:
         of_state = (one for one in self.cards_of(record_id) if RETRY not in one.proposal)
         return next(of_state, None)
 
-    def cards(self, *, limit: int = 100) -> list[Card]:
+    def cards(self, *, limit: int = 100, **wanted: Unpack[WantedCards]) -> list[Card]:
         """Return the open cards of at most so many records, the longest waiting first."""
-        return list(self.cards_page(limit=limit).cards)
+        return gather_cards(self.cards_page, limit, wanted)
 
     def cards_page(
         self, *, limit: int = 100, cursor: str = "", **wanted: Unpack[WantedCards]

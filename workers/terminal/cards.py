@@ -33,6 +33,8 @@ def cards(found: Sequence[Mapping[str, Any]]) -> None:
         action = card["proposed"].get("payload") or {}
         if card["kind"] == CONSENT and "irreversibility" in action:
             out.print(Text(f"  irreversibility: {action['irreversibility']}", "dim"))
+        if card["tags"]:
+            out.print(Text(f"  tags: {', '.join(card['tags'])}", "dim"))
         if card["deciders"]:
             out.print(Text(f"  only these may answer: {', '.join(card['deciders'])}", "dim"))
         if claim := card["claim"]:

@@ -98,11 +98,14 @@ def _read_all(paths: Sequence[Path], host: str) -> list[dict[str, Any]]:
 
 @guarded
 def cards(
+    tag: Annotated[
+        list[str] | None, typer.Option(help="Only cards with this tag; repeat it for several.")
+    ] = None,
     limit: Annotated[int, typer.Option(min=1, max=10_000)] = 100,
     as_json: AsJson = False,
 ) -> None:
     """List the cards, the questions that wait for a person; the longest waiting comes first."""
-    found = [card.as_data() for card in caller().cards(limit=limit)]
+    found = [card.as_data() for card in caller().cards(limit=limit, tag=",".join(tag or ()))]
     answer(found, as_json=as_json, show=show_cards)
 
 

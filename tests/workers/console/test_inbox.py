@@ -160,6 +160,23 @@ def test_a_card_that_is_escalated_is_marked_and_found_by_whom_it_is_escalated_to
         assert titles(browser, escalated="*") == ["paper"]
 
 
+def test_a_tag_leads_to_the_cards_that_have_it_and_is_escaped(
+    browser: TestClient, interlock: Client
+) -> None:
+    bring(interlock, "paper", "awaiting_confirmation", tags=['<img/src="x">&', "eu"])
+    bring(interlock, "dentist", "awaiting_confirmation", tags=["eu"])
+    pages = [browser.get(path).text for path in ("/inbox", "/inbox/paper", "/records/paper")]
+
+    links = {re.findall(r'<a href="(/inbox\?tag=[^"]+)">', page)[0] for page in pages}
+    assert len(links) == 1, "all three pages have the same link"
+    filtered = browser.get(unescape(links.pop())).text
+
+    assert not any("<img" in page for page in (*pages, filtered))
+    assert re.findall(r'<a href="/inbox/([^"]+)"><b>', filtered) == ["paper"]
+    assert 'name="tag" value="&lt;img/src=&#34;x&#34;&gt;&amp;"' in filtered
+    assert titles(browser, tag="eu") == ["paper", "dentist"]
+
+
 def test_a_claim_is_shown_to_others_and_handed_over_by_name(
     browser: TestClient, interlock: Client
 ) -> None:

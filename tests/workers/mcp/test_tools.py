@@ -86,7 +86,7 @@ async def call(client: McpClient, tool: str, **arguments: Any) -> Any:
 
 
 def test_a_viewer_reads_everything_and_changes_nothing(interlock: Client, address: str) -> None:
-    record = bring(interlock, "one", "awaiting_confirmation")
+    record = bring(interlock, "one", "awaiting_confirmation", tags=["home", "eu"])
 
     async def read() -> None:
         async with over_http(address, token(interlock, "viewer")) as client:
@@ -96,8 +96,9 @@ def test_a_viewer_reads_everything_and_changes_nothing(interlock: Client, addres
             assert [row["id"] for row in listed["records"]] == ["one"]
             shown = await call(client, "show_record", record_id="one")
             assert shown["cards"][0]["proposal"] == record.proposal
-            (card,) = await call(client, "list_cards")
+            (card,) = await call(client, "list_cards", tag="eu,home")
             assert card["proposal"] == record.proposal
+            assert await call(client, "list_cards", tag="us") == []
             why = await call(client, "why_not", record_id="one")
             assert any(each["target"] == "dismissed" for each in why)
             assert (await call(client, "count_records", machine="thread"))["machines"]["thread"]

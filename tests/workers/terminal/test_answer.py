@@ -169,8 +169,8 @@ def test_list_counts_and_filters(interlock: Client, run_json: RunJson, run: Run)
 
 
 def test_a_card_is_decided(interlock: Client, run_json: RunJson) -> None:
-    bring(interlock, "one", "awaiting_confirmation")
-    card = run_json("cards")[0]
+    bring(interlock, "one", "awaiting_confirmation", tags=["me", "eu"])
+    (card,) = run_json("cards", "--tag=EU", "--tag=me") + run_json("cards", "--tag=EU", "--tag=us")
 
     arguments = ("--answer", '{"parameters": {"text": "new"}}', "--proposal", card["proposal"])
     edited = run_json("decide", "one", "edit", *arguments, "--as", "ann")

@@ -67,6 +67,7 @@ def test_no_long_text_forges_a_row_of_a_card(capsys: pytest.CaptureFixture[str])
         "kind": "consent",
         "question": f"May this be done: {long}?",
         "proposed": {"payload": {"irreversibility": "high"}},
+        "tags": ["bug", "eu"],
         "deciders": [],
         "inspect": "",
         "claim": {"holder": "ann", "by": "bob", "since_ms": 0},
@@ -81,9 +82,10 @@ def test_no_long_text_forges_a_row_of_a_card(capsys: pytest.CaptureFixture[str])
     assert title.startswith("one  interlock decide two")
     assert title.endswith("…  awaiting_confirmation")
     assert len(rows) > 6
-    assert {row[:4] for row in rows[:-5]} == {"    "}, "the question has an indent of its own"
-    assert rows[-5:] == [
+    assert {row[:4] for row in rows[:-6]} == {"    "}, "the question has an indent of its own"
+    assert rows[-6:] == [
         "  irreversibility: high",
+        "  tags: bug, eu",
         "  ann is on it",
         "  from 1970-01-01 00:01 UTC on it is escalated to bob",
         "  answer it by 1970-01-01 00:01 UTC, then timeout -> dismissed",
@@ -96,7 +98,7 @@ def test_a_card_without_a_title_shows_the_id_of_its_record_once(
 ) -> None:
     card = {"record_id": "g/j", "title": "g/j", "state": "draft", "kind": "draft", "question": "?"}
 
-    more = dict.fromkeys(("claim", "escalation", "deadline"))
+    more = dict.fromkeys(("tags", "claim", "escalation", "deadline"))
     cards([card | {"inspect": "", "affordances": [], "proposed": {}, "deciders": [], **more}])
 
     assert capsys.readouterr().out.splitlines()[0] == "g/j  draft"

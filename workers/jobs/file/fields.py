@@ -195,6 +195,7 @@ STEP: Mapping[str, Field] = {
     "objective": payload_field(NewJob, "objective"),
     "details": payload_field(NewJob, "details"),
     "acceptance": payload_field(NewJob, "acceptance"),
+    "tags": payload_field(NewJob, "tags"),
     "worker": WORKER,
     "phases": PHASES,
     "review": REVIEW,

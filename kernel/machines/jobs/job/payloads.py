@@ -10,6 +10,7 @@ from pydantic import BaseModel, Field, create_model, model_validator
 
 from interlock.kernel.machines.jobs.job.names import ReviewVerdict, RunUntil
 from interlock.kernel.payload import CardAnswer, Shape, Word
+from interlock.kernel.tags import Tags
 
 DEPENDENCIES_MAX = 20_000
 EVIDENCE_MAX = 200
@@ -82,6 +83,7 @@ class NewJob(Shape):
     objective: Text = ""
     details: Text = ""
     acceptance: Annotated[list[Line], Field(max_length=100)] = []
+    tags: Tags = []
     depends_on: Annotated[list[JobId], Field(max_length=DEPENDENCIES_MAX)] = []
     phases: Annotated[list[JobPhase], Field(min_length=1, max_length=50)]
     review: JobExecutor | None = None

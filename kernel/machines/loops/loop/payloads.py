@@ -8,6 +8,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from interlock.kernel.machines.loops.loop.names import Next, ResetOn
 from interlock.kernel.payload import Shape
+from interlock.kernel.tags import Tags
 
 NAME = r"^[a-z][a-z0-9-]{0,62}$"
 PROMPT_LENGTH_MAX = 128_000
@@ -61,6 +62,7 @@ class NewLoop(Shape):
     command: Line
     host: Annotated[str, Field(max_length=255)] = ""
     base: Annotated[str, Field(max_length=255)] = ""
+    tags: Tags = []
     identity: Text = ""
     instructions: Text = ""
     session_timeout_s: Seconds | None = None

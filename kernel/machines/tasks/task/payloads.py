@@ -9,6 +9,7 @@ from pydantic import AfterValidator, Field, model_validator
 from interlock.kernel.machines.tasks.deadline import Complexity, Scope
 from interlock.kernel.payload import CardAnswer, Shape, Word
 from interlock.kernel.reason import AbortReason, TransitionReason
+from interlock.kernel.tags import Tags
 
 SUBTASKS_MAX = 1_000
 FILES_MAX = 1_000
@@ -72,6 +73,7 @@ class NewTask(TaskWork):
     their size.
     """
 
+    tags: Tags = []
     repo: Line | None = None
     target: Line = "main"
     push: Word | None = None

@@ -12,6 +12,7 @@ from pydantic.json_schema import SkipJsonSchema
 from interlock.kernel.machines.threads.autonomy import parse
 from interlock.kernel.payload import WORD_PATTERN, CardAnswer, Shape
 from interlock.kernel.record import CHILDREN_MAX
+from interlock.kernel.tags import Tags
 
 Text = Annotated[str, Field(max_length=64_000)]
 Line = Annotated[str, Field(max_length=2_000)]
@@ -131,6 +132,7 @@ class NewThread(Shape):
     given: GivenProposals | None = None
     children: Annotated[list[ThreadPart], Field(max_length=CHILDREN_MAX)] = []
     relationship: Relationship = "decompose"
+    tags: Tags = []
     hold: bool = False
     expires_s: Annotated[int, Field(gt=0, le=10 * 365 * 86_400)] | None = None
     remind_s: Annotated[int, Field(gt=0, le=365 * 86_400)] = 86_400

@@ -63,6 +63,7 @@ FIELDS = [
     ("acceptance: [~]", "acceptance (entry 1): None: write a text"),
     ("acceptance: [2026-01-01]", f"acceptance (entry 1): datetime.date(2026, 1, 1): {QUOTES}"),
     (f"acceptance: [{'x, ' * 101}]", "these are 101, at most 100 are allowed"),
+    ("tags: [a, b c]", "tags (entry 2): 'b c': 'b c' is no tag: write one word of up to 40"),
     ("auto_approve: 1", "auto_approve: 1: write true or false"),
     ("manual: maybe", "manual: 'maybe': write true or false"),
     ("hold: 0.0", "hold: 0.0: write true or false"),

@@ -72,6 +72,7 @@ BIRTHS = st.fixed_dictionaries(
         "objective": TEXTS,
         "details": TEXTS,
         "acceptance": st.lists(LINES, max_size=3),
+        "tags": st.lists(st.sampled_from(["eu", "#1", "yes"]), max_size=3),
         "review": st.none() | EXECUTORS,
         "auto_approve": st.booleans(),
         "manual": st.booleans(),

@@ -262,6 +262,7 @@ def test_a_fault_is_named_in_one_sentence_with_its_line(
 
 
 OUTSIDE = "'../x' is no path inside the repository: give it as git shows it"
+NO_TAG = "'a b' is no tag: write one word of up to 40 visible characters, without a comma"
 FAULTY = """\
 plan: p
 backlog: b
@@ -280,6 +281,7 @@ tasks:
     after:
       - b
     max_retries: -1
+    tags: [eu, a b]
   - name: a
     title: Again
 """
@@ -294,7 +296,8 @@ def test_every_fault_is_named_with_its_line(file: Path) -> None:
         f"9: task 'a': owns (entry 2): '../x': {OUTSIDE}",
         "12: task 'b': b -> c -> b is a cycle; remove one of these dependencies",
         "17: task 'c': max_retries: -1: write 0 or more",
-        "18: task 'a': name: line 5 has a task of this name; choose another",
+        f"18: task 'c': tags (entry 2): 'a b': {NO_TAG}",
+        "19: task 'a': name: line 5 has a task of this name; choose another",
     ]
 
 
