@@ -306,7 +306,7 @@ def test_cards_lists_and_the_buttons_of_systems_are_used_without_scripts(
 def test_axe_finds_nothing_serious_on_any_page_light_or_dark(
     chromium: Browser, interlock: Client, address: str
 ) -> None:
-    bring(interlock, "paper", "awaiting_confirmation", title="Buy paper")
+    bring(interlock, "paper", "awaiting_confirmation", title="Buy paper", tags=["home", "eu"])
     # A colour that is still on its way to its new value has a contrast of its own.
     page = open_page(chromium, interlock, address, color_scheme="light", reduced_motion="reduce")
     for path in ("/login", *PAGES):

@@ -167,7 +167,7 @@ def test_a_tag_leads_to_the_cards_that_have_it_and_is_escaped(
     bring(interlock, "dentist", "awaiting_confirmation", tags=["eu"])
     pages = [browser.get(path).text for path in ("/inbox", "/inbox/paper", "/records/paper")]
 
-    links = {re.findall(r'<a href="(/inbox\?tag=[^"]+)">', page)[0] for page in pages}
+    links = {re.findall(r'<a href="(/inbox\?tag=[^"]+)"', page)[0] for page in pages}
     assert len(links) == 1, "all three pages have the same link"
     filtered = browser.get(unescape(links.pop())).text
 
