@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import gc
+import logging
+import resource
+from contextlib import suppress
 from typing import Annotated, Any
 
 import typer
@@ -10,6 +13,10 @@ import typer
 from interlock.workers.api.loopback import is_loopback
 from interlock.workers.config import API_PORT, SettingsError
 from interlock.workers.terminal.answer import client, guarded
+
+log = logging.getLogger(__name__)
+
+FILES_BESIDE = 2_000  # of connections that do not listen, to the store, and of the log
 
 
 @guarded
@@ -21,6 +28,7 @@ def serve(
     try:
         import uvicorn
 
+        from interlock.workers.api.followers import LISTENERS_MAX
         from interlock.workers.api.slow_heads import HeadTimeoutProtocol
         from interlock.workers.console.app import create_console
         from interlock.workers.engine.log_lines import log_as_json
@@ -33,6 +41,7 @@ def serve(
         check_loopback(host)
     interlock.dispatch.greet()
     start_traces(interlock.settings, "api")
+    allow_open_files(LISTENERS_MAX + FILES_BESIDE)
     # What a caller says of its address is not believed: it could evade the limit on bad tokens.
     options: dict[str, Any] = {"host": host, "port": port, "proxy_headers": False}
     options["http"] = HeadTimeoutProtocol
@@ -53,4 +62,26 @@ def check_loopback(host: str) -> None:
         raise SettingsError(
             f"--host {host}: callers are not asked who they are (INTERLOCK_AUTH=none), so only an "
             "address of this computer can be served, such as 127.0.0.1; unset INTERLOCK_AUTH"
+        )
+
+
+def allow_open_files(wanted: int) -> None:
+    """Let this process open so many files, because each connection is one.
+
+    A process that may open no more accepts no connection at all. Where the system allows fewer, a
+    line of the log says how many.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY or soft >= wanted:
+        return
+    allowed = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    with suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
+        soft = allowed
+    if soft < wanted:
+        log.warning(
+            "at most %d files can be open here, so some listeners may find no room: "
+            "raise the hard limit (ulimit -Hn) to %d",
+            soft,
+            wanted,
         )
