@@ -1,22 +1,26 @@
-"""Closes a connection whose client does not send the head of a request in time.
+"""Closes a connection whose client sends no head of a request in time, or takes no answer.
 
-uvicorn has no such bound: it waits without end for the rest of a head that was begun.
+uvicorn has no such bounds: it waits without end for the rest of a head that was begun, and a
+connection that it closes stays open until its client has taken all that was sent.
 """
 
 from __future__ import annotations
 
 import asyncio
+import socket
 
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 HEAD_S = 10.0
+TAKE_S = 30.0  # so long a client, or the network to it, may take nothing of what is sent
 
 
 class HeadTimeoutProtocol(H11Protocol):
-    """The HTTP protocol of uvicorn, with a bound on the time that the head of a request takes.
+    """The HTTP protocol of uvicorn, with bounds on the time that a client takes.
 
-    The time begins with the connection, and with the first bytes of each later request.
+    That for the head of a request begins with the connection, and with the first bytes of each
+    later request. That for an answer is kept by the system, where it has such a bound (Linux).
     """
 
     _head_timeout: asyncio.TimerHandle | None = None
@@ -25,6 +29,10 @@ class HeadTimeoutProtocol(H11Protocol):
         """Wait for the head of the first request."""
         super().connection_made(transport)
         self._wait_for_head()
+        if hasattr(socket, "TCP_USER_TIMEOUT"):
+            opened: socket.socket = transport.get_extra_info("socket")
+            longest_ms = round(TAKE_S * 1_000)
+            opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, longest_ms)
 
     def data_received(self, data: bytes) -> None:
         """Take bytes of a request; wait on if they do not complete its head."""

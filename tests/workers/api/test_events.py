@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from http.client import HTTPResponse
@@ -13,12 +13,14 @@ from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 import pytest
+from fastapi import FastAPI
+from sse_starlette.sse import SendTimeoutError
 from starlette.types import Message
 
 from interlock.kernel.record import partition_of
 from interlock.kernel.store.feed import text_of
 from interlock.workers.access.roles import Caller, Role
-from interlock.workers.api import followers
+from interlock.workers.api import events, followers
 from interlock.workers.api.app import create_app
 from interlock.workers.client import Client
 from interlock.workers.gateways.server import EmbeddedServer
@@ -138,8 +140,8 @@ def test_there_is_room_for_a_number_of_listeners(
     until(has_room, what="the place of the listener that left is free")
 
 
-def test_who_leaves_before_the_first_message_keeps_no_place(interlock: Client) -> None:
-    api = create_app(interlock)
+def listened_to(api: FastAPI, take: Callable[[Message], Awaitable[None]]) -> None:
+    """Let the application send the stream of all events to who takes its messages so."""
     scope = {
         "type": "http",
         "method": "GET",
@@ -148,12 +150,17 @@ def test_who_leaves_before_the_first_message_keeps_no_place(interlock: Client) -
         "headers": [(b"host", b"127.0.0.1")],
         "client": ("127.0.0.1", 1),
     }
-    sent: list[Message] = []
-
     asked: list[Message] = [{"type": "http.request"}]
 
     async def asks() -> Message:
         return asked.pop() if asked else await asyncio.Future()
+
+    asyncio.run(asyncio.wait_for(api(scope, asks, take), 60))
+
+
+def test_who_leaves_before_the_first_message_keeps_no_place(interlock: Client) -> None:
+    api = create_app(interlock)
+    sent: list[Message] = []
 
     async def leaves(message: Message) -> None:
         sent.append(message)
@@ -161,10 +168,21 @@ def test_who_leaves_before_the_first_message_keeps_no_place(interlock: Client) -
             raise OSError("it has left")
 
     with suppress(BaseExceptionGroup, OSError):
-        asyncio.run(api(scope, asks, leaves))
+        listened_to(api, leaves)
 
     assert [each.get("status") for each in sent] == [200, None], sent
     assert api.state.followers.listeners == {}
+
+
+def test_who_takes_nothing_is_cut_off(interlock: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(events, "SEND_S", 0.1)
+
+    async def takes_only_the_head(message: Message) -> None:
+        if message["type"] == "http.response.body":
+            await asyncio.Future()
+
+    with pytest.raises(SendTimeoutError):
+        listened_to(create_app(interlock), takes_only_the_head)
 
 
 def test_a_log_that_cannot_be_read_ends_its_own_listeners_only(

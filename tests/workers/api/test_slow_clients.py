@@ -1,4 +1,4 @@
-"""Clients that send a request slowly, or never to its end, are cut off and hinder no others."""
+"""Clients that send a request slowly, or take no answer, are cut off and hinder no others."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from urllib.request import urlopen
 import pytest
 
 from interlock.workers.api import app, slow_heads
+from interlock.workers.api.slow_heads import HeadTimeoutProtocol
 from interlock.workers.gateways.server import EmbeddedServer
+from tests.waiting import until
 from tests.workers.api.serving import served
 from tests.workers.threads.threads import client_of
 
@@ -19,6 +21,7 @@ BODY_BEGUN = (
     b"POST /v1/records HTTP/1.1\r\nHost: 127.0.0.1\r\nIdempotency-Key: one\r\n"
     b"Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{"
 )
+ANSWERS = 200  # of 80 KB each: more than the system keeps of a connection
 
 
 def connected(address: str) -> socket.socket:
@@ -55,3 +58,25 @@ def test_who_sends_a_part_of_a_request_is_cut_off_and_others_are_served(
         assert rest(silent) == rest(half_head) == rest(later_head) == b""
         assert half_body.recv(65_536).startswith(b"HTTP/1.1 408")
     assert interlock.list() == []
+
+
+@pytest.mark.skipif(not hasattr(socket, "TCP_USER_TIMEOUT"), reason="only Linux has this bound")
+def test_who_takes_no_answer_is_cut_off(
+    server: EmbeddedServer, prefix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(slow_heads, "TAKE_S", 0.2)
+    lost: list[Exception | None] = []
+    forget = HeadTimeoutProtocol.connection_lost
+
+    def note(self: HeadTimeoutProtocol, exc: Exception | None) -> None:
+        lost.append(exc)
+        forget(self, exc)
+
+    monkeypatch.setattr(HeadTimeoutProtocol, "connection_lost", note)
+    with (
+        served(client_of(server.url, prefix, auth="none")) as address,
+        connected(address) as takes_nothing,
+    ):
+        takes_nothing.sendall(HEAD.replace(b"/healthz", b"/openapi.json") * ANSWERS)
+        until(lambda: lost, what="the connection is cut off")
+    assert isinstance(lost[0], TimeoutError)
