@@ -23,6 +23,7 @@ BODY_BYTES_MAX = 1_048_576
 Fields = dict[str, Any]
 BulkVerb = Literal["retry", "pause", "resume", "cancel"]
 Text = Annotated[str, Field(max_length=2_000)]
+Ms = Annotated[int | None, Field(ge=0, le=2**53)]
 EXAMPLE: Fields = {"inciting": {"source": "shop", "title": "Call the dentist"}}
 
 
@@ -105,9 +106,14 @@ class Bulk(Body):
     verb: BulkVerb
     machine: str | None = None
     state: str | None = None
+    effect: str = ""
     parent: str = ""
     id: str = ""
     text: str = ""
+    created_from_ms: Ms = None
+    created_to_ms: Ms = None
+    since_from_ms: Ms = None
+    since_to_ms: Ms = None
     limit: Annotated[int, Field(ge=1, le=ITEMS_MAX)] = 100
     cursor: str = ""
     reason: Text = ""

@@ -107,18 +107,19 @@ def change_many(bulk: Bulk, client: Operating, request: Request) -> Items:
 
     A call without any condition is refused: it would be about every record.
     """
-    if not (bulk.machine or bulk.state or bulk.parent or bulk.id or bulk.text):
-        raise CallError("name a machine, a state, a parent, an id or a text: not every record")
-    page = client.page(
-        machine=bulk.machine,
-        state=bulk.state,
-        parent=bulk.parent,
-        id_prefix=bulk.id,
-        text=bulk.text,
-        limit=bulk.limit,
-        cursor=bulk.cursor,
-        newest=False,
-    )
+    wanted: Wanted = {
+        "machine": bulk.machine,
+        "state": bulk.state,
+        "effect": bulk.effect,
+        "parent": bulk.parent,
+        "id_prefix": bulk.id,
+        "text": bulk.text,
+        "created_ms": _within(bulk.created_from_ms, bulk.created_to_ms),
+        "since_ms": _within(bulk.since_from_ms, bulk.since_to_ms),
+    }
+    if not any(wanted.values()):
+        raise CallError("name a condition of a list, such as a machine: not every record")
+    page = client.page(**wanted, limit=bulk.limit, cursor=bulk.cursor, newest=False)
     request.app.state.rates.count(client.actor, len(page.rows) - 1)  # the call counts as one
     change = verbs(client)[bulk.verb]
     items = []

@@ -296,6 +296,22 @@ def test_a_verb_is_applied_to_a_page_of_a_list_with_an_answer_for_each(
     assert (done[1]["answer"], interlock.show("b").state) == ("dismissed", "dismissed")
 
 
+def test_the_records_of_a_verb_are_chosen_by_effect_and_times_too(
+    http: TestClient, interlock: Client
+) -> None:
+    record = bring(interlock, "one", "awaiting_confirmation")
+    chosen: dict[str, dict[str, Any]] = {
+        "": {"effect": "execution"},
+        "0": {"since_to_ms": record.since_ms - 1},
+        "1": {"created_from_ms": record.created_ms + 1},
+        "one": {"since_to_ms": record.since_ms, "created_from_ms": record.created_ms},
+    }
+    for name, wanted in chosen.items():
+        answer = http.post("/v1/records:bulk", json={"verb": "pause", "dry_run": True, **wanted})
+        found = [item["id"] for item in answer.json()["items"]]
+        assert found == (["one"] if name == "one" else []), wanted
+
+
 def test_the_capabilities_are_loaded_once_for_all_requests(
     http: TestClient, interlock: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
