@@ -62,6 +62,7 @@ def offered_tools(reach: Reach, acts: frozenset[Act]) -> list[Tool]:
         (Act.READ, tools.why_not, READS),
         (Act.READ, tools.read_history, READS),
         (Act.READ, tools.list_cards, READS),
+        (Act.READ, tools.read_mail, READS),
         (Act.READ, tools.count_records, READS),
         (Act.SUBMIT, tools.submit, CHANGES),
         (Act.SUBMIT, tools.cancel, ENDS),
@@ -132,6 +133,21 @@ class Tools:
         with _said():
             found = self.reach(context, Act.READ).cards(limit=limit, tag=tag)
         return [card.as_data() for card in found]
+
+    def read_mail(
+        self,
+        context: Context,
+        record_id: Annotated[str, Field(description="That of a long-lived agent, as `owl/1`.")],
+        limit: Limit = 50,
+    ) -> list[Fields]:
+        """Read the newest mail of a long-lived agent, read or not, the newest first."""
+        with _said():
+            client = self.reach(context, Act.READ, record_id)
+            if isinstance(client, Client):
+                found = client.dispatch.inboxes.latest(client.show(record_id).id, limit)
+            else:
+                found = client.mail(record_id, limit=limit)
+        return [asdict(each) for each in found]
 
     def count_records(
         self,

@@ -19,6 +19,7 @@ from interlock.kernel.event import START, Event, Note
 from interlock.kernel.machine import Explanation
 from interlock.kernel.record import RETRY, Record, record_id
 from interlock.kernel.store.counts import RecordCounts
+from interlock.kernel.store.inboxes import Mail
 from interlock.kernel.store.listings import ListedRecord, Page
 from interlock.workers.client import WaitTimeoutError
 from interlock.workers.engine.card import Card, CardPage
@@ -171,6 +172,11 @@ class HttpClient:
     def history(self, record_id: str) -> list[Event | Note]:
         """Return a record's whole log, oldest first."""
         return list(self._lines(record_id, START))
+
+    def mail(self, record_id: str, *, limit: int = 100) -> list[Mail]:
+        """Return the newest mail of a long-lived agent, read or not, the newest first."""
+        path = self._path(record_id, "mail")
+        return self._call(each_of(partial(known, Mail)), "GET", path, limit=limit)
 
     def card(self, record_id: str) -> Card | None:
         """Return the card that a record shows a person now, if it has one."""

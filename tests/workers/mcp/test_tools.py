@@ -31,6 +31,7 @@ from interlock.kernel.event import Event, Note
 from interlock.workers.api.app import create_app
 from interlock.workers.client import Client
 from interlock.workers.gateways.server import EmbeddedServer
+from interlock.workers.producer_message import send_message
 from interlock.workers.tasks.client import Tasks
 from tests.damage import chances, damaged
 from tests.workers.access.tokens import new_token
@@ -43,6 +44,7 @@ READS = {
     "why_not",
     "read_history",
     "list_cards",
+    "read_mail",
     "count_records",
 }
 WRITES = {"submit", "cancel", "send_mail", "report"}
@@ -74,6 +76,12 @@ async def over_http(address: str, headers: dict[str, str]) -> AsyncIterator[McpC
         yield client
 
 
+def with_mail(interlock: Client) -> None:
+    """Start a long-lived agent, and send it a message."""
+    interlock.submit({"repo": "/nowhere", "command": "true"}, id="owl/1", machine="loop")
+    send_message(interlock, "send", {"to": "owl", "text": "wake up"}, "m")
+
+
 async def call(client: McpClient, tool: str, **arguments: Any) -> Any:
     """Call a tool; return its value, or the sentence of its refusal."""
     done = await client.call_tool(tool, arguments)
@@ -87,6 +95,7 @@ async def call(client: McpClient, tool: str, **arguments: Any) -> Any:
 
 def test_a_viewer_reads_everything_and_changes_nothing(interlock: Client, address: str) -> None:
     record = bring(interlock, "one", "awaiting_confirmation", tags=["home", "eu"])
+    with_mail(interlock)
 
     async def read() -> None:
         async with over_http(address, token(interlock, "viewer")) as client:
@@ -99,6 +108,8 @@ def test_a_viewer_reads_everything_and_changes_nothing(interlock: Client, addres
             (card,) = await call(client, "list_cards", tag="eu,home")
             assert card["proposal"] == record.proposal
             assert await call(client, "list_cards", tag="us") == []
+            (mail,) = await call(client, "read_mail", record_id="owl/1")
+            assert (mail["fields"]["sender"], mail["fields"]["text"]) == ("tester", "wake up")
             why = await call(client, "why_not", record_id="one")
             assert any(each["target"] == "dismissed" for each in why)
             assert (await call(client, "count_records", machine="thread"))["machines"]["thread"]
@@ -182,7 +193,7 @@ def test_a_token_of_some_machines_reaches_no_other_record(interlock: Client, add
     async def read() -> None:
         async with over_http(address, token(interlock, "operator", machines=("task",))) as client:
             assert (await call(client, "list_records"))["records"] == []
-            for tool in ("show_record", "why_not", "read_history"):
+            for tool in ("show_record", "why_not", "read_history", "read_mail"):
                 assert "no record 'one'" in await call(client, tool, record_id="one")
             said = await call(client, "send_mail", to="x", text="x", mail_id="m")
             assert "limited to other machines sends no message 'send'" in said
@@ -297,6 +308,7 @@ def test_a_process_that_reaches_an_api_under_a_claimed_name_decides_nothing(
     server: EmbeddedServer, prefix: str
 ) -> None:
     open_to_all = client_of(server.url, prefix, auth="none")
+    with_mail(open_to_all)
 
     async def act(url: str) -> None:
         environment = dict(os.environ) | {"INTERLOCK_API_URL": url}
@@ -305,6 +317,8 @@ def test_a_process_that_reaches_an_api_under_a_claimed_name_decides_nothing(
         async with McpClient(stdio_client(started), cache=None) as client:
             named = {tool.name for tool in (await client.list_tools()).tools}
             assert named == READS | WRITES
+            (mail,) = await call(client, "read_mail", record_id="owl/1")
+            assert mail["fields"]["text"] == "wake up"
 
     with served(open_to_all) as url:
         asyncio.run(act(url))

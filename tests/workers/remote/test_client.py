@@ -128,6 +128,7 @@ def test_an_answer_of_another_shape_is_said_to_be_of_another_program(body: Any) 
 
 
 def test_it_waits_as_long_as_the_api_asks(monkeypatch: pytest.MonkeyPatch) -> None:
+        lambda client: client.mail("one"),
     slept: list[float] = []
     monkeypatch.setattr(connection._repeated, "sleep", slept.append)
     busy = httpx2.Response(503, headers={"Retry-After": "5"}, json={})
