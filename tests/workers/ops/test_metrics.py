@@ -133,6 +133,59 @@ def test_prometheus_reads_the_rules_and_the_queries_of_the_dashboard(tmp_path: P
     assert checked.returncode == 0, checked.stdout + checked.stderr
 
 
+# For each alert a series that fires it after half an hour, with its values of each minute.
+FIRED_BY = {
+    "InterlockDown": ("up", "1x30 0x30"),
+    "InterlockSweepLate": ('interlock_sweep_late{sweep="s"}', "0x30 1x30"),
+    "InterlockCanaryLate": ("interlock_canary_seconds", "60x30 301x30"),
+    "InterlockEffectsOverdue": ('interlock_oldest_seconds{kind="effects"}', "300x30 301x30"),
+    "InterlockMessagesWait": ('interlock_queue_oldest_seconds{queue="q"}', "300x30 301x30"),
+    "InterlockRenewalsLate": ('interlock_late_renewals_total{effect="e"}', "_x30 1x30"),
+    "InterlockCardWaits": ('interlock_oldest_seconds{kind="waits"}', "86400x30 86401x30"),
+    "InterlockEffectGivenUp": ('interlock_sweep_items_total{status="quarantined"}', "_x30 1x30"),
+    "InterlockAttemptsRepeated": ('interlock_effect_attempts_total{which="again"}', "1x16 2+1x40"),
+    "InterlockMessagesRejected": ('interlock_rejected_messages_total{kind="k"}', "_x30 1x30"),
+    "InterlockBudgetRefused": ('interlock_budget_refusals_total{effect="e"}', "_x30 1x30"),
+    "InterlockQuotaUsedUp": ("interlock_records_room", "1x30 0x30"),
+    "InterlockStoreSlow": ("interlock_store_seconds", "1x30 2x30"),
+}
+OF_TARGET = 'job="interlock",instance="a"'
+FIRING = 'count by (alertname) (ALERTS{alertstate="firing"})'
+
+
+def case_of(alert: str, name: str, values: str) -> dict[str, Any]:
+    """Return a test of promtool: a series fires this alert and no other one, and at first none."""
+    named = name.replace("{", f"{{{OF_TARGET},") if "{" in name else f"{name}{{{OF_TARGET}}}"
+    series = {f"up{{{OF_TARGET}}}": "1x60", named: values}
+    fired = [{"labels": f'{{alertname="{alert}"}}', "value": 1}]
+    return {
+        "interval": "1m",
+        "input_series": [{"series": one, "values": each} for one, each in series.items()],
+        "promql_expr_test": [
+            {"eval_time": at, "expr": FIRING, "exp_samples": samples}
+            for at, samples in (("10m", []), ("29m", []), ("40m", fired))
+        ],
+    }
+
+
+@needs_prometheus
+def test_each_alert_fires_when_its_metric_says_so_and_not_before(tmp_path: Path) -> None:
+    assert set(FIRED_BY) == set(re.findall(r"alert: (\w+)", RULES.read_text()))
+    cases = [case_of(alert, *series) for alert, series in FIRED_BY.items()]
+    # A counter is shown from its first count on; what it had before Prometheus began fires nothing.
+    first = {alert: name for alert, (name, values) in FIRED_BY.items() if values[0] == "_"}
+    cases += [case_of(alert, name, "1x30 2x30") for alert, name in first.items()]
+    whole = {"rule_files": [str(RULES)], "tests": cases}
+    (tmp_path / "cases.yml").write_text(json.dumps(whole))
+    tested = subprocess.run(
+        ["promtool", "test", "rules", str(tmp_path / "cases.yml")],  # noqa: S607 - as above
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert tested.returncode == 0, tested.stdout + tested.stderr
+
+
 @pytest.fixture
 def address(interlock: Client) -> Iterator[str]:
     """Return the address of a served API."""
