@@ -32,7 +32,8 @@ def open_store(url: str, *, connections_max: int = 500) -> Client:
 
     `redis://`, `rediss://`, `unix://` are redis-py's. `redis+cluster://host:port[,host:port]` is a
     cluster, `redis+sentinel://host:port[,...]/service[/db]` a master found through Sentinel. Every
-    wait has a bound; a repeated script is safe because each mutating call carries an op-id.
+    wait has a bound; a repeated script is safe because each mutating call carries an op-id. No
+    connection is probed before it is used: a probe has retries of its own, for each of a command's.
     """
     parts = _parts(url)
     if parts.scheme == CLUSTER:
@@ -65,7 +66,6 @@ def open_store(url: str, *, connections_max: int = 500) -> Client:
             socket_connect_timeout=TIMEOUT_S,
             # A connection over a file takes no such option.
             **({} if parts.scheme == "unix" else {"socket_keepalive": True}),
-            health_check_interval=10,
             retry=Retry(ExponentialWithJitterBackoff(base=0.05, cap=1.0), RETRIES),
             max_connections=connections_max,
         )
@@ -153,7 +153,6 @@ def _behind_sentinel(url: str, connections_max: int) -> Redis:
         driver_info=DRIVER,
         socket_timeout=TIMEOUT_S,
         socket_keepalive=True,
-        health_check_interval=10,
         max_connections=connections_max,
         **_login(parts),
         db=int(database or 0),

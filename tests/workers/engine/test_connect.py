@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,9 @@ from interlock.kernel.errors import (
     StoreError,
     StoreMisconfiguredError,
 )
-from interlock.kernel.store.connect import greet, open_store, refuse_unsafe
+from interlock.kernel.store import connect
+from interlock.kernel.store.connect import RETRIES, greet, open_store, refuse_unsafe
+from interlock.kernel.store.scripts import read
 from interlock.workers.client import Client
 from interlock.workers.engine.redis_transport import TRANSPORT
 from interlock.workers.gateways.server import EmbeddedServer, free_port
@@ -48,6 +51,24 @@ NewServer = Callable[..., EmbeddedServer]
 def test_a_wrong_address_is_refused_with_the_reason(url: str, problem: str) -> None:
     with pytest.raises(StoreMisconfiguredError, match=problem):
         open_store(url)
+
+
+def test_a_store_that_never_answers_is_given_up_after_a_few_timeouts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Were each retry to probe its connection first, it would take the square of that."""
+    monkeypatch.setattr(connect, "TIMEOUT_S", 0.05)
+    with socket.create_server(("127.0.0.1", 0), backlog=100) as silent:
+        client = open_store(f"redis://127.0.0.1:{silent.getsockname()[1]}/0")
+        with pytest.raises(StoreDownError, match="does not answer"):
+            read(client, "GET", "x")
+        silent.settimeout(0)
+        tries = 0
+        with suppress(BlockingIOError):
+            while True:
+                silent.accept()[0].close()
+                tries += 1
+    assert tries == RETRIES + 1
 
 
 def test_no_connection_looks_up_the_version_of_its_library(
