@@ -100,10 +100,9 @@ def caller(actor: str = "person") -> Client | HttpClient:
 
 def client(actor: str = "person") -> Client:
     """Open the client on the store that the settings name, or on the one that `up` started here."""
-    settings = local_settings()
-    if settings.api_url is not None:
+    if settings_here().api_url is not None:
         raise SettingsError("this command needs the store itself: unset INTERLOCK_API_URL for it")
-    opened = Client(settings, actor=actor)
+    opened = Client(local_settings(), actor=actor)
     opened.dispatch.greet()
     return opened
 

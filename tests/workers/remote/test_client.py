@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -250,7 +251,12 @@ def test_commands_call_the_api_that_the_settings_name(
 
 
 def test_a_command_that_needs_the_store_says_so(
-    command: Callable[..., Any], server: EmbeddedServer, monkeypatch: pytest.MonkeyPatch
+    command: Callable[..., Any],
+    server: EmbeddedServer,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    is_there: bool,
 ) -> None:
     monkeypatch.setenv("INTERLOCK_STORE_URL", server.url)
     assert "unset INTERLOCK_API_URL" in command("doctor", code=1)["message"]
@@ -259,8 +265,11 @@ def test_a_command_that_needs_the_store_says_so(
 def test_who_reaches_the_store_has_a_claimed_name(
     server: EmbeddedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("INTERLOCK_STORE_URL", server.url)
+    monkeypatch.setenv("INTERLOCK_HOME", str(tmp_path))
+    if is_there:
+        monkeypatch.setenv("INTERLOCK_STORE_URL", server.url)
     answered = CliRunner().invoke(app, ["whoami", "--as", "ann", "--json"])
+@pytest.mark.parametrize("is_there", [True, False])
 
     assert json.loads(answered.output) == {
         "name": "ann",
