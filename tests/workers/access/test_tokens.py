@@ -22,7 +22,7 @@ from tests.any_text import any_text
 from tests.damage import chances, torn
 from tests.round_trips import round_trips
 from tests.workers.access.tokens import new_token
-from tests.workers.threads.threads import client_of
+from tests.workers.threads.threads import client_of, thread_payload
 
 
 @pytest.fixture
@@ -169,3 +169,17 @@ def test_no_other_text_is_a_token(interlock: Client, chance: Random, text: str) 
     for wrong in (text, f"il_{text}_{'A' * 43}", torn(whole.encode(), chance).decode("latin-1")):
         with pytest.raises(TokenRefusedError):
             caller_of(tokens, wrong)
+
+
+def test_two_teams_on_one_server_share_neither_tokens_nor_records(
+    interlock: Client, server: EmbeddedServer, prefix: str
+) -> None:
+    other = client_of(server.url, f"{prefix}-b")
+    text = new_token(interlock, Role.ADMIN)
+    interlock.submit(thread_payload(), machine="thread", id="one")
+
+    with pytest.raises(TokenRefusedError):
+        caller_of(other.dispatch.access_tokens, text)
+    assert (other.list(), other.cards(), other.dispatch.access_tokens.all()) == ([], [], [])
+    assert not other.submit(thread_payload(), machine="thread", id="one").replayed
+    assert len(interlock.list()) == 1
