@@ -96,7 +96,7 @@ def _off_ns(server: BenchServer) -> int:
     started = time.perf_counter_ns()
     for _ in range(CALLS):
         with traced(dispatch.views, record, lease):
-            carried(call)
+            carried(call, dispatch.settings)
             note_outcome("")
     return (time.perf_counter_ns() - started) // CALLS
 

@@ -265,7 +265,7 @@ class Dispatch:
         initial_lease: InitialLease | None = None,
     ) -> Fired:
         """Create a record and publish its effects."""
-        call = carried(call)
+        call = carried(call, self.settings)
         fired = self.lifecycle.create(
             machine,
             new_id,
@@ -289,7 +289,7 @@ class Dispatch:
         initial_lease: InitialLease | None = None,
     ) -> Fired:
         """Fire a trigger and publish the effects of the transition."""
-        call = carried(call)
+        call = carried(call, self.settings)
         fired = self.lifecycle.fire(target, trigger, payload, call, initial_lease=initial_lease)
         self.publish(fired.owed)
         if not fired.replayed:

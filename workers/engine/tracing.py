@@ -9,11 +9,12 @@ fired the event by which the record owes it: the effect, or the call, before it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import sys
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from interlock.kernel.event import Event
 from interlock.kernel.record import Record, root_of
@@ -26,6 +27,7 @@ if TYPE_CHECKING:  # imported where traces are on
     from opentelemetry.context import Context
     from opentelemetry.trace import Span, SpanContext, Tracer
 
+T = TypeVar("T")
 CODE = "trace:"  # before the context, in the codes of an event
 
 
@@ -63,17 +65,30 @@ def start_traces(settings: Settings, service: str) -> None:
     trace_model_calls()
 
 
-def carried(call: Call) -> Call:
-    """Return a call that makes an event, with the span that it is made in, if there is one."""
-    if Tracing.tracer is None:
-        return call
-    from opentelemetry.trace import get_current_span  # noqa: PLC0415
+def carried(call: Call, settings: Settings) -> Call:
+    """Return a call that makes an event, with the span that it is made in, if there is one.
 
-    context = get_current_span().get_span_context()
-    if not context.is_valid or any(code.startswith(CODE) for code in call.cause.codes):
+    A producer's own program sends no spans of Interlock, but its own span is kept where the
+    settings say that traces are on.
+    """
+    if Tracing.tracer is None and settings.traces == "off":
         return call
-    code = f"{CODE}00-{context.trace_id:032x}-{context.span_id:016x}-{context.trace_flags:02x}"
-    return replace(call, cause=replace(call.cause, codes=(*call.cause.codes, code)))
+    span = current_traceparent()
+    if not span or any(code.startswith(CODE) for code in call.cause.codes):
+        return call
+    return replace(call, cause=replace(call.cause, codes=(*call.cause.codes, f"{CODE}{span}")))
+
+
+def current_traceparent() -> str:
+    """Return the header `traceparent` of the span that this program is in, or '' outside of one.
+
+    Imports nothing: a program that has begun a span has imported OpenTelemetry.
+    """
+    trace = sys.modules.get("opentelemetry.trace")
+    context = trace.get_current_span().get_span_context() if trace else None
+    if context is None or not context.is_valid:
+        return ""
+    return f"00-{context.trace_id:032x}-{context.span_id:016x}-{context.trace_flags:02x}"
 
 
 def trace_codes(traceparent: str) -> tuple[str, ...]:
@@ -137,6 +152,15 @@ def traced(views: Views, record: Record, lease: Lease) -> Iterator[None]:
             note_outcome(str(ignored))
     if left is not None:
         raise left
+
+
+async def traced_tool(name: str, call: Callable[[], Awaitable[T]]) -> T:
+    """Call a capability, in a span as the conventions for generative AI have it for a tool."""
+    if Tracing.tracer is None:
+        return await call()
+    about = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": name}
+    with Tracing.tracer.start_as_current_span(f"execute_tool {name}", attributes=about):
+        return await call()
 
 
 def note_outcome(line: str) -> None:

@@ -9,6 +9,7 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,7 @@ from uuid import uuid4
 
 from interlock.kernel.errors import CallError
 from interlock.kernel.store.commands import NoteDraft
+from interlock.workers.engine.tracing import traced_tool
 from interlock.workers.engine.work import Outcome, Work
 from interlock.workers.gateways.capabilities.call import call_capability
 from interlock.workers.gateways.capabilities.registry import open_registry
@@ -204,9 +206,8 @@ async def _run_capability(work: Work, executor: Mapping[str, Any], role: str) ->
         bound = registry.bind(name, parameters, runtime)
     except CallError as refusal:
         return AttemptResult(model(action=ReplyAction.STUCK, summary=sentence(str(refusal))), {})
-    call = asyncio.ensure_future(
-        call_capability(capability, bound, deadline_s=capability.deadline_s)
-    )
+    called = partial(call_capability, capability, bound, deadline_s=capability.deadline_s)
+    call = asyncio.ensure_future(traced_tool(name, called))
     ordered = False
     while not call.done():
         try:

@@ -19,6 +19,7 @@ from tenacity import (
 
 from interlock.kernel.errors import InvalidPayloadError, StoreDownError
 from interlock.kernel.store import codec
+from interlock.workers.engine.tracing import current_traceparent
 from interlock.workers.remote.problems import RemoteError, error_of
 
 T = TypeVar("T")
@@ -50,6 +51,8 @@ class ApiConnection:
     ) -> T:
         """Call the API, and return what `read` makes of its answer. Raises KernelError."""
         sent = {**self.headers, **(headers or {})} | ({"Idempotency-Key": key} if key else {})
+        if span := current_traceparent():
+            sent["traceparent"] = span
         content = None
         if body is not None:
             content = codec.encode(_json(body), "the body")

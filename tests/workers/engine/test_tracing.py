@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from collections.abc import Iterator
 from importlib import import_module
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,7 +22,10 @@ from interlock.kernel.store.commands import Call
 from interlock.workers.config import Settings, SettingsError
 from interlock.workers.engine.tracing import CODE, Tracing, carried, start_traces, trace_codes
 from interlock.workers.engine.work import Outcome, Work
+from interlock.workers.gateways.capabilities.registry import Registry
 from interlock.workers.gateways.server import EmbeddedServer
+from interlock.workers.jobs import attempt
+from tests.end_to_end.threads.capabilities import declared
 from tests.workers.engine.running import Running, settings_for
 
 DONE = Outcome("execution_done", {"result": "well"})
@@ -91,6 +97,46 @@ def test_every_effect_of_a_record_is_a_span_of_the_trace_that_created_it(
         "interlock.outcome": "execution_done -> done",
     }
     assert logged[0]["trace"] == f"{expected.trace_id:032x}"
+
+
+@pytest.mark.usefixtures("tracer")
+def test_the_call_of_a_capability_is_a_span_below_its_effect(
+    running: Running,
+    spans: InMemorySpanExporter,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("DEPLOYMENT_FOLDER", str(tmp_path))  # where the capability writes
+    running.approved()
+    running.perform("one")
+
+    found = {span.name: span for span in spans.get_finished_spans()}
+    tool, execution = found["execute_tool jot"], found["thread.execution"]
+    assert tool.parent is not None
+    assert tool.parent.span_id == context_of(execution).span_id
+    assert dict(tool.attributes or {}) == {
+        "gen_ai.operation.name": "execute_tool",
+        "gen_ai.tool.name": "jot",
+    }
+
+
+@pytest.mark.usefixtures("tracer")
+def test_a_capability_that_does_a_job_is_a_span_too(spans: InMemorySpanExporter) -> None:
+    def wash() -> str:
+        """Wash something."""
+        return "clean"
+
+    registry = Registry([declared("wash", wash, idempotent=True)])
+    work: Any = SimpleNamespace(
+        resources=SimpleNamespace(get=lambda _: registry),
+        record=SimpleNamespace(id="one"),
+        lease=SimpleNamespace(token_number=1),
+        key="one:1",
+    )
+    executor = {"capability": "wash", "parameters": {}}
+    asyncio.run(attempt._run_capability(work, executor, "worker"))
+
+    assert [span.name for span in spans.get_finished_spans()] == ["execute_tool wash"]
 
 
 @pytest.mark.usefixtures("tracer")
@@ -213,7 +259,22 @@ def test_nothing_is_kept_where_traces_are_off(running: Running) -> None:
 
     assert codes_of(running, "one") == ()
     assert trace_codes(PARENT) == ()
-    assert carried(call) is call
+    with TracerProvider().get_tracer("shop").start_as_current_span("order"):
+        assert carried(call, running.client.settings) is call
+
+
+def test_the_span_of_a_producers_own_program_is_that_of_the_creation(
+    server: EmbeddedServer, prefix: str
+) -> None:
+    producer = Running(settings_for(server.url, prefix, INTERLOCK_TRACES="otlp"))
+    with TracerProvider().get_tracer("shop").start_as_current_span("order") as order:
+        producer.approved()
+    producer.approved(record_id="two")
+
+    made = order.get_span_context()
+    span = f"00-{made.trace_id:032x}-{made.span_id:016x}-{made.trace_flags:02x}"
+    assert codes_of(producer, "one") == (f"{CODE}{span}",)
+    assert codes_of(producer, "two") == ()
 
 
 def test_an_installation_without_the_extra_names_it(monkeypatch: pytest.MonkeyPatch) -> None:

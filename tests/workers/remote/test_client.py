@@ -12,6 +12,7 @@ import httpx2
 import pytest
 from fastapi.testclient import TestClient
 from hypothesis import given
+from opentelemetry.sdk.trace import TracerProvider
 from typer.testing import CliRunner
 
 from interlock.kernel.effect import Kind
@@ -84,6 +85,17 @@ def test_a_lost_answer_is_asked_for_again_with_the_same_key() -> None:
     assert "X-Interlock-Actor" not in calls[0].headers, "the token says who calls"
 
 
+def test_a_call_belongs_to_the_span_that_its_program_is_in() -> None:
+    client, calls = answering(*[httpx2.Response(200, json={"store_ms": 1})] * 2)
+    with TracerProvider().get_tracer("shop").start_as_current_span("order") as order:
+        client.now_ms()
+    client.now_ms()
+
+    made = order.get_span_context()
+    expected = f"00-{made.trace_id:032x}-{made.span_id:016x}-{made.trace_flags:02x}"
+    assert [call.headers.get("traceparent") for call in calls] == [expected, None]
+
+
 def test_an_api_that_stays_away_or_busy_is_one_error() -> None:
     away, calls = answering(*[httpx2.ConnectError("refused")] * ATTEMPTS_MAX)
     with pytest.raises(StoreDownError, match="http://api does not answer: refused"):
@@ -116,6 +128,7 @@ def test_an_answer_of_another_shape_is_said_to_be_of_another_program(body: Any) 
         lambda client: client.cards(),
         lambda client: client.list(),
         lambda client: client.counts(),
+        lambda client: client.mail("one"),
         lambda client: client.pause("one"),
         lambda client: client.now_ms(),
         lambda client: client.wait("one", timeout_s=1),
@@ -129,7 +142,6 @@ def test_an_answer_of_another_shape_is_said_to_be_of_another_program(body: Any) 
 
 
 def test_it_waits_as_long_as_the_api_asks(monkeypatch: pytest.MonkeyPatch) -> None:
-        lambda client: client.mail("one"),
     slept: list[float] = []
     monkeypatch.setattr(connection._repeated, "sleep", slept.append)
     busy = httpx2.Response(503, headers={"Retry-After": "5"}, json={})
@@ -250,6 +262,7 @@ def test_commands_call_the_api_that_the_settings_name(
     }
 
 
+@pytest.mark.parametrize("is_there", [True, False])
 def test_a_command_that_needs_the_store_says_so(
     command: Callable[..., Any],
     server: EmbeddedServer,
@@ -258,18 +271,17 @@ def test_a_command_that_needs_the_store_says_so(
     *,
     is_there: bool,
 ) -> None:
-    monkeypatch.setenv("INTERLOCK_STORE_URL", server.url)
+    monkeypatch.setenv("INTERLOCK_HOME", str(tmp_path))
+    if is_there:
+        monkeypatch.setenv("INTERLOCK_STORE_URL", server.url)
     assert "unset INTERLOCK_API_URL" in command("doctor", code=1)["message"]
 
 
 def test_who_reaches_the_store_has_a_claimed_name(
     server: EmbeddedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("INTERLOCK_HOME", str(tmp_path))
-    if is_there:
-        monkeypatch.setenv("INTERLOCK_STORE_URL", server.url)
+    monkeypatch.setenv("INTERLOCK_STORE_URL", server.url)
     answered = CliRunner().invoke(app, ["whoami", "--as", "ann", "--json"])
-@pytest.mark.parametrize("is_there", [True, False])
 
     assert json.loads(answered.output) == {
         "name": "ann",

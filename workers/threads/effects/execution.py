@@ -6,11 +6,13 @@ import asyncio
 import inspect
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 from interlock.kernel.errors import CallError
 from interlock.kernel.event import Note
 from interlock.kernel.record import ID_DEPTH_MAX, ancestors
+from interlock.workers.engine.tracing import traced_tool
 from interlock.workers.engine.work import Outcome, Work
 from interlock.workers.gateways.capabilities.call import call_capability
 from interlock.workers.gateways.capabilities.capability import Capability
@@ -98,10 +100,11 @@ async def call_with_notes(
     def note_step(step: Mapping[str, str]) -> None:
         notes.submit(work.audit, "execution_step", step)
 
-    call = call_capability(capability, bound, deadline_s=capability.deadline_s, on_step=note_step)
+    call = partial(call_capability, deadline_s=capability.deadline_s, on_step=note_step)
+    called = traced_tool(capability.name, partial(call, capability, bound))
     can_stop = inspect.iscoroutinefunction(capability.call)
     try:
-        return await stoppable(work, asyncio.ensure_future(call), can_stop=can_stop)
+        return await stoppable(work, asyncio.ensure_future(called), can_stop=can_stop)
     except asyncio.CancelledError:
         if work.interrupted.is_set() and not work.stopped.is_set():
             return None
