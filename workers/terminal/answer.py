@@ -32,7 +32,10 @@ if TYPE_CHECKING:  # imported where it is opened
 
 Id = Annotated[str, typer.Argument(help="A record's id.", metavar="ID")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
-Actor = Annotated[str, typer.Option("--as", help="The name under which you act; the log keeps it.")]
+Actor = Annotated[
+    str,
+    typer.Option("--as", help="The name for the log. It is only claimed: a token would prove it."),
+]
 Reason = Annotated[str, typer.Option("--reason", help="Why; the log keeps it.")]
 EXPECTED_ERRORS = (KernelError, SetupError, SystemsError, WaitTimeoutError)
 
