@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated
 
 from fastapi import APIRouter, Form, Query, Request, Response
 
-from interlock.kernel.errors import CallError, KernelError, UnknownRecordError
+from interlock.kernel.errors import (
+    CallError,
+    IllegalTransitionError,
+    KernelError,
+    UnknownRecordError,
+)
+from interlock.kernel.machine import Machine
+from interlock.kernel.record import Record
+from interlock.kernel.table import Terminal
 from interlock.workers.api.models import BulkVerb
 from interlock.workers.api.records import verbs
+from interlock.workers.console.record_look import may_cancel
 from interlock.workers.console.render import PageRoute, page
 from interlock.workers.console.search import conditions
 from interlock.workers.console.sessions import Operating
@@ -16,6 +26,13 @@ from interlock.workers.console.sessions import Operating
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 
 ITEMS_MAX = 100
+# Why a record stays as it is: by the verb, and by what the store answers to it.
+UNCHANGED: Mapping[tuple[str, str], str] = {
+    ("pause", "ended"): "it has ended",
+    ("pause", "already"): "it is paused already",
+    ("resume", "already"): "it is not paused",
+    ("retry", "nothing"): "none of its effects waits for its next attempt, or for a person",
+}
 
 
 @router.get("/bulk")
@@ -24,21 +41,29 @@ def choose(
     client: Operating,
     verb: BulkVerb,
     q: Annotated[str, Query(max_length=500)] = "",
+    cursor: Annotated[str, Query(max_length=500)] = "",
 ) -> Response:
-    """Show which records would be acted on. Nothing is changed."""
+    """Show which records would be acted on, and which not, and why. Nothing is changed."""
     now_ms = client.dispatch.views.now_ms()
     wanted = conditions(q, now_ms)
     if not wanted:
         raise CallError("search for some records first: this would be about every record")
-    found = client.page(limit=ITEMS_MAX, newest=False, **wanted)
+    found = client.page(limit=ITEMS_MAX, cursor=cursor, newest=False, **wanted)
+    records = client.dispatch.views.records(row.id for row in found.rows)
+    rows = [
+        (row, why_not(client.machines[row.machine], records[row.id], verb, now_ms))
+        for row in found.rows
+        if row.id in records
+    ]
     return page(
         request,
         "bulk.html",
         verb=verb,
         q=q,
-        rows=found.rows,
+        rows=[row for row, why in rows if not why],
+        unchanged=[(row, why) for row, why in rows if why],
         now_ms=now_ms,
-        is_cut=bool(found.cursor),
+        following=found.cursor,
         answers=None,
     )
 
@@ -60,7 +85,31 @@ def act(
         try:
             if client.show(one).machine not in client.machines:
                 raise UnknownRecordError(one)
-            answers.append((one, change(one, reason), True))
+            said = change(one, reason)
+            why = UNCHANGED.get((verb, said), "")
+            answers.append((one, why or said, not why))
         except KernelError as refusal:
             answers.append((one, str(refusal), False))
-    return page(request, "bulk.html", verb=verb, q=q, rows=(), answers=answers)
+    return page(request, "bulk.html", verb=verb, q=q, rows=(), unchanged=(), answers=answers)
+
+
+def why_not(machine: Machine, record: Record, verb: BulkVerb, now_ms: int) -> str:
+    """Return why a verb would leave a record as it is now, or ''."""
+    status, legal = "", machine.legal(record.state)
+    match verb:
+        case "cancel":
+            if not may_cancel(machine, record.state):
+                return str(IllegalTransitionError(machine.name, record.state, verb, legal))
+        case "pause":
+            has_ended = isinstance(machine.stage(record.state), Terminal)
+            status = "ended" if has_ended else "already" if record.paused else ""
+        case "resume":
+            status = "" if record.paused else "already"
+        case "retry":
+            waits = (
+                each.state == "owed" and (each.asks_person or now_ms < each.not_before)
+                for each in record.entries
+            )
+            may = record.quarantined or (not record.paused and any(waits))
+            status = "" if may else "nothing"
+    return UNCHANGED.get((verb, status), "")

@@ -150,5 +150,10 @@ def verbs_of(found: Mapping[str, Any], machine: Machine, acts: frozenset[Act]) -
         yield "resume" if found["paused"] else "pause"
     if Act.OPERATE in acts and found["failures"]:
         yield "retry"
-    if Act.SUBMIT in acts and not ended:
+    if Act.SUBMIT in acts and may_cancel(machine, found["state"]):
         yield "cancel"
+
+
+def may_cancel(machine: Machine, state: str) -> bool:
+    """Whether a record of a machine can be cancelled in a state."""
+    return not set(machine.cancel_triggers).isdisjoint(machine.legal(state))

@@ -15,7 +15,7 @@ from interlock.kernel.errors import CallError
 from interlock.kernel.event import Event
 from interlock.workers.access.roles import Role
 from interlock.workers.client import Client
-from interlock.workers.console import flow
+from interlock.workers.console import bulk, flow
 from interlock.workers.console.app import create_console
 from interlock.workers.console.entrance import own_path
 from interlock.workers.console.flow import FlowWatch
@@ -240,10 +240,59 @@ def test_several_records_are_shown_first_and_then_acted_on_each_with_its_answer(
     done = browser.post("/bulk", data=form, headers=OWN)
 
     assert sorted(shown) == ["paper", "towels"]
-    assert "Pause: 1 done, 1 refused" in done.text
+    assert "Pause: 1 done, 1 not done" in done.text
     assert [interlock.show(one).paused for one in shown] == [True, False]
     assert browser.get("/bulk", params={"verb": "cancel"}).status_code == 400
     assert browser.post("/bulk", data=form).status_code == 403
+
+
+def test_records_after_the_first_hundred_are_reached_whatever_becomes_of_these(
+    browser: TestClient, interlock: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bulk, "ITEMS_MAX", 1)
+    for name in ("ended", "asks"):
+        bring(interlock, name, "awaiting_confirmation", title="Buy things")
+    interlock.cancel("ended")
+    sign_in(browser, new_token(interlock, Role.OPERATOR))
+
+    first = browser.get("/bulk", params={"q": "machine:thread", "verb": "pause"}).text
+    following = re.search(r'<a href="(/bulk\?[^"]+)">See those after them', first)
+    assert following
+    second = browser.get(unescape(following[1])).text
+
+    assert "Nothing would change" in first
+    assert re.findall(r'name="record" value="([^"]+)"', second) == ["asks"]
+
+
+def test_what_would_stay_as_it_is_is_said_before_and_not_counted_as_done_after(
+    browser: TestClient, interlock: Client
+) -> None:
+    for name in ("asks", "paused", "ended"):
+        bring(interlock, name, "awaiting_confirmation", title="Buy things")
+    bring(interlock, "stuck", "done_cleanup_unsuccessful", title="Buy things")
+    interlock.pause("paused")
+    interlock.cancel("ended")
+    give_up(interlock, "stuck", "resolution")
+    sign_in(browser, new_token(interlock, Role.OPERATOR))
+    every = ["asks", "paused", "ended", "stuck"]
+    would, whole = dict[str, set[str]](), ""
+
+    for verb in ("retry", "resume", "pause", "cancel"):
+        before = browser.get("/bulk", params={"q": "things", "verb": verb}).text
+        would[verb] = set(re.findall(r'name="record" value="([^"]+)"', before))
+        after = browser.post("/bulk", data={"verb": verb, "record": every}, headers=OWN).text
+        refused = set(re.findall(r'records/(\w+)">\w+</a> <span class="problem"', after))
+        assert would[verb] == set(every) - refused, verb
+        whole += before
+
+    assert would["retry"] == {"stuck"}
+    assert would["resume"] == {"paused"}
+    assert would["pause"] == {"asks", "paused", "stuck"}
+    assert "3 would stay as they are" in whole
+    for why in ("it is not paused", "it has ended", "nothing is legal here", "none of its effects"):
+        assert why in whole
+    again = browser.get("/bulk", params={"q": "things", "verb": "resume"}).text
+    assert "Nothing would change" in again
 
 
 def test_what_an_agent_writes_is_shown_and_does_nothing(
@@ -270,7 +319,7 @@ def test_a_limited_token_shows_its_machines_only(browser: TestClient, interlock:
     for path in ("/inbox/paper", "/records/paper"):
         assert browser.get(path).status_code == 404
     refused = browser.post("/bulk", data={"verb": "pause", "record": ["paper"]}, headers=OWN)
-    assert "1 refused" in refused.text
+    assert "1 not done" in refused.text
     assert not interlock.show("paper").paused
 
 

@@ -13,11 +13,11 @@ import pytest
 from fastapi.testclient import TestClient
 
 from interlock.kernel.machines import MACHINES
-from interlock.workers.access.roles import Role
+from interlock.workers.access.roles import Act, Role
 from interlock.workers.client import Client
 from interlock.workers.console.app import create_console
 from interlock.workers.console.fleet import width_of
-from interlock.workers.console.record_look import signs
+from interlock.workers.console.record_look import signs, verbs_of
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.jobs.client import Graphs
 from tests.workers.access.tokens import new_token
@@ -87,6 +87,15 @@ def test_the_page_shows_what_was_used_of_the_budget(browser: TestClient, interlo
     text = words_in(browser.get("/records/paper").text)
 
     assert f"0 $ of {cap / 1_000_000:g} $ that may be spent" in text
+
+
+def test_a_button_to_cancel_is_shown_only_where_the_table_has_it(interlock: Client) -> None:
+    acts = frozenset(Act)
+    found = {"state": "", "paused": False, "failures": {}}
+
+    for machine, state, may in (("thread", "proposed", True), ("workspace", "open", False)):
+        shown = list(verbs_of({**found, "state": state}, interlock.machines[machine], acts))
+        assert ("cancel" in shown) == may, machine
 
 
 def test_the_log_can_be_filtered_and_says_what_failed(
