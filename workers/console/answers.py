@@ -10,6 +10,7 @@ from fastapi import APIRouter, Form, Query, Request, Response
 
 from interlock.kernel.errors import CallError, KernelError, UnknownRecordError
 from interlock.workers.client import Client
+from interlock.workers.console.card_page import is_withheld
 from interlock.workers.console.consequences import Consequences, consequences, leads_to
 from interlock.workers.console.render import PageRoute, page
 from interlock.workers.console.sessions import Deciding
@@ -89,6 +90,9 @@ def _chosen(client: Client, proposal: str, choice: str) -> ChosenCard:
     if offer is None or needs_answer(offer.schema):
         why = "needs more than a reason" if offer else "is no answer to this card"
         return ChosenCard(proposal, card, refusal=f"{choice!r} {why}: open it by itself")
+    if is_withheld(client, record, card, offer):
+        sentence = f"you are {client.actor}, and only {', '.join(card.deciders)} may {choice}"
+        return ChosenCard(proposal, card, refusal=sentence)
     return ChosenCard(
         proposal,
         card,

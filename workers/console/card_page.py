@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
 from fastapi import Request, Response
 
-from interlock.kernel.errors import StoreError
+from interlock.kernel.errors import CallError, StoreError
 from interlock.kernel.event import CARD_CLAIMED, CARD_RELEASED, Event, Note
 from interlock.kernel.record import Record
 from interlock.workers.client import Client
@@ -20,8 +20,8 @@ from interlock.workers.console.live import is_renewal, looked_up
 from interlock.workers.console.render import page, words
 from interlock.workers.console.system_pages import FAILED
 from interlock.workers.console.timeline import LogRow, timeline
-from interlock.workers.engine.answer_commands import needs_answer
-from interlock.workers.engine.card import Affordance, Card
+from interlock.workers.engine.answer_commands import example_answer, needs_answer
+from interlock.workers.engine.card import OBSTACLE, QUARANTINE, Affordance, Card
 from interlock.workers.ops.screen import CARD_NOTES, COUNTERS, ROUTINE_NOTES
 from interlock.workers.systems import evidence
 from interlock.workers.terminal.page import Section, Sentence
@@ -56,11 +56,12 @@ class AnswerForm:
 
 @dataclass(frozen=True, slots=True)
 class CardView:
-    """A card with what an answer to it would do."""
+    """A card with what an answer to it would do. Only others may give answers in `withheld`."""
 
     card: Card
     consequences: Consequences | None
     answers: tuple[AnswerForm, ...]
+    withheld: tuple[str, ...] = ()
 
 
 def show_cards(
@@ -82,6 +83,8 @@ def show_cards(
         return _look(client, client.show(record_id), texts)
 
     seen = looked_up(request, client, read)
+    if not is_renewal(request):
+        seen["views"] = [_offered(client, seen["record"], view) for view in seen["views"]]
     kept = {name: text for name, text in texts.items() if text.strip() and name not in HIDDEN}
     answers = [answer for view in seen["views"] for answer in view.answers]
     is_open = any(answer.is_shown for answer in answers if answer.values)
@@ -153,6 +156,29 @@ def _view(client: Client, record: Record, card: Card, texts: Mapping[str, str]) 
             )
         )
     return CardView(card, found, tuple(answers))
+
+
+def _offered(client: Client, record: Record, view: CardView) -> CardView:
+    """Return a card with those forms only that are not withheld from who looks."""
+    withheld = [
+        one.offer.name for one in view.answers if is_withheld(client, record, view.card, one.offer)
+    ]
+    answers = tuple(one for one in view.answers if one.offer.name not in withheld)
+    return replace(view, answers=answers, withheld=tuple(withheld))
+
+
+def is_withheld(client: Client, record: Record, card: Card, offer: Affordance) -> bool:
+    """Whether an answer is refused to who looks, because the card has its own deciders.
+
+    Some answers to such a card everybody may give: the table says which.
+    """
+    if not card.deciders or client.actor in card.deciders or card.kind in (QUARANTINE, OBSTACLE):
+        return False
+    example = example_answer(offer.name, offer.schema, card.proposed)
+    try:
+        return not client.explain(record.id, offer.name, example).target
+    except CallError:
+        return True
 
 
 def _is_bare(offer: Affordance, fields: Sequence[FormField]) -> bool:

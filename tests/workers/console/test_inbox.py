@@ -21,7 +21,9 @@ from interlock.workers.console.sessions import COOKIE
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.jobs.client import Graphs
 from interlock.workers.terminal.page import Section
+from tests.races.in_process_worker import InProcessWorker
 from tests.workers.access.tokens import new_token
+from tests.workers.jobs.test_graphs import brought
 from tests.workers.tasks.claims import claimed, fire, taken
 from tests.workers.threads.threads import (
     ACTION,
@@ -281,6 +283,32 @@ def test_several_cards_get_one_answer_each_with_its_result(
     assert (last.cause.actor, last.payload["reason"]) == ("ann", "not today")
     assert interlock.show("two").state == "executing"
     assert interlock.show("three").state == "awaiting_intent_clarification"
+
+
+def test_who_may_not_decide_about_a_job_gets_no_form_that_would_be_refused(
+    server: EmbeddedServer, prefix: str, tmp_path: Path
+) -> None:
+    worker = InProcessWorker(server.url, prefix, tmp_path)
+    signed = brought(worker, "g/signed", "approval_required", stewards=["ben"])
+    brought(worker, "g/held", "suspended", stewards=["ben"])
+    with TestClient(create_console(worker.client), base_url=SITE) as browser:
+
+        def choices(holder: str, path: str) -> set[str]:
+            token = new_token(worker.client, Role.APPROVER, holder=holder)
+            browser.cookies.set(COOKIE, token)
+            page = browser.get(path).text
+            return set(re.findall(r'name="choice" value="([^"]+)"', page))
+
+        bens, anns = (choices(holder, "/inbox/g/signed") for holder in ("ben", "ann"))
+        page = text_of(browser, "/inbox/g/signed")
+        several = {"choice": "approve", "proposal": [signed.proposal]}
+        assert (bens, anns) == ({"approve", "reject", "cancel"}, {"cancel"})
+        assert "You are ann: only ben may approve, reject." in page
+        assert "I am on it" not in page
+        assert "only ben may approve" in text_of(browser, "/answers", **several)
+        assert "resume" in choices("ann", "/inbox/g/held"), "everybody may resume a job"
+        browser.cookies.set(COOKIE, new_token(worker.client, Role.VIEWER))
+        assert ">Answer</a>" not in browser.get("/records/g/signed").text
 
 
 def test_an_answer_to_several_is_counted_and_asks_for_the_role(
