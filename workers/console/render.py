@@ -55,7 +55,16 @@ def moment(at_ms: int) -> str:
 
 def ago(at_ms: int, now_ms: int) -> Markup:
     """Return how long ago a time was; a pointer over it shows the time itself."""
-    at, text = datetime.fromtimestamp(at_ms / 1_000, UTC), age(now_ms - at_ms)
+    return _time(at_ms, now_ms - at_ms)
+
+
+def time_left(at_ms: int, now_ms: int) -> Markup:
+    """Return how long it is until a time; a pointer over it shows the time itself."""
+    return _time(at_ms, max(at_ms - now_ms, 0))
+
+
+def _time(at_ms: int, length_ms: int) -> Markup:
+    at, text = datetime.fromtimestamp(at_ms / 1_000, UTC), age(length_ms)
     # Nothing of this has to be escaped, and a page has one for each of its rows.
     return Markup(f'<time datetime="{at:%FT%TZ}" title="{at:{MOMENT}}">{text}</time>')  # noqa: S704
 
@@ -125,7 +134,13 @@ PAGES.filters |= {
     # Drawings are made by code of a system, which escapes the texts in them.
     "drawn": Markup,
 }
-PAGES.globals |= {"ago": ago, "moment": moment, "is_said": is_said, "Act": Act}
+PAGES.globals |= {
+    "ago": ago,
+    "time_left": time_left,
+    "moment": moment,
+    "is_said": is_said,
+    "Act": Act,
+}
 
 
 def page(request: Request, name: str, status: int = 200, **values: Any) -> HTMLResponse:

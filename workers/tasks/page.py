@@ -36,7 +36,7 @@ from interlock.workers.terminal.page import (
     ViewLink,
     diff_parts,
 )
-from interlock.workers.terminal.screen import age, clock, short
+from interlock.workers.terminal.screen import age, short
 
 SHOWN_MAX = 20
 IDENTITIES_MAX = 50
@@ -56,7 +56,7 @@ def view(client: Client, query: Query) -> list[Section]:
     found = TasksReader(client, backlog=backlog).read()
     return [
         Section("Who works on what", _claims(found.lines, found.more, found.at_ms)),
-        *_starved(found.starved),
+        *_starved(found.starved, found.at_ms),
         *([_tasks(client, backlog)] if backlog else []),
         _failed(client, backlog),
         _trust(client, backlog),
@@ -104,7 +104,7 @@ def _claim(row: ClaimRow, now_ms: int) -> tuple[Cell, ...]:
         StateName(row.state) if row.state else "",
         row.doing,
         Since(now_ms - round(row.age_s * 1_000)),
-        _seconds(row.heartbeat_age_s),
+        "" if row.heartbeat_age_s is None else Since(now_ms - round(row.heartbeat_age_s * 1_000)),
         _seconds(row.left_s),
         spent,
         short(row.said),
@@ -115,8 +115,10 @@ def _seconds(seconds: float | None) -> str:
     return "" if seconds is None else age(round(seconds * 1_000))
 
 
-def _starved(found: Iterable[AgedRecord]) -> Iterator[Section]:
-    rows = [(RecordLink(one.id), _seconds(one.age_s), one.why) for one in found]
+def _starved(found: Iterable[AgedRecord], now_ms: int) -> Iterator[Section]:
+    rows = [
+        (RecordLink(one.id), Since(now_ms - round(one.age_s * 1_000)), one.why) for one in found
+    ]
     if rows:
         yield Section(
             "Starved: no agent will ever claim these", (Table(("Task", "Open for", "Why"), rows),)
@@ -248,9 +250,9 @@ def _output(client: Client, record: Record) -> Iterator[Section]:
     agent = tasks.agent_of(record, int(record.data["claimed"]))
     log = client.dispatch.views.latest([agent], NOTES_READ)[agent]
     notes = [one for one in log if isinstance(one, Note) and one.kind == "progress"]
-    rows = [(clock(one.at_ms), str(one.detail["message"])) for one in notes[:LINES_MAX]]
+    rows = [(Since(one.at_ms), str(one.detail["message"])) for one in notes[:LINES_MAX]]
     if rows:
-        parts.append(Table(("At", "The agent reported"), rows))
+        parts.append(Table(("Ago", "The agent reported"), rows))
     yield Section("Output of its agent", parts or (Sentence("It has printed nothing yet."),))
 
 

@@ -89,6 +89,17 @@ def test_the_page_shows_what_was_used_of_the_budget(browser: TestClient, interlo
     assert f"0 $ of {cap / 1_000_000:g} $ that may be spent" in text
 
 
+def test_times_that_come_show_the_time_itself_to_a_pointer_and_the_id_can_be_copied(
+    browser: TestClient, interlock: Client
+) -> None:
+    bring(interlock, "paper", "awaiting_confirmation", expires_s=3_600)
+
+    html = browser.get("/records/paper").text
+
+    assert re.search(r'in <time datetime="\S+Z" title="[-0-9]+ [:0-9]+ UTC">59 min</time>', html)
+    assert 'data-copy="paper"' in html
+
+
 def test_a_button_to_cancel_is_shown_only_where_the_table_has_it(interlock: Client) -> None:
     acts = frozenset(Act)
     found = {"state": "", "paused": False, "failures": {}}

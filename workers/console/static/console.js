@@ -3,6 +3,7 @@
 
 const root = document.documentElement;
 root.classList.add("scripts");
+if (navigator.clipboard) root.classList.add("copies"); // browsers have it at trusted addresses only
 const PAGES = { f: "/", i: "/inbox", r: "/records", l: "/fleet", s: "/systems" };
 let began = ""; // the first key of two
 
@@ -37,7 +38,7 @@ document.addEventListener("click", (event) => {
   if (menu && !menu.contains(event.target)) menu.open = false;
   const button = event.target.closest("button");
   if (button?.dataset.copy !== undefined) {
-    navigator.clipboard?.writeText(button.dataset.copy);
+    navigator.clipboard.writeText(button.dataset.copy);
     button.classList.add("done");
     setTimeout(() => button.classList.remove("done"), 1000);
   } else if (button?.dataset.themeButton !== undefined) {
