@@ -19,6 +19,7 @@ if TYPE_CHECKING:  # the command line lists its commands without settings, sweep
     from interlock.kernel.record import Record
     from interlock.workers.client import Client
     from interlock.workers.config import Settings
+    from interlock.workers.engine.dispatch import Dispatch
     from interlock.workers.engine.resources import Resources
     from interlock.workers.engine.sweeper import Sweep
     from interlock.workers.engine.work import Handler
@@ -90,6 +91,12 @@ def evidence(client: Client, record: Record) -> list[Section]:
     named = (each.evidence[record.machine] for each in systems() if record.machine in each.evidence)
     source = next(named, None)
     return list(load(source)(client, record)) if source else []
+
+
+def starved(dispatch: Dispatch) -> dict[str, int]:
+    """Return how many records of each system will never go on, although no person is asked."""
+    named = {system.name: system.starved for system in systems() if system.starved}
+    return {name: load(source)(dispatch) for name, source in named.items()}
 
 
 def sweeps() -> tuple[Sweep, ...]:

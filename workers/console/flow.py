@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections import Counter, deque
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from interlock.kernel.errors import StoreError
 from interlock.kernel.machine import Machine
 from interlock.kernel.machines import UNLISTED
 from interlock.kernel.store.metrics import BOUNDS_MS, Durations, Metrics
@@ -18,7 +20,10 @@ from interlock.workers.engine.kept import Kept
 from interlock.workers.engine.open_cards import OpenCards
 from interlock.workers.engine.record_filter import effects_at_work
 from interlock.workers.ops.attendance import attendance
+from interlock.workers.systems import starved
 from interlock.workers.threads.canary import Canaries, canaries
+
+log = logging.getLogger(__name__)
 
 KEPT_S = 1.0
 # These are read more rarely, and in the background: workers have a second to answer, and the kinds
@@ -94,7 +99,8 @@ class StateRow:
 class Flow:
     """What was seen. Times are ms by the store; `rate` is transitions a minute, None at first.
 
-    `workers` has the queues of each worker that answers.
+    `workers` has the queues of each worker that answers. `starved` has, for each system, how many
+    records will never go on although no person is asked.
     """
 
     now_ms: int
@@ -107,6 +113,7 @@ class Flow:
     sweeps_ms: dict[str, int]
     swept: Counter[str]
     questions: Questions
+    starved: Mapping[str, int]
     over_budget: int
     rejected: int
     workers: Mapping[str, Sequence[str]]
@@ -132,6 +139,7 @@ class FlowWatch:
             WORKERS_KEPT_S,
             behind_s=WORKERS_BEHIND_S,
         )
+        self._starved = Kept(self._count_starved, WORKERS_KEPT_S, behind_s=WORKERS_BEHIND_S)
         self._seen: deque[tuple[float, int]] = deque()  # when, and how many transitions until then
 
     def look(self) -> Flow:
@@ -166,6 +174,7 @@ class FlowWatch:
             sweeps_ms=views.last_sweeps(),
             swept=swept,
             questions=self._questions.value(),
+            starved=self._starved.value(),
             over_budget=sum(counted.over.values()),
             rejected=dispatch.rejected.kept(),
             workers=found["workers"],
@@ -197,6 +206,16 @@ class FlowWatch:
             for kind in kinds_of(machines[record.machine], record):
                 found[record.machine, kind] += 1
         return Questions(found, bool(more))
+
+    def _count_starved(self) -> dict[str, int]:
+        """Count the starved records by system; none where a damaged record makes that fail."""
+        try:
+            return starved(self.dispatch)
+        except StoreError:
+            raise
+        except Exception:
+            log.exception("it could not be counted how many records are starved")
+            return {}
 
     def _rate(self, transitions: int) -> float | None:
         """Return the transitions a minute, from what was seen within RATE_S."""

@@ -27,6 +27,7 @@ from interlock.workers.console.search import (
 )
 from interlock.workers.console.series import Samples, series
 from interlock.workers.console.sessions import Operating, Reading, Submitting
+from interlock.workers.console.system_pages import pages_of
 from interlock.workers.engine.card import QUARANTINE
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
@@ -68,6 +69,12 @@ def _troubles(found: Flow, client: Client) -> Iterator[tuple[str, str, str]]:
             f"{effects} that failed too often and was given up: repair the cause, then retry."
         )
         yield sentence, f"/inbox?kind={QUARANTINE}", "See what failed"
+    pages = pages_of(client)
+    for name, number in found.starved.items():
+        if number and name in pages:
+            records = "1 record waits" if number == 1 else f"{number} records wait"
+            sentence = f"{records} for what can never come, so that nothing will move on by itself."
+            yield sentence, f"/systems/{name}", f"See why, in {pages[name].title}"
     if found.rejected:
         messages = "1 message is" if found.rejected == 1 else f"{found.rejected} messages are"
         sentence = (

@@ -57,10 +57,11 @@ class System:
     `module:attribute`. `details` gives, for a machine, the `module:function` that returns what
     `interlock show` prints of its records instead of `shown`. `evidence` gives, for a machine, the
     `module:function` that yields what the console shows beside the cards of its records, each a
-    `Section`. `counted` lists the machines whose records `interlock top` counts by state, `shown`
-    the fields of a record's data that `interlock show` prints if they are set. `page` is where its
-    page of the console is, as `module:attribute`: a `SystemPage`. What a page or section has is in
-    workers/terminal/page.py.
+    `Section`. `starved` is the `module:function` that counts records which will never go on by
+    themselves although no person is asked; it gets the `Dispatch`. `counted` lists the machines
+    whose records `interlock top` counts by state, `shown` the fields of a record's data that
+    `interlock show` prints if they are set. `page` is where its page of the console is, as
+    `module:attribute`: a `SystemPage`. What a page or section has is in workers/terminal/page.py.
     """
 
     name: str
@@ -75,6 +76,7 @@ class System:
     machines: Mapping[str, str] = field(default_factory=dict)
     details: Mapping[str, str] = field(default_factory=dict)
     evidence: Mapping[str, str] = field(default_factory=dict)
+    starved: str = ""
     counted: tuple[str, ...] = ()
     shown: tuple[str, ...] = ()
     page: str = ""

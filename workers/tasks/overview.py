@@ -14,6 +14,7 @@ from interlock.kernel.machines.tasks.visual_state import Thresholds, VisualState
 from interlock.kernel.record import PARTITIONS, Record, partition_of, root_of
 from interlock.kernel.store.views import RecordInState, StateKey
 from interlock.workers.client import Client
+from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.tasks.claim_names import ClaimNames
 from interlock.workers.tasks.claim_row import ClaimRecords, ClaimRow, age_s, row_of
 from interlock.workers.tasks.next_try import next_try_s
@@ -132,7 +133,7 @@ class TasksReader:
             looks={str(look): looks[look] for look in ORDER},
             tasks={state: counts_by_state.count("task", state) for state in self.states["task"]},
             partial=counts_by_state.partial,
-            starved=self._starved(opened, now_ms),
+            starved=starved_tasks(self.dispatch, opened, now_ms),
             oldest=AgedRecord(first.id, first.state, age_s(now_ms, first.since_ms))
             if first
             else None,
@@ -247,26 +248,37 @@ class TasksReader:
         ]
         return tuple(sorted(found, key=lambda task: task.in_s))
 
-    def _starved(self, opened: Sequence[RecordInState], now_ms: int) -> tuple[AgedRecord, ...]:
-        """Return the open tasks that no agent will ever claim, each with the reason.
 
-        It looks at the OPEN_MAX that have been open the longest, and among these at the first that
-        have no more than DEPENDENCIES_MAX dependencies together.
-        """
-        oldest = sorted(opened, key=lambda row: row.since_ms)[:OPEN_MAX]
-        tasks, left = [], DEPENDENCIES_MAX
-        for task in self.dispatch.views.records(row.id for row in oldest).values():
-            left -= len(awaited(task.data))
-            if left < 0:
-                break
-            tasks.append(task)
-        waits = Waits(self.dispatch, tasks)
-        whys = ((task, waits.why_starved(task)) for task in tasks)
-        return tuple(
-            AgedRecord(task.id, task.state, age_s(now_ms, task.since_ms), why)
-            for task, why in whys
-            if why
-        )
+def starved_tasks(
+    dispatch: Dispatch, opened: Sequence[RecordInState], now_ms: int
+) -> tuple[AgedRecord, ...]:
+    """Return the open tasks that no agent will ever claim, each with the reason.
+
+    It looks at the OPEN_MAX that have been open the longest, and among these at the first that have
+    no more than DEPENDENCIES_MAX dependencies together.
+    """
+    oldest = sorted(opened, key=lambda row: row.since_ms)[:OPEN_MAX]
+    tasks, left = [], DEPENDENCIES_MAX
+    for task in dispatch.views.records(row.id for row in oldest).values():
+        left -= len(awaited(task.data))
+        if left < 0:
+            break
+        tasks.append(task)
+    waits = Waits(dispatch, tasks)
+    whys = ((task, waits.why_starved(task)) for task in tasks)
+    return tuple(
+        AgedRecord(task.id, task.state, age_s(now_ms, task.since_ms), why)
+        for task, why in whys
+        if why
+    )
+
+
+def count_starved(dispatch: Dispatch) -> int:
+    """Return how many open tasks of all backlogs `starved_tasks` finds."""
+    keys = (StateKey("task", "open", partition) for partition in range(PARTITIONS))
+    pages = dispatch.views.list_in_states(dict.fromkeys(keys, OPEN_MAX)).values()
+    opened = [row for page in pages for row in page]
+    return len(starved_tasks(dispatch, opened, dispatch.views.now_ms()))
 
 
 def _rank(row: ClaimRow) -> tuple[int, float, str, int]:

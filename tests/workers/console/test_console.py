@@ -24,6 +24,7 @@ from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.jobs.client import Graphs
 from tests.conftest import NewProxy
 from tests.workers.access.tokens import new_token
+from tests.workers.tasks.test_reassignment import submitted
 from tests.workers.test_client import give_up
 from tests.workers.threads.threads import bring, client_of, hold_canary
 
@@ -420,6 +421,7 @@ def test_the_start_page_leads_to_what_a_person_has_to_act_on(
     browser: TestClient, interlock: Client
 ) -> None:
     bring(interlock, "paper", "done_cleanup_unsuccessful")
+    bring(interlock, "pen", "executing")
     give_up(interlock, "paper", "resolution")
     interlock.dispatch.reject("unknown", "nobody knows it", "{}")
     sign_in(browser, new_token(interlock, Role.VIEWER))
@@ -430,9 +432,45 @@ def test_the_start_page_leads_to_what_a_person_has_to_act_on(
     assert 'href="/inbox?kind=quarantine"' in text
     assert "Give" in browser.get("/inbox", params={"kind": "quarantine"}).text
     assert "1 message is kept that no worker can act on: <code>interlock rejected list" in text
-    assert 'href="/inbox?machine=thread"' in text
+    for number in (
+        '<a href="/inbox?machine=thread">2</a>',
+        '<a href="/fleet?machine=thread">1</a>',
+        '<a href="#queues"><b>',
+        '<a href="#workers"><b>',
+        '<a href="#machines"><b>',
+    ):
+        assert number in text, number
     sign_in(browser, new_token(interlock, Role.VIEWER, machines=("task",)))
     assert "failed too often" not in browser.get("/").text
+
+
+def test_the_start_page_says_how_many_records_are_starved_and_leads_to_why(
+    browser: TestClient, interlock: Client
+) -> None:
+    for name, after in (("free", []), ("starved", ["nobody"])):
+        submitted(interlock, name, depends_on=after)
+    sign_in(browser, new_token(interlock, Role.VIEWER))
+
+    text, tasks = (browser.get(path).text for path in ("/", "/systems/tasks"))
+    sign_in(browser, new_token(interlock, Role.VIEWER, machines=("task",)))
+    limited = browser.get("/")
+
+    assert "1 record waits for what can never come" in text
+    assert '<a href="/systems/tasks">See why, in Coding tasks</a>' in text
+    assert "it depends on nobody, which does not exist" in tasks
+    assert (limited.status_code, "can never come" in limited.text) == (200, False)
+
+
+def test_a_count_that_fails_leaves_the_rest_of_the_start_page(
+    browser: TestClient, interlock: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(_dispatch: object) -> dict[str, int]:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(flow, "starved", broken)
+    sign_in(browser, new_token(interlock, Role.VIEWER))
+
+    assert browser.get("/").status_code == 200
 
 
 def test_the_store_is_looked_at_once_for_all_who_look(
