@@ -186,7 +186,9 @@ def _checkpoints(client: Client, run: Record) -> Iterator[Part]:
             ViewLink(str(run_number(one.run)), {"run": one.run}),
             RecordLink(one.record, one.codon) if one.record else "",
             one.after,
-            _compared(run, one, before) if is_here and before else "",
+            _compared(run, before.sha, one.sha, "changes since the one before")
+            if is_here and before
+            else "",
             _restored(run, one) if is_here and not runs_now else "",
         )
         for one, before in pairs
@@ -195,9 +197,8 @@ def _checkpoints(client: Client, run: Record) -> Iterator[Part]:
     yield Table(columns, rows, "No checkpoint was taken yet.")
 
 
-def _compared(run: Record, one: RunCheckpoint, before: RunCheckpoint) -> ViewLink:
-    query = {"run": run.id, "differ": f"{before.sha}..{one.sha}"}
-    return ViewLink("changes since the one before", query)
+def _compared(run: Record, before: str, after: str, text: str) -> ViewLink:
+    return ViewLink(text, {"run": run.id, "differ": f"{before}..{after}"})
 
 
 def _restored(run: Record, one: RunCheckpoint) -> Button:
@@ -217,7 +218,25 @@ def _differences(client: Client, run_id: str, differ: str) -> list[Section]:
         return [Section("Differences", parts, is_live=False)]
     parts += diff_parts(found)
     title = f"From checkpoint {before[:SHA_LENGTH_SHOWN]} to {after[:SHA_LENGTH_SHOWN]}"
-    return [Section(title, parts, is_live=False)]
+    others = Section("Compare with another", [_others(client, run, before, after)], is_live=False)
+    return [Section(title, parts, is_live=False), others]
+
+
+def _others(client: Client, run: Record, before: str, after: str) -> Table:
+    """Return the checkpoints of a run's folder, each to be taken as either end of a comparison."""
+    newest = list_checkpoints(client.dispatch, root_of(run.id))[::-1][:CHECKPOINTS_MAX]
+    rows = [
+        (
+            one.sha[:SHA_LENGTH_SHOWN],
+            one.type.replace("_", " "),
+            one.after,
+            _compared(run, one.sha, after, "changes since this one"),
+            _compared(run, before, one.sha, "changes up to this one"),
+        )
+        for one in newest
+    ]
+    columns = ("Checkpoint", "Type", "Continues after", "As the earlier", "As the later")
+    return Table(columns, rows)
 
 
 def _diff(folder: Path, before: str, after: str) -> Diff:

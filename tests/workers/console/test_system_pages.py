@@ -246,6 +246,10 @@ def test_a_run_shows_its_codons_and_costs_and_goes_back_to_a_checkpoint(
     assert f"differ={first}..{last}" in looked.replace("%2E", ".")
     assert ("Go back to it" in looked, refused.status_code) == (False, 403)
     assert "Nothing is changed." in differ
+    others = differ.partition("Compare with another")[2].replace("%2E", ".")
+    for other in (first, last):
+        assert f"differ={other}..{last}" in others
+        assert f"differ={first}..{other}" in others
     assert "They cannot be compared: there is no checkpoint" in unknown
     assert "Go back to it" in offered
     following = run.replace("/1", "/2")
