@@ -31,6 +31,7 @@ log = logging.getLogger(__name__)
 LINES, LINES_READ = 8, 30  # shown of the log, and read, as some say nothing to people
 ROUTINE = (*ROUTINE_NOTES, *CARD_NOTES)
 NEWS_MAX = 30
+BOUNDS = ("cap", "most")  # counters that say what a record may use, not what it has used
 # The answers that say no, in the order in which the key `r` chooses one.
 NO = ("reject", "drop", "skip", "terminate", "cancel")
 CHANGE = ("edit", "redirect")
@@ -114,7 +115,11 @@ def _look(client: Client, record: Record, texts: Mapping[str, str]) -> dict[str,
         "news": _news(client, record, texts.get("seen", "")),
         "reminder": next(reminders, None),
         "parent": parent if parent and parent.machine in client.machines else None,
-        "costs": {COUNTERS.get(name, name): (name, n) for name, n in record.counters.items()},
+        "costs": {
+            COUNTERS.get(name, name): (name, n)
+            for name, n in record.counters.items()
+            if n and name not in BOUNDS
+        },
         "rows": timeline([line for line in latest if not _is_routine(line)])[:LINES],
         "now_ms": views.now_ms(),
     }

@@ -216,6 +216,7 @@ def test_a_card_shows_the_call_as_it_will_be_made_and_what_cannot_be_undone(
     assert f"What it would cost is not known; {left}." in other
     assert "Approve It cannot be undone. → executing, which starts execution" in text
     assert "dismissed, which ends it" in text
+    assert "What it has cost so far" not in text, "a budget is no cost"
     assert "What was understood as the action, 10% sure" in text
 
 
@@ -305,6 +306,7 @@ def test_who_may_not_decide_about_a_job_gets_no_form_that_would_be_refused(
         assert (bens, anns) == ({"approve", "reject", "cancel"}, {"cancel"})
         assert "You are ann: only ben may approve, reject." in page
         assert "I am on it" not in page
+        assert "with all below it: runs 1" in page
         assert "only ben may approve" in text_of(browser, "/answers", **several)
         assert "resume" in choices("ann", "/inbox/g/held"), "everybody may resume a job"
         browser.cookies.set(COOKIE, new_token(worker.client, Role.VIEWER))
