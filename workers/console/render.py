@@ -93,8 +93,8 @@ def words(name: str) -> str:
 
 
 def commands(sentence: str) -> Markup:
-    """Return a sentence with its first letter large, and what is between backticks as code."""
-    parts = visible(sentence[:1].upper() + sentence[1:]).split("`")
+    """Return a sentence with what is between backticks as code."""
+    parts = visible(sentence).split("`")
     tags = ("{}", "<code>{}</code>")
     return Markup("").join(Markup(tags[at % 2]).format(part) for at, part in enumerate(parts))  # noqa: S704
 

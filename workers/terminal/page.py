@@ -67,7 +67,7 @@ Cell = str | int | RecordLink | ViewLink | StateName | Since | Button
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """A sentence, or a link of its own."""
+    """A sentence, or a link of its own. In a soft one, what is between backticks is code."""
 
     kind: ClassVar[str] = "sentence"
     text: Cell
@@ -84,7 +84,7 @@ class NamedCells:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows under the names of their columns; `empty` is the sentence if there is none."""
+    """Rows under the names of their columns; `empty` is the soft sentence if there is none."""
 
     kind: ClassVar[str] = "table"
     columns: Sequence[str]

@@ -69,6 +69,9 @@ def test_each_system_has_its_page_also_where_there_is_nothing_yet(
     for name in PAGES:
         assert f'href="/systems/{name}"' in index
         assert "<h1>" in seen(browser, f"/systems/{name}")
+    tasks = seen(browser, "/systems/tasks")
+    assert "<code>interlock task submit</code> submits one." in tasks
+    assert "`" not in tasks
     assert browser.get("/systems/webhooks").status_code == 400
     assert browser.get("/systems/jobs?graph=none").status_code == 400
     assert browser.get("/systems/tasks?backlog=none").status_code == 400
