@@ -1,6 +1,7 @@
 """Makes the pictures of docs/console.md: `python -m tests.end_to_end.console.screenshots`.
 
-It runs a deployment of its own with the requests of the demonstration, and needs Chromium. With
+It runs a deployment of its own with the requests of the demonstration, tasks and a graph, and needs
+Chromium. With
 `--review FOLDER` it draws every page in three widths, light and dark, to be looked at.
 """
 
@@ -23,6 +24,7 @@ from interlock.workers.client import Client
 from interlock.workers.config import read_settings
 from interlock.workers.console.app import create_console
 from interlock.workers.console.sessions import COOKIE
+from interlock.workers.jobs.client import Graphs
 from interlock.workers.ops.demo import EXAMPLES, play
 from interlock.workers.ops.deployment import Deployment
 from tests.end_to_end.console.small_png import small_png
@@ -50,6 +52,10 @@ PICTURES: Mapping[str, tuple[str, dict[str, Any]]] = {
     "records": (CONSENT, {}),
     "bulk": ("/bulk?q=state:awaiting_confirmation&verb=pause", {}),
     "fleet": ("/fleet", {}),
+    "systems": ("/systems", {}),
+    "threads": ("/systems/threads", {}),
+    "tasks": ("/systems/tasks", {}),
+    "jobs": ("/systems/jobs?graph=nightly", {}),
     "acts": ("/acts", {}),
     "tokens": ("/tokens", {}),
     "login": ("/login", {}),
@@ -123,6 +129,7 @@ def deployment() -> Iterator[tuple[str, str]]:
         with Deployment(settings, pages=False) as running:
             interlock = Client(running.settings, actor="demo")
             play(interlock, inbox)
+            submit_tasks_and_jobs(interlock)
             interlock.dispatch.saved_views.keep(SavedView("Waits for consent", CONSENT, "ann"))
             ann = Client(running.settings, actor="ann")
             ann.codes = ("as:operator",)
@@ -131,6 +138,23 @@ def deployment() -> Iterator[tuple[str, str]]:
             token = new_token(interlock, Role.ADMIN)
             with served(interlock, create_console) as address:
                 yield address, token
+
+
+def submit_tasks_and_jobs(interlock: Client) -> None:
+    """Submit a task that is starved, and a graph that gets as far as it gets without a person."""
+    task = {"title": "Say in the README how to install it", "depends_on": ["choose-a-name"]}
+    interlock.submit(task, id="site/install", machine="task")
+    graphs, command = Graphs(interlock), {"worker": {"command": "true"}}
+    graphs.open("nightly", {"limits": {"iterations": 20}})
+    steps: Mapping[str, dict[str, Any]] = {
+        "fetch": {"auto_approve": True},
+        "clean": {"auto_approve": True, "depends_on": ["nightly/fetch"]},
+        "report": {"depends_on": ["nightly/clean"]},
+        "publish": {"depends_on": ["nightly/report"]},
+    }
+    for name, fields in steps.items():
+        graphs.create(f"nightly/{name}", {"phases": [command], **fields}, held=False)
+    interlock.wait("nightly/report", timeout_s=60)
 
 
 if __name__ == "__main__":
