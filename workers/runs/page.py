@@ -64,7 +64,8 @@ def view(client: Client, query: Query) -> list[Section]:
     )
     values = [run_value(run, runs.codons(run.id), now_ms) for run in found.values()]
     columns = ("Run", "State", "Plan", "Codons done", "Began", "Cost", "Folder")
-    table = Table(columns, [_row(one) for one in values], "No run has started yet.")
+    empty = "No run has started yet. `interlock run start` starts one."
+    table = Table(columns, [_row(one) for one in values], empty)
     more = [Sentence(f"These are the newest {RUNS_MAX}.", "soft")] * (len(values) == RUNS_MAX)
     return [Section("Runs", (table, *more))]
 

@@ -72,6 +72,8 @@ def test_each_system_has_its_page_also_where_there_is_nothing_yet(
     tasks = seen(browser, "/systems/tasks")
     assert "<code>interlock task submit</code> submits one." in tasks
     assert "`" not in tasks
+    assert "<code>interlock run start</code> starts one." in seen(browser, "/systems/runs")
+    assert '<a href="/">Create a first one</a>' in seen(browser, "/fleet")
     assert browser.get("/systems/webhooks").status_code == 400
     assert browser.get("/systems/jobs?graph=none").status_code == 400
     assert browser.get("/systems/tasks?backlog=none").status_code == 400
