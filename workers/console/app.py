@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fastapi import FastAPI
+from starlette.middleware.gzip import GZipMiddleware
 from starlette.staticfiles import StaticFiles
 
 from interlock.kernel.errors import CallError
@@ -58,5 +59,5 @@ def create_console(client: Client) -> FastAPI:
     app.include_router(record.router)
     app.include_router(fleet.router)
     app.include_router(pages.router)
-    app.mount("/static", StaticFiles(directory=FOLDER / "static"))
+    app.mount("/static", GZipMiddleware(StaticFiles(directory=FOLDER / "static")))
     return app

@@ -493,6 +493,19 @@ def test_the_store_is_looked_at_once_for_all_who_look(
     assert len(looks) == 1
 
 
+def test_the_first_page_comes_in_60_kb_with_everything_that_it_loads(
+    browser: TestClient, interlock: Client
+) -> None:
+    sign_in(browser, new_token(interlock, Role.VIEWER))
+    page = browser.get("/")
+    loaded = re.findall(r'(?:src|href)="(/static/[^"]+)"', page.text)
+
+    files = [browser.get(path) for path in loaded]
+
+    assert {"/static/htmx.min.js", "/static/console.css"} <= set(loaded)
+    assert len(page.content) + sum(one.num_bytes_downloaded for one in files) < 60_000
+
+
 def test_a_page_of_a_store_that_is_away_says_so(
     server: EmbeddedServer, prefix: str, new_proxy: NewProxy
 ) -> None:
