@@ -353,6 +353,10 @@ def test_the_keyboard_reaches_every_page_and_says_how(
     page.add_init_script("delete Navigator.prototype.clipboard")  # as at addresses without https
     page.reload()
     expect(copy).to_be_hidden()
+    page.goto("/systems/threads")
+    page.keyboard.press("j")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/records/paper")
     page.context.close()
 
 
