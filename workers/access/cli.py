@@ -1,4 +1,4 @@
-"""The commands `interlock token`, for who may reach the store."""
+"""The commands `interlock token`, for who may reach the store or is an admin of the API."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from interlock.kernel.store.access_tokens import AccessToken
 from interlock.workers.access.roles import Role
 from interlock.workers.access.tokens import LIFETIME_DAYS_MAX, make_token
 from interlock.workers.client import Client
-from interlock.workers.terminal.answer import Actor, AsJson, answer, caller, client, guarded
+from interlock.workers.terminal.answer import Actor, AsJson, answer, caller, guarded
 from interlock.workers.terminal.screen import fields, grid, out, program
 
 app = typer.Typer(help="Make, list and revoke access tokens for the HTTP API.")
@@ -38,16 +38,19 @@ def create(
     actor: Actor = "person",
 ) -> None:
     """Make an access token and print it. It cannot be printed again."""
-    interlock = client(actor)
-    text, kept = make_token(
-        interlock.dispatch.access_tokens,
-        holder,
-        roles=roles,
-        machines=machines or (),
-        known_machines=interlock.machines,
-        days=days,
-        made_by=actor,
-    )
+    interlock, named = caller(actor), machines or ()
+    if isinstance(interlock, Client):
+        text, kept = make_token(
+            interlock.dispatch.access_tokens,
+            holder,
+            roles=roles,
+            machines=named,
+            known_machines=interlock.machines,
+            days=days,
+            made_by=actor,
+        )
+    else:
+        text, kept = interlock.create_token(holder, roles=roles, machines=named, days=days)
     answer({"token": text, **shown(kept)}, as_json=as_json, show=_print_made)
 
 
@@ -55,7 +58,12 @@ def create(
 @guarded
 def list_tokens(as_json: AsJson = False) -> None:
     """List all access tokens, the oldest first. Their secrets are not stored."""
-    found = [shown(token) for token in client().dispatch.access_tokens.all()]
+    interlock = caller()
+    if isinstance(interlock, Client):
+        tokens = interlock.dispatch.access_tokens.all()
+    else:
+        tokens = interlock.tokens()
+    found = [shown(token) for token in tokens]
     answer(found, as_json=as_json, show=_print_table)
 
 
@@ -67,7 +75,11 @@ def revoke(
     actor: Actor = "person",
 ) -> None:
     """Revoke an access token for good: from now on, no call is accepted with it."""
-    client().dispatch.access_tokens.revoke(token_id, actor)
+    interlock = caller(actor)
+    if isinstance(interlock, Client):
+        interlock.dispatch.access_tokens.revoke(token_id, actor)
+    else:
+        interlock.revoke_token(token_id)
     answer({"id": token_id, "answer": "revoked"}, as_json=as_json, show=fields)
 
 

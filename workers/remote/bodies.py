@@ -13,6 +13,7 @@ from interlock.kernel.event import Cause, Event, Note
 from interlock.kernel.exported_event import LifecycleEvent
 from interlock.kernel.reason import AbortReason, TransitionReason
 from interlock.kernel.record import Entry, Record, RecordId, TimerEntry, Version
+from interlock.kernel.store.access_tokens import AccessToken
 from interlock.kernel.store.card_reads import CardClaim
 from interlock.kernel.store.counts import RecordCounts
 from interlock.kernel.store.listings import ListedRecord, Page
@@ -70,6 +71,11 @@ def record_of(body: Body) -> Record:
 def shown_of(body: Body) -> ShownRecord:
     """Return the record that a body describes, with whether it has ended or asks a person."""
     return ShownRecord(record_of(body), body["ended"], body["asks_person"])
+
+
+def made_token_of(body: Body) -> tuple[str, AccessToken]:
+    """Return the text of a new access token, and what is kept of it."""
+    return str(body["token"]), known(AccessToken, body["about"])
 
 
 def each_of(read: Callable[[Any], T]) -> Callable[[Any], list[T]]:

@@ -262,6 +262,27 @@ def test_commands_call_the_api_that_the_settings_name(
     }
 
 
+def test_an_admin_makes_lists_and_revokes_tokens_over_the_api(
+    interlock: Client,
+    served: TestClient,
+    command: Callable[..., Any],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert "may not make and revoke access tokens" in command("token", "list", code=1)["message"]
+    monkeypatch.setenv("INTERLOCK_API_TOKEN", new_token(interlock, "admin"))
+
+    made = command("token", "create", "shop", "--role", "producer", "--machine", "thread")
+
+    assert HttpClient("", made["token"], http=served).me()["machines"] == ["thread"]
+    kept = {token.id: token for token in interlock.dispatch.access_tokens.all()}
+    assert (kept[made["id"]].holder, kept[made["id"]].made_by) == ("shop", "ann")
+    assert made["id"] in [one["id"] for one in command("token", "list")]
+    assert command("token", "revoke", made["id"]) == {"id": made["id"], "answer": "revoked"}
+    with pytest.raises(TokenRefusedError):
+        HttpClient("", made["token"], http=served).me()
+    assert "no access token 'none'" in command("token", "revoke", "none", code=1)["message"]
+
+
 @pytest.mark.parametrize("is_there", [True, False])
 def test_a_command_that_needs_the_store_says_so(
     command: Callable[..., Any],
