@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Annotated, Any
@@ -59,10 +60,11 @@ def create(
 def list_tokens(as_json: AsJson = False) -> None:
     """List all access tokens, the oldest first. Their secrets are not stored."""
     interlock = caller()
-    if isinstance(interlock, Client):
-        tokens = interlock.dispatch.access_tokens.all()
-    else:
-        tokens = interlock.tokens()
+    tokens: Sequence[AccessToken] = (
+        interlock.dispatch.access_tokens.all()
+        if isinstance(interlock, Client)
+        else interlock.tokens()
+    )
     found = [shown(token) for token in tokens]
     answer(found, as_json=as_json, show=_print_table)
 
