@@ -73,7 +73,7 @@ def _troubles(found: Flow, client: Client) -> Iterator[tuple[str, str, str]]:
     for name, number in found.starved.items():
         if number and name in pages:
             records = "1 record waits" if number == 1 else f"{number} records wait"
-            sentence = f"{records} for what can never come, so that nothing will move on by itself."
+            sentence = f"{records} for something that can never come."
             yield sentence, f"/systems/{name}", f"See why, in {pages[name].title}"
     if found.rejected:
         messages = "1 message is" if found.rejected == 1 else f"{found.rejected} messages are"

@@ -455,7 +455,7 @@ def test_the_start_page_says_how_many_records_are_starved_and_leads_to_why(
     sign_in(browser, new_token(interlock, Role.VIEWER, machines=("task",)))
     limited = browser.get("/")
 
-    assert "1 record waits for what can never come" in text
+    assert "1 record waits for something that can never come" in text
     assert '<a href="/systems/tasks">See why, in Coding tasks</a>' in text
     assert "it depends on nobody, which does not exist" in tasks
     assert (limited.status_code, "can never come" in limited.text) == (200, False)
