@@ -25,6 +25,12 @@ Verbs = Client | HttpClient
 Fields = dict[str, Any]
 Id = Annotated[str, Field(description="The id of a record.")]
 Words = Annotated[str, Field(description="Words of the title.")]
+OwedEffect = Annotated[str, Field(description="An effect owed or at work, as `inference`.")]
+Prefix = Annotated[str, Field(description="The beginning of their ids.")]
+Seconds = Annotated[
+    int, Field(ge=0, le=10**9, description="So many seconds, or longer, in their state.")
+]
+Cursor = Annotated[str, Field(description="`next` of the page before.")]
 Limit = Annotated[int, Field(ge=1, le=200)]
 LINES_MAX = 200
 ABOUT = """Interlock runs long work of agents and people. Each piece of work is a record: it is in a
@@ -86,18 +92,25 @@ class Tools:
         context: Context,
         machine: str = "",
         state: str = "",
+        effect: OwedEffect = "",
         parent: str = "",
+        id_prefix: Prefix = "",
         text: Words = "",
+        in_state_s: Seconds = 0,
         limit: Limit = 50,
-        cursor: Annotated[str, Field(description="`next` of the page before.")] = "",
+        cursor: Cursor = "",
     ) -> Fields:
         """List records, the newest first: of one machine, in one state, below one parent."""
         with _said():
-            page = self.reach(context, Act.READ).page(
+            client = self.reach(context, Act.READ)
+            page = client.page(
                 machine=machine or None,
                 state=state or None,
+                effect=effect,
                 parent=parent,
+                id_prefix=id_prefix,
                 text=text,
+                since_ms=_since_ms(client, in_state_s),
                 limit=limit,
                 cursor=cursor,
             )
@@ -128,11 +141,12 @@ class Tools:
         context: Context,
         tag: Annotated[str, Field(description="Tags that a card has, with commas between.")] = "",
         limit: Limit = 50,
-    ) -> list[Fields]:
+        cursor: Cursor = "",
+    ) -> Fields:
         """List the questions that wait for a person, the longest waiting first."""
         with _said():
-            found = self.reach(context, Act.READ).cards(limit=limit, tag=tag)
-        return [card.as_data() for card in found]
+            page = self.reach(context, Act.READ).cards_page(limit=limit, cursor=cursor, tag=tag)
+        return {"cards": [card.as_data() for card in page.cards], "next": page.cursor}
 
     def read_mail(
         self,
@@ -154,16 +168,26 @@ class Tools:
         context: Context,
         machine: str = "",
         state: str = "",
+        effect: OwedEffect = "",
         parent: str = "",
+        id_prefix: Prefix = "",
         text: Words = "",
+        in_state_s: Seconds = 0,
     ) -> Fields:
         """Count the records in each state, of those that `list_records` lists.
 
         `more`: with a parent or a text at most 10,000 records are read, and there are more.
         """
         with _said():
-            found = self.reach(context, Act.READ).counts(
-                machine=machine or None, state=state or None, parent=parent, text=text
+            client = self.reach(context, Act.READ)
+            found = client.counts(
+                machine=machine or None,
+                state=state or None,
+                effect=effect,
+                parent=parent,
+                id_prefix=id_prefix,
+                text=text,
+                since_ms=_since_ms(client, in_state_s),
             )
         return asdict(found)
 
@@ -261,3 +285,8 @@ def _said() -> Iterator[None]:
         yield
     except KernelError as refusal:
         raise ToolError(str(refusal)) from refusal
+
+
+def _since_ms(client: Verbs, seconds: int) -> tuple[int, int] | None:
+    """Return from when to when (ms) a record entered its state, if it is in it for so long."""
+    return (0, client.now_ms() - seconds * 1_000) if seconds else None

@@ -105,9 +105,13 @@ def test_a_viewer_reads_everything_and_changes_nothing(interlock: Client, addres
             assert [row["id"] for row in listed["records"]] == ["one"]
             shown = await call(client, "show_record", record_id="one")
             assert shown["cards"][0]["proposal"] == record.proposal
-            (card,) = await call(client, "list_cards", tag="eu,home")
+            (card,) = (await call(client, "list_cards", tag="eu,home"))["cards"]
             assert card["proposal"] == record.proposal
-            assert await call(client, "list_cards", tag="us") == []
+            assert await call(client, "list_cards", tag="us") == {"cards": [], "next": ""}
+            for wanted in ({"in_state_s": 600}, {"id_prefix": "two"}, {"effect": "execution"}):
+                assert (await call(client, "list_records", **wanted))["records"] == []
+                counted = await call(client, "count_records", machine="thread", **wanted)
+                assert counted["machines"] == {"thread": {}}
             (mail,) = await call(client, "read_mail", record_id="owl/1")
             assert (mail["fields"]["sender"], mail["fields"]["text"]) == ("tester", "wake up")
             why = await call(client, "why_not", record_id="one")
@@ -160,7 +164,7 @@ def test_an_agent_finds_a_card_corrects_its_mistake_and_answers(
         answers.extend(one.content for one in messages[-1].parts if one.part_kind == "tool-return")
         if not answers:
             return ModelResponse(parts=[ToolCallPart("list_cards", {})])
-        card = answers[0][0]
+        card = answers[0]["cards"][0]
         proposals = ["one:1", card["proposal"]]
         if len(answers) <= len(proposals):
             chosen = {"choice": "approve", "proposal": proposals[len(answers) - 1]}
@@ -257,7 +261,7 @@ def test_nobody_is_served_without_a_token(address: str) -> None:
 
 
 RIGHT: dict[str, dict[str, Any]] = {
-    "list_records": {"text": "paper", "machine": "thread", "limit": 2},
+    "list_records": {"text": "paper", "machine": "thread", "in_state_s": 1, "limit": 2},
     "read_history": {"record_id": "one", "limit": 2},
     "submit": {"machine": "thread", "record_id": "two", "payload": thread_payload()},
     "send_mail": {"to": "ann", "text": "x", "mail_id": "m"},
