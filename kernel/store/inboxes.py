@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,6 +29,13 @@ from interlock.kernel.table import Data, Owed
 
 # Read and unread messages of an inbox; those that were read are deleted first.
 MAILS_MAX = 20_000
+# The fields of a message that is damaged in the store, so that it hides no other.
+DAMAGED: Mapping[str, Any] = {
+    "sender": "",
+    "kind": "damaged",
+    "text": "This message is damaged in the store and cannot be read.",
+    "urgent": False,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,5 +136,7 @@ def position(mail_id: str) -> tuple[int, int]:
 
 
 def _mail(mail_id: bytes, fields: Mapping[bytes, bytes]) -> Mail:
-    found = mail_id.decode()
-    return Mail(found, position(found)[0], json.loads(fields[b"mail"]))
+    found, content = mail_id.decode(), None
+    with suppress(*codec.UNREADABLE):
+        content = json.loads(fields[b"mail"])
+    return Mail(found, position(found)[0], content if isinstance(content, dict) else DAMAGED)

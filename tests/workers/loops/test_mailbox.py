@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from random import Random
+from typing import Any, cast
+from uuid import uuid4
 
 import pytest
+from hypothesis import HealthCheck, example, given, settings
 
 from interlock.kernel.errors import InvalidPayloadError, KernelError, MailRefusedError
 from interlock.kernel.machines.loops.loop.payloads import MAIL_LENGTH_MAX
 from interlock.kernel.record import partition_of
+from interlock.kernel.store.inboxes import DAMAGED
 from interlock.workers.engine.work import Outcome
 from interlock.workers.loops.mailbox import UnknownAgentError
+from tests.damage import chances, torn
 from tests.workers.jobs.test_graphs import stored
 from tests.workers.loops.lives import InProcessAgents
 
@@ -220,3 +225,25 @@ def test_mail_in_a_prompt_whose_session_never_started_waits_for_the_next(
 
 def delivered(agents: InProcessAgents) -> dict[str, int | None]:
     return {one["text"]: one["delivered_at_ms"] for one in agents.mailbox.newest("owl")}
+
+
+@pytest.mark.fuzz
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(chance=chances)
+@example(chance=b"[]")
+@example(chance=b"\xff")
+def test_a_damaged_message_says_so_and_hides_no_other(
+    agents: InProcessAgents, chance: Random | bytes
+) -> None:
+    life, dispatch = f"n{uuid4().hex}/1", agents.worker.client.dispatch
+    agents.create(life)
+    name = life.partition("/")[0]
+    agents.mailbox.send(name, "one")
+    text = chance if isinstance(chance, bytes) else torn(b'{"sender": "ann"}', chance)
+    cast("Any", dispatch.client).xadd(dispatch.keys.inbox(life), {"mail": text})
+    agents.mailbox.send(name, "two")
+
+    newest, _, oldest = agents.mailbox.newest(name)
+    _, damaged, _ = agents.mailbox.unread(agents.record(life))
+    assert (oldest["text"], newest["text"]) == ("one", "two")
+    assert isinstance(chance, Random) or damaged.fields == DAMAGED
