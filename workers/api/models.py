@@ -23,7 +23,7 @@ BODY_BYTES_MAX = 1_048_576
 Fields = dict[str, Any]
 BulkVerb = Literal["retry", "pause", "resume", "cancel"]
 Text = Annotated[str, Field(max_length=2_000)]
-Ms = Annotated[int | None, Field(ge=0, le=2**53)]
+Ms = Annotated[int, Field(strict=True, ge=0, le=2**53)] | None
 EXAMPLE: Fields = {"inciting": {"source": "shop", "title": "Call the dentist"}}
 
 
@@ -46,7 +46,7 @@ class NewRecord(Body):
 
     machine: Annotated[str, Field(examples=["thread"])]
     payload: Annotated[Fields, Field(examples=[EXAMPLE])]
-    priority: Annotated[int, Field(ge=0, le=9, description="0 is first.")] = 5
+    priority: Annotated[int, Field(strict=True, ge=0, le=9, description="0 is first.")] = 5
 
 
 class NamedRecord(NewRecord):
@@ -114,10 +114,10 @@ class Bulk(Body):
     created_to_ms: Ms = None
     since_from_ms: Ms = None
     since_to_ms: Ms = None
-    limit: Annotated[int, Field(ge=1, le=ITEMS_MAX)] = 100
+    limit: Annotated[int, Field(strict=True, ge=1, le=ITEMS_MAX)] = 100
     cursor: str = ""
     reason: Text = ""
-    dry_run: bool = False
+    dry_run: Annotated[bool, Field(strict=True)] = False
 
 
 class NewToken(Body):
@@ -126,7 +126,7 @@ class NewToken(Body):
     holder: Annotated[str, Field(examples=["shop"])]
     roles: Annotated[list[Role], Field(min_length=1)]
     machines: list[str] = []
-    days: Annotated[int, Field(ge=0, le=LIFETIME_DAYS_MAX)] = 90
+    days: Annotated[int, Field(strict=True, ge=0, le=LIFETIME_DAYS_MAX)] = 90
 
 
 class MadeToken(BaseModel):
