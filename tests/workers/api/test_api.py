@@ -286,7 +286,7 @@ def test_a_verb_is_applied_to_a_page_of_a_list_with_an_answer_for_each(
     bulk = {"verb": "cancel", "text": "paper", "dry_run": True}
     problem(http.post("/v1/records:bulk", json={"verb": "cancel"}), 400, "bad-call")
     for wrong in ({"since_from_ms": False}, {"limit": "3"}, {"dry_run": "no"}):
-        problem(http.post("/v1/records:bulk", json=bulk | wrong), 422, "invalid-payload")
+        problem(http.post("/v1/records:bulk", json=bulk | wrong), 422, "invalid-request")
 
     planned = http.post("/v1/records:bulk", json=bulk).json()
     assert [(item["id"], item["answer"]) for item in planned["items"]] == [
