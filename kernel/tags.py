@@ -31,7 +31,7 @@ def tags_in(data: Mapping[str, Any]) -> Iterable[str]:
 
 
 def as_tags(found: Iterable[Any]) -> tuple[str, ...]:
-    """Return those of some texts that can be tags, each once: `Bug` and `bug` are one tag."""
+    """Return the texts that can be tags, each once: `Bug` and `bug` are one tag."""
     by_word = {text.casefold(): text for text in found if _is_tag(text)}
     return tuple(by_word.values())[:TAGS_MAX]
 

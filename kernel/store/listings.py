@@ -182,7 +182,7 @@ class Listings:
         position: Position,
         limit: int,
     ) -> Found:
-        """Return the rows after a position by time. `indexes` has those of each partition."""
+        """Return the rows that follow a position in time, from the indexes of each partition."""
         low, high = within or ("-inf", "+inf")
         first, last = (high, low) if newest else (low, high)
         after, member = position or (first, "")

@@ -132,7 +132,7 @@ class ModuleServer:
         self._read(wait_s=self._patience_s)
 
     def _read(self, *, wait_s: float = 0) -> None:
-        """Read what the server has answered; where that is nothing, wait for so long."""
+        """Read the answers of the server. If there is none yet, wait for one up to `wait_s`."""
         while self._link is not None:
             if not select.select([self._link], [], [], wait_s)[0]:
                 return

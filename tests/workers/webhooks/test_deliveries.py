@@ -127,7 +127,7 @@ def test_a_card_is_sent_once_and_signed_and_its_withdrawal_after_it(
     new_webhook: NewWebhook,
 ) -> None:
     webhook = new_webhook()
-    hold_canary(webhook.dispatch, "nobody-is-told")
+    hold_canary(webhook.dispatch, "nobody-is-notified")
     record = asking(webhook)
     webhook.sweep()
     sent = webhook.send()
@@ -152,9 +152,9 @@ def test_a_card_that_nobody_answers_is_escalated_once(new_webhook: NewWebhook) -
     webhook = new_webhook(
         more=", kinds: [escalations]", ESCALATIONS="proposal=600/operator,*=60/ann"
     )
-    hold_canary(webhook.dispatch, "nobody-is-told")
-    canaries = webhook.dispatch.keys.waits(partition_of("nobody-is-told"))
-    webhook.store.zincrby(canaries, -900_000, "nobody-is-told")
+    hold_canary(webhook.dispatch, "nobody-is-notified")
+    canaries = webhook.dispatch.keys.waits(partition_of("nobody-is-notified"))
+    webhook.store.zincrby(canaries, -900_000, "nobody-is-notified")
     record = asking(webhook)
     assert webhook.deliveries() == []
     key = webhook.dispatch.keys.waits(partition_of("one"))
@@ -206,8 +206,8 @@ def test_an_end_is_sent_once_as_events_are_exported_and_no_delivery_is_told_of(
 ) -> None:
     webhook = new_webhook(more=", kinds: [ends]")
     asking(webhook)
-    hold_canary(webhook.dispatch, "nobody-is-told")
-    for record, machine in (("one", "thread"), ("nobody-is-told", "canary")):
+    hold_canary(webhook.dispatch, "nobody-is-notified")
+    for record, machine in (("one", "thread"), ("nobody-is-notified", "canary")):
         webhook.client.cancel(record, reason="enough")
         webhook.settle(machine)
     webhook.sweep()

@@ -111,7 +111,7 @@ def unmet(data: Data, facts: Data) -> tuple[str, ...]:
 
 
 def fact_sources(record: Record) -> tuple[RecordId, ...]:
-    """Return the records whose states decide: the identity that has claimed it, or dependencies."""
+    """Return the records that its rows ask about: the identity that claimed it, or dependencies."""
     claim = record.data.get("claim")
     if claim:
         same_backlog = root_of(claim["identity"]) == root_of(record.id)
