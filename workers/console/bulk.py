@@ -49,7 +49,8 @@ def choose(
     if not wanted:
         raise CallError("search for some records first: this would be about every record")
     found = client.page(limit=ITEMS_MAX, cursor=cursor, newest=False, **wanted)
-    records = client.dispatch.views.records(row.id for row in found.rows)
+    ids = (row.id for row in found.rows)
+    records = client.dispatch.views.records(ids, readable_by=client.machines)
     rows = [
         (row, why_not(client.machines[row.machine], records[row.id], verb, now_ms))
         for row in found.rows

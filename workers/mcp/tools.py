@@ -176,7 +176,7 @@ class Tools:
     ) -> Fields:
         """Count the records in each state, of those that `list_records` lists.
 
-        `more`: with a parent or a text at most 10,000 records are read, and there are more.
+        `more`: with a parent, an id or a text at most 10,000 records are read, and there are more.
         """
         with _said():
             client = self.reach(context, Act.READ)

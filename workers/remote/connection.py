@@ -71,7 +71,7 @@ class ApiConnection:
         return self.parsed(read, self._value(answer))
 
     def parsed(self, read: Callable[[Any], T], value: Any) -> T:
-        """Return an answer of the API as `read` reads it. Raises RemoteError if it cannot be read."""
+        """Return what `read` reads from an answer of the API. Raises RemoteError if it cannot."""
         try:
             return read(value)
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as fault:
