@@ -20,7 +20,8 @@ from uuid import uuid4
 import pytest
 import redis
 from _pytest.runner import runtestprotocol
-from hypothesis import settings
+from hypothesis import find, settings
+from hypothesis.strategies import booleans
 from kombu import pools
 
 from interlock.kernel.store.connect import open_store
@@ -42,7 +43,7 @@ NewServer = Callable[..., EmbeddedServer]
 NewProxy = Callable[[int], FaultProxy]
 
 # No deadline, because cores are shared. The same examples every time, so that failures repeat.
-settings.register_profile("test", max_examples=20, deadline=None, derandomize=True, print_blob=True)
+settings.register_profile("test", max_examples=10, deadline=None, derandomize=True, print_blob=True)
 settings.register_profile("proof", parent=settings.get_profile("test"), max_examples=5_000)
 
 
@@ -70,6 +71,8 @@ def pytest_xdist_setupnodes(config: pytest.Config, specs: Sequence[Any]) -> None
                 os._exit(0)
         import_all(modules)
         os.waitpid(helper, 0)
+        # Before its first example, Hypothesis looks for constants in all modules of this project.
+        find(booleans(), bool)
         stack = ExitStack()
         config.add_cleanup(stack.close)
         # A short path, because sockets have their addresses in it.

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import runpy
+import shlex
+import shutil
 import subprocess
 import sys
 from dataclasses import dataclass, field
@@ -37,7 +40,20 @@ class Chain:
         }
 
     def start(self, step: str, role: str, **told: Any) -> subprocess.Popen[str]:
-        """Start the command of a step with brief and variables as the contract has them."""
+        """Start the command of a step by a shell, as a machine does."""
+        command, environment = self._command(step, role, **told)
+        return subprocess.Popen(
+            ["/bin/bash", "-c", command],
+            cwd=EXAMPLE,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+
+    def _command(self, step: str, role: str, **told: Any) -> tuple[str, dict[str, str]]:
+        """Return the command of a step with brief and variables as the contract has them."""
         folder = self.home / step
         folder.mkdir(parents=True, exist_ok=True)
         needs = STEPS[step].get("depends_on", [])
@@ -71,15 +87,7 @@ class Chain:
             "INTERLOCK_JOB_RUN": "1",
             **self.environment,
         }
-        return subprocess.Popen(
-            ["/bin/bash", "-c", by_role[role]["command"]],
-            cwd=EXAMPLE,
-            env=environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            start_new_session=True,
-        )
+        return by_role[role]["command"], environment
 
     def reply_file(self, step: str, role: str) -> Path:
         return self.home / f"{step}.{role}.reply.json"
@@ -131,12 +139,45 @@ class Chain:
 
     def _run(self, step: str, role: str, **told: Any) -> dict[str, Any]:
         self.reply_file(step, role).unlink(missing_ok=True)
-        process = self.start(step, role, **told)
-        output, _ = process.communicate(timeout=60)
-        assert process.returncode == 0, output
+        command, environment = self._command(step, role, **told)
+        output = self.home / f"{step}.{role}.output"
+        assert run_in_fork(command, environment, output) == 0, output.read_text("utf-8")
         reply: dict[str, Any] = json.loads(self.reply_file(step, role).read_text("utf-8"))
         assert len(reply["summary"]) <= 1000
         return reply
+
+
+def run_in_fork(command: str, environment: dict[str, str], output: Path) -> int:
+    """Run `python3 FILE` in a fork of this process; return its exit code.
+
+    The fork has what it needs imported, so it takes a quarter of the time of a new process.
+    """
+    program, file, *arguments = shlex.split(command)
+    assert program == "python3", command
+    process_id = os.fork()
+    if process_id:
+        return os.waitstatus_to_exitcode(os.waitpid(process_id, 0)[1])
+    code = 1
+    try:
+        log = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        for descriptor in (1, 2):
+            os.dup2(log, descriptor)
+        sys.stdout, sys.stderr = (open(number, "w", closefd=False) for number in (1, 2))  # noqa: SIM115
+        os.environ.clear()
+        os.environ.update(environment)
+        os.chdir(EXAMPLE)
+        sys.executable = str(shutil.which(program))
+        sys.argv = [file, *arguments]
+        sys.path.insert(0, str(EXAMPLE / Path(file).parent))
+        runpy.run_path(file, run_name="__main__")
+        code = 0
+    except SystemExit as end:
+        code = int(end.code or 0)
+    finally:
+        if code:
+            sys.excepthook(*sys.exc_info())
+        sys.stderr.flush()
+        os._exit(code)
 
 
 def said(by: str, *texts: str) -> list[dict[str, str]]:

@@ -1,29 +1,19 @@
 """Runs a command as a bound process: it ends when the process that started it ends.
 
-This file is also a small program that runs between the two. The starting process holds a pipe to
-it. When the pipe closes, even because that process was killed by SIGKILL, this program ends the
-command and its group. A death signal, which Linux can set on a child, would be simpler, but it
-fires when the *thread* that started the child ends. This program has only one thread, so it sets
-the death signal on the command: if this program is killed, the command dies too.
+A small program, `bound_command.py`, runs between the two.
 """
 
 from __future__ import annotations
 
-import ctypes
-import math
 import os
-import select
-import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
-PARENT_POLL_S = 1.0
-_PR_SET_PDEATHSIG = 1
+PROGRAM = Path(__file__).with_name("bound_command.py")
 
 
 def start_bound(
@@ -38,11 +28,11 @@ def start_bound(
     """Start a command in a session of its own, bound to this process.
 
     Returns the program between the two. Closing its `stdin` ends the command: SIGTERM, then SIGKILL
-    after `grace_s`. It exits with the command's exit code. The command inherits the descriptors in
-    `keep_open`.
+    after `grace_s`. It exits with the command's exit code; with 127 and a line in the output if
+    there is no such program. The command inherits the descriptors in `keep_open`.
     """
     # -I and -S: the program needs the standard library only, and starts in a few milliseconds.
-    program = [sys.executable, "-I", "-S", __file__, str(grace_s), *command]
+    program = [sys.executable, "-I", "-S", str(PROGRAM), str(grace_s), *command]
     return subprocess.Popen(
         program,
         stdin=subprocess.PIPE,
@@ -75,66 +65,3 @@ def end_bound(bound: subprocess.Popen[bytes], *, patience_s: float) -> int:
     except subprocess.TimeoutExpired:
         bound.kill()
         return bound.wait()
-
-
-def main(arguments: Sequence[str]) -> int:
-    """Run the command until it ends or the pipe on stdin closes."""
-    grace_s, command = float(arguments[0]), arguments[1:]
-    parent = os.getppid()
-    woken, wake = os.pipe()
-    os.set_blocking(wake, False)
-    signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
-    ended: list[int] = []
-    signal.signal(signal.SIGCHLD, lambda *_: None)
-    signal.signal(signal.SIGTERM, lambda signum, _: ended.append(signum))
-    child = subprocess.Popen(
-        command,
-        stdin=subprocess.DEVNULL,
-        close_fds=False,
-        process_group=0,
-        preexec_fn=_dying_with_parent(),
-    )
-    until, partial = math.inf, b""
-    while child.poll() is None and not ended and os.getppid() == parent:
-        left_s = until - time.monotonic()
-        if left_s <= 0:
-            break
-        # The parent is checked too: a child that it forked may keep the pipe open.
-        ready, _, _ = select.select([0, woken], [], [], min(PARENT_POLL_S, left_s))
-        if woken in ready:
-            os.read(woken, 1024)
-        if 0 in ready:
-            chunk = os.read(0, 4096)
-            if not chunk:
-                break
-            lines, newline, partial = (partial + chunk).rpartition(b"\n")
-            if newline:
-                until = time.monotonic() + float(lines.split()[-1])
-    return _end(child, grace_s)
-
-
-def _end(child: subprocess.Popen[bytes], grace_s: float) -> int:
-    child.terminate()
-    with suppress(subprocess.TimeoutExpired):
-        child.wait(grace_s)
-    with suppress(ProcessLookupError):
-        os.killpg(child.pid, signal.SIGKILL)
-    code = child.wait()
-    return code if code >= 0 else 128 - code
-
-
-def _dying_with_parent() -> Callable[[], None] | None:
-    if sys.platform != "linux":
-        return None
-    libc, parent = ctypes.CDLL(None), os.getpid()
-
-    def set_death_signal() -> None:
-        libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent:
-            os._exit(1)
-
-    return set_death_signal
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

@@ -39,9 +39,10 @@ bound = start_bound(
 # A bound process whose clock a test sets; it writes a byte whenever it reads its clock.
 CLOCKED = """
 import sys
+import time
 from pathlib import Path
 from types import SimpleNamespace
-from interlock.workers.processes import bound_process
+from interlock.workers.processes import bound_command
 
 reads = open("reads", "ab", buffering=0)
 
@@ -49,9 +50,9 @@ def monotonic():
     reads.write(b".")
     return float(Path("clock").read_text())
 
-bound_process.time = SimpleNamespace(monotonic=monotonic)
-bound_process.PARENT_POLL_S = 0.01
-sys.exit(bound_process.main(["0.2", sys.executable, "-c", sys.argv[1]]))
+bound_command.time = SimpleNamespace(monotonic=monotonic, sleep=time.sleep)
+bound_command.PARENT_POLL_S = 0.01
+sys.exit(bound_command.main(["0.2", sys.executable, "-c", sys.argv[1]]))
 """
 WAIT = "sys.stdin.read()"
 FORK = "import os\nif os.fork():\n    sys.stdin.read()\nelse:\n    import time; time.sleep(30)"
@@ -142,6 +143,18 @@ def test_the_end_of_the_thread_that_started_it_does_not_end_the_command(tmp_path
 def test_a_bound_process_exits_with_the_code_of_its_command(tmp_path: Path) -> None:
     with bound_to_this_process("raise SystemExit(7)", tmp_path) as bound:
         assert bound.wait(60) == 7
+
+
+def test_a_program_that_does_not_exist_is_named_in_the_output(tmp_path: Path) -> None:
+    with (tmp_path / "log").open("wb") as output:
+        bound = start_bound(["no-such-program"], folder=tmp_path, output=output, grace_s=0.2)
+        code = bound.wait(60)
+        end_bound(bound, patience_s=60)
+
+    assert code == 127
+    assert (tmp_path / "log").read_text() == (
+        "no-such-program cannot be run: No such file or directory\n"
+    )
 
 
 def test_a_command_that_ends_at_sigterm_is_not_killed(tmp_path: Path) -> None:

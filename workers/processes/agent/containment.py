@@ -14,14 +14,17 @@ import sys
 import time
 from collections.abc import Callable, Collection
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
-from interlock.workers.processes.agent.cgroup import Cgroup
 from interlock.workers.processes.agent.process_table import (
     ProcessInfo,
     has_variable,
     newest_processes,
     send_signals,
 )
+
+if TYPE_CHECKING:  # a watchdog without a cgroup starts sooner without this import
+    from interlock.workers.processes.agent.cgroup import Cgroup
 
 LABEL_VARIABLE = "INTERLOCK_AGENT_MARK"
 # Less than the watchdog's margin, so that a process that cannot be stopped does not delay the kill.

@@ -19,10 +19,8 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from interlock.workers.processes.agent.cgroup import Cgroup
 from interlock.workers.processes.agent.containment import (
     AgentGroup,
     Containment,
@@ -31,6 +29,9 @@ from interlock.workers.processes.agent.containment import (
     kill_everything,
 )
 from interlock.workers.processes.agent.reaper import Reaper
+
+if TYPE_CHECKING:  # its import takes a fifth of the time in which this program starts
+    from interlock.workers.processes.agent.cgroup import Cgroup
 
 LEFT_BEHIND_GRACE_S = 1.0
 KILL_S_MAX = 5.0
@@ -57,29 +58,6 @@ class WatchdogSpec(NamedTuple):
     cgroup: str | None
     descriptors: list[int]
     deadline: float
-
-
-def start_watchdog(spec: WatchdogSpec) -> subprocess.Popen[bytes]:
-    """Start the program. Its first line on stdout is `started` or `failed`."""
-    root = str(Path(__file__).absolute().parents[4])
-    load = f"import sys; sys.path.insert(0, {root!r}); from {__name__} import main"
-    program = f"{load}; main()"
-    # -I and -S: it needs the standard library only, and starts in a few hundredths of a second.
-    watchdog = subprocess.Popen(
-        [sys.executable, "-I", "-S", "-c", program],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        bufsize=0,
-        cwd="/",
-        pass_fds=spec.descriptors,
-        start_new_session=True,
-    )
-    assert watchdog.stdin is not None, "started with pipes"
-    with suppress(BrokenPipeError):
-        rest = memoryview(json.dumps(spec).encode() + b"\n")
-        while rest:
-            rest = rest[watchdog.stdin.write(rest) :]
-    return watchdog
 
 
 def clock() -> float:
@@ -231,7 +209,7 @@ def _launch(spec: WatchdogSpec) -> tuple[int, ProcessTree | AgentGroup, str]:
     for kind in map(Containment, spec.kinds):
         cgroup = None
         if kind is Containment.CGROUP and spec.cgroup is not None:
-            cgroup = Cgroup.make(Path(spec.cgroup))
+            cgroup = make_cgroup(spec.cgroup)
         if kind is Containment.CGROUP and cgroup is None:
             continue
         if kind is not Containment.GROUP and not adopts:
@@ -249,6 +227,15 @@ def _launch(spec: WatchdogSpec) -> tuple[int, ProcessTree | AgentGroup, str]:
             return leader, AgentGroup(leader), kind
         return leader, ProcessTree(os.getpid(), cgroup=cgroup), kind
     raise ValueError("none of the requested kinds of containment works on this system")
+
+
+def make_cgroup(folder: str) -> Cgroup | None:
+    """Make a cgroup that can be killed; None if the system does not allow that."""
+    from pathlib import Path  # noqa: PLC0415 - most systems have no cgroups, and start without it
+
+    from interlock.workers.processes.agent.cgroup import Cgroup  # noqa: PLC0415 - as above
+
+    return Cgroup.make(Path(folder))
 
 
 def _start(spec: WatchdogSpec, cgroup: Cgroup | None) -> int:

@@ -5,12 +5,16 @@ from __future__ import annotations
 import json
 import os
 import select
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from interlock.workers.processes.agent import watchdog
 from interlock.workers.processes.agent.cgroup import Cgroup
 from interlock.workers.processes.agent.containment import (
     LABEL_VARIABLE,
@@ -22,7 +26,7 @@ from interlock.workers.processes.agent.containment import (
 )
 from interlock.workers.processes.agent.process_table import ProcessInfo, newest_processes
 from interlock.workers.processes.agent.reaper import Reaper
-from interlock.workers.processes.agent.watchdog import KILL_S_MAX, WatchdogSpec, start_watchdog
+from interlock.workers.processes.agent.watchdog import KILL_S_MAX, WatchdogSpec
 
 START_S_MAX = 20.0
 # A watchdog that is ending an agent reports more often than this.
@@ -122,6 +126,29 @@ class WatchdogClient:
                 return reaper
             on_survivors(processes.pids())
         return None
+
+
+def start_watchdog(spec: WatchdogSpec) -> subprocess.Popen[bytes]:
+    """Start the program. Its first line on stdout is `started` or `failed`."""
+    root = str(Path(__file__).absolute().parents[4])
+    load = f"import sys; sys.path.insert(0, {root!r}); from {watchdog.__name__} import main"
+    program = f"{load}; main()"
+    # -I and -S: it needs the standard library only, and starts in a few hundredths of a second.
+    process = subprocess.Popen(
+        [sys.executable, "-I", "-S", "-c", program],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        bufsize=0,
+        cwd="/",
+        pass_fds=spec.descriptors,
+        start_new_session=True,
+    )
+    assert process.stdin is not None, "started with pipes"
+    with suppress(BrokenPipeError):
+        rest = memoryview(json.dumps(spec).encode() + b"\n")
+        while rest:
+            rest = rest[process.stdin.write(rest) :]
+    return process
 
 
 def _children() -> list[ProcessInfo]:
