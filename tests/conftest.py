@@ -44,7 +44,7 @@ NewProxy = Callable[[int], FaultProxy]
 
 # No deadline, because cores are shared. The same examples every time, so that failures repeat.
 settings.register_profile("test", max_examples=10, deadline=None, derandomize=True, print_blob=True)
-settings.register_profile("proof", parent=settings.get_profile("test"), max_examples=5_000)
+settings.register_profile("proof", parent=settings.get_profile("test"), max_examples=2_000)
 
 
 def pytest_configure(config: pytest.Config) -> None:
