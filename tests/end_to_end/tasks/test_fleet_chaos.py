@@ -1,6 +1,7 @@
 """Many agents on one repository, while processes are killed at random or workers are redeployed.
 
-Thirty tasks or a few more, four agents at once. Each task ends merged, or with a reason; nothing is left behind.
+Thirty tasks or a few more, four agents at once. Each task ends merged, or with a reason; nothing
+is left behind.
 """
 
 from __future__ import annotations
