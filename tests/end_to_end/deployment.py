@@ -306,7 +306,7 @@ class Deployment:
     ) -> Process:
         log = self.folder / f"{name}.log"
         environment = {**self.environment, **variables}
-        command = ["-A", app, *argv]
+        command = ["-q", "-A", app, *argv]  # without the banner
         process = Process(name, self.preloaded.start(command, environment, log), log)
         self.processes.append(process)
         return process

@@ -20,6 +20,8 @@ import signal
 import socket
 import sys
 
+from celery.utils.imports import load_extension_class_names
+
 from interlock.workers.processes.module_server import begin_fork, run
 from interlock.workers.supervision import fork_server
 from interlock.workers.supervision.launch import ForkServer
@@ -75,6 +77,8 @@ def main(listener: socket.socket) -> None:
         load()
     # Celery prints it when a worker starts. Python runs a program to find it, and keeps it.
     platform.platform()
+    # Each worker would look for these in the metadata of all packages, and keep them.
+    load_extension_class_names("celery.result_backends")
     # A worker collects garbage once it is ready: without this it would copy the shared memory.
     gc.freeze()
     # No process waits for the children, so the kernel reaps them.
