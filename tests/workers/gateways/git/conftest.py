@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from interlock.workers.gateways.git.repository import Repository
-from tests.workers.gateways.git.scene import REAL_GIT, make_repository
+from tests.workers.gateways.git.scene import REAL_GIT, make_repository, open_copy
 
 
 @pytest.fixture(autouse=True)
@@ -33,7 +33,7 @@ def root(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def repository(root: Path) -> Repository:
-    return Repository.open(root)
+    return open_copy(root)
 
 
 @pytest.fixture

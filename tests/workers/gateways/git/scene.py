@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -60,10 +61,21 @@ def make_repository(folder: Path) -> Path:
     return folder
 
 
+def open_copy(folder: Path) -> Repository:
+    """Open such a repository without asking git again what it said of the original."""
+    opened = _opened()
+    return replace(opened, root=folder, common=folder / ".git", git=opened.git.in_folder(folder))
+
+
+@cache
+def _opened() -> Repository:
+    return Repository.open(_original())
+
+
 @cache
 def _original() -> Path:
     """Make the repository that all tests of this process copy: Git needs four processes for it."""
-    folder = Path(tempfile.mkdtemp())
+    folder = Path(tempfile.mkdtemp()).resolve()
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     git(folder, "init", "-q", "-b", "main")
     commit(folder, "first", a__txt="a\n", b__txt="b\n", c__txt="c\n", __gitignore="*.env\n")
