@@ -21,6 +21,7 @@ from interlock.workers.engine.redis_transport import Channel, Transport
 
 # Placeholders that occur nowhere else in a message and need no escaping in JSON.
 SHOWN, ARGUMENT, TIME = "@@interlock-shown@@", "@@interlock-argument@@", "@@interlock-time@@"
+TRACE = "@@interlock-trace@@"
 
 
 class RenderingChannel(Channel):
@@ -63,13 +64,14 @@ class Template:
     fields: tuple[str, ...]
     body: str
 
-    def fill(self, argument: str, shown: str) -> bytes:
+    def fill(self, argument: str, shown: str, traceparent: str) -> bytes:
         """Return the message for one argument, with a delivery tag of its own."""
         body = self.body.replace(ARGUMENT, json.dumps(argument)[1:-1])
         values = {
             "id": argument,
             "shown": shown,
             "time": str(int(time.time())),
+            "trace": traceparent,
             "tag": os.urandom(16).hex(),
             "body": base64.b64encode(body.encode()).decode(),
         }
@@ -87,14 +89,29 @@ class MessageTemplates:
         self.template = lru_cache(maxsize=512)(self._template)
 
     def render(
-        self, task: str, queue: str, priority: int, argument: str, shown: str
+        self,
+        task: str,
+        queue: str,
+        priority: int,
+        argument: str,
+        shown: str,
+        traceparent: str = "",
     ) -> tuple[str, bytes]:
-        """Return the Redis list to push to, and the message as `apply_async` would have sent it."""
-        template = self.template(task, queue, priority)
-        return template.queue, template.fill(argument, shown)
+        """Return the Redis list to push to, and the message as `apply_async` would have sent it.
+
+        With a `traceparent` the message has it as a header.
+        """
+        template = self.template(task, queue, priority, TRACE if traceparent else "")
+        return template.queue, template.fill(argument, shown, traceparent)
 
     def rendered_by_celery(
-        self, task: str, queue: str, priority: int, argument: str, shown: str
+        self,
+        task: str,
+        queue: str,
+        priority: int,
+        argument: str,
+        shown: str,
+        traceparent: str,
     ) -> tuple[str, str]:
         """Let Celery render one message; return its Redis list and its JSON text."""
         with (
@@ -107,6 +124,7 @@ class MessageTemplates:
                 task_id=argument,
                 queue=queue,
                 priority=priority,
+                headers=trace_headers(traceparent),
                 argsrepr=shown,
                 kwargsrepr="",
                 producer=self.app.amqp.Producer(channel),
@@ -116,8 +134,8 @@ class MessageTemplates:
             [(name, text)] = channel.pushes
         return name, text
 
-    def _template(self, task: str, queue: str, priority: int) -> Template:
-        name, text = self.rendered_by_celery(task, queue, priority, ARGUMENT, SHOWN)
+    def _template(self, task: str, queue: str, priority: int, trace: str) -> Template:
+        name, text = self.rendered_by_celery(task, queue, priority, ARGUMENT, SHOWN, trace)
         message = json.loads(text)
         body = base64.b64decode(message["body"]).decode()
         # Rendered inside a running effect, the template would name that effect as its parent.
@@ -128,6 +146,12 @@ class MessageTemplates:
         text = text.replace(message["body"], "\0body\0")
         text = text.replace(message["properties"]["delivery_tag"], "\0tag\0")
         text = text.replace(f'"{TIME}"', "\0time\0")
-        text = text.replace(ARGUMENT, "\0id\0").replace(SHOWN, "\0shown\0")
+        for placeholder, field in ((ARGUMENT, "id"), (SHOWN, "shown"), (TRACE, "trace")):
+            text = text.replace(placeholder, f"\0{field}\0")
         pieces = text.split("\0")
         return Template(name, tuple(pieces[::2]), tuple(pieces[1::2]), body)
+
+
+def trace_headers(traceparent: str) -> dict[str, str]:
+    """Return the headers of a message that is sent in a span; there are none outside of one."""
+    return {"traceparent": traceparent} if traceparent else {}

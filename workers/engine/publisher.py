@@ -23,7 +23,8 @@ from interlock.workers.engine.celery_app import (
     oldest_sent_s,
     queue_of,
 )
-from interlock.workers.engine.messages import MessageTemplates
+from interlock.workers.engine.messages import MessageTemplates, trace_headers
+from interlock.workers.engine.tracing import sent_traceparent
 
 log = logging.getLogger(__name__)
 
@@ -42,7 +43,8 @@ class Publisher:
     def render(self, message: EffectMessage) -> tuple[str, bytes]:
         """Return the Redis list of an effect's message, and the message for a commit to push."""
         task, queue, priority, shown = self._address(message)
-        return self.templates.render(task, queue, priority, message.key, shown)
+        traceparent = sent_traceparent(self.settings)
+        return self.templates.render(task, queue, priority, message.key, shown, traceparent)
 
     def queue_length(self, name: str) -> int:
         """Return how many messages are in an effect's queue, as `queue_lengths` does."""
@@ -77,16 +79,7 @@ class Publisher:
         for message in messages:
             task, queue, priority, shown = self._address(message)
             try:
-                self.app.send_task(
-                    task,
-                    args=[message.key],
-                    task_id=message.key,
-                    queue=queue,
-                    priority=priority,
-                    argsrepr=shown,
-                    kwargsrepr="",
-                    ignore_result=True,
-                )
+                self._send(task, queue, priority, message.key, shown)
             except OperationalError as refusal:
                 log.warning(
                     "the broker did not take %s: %s; a sweep will repeat it", message.key, refusal
@@ -98,12 +91,16 @@ class Publisher:
     def publish_to_host(self, message: EffectMessage, host: str) -> None:
         """Publish a message to the workers of one host. Raises OperationalError if it cannot."""
         task, _, priority, shown = self._address(message)
+        self._send(task, host_queue(self.settings, host), priority, message.key, shown)
+
+    def _send(self, task: str, queue: str, priority: int, key: str, shown: str) -> None:
         self.app.send_task(
             task,
-            args=[message.key],
-            task_id=message.key,
-            queue=host_queue(self.settings, host),
+            args=[key],
+            task_id=key,
+            queue=queue,
             priority=priority,
+            headers=trace_headers(sent_traceparent(self.settings)),
             argsrepr=shown,
             kwargsrepr="",
             ignore_result=True,

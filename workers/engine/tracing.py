@@ -4,7 +4,9 @@ Each effect that is performed is a span. The trace that it belongs to is that of
 in which the record was created, whose context the event of the creation keeps among its codes. A
 record that was created in no trace has one that is made from the id of its family. Every other
 event keeps the context in which it was fired too, and the span of an effect links to the one that
-fired the event by which the record owes it: the effect, or the call, before it.
+fired the event by which the record owes it: the effect, or the call, before it. The message of an
+effect names the span in which it was sent, for other programs: workers read the record's events,
+which also name the creation, and which are still there when a message was lost.
 """
 
 from __future__ import annotations
@@ -71,12 +73,17 @@ def carried(call: Call, settings: Settings) -> Call:
     A producer's own program sends no spans of Interlock, but its own span is kept where the
     settings say that traces are on.
     """
-    if Tracing.tracer is None and settings.traces == "off":
-        return call
-    span = current_traceparent()
+    span = sent_traceparent(settings)
     if not span or any(code.startswith(CODE) for code in call.cause.codes):
         return call
     return replace(call, cause=replace(call.cause, codes=(*call.cause.codes, f"{CODE}{span}")))
+
+
+def sent_traceparent(settings: Settings) -> str:
+    """Return the span that this program is in, if traces are on, or ''."""
+    if Tracing.tracer is None and settings.traces == "off":
+        return ""
+    return current_traceparent()
 
 
 def current_traceparent() -> str:

@@ -24,6 +24,7 @@ from tests.workers.engine.running import settings_for
 ACL = Path(__file__).parents[3] / "deploy" / "users.acl"
 KEY = "matter/3.1:4.0:0123456789"
 SHOWN = "matter/3.1 v4"
+TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 # These differ in each message, or between processes.
 OWN = {"delivery_tag", "reply_to", "origin", "timestamp"}
 
@@ -42,9 +43,9 @@ def plain(message: bytes) -> dict[str, Any]:
     return document
 
 
-@pytest.mark.parametrize("priority", [0, 4, 5, 9])
+@pytest.mark.parametrize(("priority", "trace"), [(0, ""), (4, TRACE), (5, ""), (9, TRACE)])
 def test_a_rendered_message_is_what_apply_async_sends(
-    app: Celery, client: redis.Redis, prefix: str, priority: int
+    app: Celery, client: redis.Redis, prefix: str, priority: int, trace: str
 ) -> None:
     queue = f"{prefix}.execution"
     app.send_task(
@@ -53,6 +54,7 @@ def test_a_rendered_message_is_what_apply_async_sends(
         task_id=KEY,
         queue=queue,
         priority=priority,
+        headers={"traceparent": trace} if trace else {},
         argsrepr=SHOWN,
         kwargsrepr="",
         ignore_result=True,
@@ -62,7 +64,8 @@ def test_a_rendered_message_is_what_apply_async_sends(
     sent = client.rpop(lists[0])
     assert isinstance(sent, bytes)
 
-    name, rendered = MessageTemplates(app).render("thread.execution", queue, priority, KEY, SHOWN)
+    templates = MessageTemplates(app)
+    name, rendered = templates.render("thread.execution", queue, priority, KEY, SHOWN, trace)
 
     assert name.encode() == lists[0], "each priority has its list"
     assert plain(rendered) == plain(sent)

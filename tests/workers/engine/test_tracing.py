@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import sys
 from collections.abc import Iterator
 from importlib import import_module
@@ -11,6 +12,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import redis
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
@@ -25,6 +27,7 @@ from interlock.workers.engine.work import Outcome, Work
 from interlock.workers.gateways.capabilities.registry import Registry
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.jobs import attempt
+from tests.end_to_end.deployment import thread
 from tests.end_to_end.threads.capabilities import declared
 from tests.workers.engine.running import Running, settings_for
 
@@ -61,6 +64,17 @@ def context_of(span: ReadableSpan) -> SpanContext:
     found = span.get_span_context()
     assert found is not None
     return found
+
+
+def traceparent_of(context: SpanContext) -> str:
+    return f"00-{context.trace_id:032x}-{context.span_id:016x}-{context.trace_flags:02x}"
+
+
+def sent_traceparents(client: redis.Redis, queue: str) -> list[str | None]:
+    """Return the header `traceparent` of each message in a queue, the oldest first."""
+    (name,) = (one for one in client.keys(f"{queue}*") if client.type(one) == b"list")
+    messages = [json.loads(text) for text in reversed(client.lrange(name, 0, -1))]
+    return [message["headers"].get("traceparent") for message in messages]
 
 
 def trace_ids(found: tuple[ReadableSpan, ...]) -> set[int]:
@@ -152,9 +166,8 @@ def test_what_an_effect_creates_goes_on_in_its_trace(
     running.perform("one", create)
 
     execution = next(span for span in spans.get_finished_spans() if span.name == "thread.execution")
-    context = context_of(execution)
     (code,) = codes_of(running, "b/part")
-    assert code == f"{CODE}00-{context.trace_id:032x}-{context.span_id:016x}-01"
+    assert code == f"{CODE}{traceparent_of(context_of(execution))}"
 
 
 def test_the_span_of_an_effect_links_to_the_one_whose_outcome_made_it_due(
@@ -168,6 +181,29 @@ def test_the_span_of_an_effect_links_to_the_one_whose_outcome_made_it_due(
     links = [[link.context.span_id for link in span.links] for span in found]
     # The first effect is owed by the call that created the record, whose span is its parent.
     assert links == [[], *([context_of(span).span_id] for span in found[:-1])]
+
+
+@pytest.mark.parametrize("enqueue", ["fused", "plain"])
+def test_a_message_names_the_span_in_which_its_effect_became_due(
+    server: EmbeddedServer,
+    client: redis.Redis,
+    prefix: str,
+    tracer: Tracer,
+    spans: InMemorySpanExporter,
+    enqueue: str,
+) -> None:
+    running = Running(settings_for(server.url, prefix, INTERLOCK_ENQUEUE=enqueue))
+    with tracer.start_as_current_span("order") as order:
+        running.client.submit(thread("jot"), machine="thread", id="one")
+    running.perform("one")
+    running.client.submit(thread("jot"), machine="thread", id="two")
+
+    first = next(span for span in spans.get_finished_spans() if span.name == "thread.inference")
+    made_due_by = [order.get_span_context(), context_of(first)]
+    assert sent_traceparents(client, f"{prefix}.inference") == [
+        *map(traceparent_of, made_due_by),
+        None,
+    ]
 
 
 @pytest.mark.usefixtures("spans")
@@ -253,14 +289,17 @@ def test_a_header_that_names_a_trace_is_kept_and_any_other_is_not(
     assert trace_codes(header) == kept
 
 
-def test_nothing_is_kept_where_traces_are_off(running: Running) -> None:
-    running.approved()
+def test_nothing_is_kept_where_traces_are_off(
+    running: Running, client: redis.Redis, prefix: str
+) -> None:
     call = Call(Cause("ann"))
+    with TracerProvider().get_tracer("shop").start_as_current_span("order"):
+        running.approved()
+        assert carried(call, running.client.settings) is call
 
     assert codes_of(running, "one") == ()
     assert trace_codes(PARENT) == ()
-    with TracerProvider().get_tracer("shop").start_as_current_span("order"):
-        assert carried(call, running.client.settings) is call
+    assert set(sent_traceparents(client, f"{prefix}.inference")) == {None}
 
 
 def test_the_span_of_a_producers_own_program_is_that_of_the_creation(
@@ -271,8 +310,7 @@ def test_the_span_of_a_producers_own_program_is_that_of_the_creation(
         producer.approved()
     producer.approved(record_id="two")
 
-    made = order.get_span_context()
-    span = f"00-{made.trace_id:032x}-{made.span_id:016x}-{made.trace_flags:02x}"
+    span = traceparent_of(order.get_span_context())
     assert codes_of(producer, "one") == (f"{CODE}{span}",)
     assert codes_of(producer, "two") == ()
 
