@@ -86,6 +86,8 @@ class Settings(BaseModel):
     oidc_client_id: str | None = None
     oidc_client_secret: Annotated[str | None, Field(repr=False)] = None
     oidc_claim: str = "groups"  # what the provider says of a person that gives them roles
+    # The claim that gives a person's name in the log; None: a checked address of mail, or `sub`.
+    oidc_name_claim: Annotated[str, Field(min_length=1)] | None = None
     oidc_roles: dict[str, str] = Field(default_factory=dict)  # the role of each such group
 
     concurrency: Annotated[int, Field(ge=1, le=2_000)] = 20

@@ -21,8 +21,9 @@ from joserfc.jwk import KeySet
 from joserfc.jwt import JWTClaimsRegistry, decode
 from pydantic import TypeAdapter
 
+from interlock.kernel.errors import InvalidPayloadError
 from interlock.workers.access.roles import Role
-from interlock.workers.access.tokens import make_token
+from interlock.workers.access.tokens import check_name, make_token
 from interlock.workers.api.problems import NOT_SIGNED_IN, RefusedRequestError
 from interlock.workers.client import Client
 from interlock.workers.config import Settings
@@ -32,6 +33,7 @@ LATE_S = 60  # by so much its clock may differ
 SESSION_DAYS = 1
 MADE_BY = "sign-in"
 SCOPE = "openid email profile"
+NAME_SETTING = "INTERLOCK_OIDC_NAME_CLAIM"
 # Without `none`, and without those whose key would be the secret of this client.
 ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "EdDSA"]
 DISCOVERY = "/.well-known/openid-configuration"
@@ -107,7 +109,7 @@ class Provider:
         claims = self._claims(attempt, code, back)
         text, _ = make_token(
             client.dispatch.access_tokens,
-            _name(claims),
+            self._name(claims),
             roles=self._roles(claims),
             machines=(),
             known_machines=client.machines,
@@ -146,10 +148,36 @@ class Provider:
         roles = [role for group, role in self.settings.oidc_roles.items() if group in groups]
         if not roles:
             raise NotSignedInError(
-                f"{_name(claims)} has no role here: INTERLOCK_OIDC_ROLES gives none for the "
+                f"{self._name(claims)} has no role here: INTERLOCK_OIDC_ROLES gives none for the "
                 f"{name} {', '.join(sorted(groups)) or '(none)'}"
             )
         return [Role(role) for role in roles]
+
+    def _name(self, claims: dict[str, Any]) -> str:
+        """Return the name in the log, by a claim that proves who a person is.
+
+        `preferred_username` proves nothing: people may choose it, and two may have the same. It is
+        taken only where the settings name it.
+        """
+        chosen = self.settings.oidc_name_claim
+        mail_is_checked = claims.get("email_verified") in (True, "true")
+        claim = chosen or ("email" if claims.get("email") and mail_is_checked else "sub")
+        if claim == "email" and not mail_is_checked:
+            raise NotSignedInError(
+                "the provider has not verified your address of mail, which is to be your name here "
+                f"by {NAME_SETTING}=email"
+            )
+        name = claims.get(claim)
+        if not isinstance(name, str):
+            raise NotSignedInError(
+                f"the provider does not say your name in the claim {claim}; "
+                f"{NAME_SETTING} can name another one"
+            )
+        try:
+            check_name(name, f"your name {name!r}, from the claim {claim},")
+        except InvalidPayloadError as refusal:
+            raise NotSignedInError(f"{refusal}; {NAME_SETTING} can name another claim") from refusal
+        return name
 
     def _client(self, back: str) -> OAuth2Client:
         return OAuth2Client(
@@ -169,9 +197,3 @@ class Provider:
                 return dict(answer.json())
         except WRONG_ANSWERS as refusal:
             raise NotSignedInError(f"the provider cannot be asked: {refusal}") from refusal
-
-
-def _name(claims: dict[str, Any]) -> str:
-    """Return the name in the log: an address of mail that the provider has checked, or a login."""
-    checked = claims.get("email") if claims.get("email_verified") else None
-    return str(checked or claims.get("preferred_username") or claims["sub"])

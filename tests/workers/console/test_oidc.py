@@ -163,6 +163,53 @@ def test_who_has_no_role_or_no_usable_name_is_told_why(
     assert interlock.dispatch.access_tokens.all() == []
 
 
+def test_the_name_in_the_log_is_a_claim_that_proves_who_it_is(
+    interlock: Client, provider: OidcProvider
+) -> None:
+    cases: list[tuple[dict[str, Any], str | None, str]] = [
+        ({"email_verified": "true"}, None, "ann@example.org"),
+        ({"email_verified": False}, None, "1"),
+        ({"email_verified": "false"}, None, "1"),
+        ({"email": None}, None, "1"),
+        ({}, "preferred_username", "ann"),
+        ({}, "sub", "1"),
+    ]
+    for person, claim, _ in cases:
+        provider.person = ANN | person
+        sign_in(interlock, provider, oidc_name_claim=claim)
+
+    kept = interlock.dispatch.access_tokens.all()
+    assert sorted(one.holder for one in kept) == sorted(name for *_, name in cases)
+
+
+@pytest.mark.parametrize(
+    ("person", "claim", "sentence"),
+    [
+        ({"email_verified": False}, "email", "has not verified your address of mail"),
+        ({}, "nickname", "does not say your name in the claim nickname"),
+        ({"sub": "x|1"}, "sub", r"'x\|1', from the claim sub, .*NAME_CLAIM can name another"),
+    ],
+)
+def test_a_claim_that_gives_no_name_signs_nobody_in(
+    interlock: Client, provider: OidcProvider, person: dict[str, Any], claim: str, sentence: str
+) -> None:
+    provider.person = ANN | person
+
+    with pytest.raises(NotSignedInError, match=sentence):
+        sign_in(interlock, provider, oidc_name_claim=claim)
+    assert interlock.dispatch.access_tokens.all() == []
+
+
+def test_roles_may_be_given_by_another_claim_than_the_name(
+    interlock: Client, provider: OidcProvider
+) -> None:
+    roles = {"ann": "operator"}
+    sign_in(interlock, provider, oidc_claim="preferred_username", oidc_roles=roles)
+
+    (kept,) = interlock.dispatch.access_tokens.all()
+    assert (kept.holder, kept.roles) == ("ann@example.org", ("operator",))
+
+
 def test_a_provider_that_is_away_is_reported(browser: TestClient, provider: OidcProvider) -> None:
     provider.server.shutdown()
     provider.server.socket.close()
@@ -237,9 +284,9 @@ def test_any_cookie_is_an_attempt_or_none(chance: Random) -> None:
         assert found is None or Attempt.of(found.as_text()) == found
 
 
-def sign_in(interlock: Client, provider: OidcProvider) -> None:
-    """Sign a person in as the console does, without a browser."""
-    asked = Provider(interlock.settings)
+def sign_in(interlock: Client, provider: OidcProvider, **chosen: Any) -> None:
+    """Sign a person in as the console does with chosen settings, without a browser."""
+    asked = Provider(interlock.settings.model_copy(update=chosen))
     address, attempt = asked.begin(f"{SITE}/back", "/")
     query = {name: values[0] for name, values in parse_qs(urlsplit(address).query).items()}
     provider._codes["code"] = query
