@@ -26,7 +26,7 @@ from kombu import pools
 
 from interlock.kernel.store.connect import open_store
 from interlock.kernel.store.scripts import Client
-from interlock.workers.engine import dispatch
+from interlock.workers.engine import store_client
 from interlock.workers.engine.runner import Runner
 from interlock.workers.gateways.server import EmbeddedServer
 from tests.fakes.proxy import FaultProxy
@@ -196,7 +196,7 @@ def no_descriptor_left(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         opened.append(open_store(*args, **options))
         return opened[-1]
 
-    monkeypatch.setattr(dispatch, "open_store", open_and_keep)
+    monkeypatch.setattr(store_client, "open_store", open_and_keep)
     monkeypatch.setattr(Runner, "_event_loop", begin_and_keep)
     yield
     for loop in loops:

@@ -64,7 +64,8 @@ class Client:
         add_systems(self.settings.systems, self.settings.capabilities_root)
         every = MACHINES if machines is None else machines
         check_actor(actor, every)
-        self.dispatch = Dispatch(self.settings, every)
+        # Somebody waits for the answer of each call, and may repeat it.
+        self.dispatch = Dispatch(self.settings, every, patient=False)
 
     @property
     def registry(self) -> Registry:

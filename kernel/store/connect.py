@@ -27,13 +27,17 @@ CLUSTER = "redis+cluster"
 SENTINEL = "redis+sentinel"
 
 
-def open_store(url: str, *, connections_max: int = 500) -> Client:
+def open_store(url: str, *, connections_max: int = 500, patient: bool = True) -> Client:
     """Open a client for an address; connections are made when they are needed.
 
     `redis://`, `rediss://`, `unix://` are redis-py's. `redis+cluster://host:port[,host:port]` is a
     cluster, `redis+sentinel://host:port[,...]/service[/db]` a master found through Sentinel. Every
     wait has a bound; a repeated script is safe because each mutating call carries an op-id. No
     connection is probed before it is used: a probe has retries of its own, for each of a command's.
+
+    A store that hangs, and so neither answers nor refuses, is given up after TIMEOUT_S, or twice
+    that where a kept connection was tried first. With `patient`, a command is sent to it up to
+    RETRIES times more. A cluster has tries of its own.
     """
     parts = _parts(url)
     if parts.scheme == CLUSTER:
@@ -52,7 +56,7 @@ def open_store(url: str, *, connections_max: int = 500) -> Client:
         except (exceptions.RedisError, exceptions.RedisClusterException) as refusal:
             raise StoreDownError(f"no node of {_shown(url)} answers: {refusal}") from refusal
     if parts.scheme == SENTINEL:
-        return _behind_sentinel(url, connections_max)
+        return _behind_sentinel(url, connections_max, patient=patient)
     if parts.scheme not in ("redis", "rediss", "unix"):
         raise StoreMisconfiguredError(
             f"{_shown(url)} is no address of a store; "
@@ -66,7 +70,7 @@ def open_store(url: str, *, connections_max: int = 500) -> Client:
             socket_connect_timeout=TIMEOUT_S,
             # A connection over a file takes no such option.
             **({} if parts.scheme == "unix" else {"socket_keepalive": True}),
-            retry=Retry(ExponentialWithJitterBackoff(base=0.05, cap=1.0), RETRIES),
+            retry=_retry(RETRIES, patient=patient),
             max_connections=connections_max,
         )
         # This opens no connection, but raises now for an unknown option in the address.
@@ -74,6 +78,13 @@ def open_store(url: str, *, connections_max: int = 500) -> Client:
     except (TypeError, ValueError) as refusal:
         raise StoreMisconfiguredError(f"{_shown(url)} cannot be used: {refusal}") from None
     return client
+
+
+def _retry(retries: int, *, patient: bool) -> Retry:
+    """Return how a command is repeated whose connection broke, or also one that timed out."""
+    backoff = ExponentialWithJitterBackoff(base=0.05, cap=1.0)
+    timeouts = (exceptions.TimeoutError, TimeoutError) if patient else ()
+    return Retry(backoff, retries, supported_errors=(exceptions.ConnectionError, *timeouts))
 
 
 def greet(url: str) -> None:
@@ -127,7 +138,7 @@ def _refuse(policy: str, version: str) -> None:
         )
 
 
-def _behind_sentinel(url: str, connections_max: int) -> Redis:
+def _behind_sentinel(url: str, connections_max: int, *, patient: bool) -> Redis:
     parts = urlsplit(url)
     service, _, database = parts.path.strip("/").partition("/")
     if not service or not (database or "0").isdigit():
@@ -147,7 +158,7 @@ def _behind_sentinel(url: str, connections_max: int) -> Redis:
         sentinel_kwargs={
             "driver_info": DRIVER,
             "socket_timeout": TIMEOUT_S,
-            "retry": Retry(ExponentialWithJitterBackoff(base=0.05, cap=1.0), 1),
+            "retry": _retry(1, patient=patient),
             **{name: options.get(option) for name, option in watched.items()},
         },
         driver_info=DRIVER,
@@ -156,7 +167,7 @@ def _behind_sentinel(url: str, connections_max: int) -> Redis:
         max_connections=connections_max,
         **_login(parts),
         db=int(database or 0),
-        retry=Retry(ExponentialWithJitterBackoff(base=0.05, cap=1.0), RETRIES),
+        retry=_retry(RETRIES, patient=patient),
     )
     master: Redis = sentinel.master_for(service)
     return master

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -14,7 +14,6 @@ from interlock.kernel.effect import Effect
 from interlock.kernel.errors import (
     KernelError,
     StoreDeniedError,
-    StoreDownError,
     StoreError,
     StoreReadOnlyError,
 )
@@ -35,7 +34,6 @@ from interlock.kernel.store.commands import (
     NoteDraft,
     Warrant,
 )
-from interlock.kernel.store.connect import greet, open_store, refuse_unsafe
 from interlock.kernel.store.feed import Feed
 from interlock.kernel.store.hosts import Hosts
 from interlock.kernel.store.inboxes import Inboxes
@@ -58,6 +56,7 @@ from interlock.kernel.table import Data
 from interlock.workers.config import Settings
 from interlock.workers.engine.quota import RecordQuota
 from interlock.workers.engine.refusals import repeat_while_refused
+from interlock.workers.engine.store_client import greet_store, open_safe_store
 from interlock.workers.engine.tracing import carried
 
 if TYPE_CHECKING:  # imported where they are opened
@@ -66,19 +65,24 @@ if TYPE_CHECKING:  # imported where they are opened
 
 LEASE_S = 30.0
 FLAGGED = ("paused", "resumed", "retried")  # what a call of `flag` has done
-HINT = " (is its address right, and does it run? `interlock up` starts a store here)"
 
 
 class Dispatch:
-    """The connection of one process to the kernel, the store and the broker."""
+    """The connection of one process to the kernel, the store and the broker.
+
+    That of a worker is `patient`: its calls wait longer for a store that hangs.
+    """
 
     def __init__(
         self,
         settings: Settings,
         machines: Mapping[str, Machine],
         publisher: Publisher | None = None,
+        *,
+        patient: bool = True,
     ) -> None:
-        self.settings, self.machines, self._store = settings, machines, settings.store
+        self.settings, self.machines = settings, machines
+        self._store, self._patient = settings.store, patient
         if publisher is not None:
             self.publisher = publisher
         self.holder = f"{settings.host}:{os.getpid()}:{uuid4().hex[:6]}"
@@ -94,10 +98,8 @@ class Dispatch:
     @cached_property
     def client(self) -> Client:
         """The store's client; a store that could drop data silently is refused here."""
-        client = open_store(self._store, connections_max=self.settings.concurrency + 50)
-        with self._hint():
-            refuse_unsafe(client)
-        return client
+        connections_max = self.settings.concurrency + 50
+        return open_safe_store(self._store, connections_max=connections_max, patient=self._patient)
 
     def wait_for_store(self) -> None:
         """Open the store; wait for one that answers and refuses this process.
@@ -109,17 +111,7 @@ class Dispatch:
 
     def greet(self) -> None:
         """Raise a StoreError if no store answers in two seconds: a person does not wait longer."""
-        with self._hint():
-            greet(self._store)
-
-    @contextmanager
-    def _hint(self) -> Iterator[None]:
-        try:
-            yield
-        except StoreDeniedError:
-            raise
-        except StoreDownError as refusal:
-            raise StoreDownError(f"{refusal}{HINT}") from refusal
+        greet_store(self._store)
 
     @cached_property
     def keys(self) -> Keys:

@@ -53,13 +53,17 @@ def test_a_wrong_address_is_refused_with_the_reason(url: str, problem: str) -> N
         open_store(url)
 
 
+@pytest.mark.parametrize(("patient", "wanted"), [(True, RETRIES + 1), (False, 1)])
 def test_a_store_that_never_answers_is_given_up_after_a_few_timeouts(
     monkeypatch: pytest.MonkeyPatch,
+    patient: bool,  # noqa: FBT001
+    wanted: int,
 ) -> None:
     """Were each retry to probe its connection first, it would take the square of that."""
     monkeypatch.setattr(connect, "TIMEOUT_S", 0.05)
     with socket.create_server(("127.0.0.1", 0), backlog=100) as silent:
-        client = open_store(f"redis://127.0.0.1:{silent.getsockname()[1]}/0")
+        address = f"redis://127.0.0.1:{silent.getsockname()[1]}/0"
+        client = open_store(address, patient=patient)
         with pytest.raises(StoreDownError, match="does not answer"):
             read(client, "GET", "x")
         silent.settimeout(0)
@@ -68,7 +72,7 @@ def test_a_store_that_never_answers_is_given_up_after_a_few_timeouts(
             while True:
                 silent.accept()[0].close()
                 tries += 1
-    assert tries == RETRIES + 1
+    assert tries == wanted
 
 
 def test_no_connection_looks_up_the_version_of_its_library(

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import threading
+import time
+from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import count
+from types import SimpleNamespace
 
 import pytest
 
@@ -27,6 +30,36 @@ def test_a_value_that_could_not_be_read_is_not_kept() -> None:
     for _ in range(2):
         with pytest.raises(StopIteration):
             kept.value()
+
+
+def test_who_waited_for_a_reading_that_failed_gets_its_error(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock: list[float] = []
+
+    def now_s() -> float:
+        clock.append(time.monotonic())
+        return clock[-1]
+
+    def read() -> int:
+        if not readings:
+            asked = len(clock)
+            waiting.append(pool.submit(kept.value))
+            until(lambda: len(clock) > asked, what="the other caller waits")
+        readings.append(len(readings))
+        raise ValueError(f"reading {readings[-1]}")
+
+    monkeypatch.setattr("interlock.workers.engine.kept.time", SimpleNamespace(monotonic=now_s))
+    readings: list[int] = []
+    waiting: list[Future[int]] = []
+    kept = Kept(read)
+    with ThreadPoolExecutor() as pool:
+        with pytest.raises(ValueError, match="reading 0"):
+            kept.value()
+        with pytest.raises(ValueError, match="reading 0"):
+            waiting[0].result()
+    with pytest.raises(ValueError, match="reading 1"):
+        kept.value()
 
 
 def test_nobody_waits_for_a_value_that_is_read_anew_behind() -> None:

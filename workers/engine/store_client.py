@@ -1,0 +1,36 @@
+"""Opens the store of a deployment for one process, and says what to look at where none answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from interlock.kernel.errors import StoreDeniedError, StoreDownError
+from interlock.kernel.store.connect import greet, open_store, refuse_unsafe
+from interlock.kernel.store.scripts import Client
+
+HINT = " (is its address right, and does it run? `interlock up` starts a store here)"
+
+
+def open_safe_store(url: str, *, connections_max: int, patient: bool) -> Client:
+    """Open the store at an address. Raises StoreMisconfiguredError for one that may drop data."""
+    client = open_store(url, connections_max=connections_max, patient=patient)
+    with _hint():
+        refuse_unsafe(client)
+    return client
+
+
+def greet_store(url: str) -> None:
+    """Raise a StoreError if no store answers in two seconds: a person does not wait longer."""
+    with _hint():
+        greet(url)
+
+
+@contextmanager
+def _hint() -> Iterator[None]:
+    try:
+        yield
+    except StoreDeniedError:
+        raise
+    except StoreDownError as refusal:
+        raise StoreDownError(f"{refusal}{HINT}") from refusal
