@@ -173,7 +173,7 @@ class Keys:
         return f"{self.tag(partition)}meta"
 
     def metrics(self, partition: int) -> str:
-        """Hash: counts for metrics; part/metrics.lua has more."""
+        """Hash: counts for metrics; part/metrics.lua and call_times.py say of what."""
         return f"{self.tag(partition)}metrics"
 
     def feed(self, partition: int) -> str:

@@ -1,4 +1,4 @@
-"""Reads what the scripts count for metrics: since the store is new, or since this was added."""
+"""Reads what is counted for metrics: since the store is new, or since this was added."""
 
 from __future__ import annotations
 
@@ -40,6 +40,7 @@ class Metrics:
     sweeps: dict[tuple[str, str], int]  # items of sweeps, by sweep and status
     dwell: dict[tuple[str, str], Durations]  # by machine and state that was left
     lag: dict[str, Durations]  # from the entry into a state to the first claim, by effect
+    calls: dict[str, Durations]  # of the store, by kind; their bounds are CALL_BOUNDS_MS
 
 
 class MetricsReader:
@@ -69,7 +70,8 @@ def metrics_of(totals: Mapping[str, int]) -> Metrics:
     """Return the counts by what they count."""
     dwell: dict[tuple[str, str], Durations] = defaultdict(Durations)
     lag: dict[str, Durations] = defaultdict(Durations)
-    found = Metrics({}, {}, {}, {}, {}, {}, {}, {}, {}, {}, dwell, lag)
+    calls: dict[str, Durations] = defaultdict(Durations)
+    found = Metrics({}, {}, {}, {}, {}, {}, {}, {}, {}, {}, dwell, lag, calls)
     by_one = {"over": found.over, "late": found.late, "end": found.ends}
     by_two = {
         "refused": found.refused,
@@ -86,6 +88,8 @@ def metrics_of(totals: Mapping[str, int]) -> Metrics:
                 _add(found.dwell[machine, state], bucket, value)
             case ["lag", effect, bucket]:
                 _add(found.lag[effect], bucket, value)
+            case ["store", kind, bucket]:
+                _add(found.calls[kind], bucket, value)
             case [kind, one] if kind in by_one:
                 by_one[kind][one] = value
             case [kind, one, other] if kind in by_two:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
-from functools import cache
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache, partial
 from importlib.resources import files
+from time import perf_counter
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -20,6 +23,7 @@ from interlock.kernel.errors import (
     StoreFullError,
     StoreReadOnlyError,
 )
+from interlock.kernel.store.call_times import BATCH, NAMED_SCRIPTS, READ, SCRIPT, CallTimes
 from interlock.kernel.store.connections import ConnectionCache
 
 Client = Redis | RedisCluster
@@ -55,19 +59,34 @@ def sha_of(name: str) -> str:
     return hashlib.sha1(source_of(name).encode()).hexdigest()  # noqa: S324 - the server's own name for it
 
 
-# A cache is dropped together with its client.
-_CACHES: WeakKeyDictionary[Redis, ConnectionCache] = WeakKeyDictionary()
+@dataclass(slots=True)
+class _ClientState:
+    """What is kept for a client: its connections, unless it is a cluster's, and what it counts."""
+
+    connections: ConnectionCache | None = None
+    times: CallTimes | None = None
+
+
+# A state is dropped together with its client.
+_STATES: WeakKeyDictionary[Client, _ClientState] = WeakKeyDictionary()
+
+
+def count_call_times(client: Client, key: str) -> None:
+    """Let the times of all calls by this client be added to a hash of counts from now on."""
+    _state_of(client).times = CallTimes(key)
 
 
 def call(client: Client, name: str, keys: list[str], args: list[Any]) -> Any:
     """Run a script. Raises a StoreError that says what the store refused; a repeat is safe."""
-    try:
+
+    def run() -> Any:
         try:
-            return _run(client, sha_of(name), len(keys), *keys, *args)
+            return _run(client, state.connections, sha_of(name), len(keys), *keys, *args)
         except exceptions.NoScriptError:
             return client.eval(source_of(name), len(keys), *keys, *args)
-    except FAULTS as refusal:
-        raise store_error(refusal) from refusal
+
+    state = _state_of(client)
+    return _answer(client, state.times, name if name in NAMED_SCRIPTS else SCRIPT, run)
 
 
 def call_all(client: Client, name: str, calls: Sequence[tuple[list[str], list[Any]]]) -> list[Any]:
@@ -85,12 +104,19 @@ def call_all(client: Client, name: str, calls: Sequence[tuple[list[str], list[An
     return replies
 
 
-def _run(client: Client, *arguments: Any) -> Any:
-    if isinstance(client, RedisCluster):
-        return client.evalsha(*arguments)
-    connections = _CACHES.get(client)
+def _state_of(client: Client) -> _ClientState:
+    found = _STATES.get(client)
+    if found is None:
+        made = _ClientState()
+        if not isinstance(client, RedisCluster):
+            made.connections = ConnectionCache(client.connection_pool)
+        found = _STATES.setdefault(client, made)
+    return found
+
+
+def _run(client: Client, connections: ConnectionCache | None, *arguments: Any) -> Any:
     if connections is None:
-        connections = _CACHES.setdefault(client, ConnectionCache(client.connection_pool))
+        return client.evalsha(*arguments)
     try:
         return connections.exchange("EVALSHA", *arguments)
     except (exceptions.ConnectionError, exceptions.TimeoutError):
@@ -100,10 +126,7 @@ def _run(client: Client, *arguments: Any) -> Any:
 def read(client: Client, *arguments: Any) -> Any:
     """Run one reading command. Raises a StoreError."""
     run: Any = client.execute_command  # redis-py leaves it untyped
-    try:
-        return run(*arguments)
-    except FAULTS as refusal:
-        raise store_error(refusal) from refusal
+    return _answer(client, _state_of(client).times, READ, lambda: run(*arguments))
 
 
 def read_all(client: Client, commands: Sequence[Sequence[Any]]) -> list[Any]:
@@ -116,14 +139,32 @@ def _exchange(
 ) -> list[Any]:
     if not commands:
         return []
+    send = partial(_send_all, client, commands, raise_on_error=raise_on_error)
+    replies: list[Any] = _answer(client, _state_of(client).times, BATCH, send)
+    return replies
+
+
+def _send_all(client: Client, commands: Sequence[Sequence[Any]], *, raise_on_error: bool) -> Any:
     pipeline: Any = client.pipeline(transaction=False)
     for command in commands:
         pipeline.execute_command(*command)
+    return pipeline.execute(raise_on_error=raise_on_error)
+
+
+def _answer(client: Client, times: CallTimes | None, kind: str, ask: Callable[[], Any]) -> Any:
+    """Return what the store answers, and count how long that took. Raises StoreError."""
+    began_s = perf_counter()
     try:
-        replies: list[Any] = pipeline.execute(raise_on_error=raise_on_error)
+        reply = ask()
     except FAULTS as refusal:
+        if times is not None:
+            times.count(kind, began_s, perf_counter())
         raise store_error(refusal) from refusal
-    return replies
+    # Counts are added only after an answer: nobody waits for a store that hangs for their sake.
+    if times is not None and times.count(kind, began_s, perf_counter()):
+        with suppress(*FAULTS):
+            _send_all(client, times.taken(), raise_on_error=False)
+    return reply
 
 
 def store_error(refusal: Exception) -> StoreError:

@@ -48,7 +48,7 @@ from interlock.kernel.store.overdue import OverdueReader
 from interlock.kernel.store.redis import Store
 from interlock.kernel.store.rejected import RejectedMessages
 from interlock.kernel.store.saved_views import SavedViews
-from interlock.kernel.store.scripts import Client
+from interlock.kernel.store.scripts import Client, count_call_times
 from interlock.kernel.store.slots import Slots
 from interlock.kernel.store.subscriptions import Subscriber, Subscriptions
 from interlock.kernel.store.views import Views
@@ -99,7 +99,11 @@ class Dispatch:
     def client(self) -> Client:
         """The store's client; a store that could drop data silently is refused here."""
         connections_max = self.settings.concurrency + 50
-        return open_safe_store(self._store, connections_max=connections_max, patient=self._patient)
+        client = open_safe_store(
+            self._store, connections_max=connections_max, patient=self._patient
+        )
+        count_call_times(client, self.keys.metrics(0))
+        return client
 
     def wait_for_store(self) -> None:
         """Open the store; wait for one that answers and refuses this process.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from prometheus_client import CollectorRegistry, generate_latest
@@ -14,6 +14,7 @@ from prometheus_client.core import (
     Metric,
 )
 
+from interlock.kernel.store.call_times import CALL_BOUNDS_MS
 from interlock.kernel.store.metrics import BOUNDS_MS, Durations, Metrics
 from interlock.workers.engine.celery_app import INTAKE_QUEUE, SWEEPS_QUEUE, effect_queues
 from interlock.workers.engine.dispatch import Dispatch
@@ -66,7 +67,7 @@ def _look(dispatch: Dispatch) -> Iterator[Metric]:
 
 
 def _counted(found: Metrics) -> Iterator[Metric]:
-    """Yield what the scripts count."""
+    """Yield what the scripts and the processes count."""
     yield _counter(
         "transitions",
         "Transitions; `source` is `-` for the creation of a record.",
@@ -118,6 +119,11 @@ def _counted(found: Metrics) -> Iterator[Metric]:
     yield _counter(
         "sweep_items", "Items that sweeps found, by result.", found.sweeps, ("sweep", "status")
     )
+    yield from _durations(found)
+
+
+def _durations(found: Metrics) -> Iterator[Metric]:
+    """Yield the histograms."""
     yield _histogram(
         "state_seconds",
         "How long records were in a state that they left.",
@@ -130,6 +136,13 @@ def _counted(found: Metrics) -> Iterator[Metric]:
         "From the entry into a state to the first claim of its effect.",
         lags,
         ("effect",),
+    )
+    yield _histogram(
+        "store_call_seconds",
+        "How long processes waited for an answer of the store.",
+        {(kind,): durations for kind, durations in found.calls.items()},
+        ("kind",),
+        CALL_BOUNDS_MS,
     )
 
 
@@ -213,9 +226,10 @@ def _histogram(
     meaning: str,
     values: Mapping[Any, Durations],
     labels: tuple[str, ...],
+    bounds_ms: Sequence[float] = BOUNDS_MS,
 ) -> Metric:
     metric = HistogramMetricFamily(_HEAD + name, meaning, labels=labels)
-    bounds = [*(f"{bound / 1_000:g}" for bound in BOUNDS_MS), "+Inf"]
+    bounds = [*(f"{bound / 1_000:g}" for bound in bounds_ms), "+Inf"]
     for key, durations in sorted(values.items()):
         totals = [sum(durations.buckets[: at + 1]) for at in range(len(bounds))]
         metric.add_metric(key, list(zip(bounds, totals, strict=True)), durations.sum_ms / 1_000)

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from random import Random
+from time import perf_counter
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 
+from interlock.kernel.errors import StoreError
 from interlock.kernel.record import partition_of
+from interlock.kernel.store import call_times, scripts
+from interlock.kernel.store.call_times import CALL_BOUNDS_MS, CallTimes
 from interlock.kernel.store.leases import Lease, Order
 from interlock.kernel.store.metrics import BOUNDS_MS, Metrics, MetricsReader
-from interlock.kernel.store.scripts import source_of
+from interlock.kernel.store.scripts import count_call_times, source_of
+from interlock.kernel.store.scripts import read as read_one
 from tests.damage import chances, torn
 from tests.kernel.store.kernel_at_a_fixed_time import World, token
 
@@ -71,7 +77,40 @@ def test_a_duration_is_in_the_first_bucket_that_holds_it(
     assert [at for at, count in enumerate(buckets) if count] == [bucket]
 
 
+def test_the_time_of_each_call_is_counted_and_added_to_the_counts_of_all_processes(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.create("r")
+    count_call_times(world.client, world.keys.metrics(0))
+    world.fire("r", "begin")
+    read_one(world.client, "TIME")
+    assert read(world).calls == {}, "they are added later"
+    monkeypatch.setattr(scripts, "perf_counter", lambda: perf_counter() + call_times.ADD_S)
+    with pytest.raises(StoreError):
+        read_one(world.client, "NONSENSE")
+    added: Any = world.client.hkeys(world.keys.metrics(0))
+    assert not any(name.startswith(b"store") for name in added), "that call had no answer"
+    read_one(world.client, "TIME")
+    calls = read(world).calls
+
+    numbers = {kind: sum(durations.buckets) for kind, durations in calls.items()}
+    assert numbers == {"script": 1, "commit": 1, "read": 3, "batch": 1}
+    assert all(durations.sum_ms < 60_000 for durations in calls.values())
+
+
+@pytest.mark.parametrize(("ms", "bucket"), [(0.2, 1), (0.5, 1), (0.6, 2), (5_000, 7), (6_000, 8)])
+def test_a_call_is_in_the_first_bucket_that_holds_it(ms: float, bucket: int) -> None:
+    times = CallTimes("counts")
+    for _ in range(2):
+        times.count("read", 0.0, ms / 1_000)
+
+    sums = [("HINCRBY", "counts", "store read sum", round(2 * ms))] if ms >= 0.5 else []
+    assert times.taken() == [("HINCRBY", "counts", f"store read {bucket}", 2), *sums]
+    assert times.taken() == []
+
+
 def test_the_bounds_are_those_of_the_script() -> None:
+    assert len(CALL_BOUNDS_MS) == len(BOUNDS_MS)
     named = ", ".join(str(bound) for bound in BOUNDS_MS)
     assert f"BOUNDS_MS = {{{named}}}" in source_of("commit")
 

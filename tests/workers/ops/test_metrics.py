@@ -14,6 +14,7 @@ import httpx2
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from interlock.kernel.store import call_times
 from interlock.workers.client import Client
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.gateways.server import EmbeddedServer, free_port
@@ -46,7 +47,10 @@ def exposed_name(family: Any) -> str:
     return f"{family.name}_total" if family.type == "counter" else str(family.name)
 
 
-def test_the_page_lists_every_metric_with_its_type_and_labels(interlock: Client) -> None:
+def test_the_page_lists_every_metric_with_its_type_and_labels(
+    interlock: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(call_times, "ADD_S", 0.0)
     bring(interlock, "one", "executing")
     interlock.dispatch.indexes.count_sweep("orphans", {"publish": 1})
     interlock.dispatch.indexes.begin_sweep("orphans", 1)

@@ -1,0 +1,53 @@
+"""Counts how long calls of the store take, so that metrics show it for all processes.
+
+No script can see how long its caller waits. So each process counts for itself, and adds its counts
+every few seconds to those that the scripts keep. A process that ends loses what it has not added.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import defaultdict
+from threading import Lock
+from time import perf_counter
+
+# The upper bounds of the buckets: as many as part/metrics.lua has for other durations.
+CALL_BOUNDS_MS = (0.5, 1.0, 5.0, 25.0, 100.0, 1_000.0, 5_000.0)
+ADD_S = 10.0  # how often a process adds its counts
+READ, BATCH, SCRIPT = "read", "batch", "script"
+NAMED_SCRIPTS = ("create", "commit", "claim")  # the others are counted together
+_SUM = len(CALL_BOUNDS_MS) + 1
+
+
+class CallTimes:
+    """The calls of one client that are not in the store's counts yet. Safe in threads."""
+
+    def __init__(self, key: str) -> None:
+        self._key, self._lock, self._due_s = key, Lock(), perf_counter() + ADD_S
+        # By kind: how many calls are in each bucket, and last the sum of their times in ms.
+        self._counts: defaultdict[str, list[float]] = defaultdict(lambda: [0] * (_SUM + 1))
+
+    def count(self, kind: str, began_s: float, ended_s: float) -> bool:
+        """Count a call, whether or not the store answered it. The times are of `perf_counter`.
+
+        Return whether the counts should be added to the store's now.
+        """
+        taken_ms = (ended_s - began_s) * 1_000
+        bucket = bisect_left(CALL_BOUNDS_MS, taken_ms)
+        with self._lock:
+            counts = self._counts[kind]
+            counts[bucket] += 1
+            counts[_SUM] += taken_ms
+        return ended_s >= self._due_s
+
+    def taken(self) -> list[tuple[str, str, str, int]]:
+        """Return the commands that add these counts to the store's, and begin anew."""
+        with self._lock:
+            self._due_s = perf_counter() + ADD_S
+            found = {
+                f"store {kind} {'sum' if at == _SUM else at + 1}": round(count)
+                for kind, counts in self._counts.items()
+                for at, count in enumerate(counts)
+            }
+            self._counts.clear()
+        return [("HINCRBY", self._key, name, count) for name, count in found.items() if count]
