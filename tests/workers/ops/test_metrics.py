@@ -12,6 +12,9 @@ from typing import Any
 
 import httpx2
 import pytest
+from grafana_foundation_sdk.cog.encoder import JSONEncoder
+from grafana_foundation_sdk.cog.plugins import register_default_plugins
+from grafana_foundation_sdk.models.dashboard import Dashboard
 from prometheus_client.parser import text_string_to_metric_families
 
 from interlock.kernel.store import call_times
@@ -121,6 +124,43 @@ def test_rules_and_dashboard_use_metrics_that_exist() -> None:
     assert len({panel["id"] for panel in panels}) == len(panels)
     assert all(panel["title"] and panel["gridPos"]["w"] <= 24 for panel in panels)
     assert all(target["expr"] for panel in panels for target in panel["targets"])
+
+
+def unknown(ours: Any, theirs: Any, place: str = "") -> list[str]:
+    """Return the places of our dashboard that differ in what Grafana's types make of it."""
+    if isinstance(ours, dict) and isinstance(theirs, dict):
+        pairs = [(f"{place}.{key}", value, theirs.get(key)) for key, value in ours.items()]
+    elif isinstance(ours, list) and isinstance(theirs, list) and len(ours) == len(theirs):
+        pairs = [
+            (f"{place}[{at}]", *pair) for at, pair in enumerate(zip(ours, theirs, strict=True))
+        ]
+    else:
+        return [] if ours == theirs else [place]
+    return [found for at, our, their in pairs for found in unknown(our, their, at)]
+
+
+def read_by_grafana(board: dict[str, Any]) -> Any:
+    """Return a dashboard after it was read into Grafana's own types, and written from them."""
+    register_default_plugins()
+    return json.loads(JSONEncoder().encode(Dashboard.from_json(board)))
+
+
+def test_grafana_knows_each_field_of_the_dashboard() -> None:
+    board = json.loads(DASHBOARD.read_text())
+    wrong = json.loads(DASHBOARD.read_text())
+    first = wrong["panels"][0]
+    places = [wrong, first, first["options"], first["targets"][0], first["fieldConfig"]["defaults"]]
+    for place in places:
+        place["colour"] = "blue"
+
+    assert unknown(board, read_by_grafana(board)) == []
+    assert unknown(wrong, read_by_grafana(wrong)) == [
+        ".panels[0].fieldConfig.defaults.colour",
+        ".panels[0].options.colour",
+        ".panels[0].targets[0].colour",
+        ".panels[0].colour",
+        ".colour",
+    ]
 
 
 @needs_prometheus
