@@ -17,7 +17,13 @@ from bench.lifecycles import CHAINS, ROUNDS, THREADS, Side, drain, our_side
 from bench.server import BenchServer, create_records
 from interlock.kernel.event import Cause
 from interlock.kernel.store.commands import Call
-from interlock.workers.engine.tracing import Tracing, carried, note_outcome, traced
+from interlock.workers.engine.tracing import (
+    Tracing,
+    carried,
+    note_outcome,
+    sent_traceparent,
+    traced,
+)
 from interlock.workers.ops.metrics import Exposition
 
 CALLS = 100_000
@@ -97,6 +103,7 @@ def _off_ns(server: BenchServer) -> int:
     for _ in range(CALLS):
         with traced(dispatch.views, record, lease):
             carried(call, dispatch.settings)
+            sent_traceparent(dispatch.settings)
             note_outcome("")
     return (time.perf_counter_ns() - started) // CALLS
 
