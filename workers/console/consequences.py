@@ -15,6 +15,7 @@ from interlock.workers.client import Client
 from interlock.workers.console.forms import type_words
 from interlock.workers.console.record_look import budgets_of
 from interlock.workers.engine.card import Card, action_of
+from interlock.workers.gateways.capabilities.cost import CostEstimate
 from interlock.workers.terminal.cards import CONSENT
 
 MICRO, CENT = 1_000_000, 0.01  # budgets are in millionths of a dollar
@@ -88,7 +89,7 @@ def consequences(client: Client, record: Record, card: Card) -> Consequences | N
     )
 
 
-def _cost(client: Client, record: Record, amount: float | None) -> str:
+def _cost(client: Client, record: Record, estimate: CostEstimate | None) -> str:
     """Say what a call would cost, and what is left of the budgets that it is under."""
     above = client.dispatch.views.records(ancestors(record.id)).values()
     family = [record, *(one for one in above if one.machine in client.machines)]
@@ -97,7 +98,10 @@ def _cost(client: Client, record: Record, amount: float | None) -> str:
         for use in budgets_of({one.id: one.counters for one in family})
         if "spent" in use.limits
     ]
+    amount = estimate.dollars if estimate else None
     said = "What it would cost is not known"
+    if estimate and estimate.problem:
+        said = f"{said}, because {estimate.problem}"
     if amount is not None:
         said = f"It would cost about {_dollars(amount)} dollars"
     if not budgets:

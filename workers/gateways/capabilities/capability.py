@@ -8,11 +8,10 @@ import logging
 import re
 import typing
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, datetime
 from functools import partial
 from math import isfinite
-from sys import float_info
 from typing import Any
 
 from jsonschema import Draft202012Validator, FormatChecker
@@ -24,6 +23,11 @@ from referencing import Registry as Schemas
 from referencing.exceptions import Unresolvable
 
 from interlock.kernel.scales import Level
+from interlock.workers.gateways.capabilities.cost import (
+    CostCalculation,
+    CostEstimate,
+    is_amount,
+)
 from interlock.workers.gateways.capabilities.result import STEPS_MAX, StepList
 from interlock.workers.text import sentence
 
@@ -78,6 +82,9 @@ class Capability:
     deadline_s: float
     examples: tuple[str, ...] = ()
     cost: Cost | None = None
+    _calculation: CostCalculation = field(
+        default_factory=CostCalculation, init=False, repr=False, compare=False
+    )
 
     def __post_init__(self) -> None:
         """Refuse a declaration with which the capability could not be called or checked."""
@@ -90,7 +97,7 @@ class Capability:
         if not (isfinite(self.deadline_s) and 0 < self.deadline_s <= DEADLINE_S_MAX):
             why = f"deadline_s is {self.deadline_s}, give 0 to {DEADLINE_S_MAX:.0f} seconds"
             raise CapabilityDefectError(self.name, why)
-        if not (self.cost is None or callable(self.cost) or _is_amount(self.cost)):
+        if not (self.cost is None or callable(self.cost) or is_amount(self.cost)):
             why = f"cost is {self.cost!r}, give dollars, 0 or more, or a function of the parameters"
             raise CapabilityDefectError(self.name, why)
         if unknown := sorted(self.runtime - RUNTIME_PARAMETERS):
@@ -111,22 +118,11 @@ class Capability:
             "deadline_s": self.deadline_s,
         }
 
-    def cost_of(self, parameters: Mapping[str, Any]) -> float | None:
-        """Return what a call with these parameters would cost in dollars; None if it is unknown.
-
-        It is unknown where none is declared, and where the function that is declared fails.
-        """
-        if not callable(self.cost):
-            return self.cost
-        try:
-            amount = self.cost(**parameters)
-        except Exception:  # noqa: BLE001 - a card must be shown, whatever a user's function raises
-            _log.exception("the cost of %s could not be calculated", self.name)
-            return None
-        if _is_amount(amount):
-            return float(amount)
-        _log.error("the cost of %s is %r, and should be dollars, 0 or more", self.name, amount)
-        return None
+    def cost_of(self, parameters: Mapping[str, Any]) -> CostEstimate:
+        """Return what a call with these parameters would cost."""
+        if callable(self.cost):
+            return self._calculation.estimate(self.cost, parameters)
+        return CostEstimate(self.cost)
 
 
 class Steps:
@@ -196,12 +192,6 @@ def capability(
         )
 
     return declare
-
-
-def _is_amount(value: object) -> bool:
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        return False
-    return 0 <= value <= float_info.max  # a larger int is no float
 
 
 def validator_of(schema: Mapping[str, Any]) -> Draft202012Validator:

@@ -6,12 +6,14 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import date, datetime
+from threading import Event, Semaphore
 from typing import Annotated, Any
 
 import pytest
 from pydantic import BaseModel, Field
 
 from interlock.kernel.scales import Level
+from interlock.workers.gateways.capabilities import cost as cost_module
 from interlock.workers.gateways.capabilities.capability import (
     PROBLEMS_MAX,
     Capability,
@@ -20,6 +22,8 @@ from interlock.workers.gateways.capabilities.capability import (
     capability,
     problems_of,
 )
+from interlock.workers.gateways.capabilities.cost import CALLS_MAX, CostEstimate
+from tests.waiting import until
 
 LOW = capability(idempotent=True, irreversibility=Level.LOW, deadline_s=1)
 
@@ -97,25 +101,54 @@ def test_regret_is_as_high_as_irreversibility_unless_declared() -> None:
 
 
 @pytest.mark.parametrize(
-    ("cost", "known"),
+    ("cost", "known", "problem"),
     [
-        (None, None),
-        (0.5, 0.5),
-        (lambda pages: 0.02 * pages, 0.06),
-        (lambda pages: -pages, None),
-        (lambda pages: pages * 10**400, None),
-        (lambda: 1.0, None),
+        (None, None, ""),
+        (0.5, 0.5, ""),
+        (lambda pages: 0.02 * pages, 0.06, ""),
+        (lambda pages: -pages, None, "did not return an amount of dollars"),
+        (lambda pages: pages * 10**400, None, "did not return an amount of dollars"),
+        (lambda: 1.0, None, "failed"),
     ],
 )
 def test_a_cost_is_a_number_or_a_function_of_the_parameters_else_it_is_unknown(
-    cost: Any, known: float | None
+    cost: Any, known: float | None, problem: str
 ) -> None:
     def copy(*, pages: int, key: str) -> None:
         """Copy pages."""
 
     made = capability(idempotent=True, irreversibility=Level.LOW, deadline_s=1, cost=cost)(copy)
 
-    assert made.cost_of({"pages": "3"}) == known
+    found = made.cost_of({"pages": "3"})
+
+    assert (found.dollars, problem in found.problem) == (known, True)
+    assert bool(found.problem) == bool(problem)
+
+
+def test_nobody_waits_long_for_a_cost_and_slow_calculations_do_not_pile_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    calls, goes_on = Semaphore(0), Event()
+
+    def slow() -> float:
+        calls.release()
+        goes_on.wait(10)  # not for ever, so that a missing limit fails this test soon
+        return 1.0
+
+    def copy() -> None:
+        """Copy pages."""
+
+    monkeypatch.setattr(cost_module, "COST_S_MAX", 0.001)
+    made = capability(idempotent=True, irreversibility=Level.LOW, deadline_s=1, cost=slow)(copy)
+    found = {made.cost_of({}) for _ in range(CALLS_MAX + 2)}
+    for _ in range(CALLS_MAX):
+        assert calls.acquire(timeout=60)
+    goes_on.set()
+
+    assert found == {CostEstimate(None, "its cost function takes longer than 1 s")}
+    assert not calls.acquire(blocking=False), "it was not called again"
+    monkeypatch.setattr(cost_module, "COST_S_MAX", 60)
+    until(lambda: made.cost_of({}) == CostEstimate(1.0), what="a calculation has ended")
 
 
 def described(**annotations: Any) -> Callable[..., None]:
