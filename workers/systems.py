@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from interlock.workers.engine.builtin import BUILTIN
 from interlock.workers.engine.own_systems import added_systems, wrong
-from interlock.workers.engine.system import CommandRow, System, SystemsError, load
+from interlock.workers.engine.system import CommandRow, StarvedCount, System, SystemsError, load
 from interlock.workers.jobs.system import SYSTEM as JOBS
 from interlock.workers.loops.system import SYSTEM as LOOPS
 from interlock.workers.runs.system import SYSTEM as RUNS
@@ -93,10 +93,17 @@ def evidence(client: Client, record: Record) -> list[Section]:
     return list(load(source)(client, record)) if source else []
 
 
-def starved(dispatch: Dispatch) -> dict[str, int]:
-    """Return how many records of each system will never go on, although no person is asked."""
+def starved(dispatch: Dispatch) -> dict[str, StarvedCount]:
+    """Return how many records of each system will never go on, although no person is asked.
+
+    Raises SystemsError if a function of a system returns anything else.
+    """
     named = {system.name: system.starved for system in systems() if system.starved}
-    return {name: load(source)(dispatch) for name, source in named.items()}
+    counts = {name: load(source)(dispatch) for name, source in named.items()}
+    for name, count in counts.items():
+        if not isinstance(count, StarvedCount):
+            raise SystemsError(f"{named[name]} returned {count!r}; return a StarvedCount")
+    return counts
 
 
 def sweeps() -> tuple[Sweep, ...]:

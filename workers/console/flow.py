@@ -19,6 +19,7 @@ from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.kept import Kept
 from interlock.workers.engine.open_cards import OpenCards
 from interlock.workers.engine.record_filter import effects_at_work
+from interlock.workers.engine.system import StarvedCount
 from interlock.workers.ops.attendance import attendance
 from interlock.workers.systems import starved
 from interlock.workers.threads.canary import Canaries, canaries
@@ -113,7 +114,7 @@ class Flow:
     sweeps_ms: dict[str, int]
     swept: Counter[str]
     questions: Questions
-    starved: Mapping[str, int]
+    starved: Mapping[str, StarvedCount]
     over_budget: int
     rejected: int
     workers: Mapping[str, Sequence[str]]
@@ -207,7 +208,7 @@ class FlowWatch:
                 found[record.machine, kind] += 1
         return Questions(found, bool(more))
 
-    def _count_starved(self) -> dict[str, int]:
+    def _count_starved(self) -> dict[str, StarvedCount]:
         """Count the starved records by system; none where a damaged record makes that fail."""
         try:
             return starved(self.dispatch)

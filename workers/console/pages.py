@@ -70,9 +70,10 @@ def _troubles(found: Flow, client: Client) -> Iterator[tuple[str, str, str]]:
         )
         yield sentence, f"/inbox?kind={QUARANTINE}", "See what failed"
     pages = pages_of(client)
-    for name, number in found.starved.items():
-        if number and name in pages:
-            records = "1 record waits" if number == 1 else f"{number} records wait"
+    for name, count in found.starved.items():
+        if count.number and name in pages:
+            records = "1 record waits" if count.number == 1 else f"{count.number:,} records wait"
+            records = f"At least {records}" if count.is_minimum else records
             sentence = f"{records} for something that can never come."
             yield sentence, f"/systems/{name}", f"See why, in {pages[name].title}"
     if found.rejected:

@@ -41,6 +41,17 @@ class CommandRow:
 
 
 @dataclass(frozen=True, slots=True)
+class StarvedCount:
+    """How many records will never go on by themselves although no person is asked.
+
+    `is_minimum`: not all records that could be starved were looked at.
+    """
+
+    number: int
+    is_minimum: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class System:
     """One system. Modules are given by name, so that each process imports only those it needs.
 
@@ -57,11 +68,12 @@ class System:
     `module:attribute`. `details` gives, for a machine, the `module:function` that returns what
     `interlock show` prints of its records instead of `shown`. `evidence` gives, for a machine, the
     `module:function` that yields what the console shows beside the cards of its records, each a
-    `Section`. `starved` is the `module:function` that counts records which will never go on by
-    themselves although no person is asked; it gets the `Dispatch`. `counted` lists the machines
-    whose records `interlock top` counts by state, `shown` the fields of a record's data that
-    `interlock show` prints if they are set. `page` is where its page of the console is, as
-    `module:attribute`: a `SystemPage`. What a page or section has is in workers/terminal/page.py.
+    `Section`. `starved` is the `module:function` that counts records
+    which will never go on by themselves although no person is asked: it gets the `Dispatch`, and
+    returns a `StarvedCount`. `counted` lists the machines whose records `interlock top` counts by
+    state, `shown` the fields of a record's data that `interlock show` prints if they are set.
+    `page` is where its page of the console is, as `module:attribute`: a `SystemPage`. What a page
+    or section has is in workers/terminal/page.py.
     """
 
     name: str

@@ -15,6 +15,7 @@ from interlock.kernel.record import PARTITIONS, Record, partition_of, root_of
 from interlock.kernel.store.views import RecordInState, StateKey
 from interlock.workers.client import Client
 from interlock.workers.engine.dispatch import Dispatch
+from interlock.workers.engine.system import StarvedCount
 from interlock.workers.tasks.claim_names import ClaimNames
 from interlock.workers.tasks.claim_row import ClaimRecords, ClaimRow, age_s, row_of
 from interlock.workers.tasks.next_try import next_try_s
@@ -23,6 +24,7 @@ from interlock.workers.tasks.waits import Waits
 ROWS_MAX = 200
 SCANNED_MAX = 2_000  # records in each state, for one backlog
 OPEN_MAX = 50
+LOOKED_AT_MAX = 1_000  # open tasks that are looked at to count those that are starved
 FAILED_MAX = 50
 DEPENDENCIES_MAX = 100
 LOG_LINES_READ = 10
@@ -258,12 +260,7 @@ def starved_tasks(
     no more than DEPENDENCIES_MAX dependencies together.
     """
     oldest = sorted(opened, key=lambda row: row.since_ms)[:OPEN_MAX]
-    tasks, left = [], DEPENDENCIES_MAX
-    for task in dispatch.views.records(row.id for row in oldest).values():
-        left -= len(awaited(task.data))
-        if left < 0:
-            break
-        tasks.append(task)
+    tasks = _with_few_dependencies(dispatch, oldest, DEPENDENCIES_MAX)
     waits = Waits(dispatch, tasks)
     whys = ((task, waits.why_starved(task)) for task in tasks)
     return tuple(
@@ -273,12 +270,37 @@ def starved_tasks(
     )
 
 
-def count_starved(dispatch: Dispatch) -> int:
-    """Return how many open tasks of all backlogs `starved_tasks` finds."""
-    keys = (StateKey("task", "open", partition) for partition in range(PARTITIONS))
-    pages = dispatch.views.list_in_states(dict.fromkeys(keys, OPEN_MAX)).values()
-    opened = [row for page in pages for row in page]
-    return len(starved_tasks(dispatch, opened, dispatch.views.now_ms()))
+def count_starved(dispatch: Dispatch) -> StarvedCount:
+    """Return how many open tasks of all backlogs no agent will ever claim.
+
+    It looks at LOOKED_AT_MAX of them at most: of each partition at those that have been open the
+    longest, among which the starved ones are, because nobody claims them.
+    """
+    views = dispatch.views
+    keys = [StateKey("task", "open", partition) for partition in range(PARTITIONS)]
+    counts = {key: number for key, number in views.count_in_states(keys).items() if number}
+    most = LOOKED_AT_MAX
+    if sum(counts.values()) > LOOKED_AT_MAX:
+        most = max(LOOKED_AT_MAX // len(counts), 1)
+    pages = views.list_in_states({key: min(number, most) for key, number in counts.items()})
+    opened = [row for page in pages.values() for row in page]
+    tasks = _with_few_dependencies(dispatch, opened, LOOKED_AT_MAX)
+    waits = Waits(dispatch, tasks)
+    number = sum(bool(waits.why_starved(task)) for task in tasks)
+    return StarvedCount(number, is_minimum=len(tasks) < sum(counts.values()))
+
+
+def _with_few_dependencies(
+    dispatch: Dispatch, rows: Iterable[RecordInState], dependencies_max: int
+) -> list[Record]:
+    """Return the first of these tasks that have no more than so many dependencies together."""
+    tasks, left = [], dependencies_max
+    for task in dispatch.views.records(row.id for row in rows).values():
+        left -= len(awaited(task.data))
+        if left < 0:
+            break
+        tasks.append(task)
+    return tasks
 
 
 def _rank(row: ClaimRow) -> tuple[int, float, str, int]:

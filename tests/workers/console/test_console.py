@@ -20,8 +20,11 @@ from interlock.workers.console.app import create_console
 from interlock.workers.console.entrance import own_path
 from interlock.workers.console.flow import FlowWatch
 from interlock.workers.console.sessions import COOKIE
+from interlock.workers.engine.system import StarvedCount
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.jobs.client import Graphs
+from interlock.workers.tasks import overview
+from interlock.workers.tasks.overview import count_starved
 from tests.conftest import NewProxy
 from tests.workers.access.tokens import new_token
 from tests.workers.tasks.test_reassignment import submitted
@@ -445,17 +448,20 @@ def test_the_start_page_leads_to_what_a_person_has_to_act_on(
 
 
 def test_the_start_page_says_how_many_records_are_starved_and_leads_to_why(
-    browser: TestClient, interlock: Client
+    browser: TestClient, interlock: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name, after in (("free", []), ("starved", ["nobody"])):
+    for name, after in (("starved", ["nobody"]), ("free", [])):
         submitted(interlock, name, depends_on=after)
+    every = count_starved(interlock.dispatch)
+    monkeypatch.setattr(overview, "LOOKED_AT_MAX", 1)
     sign_in(browser, new_token(interlock, Role.VIEWER))
 
     text, tasks = (browser.get(path).text for path in ("/", "/systems/tasks"))
     sign_in(browser, new_token(interlock, Role.VIEWER, machines=("task",)))
     limited = browser.get("/")
 
-    assert "1 record waits for something that can never come" in text
+    assert every == StarvedCount(1)
+    assert "At least 1 record waits for something that can never come" in text
     assert '<a href="/systems/tasks">See why, in Coding tasks</a>' in text
     assert "it depends on nobody, which does not exist" in tasks
     assert (limited.status_code, "can never come" in limited.text) == (200, False)
