@@ -28,9 +28,9 @@ from interlock.workers.terminal.page import (
     StateName,
     SystemPage,
     Table,
+    Until,
     ViewLink,
 )
-from interlock.workers.terminal.screen import age
 
 MAIL_MAX = 30
 LINES_MAX = 40
@@ -89,10 +89,10 @@ def _row(row: Mapping[str, Any]) -> tuple[Cell, ...]:
 
 
 def _agent(loops: Loops, name: str) -> list[Section]:
-    value, now_ms = loops.show(name), loops.dispatch.views.now_ms()
+    value = loops.show(name)
     record = loops.client.show(value["id"])
     sections = [
-        Section("Session", (NamedCells(_facts(value, now_ms)),)),
+        Section("Session", (NamedCells(_facts(value)),)),
         _output(loops, name, record),
         Section("Mail to it", (_mail_in(value["mail"]),)),
         Section("Mail from it", (_mail_out(loops, record),)),
@@ -105,14 +105,14 @@ def _agent(loops: Loops, name: str) -> list[Section]:
     return sections
 
 
-def _facts(value: Mapping[str, Any], now_ms: int) -> dict[str, Cell]:
+def _facts(value: Mapping[str, Any]) -> dict[str, Cell]:
     last, stopped = value.get("last") or {}, value.get("stopped") or {}
     texts = {
         name: str(value[name])
         for name in ("command", "repo", "branch", "worktree", "host", "next", "pid")
         if value.get(name)
     }
-    due = {f"timer {name}": _until(at_ms - now_ms) for name, at_ms in value["due"].items()}
+    due = {f"timer {name}": Until(at_ms) for name, at_ms in value["due"].items()}
     return {
         "record": RecordLink(value["id"]),
         "state": StateName(value["state"]),
@@ -124,10 +124,6 @@ def _facts(value: Mapping[str, Any], now_ms: int) -> dict[str, Cell]:
         "stopped": f"{stopped['by']}: {stopped['reason']}" if stopped else "",
         **due,
     }
-
-
-def _until(left_ms: int) -> str:
-    return f"in {age(left_ms)}" if left_ms > 0 else "due now"
 
 
 def _output(loops: Loops, name: str, record: Record) -> Section:

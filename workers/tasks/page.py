@@ -33,10 +33,11 @@ from interlock.workers.terminal.page import (
     StateName,
     SystemPage,
     Table,
+    Until,
     ViewLink,
     diff_parts,
 )
-from interlock.workers.terminal.screen import age, short
+from interlock.workers.terminal.screen import short
 
 SHOWN_MAX = 20
 IDENTITIES_MAX = 50
@@ -57,7 +58,7 @@ def view(client: Client, query: Query) -> list[Section]:
     return [
         Section("Who works on what", _claims(found.lines, found.more, found.at_ms)),
         *_starved(found.starved, found.at_ms),
-        *([_tasks(client, backlog)] if backlog else []),
+        *([_tasks(client, backlog, found.at_ms)] if backlog else []),
         _failed(client, backlog),
         _trust(client, backlog),
     ]
@@ -86,7 +87,7 @@ def replay(client: Client, fields: Query) -> RecordLink:
 
 def _claims(rows: Iterable[ClaimRow], more: int, now_ms: int) -> list[Part]:
     table = Table(
-        ("Look", "Agent", "Task", "State", "Does", "Claimed", "Heartbeat", "Left", "Cost", "Said"),
+        ("Look", "Agent", "Task", "State", "Does", "Claimed", "Heartbeat", "Deadline", "Cost", "Said"),
         [_claim(row, now_ms) for row in rows],
         "No agent has a task. `interlock task submit` submits one.",
     )
@@ -105,14 +106,10 @@ def _claim(row: ClaimRow, now_ms: int) -> tuple[Cell, ...]:
         row.doing,
         Since(now_ms - round(row.age_s * 1_000)),
         "" if row.heartbeat_age_s is None else Since(now_ms - round(row.heartbeat_age_s * 1_000)),
-        _seconds(row.left_s),
+        "" if row.left_s is None else Until(now_ms + round(row.left_s * 1_000)),
         spent,
         short(row.said),
     )
-
-
-def _seconds(seconds: float | None) -> str:
-    return "" if seconds is None else age(round(seconds * 1_000))
 
 
 def _starved(found: Iterable[AgedRecord], now_ms: int) -> Iterator[Section]:
@@ -125,13 +122,13 @@ def _starved(found: Iterable[AgedRecord], now_ms: int) -> Iterator[Section]:
         )
 
 
-def _tasks(client: Client, backlog: str) -> Section:
+def _tasks(client: Client, backlog: str, now_ms: int) -> Section:
     rows = [
         (
             RecordLink(row["id"], row["title"]),
             StateName(row["state"]),
             f"{row['retries']} of {row['max_retries']}",
-            "asks a person" if row["asks"] else _next(row["next_try_s"]),
+            "asks a person" if row["asks"] else _next(row["next_try_s"], now_ms),
             row["why"],
         )
         for row in islice(Tasks(client).of(backlog), TASKS_MAX)
@@ -139,8 +136,8 @@ def _tasks(client: Client, backlog: str) -> Section:
     return Section("Tasks", (Table(("Task", "State", "Retries", "Next", "Why"), rows),))
 
 
-def _next(in_s: float | None) -> str:
-    return "" if in_s is None else f"tried again in {_seconds(in_s)}"
+def _next(in_s: float | None, now_ms: int) -> Cell:
+    return "" if in_s is None else Until(now_ms + round(in_s * 1_000), "tried again")
 
 
 def _failed(client: Client, backlog: str) -> Section:

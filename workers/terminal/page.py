@@ -53,6 +53,15 @@ class Since:
 
 
 @dataclass(frozen=True, slots=True)
+class Until:
+    """A time by the store in ms, shown as how long it is until then; `what` happens then, or ''."""
+
+    kind: ClassVar[str] = "until"
+    at_ms: int
+    what: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Button:
     """A button that does one of the page's acts."""
 
@@ -62,7 +71,7 @@ class Button:
     fields: Query
 
 
-Cell = str | int | RecordLink | ViewLink | StateName | Since | Button
+Cell = str | int | RecordLink | ViewLink | StateName | Since | Until | Button
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -118,6 +119,8 @@ def test_the_tasks_say_who_works_on_what_and_a_failed_one_is_replayed_by_an_oper
     done = browser.post("/systems/tasks/replay", data={"task": failed}, headers=OWN)
     again = browser.post("/systems/tasks/replay", data={"task": failed}, headers=OWN)
 
+    exact = r'in <time datetime="[^"]+" title="[^"]+ UTC">'
+    assert re.search(f'data-name="Deadline">{exact}', looked)
     assert "running" in looked
     assert "40 % at it" in looked
     assert "no luck" in looked
@@ -207,6 +210,7 @@ def test_mail_is_sent_by_a_form_and_seen_by_who_may_look(
     after = seen(browser, "/systems/loops?agent=scout")
 
     assert "scout lives on other-host, and its output is there too" in looked
+    assert re.search(r'timer limit</th><td>in <time datetime="[^"]+" title="[^"]+ UTC">', looked)
     assert (
         "<button" in looked.partition("<main")[2].partition("</main")[0],
         refused.status_code,
