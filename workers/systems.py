@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from interlock.kernel.errors import CallError
 from interlock.workers.engine.builtin import BUILTIN
 from interlock.workers.engine.own_systems import added_systems, wrong
 from interlock.workers.engine.system import CommandRow, StarvedCount, System, SystemsError, load
@@ -17,6 +18,7 @@ from interlock.workers.webhooks.system import SYSTEM as WEBHOOKS
 
 if TYPE_CHECKING:  # the command line lists its commands without settings, sweeps and handlers
     from interlock.kernel.record import Record
+    from interlock.kernel.store.outputs import OutputSource
     from interlock.workers.client import Client
     from interlock.workers.config import Settings
     from interlock.workers.engine.dispatch import Dispatch
@@ -91,6 +93,22 @@ def evidence(client: Client, record: Record) -> list[Section]:
     named = (each.evidence[record.machine] for each in systems() if record.machine in each.evidence)
     source = next(named, None)
     return list(load(source)(client, record)) if source else []
+
+
+def output_source(client: Client, record: Record) -> OutputSource | None:
+    """Return where the output of a record's agent is, None before there is one.
+
+    Raises CallError if records of its machine have no agent that prints something.
+    """
+    named = {name: source for system in systems() for name, source in system.outputs.items()}
+    if record.machine not in named:
+        known = ", ".join(sorted(named))
+        raise CallError(
+            f"{record.id} is a {record.machine}; only records of these machines have an output of "
+            f"an agent: {known}"
+        )
+    found: OutputSource | None = load(named[record.machine])(client, record)
+    return found
 
 
 def starved(dispatch: Dispatch) -> dict[str, StarvedCount]:

@@ -231,3 +231,15 @@ class Keys:
     def hosts_announced(self) -> str:
         """Sorted set: the host names by the ms at which each computer announced its facts last."""
         return f"{self.prefix}:{{hosts}}:announced"
+
+    def outputs_asked(self, host: str) -> str:
+        """Sorted set: the folders of a computer whose output is asked for, by ms of the last."""
+        return f"{self.prefix}:{{outputs}}:asked:{host}"
+
+    def outputs_asked_since(self, host: str) -> str:
+        """Sorted set: these folders by the ms since which each has been asked for."""
+        return f"{self.prefix}:{{outputs}}:asked-since:{host}"
+
+    def output(self, host: str, folder: str) -> str:
+        """Hash: the newest output of an agent, and when it was published; it expires."""
+        return f"{self.prefix}:{{outputs}}:of:{host}:{folder}"

@@ -12,7 +12,15 @@ from fastapi import FastAPI
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from interlock.workers.api import answer_links, cards, events, records, surroundings, tokens
+from interlock.workers.api import (
+    answer_links,
+    cards,
+    events,
+    outputs,
+    records,
+    surroundings,
+    tokens,
+)
 from interlock.workers.api.agents import PATH, AgentTools
 from interlock.workers.api.followers import Followers
 from interlock.workers.api.models import BODY_BYTES_MAX
@@ -61,7 +69,9 @@ def create_app(client: Client, *beside: Callable[[], AbstractAsyncContextManager
     app.state.read_logs = partial(records.read_logs, client.dispatch.views)
     app.state.event_feed = EventFeed(client.dispatch)
     app.state.read_events = partial(events.read_events, app.state.event_feed)
+    app.state.read_outputs = partial(outputs.read_outputs, client)
     app.include_router(cards.router)  # before that of records, which takes every other verb
+    app.include_router(outputs.router)  # as well before it
     app.include_router(records.router)
     app.include_router(events.router)
     app.state.store_ms = Kept(client.dispatch.views.now_ms)

@@ -18,6 +18,7 @@ from interlock.workers.console import (
     fleet,
     inbox,
     operate,
+    outputs,
     pages,
     record,
     systems,
@@ -57,6 +58,7 @@ def create_console(client: Client) -> FastAPI:
     app.include_router(operate.router)
     app.include_router(systems.router)
     app.include_router(record.router)
+    app.include_router(outputs.router)
     app.include_router(fleet.router)
     app.include_router(pages.router)
     app.mount("/static", GZipMiddleware(StaticFiles(directory=FOLDER / "static")))

@@ -68,7 +68,9 @@ class System:
     `module:attribute`. `details` gives, for a machine, the `module:function` that returns what
     `interlock show` prints of its records instead of `shown`. `evidence` gives, for a machine, the
     `module:function` that yields what the console shows beside the cards of its records, each a
-    `Section`. `starved` is the `module:function` that counts records
+    `Section`. `outputs` gives, for a machine whose records have an agent that prints something, the
+    `module:function` that returns where its output is: the `OutputSource` of a `Client` and a
+    `Record`, or None before there is one. `starved` is the `module:function` that counts records
     which will never go on by themselves although no person is asked: it gets the `Dispatch`, and
     returns a `StarvedCount`. `counted` lists the machines whose records `interlock top` counts by
     state, `shown` the fields of a record's data that `interlock show` prints if they are set.
@@ -88,6 +90,7 @@ class System:
     machines: Mapping[str, str] = field(default_factory=dict)
     details: Mapping[str, str] = field(default_factory=dict)
     evidence: Mapping[str, str] = field(default_factory=dict)
+    outputs: Mapping[str, str] = field(default_factory=dict)
     starved: str = ""
     counted: tuple[str, ...] = ()
     shown: tuple[str, ...] = ()

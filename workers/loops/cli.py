@@ -170,10 +170,10 @@ def mail(
 @app.command()
 @guarded
 def logs(name: Name) -> None:
-    """Print the output of an agent's last session."""
-    _, file = Loops(client()).logs(name)
-    if file.exists():
-        echo_output(file.read_text("utf-8", errors="replace"))
+    """Print the output of an agent's last session, or its end if it is on another computer."""
+    found = Loops(client()).logs(name)
+    echo_output(found.output)
+    echo_output(found.note, err=True)
 
 
 @app.command()

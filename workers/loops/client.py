@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from codecs import getincrementaldecoder
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -16,39 +15,17 @@ from interlock.workers.engine.polling import Intervals, polls
 from interlock.workers.gateways.git.branch import commit_of
 from interlock.workers.gateways.git.repository import Repository
 from interlock.workers.loops.mailbox import Mailbox, UnknownAgentError
+from interlock.workers.loops.output_source import session_output
 from interlock.workers.loops.paths import AgentPaths, head_commit, is_name, name_of
 from interlock.workers.loops.session_prompt import PromptLostError, read_prompt
+from interlock.workers.supervision.logs import Logs, OutputReader, read_logs
 
 LIVES_MAX = 1_000
-OUTPUT = "output.log"
-READ_BYTES_MAX = 65_536
 IN_USE = "an agent {!r} is at work; stop it first, or choose another name"
 
 
 class AgentNameError(CallError):
     """No agent can be started under this name. The message says why."""
-
-
-class OutputReader:
-    """Reads a session's output file in parts, from a byte offset on."""
-
-    def __init__(self, file: Path, offset: int = 0) -> None:
-        self.file, self.offset = file, offset
-        self.decoder = getincrementaldecoder("utf-8")("replace")
-
-    def read(self) -> str:
-        """Return what was printed since the last call, or ''. Characters are never cut in two."""
-        while True:
-            try:
-                with self.file.open("rb") as source:
-                    source.seek(self.offset)
-                    found = source.read(READ_BYTES_MAX)
-            except FileNotFoundError:
-                return ""
-            self.offset += len(found)
-            text = self.decoder.decode(found)
-            if text or not found:
-                return text
 
 
 class Loops:
@@ -153,35 +130,33 @@ class Loops:
             "due": {timer.name: timer.due_at for timer in record.timers},
         }
 
-    def logs(self, name: str) -> tuple[Record, Path]:
-        """Return an agent and the output file of its last session.
+    def logs(self, name: str) -> Logs:
+        """Return the output of an agent's last session: all on its own computer, else its end.
 
-        Raises UnknownAgentError if that file is on another computer.
+        Raises NoOutputError.
         """
-        record = self.client.show(self.latest_life(name))
-        host, local = record.data.get("host"), self.client.settings.host
-        if host and host != local:
-            raise UnknownAgentError(f"{name} lives on {host}, and its output is there too")
-        paths = AgentPaths(record.id, self.client.settings)
-        return record, paths.session(int(record.data["attempt"])) / OUTPUT
+        return read_logs(self.dispatch, session_output(self.client.show(self.latest_life(name))))
 
     def tail(self, name: str) -> Iterator[str]:
-        """Yield what an agent's sessions print from now on, until the agent has stopped."""
-        record, file = self.logs(name)
-        output, pause = OutputReader(file, file.stat().st_size if file.exists() else 0), Intervals()
-        while True:
+        """Yield what an agent's sessions print from now on, until the agent has stopped.
+
+        Raises NoOutputError if the worker of its computer does not answer.
+        """
+        record, pause = self.client.show(self.latest_life(name)), Intervals()
+        output = OutputReader(self.dispatch, session_output(record), from_now=True)
+        while record.state != State.STOPPED or record.entries:
             if text := output.read():
                 pause.reset()
                 yield text
                 continue
-            if record.state == "stopped" and not record.entries:
-                return
             pause.sleep()
-            before, record = record, self.logs(name)[0]
+            before, record = record, self.client.show(self.latest_life(name))
             for following in self._new_outputs(before, record):
                 # The session that ended meanwhile may have printed more before its end.
-                yield from iter(output.read, "")
+                yield output.rest()
                 output = following
+            if record.state == State.STOPPED and not record.entries:
+                yield output.rest()
 
     def latest_life(self, name: str) -> str:
         """Return the record of the latest life of a name. Raises UnknownAgentError."""
@@ -196,9 +171,8 @@ class Loops:
     def _new_outputs(self, before: Record, record: Record) -> Iterator[OutputReader]:
         """Yield a reader for each session that was prepared between two polls of the record."""
         known = int(before.data["attempt"]) if before.id == record.id else 0
-        paths = AgentPaths(record.id, self.client.settings)
         for attempt in range(known + 1, int(record.data["attempt"]) + 1):
-            yield OutputReader(paths.session(attempt) / OUTPUT)
+            yield OutputReader(self.dispatch, session_output(record, attempt))
 
     def _prompt(self, record: Record) -> str:
         """Return the prompt that was stored last, or '' if this computer does not have it."""

@@ -8,10 +8,10 @@ from typing import Any
 from interlock.kernel.event import Note
 from interlock.kernel.record import Record
 from interlock.workers.client import Client
-from interlock.workers.files.tail import last_lines
 from interlock.workers.loops.client import Loops
-from interlock.workers.loops.mailbox import UnknownAgentError
+from interlock.workers.loops.output_source import session_output
 from interlock.workers.loops.paths import name_of
+from interlock.workers.supervision.agent_output import agent_output
 from interlock.workers.terminal.page import (
     ActForm,
     Cell,
@@ -57,7 +57,7 @@ def panel(client: Client, record: Record) -> list[Section]:
     )
     if loops.latest_life(name) != record.id:
         return [Section("Agent", (link, Sentence("This is one of its earlier lives.", "soft")))]
-    return [Section("Agent", (link,)), _output(loops, name, record)]
+    return [Section("Agent", (link,)), _output(loops, record)]
 
 
 def send(client: Client, fields: Query) -> ViewLink:
@@ -93,7 +93,7 @@ def _agent(loops: Loops, name: str) -> list[Section]:
     record = loops.client.show(value["id"])
     sections = [
         Section("Session", (NamedCells(_facts(value)),)),
-        _output(loops, name, record),
+        _output(loops, record),
         Section("Mail to it", (_mail_in(value["mail"]),)),
         Section("Mail from it", (_mail_out(loops, record),)),
     ]
@@ -126,16 +126,10 @@ def _facts(value: Mapping[str, Any]) -> dict[str, Cell]:
     }
 
 
-def _output(loops: Loops, name: str, record: Record) -> Section:
-    """Return the end of the last session's output, if it is here, and its last reports."""
-    parts: list[Part] = []
-    try:
-        _, file = loops.logs(name)
-        files = (file, file.with_name("errors.log"))
-        ends = ((each.name, last_lines(each, LINES_MAX)) for each in files)
-        parts += [LongText(text, name) for name, text in ends if text]
-    except UnknownAgentError as refusal:
-        parts.append(Sentence(f"{refusal}. What it reported is here:", "soft"))
+def _output(loops: Loops, record: Record) -> Section:
+    """Return the end of the last session's output, and its last reports."""
+    output = agent_output(loops.dispatch, record.id, session_output(record))
+    parts: list[Part] = [output]
     rows = [
         (Since(note.at_ms), str(note.detail["message"]))
         for note in _notes(loops, record)
@@ -143,7 +137,7 @@ def _output(loops: Loops, name: str, record: Record) -> Section:
     ]
     if rows:
         parts.append(Table(("Ago", "It reported"), rows[:LINES_MAX]))
-    return Section("Output", parts or (Sentence("It has printed nothing yet.", "soft"),))
+    return Section("Output", parts)
 
 
 def _notes(loops: Loops, record: Record) -> Iterator[Note]:

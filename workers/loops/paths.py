@@ -49,7 +49,7 @@ class AgentPaths:
 
     def session(self, attempt: int) -> Path:
         """Return the work folder of one attempt to run a session."""
-        return self.work_folder / f"{attempt:06d}"
+        return self.settings.home.absolute() / session_below_home(self.id, attempt)
 
     def delete_old_attempt(self, attempt: int) -> None:
         """Delete the work folder of the attempt that lies ATTEMPTS_KEPT before this one."""
@@ -60,6 +60,11 @@ class AgentPaths:
     def identity(self) -> Identity:
         """The author of the commit that saves what the agent left uncommitted."""
         return Identity(self.name, f"{self.name}@interlock.invalid")
+
+
+def session_below_home(life_id: str, attempt: int) -> Path:
+    """Return the work folder of an attempt, relative to the home of the agent's computer."""
+    return Path(FOLDER) / life_id / f"{attempt:06d}"
 
 
 def name_of(life_id: str) -> str:

@@ -12,6 +12,7 @@ SYSTEM = System(
     commands=(CommandRow("agent", "interlock.workers.loops.cli:app", Panel.WORK, HELP),),
     submit={"loop": "interlock.workers.loops.intake:accept"},
     messages={"send": "interlock.workers.loops.intake:send"},
+    outputs={"loop": "interlock.workers.loops.output_source:output_source"},
     counted=("loop",),
     page="interlock.workers.loops.page:PAGE",
 )

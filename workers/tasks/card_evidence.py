@@ -9,14 +9,13 @@ from interlock.kernel.errors import UnknownRecordError
 from interlock.kernel.machines.tasks.task.questions import counts_text, diff_command
 from interlock.kernel.record import Record
 from interlock.workers.client import Client
-from interlock.workers.files.tail import last_lines
+from interlock.workers.supervision.agent_output import agent_output
 from interlock.workers.tasks.claim_names import ClaimNames
-from interlock.workers.tasks.client import OUTPUT, NoOutputError, Tasks
+from interlock.workers.tasks.output_source import output_source
 from interlock.workers.tasks.task_diff import NoDiffError, task_diff
-from interlock.workers.terminal.page import LongText, Section, Sentence, diff_parts
+from interlock.workers.terminal.page import Section, Sentence, diff_parts
 
 DIFF_BYTES_MAX = 60_000
-OUTPUT_LINES_MAX = 40
 
 
 def evidence(client: Client, record: Record) -> Iterator[Section]:
@@ -56,14 +55,9 @@ def _difference(client: Client, record: Record) -> Section:
 
 def _output(client: Client, record: Record) -> Section:
     """Return the end of what the agent of the last claim wrote."""
-    title = "The end of the agent's output"
-    try:
-        file = Tasks(client).logs(record.id) / OUTPUT
-    except NoOutputError as refusal:
-        return Section(title, [Sentence(f"{refusal}.", "soft")])
-    whole = f"The whole output: interlock task logs {record.id}"
-    output = last_lines(file, OUTPUT_LINES_MAX)
-    return Section(title, [LongText(output), Sentence(whole, "soft")])
+    output = agent_output(client.dispatch, record.id, output_source(client, record))
+    whole = f"The whole output: `interlock task logs {record.id}` on the agent's computer"
+    return Section("The end of the agent's output", [output, Sentence(whole, "soft")])
 
 
 def _host(client: Client, record: Record) -> str:

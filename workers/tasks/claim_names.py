@@ -58,6 +58,13 @@ class ClaimNames:
         return work_folder_of(self.agent, settings)
 
 
+def agent_of(record: Record, number: int) -> str:
+    """Return the id of the agent that has or had a claim of a task, by the claim's number."""
+    claim = record.data.get("claim") or {}
+    agent = claim.get("agent") if claim.get("number") == number else None
+    return str(agent or ClaimNames(record.id, number).agent)
+
+
 def claim_names(record: Record) -> ClaimNames:
     """Return the names of the current claim of a task."""
     return ClaimNames(record.id, int(record.data["claim"]["number"]))

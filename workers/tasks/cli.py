@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from interlock.workers.tasks import screen as task_screen
-from interlock.workers.tasks.client import ERRORS, OUTPUT, Tasks
+from interlock.workers.tasks.client import Tasks
 from interlock.workers.tasks.failed import FailedTasks
 from interlock.workers.terminal import screen
 from interlock.workers.terminal.answer import (
@@ -268,11 +268,10 @@ def logs(
         int | None, typer.Option(help="The number of the claim. By default the last one.")
     ] = None,
 ) -> None:
-    """Print the output of the agent of a task, on the computer where it runs; errors on stderr."""
-    folder = tasks().logs(task, number=number)
-    for name in (OUTPUT, ERRORS):
-        text = (folder / name).read_text("utf-8", errors="replace")
-        echo_output(text, err=name == ERRORS)
+    """Print the output of the agent of a task, or its end if it is elsewhere; errors on stderr."""
+    found = tasks().logs(task, number=number)
+    echo_output(found.output)
+    echo_output(f"{found.errors}{found.note}", err=True)
 
 
 @app.command(name="list-failed")

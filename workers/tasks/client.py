@@ -17,7 +17,6 @@ from interlock.kernel.errors import (
     HeldError,
     InvalidPayloadError,
     OpIdReusedError,
-    UnknownRecordError,
 )
 from interlock.kernel.event import Cause
 from interlock.kernel.record import Record, RecordId, root_of, split_key
@@ -31,6 +30,7 @@ from interlock.workers.gateways.git.admission import admit
 from interlock.workers.gateways.git.remote import refuse_unknown_remote
 from interlock.workers.gateways.git.repository import Repository
 from interlock.workers.supervision.command import check_command
+from interlock.workers.supervision.logs import Logs, NoOutputError, read_logs
 from interlock.workers.tasks import external_claim
 from interlock.workers.tasks.claim_names import ClaimNames
 from interlock.workers.tasks.claims import (
@@ -39,15 +39,14 @@ from interlock.workers.tasks.claims import (
     time_limit,
 )
 from interlock.workers.tasks.next_try import next_try_s
+from interlock.workers.tasks.output_source import output_source
 from interlock.workers.tasks.reassignment import requeue
 from interlock.workers.tasks.roles import check_role
 from interlock.workers.tasks.unclaimed import unclaimed
 from interlock.workers.tasks.verification.judgeable import check_parts, check_signals
 from interlock.workers.tasks.waits import Waits
-from interlock.workers.tasks.work_folders import work_folder_of
 
 NAME_LENGTH_MAX = 40
-OUTPUT, ERRORS = "output.log", "errors.log"
 # `fail_stage` fails the tasks in these states: no agent works on them.
 STAGE_STATES = ("planned", "open", "blocked", "waiting_for_subtasks")
 
@@ -60,10 +59,6 @@ class TaskClaim:
     key: str
     token: str
     record: Record
-
-
-class NoOutputError(CallError):
-    """The output of a task's agent is not here. The message says why."""
 
 
 class Tasks:
@@ -324,8 +319,8 @@ class Tasks:
         views = self.dispatch.views
         return views.each_record(views.ids(self.dispatch.lifecycle.machine("task"), root=backlog))
 
-    def logs(self, task: str, *, number: int | None = None) -> Path:
-        """Return the folder with the output of an agent: `output.log` and `errors.log`.
+    def logs(self, task: str, *, number: int | None = None) -> Logs:
+        """Return the output of an agent: all of it on its own computer, elsewhere its end.
 
         `number` is that of the claim; by default it is the last one. Raises NoOutputError.
         """
@@ -334,21 +329,7 @@ class Tasks:
         chosen = last if number is None else number
         if not 0 < chosen <= last:
             raise NoOutputError(f"{task} has no claim {chosen}; it was claimed {last} times")
-        agent = self.agent_of(record, chosen)
-        with suppress(UnknownRecordError):
-            host = self.client.show(agent).data.get("host")
-            if host and host != self.client.settings.host:
-                raise NoOutputError(f"its agent ran on {host}, and its output is there")
-        folder = work_folder_of(agent, self.client.settings)
-        if not (folder / OUTPUT).exists():
-            raise NoOutputError(f"there is no {folder / OUTPUT}: its agent did not start here")
-        return folder
-
-    def agent_of(self, record: Record, number: int) -> str:
-        """Return the id of the agent that has or had a claim of a task, by the claim's number."""
-        claim = record.data.get("claim") or {}
-        agent = claim.get("agent") if claim.get("number") == number else None
-        return str(agent or ClaimNames(record.id, number).agent)
+        return read_logs(self.dispatch, output_source(self.client, record, number))
 
     def _check_repository(
         self, task_id: str, payload: Mapping[str, Any], repo: Path

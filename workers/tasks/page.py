@@ -10,11 +10,13 @@ from interlock.kernel.event import Note
 from interlock.kernel.machines.tasks.visual_state import APPEARANCES
 from interlock.kernel.record import Record, root_of
 from interlock.workers.client import Client
-from interlock.workers.files.tail import last_lines
+from interlock.workers.supervision.agent_output import agent_output
 from interlock.workers.tasks.agents import identity_row
+from interlock.workers.tasks.claim_names import agent_of
 from interlock.workers.tasks.claim_row import ClaimRow
-from interlock.workers.tasks.client import ERRORS, OUTPUT, NoOutputError, Tasks
+from interlock.workers.tasks.client import Tasks
 from interlock.workers.tasks.failed import FailedTask, FailedTasks
+from interlock.workers.tasks.output_source import output_source
 from interlock.workers.tasks.overview import AgedRecord, TasksReader
 from interlock.workers.tasks.screen import failure_codes
 from interlock.workers.tasks.task_diff import NoDiffError, task_diff
@@ -22,7 +24,6 @@ from interlock.workers.tasks.verification.evidence import DIFF_BYTES_MAX
 from interlock.workers.terminal.page import (
     Button,
     Cell,
-    LongText,
     PageAct,
     Part,
     Query,
@@ -87,7 +88,18 @@ def replay(client: Client, fields: Query) -> RecordLink:
 
 def _claims(rows: Iterable[ClaimRow], more: int, now_ms: int) -> list[Part]:
     table = Table(
-        ("Look", "Agent", "Task", "State", "Does", "Claimed", "Heartbeat", "Deadline", "Cost", "Said"),
+        (
+            "Look",
+            "Agent",
+            "Task",
+            "State",
+            "Does",
+            "Claimed",
+            "Heartbeat",
+            "Deadline",
+            "Cost",
+            "Said",
+        ),
         [_claim(row, now_ms) for row in rows],
         "No agent has a task. `interlock task submit` submits one.",
     )
@@ -233,24 +245,17 @@ def _owner(client: Client, record: Record) -> Iterator[Part]:
 
 
 def _output(client: Client, record: Record) -> Iterator[Section]:
-    """Yield the end of an agent's output if it is on this computer, and its last reports."""
+    """Yield the end of an agent's output, and its last reports."""
     if not record.data.get("agent") or not record.data["claimed"]:
         return
-    tasks, parts = Tasks(client), list[Part]()
-    try:
-        folder = tasks.logs(record.id)
-        for name in (OUTPUT, ERRORS):
-            if text := last_lines(folder / name, LINES_MAX):
-                parts.append(LongText(text, name))
-    except NoOutputError as refusal:
-        parts.append(Sentence(f"{refusal}.", "soft"))
-    agent = tasks.agent_of(record, int(record.data["claimed"]))
+    parts: list[Part] = [agent_output(client.dispatch, record.id, output_source(client, record))]
+    agent = agent_of(record, int(record.data["claimed"]))
     log = client.dispatch.views.latest([agent], NOTES_READ)[agent]
     notes = [one for one in log if isinstance(one, Note) and one.kind == "progress"]
     rows = [(Since(one.at_ms), str(one.detail["message"])) for one in notes[:LINES_MAX]]
     if rows:
         parts.append(Table(("Ago", "The agent reported"), rows))
-    yield Section("Output of its agent", parts or (Sentence("It has printed nothing yet."),))
+    yield Section("Output of its agent", parts)
 
 
 PAGE = SystemPage(

@@ -27,6 +27,7 @@ SYSTEM = System(
     messages_about={"report": "task"},
     details={"task": f"{TASKS}.details:details"},
     evidence={"task": f"{TASKS}.card_evidence:evidence"},
+    outputs={"task": f"{TASKS}.output_source:output_source"},
     starved=f"{TASKS}.overview:count_starved",
     shown=("blocked_on", "end", "role", "command", "identity", "successes", "violations"),
     page="interlock.workers.tasks.page:PAGE",

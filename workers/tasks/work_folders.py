@@ -14,8 +14,13 @@ FOLDER = "supervisors"
 
 def work_folder_of(agent: str, settings: Settings) -> Path:
     """Return the folder of an agent's supervisor on this computer."""
+    return settings.home.absolute() / work_folder_below_home(agent)
+
+
+def work_folder_below_home(agent: str) -> Path:
+    """Return the folder of an agent's supervisor, relative to the home of its computer."""
     root, _, name = record_id(agent).partition("/agent~")
-    return settings.home.absolute() / FOLDER / root / name
+    return Path(FOLDER) / root / name
 
 
 def delete_old_work_folders(settings: Settings) -> int:

@@ -112,6 +112,19 @@ class LongText:
 
 
 @dataclass(frozen=True, slots=True)
+class LiveOutput:
+    """The newest output of a record's agent, renewed by itself as soon as there is more.
+
+    `stamp` changes with what is to be shown. A page has one of them at most.
+    """
+
+    kind: ClassVar[str] = "output"
+    record: str
+    stamp: str
+    parts: Sequence[Sentence | NamedCells | LongText]
+
+
+@dataclass(frozen=True, slots=True)
 class Bar:
     """How much of an allowed amount is used, and the same in words."""
 
@@ -177,7 +190,7 @@ class ActForm:
     hidden: Query = field(default_factory=dict)
 
 
-Part = Sentence | NamedCells | Table | LongText | Bar | Strip | Drawing | ActForm
+Part = Sentence | NamedCells | Table | LongText | LiveOutput | Bar | Strip | Drawing | ActForm
 
 
 @dataclass(frozen=True, slots=True)

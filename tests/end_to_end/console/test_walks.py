@@ -18,14 +18,18 @@ from interlock.workers.client import Client
 from interlock.workers.console.app import create_console
 from interlock.workers.gateways.server import EmbeddedServer
 from tests.end_to_end.browser import CHROMIUM, WITHIN_MS, chromium_browser
+from tests.waiting import until
 from tests.workers.access.tokens import new_token
 from tests.workers.api.serving import served
 from tests.workers.runs.workspaces import StoredWorkspace, make_checkpointed_folder
+from tests.workers.supervision.published import Published
+from tests.workers.tasks.claims import claimed
 from tests.workers.tasks.test_failed import given_up
 from tests.workers.threads.threads import bring, client_of
 
 PHONE = {"width": 360, "height": 740}
 THUMB_PX = 44
+LIVE_MS = 2_000  # less than until the page is renewed without being told
 PAGES = (
     "/",
     "/inbox",
@@ -96,7 +100,7 @@ def test_the_oldest_card_is_answered_in_three_clicks_from_the_start_page(
 
 
 def test_what_happens_is_seen_without_a_click(
-    chromium: Browser, interlock: Client, address: str
+    chromium: Browser, interlock: Client, address: str, tmp_path: Path
 ) -> None:
     record = bring(interlock, "paper", "awaiting_confirmation", title="Buy paper")
     page = open_page(chromium, interlock, address)
@@ -125,6 +129,15 @@ def test_what_happens_is_seen_without_a_click(
     expect(page.locator("#now")).not_to_contain_text(
         "It is awaiting confirmation", timeout=WITHIN_MS
     )
+
+    claimed(interlock, "b/one").alive(host="anvil")
+    published = Published(interlock, tmp_path, "anvil")
+    page.goto("/records/b/one")
+    expect(page.locator("#output")).to_contain_text("has been asked", timeout=WITHIN_MS)
+    for text in ("thinking", "thinking it passed"):
+        published.prints("supervisors/b/one~1", text)
+        until(published.publisher.publish, what="the console asks for the output")
+        expect(page.locator("#output")).to_contain_text(text, timeout=LIVE_MS)
     assert failures == []  # nothing is refused by the policy of the page
     page.context.close()
 

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from interlock.workers.loops.output_source import session_output
+from interlock.workers.supervision.agent_output import look_at
 from tests.end_to_end.conftest import NewDeployment
 from tests.end_to_end.loops.agents import Agents
 from tests.end_to_end.tasks.coding import git, trees
@@ -24,14 +26,20 @@ def test_an_agent_runs_session_after_session_in_its_worktree_with_its_mail(
         assert part in first["prompt"]
     agents.reaches(owl, "session_complete")
 
-    sent = agents.send(owl, {"write": "found.txt"}, kind="task")
+    sent = agents.send(owl, {"write": "found.txt"}, {"print": "hoot"}, kind="task")
     second = agents.wait_for(owl, 2)
 
     assert (second["mail"], second["seq"]) == ([sent], "2")
     assert agents.loops.show(owl)["prompt"] == second["prompt"], (
         "the command read the prompt that was stored"
     )
-    agents.reaches(owl, "session_complete")
+    output = {owl: session_output(agents.reaches(owl, "session_complete"))}
+    agents.deployment.sees(
+        lambda: (
+            (part := look_at(agents.loops.dispatch, output)[owl].part) and part.output == b"hoot\n"
+        ),
+        what="the worker publishes what the session has printed",
+    )
     [message] = agents.loops.mailbox.newest(owl)
     assert message["delivered_at_ms"] == agents.event(owl, "session_started").at_ms
     assert agents.record(owl).data["consecutive_errors"] == 0

@@ -29,6 +29,7 @@ from tests.workers.access.tokens import new_token
 from tests.workers.console.test_console import MARKUP, OWN, SITE, sign_in
 from tests.workers.jobs.graph_files import read_steps
 from tests.workers.runs.workspaces import StoredWorkspace, make_checkpointed_folder
+from tests.workers.supervision.published import Published
 from tests.workers.tasks.claims import claimed, fire, noted, taken
 from tests.workers.tasks.test_failed import given_up
 from tests.workers.threads.threads import bring, client_of
@@ -134,17 +135,26 @@ def test_the_tasks_say_who_works_on_what_and_a_failed_one_is_replayed_by_an_oper
 
 
 def test_a_task_shows_its_signals_the_output_of_its_agent_and_where_its_diff_is(
-    browser: TestClient, interlock: Client
+    browser: TestClient, interlock: Client, tmp_path: Path
 ) -> None:
+    published = Published(interlock, tmp_path, "other-host")
     signal = {"type": "test_passes", "value": f"make {MARKUP}"}
     claim = claimed(interlock, "b/one", signals=[signal]).alive(host="other-host")
     noted(interlock, claim.names.agent, "progress", message=MARKUP, percent=None)
     sign_in(browser, new_token(interlock, Role.VIEWER))
 
     shown, diff = seen(browser, "/records/b/one"), seen(browser, "/systems/tasks?diff=b/one")
+    published.printed("supervisors/b/one~1", f"{MARKUP}\x1b[2J 2 passed\n", "a warning")
+    output, again = seen(browser, "/output/b/one"), seen(browser, "/records/b/one")
 
     assert "not checked yet" in shown
-    assert "its agent ran on other-host, and its output is there." in shown
+    assert "The worker on other-host has been asked for it just now." in shown
+    assert 'data-follow="/follow-output/b/one"' in shown
+    for page in (output, again):
+        assert "\\x1b[2J 2 passed" in page
+        assert "a warning" in page
+        assert "<td>other-host</td>" in page
+        assert re.search(r'silent for</th><td><time datetime="[^"]+" title="[^"]+ UTC">', page)
     assert "The agent reported" in shown
     assert "its repository /nowhere is not on this computer" in diff
 
@@ -209,7 +219,7 @@ def test_mail_is_sent_by_a_form_and_seen_by_who_may_look(
     noted(interlock, "scout/1", "mail_refused", to="nobody", reason=f"unknown {MARKUP}")
     after = seen(browser, "/systems/loops?agent=scout")
 
-    assert "scout lives on other-host, and its output is there too" in looked
+    assert "It has printed nothing yet: it has not started." in looked
     assert re.search(r'timer limit</th><td>in <time datetime="[^"]+" title="[^"]+ UTC">', looked)
     assert (
         "<button" in looked.partition("<main")[2].partition("</main")[0],

@@ -32,6 +32,7 @@ from interlock.workers.tasks.verification.signals import InvalidSignalError
 from interlock.workers.terminal import screen
 from tests.round_trips import round_trips
 from tests.workers.gateways.git.scene import git, make_repository
+from tests.workers.supervision.published import Published
 from tests.workers.tasks.claims import claimed as local_agent
 from tests.workers.tasks.claims import fire, taken
 from tests.workers.threads.threads import client_of
@@ -493,7 +494,6 @@ def test_logs_print_the_output_of_an_agent_of_this_machine(
 ) -> None:
     monkeypatch.setenv("INTERLOCK_HOME", str(tmp_path))
     monkeypatch.setenv("INTERLOCK_HOST", "anvil")
-    local_agent(client, "b/none")
     claim = local_agent(client, "b/one").alive(host="anvil")
     folder = tmp_path / "supervisors" / "b" / "one~1"
     folder.mkdir(parents=True)
@@ -508,11 +508,11 @@ def test_logs_print_the_output_of_an_agent_of_this_machine(
     assert "b/one has no claim 2; it was claimed 1 times" in (
         shell("task", "logs", "b/one", "--number", "2").stderr
     )
-    assert "its agent did not start here" in shell("task", "logs", "b/none").stderr
     monkeypatch.setenv("INTERLOCK_HOST", "forge")
-    assert "its agent ran on anvil, and its output is there" in (
-        shell("task", "logs", "b/one").stderr
-    )
+    Published(client, tmp_path, "anvil").look("supervisors/b/one~1")
+    elsewhere = shell("task", "logs", "b/one")
+    assert elsewhere.stdout == printed.stdout
+    assert "This is the end of its output: anvil has all that is kept of it." in elsewhere.stderr
 
 
 def test_the_default_target_is_the_branch_that_the_repository_is_on(

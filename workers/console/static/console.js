@@ -51,20 +51,32 @@ document.addEventListener("click", (event) => {
   }
 });
 
-// A page that follows a record is renewed when the log has a new line. A hidden page follows none.
-let following = null;
+// A page that follows the log of a record, or the output of its agent, is renewed when there is
+// more of it. A hidden page follows nothing.
+const streams = new Map(); // by their addresses
 function follow() {
-  const place = document.querySelector("[data-follow]");
-  following?.close();
-  following = null;
-  if (!place || document.hidden) return;
-  following = new EventSource(`${place.dataset.follow}?after=${place.elements.seen.value}`);
-  following.addEventListener("changed", (event) => {
-    place.elements.seen.value = event.data;
-    htmx.trigger("#renew", "changed");
-  });
+  const places = document.hidden ? [] : [...document.querySelectorAll("[data-follow]")];
+  const wanted = new Set(places.map((place) => place.dataset.follow));
+  for (const [address, stream] of streams) {
+    if (wanted.has(address)) continue;
+    stream.close();
+    streams.delete(address);
+  }
+  for (const place of places) {
+    const address = place.dataset.follow;
+    if (streams.has(address)) continue;
+    const stream = new EventSource(`${address}?after=${encodeURIComponent(place.elements.seen.value)}`);
+    streams.set(address, stream);
+    stream.addEventListener("changed", (event) => {
+      const now = document.querySelector(`[data-follow="${CSS.escape(address)}"]`);
+      if (!now) return;
+      now.elements.seen.value = event.data;
+      htmx.trigger(now.dataset.renews, "changed");
+    });
+  }
 }
 document.addEventListener("visibilitychange", follow);
+document.addEventListener("htmx:afterSwap", follow);
 window.addEventListener("load", follow);
 
 // What is renewed keeps what was open and where the focus was; rows that moved are marked a while.

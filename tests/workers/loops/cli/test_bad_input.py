@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from interlock.kernel.machines.loops.loop.payloads import MAIL_LENGTH_MAX
+from interlock.workers.supervision import agent_output, logs
 from tests.workers.gateways.git.scene import git
 from tests.workers.jobs.test_graphs import stored
 from tests.workers.loops.cli.conftest import Run, RunRefused
@@ -160,14 +161,20 @@ def test_a_fatal_stop_needs_a_reason(agents: InProcessAgents, run_refused: RunRe
     assert agents.record("owl/1").state == "initializing"
 
 
-def test_logs_and_tail_name_the_machine_that_has_the_output(
-    agents: InProcessAgents, run_refused: RunRefused
+def test_logs_and_tail_name_the_machine_whose_worker_does_not_answer(
+    agents: InProcessAgents, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    agents.create("owl/1", host="barn")
+    agents.create("owl/1")
+    agents.build_prompt("owl/1", "0-0")
+    monkeypatch.setenv("INTERLOCK_HOST", "barn")
+    monkeypatch.setattr(logs, "ANSWER_S", 0)
+    monkeypatch.setattr(agent_output, "ANSWER_MS", -1)
 
     for verb in ("logs", "tail"):
-        message = run_refused(verb, "owl", json_too=False)
-        assert message == "owl lives on barn, and its output is there too"
+        result = run(verb, "owl")
+        assert (result.exit_code, result.stdout) == (1, "")
+        why = f"The worker on {agents.host}, where the output is, has not answered for"
+        assert why in " ".join(result.stderr.split())
 
 
 @pytest.mark.parametrize(

@@ -6,15 +6,14 @@ import json
 import re
 import time
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 
 import pytest
 
-from interlock.workers.loops import client as loop_client
 from interlock.workers.loops.paths import AgentPaths
 from tests.workers.loops.cli.conftest import Run, RunJson, RunText
 from tests.workers.loops.lives import InProcessAgents
+from tests.workers.supervision.published import Published
 
 
 def output(agents: InProcessAgents, life: str) -> Path:
@@ -22,6 +21,7 @@ def output(agents: InProcessAgents, life: str) -> Path:
     record = agents.record(life)
     folder = AgentPaths(life, agents.worker.client.settings).session(int(record.data["attempt"]))
     folder.mkdir(parents=True, exist_ok=True)
+    (folder / "errors.log").touch()
     return folder / "output.log"
 
 
@@ -301,7 +301,7 @@ def test_logs_print_the_output_of_the_last_session(
     agents: InProcessAgents, run_text: RunText, run: Run
 ) -> None:
     agents.create("owl/1")
-    assert run("logs", "owl").stdout == ""
+    assert "it has not started" in run("logs", "owl").stderr
     agents.run_session("owl/1", "0-0")
     output(agents, "owl/1").write_bytes(b"one\ntwo \xff [red]\n")
 
@@ -313,7 +313,7 @@ def test_logs_print_the_output_of_the_last_session(
     assert run_text("logs", "owl") == "one two \ufffd [red]", "also after the agent has stopped"
 
 
-def test_tail_starts_with_new_output_and_ends_when_the_agent_has_stopped(
+def test_tail_of_an_agent_that_has_stopped_prints_nothing(
     agents: InProcessAgents, run: Run
 ) -> None:
     agents.create("owl/1")
@@ -327,14 +327,17 @@ def test_tail_starts_with_new_output_and_ends_when_the_agent_has_stopped(
 
 
 class BetweenPolls:
-    """Runs one action instead of each pause polls two polls of `tail`."""
+    """At each pause between two polls, runs the next action and lets the worker publish."""
 
-    def __init__(self, *actions: Callable[[], object]) -> None:
+    def __init__(self, agents: InProcessAgents, *actions: Callable[[], object]) -> None:
+        client = agents.worker.client
         self.actions = list(actions)
+        self.published = Published(client, client.settings.home, client.settings.host)
 
     def sleep(self, _: float) -> None:
-        assert self.actions, "tail still polls though the agent has stopped"
-        self.actions.pop(0)()
+        if self.actions:
+            self.actions.pop(0)()
+        self.published.publisher.publish()
 
 
 def test_tail_prints_the_output_of_sessions_that_ended_between_two_polls(
@@ -358,38 +361,15 @@ def test_tail_prints_the_output_of_sessions_that_ended_between_two_polls(
             more.write("[red]goodbye\n")
         agents.stop("owl/1")
 
-    monkeypatch.setattr(time, "sleep", BetweenPolls(two_more_sessions, print_and_stop).sleep)
+    def nothing() -> None:
+        """Let the worker publish what was asked for."""
+
+    polls = BetweenPolls(agents, nothing, two_more_sessions, *2 * [nothing], print_and_stop)
+    monkeypatch.setattr(time, "sleep", polls.sleep)
     result = run("tail", "owl")
 
     assert result.exit_code == 0, result.output
     assert result.stdout == "last arguments\nsession 2\nsession 3\n[red]goodbye\n"
-
-
-def test_tail_cuts_no_character_in_two(
-    agents: InProcessAgents, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    agents.create("owl/1")
-    agents.build_prompt("owl/1", "0-0")
-    file, text = output(agents, "owl/1"), "a\u00e4\u20ac".encode()
-    file.write_bytes(b"")
-    growing = [partial(file.write_bytes, text[:n]) for n in range(1, len(text) + 1)]
-    polls = BetweenPolls(*growing, lambda: agents.stop("owl/1"))
-    monkeypatch.setattr(time, "sleep", polls.sleep)
-
-    assert list(agents.loops.tail("owl")) == ["a", "\u00e4", "\u20ac"]
-
-
-def test_tail_reads_a_long_output_in_parts(
-    agents: InProcessAgents, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    agents.create("owl/1")
-    agents.build_prompt("owl/1", "0-0")
-    file = output(agents, "owl/1")
-    monkeypatch.setattr(loop_client, "READ_BYTES_MAX", 5)
-    polls = BetweenPolls(lambda: file.write_text("\u20ac" * 7), lambda: agents.stop("owl/1"))
-    monkeypatch.setattr(time, "sleep", polls.sleep)
-
-    assert "".join(agents.loops.tail("owl")) == "\u20ac" * 7
 
 
 def test_tail_goes_on_with_the_next_life(
@@ -397,7 +377,7 @@ def test_tail_goes_on_with_the_next_life(
 ) -> None:
     agents.create("owl/1")
     agents.build_prompt("owl/1", "0-0")
-    output(agents, "owl/1").write_text("old\n")
+    output(agents, "owl/1").write_text("")
 
     def another_life() -> None:
         with output(agents, "owl/1").open("a") as more:
@@ -407,7 +387,7 @@ def test_tail_goes_on_with_the_next_life(
         agents.build_prompt("owl/2", "0-0")
         output(agents, "owl/2").write_text("hello\n")
 
-    polls = BetweenPolls(another_life, lambda: agents.stop("owl/2"))
-    monkeypatch.setattr(time, "sleep", polls.sleep)
+    actions = (lambda: None, another_life, lambda: None, lambda: agents.stop("owl/2"))
+    monkeypatch.setattr(time, "sleep", BetweenPolls(agents, *actions).sleep)
 
     assert "".join(agents.loops.tail("owl")) == "goodbye\nhello\n"

@@ -1,0 +1,47 @@
+"""The outputs that a worker of another computer publishes, one poll after the other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from interlock.kernel.store.outputs import Outputs, OutputSource
+from interlock.workers.client import Client
+from interlock.workers.supervision.agent_output import AgentOutput, look_at
+from interlock.workers.supervision.output_publisher import OutputPublisher
+
+
+@dataclass
+class Published:
+    """The agents of a computer, whose output its worker publishes when the test says so."""
+
+    client: Client
+    home: Path
+    host: str
+
+    def __post_init__(self) -> None:
+        settings = self.client.settings.model_copy(update={"home": self.home, "host": self.host})
+        dispatch = self.client.dispatch
+        outputs = Outputs(dispatch.client, dispatch.keys)
+        self.publisher = OutputPublisher(lambda: outputs, settings)
+
+    def prints(self, folder: str, output: str, errors: str = "") -> OutputSource:
+        """Write what an agent prints in all, before it is published."""
+        place = self.home / folder
+        place.mkdir(parents=True, exist_ok=True)
+        (place / "output.log").write_text(output, "utf-8")
+        (place / "errors.log").write_text(errors, "utf-8")
+        return OutputSource(self.host, folder)
+
+    def printed(self, folder: str, output: str, errors: str = "") -> OutputSource:
+        """Write what an agent prints in all, and publish it to one who looks."""
+        source = self.prints(folder, output, errors)
+        self.look(folder)
+        return source
+
+    def look(self, folder: str) -> AgentOutput:
+        """Ask for an output, let the worker answer, and look at the answer."""
+        source = {"": OutputSource(self.host, folder)}
+        look_at(self.client.dispatch, source)
+        self.publisher.publish()
+        return look_at(self.client.dispatch, source)[""]

@@ -1,0 +1,47 @@
+"""No secret of a worker can be read in the output of its agents."""
+
+from __future__ import annotations
+
+import pytest
+
+from interlock.workers.config import Settings
+from interlock.workers.supervision.redaction import Redaction, secrets_of
+
+
+@pytest.mark.parametrize(
+    ("printed", "shown"),
+    [
+        (b"the key is sesame-open!\n", b"the key is ************\n"),
+        (b"sesame-open!sesame-open!", b"*" * 24),
+        (b"open!open!open!", b"*" * 15),
+        (b"it begins: sesame-o", b"it begins: ********"),
+        (b"a sesame seed, a seal", b"a sesame seed, a seal"),
+        (b"short", b"short"),
+    ],
+)
+def test_each_byte_of_a_secret_is_hidden_and_that_of_one_that_is_being_printed(
+    printed: bytes, shown: bytes
+) -> None:
+    assert Redaction(["sesame-open!", "open!open!", "short"]).hidden(printed) == shown
+
+
+def test_the_secrets_are_those_of_the_settings_of_the_environment_and_of_addresses(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("SHOP_API_KEY", "key-of-the-shop")
+    monkeypatch.setenv("DATABASE", "postgres://ann:p%40ssword@db/shop")
+    monkeypatch.setenv("EDITOR", "an-editor")
+    store = "redis+sentinel://worker:of-the-store@a:1/0/s?sentinel_password=of-the-sentinel"
+    settings = Settings(store_url=store, model_api_key="key-of-the-model")
+
+    found = secrets_of(settings)
+
+    assert {
+        "key-of-the-shop",
+        "p%40ssword",
+        "p@ssword",
+        "of-the-store",
+        "of-the-sentinel",
+        "key-of-the-model",
+    } <= found
+    assert not {"an-editor", store} & found

@@ -1,0 +1,83 @@
+"""The addresses of what the agents of records print: the newest part, and a stream of it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Collection
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Header, Path, Request
+from fastapi.concurrency import run_in_threadpool
+from sse_starlette import EventSourceResponse, ServerSentEvent
+
+from interlock.workers.api.access import Reading
+from interlock.workers.api.followers import PING_S, SEND_S, Followers, Found, Listener
+from interlock.workers.api.models import OutputBody, output_body
+from interlock.workers.client import Client
+from interlock.workers.supervision.agent_output import look_at
+from interlock.workers.systems import output_source
+
+router = APIRouter(prefix="/v1", tags=["records"])
+
+STAMP_LENGTH_MAX = 500
+Id = Annotated[str, Path(description="The id of a record, with its slashes as they are.")]
+
+
+@router.get("/records/{record_id:path}:output")
+def output(record_id: Id, client: Reading) -> OutputBody:
+    """Return the newest output of a record's agent, and ask its computer for what is newer.
+
+    In the first answer `state` is usually `asked`. The computer answers within about a second.
+    """
+    record = client.show(record_id)
+    found = look_at(client.dispatch, {record_id: output_source(client, record)})
+    return output_body(record_id, found[record_id])
+
+
+@router.get("/records/{record_id:path}:output-events", response_class=EventSourceResponse)
+async def follow(
+    request: Request,
+    record_id: Id,
+    client: Reading,
+    last_event_id: Annotated[str, Header(alias="Last-Event-ID", max_length=STAMP_LENGTH_MAX)] = "",
+) -> EventSourceResponse:
+    """Follow the output of a record's agent: server-sent events, each with the newest part.
+
+    The first comes at once, and each further one within about a second of what is printed. A
+    listener that comes again with the last id that it got is sent nothing before there is more.
+    """
+    followers: Followers = request.app.state.followers
+    listener = await run_in_threadpool(listen, request, client, record_id, last_event_id)
+
+    async def server_sent() -> AsyncIterator[ServerSentEvent]:
+        async for found in followers.messages(listener):
+            body = output_body(record_id, found).model_dump_json()
+            yield ServerSentEvent(body, event="output", id=found.stamp)
+
+    return EventSourceResponse(server_sent(), ping=PING_S, send_timeout=SEND_S)
+
+
+def listen(request: Request, client: Client, record_id: str, seen: str) -> Listener:
+    """Return a listener for the output of a record's agent, who has `seen` what has this stamp.
+
+    Raises KernelError if there is no such record, or if it never has such an output.
+    """
+    output_source(client, client.show(record_id))
+    followers: Followers = request.app.state.followers
+    place = (record_id, seen)
+    return followers.listener(request.app.state.read_outputs, place, request.state.caller)
+
+
+def read_outputs(client: Client, places: Collection[tuple[str, str]]) -> dict[Any, Found | None]:
+    """Look at the outputs of records for their listeners: each has seen what has a stamp."""
+    records = client.dispatch.views.records(dict.fromkeys(record_id for record_id, _ in places))
+    sources = {str(each): output_source(client, record) for each, record in records.items()}
+    outputs = look_at(client.dispatch, sources)
+    found: dict[Any, Found | None] = {}
+    for record_id, seen in places:
+        if record_id not in outputs:
+            found[record_id, seen] = None  # it was pruned
+            continue
+        now = outputs[record_id]
+        messages = [now] if now.stamp != seen else []
+        found[record_id, seen] = Found(messages, (record_id, now.stamp), more=False)
+    return found

@@ -1,0 +1,147 @@
+"""The newest output of an agent as people see it: what there is, and what is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum, auto
+
+from interlock.kernel.store.outputs import (
+    OutputAnswer,
+    OutputLook,
+    OutputPart,
+    Outputs,
+    OutputSource,
+)
+from interlock.workers.engine.dispatch import Dispatch
+from interlock.workers.terminal.page import (
+    Cell,
+    LiveOutput,
+    LongText,
+    NamedCells,
+    Sentence,
+    Since,
+)
+from interlock.workers.terminal.screen import age
+
+ANSWER_MS = 4_000  # a worker answers within about a second
+LINES_MAX = 100  # that a page shows of the output, and of the errors
+
+
+class OutputState(StrEnum):
+    """What is known of an agent's output."""
+
+    NOT_STARTED = auto()
+    ASKED = auto()
+    UNANSWERED = auto()
+    NOT_KEPT = auto()
+    KNOWN = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class AgentOutput:
+    """Where the output of an agent is, and the last look at it.
+
+    Both are None for an agent that has not started yet.
+    """
+
+    source: OutputSource | None
+    look: OutputLook | None
+
+    @property
+    def answer(self) -> OutputAnswer | None:
+        """What its computer answered last, however long ago that was."""
+        return self.look.answer if self.look else None
+
+    @property
+    def part(self) -> OutputPart | None:
+        """The newest part that its computer has published."""
+        return self.answer.part if self.answer else None
+
+    @property
+    def printed_ms(self) -> int | None:
+        """When the agent printed last, in ms by the store; None if that is not known."""
+        if self.answer is None or self.answer.part is None:
+            return None
+        return self.answer.at_ms - self.answer.part.age_ms
+
+    @property
+    def _silent_ms(self) -> int:
+        """How long its computer has not answered although it was asked."""
+        if self.look is None:
+            return 0
+        answered_ms = self.answer.at_ms if self.answer else 0
+        return self.look.now_ms - max(self.look.asked_ms, answered_ms)
+
+    @property
+    def state(self) -> OutputState:
+        """What is known of the output now."""
+        if self.look is None:
+            return OutputState.NOT_STARTED
+        if self._silent_ms > ANSWER_MS:
+            return OutputState.UNANSWERED
+        if self.answer is None or self.answer.at_ms < self.look.now_ms - ANSWER_MS:
+            return OutputState.ASKED
+        return OutputState.NOT_KEPT if self.part is None else OutputState.KNOWN
+
+    @property
+    def stamp(self) -> str:
+        """A text that changes with what is to be shown."""
+        ends = f"{self.part.end}.{self.part.errors_end}" if self.part else ""
+        return f"{self.state}:{self.source.folder if self.source else ''}:{ends}"
+
+    @property
+    def sentence(self) -> str:
+        """What a person has to know of the output beside what it says; or ''."""
+        host = self.source.host if self.source else ""
+        match self.state:
+            case OutputState.NOT_STARTED:
+                return "It has printed nothing yet: it has not started."
+            case OutputState.ASKED:
+                return f"The worker on {host} has been asked for it just now."
+            case OutputState.UNANSWERED:
+                return (
+                    f"The worker on {host}, where the output is, has not answered for "
+                    f"{age(self._silent_ms)}. `interlock doctor` says which workers run."
+                )
+            case OutputState.NOT_KEPT:
+                return f"{host} has no output of it: it has not started, or its files were deleted."
+            case OutputState.KNOWN:
+                is_empty = self.part is None or not (self.part.end or self.part.errors_end)
+                return "It has printed nothing yet." if is_empty else ""
+
+
+def look_at(
+    dispatch: Dispatch, sources: Mapping[str, OutputSource | None]
+) -> dict[str, AgentOutput]:
+    """Look at the outputs of several records, by their ids, in one round trip."""
+    known = {record_id: source for record_id, source in sources.items() if source}
+    answered = Outputs(dispatch.client, dispatch.keys).ask(list(known.values()))
+    looks = dict(zip(known, answered, strict=True))
+    return {each: AgentOutput(source, looks.get(each)) for each, source in sources.items()}
+
+
+def agent_output(dispatch: Dispatch, record_id: str, source: OutputSource | None) -> LiveOutput:
+    """Look at the output of a record's agent, and return it as a part of a page."""
+    return shown_output(record_id, look_at(dispatch, {record_id: source})[record_id])
+
+
+def shown_output(record_id: str, found: AgentOutput) -> LiveOutput:
+    """Return the output of a record's agent as a part of a page."""
+    parts: list[Sentence | NamedCells | LongText] = []
+    if found.source is not None:
+        printed_ms, facts = found.printed_ms, dict[str, Cell]()
+        facts["computer"] = found.source.host
+        if printed_ms is not None:
+            facts["silent for"] = Since(printed_ms)
+        parts.append(NamedCells(facts))
+    if found.sentence:
+        parts.append(Sentence(found.sentence, "soft"))
+    if found.part is not None:
+        named = {"output": found.part.output, "errors": found.part.errors}
+        parts += [LongText(_last_lines(text), name) for name, text in named.items() if text]
+    return LiveOutput(record_id, found.stamp, parts)
+
+
+def _last_lines(text: bytes) -> str:
+    return "\n".join(text.decode("utf-8", "replace").splitlines()[-LINES_MAX:])

@@ -1,0 +1,71 @@
+"""Hides secrets in the output of agents before it leaves their computer."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from urllib.parse import unquote
+
+from interlock.workers.config import Settings, environment_of_work
+
+SECRET_BYTES_MIN = 8  # a shorter text would be hidden in many words where it is no secret
+# The end of an output may be the beginning of a secret that is still being printed.
+BEGINNING_BYTES_MIN = 4
+_NAMES = re.compile("KEY|TOKEN|SECRET|PASS|CREDENTIAL")
+_IN_ADDRESS = re.compile(r"://[^\s/@]*:([^\s/@]+)@|[?&]\w*password=([^\s&]+)")
+
+
+class Redaction:
+    """Replaces each byte of certain secrets with an asterisk."""
+
+    def __init__(self, secrets: Iterable[str]) -> None:
+        encoded = {secret.encode(errors="surrogateescape") for secret in secrets}
+        self._secrets = [one for one in encoded if len(one) >= SECRET_BYTES_MIN]
+        self.longest = max(map(len, self._secrets), default=0)
+
+    def hidden(self, part: bytes) -> bytes:
+        """Return a part of an output, as long as before, in which no secret can be read.
+
+        A beginning of a secret at its end is hidden as well. The end of a secret at its beginning
+        is not recognized: give `longest` more bytes before it, and leave them out of the result.
+        """
+        shown = bytearray(part)
+        for secret in self._secrets:
+            at = part.find(secret)
+            while at >= 0:
+                shown[at : at + len(secret)] = b"*" * len(secret)
+                at = part.find(secret, at + 1)
+            if begun := _beginning(part, secret):
+                shown[-begun:] = b"*" * begun
+        return bytes(shown)
+
+
+def _beginning(part: bytes, secret: bytes) -> int:
+    """Return how many of the last bytes of a part are the beginning of a secret, 0 if too few."""
+    lengths = range(len(secret) - 1, BEGINNING_BYTES_MIN - 1, -1)
+    return next((length for length in lengths if part.endswith(secret[:length])), 0)
+
+
+def secrets_of(settings: Settings) -> set[str]:
+    """Return the secrets that an agent of this worker could print.
+
+    They are the secret settings, the variables that an agent gets and whose names say that they
+    are secrets, and the passwords in all addresses.
+    """
+    fields = type(settings).model_fields
+    values = {name: getattr(settings, name) for name in fields}
+    environment = environment_of_work()
+    return {
+        *(str(value) for name, value in values.items() if value and not fields[name].repr),
+        *(value for name, value in environment.items() if _NAMES.search(name.upper())),
+        *_passwords(map(str, values.values())),
+        *_passwords(environment.values()),
+    }
+
+
+def _passwords(texts: Iterable[str]) -> Iterator[str]:
+    """Yield the passwords in addresses, as they are written and without their escapes."""
+    for text in texts:
+        for found in _IN_ADDRESS.finditer(text):
+            password = found.group(1) or found.group(2)
+            yield from (password, unquote(password))
