@@ -10,7 +10,12 @@ import pytest
 from fastapi.testclient import TestClient
 from hypothesis import HealthCheck, example, given, settings
 
-from interlock.kernel.errors import InvalidPayloadError, StaleDecisionError, UnknownMachineError
+from interlock.kernel.errors import (
+    CallError,
+    InvalidPayloadError,
+    StaleDecisionError,
+    UnknownMachineError,
+)
 from interlock.kernel.event import Note
 from interlock.kernel.machines.threads.thread.table import THREAD
 from interlock.kernel.record import partition_of
@@ -158,6 +163,12 @@ def test_cards_are_found_by_machine_kind_tree_words_and_tags(
     assert found(tag="HOME,eu") == ["paper"]
     assert found(tag="om") == []
     assert client.cards(limit=1, tag="eu")[0].tags == ("Home", "eu")
+    commas: tuple[WantedCards, ...] = ({"tag": " , "}, {"escalated": ","})
+    for wanted in commas:
+        with pytest.raises(CallError, match="names nothing; write names with commas between"):
+            found(**wanted)
+        with pytest.raises(CallError, match="names nothing"):
+            interlock.open_cards.due(1, **wanted)
     with pytest.raises(UnknownMachineError):
         found(machine="washing")
 

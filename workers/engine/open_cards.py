@@ -6,7 +6,7 @@ import logging
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, TypedDict, Unpack
+from typing import Any, Literal, TypedDict, Unpack
 
 from interlock.kernel.errors import CallError, FencedError, InvalidPayloadError, UnknownMachineError
 from interlock.kernel.event import CARD_CLAIMED, CARD_RELEASED
@@ -196,7 +196,7 @@ class OpenCards:
         machine, kind = wanted.get("machine", ""), wanted.get("kind", "")
         tree = wanted.get("tree", "")
         words = wanted.get("text", "").casefold().split()
-        tags = set(wanted.get("tag", "").casefold().replace(",", " ").split())
+        tags = _named(wanted, "tag", wanted.get("tag", "").casefold().replace(",", " ").split())
         found = [
             one
             for one in records
@@ -240,13 +240,21 @@ class OpenCards:
 
     def _escalated(self, wanted: WantedCards) -> Callable[[CardEscalation | None], bool]:
         """Return what tells whether a card with an escalation is wanted."""
-        names = set(filter(None, map(str.strip, wanted.get("escalated", "").split(","))))
+        names = _named(wanted, "escalated", wanted.get("escalated", "").split(","))
         if not names:
             return lambda _: True
         now_ms = self.dispatch.views.now_ms()
         return lambda one: (
             one is not None and one.due_ms <= now_ms and (OTHERS in names or one.to in names)
         )
+
+
+def _named(wanted: WantedCards, field: Literal["tag", "escalated"], parts: list[str]) -> set[str]:
+    """Return the names among the parts of a condition. Raises CallError if only commas are given."""
+    names = {part.strip() for part in parts} - {""}
+    if not names and wanted.get(field, "").strip():
+        raise CallError(f"{field}={wanted[field]!r} names nothing; write names with commas between")
+    return names
 
 
 def gather_cards(page: Callable[..., CardPage], limit: int, wanted: WantedCards) -> list[Card]:
