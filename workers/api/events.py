@@ -8,13 +8,14 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Header, Query, Request
 from fastapi.concurrency import run_in_threadpool
-from sse_starlette import EventSourceResponse, ServerSentEvent
+from sse_starlette import ServerSentEvent
 
 from interlock.kernel.errors import MissedError
 from interlock.kernel.exported_event import LifecycleEvent
 from interlock.kernel.store.feed import text_of
 from interlock.workers.api.access import Reading
-from interlock.workers.api.followers import PING_S, SEND_S, Followers, Found
+from interlock.workers.api.event_stream import EventStream
+from interlock.workers.api.followers import Followers, Found
 from interlock.workers.api.models import PositionBody
 from interlock.workers.engine.event_feed import EventFeed, WantedEvents, enveloped
 from interlock.workers.text import visible_json
@@ -23,7 +24,7 @@ router = APIRouter(prefix="/v1", tags=["events"])
 Message = tuple[str, LifecycleEvent | None]  # a position, and the event before it
 
 
-@router.get("/events", response_class=EventSourceResponse)
+@router.get("/events", response_class=EventStream, status_code=200)
 async def follow(
     request: Request,
     client: Reading,
@@ -37,7 +38,7 @@ async def follow(
     last_event_id: Annotated[
         str, Header(alias="Last-Event-ID", description="As `after`, which it precedes.")
     ] = "",
-) -> EventSourceResponse:
+) -> EventStream:
     """Follow the events of all records that the caller may see, from now or after a position.
 
     They are server-sent events, whose ids are positions. A listener that comes again with the last
@@ -55,7 +56,7 @@ async def follow(
         async for message in followers.messages(listener):
             yield _sent(message, namespace if envelope == "cloudevents" else None)
 
-    return EventSourceResponse(server_sent(), ping=PING_S, send_timeout=SEND_S)
+    return EventStream(server_sent(), request.state.caller)
 
 
 @router.get("/events:position")

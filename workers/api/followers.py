@@ -29,8 +29,6 @@ LISTENERS_OF_ONE_MAX = 500
 READ_AT_ONCE = 1_000  # places after which one look at the store reads
 # A listener comes back after this time: its token may have expired, and it misses nothing.
 LISTEN_S = 300.0
-PING_S = 15
-SEND_S = 30  # so long a listener may take nothing of what is sent
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,10 +7,11 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Path, Request
 from fastapi.concurrency import run_in_threadpool
-from sse_starlette import EventSourceResponse, ServerSentEvent
+from sse_starlette import ServerSentEvent
 
 from interlock.workers.api.access import Reading
-from interlock.workers.api.followers import PING_S, SEND_S, Followers, Found, Listener
+from interlock.workers.api.event_stream import EventStream
+from interlock.workers.api.followers import Followers, Found, Listener
 from interlock.workers.api.models import OutputBody, output_body
 from interlock.workers.client import Client
 from interlock.workers.supervision.agent_output import look_at
@@ -33,13 +34,13 @@ def output(record_id: Id, client: Reading) -> OutputBody:
     return output_body(record_id, found[record_id])
 
 
-@router.get("/records/{record_id:path}:output-events", response_class=EventSourceResponse)
+@router.get("/records/{record_id:path}:output-events", response_class=EventStream, status_code=200)
 async def follow(
     request: Request,
     record_id: Id,
     client: Reading,
     last_event_id: Annotated[str, Header(alias="Last-Event-ID", max_length=STAMP_LENGTH_MAX)] = "",
-) -> EventSourceResponse:
+) -> EventStream:
     """Follow the output of a record's agent: server-sent events, each with the newest part.
 
     The first comes at once, and each further one within about a second of what is printed. A
@@ -53,7 +54,7 @@ async def follow(
             body = output_body(record_id, found).model_dump_json()
             yield ServerSentEvent(body, event="output", id=found.stamp)
 
-    return EventSourceResponse(server_sent(), ping=PING_S, send_timeout=SEND_S)
+    return EventStream(server_sent(), request.state.caller)
 
 
 def listen(request: Request, client: Client, record_id: str, seen: str) -> Listener:

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
-from sse_starlette import EventSourceResponse, ServerSentEvent
+from sse_starlette import ServerSentEvent
 
 from interlock.kernel.errors import CallError, KernelError, StaleDecisionError
 from interlock.kernel.event import START
@@ -28,7 +28,8 @@ from interlock.workers.api.access import (
     check_version,
     etag,
 )
-from interlock.workers.api.followers import PING_S, SEND_S, Followers, Found
+from interlock.workers.api.event_stream import EventStream
+from interlock.workers.api.followers import Followers, Found
 from interlock.workers.api.models import (
     Bulk,
     BulkVerb,
@@ -212,7 +213,7 @@ def history(
     return Lines(lines=[line_shown(line) for line in found[:limit]], next=following)
 
 
-@router.get("/records/{record_id:path}:events", response_class=EventSourceResponse)
+@router.get("/records/{record_id:path}:events", response_class=EventStream, status_code=200)
 async def follow(
     request: Request,
     record_id: Id,
@@ -220,7 +221,7 @@ async def follow(
     last_event_id: Annotated[
         str, Header(alias="Last-Event-ID", pattern=f"^{POSITION}$", max_length=40)
     ] = START,
-) -> EventSourceResponse:
+) -> EventStream:
     """Follow the log of a record: server-sent events, whose ids are positions in the log.
 
     A listener that comes again with the last id that it got goes on after it.
@@ -235,7 +236,7 @@ async def follow(
             data = line_shown(line)
             yield ServerSentEvent(json.dumps(data), event=data["line"], id=position)
 
-    return EventSourceResponse(server_sent(), ping=PING_S, send_timeout=SEND_S)
+    return EventStream(server_sent(), request.state.caller)
 
 
 @router.get("/records/{record_id:path}:description")

@@ -7,10 +7,15 @@ connection that it closes stays open until its client has taken all that was sen
 from __future__ import annotations
 
 import asyncio
+import logging
 import socket
 
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from interlock.workers.api.event_stream import ABORT, client_text
+
+log = logging.getLogger(__name__)
 
 HEAD_S = 10.0
 TAKE_S = 30.0  # so long a client, or the network to it, may take nothing of what is sent
@@ -28,6 +33,7 @@ class HeadTimeoutProtocol(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Wait for the head of the first request."""
         super().connection_made(transport)
+        self.app_state = {**self.app_state, ABORT: transport.abort}
         self._wait_for_head()
         if hasattr(socket, "TCP_USER_TIMEOUT"):
             opened: socket.socket = transport.get_extra_info("socket")
@@ -45,6 +51,12 @@ class HeadTimeoutProtocol(H11Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget the connection."""
         self._stop_waiting()
+        if isinstance(exc, TimeoutError):
+            log.warning(
+                "%s is cut off: it took nothing of an answer for %g seconds",
+                client_text(self.client),
+                TAKE_S,
+            )
         super().connection_lost(exc)
 
     def _wait_for_head(self) -> None:

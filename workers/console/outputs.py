@@ -7,9 +7,10 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
-from sse_starlette import EventSourceResponse, ServerSentEvent
+from sse_starlette import ServerSentEvent
 
-from interlock.workers.api.followers import PING_S, SEND_S, Followers
+from interlock.workers.api.event_stream import EventStream
+from interlock.workers.api.followers import Followers
 from interlock.workers.api.outputs import STAMP_LENGTH_MAX, listen
 from interlock.workers.console.live import looked_up
 from interlock.workers.console.render import PageRoute, page
@@ -27,7 +28,7 @@ async def follow(
     record_id: str,
     client: Reading,
     after: Annotated[str, Query(max_length=STAMP_LENGTH_MAX)] = "",
-) -> EventSourceResponse:
+) -> EventStream:
     """Send an event whenever a page has to show something else of an output: only its stamp."""
     followers: Followers = request.app.state.followers
     listener = await run_in_threadpool(listen, request, client, record_id, after)
@@ -36,7 +37,7 @@ async def follow(
         async for found in followers.messages(listener):
             yield ServerSentEvent(found.stamp, event="changed")
 
-    return EventSourceResponse(server_sent(), ping=PING_S, send_timeout=SEND_S)
+    return EventStream(server_sent(), request.state.caller)
 
 
 @router.get("/output/{record_id:path}")

@@ -7,10 +7,11 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Header, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
-from sse_starlette import EventSourceResponse, ServerSentEvent
+from sse_starlette import ServerSentEvent
 
 from interlock.kernel.event import START, Event, Note
-from interlock.workers.api.followers import PING_S, SEND_S, Followers
+from interlock.workers.api.event_stream import EventStream
+from interlock.workers.api.followers import Followers
 from interlock.workers.api.records import POSITION
 from interlock.workers.console.diagram import Diagram, diagram_of
 from interlock.workers.console.live import RENEWS, looked_up
@@ -42,7 +43,7 @@ async def follow(
     client: Reading,
     after: Position = START,
     last_event_id: Annotated[str, Header(alias="Last-Event-ID", pattern=f"^({POSITION})?$")] = "",
-) -> EventSourceResponse:
+) -> EventStream:
     """Send an event for each new line in the log of a record, with its position only."""
     followers: Followers = request.app.state.followers
     await run_in_threadpool(client.show, record_id)
@@ -53,7 +54,7 @@ async def follow(
         async for position, _ in followers.messages(listener):
             yield ServerSentEvent(position, event="changed", id=position)
 
-    return EventSourceResponse(server_sent(), ping=PING_S, send_timeout=SEND_S)
+    return EventStream(server_sent(), request.state.caller)
 
 
 @router.get("/records/{record_id:path}")

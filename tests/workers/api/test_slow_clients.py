@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import logging
 import socket
+from collections.abc import AsyncIterator
 from contextlib import ExitStack
+from typing import cast
 from urllib.parse import urlsplit
 from urllib.request import urlopen
 
 import pytest
+from fastapi import FastAPI
+from sse_starlette import ServerSentEvent
 
-from interlock.workers.api import app, slow_heads
+from interlock.workers.access.roles import Caller, Role
+from interlock.workers.api import app, event_stream, slow_heads
+from interlock.workers.api.event_stream import EventStream
 from interlock.workers.api.slow_heads import HeadTimeoutProtocol
+from interlock.workers.client import Client
 from interlock.workers.gateways.server import EmbeddedServer
 from tests.waiting import until
 from tests.workers.api.serving import served
@@ -62,7 +70,10 @@ def test_who_sends_a_part_of_a_request_is_cut_off_and_others_are_served(
 
 @pytest.mark.skipif(not hasattr(socket, "TCP_USER_TIMEOUT"), reason="only Linux has this bound")
 def test_who_takes_no_answer_is_cut_off(
-    server: EmbeddedServer, prefix: str, monkeypatch: pytest.MonkeyPatch
+    server: EmbeddedServer,
+    prefix: str,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     monkeypatch.setattr(slow_heads, "TAKE_S", 0.2)
     lost: list[Exception | None] = []
@@ -80,3 +91,31 @@ def test_who_takes_no_answer_is_cut_off(
         takes_nothing.sendall(HEAD.replace(b"/healthz", b"/openapi.json") * ANSWERS)
         until(lambda: lost, what="the connection is cut off")
     assert isinstance(lost[0], TimeoutError)
+    assert "is cut off: it took nothing of an answer for 0.2 seconds" in caplog.text
+
+
+def test_that_a_listener_is_cut_off_is_one_line_of_the_log(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(event_stream, "SEND_S", 0.1)
+    api = FastAPI()
+
+    async def endless() -> AsyncIterator[ServerSentEvent]:
+        while True:
+            yield ServerSentEvent("x" * 1_000_000)
+
+    @api.get("/healthz")
+    async def follow() -> EventStream:
+        return EventStream(endless(), Caller("ann", (Role.VIEWER,)))
+
+    with served(cast("Client", None), lambda _: api) as address:
+        # Its server has made its log one that no other sees.
+        monkeypatch.setattr(logging.getLogger("uvicorn"), "propagate", True)
+        with connected(address) as takes_nothing:
+            takes_nothing.sendall(HEAD)
+            until(lambda: caplog.records, what="the log says that it is cut off")
+            name = ":".join(map(str, takes_nothing.getsockname()))
+    (line,) = caplog.messages
+    assert (
+        line == f"ann at {name} is cut off: it took nothing of its stream of events for 0.1 seconds"
+    )
