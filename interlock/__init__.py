@@ -31,9 +31,10 @@ if TYPE_CHECKING:  # so that type checkers see what __getattr__ returns
         stay,
     )
     from interlock.kernel.tags import Tags
-    from interlock.workers.client import Client, WaitTimeoutError
+    from interlock.workers.client import Client
     from interlock.workers.config import Settings, read_settings
     from interlock.workers.engine.event_feed import FollowedEvent
+    from interlock.workers.engine.polling import WaitTimeoutError
     from interlock.workers.engine.submission import Submitted
     from interlock.workers.engine.system import CommandRow, Panel, System
     from interlock.workers.engine.work import Outcome, Work
@@ -137,9 +138,10 @@ _MODULES = {
     ),
     "kernel.tags": ("Tags",),
     "kernel.event": ("Event", "Note"),
-    "workers.client": ("Client", "WaitTimeoutError"),
+    "workers.client": ("Client",),
     "workers.config": ("Settings", "read_settings"),
     "workers.engine.event_feed": ("FollowedEvent",),
+    "workers.engine.polling": ("WaitTimeoutError",),
     "workers.engine.system": ("CommandRow", "Panel", "System"),
     "workers.engine.work": ("Outcome", "Work"),
     "workers.gateways.capabilities.capability": ("CapabilityError", "Steps", "capability"),

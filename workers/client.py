@@ -19,19 +19,21 @@ from interlock.kernel.event import Cause, Event, Note
 from interlock.kernel.machine import Explanation, Machine
 from interlock.kernel.machines import LISTED, MACHINES
 from interlock.kernel.record import RETRY, Record
-from interlock.kernel.store.commands import Call, Warrant, facts_read
+from interlock.kernel.store.commands import Call, Warrant
 from interlock.kernel.store.counts import RecordCounts, count_records
 from interlock.kernel.store.listings import ListedRecord, Page
-from interlock.kernel.table import Terminal, Waiting
+from interlock.kernel.table import Terminal
 from interlock.workers.config import Settings, local_settings
+from interlock.workers.engine.bulk import BulkAct, BulkPage, BulkVerb, check_bounded
 from interlock.workers.engine.card import Card, CardPage, asks_person
 from interlock.workers.engine.card_answers import ACTION_FIELDS, CardAnswers
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.door import submit_record
 from interlock.workers.engine.event_feed import EventFeed, FollowedEvent
+from interlock.workers.engine.explanations import explain, explain_all
 from interlock.workers.engine.open_cards import OpenCards, WantedCards, gather_cards
 from interlock.workers.engine.own_systems import add_systems
-from interlock.workers.engine.polling import polls
+from interlock.workers.engine.polling import WaitTimeoutError, polls
 from interlock.workers.engine.record_filter import Wanted, record_filter
 from interlock.workers.engine.submission import (
     Submitted,
@@ -42,10 +44,6 @@ from interlock.workers.engine.submission import (
 
 if TYPE_CHECKING:  # imported where it is loaded
     from interlock.workers.gateways.capabilities.registry import Registry
-
-
-class WaitTimeoutError(TimeoutError):
-    """The record did not end or ask a person in time. It continues without the caller."""
 
 
 class Client:
@@ -214,6 +212,36 @@ class Client:
         """Let the effects of a record that failed, or were given up, try again now."""
         return self.dispatch.flag("retry", record_id, self._call(None, reason)).status
 
+    def change(self, verb: BulkVerb, record_id: str, *, reason: str = "") -> str:
+        """Do what a verb names to a record. Return what was done: for a cancel, the state."""
+        if verb == "cancel":
+            return self.cancel(record_id, reason=reason).state
+        flag = {"pause": self.pause, "resume": self.resume, "retry": self.retry}[verb]
+        return flag(record_id, reason=reason)
+
+    def bulk(self, verb: BulkVerb) -> BulkAct:
+        """Return what does a verb to several records, each by itself."""
+        return BulkAct(self.dispatch, self.machines, verb, partial(self.change, verb))
+
+    def change_many(
+        self,
+        verb: BulkVerb,
+        *,
+        limit: int = 100,
+        cursor: str = "",
+        reason: str = "",
+        dry_run: bool = False,
+        **wanted: Unpack[Wanted],
+    ) -> BulkPage:
+        """Do what a verb names to the records of a page, or with `dry_run` say what it would do.
+
+        Raises CallError without a condition, which would be about every record.
+        """
+        check_bounded(wanted)
+        page = self.page(limit=limit, cursor=cursor, newest=False, **wanted)
+        items = self.bulk(verb).each(page.ids, reason=reason, dry_run=dry_run)
+        return BulkPage(items, page.cursor)
+
     def explain(
         self, record_id: str, trigger: str, payload: Mapping[str, Any] | None = None
     ) -> Explanation:
@@ -221,42 +249,15 @@ class Client:
 
         `trigger` is one of the choices of the record's card, or a trigger of its machine.
         """
-        record = self.show(record_id)
-        machine = self._machine(record)
-        stage, fields = machine.stage(record.state), payload or {}
-        offered = dict(stage.affordances) if isinstance(stage, Waiting) else {}
-        if trigger in offered or trigger not in machine.triggers:
-            answers = self.answers(record)
-            trigger = answers.trigger(record.state, trigger)
-            fields = answers.payload(record.state, trigger, fields, self.actor)
-        return self._explained(record, trigger, fields)
+        answers = self.answers(self.show(record_id))
+        return explain(self.dispatch, answers, trigger, payload or {}, self.actor)
 
     def explain_all(self, record_id: str) -> list[Explanation]:
         """Return for each trigger of a record's machine what it would do now, or why it would not.
 
         A trigger that needs a payload is explained without one.
         """
-        record = self.show(record_id)
-        machine = self._machine(record)
-        legal, found = machine.legal(record.state), []
-        for trigger in machine.triggers:
-            try:
-                fields = machine.taken_by(trigger, {"by": self.actor})
-                explained = self._explained(record, trigger, fields if trigger in legal else None)
-            except InvalidPayloadError as refusal:
-                explained = Explanation(trigger, record.state, "", str(refusal))
-            found.append(explained)
-        return found
-
-    def _explained(
-        self, record: Record, trigger: str, payload: Mapping[str, Any] | None
-    ) -> Explanation:
-        """Explain a trigger. Without a payload, it is not admitted: no row takes it here."""
-        machine = self._machine(record)
-        if payload is None:
-            return machine.explain(record, trigger, {})
-        facts = self.dispatch.lifecycle.facts(record, facts_read(machine, record, trigger))
-        return machine.explain(record, trigger, machine.admit(trigger, payload), facts)
+        return explain_all(self.dispatch, self.answers(self.show(record_id)), self.actor)
 
     def show(self, record_id: str) -> Record:
         """Return a record as it is now."""

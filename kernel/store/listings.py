@@ -59,6 +59,11 @@ class Page:
     rows: tuple[ListedRecord, ...]
     cursor: str
 
+    @property
+    def ids(self) -> list[RecordId]:
+        """The ids of the records, in their order."""
+        return [row.id for row in self.rows]
+
 
 @dataclass(frozen=True, slots=True)
 class Filter:

@@ -35,9 +35,10 @@ from interlock.kernel.store.feed import Feed, text_of
 from interlock.kernel.store.leases import Lease
 from interlock.workers.api import followers
 from interlock.workers.api.app import create_app
-from interlock.workers.client import Client, WaitTimeoutError
+from interlock.workers.client import Client
 from interlock.workers.config import Settings
 from interlock.workers.engine.celery_app import queue_of
+from interlock.workers.engine.polling import WaitTimeoutError
 from interlock.workers.engine.record_filter import Wanted
 from interlock.workers.engine.sweeps import prune
 from interlock.workers.gateways.server import EmbeddedServer, free_port
@@ -276,6 +277,38 @@ def test_a_pause_returns_what_it_did_and_can_be_resumed(interlock: Client) -> No
     assert not interlock.show("one").paused
     kinds = [line.kind for line in interlock.history("one") if isinstance(line, Note)]
     assert kinds == ["pause", "resume"]
+
+
+def test_a_verb_for_a_page_of_a_list_says_of_each_record_what_was_done_or_why_not(
+    interlock: Client,
+) -> None:
+    for name in ("asks", "ended", "paused"):
+        bring(interlock, name, "awaiting_confirmation")
+    interlock.pause("paused")
+    interlock.cancel("ended")
+    with pytest.raises(CallError, match="name a condition of a list"):
+        interlock.change_many("pause")
+
+    planned = interlock.change_many("pause", machine="thread", dry_run=True).items
+    done = interlock.change_many("pause", machine="thread", reason="wait").items
+    first = interlock.change_many("cancel", text="paper", limit=2)
+    rest = interlock.change_many("cancel", text="paper", limit=2, cursor=first.cursor)
+
+    assert [(item.id, item.answer, item.why_not) for item in planned] == [
+        ("asks", "awaiting_confirmation", ""),
+        ("ended", "dismissed", "it has ended"),
+        ("paused", "awaiting_confirmation", "it is paused already"),
+    ]
+    assert [(item.answer, item.why_not) for item in done] == [
+        ("paused", ""),
+        ("ended", "it has ended"),
+        ("already", "it is paused already"),
+    ]
+    assert [(item.id, item.answer, type(item.error)) for item in first.items] == [
+        ("asks", "dismissed", type(None)),
+        ("ended", "", IllegalTransitionError),
+    ]
+    assert ([item.id for item in rest.items], rest.cursor) == (["paused"], "")
 
 
 def test_a_paused_card_can_be_answered(interlock: Client) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, replace
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -16,13 +16,13 @@ from interlock.kernel.table import Terminal
 from interlock.workers.access.roles import Role
 from interlock.workers.access.tokens import LIFETIME_DAYS_MAX
 from interlock.workers.client import Client
+from interlock.workers.engine.bulk import BulkVerb
 from interlock.workers.engine.card import asks_person
 from interlock.workers.supervision.agent_output import AgentOutput, OutputState
 
 ITEMS_MAX = 500
 BODY_BYTES_MAX = 1_048_576
 Fields = dict[str, Any]
-BulkVerb = Literal["retry", "pause", "resume", "cancel"]
 Text = Annotated[str, Field(max_length=2_000)]
 Ms = Annotated[int, Field(strict=True, ge=0, le=2**53)] | None
 EXAMPLE: Fields = {"inciting": {"source": "shop", "title": "Call the dentist"}}
@@ -183,10 +183,14 @@ class CreatedBody(BaseModel):
 
 
 class Item(BaseModel):
-    """The answer for one record of several: its status, or the problem with it."""
+    """The answer for one record: its status, why it stays as it is or '', or the problem with it.
+
+    With `dry_run` the status is the state of the record now, and `why_not` what would be so.
+    """
 
     id: str
     answer: str = ""
+    why_not: str = ""
     problem: Fields | None = None
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import AsyncIterator, Callable, Collection
+from collections.abc import AsyncIterator, Collection
 from itertools import islice
 from typing import Annotated, Any, Literal
 
@@ -12,7 +12,7 @@ from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from sse_starlette import ServerSentEvent
 
-from interlock.kernel.errors import CallError, KernelError, StaleDecisionError
+from interlock.kernel.errors import KernelError, StaleDecisionError
 from interlock.kernel.event import START
 from interlock.kernel.store.counts import RecordCounts
 from interlock.kernel.store.inboxes import Mail
@@ -32,7 +32,6 @@ from interlock.workers.api.event_stream import EventStream
 from interlock.workers.api.followers import Followers, Found
 from interlock.workers.api.models import (
     Bulk,
-    BulkVerb,
     CreatedBody,
     DecisionBody,
     Explained,
@@ -50,7 +49,7 @@ from interlock.workers.api.models import (
     record_body,
 )
 from interlock.workers.api.problems import RefusedRequestError, refusal_data
-from interlock.workers.client import Client
+from interlock.workers.engine.bulk import BulkItem, check_bounded, unchanged
 from interlock.workers.engine.record_filter import Wanted
 from interlock.workers.ops.description import describe, line_shown
 from interlock.workers.producer_message import submit
@@ -104,7 +103,7 @@ def create_many(new: NewRecords, client: Submitting, request: Request) -> Items:
 
 @router.post("/records:bulk")
 def change_many(bulk: Bulk, client: Operating, request: Request) -> Items:
-    """Cancel, pause, resume or retry each record of one page of a list.
+    """Cancel, pause, resume or retry each record of one page of a list, or say what that would do.
 
     A call without any condition is refused: it would be about every record.
     """
@@ -118,19 +117,11 @@ def change_many(bulk: Bulk, client: Operating, request: Request) -> Items:
         "created_ms": _within(bulk.created_from_ms, bulk.created_to_ms),
         "since_ms": _within(bulk.since_from_ms, bulk.since_to_ms),
     }
-    if not any(wanted.values()):
-        raise CallError("name a condition of a list, such as a machine: not every record")
+    check_bounded(wanted)
     page = client.page(**wanted, limit=bulk.limit, cursor=bulk.cursor, newest=False)
     request.app.state.rates.count(client.actor, len(page.rows) - 1)  # the call counts as one
-    change = verbs(client)[bulk.verb]
-    items = []
-    for row in page.rows:
-        try:
-            answer = row.state if bulk.dry_run else change(row.id, bulk.reason)
-            items.append(Item(id=row.id, answer=answer))
-        except KernelError as refusal:
-            items.append(Item(id=row.id, problem=refusal_data(refusal)))
-    return Items(items=items, next=page.cursor)
+    done = client.bulk(bulk.verb).each(page.ids, reason=bulk.reason, dry_run=bulk.dry_run)
+    return Items(items=list(map(item_body, done)), next=page.cursor)
 
 
 async def conditions(
@@ -339,7 +330,8 @@ def change(
     """Pause, resume or retry a record. `answer` says what was done."""
     if if_match is not None:
         check_version(client, client.show(record_id), if_match)
-    return Item(id=record_id, answer=verbs(client)[verb](record_id, why.reason))
+    answer = client.change(verb, record_id, reason=why.reason)
+    return Item(id=record_id, answer=answer, why_not=unchanged(verb, answer))
 
 
 @router.get("/records/{record_id:path}")
@@ -364,17 +356,10 @@ def read_logs(views: Views, places: Collection[tuple[str, str]]) -> dict[Any, Fo
     return found
 
 
-def verbs(client: Client) -> dict[BulkVerb, Callable[[str, str], str]]:
-    """Return what can be done to several records: functions of an id and a reason.
-
-    Each returns what was done, or raises KernelError.
-    """
-    return {
-        "cancel": lambda one, reason: client.cancel(one, reason=reason).state,
-        "pause": lambda one, reason: client.pause(one, reason=reason),
-        "resume": lambda one, reason: client.resume(one, reason=reason),
-        "retry": lambda one, reason: client.retry(one, reason=reason),
-    }
+def item_body(item: BulkItem) -> Item:
+    """Return what was done to one record of several as an answer has it."""
+    problem = refusal_data(item.error) if item.error else None
+    return Item(id=item.id, answer=item.answer, why_not=item.why_not, problem=problem)
 
 
 def _within(first: int | None, last: int | None) -> tuple[int, int] | None:

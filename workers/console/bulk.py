@@ -2,37 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Annotated
 
 from fastapi import APIRouter, Form, Query, Request, Response
 
-from interlock.kernel.errors import (
-    CallError,
-    IllegalTransitionError,
-    KernelError,
-    UnknownRecordError,
-)
-from interlock.kernel.machine import Machine
-from interlock.kernel.record import Record
-from interlock.kernel.table import Terminal
-from interlock.workers.api.models import BulkVerb
-from interlock.workers.api.records import verbs
-from interlock.workers.console.record_look import may_cancel
+from interlock.kernel.errors import CallError
 from interlock.workers.console.render import PageRoute, page
 from interlock.workers.console.search import conditions
 from interlock.workers.console.sessions import Operating
+from interlock.workers.engine.bulk import BulkVerb
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 
 ITEMS_MAX = 100
-# Why a record stays as it is: by the verb, and by what the store answers to it.
-UNCHANGED: Mapping[tuple[str, str], str] = {
-    ("pause", "ended"): "it has ended",
-    ("pause", "already"): "it is paused already",
-    ("resume", "already"): "it is not paused",
-    ("retry", "nothing"): "none of its effects waits for its next attempt, or for a person",
-}
 
 
 @router.get("/bulk")
@@ -49,12 +31,10 @@ def choose(
     if not wanted:
         raise CallError("search for some records first: this would be about every record")
     found = client.page(limit=ITEMS_MAX, cursor=cursor, newest=False, **wanted)
-    ids = (row.id for row in found.rows)
-    records = client.dispatch.views.records(ids, readable_by=client.machines)
+    planned = client.bulk(verb).each(found.ids, dry_run=True)
+    # A record that is damaged has an error: no verb is offered for it.
     rows = [
-        (row, why_not(client.machines[row.machine], records[row.id], verb, now_ms))
-        for row in found.rows
-        if row.id in records
+        (row, item.why_not) for row, item in zip(found.rows, planned, strict=True) if not item.error
     ]
     return page(
         request,
@@ -80,37 +60,9 @@ def act(
 ) -> Response:
     """Act on the records that were shown, and say of each what was done or why it was not."""
     request.app.state.rates.count(client.actor, len(record) - 1)  # the call counts as one
-    change = verbs(client)[verb]
-    answers = []
-    for one in record:
-        try:
-            if client.show(one).machine not in client.machines:
-                raise UnknownRecordError(one)
-            said = change(one, reason)
-            why = UNCHANGED.get((verb, said), "")
-            answers.append((one, why or said, not why))
-        except KernelError as refusal:
-            answers.append((one, str(refusal), False))
+    items = client.bulk(verb).each(record, reason=reason)
+    refusals = [item.why_not or str(item.error or "") for item in items]
+    answers = [
+        (item.id, why or item.answer, not why) for item, why in zip(items, refusals, strict=True)
+    ]
     return page(request, "bulk.html", verb=verb, q=q, rows=(), unchanged=(), answers=answers)
-
-
-def why_not(machine: Machine, record: Record, verb: BulkVerb, now_ms: int) -> str:
-    """Return why a verb would leave a record as it is now, or ''."""
-    status, legal = "", machine.legal(record.state)
-    match verb:
-        case "cancel":
-            if not may_cancel(machine, record.state):
-                return str(IllegalTransitionError(machine.name, record.state, verb, legal))
-        case "pause":
-            has_ended = isinstance(machine.stage(record.state), Terminal)
-            status = "ended" if has_ended else "already" if record.paused else ""
-        case "resume":
-            status = "" if record.paused else "already"
-        case "retry":
-            waits = (
-                each.state == "owed" and (each.asks_person or now_ms < each.not_before)
-                for each in record.entries
-            )
-            may = record.quarantined or (not record.paused and any(waits))
-            status = "" if may else "nothing"
-    return UNCHANGED.get((verb, status), "")

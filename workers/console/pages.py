@@ -11,8 +11,6 @@ from fastapi.responses import RedirectResponse
 
 from interlock.kernel.errors import InvalidIdError, UnknownMachineError, UnknownRecordError
 from interlock.kernel.store.listings import Page
-from interlock.workers.api.models import BulkVerb
-from interlock.workers.api.records import verbs
 from interlock.workers.client import Client
 from interlock.workers.console.flow import Flow, FlowWatch
 from interlock.workers.console.live import RENEWS, looked_up
@@ -28,6 +26,7 @@ from interlock.workers.console.search import (
 from interlock.workers.console.series import Samples, series
 from interlock.workers.console.sessions import Operating, Reading, Submitting
 from interlock.workers.console.system_pages import pages_of
+from interlock.workers.engine.bulk import BulkVerb
 from interlock.workers.engine.card import QUARANTINE
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
@@ -152,7 +151,7 @@ def change(
     reason: Annotated[str, Form()] = "",
 ) -> Response:
     """Pause, resume or retry a record, and show it."""
-    verbs(client)[verb](record_id, reason)
+    client.change(verb, record_id, reason=reason)
     return RedirectResponse(f"/records/{path_of(record_id)}", 303)
 
 

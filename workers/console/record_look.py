@@ -14,6 +14,7 @@ from interlock.kernel.store.listings import ListedRecord
 from interlock.kernel.table import ORPHANS, PERSON, PRODUCER, STALLS, Terminal, Transition
 from interlock.workers.access.roles import Act
 from interlock.workers.client import Client
+from interlock.workers.engine.bulk import may_cancel
 from interlock.workers.ops.description import summarize
 
 FAMILY_MAX = 100
@@ -152,8 +153,3 @@ def verbs_of(found: Mapping[str, Any], machine: Machine, acts: frozenset[Act]) -
         yield "retry"
     if Act.SUBMIT in acts and may_cancel(machine, found["state"]):
         yield "cancel"
-
-
-def may_cancel(machine: Machine, state: str) -> bool:
-    """Whether a record of a machine can be cancelled in a state."""
-    return not set(machine.cancel_triggers).isdisjoint(machine.legal(state))

@@ -1,4 +1,4 @@
-"""Intervals between polls, which grow from 20 ms to 500 ms."""
+"""Intervals between polls, which grow from 20 ms to 500 ms, and the error of a wait."""
 
 from __future__ import annotations
 
@@ -8,6 +8,10 @@ from collections.abc import Iterator
 INTERVAL_S_FIRST = 0.02
 # Polling more often would take time of the store from the work that is waited for.
 INTERVAL_S_MAX = 0.5
+
+
+class WaitTimeoutError(TimeoutError):
+    """The record did not end or ask a person in time. It continues without the caller."""
 
 
 class Intervals:

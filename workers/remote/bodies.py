@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from pydantic import TypeAdapter
 
 from interlock.kernel.effect import Kind
+from interlock.kernel.errors import KernelError
 from interlock.kernel.event import Cause, Event, Note
 from interlock.kernel.exported_event import LifecycleEvent
 from interlock.kernel.reason import AbortReason, TransitionReason
@@ -17,6 +18,8 @@ from interlock.kernel.store.access_tokens import AccessToken
 from interlock.kernel.store.card_reads import CardClaim
 from interlock.kernel.store.counts import RecordCounts
 from interlock.kernel.store.listings import ListedRecord, Page
+from interlock.kernel.store.rejected import RejectedMessage
+from interlock.workers.engine.bulk import BulkItem, BulkPage
 from interlock.workers.engine.card import (
     Affordance,
     Card,
@@ -24,6 +27,8 @@ from interlock.workers.engine.card import (
     CardEscalation,
     CardPage,
 )
+from interlock.workers.engine.submission import Submitted
+from interlock.workers.remote.problems import error_of
 
 Body = Mapping[str, Any]
 T = TypeVar("T")
@@ -91,6 +96,32 @@ def fields_of(body: Any) -> dict[str, Any]:
 def page_of(body: Body) -> Page:
     """Return the page of a list that a body describes."""
     return Page(tuple(known(ListedRecord, row) for row in body["records"]), body["next"])
+
+
+def submitted_of(number: int, body: Body) -> list[Submitted]:
+    """Return what became of each of so many records of a batch."""
+    items = body["items"]
+    if len(items) != number:
+        raise ValueError(f"{len(items)} answers for {number} records")
+    return [Submitted(item["id"], item["answer"] == "known", _error_of(item)) for item in items]
+
+
+def bulk_page_of(body: Body) -> BulkPage:
+    """Return what a verb did to the records of a page of a list."""
+    items = [
+        BulkItem(item["id"], item["answer"], item["why_not"], _error_of(item))
+        for item in body["items"]
+    ]
+    return BulkPage(items, body["next"])
+
+
+def _error_of(item: Body) -> KernelError | None:
+    return error_of(item["problem"]) if item.get("problem") else None
+
+
+def rejected_page_of(body: Body) -> tuple[list[RejectedMessage], str]:
+    """Return the rejected messages of a page, and the cursor of the page after it."""
+    return [known(RejectedMessage, each) for each in body["messages"]], str(body["next"])
 
 
 def counts_of(body: Body) -> RecordCounts:

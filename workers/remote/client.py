@@ -15,7 +15,7 @@ from uuid import uuid4
 
 import httpx2
 
-from interlock.kernel.errors import InvalidPayloadError
+from interlock.kernel.errors import InvalidPayloadError, KernelError
 from interlock.kernel.event import START, Event, Note
 from interlock.kernel.machine import Explanation
 from interlock.kernel.record import RETRY, Record, record_id
@@ -23,14 +23,16 @@ from interlock.kernel.store.access_tokens import AccessToken
 from interlock.kernel.store.counts import RecordCounts
 from interlock.kernel.store.inboxes import Mail
 from interlock.kernel.store.listings import ListedRecord, Page
-from interlock.workers.client import WaitTimeoutError
+from interlock.workers.engine.bulk import BulkPage, BulkVerb, check_bounded
 from interlock.workers.engine.card import Card, CardPage
 from interlock.workers.engine.event_feed import FollowedEvent
 from interlock.workers.engine.open_cards import WantedCards, gather_cards
-from interlock.workers.engine.polling import polls
+from interlock.workers.engine.polling import WaitTimeoutError, polls
 from interlock.workers.engine.record_filter import Wanted
 from interlock.workers.engine.submission import Submitted, check_submission, submit_each
+from interlock.workers.remote.batches import batches
 from interlock.workers.remote.bodies import (
+    bulk_page_of,
     card_of,
     card_page_of,
     counts_of,
@@ -43,6 +45,7 @@ from interlock.workers.remote.bodies import (
     page_of,
     record_of,
     shown_of,
+    submitted_of,
 )
 from interlock.workers.remote.connection import ApiConnection
 
@@ -78,17 +81,32 @@ class HttpClient:
         priority: int = 5,
     ) -> Submitted:
         """Create a record, as `Client.submit` does. Raises IdTakenError for another payload."""
-        new_id = f"{machine[:2]}-{uuid4().hex[:10]}" if id is None else id
-        check_submission(payload, new_id, priority)
-        record_id(new_id)
-        body = {"machine": machine, "payload": payload, "priority": priority}
-        return self._call(partial(known, Submitted), "POST", "/v1/records", body, key=new_id)
+        body = _new_record(payload, id, machine, priority)
+        key = body.pop("id")
+        return self._call(partial(known, Submitted), "POST", "/v1/records", body, key=key)
 
     def submit_many(
         self, payloads: Sequence[Mapping[str, Any]], *, machine: str
     ) -> list[Submitted]:
-        """Submit several payloads, as `Client.submit_many` does: each has a result of its own."""
-        return submit_each(payloads, partial(self.submit, machine=machine))
+        """Submit several payloads, as `Client.submit_many` does, many with each call."""
+        new: list[Mapping[str, Any]] = []
+
+        def draft(payload: Any, *, id: Any = None, priority: Any = 5) -> Submitted:  # noqa: A002
+            new.append(_new_record(payload, id, machine, priority))
+            return Submitted(new[-1]["id"], replayed=False)
+
+        drafts = submit_each(payloads, draft)
+        done = (result for batch in batches(new) for result in self._submit_batch(batch))
+        return [one if one.error else next(done) for one in drafts]
+
+    def _submit_batch(self, batch: Sequence[Mapping[str, Any]]) -> Sequence[Submitted]:
+        try:
+            if len(batch) == 1:
+                return [self.submit(**batch[0])]
+            read = partial(submitted_of, len(batch))
+            return self._call(read, "POST", "/v1/records:batch", {"records": batch})
+        except KernelError as refusal:
+            return [Submitted(one["id"], replayed=False, error=refusal) for one in batch]
 
     def fire(
         self,
@@ -135,6 +153,25 @@ class HttpClient:
     def retry(self, record_id: str, *, reason: str = "") -> str:
         """Let the effects of a record that failed, or were given up, try again now."""
         return self._flag(record_id, "retry", reason)
+
+    def change_many(
+        self,
+        verb: BulkVerb,
+        *,
+        limit: int = 100,
+        cursor: str = "",
+        reason: str = "",
+        dry_run: bool = False,
+        **wanted: Unpack[Wanted],
+    ) -> BulkPage:
+        """Do what a verb names to the records of one page of a list, as `Client.change_many` does.
+
+        If an answer is lost, the call is made again, and says what it then left as it was.
+        """
+        check_bounded(wanted)
+        body = {"verb": verb, "limit": limit, "cursor": cursor, "reason": reason}
+        body |= {"dry_run": dry_run, **_conditions(wanted)}
+        return self._call(bulk_page_of, "POST", "/v1/records:bulk", body)
 
     def send(self, kind: str, fields: Mapping[str, Any], *, op_id: str | None = None) -> Any:
         """Send a plain message of a kind that a system adds, such as `send`: docs/producers.md."""
@@ -353,6 +390,14 @@ class HttpClient:
 
     def _path(self, one: str, verb: str = "") -> str:
         return f"/v1/records/{record_id(one)}" + (f":{verb}" if verb else "")
+
+
+def _new_record(payload: Any, given_id: Any, machine: str, priority: Any) -> dict[str, Any]:
+    """Return a new record as the API takes it. Refuses what makes no sense before it is sent."""
+    new_id = f"{machine[:2]}-{uuid4().hex[:10]}" if given_id is None else given_id
+    check_submission(payload, new_id, priority)
+    record_id(new_id)
+    return {"id": new_id, "machine": machine, "payload": payload, "priority": priority}
 
 
 def _conditions(wanted: Wanted) -> dict[str, Any]:

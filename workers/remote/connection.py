@@ -27,6 +27,8 @@ TIMEOUT_S = 30.0
 ATTEMPTS_MAX = 4
 PAUSE_S_MAX = 10
 BUSY = (429, 503)  # a call that is answered so may be repeated
+BODY_BYTES_MAX = codec.PAYLOAD_BYTES_MAX
+EVENTS = "text/event-stream"
 
 
 class ApiConnection:
@@ -55,7 +57,7 @@ class ApiConnection:
             sent["traceparent"] = span
         content = None
         if body is not None:
-            content = codec.encode(_json(body), "the body")
+            content = encoded(body)
             sent["Content-Type"] = "application/json"
         try:
             answer = _repeated(
@@ -86,9 +88,9 @@ class ApiConnection:
         )
 
     def stream(
-        self, path: str, headers: Mapping[str, str], query: Mapping[str, Any]
+        self, path: str, headers: Mapping[str, str], query: Mapping[str, Any], *, kind: str = EVENTS
     ) -> httpx2.Response:
-        """Begin to read an answer that does not end, and return it. Raises KernelError."""
+        """Begin to read an answer of this type part by part, and return it. Raises KernelError."""
         sent = {**self.headers, **headers}
         request = self.http.build_request("GET", f"{self.url}{path}", headers=sent, params=query)
         try:
@@ -99,10 +101,10 @@ class ApiConnection:
             with closing(answer):
                 answer.read()
             self._value(answer)
-        kind = answer.headers.get("Content-Type", "")
-        if not kind.startswith("text/event-stream"):
+        found = answer.headers.get("Content-Type", "")
+        if not found.startswith(kind):
             answer.close()
-            raise self._other_shape(f"{kind or 'no type'} where a stream of events is expected")
+            raise self._other_shape(f"{found or 'no type'} where {kind} is expected")
         return answer
 
     def _value(self, answer: httpx2.Response) -> Any:
@@ -118,12 +120,16 @@ class ApiConnection:
         return value
 
 
-def _json(body: Mapping[str, Any]) -> Any:
-    """Return a body whose keys are all text. JSON would make text of others in silence."""
+def encoded(body: Mapping[str, Any]) -> bytes:
+    """Return a body as JSON of at most BODY_BYTES_MAX. Raises InvalidPayloadError.
+
+    All keys must be text: JSON would make text of others in silence.
+    """
     try:
-        return _JSON.validate_python(body)
+        value = _JSON.validate_python(body)
     except ValidationError as refusal:
         raise InvalidPayloadError("the body", ["it is not JSON"]) from refusal
+    return codec.encode(value, "the body", BODY_BYTES_MAX)
 
 
 def _pause_s(state: RetryCallState) -> float:

@@ -13,7 +13,7 @@ import typer
 
 from interlock.kernel.errors import KernelError
 from interlock.kernel.record import Record
-from interlock.workers.client import Client, WaitTimeoutError
+from interlock.workers.client import Client
 from interlock.workers.config import SettingsError, SetupError, local_settings, settings_here
 from interlock.workers.engine.answer_commands import (
     answer_flags,
@@ -22,6 +22,7 @@ from interlock.workers.engine.answer_commands import (
     text_field,
 )
 from interlock.workers.engine.card import Card
+from interlock.workers.engine.polling import WaitTimeoutError
 from interlock.workers.engine.system import SystemsError
 from interlock.workers.terminal import screen
 from interlock.workers.terminal.cards import cards

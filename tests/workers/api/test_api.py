@@ -289,9 +289,9 @@ def test_a_verb_is_applied_to_a_page_of_a_list_with_an_answer_for_each(
         problem(http.post("/v1/records:bulk", json=bulk | wrong), 422, "invalid-request")
 
     planned = http.post("/v1/records:bulk", json=bulk).json()
-    assert [(item["id"], item["answer"]) for item in planned["items"]] == [
-        ("a", "dismissed"),
-        ("b", "awaiting_confirmation"),
+    assert [(item["id"], item["answer"], item["why_not"][-12:]) for item in planned["items"]] == [
+        ("a", "dismissed", "it has ended"),
+        ("b", "awaiting_confirmation", ""),
     ]
     done = http.post("/v1/records:bulk", json=bulk | {"dry_run": False}).json()["items"]
     assert done[0]["problem"]["type"] == "urn:interlock:illegal-transition"

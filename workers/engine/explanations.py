@@ -1,0 +1,54 @@
+"""Explains what a trigger, or an answer to a card, would do to a record now. It fires nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from interlock.kernel.errors import InvalidPayloadError
+from interlock.kernel.machine import Explanation
+from interlock.kernel.store.commands import facts_read
+from interlock.kernel.table import Waiting
+from interlock.workers.engine.card_answers import CardAnswers
+from interlock.workers.engine.dispatch import Dispatch
+
+
+def explain(
+    dispatch: Dispatch, answers: CardAnswers, trigger: str, fields: Mapping[str, Any], by: str
+) -> Explanation:
+    """Return what a trigger, or a choice of the card, would do with these fields.
+
+    `by` is who would fire it. Raises CallError for a trigger or a payload that is not taken.
+    """
+    machine, state = answers.machine, answers.record.state
+    stage = machine.stage(state)
+    offered = dict(stage.affordances) if isinstance(stage, Waiting) else {}
+    if trigger in offered or trigger not in machine.triggers:
+        trigger = answers.trigger(state, trigger)
+        fields = answers.payload(state, trigger, fields, by)
+    return _explained(dispatch, answers, trigger, fields)
+
+
+def explain_all(dispatch: Dispatch, answers: CardAnswers, by: str) -> list[Explanation]:
+    """Return for each trigger of the machine what it would do, or why it would not."""
+    machine, state = answers.machine, answers.record.state
+    legal, found = machine.legal(state), []
+    for trigger in machine.triggers:
+        try:
+            fields = machine.taken_by(trigger, {"by": by}) if trigger in legal else None
+            explained = _explained(dispatch, answers, trigger, fields)
+        except InvalidPayloadError as refusal:
+            explained = Explanation(trigger, state, "", str(refusal))
+        found.append(explained)
+    return found
+
+
+def _explained(
+    dispatch: Dispatch, answers: CardAnswers, trigger: str, payload: Mapping[str, Any] | None
+) -> Explanation:
+    """Explain a trigger. Without a payload, it is not admitted: no row takes it here."""
+    machine, record = answers.machine, answers.record
+    if payload is None:
+        return machine.explain(record, trigger, {})
+    facts = dispatch.lifecycle.facts(record, facts_read(machine, record, trigger))
+    return machine.explain(record, trigger, machine.admit(trigger, payload), facts)
