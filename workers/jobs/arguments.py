@@ -20,6 +20,7 @@ OPTIONS = {
     "phases": "--command",
     "worker": "--command",
     "depends_on": "--after",
+    "tags": "--tag",
     "limits": "--cost, --time or --iterations",
 }
 
@@ -34,6 +35,7 @@ def job_fields(
     command: str | None,
     description: str,
     after: Sequence[str] | None,
+    tags: Sequence[str] | None,
     job: str,
 ) -> dict[str, Any]:
     """Return the payload of a new job; a dependency without a graph is of the job's own graph."""
@@ -42,7 +44,8 @@ def job_fields(
         raise ArgumentError("name the worker: --command, or `phases` in --fields")
     graph = root_of(job)
     dependencies = [name if "/" in name else f"{graph}/{name}" for name in after or ()]
-    changed = joined(changed, {"depends_on": dependencies} if after else {})
+    options = {"depends_on": dependencies} if after else {}
+    changed = joined(changed, options | ({"tags": tags} if tags else {}))
     return {"depends_on": [], "description": "", **changed}
 
 

@@ -32,6 +32,7 @@ from interlock.workers.terminal.answer import (
     Actor,
     AsJson,
     Reason,
+    Tagged,
     answer,
     answer_record,
     asked_answer,
@@ -107,6 +108,7 @@ def create(
     command: Annotated[str | None, typer.Option(help="The worker's command.")] = None,
     description: Annotated[str, typer.Option(help="What it is.")] = "",
     after: Annotated[list[str] | None, typer.Option(help="Jobs that it depends on.")] = None,
+    tag: Tagged = None,
     priority: Annotated[
         int | None, typer.Option(min=0, max=9, help="0 is first, 9 is last; else 5.")
     ] = None,
@@ -118,9 +120,11 @@ def create(
     if (job is None) is (file is None):
         problem = "give a GRAPH/JOB or a --file" + (", not both" if job else " with a graph")
         fail(problem, as_json=as_json, kind="UsageError")
-    for_one_job = command or description or after or fields != "{}" or priority is not None
+    for_one_job = command or description or after or tag or fields != "{}" or priority is not None
     if file is not None and for_one_job:
-        problem = "--command, --description, --after, --priority and --fields are for one job"
+        problem = (
+            "--command, --description, --after, --tag, --priority and --fields are for one job"
+        )
         fail(problem, as_json=as_json, kind="UsageError")
     # A file is read before the store is asked, so that its problems are shown without one.
     whole = None if file is None else read_graph(file)
@@ -131,7 +135,9 @@ def create(
         value = {"graph": created.graph, "jobs": rows, "activated": activate}
     else:
         assert job is not None, "either a job or a file is given"
-        payload = job_fields(fields, command=command, description=description, after=after, job=job)
+        payload = job_fields(
+            fields, command=command, description=description, after=after, tags=tag, job=job
+        )
         if activate:
             # Checked before the job is created, so that a refusal leaves no draft behind.
             graphs.admission.check_dependencies({job: dependencies_in(payload)})

@@ -16,6 +16,7 @@ from interlock.workers.terminal.answer import (
     Actor,
     AsJson,
     Reason,
+    Tagged,
     answer,
     client,
     echo_output,
@@ -59,6 +60,7 @@ def start(
     park: Annotated[
         bool, typer.Option("--park", help="A provider's rate limit is a pause, not an error.")
     ] = False,
+    tag: Tagged = None,
     as_json: AsJson = False,
     actor: Actor = "person",
 ) -> None:
@@ -76,6 +78,7 @@ def start(
         "min_runtime_s": min_runtime,
         "parks": park,
     }
+    options |= {"tags": tag} if tag else {}
     options |= {} if every is None else {"every_s": every}
     options |= {} if session_timeout is None else {"session_timeout_s": session_timeout}
     if instructions is not None:

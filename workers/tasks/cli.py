@@ -16,6 +16,7 @@ from interlock.workers.terminal.answer import (
     Actor,
     AsJson,
     Reason,
+    Tagged,
     answer,
     answer_record,
     asked_answer,
@@ -98,6 +99,7 @@ def submit(
     stop_hook: StopHooks = None,
     budget: Annotated[float | None, typer.Option(help="Dollars that one try may cost.")] = None,
     priority: Annotated[int, typer.Option(min=0, max=9, help="0 is first, 9 is last.")] = 5,
+    tag: Tagged = None,
     as_json: AsJson = False,
     actor: Actor = "cli",
 ) -> None:
@@ -125,6 +127,7 @@ def submit(
         "agent_name": agent_name,
         "session": session,
         "stop_hooks": stop_hook,
+        "tags": tag,
         "budget_micro": round(budget * 1e6) if budget is not None else None,
     }
     fields = {field: value for field, value in payload.items() if value is not None}

@@ -38,6 +38,10 @@ Actor = Annotated[
     typer.Option("--as", help="The name for the log. It is only claimed: a token would prove it."),
 ]
 Reason = Annotated[str, typer.Option("--reason", help="Why; the log keeps it.")]
+Tagged = Annotated[
+    list[str] | None,
+    typer.Option("--tag", help="A word by which people find its cards. Repeatable."),
+]
 EXPECTED_ERRORS = (KernelError, SetupError, SystemsError, WaitTimeoutError)
 
 

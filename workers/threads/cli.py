@@ -17,6 +17,7 @@ from interlock.workers.terminal.answer import (
     AsJson,
     Id,
     Reason,
+    Tagged,
     answer,
     answer_record,
     asked_answer,
@@ -50,6 +51,7 @@ def submit(
         str | None, typer.Option(help="end_to_end, plan_then_review or hands_off.")
     ] = None,
     priority: Annotated[int, typer.Option(min=0, max=9, help="0 is first, 9 is last.")] = 5,
+    tag: Tagged = None,
     hold: Annotated[
         bool, typer.Option(help="Keep it in the state `proposed` until a person starts it.")
     ] = False,
@@ -70,7 +72,8 @@ def submit(
         request: dict[str, Any] = {"inciting": {"source": "cli", "title": title, "text": text}}
         requests = [request | {"id": record_id, "priority": priority, "policy": policy}]
     payloads = [{k: v for k, v in fields.items() if v is not None} for fields in requests]
-    payloads = [payload | ({"hold": True} if hold else {}) for payload in payloads]
+    more = ({"hold": True} if hold else {}) | ({"tags": tag} if tag else {})
+    payloads = [payload | more for payload in payloads]
     submitted = connected.submit_many(payloads, machine=THREAD.name)
     rows = [
         {"id": done.id, "replayed": done.replayed, "error": str(done.error) if done.error else None}

@@ -537,16 +537,16 @@ def test_the_default_target_is_the_branch_that_the_repository_is_on(
 def test_the_command_line_claims_and_reports(
     shell: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-
     def ask(*arguments: str, noun: str = "task", code: int = 0) -> Any:
         result = shell(noun, *arguments, "--json")
         assert result.exit_code == code, result.output
         return json.loads(result.stdout)
 
-    ask("submit", "--title", "fix it", "--backlog", "b", "--name", "one")
+    ask("submit", "--title", "fix it", "--backlog", "b", "--name", "one", "--tag", "eu")
     claim = ask("claim", "b", "--owner", "ann")
     held = ("--key", claim["key"], "--token", claim["token"])
     assert ask("heartbeat", *held)["answer"] == "go"
+    assert ask("b/one", noun="show")["data"]["tags"] == ["eu"]
     assert ask("start", *held)["state"] == "in_progress"
     assert ask("turn", "tool_started", *held, "--tool", "bash")["state"] == "tool_use"
     assert ask("turn", "tool_completed", *held, "--tool", "bash")["state"] == "running"

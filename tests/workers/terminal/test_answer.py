@@ -109,10 +109,10 @@ def test_a_refused_request_among_many_is_reported_and_exits_with_1(
 
 
 def test_a_held_request_waits_for_a_person(interlock: Client, run_json: RunJson) -> None:
-    submitted = run_json("submit", "--title", "Later", "--hold", "--policy", "hands_off")
-
+    submitted = run_json("submit", "--title", "Later", "--hold", "--policy=hands_off", "--tag=eu")
     assert interlock.show(submitted[0]["id"]).state == "proposed"
-    assert [item["name"] for item in run_json("cards")[0]["affordances"]] == ["begin", "drop"]
+    (card,) = run_json("cards", "--tag=eu")
+    assert [item["name"] for item in card["affordances"]] == ["begin", "drop"]
 
 
 def test_show_prints_record_card_children_and_runs(

@@ -80,10 +80,10 @@ def test_a_job_takes_any_field_and_names_of_dependencies_without_the_graph(
         ask("create", name, "--command", "true")
     words = ("--after", "a", "--after", "h/b", "--fields", json.dumps(fields), "--activate")
 
-    ask("create", "g/c", "--command", "true", *words)
+    ask("create", "g/c", "--command", "true", *words, "--tag", "eu", "--tag", "Docs")
 
     record = worker.graphs.job("g/c")
-    assert record.state == "pending"
+    assert (record.state, record.data["tags"]) == ("pending", ["eu", "Docs"])
     assert record.data["depends_on"] == ["g/a", "h/b"]
     assert fields.items() <= record.data.items()
 
@@ -147,7 +147,10 @@ def test_the_problems_of_a_file_are_shown_where_no_store_answers(
         (("create", "g/a", "--command", "x", "--fields", '{"slot": 1}'), "slot: Extra inputs"),
         (("create", "g/a", "--command", "x", "--after", "b", "--activate"), "no such job"),
         (("create", "-f", "none.yaml"), "none.yaml: "),
-        (("create", "-f", "x.yaml", "--priority", "0"), "--priority and --fields are for one job"),
+        (
+            ("create", "-f", "x.yaml", "--tag", "x"),
+            "--tag, --priority and --fields are for one job",
+        ),
         (("config", "g/j"), "nothing would change: name at least one field and its new value"),
         (("config", "g", "--fields", "{}"), "nothing would change: name at least one field"),
         (("config", "g/j", "--fields", '{"retries_max": -7}'), "or equal to 0, not -7"),

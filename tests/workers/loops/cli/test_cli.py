@@ -68,6 +68,7 @@ def test_every_option_of_start_sets_its_field(
         "--max-total-errors": 3,
         "--reset-on": "min_runtime",
         "--min-runtime": 11,
+        "--tag": "barn",
         "--as": "ann",
     }
     arguments = [str(part) for pair in options.items() for part in pair]
@@ -87,6 +88,7 @@ def test_every_option_of_start_sets_its_field(
         "reset_on": "min_runtime",
         "min_runtime_s": 11,
         "parks": True,
+        "tags": ["barn"],
     }
     assert expected.items() <= agents.record("owl/1").data.items()
     [created] = agents.events("owl/1", "created")
