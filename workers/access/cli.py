@@ -86,9 +86,9 @@ def revoke(
 
 
 @guarded
-def whoami(as_json: AsJson = False, actor: Actor = "person") -> None:
+def whoami(as_json: AsJson = False, name: Actor = "person") -> None:
     """Show under which name you act, and whether that name is proved or only claimed."""
-    interlock = caller(actor)
+    interlock = caller(name)
     if isinstance(interlock, Client):
         value = {"name": interlock.actor, "proved": False, "reaches": "the store itself"}
     else:

@@ -103,11 +103,11 @@ def explain(
     trigger: Annotated[str, typer.Argument(help="A choice of its card, or a trigger.")],
     fields_json: Fields = "{}",
     as_json: AsJson = False,
-    actor: Actor = "person",
+    name: Actor = "person",
 ) -> None:
     """Show what firing a trigger now would do, or why it would be refused. Fires nothing."""
     payload = json_object(fields_json, "--payload", as_json=as_json)
-    found = caller(actor).explain(record_id, trigger, payload)
+    found = caller(name).explain(record_id, trigger, payload)
     value = {"id": record_id, "answer": found.sentence, "accepted": bool(found.target)}
     answer(value | asdict(found), as_json=as_json, show=record_answer)
 

@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Callable, Mapping
 from functools import wraps
+from inspect import signature
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
@@ -26,7 +27,7 @@ from interlock.workers.engine.polling import WaitTimeoutError
 from interlock.workers.engine.system import SystemsError
 from interlock.workers.terminal import screen
 from interlock.workers.terminal.cards import cards
-from interlock.workers.text import visible, visible_data, visible_json
+from interlock.workers.text import visible, visible_data, visible_json, visible_line
 
 if TYPE_CHECKING:  # imported where it is opened
     from interlock.workers.remote.client import HttpClient
@@ -46,12 +47,18 @@ EXPECTED_ERRORS = (KernelError, SetupError, SystemsError, WaitTimeoutError)
 
 
 def guarded(command: Callable[..., None]) -> Callable[..., None]:
-    """Print an error that the user can correct as one sentence, and exit with code 1."""
+    """Print an error that the user can correct as one sentence, and exit with code 1.
+
+    After an act under a name that is given by --as, it says that no token proves the name.
+    """
 
     @wraps(command)
     def run(*args: Any, **options: Any) -> None:
         try:
             command(*args, **options)
+            actor = signature(run).parameters.get("actor")
+            if actor and options.get("actor", actor.default) != actor.default:
+                notice_claim(options["actor"])
         except EXPECTED_ERRORS as error:
             fail(str(error), as_json=bool(options.get("as_json")), kind=type(error).__name__)
         except OSError as refusal:
@@ -62,6 +69,13 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
             fail(sentence, as_json=bool(options.get("as_json")), kind=type(refusal).__name__)
 
     return run
+
+
+def notice_claim(actor: str) -> None:
+    """Say on stderr that the name for the log is only claimed, if no access token is shown."""
+    settings = settings_here()
+    if settings.api_url is None or not settings.api_token:
+        screen.notice(f"the name {visible_line(actor)} is only claimed: no token proves it")
 
 
 def fail(sentence: str, *, as_json: bool, kind: str) -> NoReturn:

@@ -35,7 +35,7 @@ def interlock(server: EmbeddedServer, prefix: str, monkeypatch: pytest.MonkeyPat
 def run(*words: str) -> str:
     answered = CliRunner().invoke(app, ["token", *words])
     assert answered.exit_code == 0, answered.output
-    return answered.output
+    return answered.stdout
 
 
 def test_a_token_is_made_listed_and_revoked(interlock: Client) -> None:

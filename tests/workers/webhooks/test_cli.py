@@ -29,7 +29,7 @@ def test_dead_deliveries_are_listed_and_sent_again(
 
     def run(*words: str) -> tuple[int, str]:
         result = CliRunner().invoke(app, ["webhook", *words])
-        return result.exit_code, result.output
+        return result.exit_code, result.stdout
 
     listed = json.loads(run("dead", "chat", "--json")[1])
     assert [(row["id"], row["why"]) for row in listed] == [("a", "no")]

@@ -47,7 +47,8 @@ def test_a_card_names_the_stewards_and_its_commands_are_theirs(
     (command,) = [line for line in printed.splitlines() if f"decide g/j {choice} " in line]
     result = CliRunner().invoke(app, shlex.split(command.replace("...", "wrong"))[1:])
 
-    assert (result.exit_code, result.stderr) == (0, "")
+    claimed = "the name ann is only claimed: no token proves it\n"
+    assert (result.exit_code, result.stderr) == (0, claimed)
     assert worker.graphs.job("g/j").state != "approval_required"
 
 
