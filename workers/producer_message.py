@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any
@@ -24,6 +25,7 @@ from interlock.kernel.errors import (
     ForbiddenError,
     HeldError,
     InvalidPayloadError,
+    KernelError,
     NewerSchemaError,
     StoreError,
     UnknownMachineError,
@@ -31,6 +33,7 @@ from interlock.kernel.errors import (
 from interlock.kernel.machines import BY_SYSTEM, UNLISTED
 from interlock.kernel.payload import validated
 from interlock.kernel.record import Record
+from interlock.kernel.store.rejected import RejectedMessage
 from interlock.workers.client import Client
 from interlock.workers.config import Settings, SettingsError
 from interlock.workers.engine.refusals import refusals_of
@@ -169,6 +172,24 @@ def accept(client: Client, verb: str, request: Any) -> dict[str, Any]:
         client = copy.copy(client)
         client.actor = actor
     return {"answer": "accepted"} | verbs()[verb](client, request)
+
+
+def replay(client: Client, message: RejectedMessage) -> dict[str, Any]:
+    """Do again what a rejected message asked for, and drop it if that is accepted.
+
+    Returns its id and the answer, or why it is rejected again. Raises StoreError.
+    """
+    if not message.verb:
+        why = "it never came so far that it could be read: its producer has to send it anew"
+        return {"id": message.id, "answer": "rejected", "reason": why}
+    try:
+        found = accept(client, message.verb, json.loads(message.body))
+    except StoreError:
+        raise
+    except KernelError as refusal:
+        return {"id": message.id, "answer": "rejected", "reason": str(refusal)}
+    client.dispatch.rejected.drop(message.id)
+    return {"id": message.id, **found}
 
 
 def verbs() -> Mapping[str, Verb]:

@@ -62,9 +62,10 @@ class RejectedMessages:
         """Return how many messages are kept."""
         return int(read(self.client, "XLEN", self.keys.rejected()))
 
-    def newest(self, limit: int) -> list[RejectedMessage]:
-        """Return the messages that are kept, the newest first."""
-        rows = read(self.client, "XREVRANGE", self.keys.rejected(), "+", "-", "COUNT", limit)
+    def newest(self, limit: int, *, before: str = "") -> list[RejectedMessage]:
+        """Return the messages that are kept, the newest first: those before the id of one."""
+        end = f"({before}" if before else "+"
+        rows = read(self.client, "XREVRANGE", self.keys.rejected(), end, "-", "COUNT", limit)
         return [_message(*row) for row in rows]
 
     def message(self, message_id: str) -> RejectedMessage:

@@ -146,18 +146,21 @@ def caller(request: Request, bearer: Bearer, _claimed_name: ClaimedName = None) 
 class Allowed:
     """Gives an address the client of its caller, who must be allowed to do an act there."""
 
-    def __init__(self, act: Act) -> None:
-        self.act = act
+    def __init__(self, act: Act, *, of_all_machines: bool = False) -> None:
+        self.act, self.of_all_machines = act, of_all_machines
 
     def __call__(
         self, request: Request, bearer: Bearer, claimed_name: ClaimedName = None
     ) -> Client:
-        """Return the client."""
+        """Return the client. With `of_all_machines`, refuses a token that is limited to some."""
         # Called here, because each dependency of its own costs a change of threads.
         by = request.state.caller = caller(request, bearer, claimed_name)
         record_id = request.path_params.get("record_id", "")
         traceparent = request.headers.get("traceparent", "")
-        return acting(request.app.state, by, self.act, record_id, traceparent)
+        client = acting(request.app.state, by, self.act, record_id, traceparent)
+        if self.of_all_machines and by.machines:
+            raise ForbiddenError("this is about all machines, and the token is limited to some")
+        return client
 
 
 CallerHere = Annotated[Caller, Depends(caller)]
@@ -165,6 +168,8 @@ Reading = Annotated[Client, Depends(Allowed(Act.READ))]
 Submitting = Annotated[Client, Depends(Allowed(Act.SUBMIT))]
 Deciding = Annotated[Client, Depends(Allowed(Act.DECIDE))]
 Operating = Annotated[Client, Depends(Allowed(Act.OPERATE))]
+ReadingAll = Annotated[Client, Depends(Allowed(Act.READ, of_all_machines=True))]
+OperatingAll = Annotated[Client, Depends(Allowed(Act.OPERATE, of_all_machines=True))]
 Administering = Annotated[Client, Depends(Allowed(Act.ADMINISTER))]
 
 

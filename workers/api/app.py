@@ -18,6 +18,7 @@ from interlock.workers.api import (
     events,
     outputs,
     records,
+    rejected,
     surroundings,
     tokens,
 )
@@ -74,10 +75,12 @@ def create_app(client: Client, *beside: Callable[[], AbstractAsyncContextManager
     app.include_router(outputs.router)  # as well before it
     app.include_router(records.router)
     app.include_router(events.router)
+    app.state.exports = events.RunningExports()
     app.state.store_ms = Kept(client.dispatch.views.now_ms)
     app.state.exposition = Exposition(client.dispatch)
     app.state.rates = Rates(client.settings.api_rate)
     app.include_router(surroundings.router)
+    app.include_router(rejected.router)
     app.include_router(tokens.router)
     app.include_router(answer_links.router)
     answer_links.hide_links()

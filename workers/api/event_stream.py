@@ -38,10 +38,19 @@ class EventStream(EventSourceResponse):
                 client_text(scope.get("client")),
                 self.send_timeout,
             )
-            # An answer that only ends early is a fault to the server, which would log it.
-            if abort := scope.get("state", {}).get(ABORT):
-                abort()
-                await asyncio.sleep(0)
+            await cut_off(scope)
+
+
+async def cut_off(scope: Scope) -> bool:
+    """Close the connection of a request at once, and return whether its server can do that.
+
+    An answer that only ends early is a fault to the server, which would log it with a traceback.
+    """
+    abort = scope.get("state", {}).get(ABORT)
+    if abort:
+        abort()
+        await asyncio.sleep(0)  # until the server has noticed
+    return bool(abort)
 
 
 def client_text(client: Any) -> str:

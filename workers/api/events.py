@@ -1,26 +1,41 @@
-"""The addresses of the events of all records: one stream of them, and the position in it."""
+"""The addresses of the events of all records: a stream of them, its position, and past events."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Collection, Iterator
 from dataclasses import asdict
+from itertools import islice
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Header, Query, Request
 from fastapi.concurrency import run_in_threadpool
+from fastapi.responses import StreamingResponse
 from sse_starlette import ServerSentEvent
+from starlette.types import Scope
 
-from interlock.kernel.errors import MissedError
+from interlock.kernel.errors import MissedError, StoreError
 from interlock.kernel.exported_event import LifecycleEvent
 from interlock.kernel.store.feed import text_of
+from interlock.workers.access.roles import Caller
 from interlock.workers.api.access import Reading
-from interlock.workers.api.event_stream import EventStream
+from interlock.workers.api.event_stream import PING_S, EventStream, cut_off
 from interlock.workers.api.followers import Followers, Found
 from interlock.workers.api.models import PositionBody
+from interlock.workers.api.problems import TOO_MANY_LISTENERS, RefusedRequestError
 from interlock.workers.engine.event_feed import EventFeed, WantedEvents, enveloped
+from interlock.workers.ops.event_export import EventExport, line_of
+from interlock.workers.remote.operator_calls import LINES_OF_JSON
 from interlock.workers.text import visible_json
 
+log = logging.getLogger(__name__)
 router = APIRouter(prefix="/v1", tags=["events"])
+EXPORTS_MAX = 8  # at once in one process
+EXPORTS_OF_ONE_MAX = 2
+LINES_AT_ONCE = 500
+TEXT_MAX = 10_000
+SCOPE = "Ids of records, with commas between: only of these, each with all below it."
 Message = tuple[str, LifecycleEvent | None]  # a position, and the event before it
 
 
@@ -57,6 +72,71 @@ async def follow(
             yield _sent(message, namespace if envelope == "cloudevents" else None)
 
     return EventStream(server_sent(), request.state.caller)
+
+
+@router.get(
+    "/events:export",
+    response_class=StreamingResponse,
+    responses={200: {"content": {LINES_OF_JSON: {"schema": {"type": "string"}}}}},
+)
+async def export(
+    request: Request,
+    client: Reading,
+    scope: Annotated[str, Query(max_length=TEXT_MAX, description=SCOPE)] = "",
+    since_ms: Annotated[int, Query(ge=0, le=2**53)] = 0,
+) -> StreamingResponse:
+    """Export the events of all records that the caller may see, until now, each as a line of JSON.
+
+    Those of a record come in the order of their versions. An empty line is no event.
+    """
+    exports: RunningExports = request.app.state.exports
+    by: Caller = request.state.caller
+    exports.check_room(by.name)
+    scopes = scope.split(",") if scope else ()
+    found = EventExport(client.dispatch, scopes, since_ms=since_ms, machines=client.machines)
+    lines = exports.lines(by.name, found.all(), request.scope)
+    return StreamingResponse(lines, media_type=LINES_OF_JSON)
+
+
+class RunningExports:
+    """The exports that run in this process: each reads the whole store, so there are few."""
+
+    def __init__(self) -> None:
+        self.callers: list[str] = []
+
+    def check_room(self, caller: str) -> None:
+        """Refuse one more export of a caller for whom there is no room."""
+        if len(self.callers) >= EXPORTS_MAX:
+            detail = f"this process runs {EXPORTS_MAX} exports of events already"
+            raise RefusedRequestError(TOO_MANY_LISTENERS, detail)
+        if self.callers.count(caller) >= EXPORTS_OF_ONE_MAX:
+            detail = f"{caller} runs {EXPORTS_OF_ONE_MAX} exports of events already"
+            raise RefusedRequestError(TOO_MANY_LISTENERS, detail)
+
+    async def lines(
+        self, caller: str, events: Iterator[LifecycleEvent], scope: Scope
+    ) -> AsyncIterator[bytes]:
+        """Yield the lines of events, many at a time, and an empty one while none is found."""
+        self.callers.append(caller)
+        try:
+            while True:
+                reading = asyncio.ensure_future(run_in_threadpool(_next_lines, events))
+                while not (await asyncio.wait([reading], timeout=PING_S))[0]:
+                    yield b"\n"
+                if not (lines := await reading):
+                    return
+                yield lines
+        except StoreError as refusal:
+            log.warning("an export of events for %s is cut short: %s", caller, refusal)
+            # Its status is sent: only that the connection breaks off says that events are missing.
+            if not await cut_off(scope):
+                raise
+        finally:
+            self.callers.remove(caller)
+
+
+def _next_lines(events: Iterator[LifecycleEvent]) -> bytes:
+    return b"".join(map(line_of, islice(events, LINES_AT_ONCE)))
 
 
 @router.get("/events:position")

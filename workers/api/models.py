@@ -215,6 +215,13 @@ class CardList(BaseModel):
     next: str
 
 
+class RejectedList(BaseModel):
+    """One page of the rejected messages; `next` is the cursor of the page after it, or ''."""
+
+    messages: list[Fields]
+    next: str
+
+
 class Lines(BaseModel):
     """Lines of a record's log, oldest first; `next` is the position to read on after, or ''."""
 

@@ -1,17 +1,20 @@
-"""The addresses beside those of records: machines, open cards, and whether the store answers."""
+"""The addresses beside those of records: machines, messages, `top`, metrics, and the store."""
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Request, Response
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import PlainTextResponse
 from prometheus_client import CONTENT_TYPE_LATEST
 
 from interlock.kernel.errors import UnknownMachineError
-from interlock.workers.api.access import NewId, Reading, Submitting
+from interlock.workers.api.access import NewId, Reading, ReadingAll, Submitting
 from interlock.workers.api.models import Fields
 from interlock.workers.engine.kept import Kept
 from interlock.workers.ops.metrics import Exposition
 from interlock.workers.ops.outline import outline
+from interlock.workers.ops.top.snapshot import Snapshot, SnapshotReader
 from interlock.workers.producer_message import send_message as accept
 
 router = APIRouter(tags=["surroundings"])
@@ -39,6 +42,15 @@ def send_message(kind: str, fields: Fields, client: Submitting, key: NewId) -> F
     """
     answer: Fields = accept(client, kind, fields, key)
     return answer
+
+
+@router.get("/v1/top")
+def top(
+    client: ReadingAll,
+    backlog: Annotated[str, Query(max_length=200, description="Only this backlog.")] = "",
+) -> Snapshot:
+    """Return what `interlock top` shows at one moment: agents, tasks, queues, and what waits."""
+    return SnapshotReader(client, backlog=backlog).read()
 
 
 @router.get("/metrics", response_class=PlainTextResponse)

@@ -250,7 +250,7 @@ class OpenCards:
 
 
 def _named(wanted: WantedCards, field: Literal["tag", "escalated"], parts: list[str]) -> set[str]:
-    """Return the names among the parts of a condition. Raises CallError if only commas are given."""
+    """Return the names among the parts of a condition. Raises CallError for commas alone."""
     names = {part.strip() for part in parts} - {""}
     if not names and wanted.get(field, "").strip():
         raise CallError(f"{field}={wanted[field]!r} names nothing; write names with commas between")

@@ -18,6 +18,7 @@ from interlock.workers.terminal.answer import (
     Reason,
     Tagged,
     answer,
+    api_client,
     client,
     echo_output,
     fail,
@@ -135,8 +136,12 @@ def send(
 ) -> None:
     """Send mail to an agent, for its next session. Urgent mail interrupts a running session."""
     fields = {"kind": kind, "urgent": urgent, "thread": thread, "reply_to": reply_to}
-    # An agent may have the name of a part of Interlock, and write under it.
-    sent = Loops(client()).send(name, " ".join(text), sender=actor, **fields)
+    written = " ".join(text)
+    if api := api_client(actor):
+        sent = str(api.send("send", {"to": name, "text": written, **fields})["mail"])
+    else:
+        # An agent may have the name of a part of Interlock, and write under it.
+        sent = Loops(client()).send(name, written, sender=actor, **fields)
     answer({"id": sent, "answer": "sent"}, as_json=as_json, show=screen.record_answer)
 
 

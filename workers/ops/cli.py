@@ -144,10 +144,17 @@ def events(
     as_json: AsJson = False,
 ) -> None:
     """Export each transition as one line of JSON. docs/events.md describes the fields."""
-    from interlock.workers.ops.event_export import EventExport, export_to, instant_ms
+    from interlock.workers.ops.event_export import EventExport, Export, export_to, instant_ms
 
     since_ms = instant_ms(since) if since is not None else 0
-    export = EventExport(client().dispatch, scopes or (), since_ms=since_ms)
+    interlock = caller()
+    export: Export
+    if isinstance(interlock, Client):
+        export = EventExport(interlock.dispatch, scopes or (), since_ms=since_ms)
+    else:
+        from interlock.workers.ops.remote_export import RemoteExport
+
+        export = RemoteExport(interlock, scopes or (), since_ms=since_ms)
     export_to(out, export, follow=follow)
     if out:
         value = {"file": str(out), "events": export.count}

@@ -11,13 +11,13 @@ import os
 import select
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Protocol
 
 from interlock.kernel.errors import CallError, InvalidPayloadError, UnknownRecordError
 from interlock.kernel.event import Event
@@ -35,24 +35,65 @@ REST_SHARE = 4
 # The clocks of a cluster's nodes may differ by this much.
 OVERLAP_MS = 10_000
 PASSES_MAX = 5
+GoesOn = Callable[[float], bool]
+
+
+class Scopes:
+    """Ids, each with all records below it: a backlog, a task, a thread's family. None: all."""
+
+    def __init__(self, ids: Sequence[str]) -> None:
+        self.ids = tuple(record_id(one) for one in ids)
+        self._found: set[RecordId] = set()
+
+    def cover(self, found_id: str) -> bool:
+        """Return whether a record belongs to one of them, and remember to which."""
+        for scope in self.ids:
+            if found_id == scope or found_id.startswith(f"{scope}/"):
+                self._found.add(scope)
+                return True
+        return not self.ids
+
+    @property
+    def without_records(self) -> list[RecordId]:
+        """Those to which no record belonged until now."""
+        return [scope for scope in self.ids if scope not in self._found]
+
+
+class Export(Protocol):
+    """The events of a deployment, or of some records, each once: from its store or from its API."""
+
+    scopes: Scopes
+    since_ms: int
+    count: int
+
+    def all(self) -> Iterator[LifecycleEvent]:
+        """Yield all events that were logged until now."""
+
+    def following(self, goes_on: GoesOn) -> Iterator[Iterable[LifecycleEvent]]:
+        """Yield new events, some at a time, as long as `goes_on` returns true."""
 
 
 class EventExport:
-    """The events of a store, or of some of its records, that were not exported yet.
+    """The events of a store, or of the records of some scopes, that were not exported yet.
 
-    `scopes` are ids, each with all records below it: a backlog, a task, a thread's family.
+    With `machines`, those of the records of other machines are left out.
     """
 
     def __init__(
-        self, dispatch: Dispatch, scopes: Sequence[str] = (), *, since_ms: int = 0
+        self,
+        dispatch: Dispatch,
+        scopes: Sequence[str] = (),
+        *,
+        since_ms: int = 0,
+        machines: Collection[str] | None = None,
     ) -> None:
         self.views, every = dispatch.views, dispatch.machines
-        self.machines = {name: one for name, one in every.items() if name not in UNLISTED}
+        wanted = every.keys() - UNLISTED if machines is None else machines
+        self.machines = {name: one for name, one in every.items() if name in wanted}
         self.events = LifecycleEvents(every)
-        self.scopes = tuple(record_id(scope) for scope in scopes)
+        self.scopes = Scopes(scopes)
         self.since_ms = since_ms
         self.count = 0  # how many events were exported
-        self._scopes_found: set[RecordId] = set()
         self._floor_ms = since_ms
         # By record: its last exported version, and when it ended (None: it has not).
         self._exported: dict[RecordId, tuple[int, int | None]] = {}
@@ -62,13 +103,6 @@ class EventExport:
             for row in machine.transitions
             if row.mode is Mode.INTERNAL
         }
-
-    @property
-    def scopes_without_records(self) -> list[RecordId]:
-        """The scopes in which no record was found; none with `since_ms`, which skips records."""
-        if self.since_ms:
-            return []
-        return [scope for scope in self.scopes if scope not in self._scopes_found]
 
     def all(self) -> Iterator[LifecycleEvent]:
         """Yield all events that were logged until now."""
@@ -84,12 +118,12 @@ class EventExport:
     def new(self) -> Iterator[LifecycleEvent]:
         """Read the store once, and yield the events that were not exported yet."""
         next_floor_ms = self.views.now_ms() - OVERLAP_MS
-        partitions = {partition_of(scope) for scope in self.scopes}
+        partitions = {partition_of(scope) for scope in self.scopes.ids}
         for partition in sorted(partitions) or range(PARTITIONS):
             since_ms = self._since_by_state(partition)
             for key in self.views.states_in_use(since_ms):
                 for row in self.views.list_in_state_since(key, since_ms[key]):
-                    if self._covers(row.id):
+                    if self.scopes.cover(row.id):
                         yield from self._events_of(row, next_floor_ms)
         self._floor_ms = max(self.since_ms, next_floor_ms)
         self._exported = {
@@ -97,6 +131,17 @@ class EventExport:
             for found_id, (version, ended_ms) in self._exported.items()
             if ended_ms is None or ended_ms >= self._floor_ms
         }
+
+    def following(self, goes_on: GoesOn) -> Iterator[Iterable[LifecycleEvent]]:
+        """Yield what each further look at the store finds, as long as `goes_on` returns true.
+
+        `goes_on` gets the seconds to rest, and waits for them.
+        """
+        rest_s = POLL_S
+        while goes_on(rest_s):
+            began_at = time.monotonic()
+            yield self.new()
+            rest_s = max(POLL_S, REST_SHARE * (time.monotonic() - began_at))
 
     def _since_by_state(self, partition: int) -> dict[StateKey, int]:
         """Return the states to read, each with the time from which on records in it are read.
@@ -111,13 +156,6 @@ class EventExport:
             for machine in self.machines.values()
             for stage in machine.stages
         }
-
-    def _covers(self, found_id: RecordId) -> bool:
-        for scope in self.scopes:
-            if found_id == scope or found_id.startswith(f"{scope}/"):
-                self._scopes_found.add(scope)
-                return True
-        return not self.scopes
 
     def _events_of(self, row: RecordInState, remember_from_ms: int) -> Iterator[LifecycleEvent]:
         version, _ = self._exported.get(row.id, (0, None))
@@ -138,7 +176,7 @@ class EventExport:
             self._exported[row.id] = (version, moved_ms if ended else None)
 
 
-def export_to(file: Path | None, export: EventExport, *, follow: bool) -> None:
+def export_to(file: Path | None, export: Export, *, follow: bool) -> None:
     """Write the events to a file or to stdout, until Ctrl-C or until the reader of stdout is gone.
 
     Raises CallError for a file that cannot be written. Raises UnknownRecordError, after writing
@@ -154,27 +192,22 @@ def export_to(file: Path | None, export: EventExport, *, follow: bool) -> None:
         raise CallError(f"the events cannot be written: {refusal}") from None
     except KeyboardInterrupt:
         return
-    for scope in () if follow else export.scopes_without_records:
+    # With a time, records that changed before it were not read.
+    for scope in () if follow or export.since_ms else export.scopes.without_records:
         raise UnknownRecordError(scope)
 
 
-def write_events(
-    export: EventExport, out: BinaryIO, *, follow: bool, goes_on: Callable[[float], bool]
-) -> None:
+def write_events(export: Export, out: BinaryIO, *, follow: bool, goes_on: GoesOn) -> None:
     """Write events as JSON lines. Raises BrokenPipeError if the reader is gone.
 
-    With `follow` it then writes new events as long as `goes_on` returns true. That function gets
-    the seconds to rest, and waits for them.
+    With `follow` it then writes new events as long as `goes_on` returns true.
     """
     _write(export.all(), out)
-    rest_s = POLL_S
-    while follow and goes_on(rest_s):
-        began_at = time.monotonic()
-        _write(export.new(), out)
-        rest_s = max(POLL_S, REST_SHARE * (time.monotonic() - began_at))
+    for events in export.following(goes_on) if follow else ():
+        _write(events, out)
 
 
-def _write(events: Iterator[LifecycleEvent], out: BinaryIO) -> None:
+def _write(events: Iterable[LifecycleEvent], out: BinaryIO) -> None:
     out.writelines(line_of(event) for event in events)
     out.flush()
 

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from interlock.kernel.errors import CallError, KernelError
+from interlock.kernel.errors import CallError
 from interlock.kernel.store.rejected import RejectedMessage
 from interlock.workers.client import Client
-from interlock.workers.producer_message import accept, one_line
-from interlock.workers.terminal.answer import AsJson, answer, client, guarded
+from interlock.workers.producer_message import one_line
+from interlock.workers.producer_message import replay as replay_message
+from interlock.workers.terminal.answer import AsJson, answer, caller, guarded
 from interlock.workers.terminal.screen import clock, fields, grid, out
+
+if TYPE_CHECKING:  # imported where it is opened
+    from interlock.workers.remote.client import HttpClient
 
 app = typer.Typer(help="Messages that nobody could act on: look at them, and try them again.")
 Ids = Annotated[list[str] | None, typer.Argument(help="Ids of messages.", metavar="ID")]
@@ -28,7 +31,7 @@ def list_rejected(
     limit: Annotated[int, typer.Option(min=1, max=LISTED_MAX)] = 100, as_json: AsJson = False
 ) -> None:
     """List the rejected messages that are kept, the newest first."""
-    found = [shown(message) for message in client().dispatch.rejected.newest(limit)]
+    found = list(map(shown, _newest(caller(), limit)))
     answer(found, as_json=as_json, show=_print_table)
 
 
@@ -39,16 +42,14 @@ def show(
     as_json: AsJson = False,
 ) -> None:
     """Show a rejected message whole."""
-    answer(
-        shown(client().dispatch.rejected.message(message_id)), as_json=as_json, show=_print_whole
-    )
+    answer(shown(_message(caller(), message_id)), as_json=as_json, show=_print_whole)
 
 
 @app.command("replay")
 @guarded
 def replay(ids: Ids = None, everything: All = False, as_json: AsJson = False) -> None:
     """Do again what messages asked for, the oldest first. One that is accepted is dropped."""
-    interlock = client("intake")
+    interlock = caller("intake")
     done = [_replayed(interlock, message) for message in _chosen(interlock, ids, everything)]
     answer(done, as_json=as_json, show=_print_answers)
     if any(each["answer"] == "rejected" for each in done):
@@ -59,10 +60,13 @@ def replay(ids: Ids = None, everything: All = False, as_json: AsJson = False) ->
 @guarded
 def drop(ids: Ids = None, everything: All = False, as_json: AsJson = False) -> None:
     """Drop messages for good. Their producers are not notified."""
-    interlock = client()
+    interlock = caller()
     chosen = _chosen(interlock, ids, everything)
     for message in chosen:
-        interlock.dispatch.rejected.drop(message.id)
+        if isinstance(interlock, Client):
+            interlock.dispatch.rejected.drop(message.id)
+        else:
+            interlock.drop(message.id)
     done = [{"id": message.id, "answer": "dropped"} for message in chosen]
     answer(done, as_json=as_json, show=_print_answers)
 
@@ -73,28 +77,33 @@ def shown(message: RejectedMessage) -> dict[str, Any]:
 
 
 def _chosen(
-    interlock: Client,
+    interlock: Client | HttpClient,
     ids: Sequence[str] | None,
     everything: bool,  # noqa: FBT001 - an option
 ) -> list[RejectedMessage]:
     if bool(ids) == everything:
         raise CallError("name messages by their ids, or give --all")
-    kept = interlock.dispatch.rejected
     if everything:
-        return kept.newest(LISTED_MAX)[::-1]
-    return [kept.message(one) for one in ids or ()]
+        return _newest(interlock, LISTED_MAX)[::-1]
+    return [_message(interlock, one) for one in ids or ()]
 
 
-def _replayed(interlock: Client, message: RejectedMessage) -> dict[str, Any]:
-    if not message.verb:
-        why = "it never came so far that it could be read: its producer has to send it anew"
-        return {"id": message.id, "answer": "rejected", "reason": why}
-    try:
-        found = accept(interlock, message.verb, json.loads(message.body))
-    except KernelError as refusal:
-        return {"id": message.id, "answer": "rejected", "reason": str(refusal)}
-    interlock.dispatch.rejected.drop(message.id)
-    return {"id": message.id, **found}
+def _newest(interlock: Client | HttpClient, limit: int) -> list[RejectedMessage]:
+    if isinstance(interlock, Client):
+        return interlock.dispatch.rejected.newest(limit)
+    return interlock.rejected(limit=limit)
+
+
+def _message(interlock: Client | HttpClient, message_id: str) -> RejectedMessage:
+    if isinstance(interlock, Client):
+        return interlock.dispatch.rejected.message(message_id)
+    return interlock.rejected_message(message_id)
+
+
+def _replayed(interlock: Client | HttpClient, message: RejectedMessage) -> dict[str, Any]:
+    if isinstance(interlock, Client):
+        return replay_message(interlock, message)
+    return interlock.replay(message.id)
 
 
 def _print_table(found: Sequence[dict[str, Any]]) -> None:

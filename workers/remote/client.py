@@ -10,7 +10,6 @@ from functools import partial
 from itertools import islice
 from operator import itemgetter
 from typing import Any, Unpack
-from urllib.parse import quote
 from uuid import uuid4
 
 import httpx2
@@ -19,7 +18,6 @@ from interlock.kernel.errors import InvalidPayloadError, KernelError
 from interlock.kernel.event import START, Event, Note
 from interlock.kernel.machine import Explanation
 from interlock.kernel.record import RETRY, Record, record_id
-from interlock.kernel.store.access_tokens import AccessToken
 from interlock.kernel.store.counts import RecordCounts
 from interlock.kernel.store.inboxes import Mail
 from interlock.kernel.store.listings import ListedRecord, Page
@@ -41,20 +39,20 @@ from interlock.workers.remote.bodies import (
     fields_of,
     known,
     lines_of,
-    made_token_of,
     page_of,
     record_of,
     shown_of,
     submitted_of,
 )
 from interlock.workers.remote.connection import ApiConnection
+from interlock.workers.remote.operator_calls import OperatorCalls
 
 PAGE = 500
 LINES = 1_000
 AGAIN_S = 0.5  # between two streams
 
 
-class HttpClient:
+class HttpClient(OperatorCalls):
     """A typed, synchronous client of the HTTP API. Each call is repeated until it is answered.
 
     It raises what `Client` raises; `StoreDownError` also where the API does not answer.
@@ -299,24 +297,6 @@ class HttpClient:
         """Return who the API takes this client for, and what that may do."""
         return self._call(fields_of, "GET", "/v1/me")
 
-    def tokens(self) -> Sequence[AccessToken]:
-        """Return all access tokens, the oldest first. Their secrets are not stored."""
-        return self._call(each_of(partial(known, AccessToken)), "GET", "/v1/tokens")
-
-    def create_token(
-        self, holder: str, *, roles: Collection[str], machines: Collection[str] = (), days: int = 90
-    ) -> tuple[str, AccessToken]:
-        """Make an access token that lasts so many days; return its text, and what is kept of it.
-
-        If an answer is lost, another one is made: the first, whose text nobody has, is in `tokens`.
-        """
-        body = {"holder": holder, "roles": [*roles], "machines": [*machines], "days": days}
-        return self._call(made_token_of, "POST", "/v1/tokens", body)
-
-    def revoke_token(self, token_id: str) -> None:
-        """Revoke an access token for good. Raises CallError if there is none with this id."""
-        self._call(fields_of, "POST", f"/v1/tokens/{quote(token_id, safe='')}:revoke", {})
-
     def wait(self, record_id: str, *, timeout_s: float, for_person: bool = True) -> Record:
         """Wait until a record has ended or (with `for_person`) asks a person.
 
@@ -345,9 +325,12 @@ class HttpClient:
 
         StoreDownError ends it where the API stays away: go on after the last position.
         """
-        asked = (itemgetter("position"), "GET", "/v1/events:position")
-        position = after or str(self._call(*asked))
+        position = after or self.events_position()
         return self._events(position, list(machines), self._stream(position, list(machines)))
+
+    def events_position(self) -> str:
+        """Return the position after all events until now, from which `events` goes on later."""
+        return str(self._call(itemgetter("position"), "GET", "/v1/events:position"))
 
     def _events(
         self, position: str, machines: Sequence[str], answer: httpx2.Response

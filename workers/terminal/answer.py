@@ -111,9 +111,14 @@ def caller(actor: str = "person") -> Client | HttpClient:
 
     Who shows an access token acts under the name of its holder.
     """
+    return api_client(actor) or client(actor)
+
+
+def api_client(actor: str) -> HttpClient | None:
+    """Open the client of the API that the settings name. None if they name no API."""
     settings = settings_here()
     if settings.api_url is None:
-        return client(actor)
+        return None
     # Most commands do without it, and it takes long to import.
     from interlock.workers.remote.client import HttpClient  # noqa: PLC0415
 

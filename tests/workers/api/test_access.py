@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -17,6 +18,7 @@ from interlock.kernel.store.scripts import read
 from interlock.workers.access.roles import ALLOWED, Act, Role
 from interlock.workers.access.tokens import make_token
 from interlock.workers.api.app import create_app
+from interlock.workers.api.events import EXPORTS_MAX, EXPORTS_OF_ONE_MAX
 from interlock.workers.api.problems import RefusedRequestError
 from interlock.workers.api.rates import BURST_S, Rates
 from interlock.workers.client import Client
@@ -41,7 +43,13 @@ ACTS = {
     "POST /v1/records/{record_id}:{verb}": Act.OPERATE,
     "POST /v1/records:bulk": Act.OPERATE,
     "POST /v1/records/{record_id}:explain": Act.READ,
+    "GET /v1/rejected": Act.OPERATE,
+    "GET /v1/rejected/{message_id}": Act.OPERATE,
+    "POST /v1/rejected/{message_id}:replay": Act.OPERATE,
+    "POST /v1/rejected/{message_id}:drop": Act.OPERATE,
 }
+# Those are about all machines, and closed to tokens that are limited to some.
+OF_ALL_MACHINES = ("/v1/rejected", "/v1/top")
 
 
 @pytest.fixture
@@ -91,6 +99,7 @@ def test_every_address_asks_who_calls_and_what_the_caller_may(
         role: bearer(interlock, role, holder=role, machines=[] if role is Role.ADMIN else ["task"])
         for role in Role
     }
+    unlimited = {role: bearer(interlock, role, holder=role) for role in Role}
     served = list(routes(api))
     assert set(ACTS) < {name for name, _, _ in served}
     for name, method, path in served:
@@ -100,10 +109,13 @@ def test_every_address_asks_who_calls_and_what_the_caller_may(
         address = path.replace("{record_id}", "nobody").replace("{verb}", "pause")
         if path == "/v1/events":
             address += "?after=nowhere"  # else it answers for minutes
+        elif path == "/v1/events:export":
+            address += "?scope=nobody"  # else it reads the whole store
         refused = http.request(method, address)
         assert (refused.status_code, kind(refused)) == (401, "no-token"), name
         assert refused.headers["WWW-Authenticate"] == "Bearer"
-        for role, header in headers.items():
+        of_all = path.startswith(OF_ALL_MACHINES)
+        for role, header in (unlimited if of_all else headers).items():
             answer = http.request(method, address, headers=header)
             allowed = act is None or act in ALLOWED[role]
             assert (answer.status_code == 403) is not allowed, (name, role, answer.text)
@@ -172,8 +184,26 @@ def test_a_token_of_some_machines_sees_and_changes_no_other_record(
     assert kind(refused) == "unknown-machine"
     bulk = {"verb": "cancel", "text": "paper"}
     assert http.post("/v1/records:bulk", json=bulk, headers=of_tasks).json()["items"] == []
+    for path in OF_ALL_MACHINES:
+        assert kind(http.get(path, headers=of_tasks)) == "forbidden"
+    exported = http.get("/v1/events:export", headers=of_tasks).text.splitlines()
+    assert {json.loads(line)["entity_id"] for line in exported} == {"b/one"}
     assert http.post("/v1/records/b/one:pause", json={}, headers=of_tasks).status_code == 200
     assert interlock.show("thread-1").state == "awaiting_confirmation"
+
+
+def test_few_exports_of_events_run_at_once(
+    http: TestClient, api: FastAPI, interlock: Client
+) -> None:
+    ann, running = bearer(interlock, "viewer"), api.state.exports.callers
+    for others in (["ann"] * EXPORTS_OF_ONE_MAX, ["bob"] * EXPORTS_MAX):
+        running[:] = others
+        refused = http.get("/v1/events:export", headers=ann)
+        assert (refused.status_code, kind(refused)) == (503, "too-many-listeners")
+        assert refused.headers["Retry-After"] == "5"
+    running.clear()
+    assert http.get("/v1/events:export?scope=nobody", headers=ann).status_code == 200
+    assert running == [], "its place is free again"
 
 
 def test_cards_of_other_machines_hide_none_of_mine(interlock: Client) -> None:

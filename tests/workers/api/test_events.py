@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -16,13 +17,17 @@ import pytest
 from fastapi import FastAPI
 from starlette.types import Message
 
+from interlock.kernel.errors import StoreDownError
+from interlock.kernel.exported_event import LifecycleEvent
 from interlock.kernel.record import partition_of
 from interlock.kernel.store.feed import text_of
 from interlock.workers.access.roles import Caller, Role
-from interlock.workers.api import event_stream, followers
+from interlock.workers.api import event_stream, events, followers
 from interlock.workers.api.app import create_app
 from interlock.workers.client import Client
 from interlock.workers.gateways.server import EmbeddedServer
+from interlock.workers.ops.event_export import EventExport
+from interlock.workers.remote.client import HttpClient
 from tests.waiting import until
 from tests.workers.access.tokens import new_token
 from tests.workers.api.serving import served
@@ -330,6 +335,31 @@ def test_a_listener_gets_the_events_of_machines_that_it_wants_and_may_see(
                 pass
             assert refused.value.code == status
             refused.value.close()
+
+
+def test_an_export_during_which_the_store_goes_away_is_cut_short_in_one_line_of_the_log(
+    interlock: Client,
+    address: str,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setattr(logging.getLogger("uvicorn"), "propagate", True)
+    bring(interlock, "one", "awaiting_confirmation")
+
+    def goes_away(export: EventExport) -> Iterator[LifecycleEvent]:
+        yield from export.new()
+        raise StoreDownError("the store does not answer")
+
+    monkeypatch.setattr(EventExport, "all", goes_away)
+    monkeypatch.setattr(events, "LINES_AT_ONCE", 1)
+    exported = HttpClient(address.removesuffix("/v1/records"), actor="ann").past_events()
+
+    assert next(exported).entity_id == "one"
+    with pytest.raises(StoreDownError, match="did not send all events"):
+        list(exported)
+    assert caplog.messages == [
+        "an export of events for ann is cut short: the store does not answer"
+    ]
 
 
 def test_an_event_that_cannot_be_read_is_left_out(interlock: Client) -> None:

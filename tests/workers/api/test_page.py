@@ -36,7 +36,8 @@ def test_the_page_lists_every_problem_with_its_status() -> None:
 
 def test_the_page_lists_every_address(server: EmbeddedServer, prefix: str) -> None:
     paths = create_app(client_of(server.url, prefix)).openapi()["paths"]
-    names = {"{record_id}": "ID", "{token_id}": "ID", "{name}": "NAME", "{kind}": "KIND"}
+    ids = dict.fromkeys(("{record_id}", "{token_id}", "{message_id}"), "ID")
+    names = {**ids, "{name}": "NAME", "{kind}": "KIND"}
     served = set()
     for path, methods in paths.items():
         shown = path

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -24,15 +25,19 @@ from interlock.kernel.errors import (
     StoreDownError,
     TokenRefusedError,
 )
+from interlock.kernel.event import Event
 from interlock.kernel.store.leases import Lease
 from interlock.workers.api.app import create_app
 from interlock.workers.cli import app
 from interlock.workers.client import Client
 from interlock.workers.gateways.server import EmbeddedServer, free_port
-from interlock.workers.remote import connection
+from interlock.workers.ops.top.snapshot import SnapshotReader
+from interlock.workers.producer_message import receive
+from interlock.workers.remote import batches, connection, operator_calls
 from interlock.workers.remote.client import HttpClient
-from interlock.workers.remote.connection import ATTEMPTS_MAX
+from interlock.workers.remote.connection import ATTEMPTS_MAX, BODY_BYTES_MAX
 from interlock.workers.remote.problems import KINDS, RemoteError, error_of
+from interlock.workers.tasks.client import Tasks
 from tests.damage import chances, damaged
 from tests.workers.access.tokens import new_token
 from tests.workers.threads.threads import bring, client_of, thread_payload
@@ -117,6 +122,41 @@ def test_what_is_no_api_is_said_to_be_none(answer: httpx2.Response) -> None:
         client.show("one")
 
 
+def test_new_records_come_in_batches_that_one_call_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batches, "RECORDS_MAX", 2)
+    large = {"text": "y" * (BODY_BYTES_MAX // 2)}
+    payloads: list[Any] = [{}, {}, {}, large, large, {"text": object()}, {}]
+    new = [{"id": str(n), "payload": payload} for n, payload in enumerate(payloads)]
+
+    found = [[each["id"] for each in batch] for batch in batches.batches(new)]
+    assert found == [["0", "1"], ["2", "3"], ["4"], ["5"], ["6"]]
+
+
+def test_a_batch_whose_call_fails_is_that_error_for_each_of_its_records() -> None:
+    problem = {"type": "urn:interlock:forbidden", "detail": "may not"}
+    client, calls = answering(httpx2.Response(403, json=problem))
+    done = client.submit_many([{"id": "a"}, {"id": "b c"}, {"id": "d"}], machine="thread")
+
+    assert [(one.id, type(one.error).__name__) for one in done] == [
+        ("a", "ForbiddenError"),
+        ("b c", "InvalidIdError"),
+        ("d", "ForbiddenError"),
+    ]
+    assert len(calls) == 1
+
+
+def test_past_events_that_break_off_are_an_error() -> None:
+    class Broken(httpx2.SyncByteStream):
+        def __iter__(self) -> Iterator[bytes]:
+            yield b"\n"
+            raise httpx2.ReadError("reset")
+
+    headers = {"Content-Type": "application/x-ndjson"}
+    client, _ = answering(httpx2.Response(200, headers=headers, stream=Broken()))
+    with pytest.raises(StoreDownError, match="did not send all events: reset"):
+        list(client.past_events())
+
+
 @pytest.mark.parametrize("body", ["x", [1], {"machines": 1, "lines": [1], "next": ""}])
 def test_an_answer_of_another_shape_is_said_to_be_of_another_program(body: Any) -> None:
     verbs: list[Callable[[HttpClient], Any]] = [
@@ -131,6 +171,10 @@ def test_an_answer_of_another_shape_is_said_to_be_of_another_program(body: Any) 
         lambda client: client.mail("one"),
         lambda client: client.pause("one"),
         lambda client: client.now_ms(),
+        lambda client: client.change_many("pause", machine="thread"),
+        lambda client: list(client.past_events()),
+        lambda client: client.rejected(),
+        lambda client: client.rejected_message("1-1"),
         lambda client: client.wait("one", timeout_s=1),
         lambda client: next(client.events()),
         lambda client: next(client.events(after="1-0")),
@@ -230,8 +274,8 @@ def command(
     monkeypatch.setenv("INTERLOCK_API_TOKEN", token)
     monkeypatch.setattr(httpx2, "Client", lambda **_: served)
 
-    def run(*words: str, code: int = 0) -> Any:
-        answered = CliRunner().invoke(app, [*words, "--json"])
+    def run(*words: object, code: int = 0) -> Any:
+        answered = CliRunner().invoke(app, [*map(str, words), "--json"])
         assert answered.exit_code == code, answered.output
         return json.loads(answered.output)
 
@@ -261,6 +305,58 @@ def test_commands_call_the_api_that_the_settings_name(
         "machines": [],
         "allowed": ["decide", "operate", "read", "submit"],
     }
+
+
+def test_an_operator_watches_and_exports_and_sends_mail_over_the_api(
+    interlock: Client, command: Callable[..., Any], tmp_path: Path
+) -> None:
+    interlock.submit({"repo": "/nowhere", "command": "true"}, id="owl/1", machine="loop")
+    tasks = Tasks(interlock)
+    for name in ("one", "two"):
+        tasks.submit({"title": name}, backlog="b", name=name)
+    tasks.claim("b/one", owner="ann")
+
+    sent = command("agent", "send", "owl", "look", "out", "--urgent")
+    (mail,) = interlock.dispatch.inboxes.after("owl/1", "0-0", 10)
+    assert (sent["id"], sent["answer"]) == (mail.id, "sent")
+    assert (mail.fields["sender"], mail.fields["text"], mail.fields["urgent"]) == (
+        "ann",
+        "look out",
+        True,
+    )
+    top, here = command("top", "--backlog", "b"), SnapshotReader(interlock, backlog="b").read()
+    assert top.keys() == asdict(here).keys()
+    assert (top["oldest"]["id"], top["tasks"], top["looks"]) == ("b/two", here.tasks, here.looks)
+    assert [(row["task"], row["look"]) for row in top["lines"]] == [("b/one", here.lines[0].look)]
+    assert command("events", "owl", "--out", tmp_path / "events")["events"] == 1
+    (line,) = (tmp_path / "events").read_text().splitlines()
+    assert json.loads(line)["entity_id"] == "owl/1"
+    refused = command("events", "nobody", "--out", tmp_path / "none", code=1)
+    assert refused["error"] == "UnknownRecordError"
+
+
+def test_an_operator_tries_rejected_messages_again_over_the_api(
+    interlock: Client, command: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(operator_calls, "REJECTED_PAGE", 2)
+    for name in ("late", "gone", "never"):
+        request = {"id": f"m-{name}", "record": name, "actor": "shop"}
+        assert receive(interlock, "cancel", [request], {})["answer"] == "rejected"
+    bring(interlock, "late", "awaiting_confirmation")
+
+    never, gone, late = (each["id"] for each in command("rejected", "list"))
+    assert [each["id"] for each in command("rejected", "list", "--limit", "1")] == [never]
+    assert json.loads(command("rejected", "show", late)["body"])["record"] == "late"
+    assert command("rejected", "drop", gone) == [{"id": gone, "answer": "dropped"}]
+    done, refused = command("rejected", "replay", "--all", code=1)
+
+    assert (done["id"], done["answer"], done["state"]) == (late, "accepted", "dismissed")
+    assert (refused["id"], refused["answer"]) == (never, "rejected")
+    assert "no record 'never'" in refused["reason"]
+    last = [line for line in interlock.history("late") if isinstance(line, Event)][-1]
+    assert (last.cause.actor, last.cause.codes) == ("shop", ("replayed-by:ann",))
+    assert "there is no rejected message" in command("rejected", "show", late, code=1)["message"]
+    assert "'x' is no id" in command("rejected", "show", "x", code=1)["message"]
 
 
 def test_an_admin_makes_lists_and_revokes_tokens_over_the_api(

@@ -7,17 +7,22 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict
 from queue import Empty, SimpleQueue
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+from pydantic import TypeAdapter
 from rich.console import Console, Group
 from rich.live import Live
 
 from interlock.kernel.errors import StoreError
+from interlock.workers.client import Client
 from interlock.workers.ops.top.screen import rendered
 from interlock.workers.ops.top.snapshot import Snapshot, SnapshotReader
 from interlock.workers.terminal import screen
-from interlock.workers.terminal.answer import AsJson, answer, client, guarded
+from interlock.workers.terminal.answer import AsJson, answer, caller, guarded
+
+if TYPE_CHECKING:  # imported where it is opened
+    from interlock.workers.remote.client import HttpClient
 
 TICK_S = 0.2
 PATIENCE_S = 3.0
@@ -40,16 +45,24 @@ def top(
     until its deadline. TRY counts the retries that are used.
     """
     try:
-        reader = SnapshotReader(client(), backlog=backlog)
-        first = reader.read()
+        read = reading(caller(), backlog)
+        first = read()
         if as_json:
             answer(asdict(first), as_json=True, show=lambda _: None)
         elif once or not screen.out.is_terminal or screen.out.is_dumb_terminal:
             screen.out.print(rendered(first, width=screen.out.width, height=None))
         else:
-            watch(reader.read, first, screen.out, interval_s=interval)
+            watch(read, first, screen.out, interval_s=interval)
     except KeyboardInterrupt:
         return
+
+
+def reading(interlock: Client | HttpClient, backlog: str) -> ReadSnapshot:
+    """Return what reads snapshots of the deployment that a client reaches."""
+    if isinstance(interlock, Client):
+        return SnapshotReader(interlock, backlog=backlog).read
+    shape = TypeAdapter(Snapshot)
+    return lambda: interlock.api.parsed(shape.validate_python, interlock.top(backlog))
 
 
 def watch(read: ReadSnapshot, first: Snapshot, console: Console, *, interval_s: float) -> None:
