@@ -42,12 +42,16 @@ HIDDEN = ("proposal", "choice", "seen")
 
 @dataclass(frozen=True, slots=True)
 class AnswerForm:
-    """One possible answer, with its form. `key` chooses it; `asks` is what is asked once before."""
+    """One possible answer, with its form. `key` chooses it; `asks` is what is asked once before.
+
+    `wrong` has what is wrong with the fields of a form that was sent, by their names.
+    """
 
     offer: Affordance
     key: str
     fields: tuple[FormField, ...]
     values: Mapping[str, str]
+    wrong: Mapping[str, str]
     leads_to: str
     asks: str
     is_shown: bool
@@ -72,16 +76,18 @@ def show_cards(
     *,
     texts: Mapping[str, str],
     problem: str = "",
+    wrong: Mapping[str, str] = {},
     status: int = 200,
 ) -> Response:
     """Return the page of a record's open cards.
 
-    `texts` are those of a form that was sent, and are kept in it. With `seen`, the version of the
-    record that was shown before, the page begins with what has happened since.
+    `texts` are those of a form that was sent, and are kept in it; `wrong` says what is wrong with
+    which of its fields. With `seen`, the version of the record that was shown before, the page
+    begins with what has happened since.
     """
 
     def read() -> dict[str, Any]:
-        return _look(client, client.show(record_id), texts)
+        return _look(client, client.show(record_id), texts, wrong)
 
     seen = looked_up(request, client, read)
     if not is_renewal(request):
@@ -101,7 +107,9 @@ def show_cards(
     )
 
 
-def _look(client: Client, record: Record, texts: Mapping[str, str]) -> dict[str, Any]:
+def _look(
+    client: Client, record: Record, texts: Mapping[str, str], wrong: Mapping[str, str]
+) -> dict[str, Any]:
     """Read what is the same for all who look at the cards of a record."""
     views, machine = client.dispatch.views, client.dispatch.lifecycle.machine(record.machine)
     reminders = (
@@ -111,7 +119,9 @@ def _look(client: Client, record: Record, texts: Mapping[str, str]) -> dict[str,
     parent = views.records([record.parent]).get(record.parent) if record.parent else None
     return {
         "record": record,
-        "views": [_view(client, record, card, texts) for card in client.open_cards.of([record])],
+        "views": [
+            _view(client, record, card, texts, wrong) for card in client.open_cards.of([record])
+        ],
         "news": _news(client, record, texts.get("seen", "")),
         "reminder": next(reminders, None),
         "parent": parent if parent and parent.machine in client.machines else None,
@@ -126,23 +136,29 @@ def _look(client: Client, record: Record, texts: Mapping[str, str]) -> dict[str,
 
 
 def answer_fields(
-    schema: Mapping[str, Any], proposed: Mapping[str, Any], texts: Mapping[str, str]
+    schema: Mapping[str, Any], card: Card | None, texts: Mapping[str, str]
 ) -> list[FormField]:
     """Return the fields of an answer. Those of a capability are of the one that is named."""
+    proposed = {**card.proposed, **(card.proposed.get("payload") or {})} if card else {}
     named = texts.get("capability") or str(proposed.get("capability") or "")
     return fields_of(for_capability(schema, named), proposed)
 
 
-def _view(client: Client, record: Record, card: Card, texts: Mapping[str, str]) -> CardView:
+def _view(
+    client: Client,
+    record: Record,
+    card: Card,
+    texts: Mapping[str, str],
+    wrong: Mapping[str, str],
+) -> CardView:
     machine = client.dispatch.lifecycle.machine(record.machine)
     found, keys = consequences(client, record, card), _keys(card)
-    proposed = {**card.proposed, **(card.proposed.get("payload") or {})}
     answers = []
     for offer in card.affordances:
         # After a stale answer, another card may take what was written as well.
         was_sent = texts.get("choice") == offer.name
         sent = texts if was_sent else {}
-        fields = answer_fields(offer.schema, proposed, sent)
+        fields = answer_fields(offer.schema, card, sent)
         key = keys.get(offer.name, "")
         what = f"{card.question} {found.warning}" if found and key == "a" else ""
         answers.append(
@@ -153,6 +169,7 @@ def _view(client: Client, record: Record, card: Card, texts: Mapping[str, str]) 
                 values={one.name: sent.get(one.name, one.value) for one in fields}
                 if was_sent
                 else {},
+                wrong=wrong if was_sent else {},
                 leads_to=leads_to(machine, record, offer.trigger),
                 asks=f"{words(offer.name).capitalize()} “{card.title}”? {what}".strip(),
                 is_shown=was_sent or key == "a" or not fields,

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from datetime import date, datetime
 from typing import Any
 
 from interlock.kernel.errors import InvalidPayloadError
+from interlock.workers.gateways.capabilities.registry import InvalidParametersError
 
 LONG = 60  # a text that may be longer than this gets several lines
+GROUPS_MAX = 2  # an object that is deeper inside others is written as JSON
 NUMBERS = ("integer", "number")
+LINES = ("string", *NUMBERS, "boolean")  # the types of values that a list has one a line
+ZULU = "Z"  # ends a time in UTC
 _TYPES: Mapping[str, Any] = {"integer": int, "number": (int, float), "boolean": bool}
 _NAMES = {"integer": "whole number", "number": "number", "boolean": "true or false", "json": "JSON"}
 _WORDS = {**_NAMES, "string": "text", "array": "list", "object": "fields", "date-time": "time"}
@@ -18,9 +24,12 @@ _WORDS = {**_NAMES, "string": "text", "array": "list", "object": "fields", "date
 
 @dataclass(frozen=True, slots=True)
 class FormField:
-    """A field of a form. `kind` is text, long, choice, integer, number, boolean or json.
+    """A field of a form, in the fieldset that is called `group`, or in none.
 
-    `value` is the text that it begins with. An optional field that is left empty is not sent.
+    `kind` is text, long, choice, integer, number, boolean, lines, date, utc, local or json. Each of
+    the `lines` is a value of the kind `each`. `utc` is a time in UTC, and `local` one that has no
+    time zone. `value` is the text that the field begins with. An optional field that is left empty
+    is not sent; a list that a person empties is.
     """
 
     name: str
@@ -30,6 +39,8 @@ class FormField:
     required: bool
     choices: tuple[str, ...] = ()
     hint: str = ""
+    group: str = ""
+    each: str = ""
 
 
 def fields_of(schema: Mapping[str, Any], proposed: Mapping[str, Any]) -> list[FormField]:
@@ -56,18 +67,19 @@ def type_words(described: Mapping[str, Any]) -> str:
     return _WORDS.get(kind, kind)
 
 
-def answer_of(fields: list[FormField], texts: Mapping[str, str]) -> dict[str, Any]:
+def answer_of(fields: Sequence[FormField], texts: Mapping[str, str]) -> dict[str, Any]:
     """Return the answer that a form gives. Raises InvalidPayloadError, with each wrong field."""
     answer: dict[str, Any] = {}
     problems = []
     for field in fields:
         text = texts.get(field.name, "")
-        if not text.strip() and not field.required:
+        is_emptied = field.kind == "lines" and field.name in texts and field.value
+        if not (text.strip() or field.required or is_emptied):
             continue
         try:
             value = _value(field, text)
         except ValueError as wrong:
-            problems.append(f"{field.label}: {wrong}")
+            problems.append(f"{field.name}: {wrong}")
             continue
         place = answer
         *groups, last = field.name.split(".")
@@ -79,37 +91,61 @@ def answer_of(fields: list[FormField], texts: Mapping[str, str]) -> dict[str, An
     return answer
 
 
+def problems_by_field(
+    fields: Sequence[FormField], refusal: InvalidPayloadError
+) -> tuple[dict[str, str], list[str]]:
+    """Return what is wrong with each field of a form, and the problems that are of no field."""
+    inside = "parameters." if isinstance(refusal, InvalidParametersError) else ""
+    wrong: dict[str, list[str]] = {}
+    others = []
+    for problem in refusal.problems:
+        path, _, said = problem.partition(": ")
+        place = f"{inside}{path}".replace("[", ".") + "."
+        name = next((one.name for one in fields if place.startswith(f"{one.name}.")), "")
+        if said and name:
+            wrong.setdefault(name, []).append(said)
+        else:
+            others.append(problem)
+    return {name: "; ".join(found) for name, found in wrong.items()}, others
+
+
 def _fields(
     schema: Mapping[str, Any],
     named: Mapping[str, Any],
     proposed: Mapping[str, Any],
-    prefix: str = "",
+    groups: tuple[str, ...] = (),
     *,
     needed: bool = True,
 ) -> Iterator[FormField]:
     """Yield the fields. In a group that need not be given, no field must be filled in."""
     required = schema.get("required", ()) if needed else ()
+    inner: list[FormField] = []
     for name, part in schema.get("properties", {}).items():
         described = _resolved(part, named)
         value = proposed.get(name, described.get("default"))
-        full = f"{prefix}{name}"
-        if described.get("type") == "object" and described.get("properties"):
-            inner = value if isinstance(value, Mapping) else {}
+        is_group = described.get("type") == "object" and described.get("properties")
+        if is_group and len(groups) < GROUPS_MAX:
             all_named = {**named, **described.get("$defs", {})}
-            needs = name in required
-            yield from _fields(described, all_named, inner, f"{full}.", needed=needs)
+            values = value if isinstance(value, Mapping) else {}
+            found = _fields(described, all_named, values, (*groups, name), needed=name in required)
+            if groups:
+                inner += found  # behind all fields of the group itself, which so is one fieldset
+            else:
+                yield from found
             continue
-        choices = _choices(described)
-        kind = _kind(described, value)
+        kind, choices, each = _kind(described, value, named)
         yield FormField(
-            name=full,
-            label=full.replace("_", " "),
+            name=".".join((*groups, name)),
+            label=name.replace("_", " "),
             kind=kind,
             value=_text(value, kind),
             required=name in required,
             choices=choices,
             hint=str(described.get("description", "")),
+            group=": ".join(groups).replace("_", " "),
+            each=each,
         )
+    yield from inner
 
 
 def _resolved(part: Mapping[str, Any], named: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -120,49 +156,136 @@ def _resolved(part: Mapping[str, Any], named: Mapping[str, Any]) -> Mapping[str,
     options = [each for each in part.get("anyOf", ()) if each.get("type") != "null"]
     if len(options) == 1:
         return {**_resolved(options[0], named), **{k: v for k, v in part.items() if k != "anyOf"}}
+    if isinstance(types := part.get("type"), list) and len({*types} - {"null"}) == 1:
+        return {**part, "type": next(each for each in types if each != "null")}
     return part
 
 
+def _listed(described: Mapping[str, Any]) -> list[Any]:
+    """Return the values that are allowed, where a schema lists them; null is left out."""
+    listed = [described["const"]] if "const" in described else described.get("enum", ())
+    return [each for each in listed if each is not None]
+
+
 def _choices(described: Mapping[str, Any]) -> tuple[str, ...]:
-    if "const" in described:
-        value = described["const"]
-        return (value,) if isinstance(value, str) else (json.dumps(value),)
-    values = described.get("enum", ())
-    return tuple(values) if all(isinstance(each, str) for each in values) else ()
+    """Return the values that are allowed: as they are if all are texts, and otherwise as JSON."""
+    listed = _listed(described)
+    if _are_texts(listed):
+        return tuple(listed)
+    return tuple(json.dumps(each, ensure_ascii=False) for each in listed)
 
 
-def _kind(described: Mapping[str, Any], value: Any) -> str:
-    if _choices(described):
-        return "choice" if isinstance(described.get("const", ""), str) else "json"
-    kind = str(described.get("type", "json"))
-    if kind == "string":
-        is_long = int(described.get("maxLength", LONG + 1)) > LONG
-        return "long" if is_long or len(str(value or "")) > LONG else "text"
-    return kind if kind in (*NUMBERS, "boolean") else "json"
+def _are_texts(values: Sequence[Any]) -> bool:
+    return all(isinstance(each, str) for each in values)
+
+
+def _kind(
+    described: Mapping[str, Any], value: Any, named: Mapping[str, Any]
+) -> tuple[str, tuple[str, ...], str]:
+    """Return the kind of a field that can show a value, its choices, and the kind of its lines."""
+    if choices := _choices(described):
+        return "choice" if _are_texts(_listed(described)) else "json", choices, ""
+    match described.get("type"):
+        case "string":
+            return _kind_of_text(described, value), (), ""
+        case "integer" | "number" | "boolean" as kind:
+            return kind, (), ""
+        case "array":
+            return _kind_of_list(_resolved(described.get("items") or {}, named), value)
+    return "json", (), ""
+
+
+def _kind_of_text(described: Mapping[str, Any], value: Any) -> str:
+    """Return the kind of field for a text. A date or time that the field cannot show is a text."""
+    text = "" if value is None else str(value)
+    with suppress(ValueError):
+        match described.get("format"):
+            case "date" if not text or date.fromisoformat(text).isoformat() == text:
+                return "date"
+            case "date-time" if not text or _is_to_the_second(text.removesuffix(ZULU)):
+                return "utc" if not text or text.endswith(ZULU) else "local"
+    is_long = int(described.get("maxLength", LONG + 1)) > LONG
+    return "long" if is_long or len(text) > LONG else "text"
+
+
+def _is_to_the_second(text: str) -> bool:
+    """Whether a text is a time as browsers have it. Raises ValueError if it is no time at all."""
+    time = datetime.fromisoformat(text)
+    return time.tzinfo is None and not time.microsecond and time.isoformat() == text
+
+
+def _kind_of_list(items: Mapping[str, Any], value: Any) -> tuple[str, tuple[str, ...], str]:
+    """Return the kind of field for a list: lines if each of its values is plain and fits on one."""
+    if items.get("type") in LINES or _choices(items):
+        kind, choices, _ = _kind(items, None, {})
+        each = kind if kind in (*NUMBERS, "boolean", "choice", "json") else "text"
+        values = [] if value is None else value
+        if each != "json" and isinstance(values, list) and all(_fits(one, each) for one in values):
+            return "lines", choices, each
+    return "json", (), ""
+
+
+def _fits(value: Any, each: str) -> bool:
+    """Whether a value of a list can be shown as a line of its own."""
+    if each in ("text", "choice"):
+        return isinstance(value, str) and bool(value.strip()) and len(value.splitlines()) == 1
+    return isinstance(value, (int, float))
 
 
 def _text(value: Any, kind: str) -> str:
     if value is None or (kind == "json" and not value):
         return ""
-    if kind in ("text", "long", "choice") and isinstance(value, str):
+    if kind == "lines":
+        return "\n".join(one if isinstance(one, str) else json.dumps(one) for one in value)
+    if kind == "utc":
+        return str(value).removesuffix(ZULU)
+    if isinstance(value, str) and kind != "json":
         return value
     return json.dumps(value, ensure_ascii=False, indent=2 if kind == "json" else None)
 
 
 def _value(field: FormField, text: str) -> Any:
     """Return the value that a text stands for. Raises ValueError, with what is wrong."""
-    if field.kind in ("text", "long"):
-        return text.replace("\r\n", "\n")
-    if field.kind == "choice":
-        if text not in field.choices:
-            raise ValueError(f"{text!r} is none of {', '.join(field.choices)}")
-        return text
+    if field.kind != "lines":
+        return _typed(field.kind, field.choices, text)
+    values = []
+    for number, line in enumerate(text.splitlines(), 1):
+        try:
+            values += [_typed(field.each, field.choices, line)] if line.strip() else []
+        except ValueError as wrong:
+            raise ValueError(f"line {number}: {wrong}") from None
+    return values
+
+
+def _typed(kind: str, choices: Sequence[str], text: str) -> Any:
+    """Return the value of a kind that a text stands for. Raises ValueError."""
+    match kind:
+        case "text" | "long":
+            return text.replace("\r\n", "\n")
+        case "choice":
+            if text not in choices:
+                raise ValueError(f"{text!r} is none of {', '.join(choices)}")
+            return text
+        case "date" | "utc" | "local":
+            return _time(kind, text)
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
-        raise ValueError(f"{text[:80]!r} is no {_NAMES[field.kind]}") from None
-    is_of_type = isinstance(value, _TYPES.get(field.kind, object))
+        raise ValueError(f"{text[:80]!r} is no {_NAMES[kind]}") from None
+    is_of_type = isinstance(value, _TYPES.get(kind, object))
     # Python counts true and false as numbers.
-    if not is_of_type or (field.kind in NUMBERS and isinstance(value, bool)):
-        raise ValueError(f"{text[:80]!r} is no {_NAMES[field.kind]}")
+    if not is_of_type or (kind in NUMBERS and isinstance(value, bool)):
+        raise ValueError(f"{text[:80]!r} is no {_NAMES[kind]}")
     return value
+
+
+def _time(kind: str, text: str) -> str:
+    """Return a date or a time as JSON has it. A browser leaves out seconds that are 0."""
+    try:
+        if kind == "date":
+            return date.fromisoformat(text.strip()).isoformat()
+        time = datetime.fromisoformat(text.strip())
+    except ValueError:
+        like = "date, such as 2026-01-31" if kind == "date" else "time, such as 2026-01-31T09:30"
+        raise ValueError(f"{text[:80]!r} is no {like}") from None
+    return f"{time.isoformat()}{ZULU if kind == 'utc' and time.tzinfo is None else ''}"

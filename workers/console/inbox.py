@@ -11,11 +11,11 @@ from fastapi import APIRouter, Form, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import RedirectResponse
 
-from interlock.kernel.errors import CallError, StaleDecisionError
+from interlock.kernel.errors import CallError, InvalidPayloadError, StaleDecisionError
 from interlock.kernel.record import root_of
 from interlock.workers.client import Client
 from interlock.workers.console.card_page import answer_fields, show_cards
-from interlock.workers.console.forms import answer_of
+from interlock.workers.console.forms import answer_of, problems_by_field
 from interlock.workers.console.live import looked_up
 from interlock.workers.console.render import PageRoute, page, path_of
 from interlock.workers.console.sessions import Deciding, Reading
@@ -27,6 +27,7 @@ router = APIRouter(route_class=PageRoute, include_in_schema=False)
 
 CARDS = 50
 SOON_MS = 24 * 3_600_000  # a deadline that comes within this time makes a card urgent
+MARKED = "correct the fields below that say what is wrong"
 FROM_LINK = ("choice", "capability", "seen")
 Name = Annotated[str, Query(max_length=200)]
 Cursor = Annotated[str, Query(max_length=300)]  # it has a time and an id
@@ -197,15 +198,19 @@ def _note_claim(client: Client, record_id: str, proposal: str, do: str, holder: 
 def _answer(request: Request, client: Client, record_id: str, texts: dict[str, str]) -> Response:
     proposal, choice = texts.get("proposal", ""), texts.get("choice", "")
     offered = {
-        (card.proposal, each.name): (each.schema, card.proposed.get("payload") or {})
+        (card.proposal, each.name): (each.schema, card)
         for card in client.cards_of(record_id)
         for each in card.affordances
     }
     # An answer that no open card takes is refused by the client.
-    schema, proposed = offered.get((proposal, choice), (NO_FIELDS, {}))
+    schema, card = offered.get((proposal, choice), (NO_FIELDS, None))
+    fields, wrong = answer_fields(schema, card, texts), dict[str, str]()
     try:
-        found = answer_of(answer_fields(schema, proposed, texts), texts)
-        client.decide(record_id, choice, found, proposal=proposal)
+        client.decide(record_id, choice, answer_of(fields, texts), proposal=proposal)
+    except InvalidPayloadError as refusal:
+        wrong, others = problems_by_field(fields, refusal)
+        said = [*([MARKED] if wrong else []), *others]
+        problem, status = f"Your answer was not given: {'; '.join(said)}.", 422
     except StaleDecisionError:
         problem = "Your answer was not given: the question has changed, or somebody answered it."
         status = 409
@@ -213,4 +218,6 @@ def _answer(request: Request, client: Client, record_id: str, texts: dict[str, s
         problem, status = f"Your answer was not given: {refusal}.", 422
     else:
         return RedirectResponse(f"/records/{path_of(record_id)}", 303)
-    return show_cards(request, client, record_id, texts=texts, problem=problem, status=status)
+    return show_cards(
+        request, client, record_id, texts=texts, problem=problem, wrong=wrong, status=status
+    )

@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 
 from interlock.kernel.errors import InvalidPayloadError
 from interlock.workers.console.app import create_console
-from interlock.workers.console.forms import answer_of, fields_of
+from interlock.workers.console.forms import answer_of, fields_of, problems_by_field
 from interlock.workers.console.sessions import COOKIE
+from interlock.workers.gateways.capabilities.registry import InvalidParametersError
 from interlock.workers.gateways.server import EmbeddedServer
 from tests.any_text import any_text
 from tests.damage import chances, torn
@@ -31,25 +32,51 @@ SCHEMA: dict[str, Any] = {
         "share": {"anyOf": [{"type": "number"}, {"type": "null"}]},
         "really": {"type": "boolean", "default": False},
         "tier": {"enum": ["low", "high"]},
-        "tags": {"type": "array"},
+        "level": {"enum": [1, 2, None]},
+        "rows": {"type": "array"},
+        "tags": {"type": ["array", "null"], "items": {"type": "string"}},
+        "sizes": {"type": "array", "items": {"$ref": "#/$defs/Size"}},
+        "day": {"type": "string", "format": "date"},
+        "start": {"type": "string", "format": "date-time"},
         "to": {"$ref": "#/$defs/Person"},
     },
-    "$defs": {"Person": {"type": "object", "properties": {"name": {"type": "string"}}}},
+    "$defs": {
+        "Size": {"type": "integer"},
+        "Person": {
+            "type": "object",
+            "properties": {
+                "home": {"type": "object", "properties": {"street": {"type": "string"}}},
+                "name": {"type": "string"},
+                "boss": {"$ref": "#/$defs/Person"},
+            },
+        },
+    },
 }
+DEFS = {"$defs": SCHEMA["$defs"]}
 
 
 def test_each_type_has_its_field_and_what_is_proposed_is_filled_in() -> None:
     fields = {one.name: one for one in fields_of(SCHEMA, {"count": 25, "to": {"name": "Ann"}})}
 
-    assert {name: one.kind for name, one in fields.items()} == {
-        "text": "text",
-        "count": "integer",
-        "share": "number",
-        "really": "boolean",
-        "tier": "choice",
-        "tags": "json",
-        "to.name": "long",
+    assert {name: (one.kind, one.group) for name, one in fields.items()} == {
+        "text": ("text", ""),
+        "count": ("integer", ""),
+        "share": ("number", ""),
+        "really": ("boolean", ""),
+        "tier": ("choice", ""),
+        "level": ("json", ""),
+        "rows": ("json", ""),
+        "tags": ("lines", ""),
+        "sizes": ("lines", ""),
+        "day": ("date", ""),
+        "start": ("utc", ""),
+        "to.name": ("long", "to"),
+        "to.home.street": ("long", "to: home"),
+        "to.boss.home": ("json", "to: boss"),
+        "to.boss.name": ("long", "to: boss"),
+        "to.boss.boss": ("json", "to: boss"),
     }
+    assert fields["level"].choices == ("1", "2")
     assert (fields["count"].value, fields["to.name"].value) == ("25", "Ann")
     assert fields["really"].value == "false"
     assert fields["count"].required
@@ -58,14 +85,68 @@ def test_each_type_has_its_field_and_what_is_proposed_is_filled_in() -> None:
 
 def test_texts_become_values_of_their_type_and_what_is_left_empty_is_not_sent() -> None:
     texts = {"text": "25", "count": "25", "share": "0.5", "really": "true", "tier": "high"}
-    texts |= {"tags": '["a"]', "to.name": "Ann"}
+    texts |= {
+        "rows": '["a"]',
+        "tags": "a b\r\n\r\nc",
+        "sizes": "1\n2",
+        "to.name": "Ann",
+        "level": "2",
+    }
+    texts |= {"day": "2026-01-31", "start": "2026-01-31T09:30"}
 
     whole = answer_of(fields_of(SCHEMA, {}), texts)
     short = answer_of(fields_of(SCHEMA, {}), {"text": "x", "count": "1"})
 
     expected: dict[str, Any] = {"text": "25", "count": 25, "share": 0.5, "really": True}
-    assert whole == {**expected, "tier": "high", "tags": ["a"], "to": {"name": "Ann"}}
+    expected |= {"tier": "high", "level": 2, "rows": ["a"], "tags": ["a b", "c"], "sizes": [1, 2]}
+    expected |= {"day": "2026-01-31", "start": "2026-01-31T09:30:00Z", "to": {"name": "Ann"}}
+    assert whole == expected
     assert short == {"text": "x", "count": 1}
+
+
+@pytest.mark.parametrize(
+    ("name", "proposed", "kind"),
+    [
+        ("start", "2026-01-31T09:30:00Z", "utc"),
+        ("start", "2026-01-31T09:30:00", "local"),
+        pytest.param("start", "2026-01-31T09:30:00+02:00", "long", id="another zone"),
+        pytest.param("start", "2026-01-31T09:30:00.5Z", "long", id="parts of seconds"),
+        ("start", "tomorrow", "long"),
+        ("day", "20260131", "long"),
+        ("tags", ["a", "b c"], "lines"),
+        pytest.param("tags", ["two\nlines"], "json", id="a value of two lines"),
+        pytest.param("tags", [" "], "json", id="a value that is no line"),
+        ("sizes", [1, 2], "lines"),
+        pytest.param("sizes", ["1"], "json", id="a text that is to be a number"),
+    ],
+)
+def test_what_is_proposed_is_sent_as_it_was_if_nobody_changes_it(
+    name: str, proposed: Any, kind: str
+) -> None:
+    fields = fields_of({"properties": {name: SCHEMA["properties"][name]}, **DEFS}, {name: proposed})
+
+    assert fields[0].kind == kind
+    assert answer_of(fields, {name: fields[0].value}) == {name: proposed}
+
+
+def test_a_list_that_a_person_empties_is_sent_empty() -> None:
+    schema = {"properties": {"tags": SCHEMA["properties"]["tags"]}}
+
+    assert answer_of(fields_of(schema, {"tags": ["a"]}), {"tags": ""}) == {"tags": []}
+    assert answer_of(fields_of(schema, {}), {"tags": ""}) == {}
+
+
+def test_a_problem_is_said_of_the_field_that_has_it() -> None:
+    parameters = {"type": "object", "properties": SCHEMA["properties"]}
+    fields = fields_of({"properties": {"parameters": parameters, "text": {"type": "string"}}}, {})
+    of_capability = ["text: too long", "tags[1]: no text", "nothing: is unknown", "'a' is missing"]
+
+    wrong, others = problems_by_field(fields, InvalidParametersError("jot", of_capability))
+    plain, _ = problems_by_field(fields, InvalidPayloadError("edited", ["text: Field required"]))
+
+    assert wrong == {"parameters.text": "too long", "parameters.tags": "no text"}
+    assert others == ["nothing: is unknown", "'a' is missing"]
+    assert plain == {"text": "Field required"}
 
 
 @pytest.mark.parametrize(
@@ -76,10 +157,13 @@ def test_texts_become_values_of_their_type_and_what_is_left_empty_is_not_sent() 
         ("count", "2.5"),
         ("count", ""),
         ("tier", "middle"),
-        ("tags", "[1,"),
+        ("rows", "[1,"),
+        ("sizes", "1\ntwo"),
+        ("day", "31 January"),
+        ("start", "2026-01-31T25:00"),
         ("really", "1"),
         ("share", "much"),
-        pytest.param("tags", "[" * 100_000, id="deep"),
+        pytest.param("rows", "[" * 100_000, id="deep"),
     ],
 )
 def test_a_text_that_is_no_such_value_is_refused_by_the_name_of_its_field(
