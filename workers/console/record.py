@@ -25,7 +25,7 @@ from interlock.workers.console.record_look import (
 from interlock.workers.console.render import PageRoute, page
 from interlock.workers.console.sessions import Reading
 from interlock.workers.console.system_pages import panels_of
-from interlock.workers.console.timeline import KINDS, Way, timeline, way_of
+from interlock.workers.console.timeline import KINDS, Way, timeline, trace_of, way_of
 from interlock.workers.engine.card import tags_of
 from interlock.workers.terminal.screen import age
 
@@ -92,6 +92,7 @@ def record(
         tags=tags_of(machine, seen.record),
         now_ms=seen.now_ms,
         position=_position(seen.lines),
+        trace=trace_of(seen.lines),
         next_steps=steps_of(machine, found["state"], explained),
         not_here=not_here(machine, found["state"]),
         rows=timeline(seen.lines, kind),

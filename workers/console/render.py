@@ -24,6 +24,7 @@ from interlock.kernel.errors import KernelError, StoreError, TokenRefusedError
 from interlock.workers.access.roles import Act, Caller
 from interlock.workers.api.problems import RefusedRequestError
 from interlock.workers.console.flow import FlowWatch
+from interlock.workers.console.timeline import codes_of
 from interlock.workers.ops.screen import counter_text, is_said
 from interlock.workers.remote.problems import NO_TOKEN, kind_of
 from interlock.workers.terminal.page import RecordLink, ViewLink
@@ -92,13 +93,6 @@ def words(name: str) -> str:
     return name.replace("_", " ")
 
 
-def commands(sentence: str) -> Markup:
-    """Return a sentence with what is between backticks as code."""
-    parts = visible(sentence).split("`")
-    tags = ("{}", "<code>{}</code>")
-    return Markup("").join(Markup(tags[at % 2]).format(part) for at, part in enumerate(parts))  # noqa: S704
-
-
 def points(values: Sequence[int | None]) -> str:
     """Return values as the points of a line in a box of 120 by 24; without a value it is low."""
     most, step = max(max((value or 0 for value in values), default=0), 1), 120 / (len(values) - 1)
@@ -125,7 +119,7 @@ PAGES.filters |= {
     "age": age,
     "clock": lambda at_ms: datetime.fromtimestamp(at_ms / 1_000, UTC).strftime("%H:%M UTC"),
     "amount": lambda amount, name: counter_text(name, amount),
-    "commands": commands,
+    "codes": codes_of,
     "points": points,
     "json": lambda value: visible_json(value, indent=2),
     "value": visible_json,

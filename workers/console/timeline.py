@@ -9,7 +9,9 @@ from itertools import groupby, pairwise
 from typing import Any
 
 from interlock.kernel.event import EFFECT_FAILED, LAPSE, Event, Note
+from interlock.kernel.store.acts import ROLE
 from interlock.kernel.table import CREATED
+from interlock.workers.engine.tracing import CODE
 from interlock.workers.ops.description import line_shown
 
 MOVES, COSTS, FAILURES, LEASES, NOTES = "moves", "costs", "failures", "leases", "notes"
@@ -63,6 +65,31 @@ def timeline(lines: Sequence[Event | Note], kind: str = "") -> list[LogRow]:
             after_ms = left_after.get(line.version) if isinstance(line, Event) else None
             rows.append(LogRow(kinds, (line_shown(line),), after_ms))
     return rows
+
+
+@dataclass(frozen=True, slots=True)
+class Codes:
+    """The codes of a line by what they are: roles of who acted, ids of traces, and the others."""
+
+    roles: tuple[str, ...]
+    traces: tuple[str, ...]
+    others: tuple[str, ...]
+
+
+def codes_of(codes: Sequence[str]) -> Codes:
+    """Return the codes of a line, sorted into those of each kind."""
+    return Codes(
+        roles=tuple(each.removeprefix(ROLE) for each in codes if each.startswith(ROLE)),
+        # The context of a trace is a version, the id of the trace, and more, with dashes between.
+        traces=tuple(f"{each}--".split("-")[1] for each in codes if each.startswith(CODE)),
+        others=tuple(each for each in codes if not each.startswith((ROLE, CODE))),
+    )
+
+
+def trace_of(lines: Sequence[Event | Note]) -> str:
+    """Return the id of the trace in which a record was created; '' if its lines do not say that."""
+    created = (line for line in lines if isinstance(line, Event) and line.trigger == CREATED)
+    return next((each for line in created for each in codes_of(line.cause.codes).traces), "")
 
 
 def kinds_of(line: Event | Note) -> frozenset[str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from interlock.kernel.record import Record
 from interlock.workers.client import Client
 from interlock.workers.jobs.evidence import kept_file
-from interlock.workers.terminal.page import LongText, Section, Sentence
+from interlock.workers.terminal.page import CopyableText, LongText, Section, Sentence
 
 FILES_MAX = 6
 FILE_BYTES_MAX = 8_000
@@ -33,7 +33,8 @@ def evidence(client: Client, record: Record) -> Iterator[Section]:
 def _file(client: Client, host: str | None, folder: Path, file: dict[str, str]) -> Section:
     kept = kept_file(folder, file["sha256"])
     if host not in (None, client.settings.host):
-        return Section(file["path"], [Sentence(f"It is on the computer {host}: {kept}", "soft")])
+        where = Sentence(f"It is on the computer {host}, in this file:", "soft")
+        return Section(file["path"], [where, Sentence(CopyableText(str(kept)))])
     try:
         content = kept.read_bytes()
     except OSError as failure:
@@ -41,6 +42,6 @@ def _file(client: Client, host: str | None, folder: Path, file: dict[str, str]) 
     text = content[:FILE_BYTES_MAX].decode(errors="replace")
     parts: list[LongText | Sentence] = [LongText(text)]
     if len(content) > FILE_BYTES_MAX:
-        cut = f"{FILE_BYTES_MAX} of {len(content)} bytes are shown; the whole is {kept}"
-        parts.append(Sentence(cut, "soft"))
+        cut = f"{FILE_BYTES_MAX} of {len(content)} bytes are shown. The whole file:"
+        parts += [Sentence(cut, "soft"), Sentence(CopyableText(str(kept)))]
     return Section(file["path"], parts)

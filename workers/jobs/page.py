@@ -15,6 +15,7 @@ from interlock.workers.jobs.status import GraphView
 from interlock.workers.terminal.page import (
     Bar,
     Cell,
+    CopyableText,
     Drawing,
     NamedCells,
     Part,
@@ -164,7 +165,8 @@ def _facts(value: Mapping[str, Any]) -> dict[str, Cell]:
         "review": str(review.get("summary") or ""),
         "guidance": "; ".join(str(each) for each in value["guidance"]),
         "runs": str(value["runs"] or ""),
-        "folder": f"{value['dir']} on {value['host']}" if value["dir"] else "",
+        "folder": CopyableText(value["dir"]) if value["dir"] else "",
+        "computer": value["host"] if value["dir"] else "",
     }
 
 

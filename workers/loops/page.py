@@ -15,6 +15,7 @@ from interlock.workers.supervision.agent_output import agent_output
 from interlock.workers.terminal.page import (
     ActForm,
     Cell,
+    CopyableText,
     InputField,
     LongText,
     NamedCells,
@@ -107,17 +108,19 @@ def _agent(loops: Loops, name: str) -> list[Section]:
 
 def _facts(value: Mapping[str, Any]) -> dict[str, Cell]:
     last, stopped = value.get("last") or {}, value.get("stopped") or {}
-    texts = {
-        name: str(value[name])
-        for name in ("command", "repo", "branch", "worktree", "host", "next", "pid")
+    copied = {
+        name: CopyableText(str(value[name]))
+        for name in ("command", "repo", "branch", "worktree")
         if value.get(name)
     }
+    texts = {name: str(value[name]) for name in ("host", "next", "pid") if value.get(name)}
     due = {f"timer {name}": Until(at_ms) for name, at_ms in value["due"].items()}
     return {
         "record": RecordLink(value["id"]),
         "state": StateName(value["state"]),
         "since": Since(value["since_ms"]),
         "session": value["session"],
+        **copied,
         **texts,
         "errors": f"{value['errors']} in a row, {value['errors_in_all']} in all",
         "last session": f"{last.get('outcome', '')} {last.get('detail') or ''}".strip(),

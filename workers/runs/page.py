@@ -22,6 +22,7 @@ from interlock.workers.runs.start import total_costs
 from interlock.workers.terminal.page import (
     Button,
     Cell,
+    CopyableText,
     NamedCells,
     PageAct,
     Part,
@@ -136,7 +137,8 @@ def _progress(value: Mapping[str, Any]) -> Iterator[Part]:
             "run": RecordLink(value["id"]),
             "state": StateName(value["state"]),
             "plan": f"{value['plan']}: {_done(value)} codons done",
-            "folder": f"{value['folder']} on {value['host']}",
+            "folder": CopyableText(value["folder"]),
+            "computer": value["host"],
             "took": age(value["now_ms"] - value["began_ms"]),
             "began": value["began_as"],
             "ended": value["why"],
@@ -182,7 +184,7 @@ def _checkpoints(client: Client, run: Record) -> Iterator[Part]:
     pairs = list(zip(found, [None, *found], strict=False))[::-1][:CHECKPOINTS_MAX]
     rows = [
         (
-            one.sha[:SHA_LENGTH_SHOWN],
+            CopyableText(one.sha[:SHA_LENGTH_SHOWN]),
             one.type.replace("_", " "),
             ViewLink(str(run_number(one.run)), {"run": one.run}),
             RecordLink(one.record, one.codon) if one.record else "",

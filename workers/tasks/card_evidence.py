@@ -13,7 +13,14 @@ from interlock.workers.supervision.agent_output import agent_output
 from interlock.workers.tasks.claim_names import ClaimNames
 from interlock.workers.tasks.output_source import output_source
 from interlock.workers.tasks.task_diff import NoDiffError, task_diff
-from interlock.workers.terminal.page import Section, Sentence, diff_parts
+from interlock.workers.terminal.page import (
+    Cell,
+    CopyableText,
+    NamedCells,
+    Section,
+    Sentence,
+    diff_parts,
+)
 
 DIFF_BYTES_MAX = 60_000
 
@@ -30,9 +37,13 @@ def evidence(client: Client, record: Record) -> Iterator[Section]:
         title = "What was verified" if record.state == "pending_approval" else "What is verified"
         yield Section(title, [Sentence(listed)])
     if data.get("changes"):
-        push = f", then pushed to {data['push']}" if data.get("push") else ""
-        touched = f"{data['repo']}: its branch {data['target']}{push}"
-        yield Section("What a merge touches", [Sentence(touched)])
+        touched: dict[str, Cell] = {
+            "repository": CopyableText(data["repo"]),
+            "merges the branch": CopyableText(data["branch"]),
+            "into the branch": CopyableText(data["target"]),
+            "then pushes to": str(data.get("push") or ""),
+        }
+        yield Section("What a merge touches", [NamedCells(touched)])
         yield _difference(client, record)
     if int(data.get("claimed", 0)) and data.get("agent"):
         yield _output(client, record)
@@ -41,11 +52,11 @@ def evidence(client: Client, record: Record) -> Iterator[Section]:
 def _difference(client: Client, record: Record) -> Section:
     """Return the difference that a merge would bring, file by file, as git has it here."""
     data = record.data
-    title = f"{counts_text(data['changes'])}, on the branch {data['branch']}"
+    title = f"What a merge changes: {counts_text(data['changes'])}"
     host = _host(client, record)
     if host != client.settings.host:
-        where = f"The branch is on the computer {host}; there: {diff_command(data)}"
-        return Section(title, [Sentence(where, "soft")])
+        where = f"The branch is on the computer {host}. This command shows the difference there:"
+        return Section(title, [Sentence(where, "soft"), Sentence(CopyableText(diff_command(data)))])
     try:
         found = task_diff(record, bytes_max=DIFF_BYTES_MAX)
     except NoDiffError as refusal:
@@ -56,7 +67,7 @@ def _difference(client: Client, record: Record) -> Section:
 def _output(client: Client, record: Record) -> Section:
     """Return the end of what the agent of the last claim wrote."""
     output = agent_output(client.dispatch, record.id, output_source(client, record))
-    whole = f"The whole output: `interlock task logs {record.id}` on the agent's computer"
+    whole = f"`interlock task logs {record.id}` on the agent's computer prints the whole output."
     return Section("The end of the agent's output", [output, Sentence(whole, "soft")])
 
 

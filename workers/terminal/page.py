@@ -62,6 +62,14 @@ class Until:
 
 
 @dataclass(frozen=True, slots=True)
+class CopyableText:
+    """A command, path or name, in a fixed-width face and with a button that copies it."""
+
+    kind: ClassVar[str] = "copyable"
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Button:
     """A button that does one of the page's acts."""
 
@@ -71,12 +79,12 @@ class Button:
     fields: Query
 
 
-Cell = str | int | RecordLink | ViewLink | StateName | Since | Until | Button
+Cell = str | int | RecordLink | ViewLink | StateName | Since | Until | CopyableText | Button
 
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """A sentence, or a link of its own. In a soft one, what is between backticks is code."""
+    """A sentence, or a link of its own. In a soft one, what is between backticks can be copied."""
 
     kind: ClassVar[str] = "sentence"
     text: Cell

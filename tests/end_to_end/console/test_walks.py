@@ -363,6 +363,14 @@ def test_the_keyboard_reaches_every_page_and_says_how(
     page.wait_for_url("**/records/paper")
     copy = page.get_by_role("button", name="Copy paper")
     expect(copy).to_be_visible()
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    copy.click()
+    assert page.evaluate("navigator.clipboard.readText()") == "paper"
+    page.get_by_role("button", name="Copy this line").first.focus()
+    page.evaluate("window.reached = document.activeElement; htmx.trigger('#renew', 'changed')")
+    page.wait_for_function(
+        "() => !window.reached.isConnected && 'copy' in document.activeElement.dataset"
+    )
     page.add_init_script("delete Navigator.prototype.clipboard")  # as at addresses without https
     page.reload()
     expect(copy).to_be_hidden()

@@ -347,9 +347,11 @@ def test_the_work_of_an_agent_is_beside_its_card_or_the_card_says_where_it_is(
 
     local, remote = browser.get("/inbox/b/here").text, browser.get("/inbox/b/there").text
 
-    assert "1 file, +2 -0, on the branch interlock/b/here@1" in local
+    assert "What a merge changes: 1 file, +2 -0" in local
+    assert 'data-copy="interlock/b/here@1"' in local
     assert "It cannot be shown: its repository /nowhere is not on this computer." in local
-    assert "The branch is on the computer anvil; there: git -C /nowhere diff" in unescape(remote)
+    assert "The branch is on the computer anvil." in remote
+    assert 'data-copy="git -C /nowhere diff' in unescape(remote)
     for page in (local, remote):
         assert "2 passed" in page
     for page in (local, remote, browser.get("/inbox").text):

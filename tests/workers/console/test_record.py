@@ -117,11 +117,11 @@ def test_the_log_can_be_filtered_and_says_what_failed(
     log = browser.get("/records/paper").text.partition("<h2>Log</h2>")[2]
     moves = browser.get("/records/paper?kind=moves").text.partition("<h2>Log</h2>")[2]
 
-    interlock.codes = ("as:operator",)
+    interlock.codes = ("as:operator", f"trace:00-{'4bf9' * 8}-00f067aa0ba902b7-01")
     interlock.pause("paper", reason="too early")
     paused = words_in(browser.get("/records/paper").text.partition("<h2>Log</h2>")[2])
 
-    assert "pause by tester (as:operator) · reason too early" in paused
+    assert f"pause by tester , operator, in trace {'4bf9' * 8} · reason too early" in paused
     assert "taken by" in log
     assert "taken by" not in moves
     assert "inference done" in moves

@@ -81,15 +81,19 @@ window.addEventListener("load", follow);
 
 // What is renewed keeps what was open and where the focus was; rows that moved are marked a while.
 let before = { rows: new Map(), open: [], focus: "" };
+const focused = (one) => {
+  const name = ["href", "data-copy"].find((each) => one?.hasAttribute(each));
+  return name ? `main [${name}="${CSS.escape(one.getAttribute(name))}"]` : "";
+};
 const stamps = () => [...document.querySelectorAll("[data-row]")].map((row) => [row.dataset.row, row.dataset.at]);
 document.addEventListener("htmx:beforeSwap", () => {
   const open = [...document.querySelectorAll("details[open][id]")].map((one) => one.id);
-  before = { rows: new Map(stamps()), open, focus: document.activeElement?.getAttribute("href") };
+  before = { rows: new Map(stamps()), open, focus: focused(document.activeElement) };
 });
 document.addEventListener("htmx:afterSwap", () => {
   for (const id of before.open) document.getElementById(id)?.setAttribute("open", "");
   if (before.focus && document.activeElement === document.body) {
-    document.querySelector(`main a[href="${CSS.escape(before.focus)}"]`)?.focus();
+    document.querySelector(before.focus)?.focus();
   }
   for (const row of document.querySelectorAll("[data-row]")) {
     if (before.rows.has(row.dataset.row) && before.rows.get(row.dataset.row) === row.dataset.at) continue;

@@ -56,7 +56,9 @@ document.addEventListener("keydown", (event) => {
 document.addEventListener("htmx:beforeRequest", (event) => {
   const cards = event.target.closest("#cards");
   if (!cards) return;
-  const isUsed = cards.contains(document.activeElement) || cards.querySelector("input:checked");
+  const reached = document.activeElement;
+  const isReached = cards.contains(reached) && reached.dataset.copy === undefined;
+  const isUsed = isReached || cards.querySelector("input:checked");
   if (isUsed) event.preventDefault();
 });
 
