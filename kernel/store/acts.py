@@ -6,6 +6,7 @@ act is missing here if the process ends in between. It goes on when a record is 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from interlock.kernel.event import Cause
@@ -14,6 +15,7 @@ from interlock.kernel.store.keys import Keys
 from interlock.kernel.store.scripts import Client, call, read
 
 KEPT_MIN = 10_000
+READ_MAX = 1_000  # acts that are read at once
 REASON_MAX = 500
 ROLE = "as:"  # begins the codes of a cause that say under which role its actor acted
 
@@ -48,17 +50,24 @@ class PersonActs:
             fields = [record_id, what, cause.actor, ", ".join(roles), reason, KEPT_MIN]
             call(self.client, "list_act", [self._key], fields)
 
-    def latest(self, limit: int, *, before: str = "") -> list[PersonAct]:
-        """Return acts, the latest first: those before a position, where one is given."""
-        end = f"({before}" if before else "+"
-        rows = read(self.client, "XREVRANGE", self._key, end, "-", "COUNT", limit)
-        return [
-            _act(at.decode(), {k.decode(): v.decode() for k, v in dict(row).items()})
-            for at, row in rows
-        ]
+    def latest(self, limit: int, *, before: str = "", by: str = "") -> list[PersonAct]:
+        """Return acts, the latest first: those before a position, and those of one person.
+
+        For the acts of one person the whole list may be read: a command for each READ_MAX acts.
+        """
+        found: list[PersonAct] = []
+        count, goes_on = READ_MAX if by else limit, True
+        while goes_on and len(found) < limit:
+            end = f"({before}" if before else "+"
+            rows = read(self.client, "XREVRANGE", self._key, end, "-", "COUNT", count)
+            acts = [_act(at.decode(), dict(row)) for at, row in rows]
+            found += [act for act in acts if by in ("", act.by)]
+            before, goes_on = acts[-1].position if acts else before, len(acts) == count
+        return found[:limit]
 
 
-def _act(position: str, fields: dict[str, str]) -> PersonAct:
+def _act(position: str, row: Mapping[bytes, bytes]) -> PersonAct:
+    fields = {name.decode(): value.decode() for name, value in row.items()}
     return PersonAct(
         position=position,
         at_ms=int(position.partition("-")[0]),

@@ -15,7 +15,7 @@ from interlock.kernel.errors import CallError
 from interlock.kernel.store.listings import PAGE_MAX, ListedRecord
 from interlock.kernel.store.saved_views import SavedView
 from interlock.workers.access.roles import Role
-from interlock.workers.access.tokens import make_token
+from interlock.workers.access.tokens import NAME_LENGTH_MAX, make_token
 from interlock.workers.client import Client
 from interlock.workers.console.entrance import own_path
 from interlock.workers.console.render import HEADERS, PageRoute, page
@@ -85,10 +85,11 @@ def acts(
     request: Request,
     client: Reading,
     before: Annotated[str, Query(pattern=r"^([0-9]{1,15}-[0-9]{1,10})?$")] = "",
+    by: Annotated[str, Query(max_length=NAME_LENGTH_MAX)] = "",
 ) -> Response:
-    """Show what people did last, to records of the machines that the viewer may see."""
-    views = client.dispatch.views
-    found = client.dispatch.acts.latest(ACTS, before=before)
+    """Show what people did last, or one of them, to records of machines that the viewer may see."""
+    views, by = client.dispatch.views, by.strip()
+    found = client.dispatch.acts.latest(ACTS, before=before, by=by)
     records = views.records(act.record_id for act in found)
     titles = {one.id: one.title for one in records.values() if one.machine in client.machines}
     sees_all = not request.state.caller.machines
@@ -100,6 +101,7 @@ def acts(
             for act in found
             if act.record_id in titles or (sees_all and act.record_id not in records)
         ],
+        by=by,
         following=found[-1].position if len(found) == ACTS else "",
         now_ms=views.now_ms(),
     )

@@ -20,6 +20,7 @@ from interlock.workers.console.search import (
     COLUMNS,
     SHOWN,
     Columns,
+    actor_of,
     address_query,
     conditions,
 )
@@ -93,7 +94,9 @@ def records(
     cursor: Text = "",
     columns: Columns = [],  # noqa: B006 - FastAPI copies it
 ) -> Response:
-    """List the records that are searched for. An id leads to its record."""
+    """List the records that are searched for. An id leads to its record, a name to its acts."""
+    if name := actor_of(q):
+        return RedirectResponse(f"/acts?{urlencode({'by': name})}", 303)
     if q and RENEWS not in request.headers and _is_record(client, q.strip()):
         return RedirectResponse(f"/records/{path_of(q.strip())}", 303)
 

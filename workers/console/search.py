@@ -1,4 +1,7 @@
-"""Reads what people search for: `machine:thread state:failed older:1h words`, and which columns."""
+"""Reads what people search for: `machine:thread state:failed older:1h words`, and which columns.
+
+`actor:ann` finds no records: it leads to what ann did.
+"""
 
 from __future__ import annotations
 
@@ -26,6 +29,7 @@ Column = Literal["state", "machine", "id", "since", "created", "version"]
 Columns = Annotated[list[Column], Query(alias="column", max_length=len(COLUMNS))]
 UNITS_MS = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 NAMES = ("machine", "state", "effect", "parent", "id", "older")
+ACTOR = "actor:"
 _AGE = re.compile(r"(\d{1,6})([smhd])")
 _TERM = re.compile(rf"({'|'.join(NAMES)}):(\S+)")
 
@@ -35,11 +39,19 @@ def address_query(q: str, order: str, columns: Sequence[str]) -> str:
     return urlencode({"q": q, "order": order, "column": columns}, doseq=True)
 
 
+def actor_of(text: str) -> str:
+    """Return the name of the person whose acts a text asks for; '' if it asks for records."""
+    name = text.strip().removeprefix(ACTOR)
+    return name if text.strip() == f"{ACTOR}{name}" and len(name.split()) == 1 else ""
+
+
 def conditions(text: str, now_ms: int) -> dict[str, Any]:
     """Return the conditions of a list, as `Client.page` takes them. Raises CallError."""
     found: dict[str, Any] = {}
     words = []
     for word in text.split():
+        if word.startswith(ACTOR):
+            raise CallError(f"{word} finds acts, not records: search for it without anything else")
         term = _TERM.fullmatch(word)
         if term is None:
             words.append(word)

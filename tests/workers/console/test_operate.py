@@ -14,7 +14,7 @@ from fastapi.testclient import TestClient
 from hypothesis import HealthCheck, example, given, settings
 
 from interlock.kernel.errors import CallError
-from interlock.kernel.store import saved_views
+from interlock.kernel.store import acts, saved_views
 from interlock.kernel.store.saved_views import SavedView
 from interlock.workers.access.roles import Role
 from interlock.workers.client import Client
@@ -130,8 +130,8 @@ def test_a_list_as_a_file_has_what_the_viewer_may_see_and_no_formula(
     assert browser.get("/records", params={"column": "colour"}).status_code == 422
 
 
-def test_acts_of_people_are_listed_with_name_role_and_reason(
-    browser: TestClient, interlock: Client
+def test_acts_of_people_are_listed_with_name_role_and_reason_and_found_by_name(
+    browser: TestClient, interlock: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("paper", "towels"):
         bring(interlock, name, "awaiting_confirmation", title=f"Buy {name}")
@@ -145,6 +145,13 @@ def test_acts_of_people_are_listed_with_name_role_and_reason(
     listed = interlock.dispatch.acts.latest(10)
     text = browser.get("/acts").text
     earlier = browser.get("/acts", params={"before": listed[0].position}).text
+    searched = browser.get("/records", params={"q": "actor:bob"})
+    assert searched.headers["Location"] == "/acts?by=bob"
+    assert "No act of bob is listed" in browser.get(searched.headers["Location"]).text
+    assert "Buy paper" in browser.get("/acts?by=ann").text
+    monkeypatch.setattr(acts, "READ_MAX", 1)
+    assert interlock.dispatch.acts.latest(9, by="ann") == listed
+    assert interlock.dispatch.acts.latest(9, by="ann", before=listed[0].position) == listed[1:]
     sign_in(browser, new_token(interlock, Role.VIEWER, machines=("task",)))
     limited = browser.get("/acts").text
 

@@ -26,6 +26,10 @@ def test_terms_become_conditions_and_the_rest_are_words_of_the_title() -> None:
     assert conditions(" ", NOW_MS) == {}
 
 
-def test_an_age_that_is_none_is_refused() -> None:
-    with pytest.raises(CallError, match="older:yesterday is no time"):
-        conditions("older:yesterday", NOW_MS)
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [("older:yesterday", "older:yesterday is no time"), ("actor:ann paper", "acts, not records")],
+)
+def test_a_condition_of_no_list_is_refused(text: str, problem: str) -> None:
+    with pytest.raises(CallError, match=problem):
+        conditions(text, NOW_MS)
