@@ -44,7 +44,7 @@ def ask(
 ) -> Response:
     """Show which cards would get this answer. Nothing is changed."""
     if not proposal:
-        raise CallError("tick the cards first that you want to answer")
+        raise CallError("tick first the cards that you want to answer")
     chosen = [_chosen(client, one, choice) for one in dict.fromkeys(proposal)]
     return page(request, "answers.html", choice=choice, chosen=chosen, results=None)
 

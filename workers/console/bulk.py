@@ -29,7 +29,9 @@ def choose(
     now_ms = client.dispatch.views.now_ms()
     wanted = conditions(q, now_ms)
     if not wanted:
-        raise CallError("search for some records first: this would be about every record")
+        raise CallError(
+            "search for some records first: without a search this would be about every record"
+        )
     found = client.page(limit=ITEMS_MAX, cursor=cursor, newest=False, **wanted)
     planned = client.bulk(verb).each(found.ids, dry_run=True)
     # A record that is damaged has an error: no verb is offered for it.

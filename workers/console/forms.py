@@ -261,7 +261,7 @@ def _typed(kind: str, choices: Sequence[str], text: str) -> Any:
     """Return the value of a kind that a text stands for. Raises ValueError."""
     match kind:
         case "text" | "long":
-            return text.replace("\r\n", "\n")
+            return text
         case "choice":
             if text not in choices:
                 raise ValueError(f"{text!r} is none of {', '.join(choices)}")

@@ -161,7 +161,10 @@ def cards(request: Request, record_id: str, client: Reading) -> Response:
 async def answer(request: Request, record_id: str, client: Deciding) -> Response:
     """Answer a card. If it is not open any more, say what has happened since it was shown."""
     form = await request.form()
-    texts = {name: value for name, value in form.items() if isinstance(value, str)}
+    # Browsers end each line with two characters.
+    texts = {
+        name: value.replace("\r\n", "\n") for name, value in form.items() if isinstance(value, str)
+    }
     return await run_in_threadpool(_answer, request, client, record_id, texts)
 
 

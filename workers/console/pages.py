@@ -64,10 +64,9 @@ def _troubles(found: Flow, client: Client) -> Iterator[tuple[str, str, str]]:
     """Yield what a person has to act on: a sentence, and a link with its text, or ''."""
     yield from ((problem, "", "") for problem in found.problems)
     if given_up := found.questions.of_kind(QUARANTINE, client.machines):
-        effects = "1 record has an effect" if given_up == 1 else f"{given_up} records have effects"
-        sentence = (
-            f"{effects} that failed too often and was given up: repair the cause, then retry."
-        )
+        one, more = "1 record has an effect that has", "records have effects that have"
+        effects = one if given_up == 1 else f"{given_up} {more}"
+        sentence = f"{effects} failed too often: repair the cause, then retry."
         yield sentence, f"/inbox?kind={QUARANTINE}", "See what failed"
     pages = pages_of(client)
     for name, count in found.starved.items():

@@ -44,7 +44,7 @@ def view(client: Client, query: Query) -> list[Section]:
         return _graph(graphs, graph)
     rows = client.page(machine="graph", limit=GRAPHS_MAX).rows
     table = Table(
-        ("Graph", "It", "Jobs", "Succeeded", "Need a person", "Starved"),
+        ("Graph", "Condition", "Jobs", "Succeeded", "Need a person", "Starved"),
         [_graph_row(graphs.status(row.id)) for row in rows],
         "There is no graph yet. docs/jobs.md shows how to write one.",
     )
@@ -71,7 +71,7 @@ def panel_of_job(client: Client, record: Record) -> list[Section]:
     parts.append(NamedCells(_facts(value)))
     if value["dependencies"]:
         rows = [_dependency(*pair) for pair in islice(value["dependencies"].items(), JOBS_MAX)]
-        parts.append(Table(("After", "State"), rows))
+        parts.append(Table(("Depends on", "State"), rows))
     history = value["manifest"]["history"]
     if history:
         phases = [(one["phase"], one["status"].lower(), one["summary"]) for one in history]

@@ -57,7 +57,8 @@ def panel(client: Client, record: Record) -> list[Section]:
         ViewLink(f"{name}: its session, its mail, and a form to send it some", _of(name))
     )
     if loops.latest_life(name) != record.id:
-        return [Section("Agent", (link, Sentence("This is one of its earlier lives.", "soft")))]
+        said = Sentence("This record is an earlier life of the agent.", "soft")
+        return [Section("Agent", (link, said))]
     return [Section("Agent", (link,)), _output(loops, record)]
 
 
@@ -109,11 +110,10 @@ def _agent(loops: Loops, name: str) -> list[Section]:
 def _facts(value: Mapping[str, Any]) -> dict[str, Cell]:
     last, stopped = value.get("last") or {}, value.get("stopped") or {}
     copied = {
-        name: CopyableText(str(value[name]))
+        "repository" if name == "repo" else name: CopyableText(str(value[name]))
         for name in ("command", "repo", "branch", "worktree")
         if value.get(name)
     }
-    texts = {name: str(value[name]) for name in ("host", "next", "pid") if value.get(name)}
     due = {f"timer {name}": Until(at_ms) for name, at_ms in value["due"].items()}
     return {
         "record": RecordLink(value["id"]),
@@ -121,7 +121,9 @@ def _facts(value: Mapping[str, Any]) -> dict[str, Cell]:
         "since": Since(value["since_ms"]),
         "session": value["session"],
         **copied,
-        **texts,
+        "computer": str(value.get("host") or ""),
+        "next session": str(value.get("next") or "").replace("_", " "),
+        "process": str(value.get("pid") or ""),
         "errors": f"{value['errors']} in a row, {value['errors_in_all']} in all",
         "last session": f"{last.get('outcome', '')} {last.get('detail') or ''}".strip(),
         "stopped": f"{stopped['by']}: {stopped['reason']}" if stopped else "",
@@ -139,7 +141,7 @@ def _output(loops: Loops, record: Record) -> Section:
         if note.kind == "progress"
     ]
     if rows:
-        parts.append(Table(("Ago", "It reported"), rows[:LINES_MAX]))
+        parts.append(Table(("Age", "It reported"), rows[:LINES_MAX]))
     return Section("Output", parts)
 
 
@@ -154,19 +156,19 @@ def _mail_in(mail: list[Mapping[str, Any]]) -> Table:
             Since(one["at_ms"]),
             one["sender"],
             f"urgent {one['kind']}" if one["urgent"] else one["kind"],
-            "was delivered" if one["delivered"] else "waits",
+            "delivered" if one["delivered"] else "waits",
             one["text"],
             one["id"],
         )
         for one in mail
     ]
-    columns = ("Ago", "From", "Kind", "It", "Text", "Id")
+    columns = ("Age", "From", "Kind", "State", "Text", "Id")
     return Table(columns, rows, "Nobody has written to it.")
 
 
 def _mail_out(loops: Loops, record: Record) -> Table:
     """Return what a life of an agent has sent, and what became of it, from its log."""
-    states = {"mail_sent": "was sent", "mail_refused": "was refused", "mail_lost": "was lost"}
+    states = {"mail_sent": "sent", "mail_refused": "refused", "mail_lost": "lost"}
     notes = [note for note in _notes(loops, record) if note.kind in states][:MAIL_MAX]
     texts: dict[str, str] = {}
     for to in {str(note.detail["to"]) for note in notes if note.kind == "mail_sent"}:
@@ -182,7 +184,7 @@ def _mail_out(loops: Loops, record: Record) -> Table:
         )
         for note in notes
     ]
-    return Table(("Ago", "To", "It", "Text"), rows, "It has written to nobody.")
+    return Table(("Age", "To", "State", "Text"), rows, "It has written to nobody.")
 
 
 def _form(name: str) -> ActForm:

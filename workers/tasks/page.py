@@ -57,7 +57,7 @@ def view(client: Client, query: Query) -> list[Section]:
         Tasks(client).existing(backlog)  # refuse an unknown name
     found = TasksReader(client, backlog=backlog).read()
     return [
-        Section("Who works on what", _claims(found.lines, found.more, found.at_ms)),
+        Section("Claims", _claims(found.lines, found.more, found.at_ms)),
         *_starved(found.starved, found.at_ms),
         *([_tasks(client, backlog, found.at_ms)] if backlog else []),
         _failed(client, backlog),
@@ -89,7 +89,7 @@ def replay(client: Client, fields: Query) -> RecordLink:
 def _claims(rows: Iterable[ClaimRow], more: int, now_ms: int) -> list[Part]:
     table = Table(
         (
-            "Look",
+            "Condition",
             "Agent",
             "Task",
             "State",
@@ -254,7 +254,7 @@ def _output(client: Client, record: Record) -> Iterator[Section]:
     notes = [one for one in log if isinstance(one, Note) and one.kind == "progress"]
     rows = [(Since(one.at_ms), str(one.detail["message"])) for one in notes[:LINES_MAX]]
     if rows:
-        parts.append(Table(("Ago", "The agent reported"), rows))
+        parts.append(Table(("Age", "The agent reported"), rows))
     yield Section("Output of its agent", parts)
 
 

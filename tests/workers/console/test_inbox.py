@@ -152,7 +152,7 @@ def test_a_card_that_is_escalated_is_marked_and_found_by_whom_it_is_escalated_to
         browser.cookies.set(COOKIE, new_token(interlock, Role.APPROVER))
         page = browser.get("/inbox").text
         mine = re.search(
-            r'<a href="(/inbox\?escalated=[^"]+)">Those that are escalated to me', page
+            r'<a href="(/inbox\?escalated=[^"]+)">Cards that are escalated to me', page
         )
         assert mine
 
@@ -237,6 +237,14 @@ def test_an_edit_has_the_fields_of_the_capability_that_is_chosen(
     assert "from a link" not in browser.get("/inbox/paper", params=filled).text
 
     form = {"proposal": interlock.show("paper").proposal, "choice": "edit"}
+    wrong = {"capability": "press", "parameters.copies": "many", "parameters.text": "a\r\nb"}
+    refused = post(browser, "/inbox/paper", **form, **wrong)
+    assert refused.status_code == 422
+    said = re.search(r'id="wrong-parameters.copies">(.+?)</b>', refused.text)
+    assert said, "the problem is beside its field"
+    assert unescape(said[1]) == "'many' is no whole number"
+    assert re.search(r'<textarea name="parameters.text"[^>]*>\na\nb</textarea>', refused.text)
+
     form |= {"capability": "jot", "parameters.text": "by hand"}
     assert post(browser, "/inbox/paper", **form).status_code == 303
     action = interlock.show("paper").data["proposals"]["action"]["payload"]

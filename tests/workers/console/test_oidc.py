@@ -80,7 +80,7 @@ def signed_in(browser: TestClient) -> Response:
 def test_a_person_signs_in_with_the_roles_of_their_groups_and_out_again(
     browser: TestClient, interlock: Client
 ) -> None:
-    assert "Sign in by your organisation" in browser.get("/login").text
+    assert "Sign in with your organisation" in browser.get("/login").text
 
     there = signed_in(browser)
     (kept,) = interlock.dispatch.access_tokens.all()

@@ -86,7 +86,7 @@ def test_the_page_shows_what_was_used_of_the_budget(browser: TestClient, interlo
 
     text = words_in(browser.get("/records/paper").text)
 
-    assert f"0 $ of {cap / 1_000_000:g} $ that may be spent" in text
+    assert f"0 $ of {cap / 1_000_000:g} $ are spent" in text
 
 
 def test_times_that_come_show_the_time_itself_to_a_pointer_and_the_id_can_be_copied(
@@ -121,7 +121,7 @@ def test_the_log_can_be_filtered_and_says_what_failed(
     interlock.pause("paper", reason="too early")
     paused = words_in(browser.get("/records/paper").text.partition("<h2>Log</h2>")[2])
 
-    assert f"pause by tester , operator, in trace {'4bf9' * 8} · reason too early" in paused
+    assert f"pause by tester , operator · reason too early in trace {'4bf9' * 8}" in paused
     assert "taken by" in log
     assert "taken by" not in moves
     assert "inference done" in moves
