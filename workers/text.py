@@ -5,14 +5,25 @@ from __future__ import annotations
 import json
 import unicodedata
 from collections.abc import Callable, Mapping
+from decimal import Decimal
 from typing import Any
 
 from interlock.kernel.tags import BLANKS
 
 DETAIL_LENGTH_MAX = 500
+CENT, MICRO = 0.01, 1_000_000
 # Control characters, format characters (bidi marks, zero width, tags), halves of surrogate pairs,
 # and the separators of lines and paragraphs. A terminal acts on them, or shows nothing for them.
 HIDDEN_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+
+
+def dollars(micro: float) -> str:
+    """Return millionths of a dollar as dollars, with cents.
+
+    An amount below a cent has two digits that are not 0.
+    """
+    amount = micro / MICRO
+    return f"${amount:.2f}" if amount == 0 or amount >= CENT else f"${Decimal(f'{amount:.1e}'):f}"
 
 
 def sentence(text: str, *, length_max: int = DETAIL_LENGTH_MAX) -> str:

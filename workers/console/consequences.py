@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import Any
 
 from interlock.kernel.machine import Machine
@@ -17,8 +16,9 @@ from interlock.workers.console.record_look import budgets_of
 from interlock.workers.engine.card import Card, action_of
 from interlock.workers.gateways.capabilities.cost import CostEstimate
 from interlock.workers.terminal.cards import CONSENT
+from interlock.workers.text import dollars
 
-MICRO, CENT = 1_000_000, 0.01  # budgets are in millionths of a dollar
+MICRO = 1_000_000  # budgets are in millionths of a dollar
 UNDO: Mapping[Level, str] = {
     Level.HIGH: "It cannot be undone.",
     Level.MEDIUM: "It is hard to undo.",
@@ -103,18 +103,13 @@ def _cost(client: Client, record: Record, estimate: CostEstimate | None) -> str:
     if estimate and estimate.problem:
         said = f"{said}, because {estimate.problem}"
     if amount is not None:
-        said = f"It would cost about {_dollars(amount)} dollars"
+        said = f"It would cost about {dollars(amount * MICRO)}"
     if not budgets:
         return f"{said}."
     left, limit = min(budgets)
     only = "only " if amount is not None and amount * MICRO > left else ""
-    of = f"{_dollars(max(left, 0) / MICRO)} of {_dollars(limit / MICRO)} dollars"
+    of = f"{dollars(max(left, 0))} of {dollars(limit)}"
     return f"{said}; {only}{of} of the budget are left."
-
-
-def _dollars(amount: float) -> str:
-    """Return dollars with cents; an amount below a cent has two digits that are not 0."""
-    return f"{amount:.2f}" if amount == 0 or amount >= CENT else f"{Decimal(f'{amount:.1e}'):f}"
 
 
 def leads_to(machine: Machine, record: Record, trigger: str) -> str:

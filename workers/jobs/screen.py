@@ -19,6 +19,7 @@ from interlock.workers.terminal.screen import (
     short,
     state_text,
 )
+from interlock.workers.text import dollars
 
 CONDITION_STYLES = {
     "in progress": "green",
@@ -28,6 +29,7 @@ CONDITION_STYLES = {
     "halted": "red",
     "empty": "bright_black",
 }
+CENT = 10_000  # in millionths of a dollar
 UNITS = {"cost": "$", "time": "s", "iterations": "runs"}
 
 
@@ -108,11 +110,11 @@ def job(value: Mapping[str, Any]) -> None:
     if manifest["description"]:
         out.print(Text(f"  {short(manifest['description'], REASON_LENGTH_MAX)}", "dim"))
     metrics = manifest["metrics"]
-    cost, seconds = metrics["cumulative_cost"] / 100, metrics["cumulative_time_seconds"]
+    cost, seconds = metrics["cumulative_cost"] * CENT, metrics["cumulative_time_seconds"]
     phase = (
         f"phase {manifest['current_phase']}, {value['runs']} run{'' if value['runs'] == 1 else 's'}"
     )
-    out.print(Text(f"  {phase}, {cost:.2f} $, {seconds:g} s at work", "dim"))
+    out.print(Text(f"  {phase}, {dollars(cost)}, {seconds:g} s at work", "dim"))
     limits(value["limits"])
     for name, state in list(value["dependencies"].items())[:20]:
         out.print(Text.assemble("  after ", name, " ", state_text(state)))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +28,7 @@ from interlock.workers.terminal.screen import (
     short,
     state_text,
 )
+from interlock.workers.text import dollars
 from interlock.workers.threads.screen import proposal_text, runs
 
 ENQUEUE = {"fused": "in the commit (fused)", "plain": "after the commit (plain)"}
@@ -120,7 +120,7 @@ def effect_text(entry: Mapping[str, Any], *, failed: bool) -> str:
 def counter_text(name: str, amount: int) -> str:
     """Return the amount of a counter; one of money counts millionths of a dollar."""
     if "spent" in name or name == "cap":
-        return f"{Decimal(amount) / 1_000_000:f} $"
+        return dollars(amount)
     return str(amount)
 
 

@@ -39,13 +39,13 @@ from interlock.workers.terminal.page import (
     diff_parts,
 )
 from interlock.workers.terminal.screen import short
+from interlock.workers.text import dollars
 
 SHOWN_MAX = 20
 IDENTITIES_MAX = 50
 TASKS_MAX = 200
 LINES_MAX = 40
 NOTES_READ = 200
-MICRO = 1_000_000
 
 
 def view(client: Client, query: Query) -> list[Section]:
@@ -109,7 +109,7 @@ def _claims(rows: Iterable[ClaimRow], more: int, now_ms: int) -> list[Part]:
 
 def _claim(row: ClaimRow, now_ms: int) -> tuple[Cell, ...]:
     dead = "ended well" if row.succeeded else str(row.look)
-    spent = "" if row.spent_micro is None else f"${row.spent_micro / MICRO:.3f}"
+    spent = "" if row.spent_micro is None else dollars(row.spent_micro)
     return (
         f"{APPEARANCES[row.look].symbol} {dead}",
         RecordLink(row.agent_id, row.agent) if row.agent_id else row.agent,

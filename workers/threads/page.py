@@ -27,11 +27,11 @@ from interlock.workers.terminal.page import (
     Table,
 )
 from interlock.workers.terminal.screen import REASON_LENGTH_MAX, short
+from interlock.workers.text import dollars
 from interlock.workers.threads.screen import runs_of
 
 ASKED_MAX = 50
 FAMILY_MAX = 200
-MICRO = 1_000_000
 
 
 def view(client: Client, query: Query) -> list[Section]:
@@ -119,7 +119,7 @@ def _axis(own: AutonomyPolicy, obeyed: AutonomyPolicy, name: str) -> str:
 
 def _shown(name: str, value: object) -> str:
     if name == "budget_micro" and isinstance(value, int):
-        return f"${value / MICRO:g}"
+        return dollars(value)
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, frozenset):

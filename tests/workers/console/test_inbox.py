@@ -212,8 +212,8 @@ def test_a_card_shows_the_call_as_it_will_be_made_and_what_cannot_be_undone(
 
     assert 'jot Write one line. text text "25"' in text
     assert "It cannot be undone." in text
-    left = "0.20 of 0.20 dollars of the budget are left"
-    assert f"It would cost about 0.12 dollars; {left}." in text
+    left = "$0.20 of $0.20 of the budget are left"
+    assert f"It would cost about $0.12; {left}." in text
     assert f"What it would cost is not known; {left}." in other
     assert "Approve It cannot be undone. → executing, which starts execution" in text
     assert "dismissed, which ends it" in text

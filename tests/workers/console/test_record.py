@@ -86,7 +86,7 @@ def test_the_page_shows_what_was_used_of_the_budget(browser: TestClient, interlo
 
     text = words_in(browser.get("/records/paper").text)
 
-    assert f"0 $ of {cap / 1_000_000:g} $ are spent" in text
+    assert f"$0.00 of ${cap / 1_000_000:.2f} are spent" in text
 
 
 def test_times_that_come_show_the_time_itself_to_a_pointer_and_the_id_can_be_copied(

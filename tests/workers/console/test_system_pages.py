@@ -101,7 +101,7 @@ def test_a_thread_says_because_of_what_a_person_is_asked_and_who_is_in_its_famil
     assert "the policy hands_off asks a person about every action" in asked
     assert "confidence 0.1 is below the floor 0.6" in asked
     assert 'href="/records/paper"' in shown.partition("<h2>Family</h2>")[2]
-    assert "$0.2 (its own: $0.5; its parents allow less)" in shown
+    assert "$0.20 (its own: $0.50; its parents allow less)" in shown
 
 
 def test_the_tasks_say_who_works_on_what_and_a_failed_one_is_replayed_by_an_operator_only(

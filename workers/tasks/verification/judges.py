@@ -17,6 +17,7 @@ from interlock.workers.tasks.verification.judge_model import (
     open_judge,
 )
 from interlock.workers.tasks.verification.model_verdict import AskModel, UnansweredError
+from interlock.workers.text import dollars
 
 if TYPE_CHECKING:  # it comes from the model, where there is one
     from interlock.workers.gateways.llm.cost import Ledger
@@ -74,8 +75,7 @@ class Judges:
             raise UnansweredError(str(unknown)) from unknown
         if estimate and not await asyncio.to_thread(self._reserve, estimate):
             raise UnansweredError(
-                f"asking {model.name} may cost {estimate / 1e6:.4f} $,"
-                " more than the budget has left"
+                f"asking {model.name} may cost {dollars(estimate)}, more than the budget has left"
             )
         timeout_s = self.work.dispatch.settings.judge_s
         try:

@@ -16,6 +16,7 @@ from interlock.workers.engine.work import Outcome, Work
 from interlock.workers.gateways.capabilities.capability import Capability
 from interlock.workers.gateways.capabilities.registry import Registry, open_registry
 from interlock.workers.gateways.llm.outcome import Unanswered, UnknownPriceError
+from interlock.workers.text import dollars
 from interlock.workers.threads.inference.model import open_model
 from interlock.workers.threads.inference.outcome import InferenceOutcome
 from interlock.workers.threads.inference.question import Choice, Question, Target
@@ -50,9 +51,7 @@ async def inference(work: Work) -> Outcome:
         # The policy of a thread always has a budget.
         return Outcome("budget_exceeded", {"code": "unknown_price", "detail": f"{unknown}."})
     if estimate and not await asyncio.to_thread(work.reserve, estimate):
-        detail = (
-            f"asking {model.name} may cost {estimate / 1e6:.4f} $, more than the budget has left"
-        )
+        detail = f"asking {model.name} may cost {dollars(estimate)}, more than the budget has left"
         return Outcome("budget_exceeded", {"estimate_micro": estimate, "detail": detail})
     await fire_start(work, started(work, model.name, question.tier))
     answer = await ask(work, question, estimate)

@@ -460,7 +460,7 @@ def test_a_job_is_shown_whole(worker: InProcessWorker, ask: Ask, printed: Ask) -
         f"files on {worker.client.settings.host}: {value['dir']}",
         "evidence x sha256",
         f"less {kept}",
-        "0.50 $",
+        "$0.50",
         "made. The reviewer: no reviewer is configured. Approve it?",
         "only these may decide: ann",
         "legal now: suspend, cancel, approve, reject, force-success, restep",

@@ -103,7 +103,7 @@ def test_a_call_beyond_the_budget_is_not_made_and_keeps_the_reservation(
             await ask(judges)
             spend = Outcome("elsewhere", deltas={"spent": other})
             await asyncio.to_thread(work.note_late, spend)
-            with pytest.raises(UnansweredError, match=r"may cost 0\.00\d\d \$, more than"):
+            with pytest.raises(UnansweredError, match=r"may cost \$0\.00\d+, more than"):
                 await ask(judges)
 
     run(work, twice())
