@@ -8,6 +8,7 @@ from contextlib import contextmanager
 
 import uvicorn
 from fastapi import FastAPI
+from sse_starlette.sse import AppStatus
 
 from interlock.workers.api.app import create_app
 from interlock.workers.api.slow_heads import HeadTimeoutProtocol
@@ -30,5 +31,8 @@ def served(interlock: Client, create: Callable[[Client], FastAPI] = create_app) 
         until(lambda: serving.started, what="the API listens")
         yield f"http://127.0.0.1:{port}"
     finally:
-        serving.should_exit = True
+        # The server waits until each stream has ended that a failed test has left open. Streams end
+        # by themselves only with a server in the main thread, whose handler of signals they watch.
+        AppStatus.should_exit = serving.should_exit = True
         thread.join()
+        AppStatus.should_exit = False
