@@ -52,6 +52,7 @@ def flow(request: Request, client: Reading) -> Response:
         machines=[row for row in found.machines if row.name in client.machines],
         series={name: series(samples.kept, name) for name in client.machines},
         troubles=list(_troubles(found, client)),
+        partly_searched=_partly_searched(found, client),
         canary=found.canaries.newest if sees_all and found.canaries else None,
         overdue_ms=max(overdue_ms, 0),
         waits=found.depths["waits"] if sees_all else asked,
@@ -82,6 +83,13 @@ def _troubles(found: Flow, client: Client) -> Iterator[tuple[str, str, str]]:
             " `interlock rejected replay` or `drop` ends it."
         )
         yield sentence, "", ""
+
+
+def _partly_searched(found: Flow, client: Client) -> list[str]:
+    """Return the titles of the systems in which no record was found starved, among some of all."""
+    pages = pages_of(client)
+    unsure = [name for name, count in found.starved.items() if count.is_minimum]
+    return [pages[name].title for name in unsure if name in pages and not found.starved[name].number]
 
 
 @router.get("/records")

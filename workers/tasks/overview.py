@@ -23,10 +23,8 @@ from interlock.workers.tasks.waits import Waits
 
 ROWS_MAX = 200
 SCANNED_MAX = 2_000  # records in each state, for one backlog
-OPEN_MAX = 50
-LOOKED_AT_MAX = 1_000  # open tasks that are looked at to count those that are starved
+LOOKED_AT_MAX = 1_000  # open tasks that are looked at to find those that are starved
 FAILED_MAX = 50
-DEPENDENCIES_MAX = 100
 LOG_LINES_READ = 10
 DEAD_SHOWN_MS = 60_000
 
@@ -72,7 +70,8 @@ class TasksOverview:
     """The tasks and their agents at one moment of the store's clock, in ms.
 
     At least `more` claims have no row in `lines`. `partial` means that the backlog is too large to
-    be read as a whole, so that its counts are minimums.
+    be read as a whole, so that its counts are minimums. `starved_partial` means that not all open
+    tasks were looked at, so that more than those in `starved` may be starved.
     """
 
     at_ms: int
@@ -83,6 +82,7 @@ class TasksOverview:
     tasks: Mapping[str, int]
     partial: bool
     starved: tuple[AgedRecord, ...]
+    starved_partial: bool
     oldest: AgedRecord | None
     next_tries: tuple[NextTry, ...]
 
@@ -127,6 +127,7 @@ class TasksReader:
         looks = Counter(row.look for row in rows)
         opened = counts_by_state.some("task", ["open"])
         first = min(opened, key=lambda row: row.since_ms, default=None)
+        starved, looked_at = starved_tasks(self.dispatch, opened, now_ms)
         return TasksOverview(
             at_ms=now_ms,
             backlog=self.backlog,
@@ -135,7 +136,8 @@ class TasksReader:
             looks={str(look): looks[look] for look in ORDER},
             tasks={state: counts_by_state.count("task", state) for state in self.states["task"]},
             partial=counts_by_state.partial,
-            starved=starved_tasks(self.dispatch, opened, now_ms),
+            starved=starved,
+            starved_partial=looked_at < counts_by_state.count("task", "open"),
             oldest=AgedRecord(first.id, first.state, age_s(now_ms, first.since_ms))
             if first
             else None,
@@ -165,7 +167,7 @@ class TasksReader:
         ]
         for machine_state in with_rows:
             limits |= _shared(_only(counts_by_key, machine_state))
-        limits |= dict.fromkeys(_only(counts_by_key, ("task", "open")), OPEN_MAX)
+        limits |= _open_limits(_only(counts_by_key, ("task", "open")))
         dead = dict.fromkeys(_only(counts_by_key, ("agent", "dead")), ROWS_MAX)
         failed = dict.fromkeys(_only(counts_by_key, ("task", "failed")), FAILED_MAX)
         pages = [
@@ -252,49 +254,51 @@ class TasksReader:
 
 
 def starved_tasks(
-    dispatch: Dispatch, opened: Sequence[RecordInState], now_ms: int
-) -> tuple[AgedRecord, ...]:
+    dispatch: Dispatch, opened: Iterable[RecordInState], now_ms: int
+) -> tuple[tuple[AgedRecord, ...], int]:
     """Return the open tasks that no agent will ever claim, each with the reason.
 
-    It looks at the OPEN_MAX that have been open the longest, and among these at the first that have
-    no more than DEPENDENCIES_MAX dependencies together.
+    It looks at those that have been open the longest, and returns also how many it looked at: at
+    most LOOKED_AT_MAX, which have no more than so many dependencies together.
     """
-    oldest = sorted(opened, key=lambda row: row.since_ms)[:OPEN_MAX]
-    tasks = _with_few_dependencies(dispatch, oldest, DEPENDENCIES_MAX)
+    oldest = sorted(opened, key=lambda row: row.since_ms)[:LOOKED_AT_MAX]
+    tasks = _with_few_dependencies(dispatch, oldest)
     waits = Waits(dispatch, tasks)
     whys = ((task, waits.why_starved(task)) for task in tasks)
-    return tuple(
+    starved = tuple(
         AgedRecord(task.id, task.state, age_s(now_ms, task.since_ms), why)
         for task, why in whys
         if why
     )
+    return starved, len(tasks)
 
 
 def count_starved(dispatch: Dispatch) -> StarvedCount:
-    """Return how many open tasks of all backlogs no agent will ever claim.
-
-    It looks at LOOKED_AT_MAX of them at most: of each partition at those that have been open the
-    longest, among which the starved ones are, because nobody claims them.
-    """
+    """Return how many open tasks of all backlogs no agent will ever claim."""
     views = dispatch.views
     keys = [StateKey("task", "open", partition) for partition in range(PARTITIONS)]
-    counts = {key: number for key, number in views.count_in_states(keys).items() if number}
-    most = LOOKED_AT_MAX
-    if sum(counts.values()) > LOOKED_AT_MAX:
-        most = max(LOOKED_AT_MAX // len(counts), 1)
-    pages = views.list_in_states({key: min(number, most) for key, number in counts.items()})
+    counts = views.count_in_states(keys)
+    pages = views.list_in_states(_open_limits(counts))
     opened = [row for page in pages.values() for row in page]
-    tasks = _with_few_dependencies(dispatch, opened, LOOKED_AT_MAX)
-    waits = Waits(dispatch, tasks)
-    number = sum(bool(waits.why_starved(task)) for task in tasks)
-    return StarvedCount(number, is_minimum=len(tasks) < sum(counts.values()))
+    starved, looked_at = starved_tasks(dispatch, opened, views.now_ms())
+    return StarvedCount(len(starved), is_minimum=looked_at < sum(counts.values()))
 
 
-def _with_few_dependencies(
-    dispatch: Dispatch, rows: Iterable[RecordInState], dependencies_max: int
-) -> list[Record]:
-    """Return the first of these tasks that have no more than so many dependencies together."""
-    tasks, left = [], dependencies_max
+def _open_limits(counts: Mapping[StateKey, int]) -> dict[StateKey, int]:
+    """Return how many open tasks to read of each partition, LOOKED_AT_MAX in all.
+
+    The starved ones are among those that have been open the longest, because nobody claims them.
+    """
+    filled = {key: number for key, number in counts.items() if number}
+    if sum(filled.values()) <= LOOKED_AT_MAX:
+        return filled
+    share = max(LOOKED_AT_MAX // len(filled), 1)
+    return {key: min(number, share) for key, number in filled.items()}
+
+
+def _with_few_dependencies(dispatch: Dispatch, rows: Iterable[RecordInState]) -> list[Record]:
+    """Return the first of these tasks, with no more than LOOKED_AT_MAX dependencies together."""
+    tasks, left = [], LOOKED_AT_MAX
     for task in dispatch.views.records(row.id for row in rows).values():
         left -= len(awaited(task.data))
         if left < 0:

@@ -17,7 +17,7 @@ from interlock.workers.tasks.claim_row import ClaimRow
 from interlock.workers.tasks.client import Tasks
 from interlock.workers.tasks.failed import FailedTask, FailedTasks
 from interlock.workers.tasks.output_source import output_source
-from interlock.workers.tasks.overview import AgedRecord, TasksReader
+from interlock.workers.tasks.overview import TasksOverview, TasksReader
 from interlock.workers.tasks.screen import failure_codes
 from interlock.workers.tasks.task_diff import NoDiffError, task_diff
 from interlock.workers.tasks.verification.evidence import DIFF_BYTES_MAX
@@ -58,7 +58,7 @@ def view(client: Client, query: Query) -> list[Section]:
     found = TasksReader(client, backlog=backlog).read()
     return [
         Section("Claims", _claims(found.lines, found.more, found.at_ms)),
-        *_starved(found.starved, found.at_ms),
+        *_starved(found),
         *([_tasks(client, backlog, found.at_ms)] if backlog else []),
         _failed(client, backlog),
         _trust(client, backlog),
@@ -124,14 +124,18 @@ def _claim(row: ClaimRow, now_ms: int) -> tuple[Cell, ...]:
     )
 
 
-def _starved(found: Iterable[AgedRecord], now_ms: int) -> Iterator[Section]:
+def _starved(found: TasksOverview) -> Iterator[Section]:
     rows = [
-        (RecordLink(one.id), Since(now_ms - round(one.age_s * 1_000)), one.why) for one in found
+        (RecordLink(one.id), Since(found.at_ms - round(one.age_s * 1_000)), one.why)
+        for one in found.starved[:TASKS_MAX]
     ]
-    if rows:
-        yield Section(
-            "Starved: no agent will ever claim these", (Table(("Task", "Open for", "Why"), rows),)
-        )
+    parts: list[Part] = [Table(("Task", "Open for", "Why"), rows)] if rows else []
+    if more := len(found.starved) - len(rows):
+        parts.append(Sentence(f"{more} more are starved.", "soft"))
+    if found.starved_partial:
+        parts.append(Sentence("Not all open tasks were looked at.", "soft"))
+    if parts:
+        yield Section("Starved: no agent will ever claim these", parts)
 
 
 def _tasks(client: Client, backlog: str, now_ms: int) -> Section:

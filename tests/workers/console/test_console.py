@@ -23,6 +23,7 @@ from interlock.workers.console.sessions import COOKIE
 from interlock.workers.engine.system import StarvedCount
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.jobs.client import Graphs
+from interlock.workers.ops.top.snapshot import SnapshotReader
 from interlock.workers.tasks import overview
 from interlock.workers.tasks.overview import count_starved
 from tests.conftest import NewProxy
@@ -451,8 +452,8 @@ def test_the_start_page_leads_to_what_a_person_has_to_act_on(
 def test_the_start_page_says_how_many_records_are_starved_and_leads_to_why(
     browser: TestClient, interlock: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name, after in (("starved", ["nobody"]), ("free", [])):
-        submitted(interlock, name, depends_on=after)
+    for name in ("one", "two"):
+        submitted(interlock, name, depends_on=["nobody"])
     every = count_starved(interlock.dispatch)
     monkeypatch.setattr(overview, "LOOKED_AT_MAX", 1)
     sign_in(browser, new_token(interlock, Role.VIEWER))
@@ -460,12 +461,27 @@ def test_the_start_page_says_how_many_records_are_starved_and_leads_to_why(
     text, tasks = (browser.get(path).text for path in ("/", "/systems/tasks"))
     sign_in(browser, new_token(interlock, Role.VIEWER, machines=("task",)))
     limited = browser.get("/")
+    top = SnapshotReader(interlock).read()
 
-    assert every == StarvedCount(1)
+    assert every == StarvedCount(2)
+    assert (len(top.starved), top.starved_partial) == (1, True)
+    assert "Not all open tasks were looked at" in tasks
     assert "At least 1 record waits for something that can never come" in text
     assert '<a href="/systems/tasks">See why, in Coding tasks</a>' in text
     assert "it depends on nobody, which does not exist" in tasks
     assert (limited.status_code, "can never come" in limited.text) == (200, False)
+
+
+def test_the_start_page_says_that_it_has_not_looked_at_all_open_tasks(
+    browser: TestClient, interlock: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    submitted(interlock, "one")
+    submitted(interlock, "two")
+    sign_in(browser, new_token(interlock, Role.VIEWER))
+    monkeypatch.setattr(overview, "LOOKED_AT_MAX", 1)
+
+    unsure = "Coding tasks: no starved record was found, but not all could be looked at."
+    assert unsure in browser.get("/").text
 
 
 def test_a_count_that_fails_leaves_the_rest_of_the_start_page(

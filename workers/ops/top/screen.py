@@ -163,10 +163,14 @@ def _next_tries(snapshot: Snapshot, width: int) -> list[Text]:
 def _starving(snapshot: Snapshot, width: int) -> list[Text]:
     shown = snapshot.starved[:STARVED_SHOWN_MAX]
     items = [Text.assemble((record.id, "red"), f": {record.why}") for record in shown]
-    if not items:
+    if not items and not snapshot.starved_partial:
         return _row("starved", [], "no open task is starved", width)
+    if not items:
+        items.append(Text("none found"))
     if left := len(snapshot.starved) - len(shown):
         items.append(Text(f"and {left} more", style="dim"))
+    if snapshot.starved_partial:
+        items.append(Text("not all open tasks were looked at", style="dim"))
     return _row("starved", items, "", width)
 
 

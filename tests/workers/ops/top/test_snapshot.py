@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -221,6 +222,7 @@ def test_each_look_is_counted_and_claims_that_need_attention_come_first(client: 
     assert [(record.id, record.why) for record in snapshot.starved] == [
         ("b/never", "it depends on gone, which does not exist")
     ]
+    assert not snapshot.starved_partial, "all open tasks were looked at"
     assert snapshot.oldest is not None
     assert snapshot.oldest.id == "b/first"
     assert snapshot.queues["assignment"] > 0, "no worker serves this queue"
@@ -255,6 +257,9 @@ def test_a_snapshot_of_one_backlog_has_only_its_records(client: Client) -> None:
     assert (filtered.tasks["in_progress"], everything.tasks["in_progress"]) == (4, 5)
     assert [row.task for row in other.lines] == ["other/one"]
     assert (other.asks, other.starved, other.oldest) == (0, (), None)
+    assert "starved  no open task is starved" in text(other)
+    unsure = replace(other, starved_partial=True)
+    assert "starved  none found  not all open tasks were looked at" in text(unsure)
     assert SnapshotReader(client, backlog="nothing").read().lines == ()
 
 
