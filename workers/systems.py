@@ -95,10 +95,11 @@ def evidence(client: Client, record: Record) -> list[Section]:
     return list(load(source)(client, record)) if source else []
 
 
-def output_source(client: Client, record: Record) -> OutputSource | None:
-    """Return where the output of a record's agent is, None before there is one.
+def output_source(client: Client, record: Record, run: int | None = None) -> OutputSource | None:
+    """Return where the output of a run of a record's agent is, None before there is one.
 
-    Raises CallError if records of its machine have no agent that prints something.
+    `run` is the number of the session or claim, by default of the last one. Raises NoOutputError if
+    there was no such run, and CallError if records of its machine have no agent that prints.
     """
     named = {name: source for system in systems() for name, source in system.outputs.items()}
     if record.machine not in named:
@@ -107,7 +108,7 @@ def output_source(client: Client, record: Record) -> OutputSource | None:
             f"{record.id} is a {record.machine}; only records of these machines have an output of "
             f"an agent: {known}"
         )
-    found: OutputSource | None = load(named[record.machine])(client, record)
+    found: OutputSource | None = load(named[record.machine])(client, record, run)
     return found
 
 

@@ -23,12 +23,14 @@ class OutputSource:
     """Where the output of one run of an agent is.
 
     `folder` is its work folder on the computer `host`, relative to the home of Interlock there.
+    `run` is the number of the run, from 1: of a session, or of a claim.
     Each run has a folder of its own, so a run that was replaced never adds to the output of the
     next one.
     """
 
     host: str
     folder: str
+    run: int = 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,8 @@ from interlock.workers.access.tokens import LIFETIME_DAYS_MAX
 from interlock.workers.client import Client
 from interlock.workers.engine.bulk import BulkVerb
 from interlock.workers.engine.card import asks_person
-from interlock.workers.supervision.agent_output import AgentOutput, OutputState
+from interlock.workers.engine.printed_output import OutputState
+from interlock.workers.supervision.agent_output import AgentOutput
 
 ITEMS_MAX = 500
 BODY_BYTES_MAX = 1_048_576
@@ -277,8 +278,9 @@ class OutputBody(BaseModel):
 
     `state` says what is known: `not_started`, `asked` (its computer has not answered yet),
     `unanswered` (it does not answer), `not_kept` (it has no such output) or `known`. `detail` is
-    the same as a sentence, '' where there is nothing to say. `output` and `errors` are the last
-    32 KiB of each; `end` and `errors_end` count all bytes that were printed until their ends.
+    the same as a sentence, '' where there is nothing to say. `run` is the number of the session or
+    claim, 0 before the first. `output` and `errors` are the last 32 KiB of each; `begin`, `end` and
+    `errors_end` count all bytes that were printed until their beginnings and ends.
     `answered_ms` is when its computer `host` published this, `printed_ms` when the agent printed
     last; None if that is not known.
     """
@@ -287,31 +289,20 @@ class OutputBody(BaseModel):
     state: OutputState
     detail: str
     host: str
+    run: int
     now_ms: int | None
     answered_ms: int | None
     printed_ms: int | None
     output: str
+    begin: int
     end: int
     errors: str
     errors_end: int
 
 
-def output_body(record_id: str, found: AgentOutput) -> OutputBody:
-    """Return the output of an agent as an answer has it."""
-    part = found.part
-    return OutputBody(
-        id=record_id,
-        state=found.state,
-        detail=found.sentence,
-        host=found.source.host if found.source else "",
-        now_ms=found.look.now_ms if found.look else None,
-        answered_ms=found.answer.at_ms if found.answer else None,
-        printed_ms=found.printed_ms,
-        output=part.output.decode("utf-8", "replace") if part else "",
-        end=part.end if part else 0,
-        errors=part.errors.decode("utf-8", "replace") if part else "",
-        errors_end=part.errors_end if part else 0,
-    )
+def output_body(record_id: str, found: AgentOutput, after: int = 0) -> OutputBody:
+    """Return the output of an agent as an answer has it: what was printed after a position."""
+    return OutputBody(id=record_id, **asdict(found.printed(after)))
 
 
 class PositionBody(BaseModel):

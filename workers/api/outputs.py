@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Collection
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Header, Path, Request
+from fastapi import APIRouter, Header, Path, Query, Request
 from fastapi.concurrency import run_in_threadpool
 from sse_starlette import ServerSentEvent
 
@@ -24,14 +24,22 @@ Id = Annotated[str, Path(description="The id of a record, with its slashes as th
 
 
 @router.get("/records/{record_id:path}:output")
-def output(record_id: Id, client: Reading) -> OutputBody:
+def output(
+    record_id: Id,
+    client: Reading,
+    run: Annotated[
+        int | None, Query(ge=1, description="The session or claim; by default the last one.")
+    ] = None,
+    after: Annotated[
+        int, Query(ge=0, description="Return of `output` what was printed after so many bytes.")
+    ] = 0,
+) -> OutputBody:
     """Return the newest output of a record's agent, and ask its computer for what is newer.
 
     In the first answer `state` is usually `asked`. The computer answers within about a second.
     """
-    record = client.show(record_id)
-    found = look_at(client.dispatch, {record_id: output_source(client, record)})
-    return output_body(record_id, found[record_id])
+    source = output_source(client, client.show(record_id), run)
+    return output_body(record_id, look_at(client.dispatch, {record_id: source})[record_id], after)
 
 
 @router.get("/records/{record_id:path}:output-events", response_class=EventStream, status_code=200)

@@ -87,9 +87,9 @@ def _troubles(found: Flow, client: Client) -> Iterator[tuple[str, str, str]]:
 
 def _partly_searched(found: Flow, client: Client) -> list[str]:
     """Return the titles of the systems in which no record was found starved, among some of all."""
-    pages = pages_of(client)
-    unsure = [name for name, count in found.starved.items() if count.is_minimum]
-    return [pages[name].title for name in unsure if name in pages and not found.starved[name].number]
+    pages, counts = pages_of(client), found.starved.items()
+    unsure = [name for name, count in counts if count.is_minimum and not count.number]
+    return [pages[name].title for name in unsure if name in pages]
 
 
 @router.get("/records")

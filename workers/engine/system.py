@@ -69,8 +69,9 @@ class System:
     `interlock show` prints of its records instead of `shown`. `evidence` gives, for a machine, the
     `module:function` that yields what the console shows beside the cards of its records, each a
     `Section`. `outputs` gives, for a machine whose records have an agent that prints something, the
-    `module:function` that returns where its output is: the `OutputSource` of a `Client` and a
-    `Record`, or None before there is one. `starved` is the `module:function` that counts records
+    `module:function` that returns where its output is: the `OutputSource` of a `Client`, a `Record`
+    and the number of a run, or None before there is one. For None as the number it returns that of
+    the last run. `starved` is the `module:function` that counts records
     which will never go on by themselves although no person is asked: it gets the `Dispatch`, and
     returns a `StarvedCount`. `counted` lists the machines whose records `interlock top` counts by
     state, `shown` the fields of a record's data that `interlock show` prints if they are set.

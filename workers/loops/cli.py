@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from interlock.kernel.machines.loops.loop.names import Next, ResetOn
 from interlock.workers.loops import screen as loop_screen
-from interlock.workers.loops.client import Loops
-from interlock.workers.loops.mailbox import OPERATOR
+from interlock.workers.loops.client import LIVES_MAX, Loops
+from interlock.workers.loops.mailbox import OPERATOR, UnknownAgentError
 from interlock.workers.terminal import screen
 from interlock.workers.terminal.answer import (
     Actor,
@@ -24,6 +25,9 @@ from interlock.workers.terminal.answer import (
     fail,
     guarded,
 )
+
+if TYPE_CHECKING:  # imported where it is opened
+    from interlock.workers.remote.client import HttpClient
 
 app = typer.Typer()
 
@@ -179,7 +183,8 @@ def mail(
 @guarded
 def logs(name: Name) -> None:
     """Print the output of an agent's last session, or its end if it is on another computer."""
-    found = Loops(client()).logs(name)
+    api = api_client()
+    found = api.logs(_latest_life(api, name)) if api else Loops(client()).logs(name)
     echo_output(found.output)
     echo_output(found.note, err=True)
 
@@ -187,6 +192,19 @@ def logs(name: Name) -> None:
 @app.command()
 @guarded
 def tail(name: Name) -> None:
-    """Print what an agent's sessions print from now on, until the agent has stopped."""
-    for text in Loops(client()).tail(name):
+    """Print what an agent's sessions print from now on, until it has stopped or asks a person."""
+    if api := api_client():
+        find = partial(_latest_life, api, name)
+        texts = api.tail(find(), newest=find)
+    else:
+        texts = Loops(client()).tail(name)
+    for text in texts:
         echo_output(text)
+
+
+def _latest_life(api: HttpClient, name: str) -> str:
+    """Return the latest life of a name over HTTP. Raises UnknownAgentError."""
+    lives = api.list(machine="loop", id_prefix=f"{name}/", limit=LIVES_MAX)
+    if not lives:
+        raise UnknownAgentError(f"the agent {name!r} was never started")
+    return max((life.id for life in lives), key=lambda life: int(life.rpartition("/")[2]))

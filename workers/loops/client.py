@@ -11,14 +11,15 @@ from interlock.kernel.errors import CallError, HeldError, IdTakenError, InvalidP
 from interlock.kernel.machines.loops.loop.names import State, Trigger
 from interlock.kernel.record import Record
 from interlock.workers.client import Client
-from interlock.workers.engine.polling import Intervals, polls
+from interlock.workers.engine.polling import polls
+from interlock.workers.engine.printed_output import Logs
 from interlock.workers.gateways.git.branch import commit_of
 from interlock.workers.gateways.git.repository import Repository
 from interlock.workers.loops.mailbox import Mailbox, UnknownAgentError
-from interlock.workers.loops.output_source import session_output
+from interlock.workers.loops.output_source import output_source, session_output
 from interlock.workers.loops.paths import AgentPaths, head_commit, is_name, name_of
 from interlock.workers.loops.session_prompt import PromptLostError, read_prompt
-from interlock.workers.supervision.logs import Logs, OutputReader, read_logs
+from interlock.workers.supervision.logs import read_logs, tail_agent
 
 LIVES_MAX = 1_000
 IN_USE = "an agent {!r} is at work; stop it first, or choose another name"
@@ -138,25 +139,13 @@ class Loops:
         return read_logs(self.dispatch, session_output(self.client.show(self.latest_life(name))))
 
     def tail(self, name: str) -> Iterator[str]:
-        """Yield what an agent's sessions print from now on, until the agent has stopped.
+        """Yield what an agent's sessions print from now on, until it has stopped or asks a person.
 
         Raises NoOutputError if the worker of its computer does not answer.
         """
-        record, pause = self.client.show(self.latest_life(name)), Intervals()
-        output = OutputReader(self.dispatch, session_output(record), from_now=True)
-        while record.state != State.STOPPED or record.entries:
-            if text := output.read():
-                pause.reset()
-                yield text
-                continue
-            pause.sleep()
-            before, record = record, self.client.show(self.latest_life(name))
-            for following in self._new_outputs(before, record):
-                # The session that ended meanwhile may have printed more before its end.
-                yield output.rest()
-                output = following
-            if record.state == State.STOPPED and not record.entries:
-                yield output.rest()
+        return tail_agent(
+            self.client, lambda: self.client.show(self.latest_life(name)), output_source
+        )
 
     def latest_life(self, name: str) -> str:
         """Return the record of the latest life of a name. Raises UnknownAgentError."""
@@ -167,12 +156,6 @@ class Loops:
             if not lives:
                 raise
             return lives[-1]
-
-    def _new_outputs(self, before: Record, record: Record) -> Iterator[OutputReader]:
-        """Yield a reader for each session that was prepared between two polls of the record."""
-        known = int(before.data["attempt"]) if before.id == record.id else 0
-        for attempt in range(known + 1, int(record.data["attempt"]) + 1):
-            yield OutputReader(self.dispatch, session_output(record, attempt))
 
     def _prompt(self, record: Record) -> str:
         """Return the prompt that was stored last, or '' if this computer does not have it."""

@@ -46,13 +46,14 @@ from interlock.workers.remote.bodies import (
 )
 from interlock.workers.remote.connection import ApiConnection
 from interlock.workers.remote.operator_calls import OperatorCalls
+from interlock.workers.remote.output_calls import OutputCalls
 
 PAGE = 500
 LINES = 1_000
 AGAIN_S = 0.5  # between two streams
 
 
-class HttpClient(OperatorCalls):
+class HttpClient(OperatorCalls, OutputCalls):
     """A typed, synchronous client of the HTTP API. Each call is repeated until it is answered.
 
     It raises what `Client` raises; `StoreDownError` also where the API does not answer.

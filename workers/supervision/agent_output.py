@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from codecs import getincrementaldecoder
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import StrEnum, auto
 
 from interlock.kernel.store.outputs import (
     OutputAnswer,
@@ -14,6 +14,7 @@ from interlock.kernel.store.outputs import (
     OutputSource,
 )
 from interlock.workers.engine.dispatch import Dispatch
+from interlock.workers.engine.printed_output import ANSWER_MS, OutputState, PrintedOutput
 from interlock.workers.terminal.page import (
     Cell,
     LiveOutput,
@@ -24,18 +25,7 @@ from interlock.workers.terminal.page import (
 )
 from interlock.workers.terminal.screen import age
 
-ANSWER_MS = 4_000  # a worker answers within about a second
 LINES_MAX = 100  # that a page shows of the output, and of the errors
-
-
-class OutputState(StrEnum):
-    """What is known of an agent's output."""
-
-    NOT_STARTED = auto()
-    ASKED = auto()
-    UNANSWERED = auto()
-    NOT_KEPT = auto()
-    KNOWN = auto()
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +74,25 @@ class AgentOutput:
             return OutputState.ASKED
         return OutputState.NOT_KEPT if self.part is None else OutputState.KNOWN
 
+    def printed(self, position: int = 0) -> PrintedOutput:
+        """Return what was found as text: of the output what was printed after a position."""
+        part = self.part
+        output, begin, end = _text_after(part, position)
+        return PrintedOutput(
+            state=self.state,
+            detail=self.sentence,
+            host=self.source.host if self.source else "",
+            run=self.source.run if self.source else 0,
+            now_ms=self.look.now_ms if self.look else None,
+            answered_ms=self.answer.at_ms if self.answer else None,
+            printed_ms=self.printed_ms,
+            output=output,
+            begin=begin,
+            end=end,
+            errors=part.errors.decode("utf-8", "replace") if part else "",
+            errors_end=part.errors_end if part else 0,
+        )
+
     @property
     def stamp(self) -> str:
         """A text that changes with what is to be shown."""
@@ -109,6 +118,21 @@ class AgentOutput:
             case OutputState.KNOWN:
                 is_empty = self.part is None or not (self.part.end or self.part.errors_end)
                 return "It has printed nothing yet." if is_empty else ""
+
+
+def _text_after(part: OutputPart | None, position: int) -> tuple[str, int, int]:
+    """Return what a part has after a position, with the positions of its beginning and its end.
+
+    It is all of the part if the position is not in it. A character whose last bytes are not printed
+    yet is left for the next look.
+    """
+    if part is None:
+        return "", 0, 0
+    first = part.end - len(part.output)
+    begin = position if first <= position <= part.end else first
+    decoder = getincrementaldecoder("utf-8")("replace")
+    text = decoder.decode(part.output[begin - first :])
+    return text, begin, part.end - len(decoder.getstate()[0])
 
 
 def look_at(

@@ -19,6 +19,7 @@ from interlock.workers.terminal.answer import (
     Tagged,
     answer,
     answer_record,
+    api_client,
     asked_answer,
     client,
     echo_output,
@@ -272,9 +273,17 @@ def logs(
     ] = None,
 ) -> None:
     """Print the output of the agent of a task, or its end if it is elsewhere; errors on stderr."""
-    found = tasks().logs(task, number=number)
+    found = (api_client() or tasks()).logs(task, number=number)
     echo_output(found.output)
     echo_output(f"{found.errors}{found.note}", err=True)
+
+
+@app.command()
+@guarded
+def tail(task: Id) -> None:
+    """Print what the agents of a task print from now on, until it has ended or asks a person."""
+    for text in (api_client() or tasks()).tail(task):
+        echo_output(text)
 
 
 @app.command(name="list-failed")

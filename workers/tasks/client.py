@@ -25,12 +25,13 @@ from interlock.kernel.store.commands import Call, InitialLease, Warrant
 from interlock.workers.client import Client
 from interlock.workers.engine.card import asks_person
 from interlock.workers.engine.leases import claim_initial_lease
+from interlock.workers.engine.printed_output import Logs
 from interlock.workers.engine.submission import Submitted
 from interlock.workers.gateways.git.admission import admit
 from interlock.workers.gateways.git.remote import refuse_unknown_remote
 from interlock.workers.gateways.git.repository import Repository
 from interlock.workers.supervision.command import check_command
-from interlock.workers.supervision.logs import Logs, NoOutputError, read_logs
+from interlock.workers.supervision.logs import read_logs, tail_agent
 from interlock.workers.tasks import external_claim
 from interlock.workers.tasks.claim_names import ClaimNames
 from interlock.workers.tasks.claims import (
@@ -324,12 +325,15 @@ class Tasks:
 
         `number` is that of the claim; by default it is the last one. Raises NoOutputError.
         """
-        record = self.client.show(task)
-        last = int(record.data.get("claimed", 0))
-        chosen = last if number is None else number
-        if not 0 < chosen <= last:
-            raise NoOutputError(f"{task} has no claim {chosen}; it was claimed {last} times")
-        return read_logs(self.dispatch, output_source(self.client, record, number))
+        source = output_source(self.client, self.client.show(task), number)
+        return read_logs(self.dispatch, source)
+
+    def tail(self, task: str) -> Iterator[str]:
+        """Yield what the agents of a task print from now on, until it has ended or asks a person.
+
+        Raises NoOutputError if the worker of its computer does not answer.
+        """
+        return tail_agent(self.client, lambda: self.client.show(task), output_source)
 
     def _check_repository(
         self, task_id: str, payload: Mapping[str, Any], repo: Path

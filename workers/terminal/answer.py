@@ -114,7 +114,7 @@ def caller(actor: str = "person") -> Client | HttpClient:
     return api_client(actor) or client(actor)
 
 
-def api_client(actor: str) -> HttpClient | None:
+def api_client(actor: str = "person") -> HttpClient | None:
     """Open the client of the API that the settings name. None if they name no API."""
     settings = settings_here()
     if settings.api_url is None:

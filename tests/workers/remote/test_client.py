@@ -169,6 +169,7 @@ def test_an_answer_of_another_shape_is_said_to_be_of_another_program(body: Any) 
         lambda client: client.list(),
         lambda client: client.counts(),
         lambda client: client.mail("one"),
+        lambda client: client.logs("one"),
         lambda client: client.pause("one"),
         lambda client: client.now_ms(),
         lambda client: client.change_many("pause", machine="thread"),

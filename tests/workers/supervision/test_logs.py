@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from interlock.kernel.store.outputs import PART_BYTES_MAX, OutputSource
 from interlock.workers.client import Client
+from interlock.workers.engine import printed_output
+from interlock.workers.engine.printed_output import LEFT_OUT, NoOutputError, OutputReader
 from interlock.workers.gateways.server import EmbeddedServer
-from interlock.workers.supervision import agent_output, logs
-from interlock.workers.supervision.logs import LEFT_OUT, NoOutputError, OutputReader
+from interlock.workers.supervision import agent_output
+from interlock.workers.supervision.logs import look_after
 from tests.workers.supervision.published import Published
 from tests.workers.threads.threads import client_of
 
@@ -28,10 +31,14 @@ def published(interlock: Client, tmp_path: Path) -> Published:
     return Published(interlock, tmp_path, "anvil")
 
 
+def reader_of(interlock: Client, *, from_now: bool = False) -> OutputReader:
+    return OutputReader(partial(look_after, interlock.dispatch, SOURCE), from_now=from_now)
+
+
 def test_what_is_printed_is_read_once_and_no_character_is_cut_in_two(
     interlock: Client, published: Published
 ) -> None:
-    reader, printed = OutputReader(interlock.dispatch, SOURCE), "aä€".encode()
+    reader, printed = reader_of(interlock), "aä€".encode()
     assert reader.read() == ""
 
     found = []
@@ -58,7 +65,7 @@ def test_a_reader_from_now_begins_at_the_end_and_says_what_is_left_out(
     interlock: Client, published: Published, first: str, second: str, read: str
 ) -> None:
     published.printed(FOLDER, first)
-    reader = OutputReader(interlock.dispatch, SOURCE, from_now=True)
+    reader = reader_of(interlock, from_now=True)
     assert reader.read() == ""
     published.printed(FOLDER, second)
 
@@ -69,8 +76,8 @@ def test_a_reader_says_that_the_computer_does_not_answer(
     interlock: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(agent_output, "ANSWER_MS", -1)
-    monkeypatch.setattr(logs, "ANSWER_S", 0)
-    reader = OutputReader(interlock.dispatch, SOURCE)
+    monkeypatch.setattr(printed_output, "ANSWER_S", 0)
+    reader = reader_of(interlock)
 
     with pytest.raises(NoOutputError, match="The worker on anvil, where the output is"):
         reader.rest()

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from interlock.kernel.machines.loops.loop.payloads import MAIL_LENGTH_MAX
-from interlock.workers.supervision import agent_output, logs
+from interlock.workers.engine import printed_output
+from interlock.workers.supervision import agent_output
 from tests.workers.gateways.git.scene import git
 from tests.workers.jobs.test_graphs import stored
 from tests.workers.loops.cli.conftest import Run, RunRefused
@@ -167,7 +168,7 @@ def test_logs_and_tail_name_the_machine_whose_worker_does_not_answer(
     agents.create("owl/1")
     agents.build_prompt("owl/1", "0-0")
     monkeypatch.setenv("INTERLOCK_HOST", "barn")
-    monkeypatch.setattr(logs, "ANSWER_S", 0)
+    monkeypatch.setattr(printed_output, "ANSWER_S", 0)
     monkeypatch.setattr(agent_output, "ANSWER_MS", -1)
 
     for verb in ("logs", "tail"):

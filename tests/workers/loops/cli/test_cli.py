@@ -5,12 +5,16 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import httpx2
 import pytest
+from fastapi.testclient import TestClient
 
+from interlock.workers.api.app import create_app
 from interlock.workers.loops.paths import AgentPaths
+from tests.workers.access.tokens import new_token
 from tests.workers.loops.cli.conftest import Run, RunJson, RunText
 from tests.workers.loops.lives import InProcessAgents
 from tests.workers.supervision.published import Published
@@ -342,8 +346,27 @@ class BetweenPolls:
         self.published.publisher.publish()
 
 
+@pytest.fixture(params=["store", "http"])
+def run_anywhere(
+    request: pytest.FixtureRequest,
+    agents: InProcessAgents,
+    run: Run,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[Run]:
+    """Return a function that runs a command, on the store and over HTTP."""
+    if request.param == "store":
+        yield run
+        return
+    client = agents.worker.client
+    with TestClient(create_app(client), base_url="http://interlock.example") as served:
+        monkeypatch.setenv("INTERLOCK_API_URL", "http://interlock.example")
+        monkeypatch.setenv("INTERLOCK_API_TOKEN", new_token(client, "viewer"))
+        monkeypatch.setattr(httpx2, "Client", lambda **_: served)
+        yield run
+
+
 def test_tail_prints_the_output_of_sessions_that_ended_between_two_polls(
-    agents: InProcessAgents, run: Run, monkeypatch: pytest.MonkeyPatch
+    agents: InProcessAgents, run_anywhere: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     agents.create("owl/1")
     agents.build_prompt("owl/1", "0-0")
@@ -368,8 +391,11 @@ def test_tail_prints_the_output_of_sessions_that_ended_between_two_polls(
 
     polls = BetweenPolls(agents, nothing, two_more_sessions, *2 * [nothing], print_and_stop)
     monkeypatch.setattr(time, "sleep", polls.sleep)
-    result = run("tail", "owl")
+    result = run_anywhere("tail", "owl")
+    logs, unknown = run_anywhere("logs", "owl"), run_anywhere("logs", "nobody")
 
+    assert logs.stdout == "session 3\n[red]goodbye\n"
+    assert "the agent 'nobody' was never started" in unknown.stderr
     assert result.exit_code == 0, result.output
     assert result.stdout == "last arguments\nsession 2\nsession 3\n[red]goodbye\n"
 
