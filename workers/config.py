@@ -260,16 +260,6 @@ def environment_without_settings() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not name.startswith(PREFIX)}
 
 
-def environment_of_work(*fields: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment of a command of an agent, job or codon; `fields` describe its work."""
-    variables = environment_without_settings()
-    for part in fields:
-        variables.update(part)
-    settings = {f"{PREFIX}{name.upper()}" for name in Settings.model_fields}
-    work = [name for name in variables if name.startswith(PREFIX) and name not in settings]
-    return {**variables, WORK_VARIABLES: ",".join(work)}
-
-
 def local_settings(environment: Mapping[str, str] | None = None) -> Settings:
     """Read the settings, with the store that they name or that `interlock up` started here.
 

@@ -19,7 +19,6 @@ from interlock.workers.config import (
     Settings,
     SettingsError,
     as_variable,
-    environment_of_work,
     environment_without_settings,
     local_settings,
     read_settings,
@@ -283,20 +282,6 @@ def test_every_setting_is_documented_with_its_default() -> None:
         else:
             assert field.default is None or field.default_factory, name
             assert documented in IN_WORDS, name
-
-
-def test_a_command_with_variables_about_its_work_may_call_interlock(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setenv("INTERLOCK_STORE_URL", "redis://127.0.0.1:1/0")
-
-    environment = environment_of_work({"INTERLOCK_TASK_ID": "b/one"}, {"INTERLOCK_MODEL": "mine"})
-
-    assert environment["INTERLOCK_TASK_ID"] == "b/one"
-    assert "INTERLOCK_STORE_URL" not in environment
-    assert read_settings(environment).model_fields_set == {"model"}
-    with pytest.raises(SettingsError, match="INTERLOCK_TASK_ID is no setting"):
-        read_settings({"INTERLOCK_TASK_ID": "b/one"})
 
 
 def test_each_home_and_prefix_has_worktrees_of_its_own_in_the_state_folder(

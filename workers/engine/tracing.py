@@ -12,7 +12,7 @@ which also name the creation, and which are still there when a message was lost.
 from __future__ import annotations
 
 import sys
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from hashlib import sha256
@@ -31,6 +31,8 @@ if TYPE_CHECKING:  # imported where traces are on
 
 T = TypeVar("T")
 CODE = "trace:"  # before the context, in the codes of an event
+# The environment variables that name a span to a process, as the W3C's headers name it to a server.
+CONTEXT_VARIABLES = ("TRACEPARENT", "TRACESTATE", "BAGGAGE")
 
 
 class Tracing:
@@ -96,6 +98,42 @@ def current_traceparent() -> str:
     if context is None or not context.is_valid:
         return ""
     return f"00-{context.trace_id:032x}-{context.span_id:016x}-{context.trace_flags:02x}"
+
+
+def span_variables() -> dict[str, str]:
+    """Return the variables that name the span that this program is in to a process it starts.
+
+    They are those of OpenTelemetry's specification for environment variables as carriers. There
+    are none outside of a span, and none if traces are off.
+    """
+    if Tracing.tracer is None:
+        return {}
+    from opentelemetry.trace.propagation.tracecontext import (  # noqa: PLC0415
+        TraceContextTextMapPropagator,
+    )
+
+    headers: dict[str, str] = {}
+    TraceContextTextMapPropagator().inject(headers)
+    return {name.upper(): value for name, value in headers.items()}
+
+
+@contextmanager
+def span_of_environment(variables: Mapping[str, str]) -> Iterator[None]:
+    """Make the spans of the block below the span that the variables name, if traces are on."""
+    if Tracing.tracer is None:
+        yield
+        return
+    from opentelemetry.context import attach, detach  # noqa: PLC0415
+    from opentelemetry.trace.propagation.tracecontext import (  # noqa: PLC0415
+        TraceContextTextMapPropagator,
+    )
+
+    headers = {name.lower(): variables[name] for name in CONTEXT_VARIABLES if name in variables}
+    token = attach(TraceContextTextMapPropagator().extract(headers))
+    try:
+        yield
+    finally:
+        detach(token)
 
 
 def trace_codes(traceparent: str) -> tuple[str, ...]:

@@ -9,9 +9,10 @@ from typing import Any
 
 from interlock.kernel.machines.jobs.job.changes import phase_of
 from interlock.kernel.record import Record, root_of
-from interlock.workers.config import PREFIX, environment_of_work
+from interlock.workers.config import PREFIX
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.work import Work
+from interlock.workers.engine.work_environment import environment_of_work
 from interlock.workers.jobs.evidence import kept_file
 from interlock.workers.jobs.manifest import job_folder
 

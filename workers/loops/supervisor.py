@@ -18,9 +18,10 @@ from uuid import uuid4
 from interlock.kernel.errors import CallError, KernelError
 from interlock.kernel.machines.loops.effects import SESSION
 from interlock.kernel.store.commands import NoteDraft
-from interlock.workers.config import PREFIX, environment_of_work
+from interlock.workers.config import PREFIX
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.work import Outcome
+from interlock.workers.engine.work_environment import environment_of_work
 from interlock.workers.loops.launch_spec import SessionLaunchSpec
 from interlock.workers.loops.mailbox import Mailbox
 from interlock.workers.loops.paths import name_of

@@ -19,6 +19,7 @@ from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.heartbeat import Heartbeat
 from interlock.workers.engine.leases import claim_initial_lease
 from interlock.workers.engine.work import Work
+from interlock.workers.engine.work_environment import trace_settings
 from interlock.workers.files.atomic import write_private
 from interlock.workers.gateways.git.checkpoint_store import Checkpoint, CheckpointStore
 from interlock.workers.runs.paths import CodonPaths, RunPaths
@@ -125,11 +126,12 @@ class RunContext:
             "MODEL_TIMEOUT_S": settings.model_timeout_s,
             "MODEL_PRICES": settings.model_prices or None,
         }
-        return {
+        variables = {
             f"{PREFIX}{name}": as_variable(value)
             for name, value in found.items()
             if value is not None
         }
+        return {**variables, **trace_settings()}
 
     def context_may_end(self, start: NextCodon) -> bool:
         """Return whether the loop of a codon ends when the model's context is full."""

@@ -24,6 +24,7 @@ from interlock.kernel.machines.runs.effects import LAUNCH
 from interlock.kernel.record import Record, root_of
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.polling import polls
+from interlock.workers.engine.tracing import traced
 from interlock.workers.engine.work import Outcome
 from interlock.workers.gateways.git.checkpoint_store import CheckpointStore
 from interlock.workers.gateways.git.errors import GitError
@@ -185,8 +186,11 @@ class RunSupervisor(Supervisor):
             return
         previous = continued_execution(start, done)
         # HeldError: another codon of the workspace has not ended yet. The caller tries again.
+        paths = self.paths.codon(number)
         with suppress(HeldError):
-            CodonExecution(context, start, number, previous=previous, usage=usage).run()
+            work = context.create_codon(start, paths)
+            with traced(self.dispatch.views, work.record, work.lease):
+                CodonExecution(context, start, paths, work, previous=previous, usage=usage).run()
             return
         self._wait(int(POLL_S * 1_000))
 

@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterable, Iterator
 from urllib.parse import unquote
 
-from interlock.workers.config import Settings, environment_of_work
+from interlock.workers.config import Settings
+from interlock.workers.engine.work_environment import environment_of_work
 
 SECRET_BYTES_MIN = 8  # a shorter text would be hidden in many words where it is no secret
 # The end of an output may be the beginning of a secret that is still being printed.

@@ -71,12 +71,14 @@ class Supervisor(ABC):
     def run_to_end(self) -> None:
         """Supervise to the end in a span of each lease, and show Flower how that was.
 
-        Each line of this process's log names the lease that was adopted last.
+        Each line of this process's log names the lease that was adopted last. What the supervisor
+        starts is below the span of the one that was adopted first, as is the trace of each line.
         """
         with ExitStack() as stack:
             stack.callback(self.events.close)
             for lease in self._adopted:
                 log_always_about(record=lease.record.id, effect=lease.name, attempt=lease.attempt)
+            for lease in reversed(self._adopted):
                 stack.enter_context(traced(self.dispatch.views, lease.record, lease))
             self.run()
 

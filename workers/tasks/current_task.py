@@ -15,8 +15,8 @@ from interlock.kernel.errors import CallError, GuardRefusedError, KernelError
 from interlock.kernel.machines.tasks.breaker import BreakerLimits, Trip, tripped
 from interlock.kernel.reason import ABORT_OF, AbortReason, TransitionReason, why_of
 from interlock.kernel.record import Record
-from interlock.workers.config import environment_without_settings
 from interlock.workers.engine.work import Outcome, Work
+from interlock.workers.engine.work_environment import environment_of_check
 from interlock.workers.gateways.git.changes import changed_files, commit_all
 from interlock.workers.gateways.git.errors import GitError
 from interlock.workers.gateways.git.repository import Repository
@@ -286,7 +286,7 @@ def stop_hook_refusal(hooks: list[str], folder: Path, *, within_s: float) -> str
         folder=folder,
         reviewer=None,
         judge=None,
-        environment=environment_without_settings(),
+        environment=environment_of_check(),
         test_s=within_s,
     )
     refused = [result for result in asyncio.run(checked).results if not result.passed]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
+from contextvars import copy_context
 from pathlib import Path
 
 from interlock.kernel.errors import KernelError
@@ -15,9 +16,10 @@ from interlock.kernel.machines.tasks.breaker import Trip, TripCause
 from interlock.kernel.machines.tasks.effects import AGENT, SUPERVISION
 from interlock.kernel.reason import AbortReason, TransitionReason, abort_reason
 from interlock.kernel.store.commands import NoteDraft
-from interlock.workers.config import PREFIX, environment_of_work
+from interlock.workers.config import PREFIX
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.work import Outcome, Work
+from interlock.workers.engine.work_environment import environment_of_work
 from interlock.workers.processes.agent.process import AgentProcess, Exit, LogFiles, SpawnError
 from interlock.workers.specs.json_line import as_line
 from interlock.workers.supervision.leased_process import FOLDER_DELETED, Command, LeasedProcess
@@ -251,7 +253,8 @@ class TaskSupervisor(Supervisor):
             if self.finishing.done():
                 self._finish_task(process, task, self.finishing.result())
         elif task.reports.summary is not None:
-            self.finishing = self.background.submit(task.finish, "")
+            # A stop hook runs in the span of this thread.
+            self.finishing = self.background.submit(copy_context().run, task.finish, "")
 
     def _finish_task(self, process: AgentProcess, task: CurrentTask, outcome: Outcome) -> None:
         """Report the outcome of a task, unless a stop hook sends the session back to it."""

@@ -1,78 +1,48 @@
-"""A worker sends the spans of a thread and of its model calls to a receiver of OpenTelemetry."""
+"""Workers, supervisors and commands make spans, which a receiver of OpenTelemetry gets."""
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
-
-import pytest
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from collections.abc import Callable
+from pathlib import Path
 
 from interlock.workers.engine.tracing import CODE
+from interlock.workers.runs.client import Runs
 from tests.end_to_end.deployment import Deployment
 from tests.end_to_end.threads.test_models import model_deployment, thread_payload
 from tests.fakes.openai_server import OpenAIServer
+from tests.fakes.span_receiver import span_receiver
 from tests.waiting import until
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
+PLAN = """\
+plan: traced
+codons: [{codon: one, command: 'echo "$TRACEPARENT$OTEL_EXPORTER_OTLP_HEADERS" > ../span.txt'}]
+"""
 
 
-class Receiver(ThreadingHTTPServer):
-    """A receiver of spans, which keeps them."""
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), Receiving)
-        self.spans: list[Any] = []
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_port}"
-
-
-class Receiving(BaseHTTPRequestHandler):
-    """Takes one message with spans."""
-
-    def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers["Content-Length"]))
-        message = ExportTraceServiceRequest.FromString(body)
-        receiver: Any = self.server
-        for resource in message.resource_spans:
-            for scope in resource.scope_spans:
-                receiver.spans += scope.spans
-        self.send_response(200)
-        self.end_headers()
-
-    def log_message(self, *_: object) -> None:
-        """Write nothing."""
-
-
-@pytest.fixture
-def receiver() -> Iterator[Receiver]:
-    with Receiver() as serving:
-        thread = threading.Thread(target=serving.serve_forever)
-        thread.start()
-        yield serving
-        serving.shutdown()
-        thread.join()
-
-
-def test_a_thread_and_its_model_calls_are_one_trace(
-    new_deployment: Callable[..., Deployment], receiver: Receiver
+def test_a_thread_and_its_model_calls_and_a_run_and_its_commands_are_one_trace(
+    new_deployment: Callable[..., Deployment], tmp_path: Path
 ) -> None:
-    variables = {
-        "INTERLOCK_TRACES": "otlp",
-        "OTEL_EXPORTER_OTLP_ENDPOINT": receiver.url,
-        "OTEL_BSP_SCHEDULE_DELAY": "100",
-    }
-    with OpenAIServer() as provider:
+    plan, workspace = tmp_path / "plan.yaml", tmp_path / "workspace"
+    plan.write_text(PLAN)
+    workspace.mkdir()
+    with OpenAIServer() as provider, span_receiver() as receiver:
+        variables = {
+            "INTERLOCK_TRACES": "otlp",
+            "OTEL_EXPORTER_OTLP_ENDPOINT": receiver.url,
+            "OTEL_EXPORTER_OTLP_HEADERS": "key=secret",
+            "OTEL_BSP_SCHEDULE_DELAY": "100",
+        }
         deployment = model_deployment(new_deployment, provider, **variables)
         # As the API does with the header `traceparent` of a producer.
         deployment.client.codes = (f"{CODE}00-{TRACE}-b7ad6b7169203331-01",)
         deployment.client.submit(thread_payload(), machine="thread", id="whole")
-        assert deployment.ends("whole")[0].state == "done"
-        names = {"thread.inference", "thread.execution"}
+        run = Runs(deployment.client).start(plan, workspace)
+        assert [record.state for record in deployment.ends("whole", run.id)] == [
+            "done",
+            "completed",
+        ]
+        names = {"thread.inference", "thread.execution", "codon.step", "run.launch"}
         until(lambda: names <= {span.name for span in receiver.spans}, what="the spans came")
 
     by_id = {span.span_id: span for span in receiver.spans}
@@ -87,3 +57,7 @@ def test_a_thread_and_its_model_calls_are_one_trace(
         about = {each.key: each.value for each in call.attributes}
         assert about["gen_ai.request.model"].string_value == "gpt-4o-mini"
         assert not any("write it down" in str(value) for value in about.values())
+    [step] = [span for span in receiver.spans if span.name == "codon.step"]
+    assert by_id[step.parent_span_id].name == "run.launch"
+    context = f"00-{TRACE}-{step.span_id.hex()}-01\n"
+    assert (tmp_path / "span.txt").read_text() == context, "the span of the codon, and no key"

@@ -6,7 +6,8 @@ import sys
 from collections.abc import Mapping
 from dataclasses import replace
 
-from interlock.workers.config import PREFIX, environment_of_work
+from interlock.workers.config import PREFIX
+from interlock.workers.engine.work_environment import environment_of_work
 from interlock.workers.files.atomic import write_private
 from interlock.workers.processes.agent.process import LogFiles
 from interlock.workers.runs.context import RunContext

@@ -22,7 +22,7 @@ from interlock.kernel.errors import (
 from interlock.kernel.machines.runs.codon.names import LIVE, State, Trigger
 from interlock.kernel.machines.runs.values import CheckpointType, FailureType
 from interlock.kernel.store.commands import NoteDraft
-from interlock.workers.engine.work import Outcome
+from interlock.workers.engine.work import Outcome, Work
 from interlock.workers.gateways.git.errors import GitError
 from interlock.workers.processes.agent.containment import LABEL_VARIABLE
 from interlock.workers.processes.agent.process import AgentProcess, Exit, SpawnError
@@ -70,28 +70,26 @@ LAST_CHECKPOINT_TYPES = {
 
 
 class CodonExecution:
-    """One execution of a codon, by its number in the run.
+    """One execution of a codon.
 
-    `previous` is the execution whose session it continues, `usage` what earlier codons used of the
-    run's budget. `work` holds the codon's lease, and `context.work` the run's.
+    `work` holds the codon's lease, and `context.work` the run's. `previous` is the execution whose
+    session it continues, `usage` what earlier codons used of the run's budget.
     """
 
     def __init__(
         self,
         context: RunContext,
         start: NextCodon,
-        number: int,
+        paths: CodonPaths,
+        work: Work,
         *,
         previous: Execution | None,
         usage: BudgetUsage,
     ) -> None:
         self.context, self.start, self.codon = context, start, start.codon
-        self.paths: CodonPaths = context.paths.codon(number)
-        self.work = context.create_codon(start, self.paths)
+        self.paths, self.work = paths, work
         agent_label, sentinels_label = process_labels(self.work.key)
-        self.commands = CodonCommands(
-            context, start, self.paths, previous, process_label=agent_label
-        )
+        self.commands = CodonCommands(context, start, paths, previous, process_label=agent_label)
         self.transcript = Transcript(self._observe)
         self.format = OutputFormat.INTERLOCK if self.codon.model else self.codon.speaks
         self.output_stream = STREAMS[self.format](ReportKinds.SESSION)

@@ -20,6 +20,7 @@ from pydantic_ai.messages import ModelMessage
 
 from interlock.kernel.errors import CallError
 from interlock.workers.config import PREFIX, Settings, SettingsError, read_settings
+from interlock.workers.engine.tracing import span_of_environment, start_traces
 from interlock.workers.gateways.llm.exchange import Exchange
 from interlock.workers.gateways.llm.model import open_exchange
 from interlock.workers.gateways.llm.options import ExchangeLimits, is_embedded
@@ -72,7 +73,9 @@ def main() -> int:
     try:
         settings = read_settings()
         prompt = read_prompt(os.environ)
-        return asyncio.run(ask_model(prompt, settings, reports))
+        start_traces(settings, "codon")
+        with span_of_environment(os.environ):
+            return asyncio.run(ask_model(prompt, settings, reports))
     except (CallError, ConfigurationError, SettingsError, UnknownPriceError) as refusal:
         print_error(str(refusal))
         reports.write_failed(str(refusal), retry_after_s=None)

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from interlock.kernel.record import Record
-from interlock.workers.config import Settings, environment_without_settings
+from interlock.workers.config import Settings
+from interlock.workers.engine.work_environment import environment_of_check
 from interlock.workers.gateways.git.repository import Repository
 from interlock.workers.gateways.git.worktree import Worktree, worktrees
 from interlock.workers.tasks.claim_names import claim_names
@@ -101,7 +102,7 @@ async def _check(
         reviewer=reviewer,
         judge=judge,
         # A test command sees no setting of Interlock.
-        environment=environment_without_settings(),
+        environment=environment_of_check(),
         test_s=settings.verify_s,
         answer_s=settings.judge_s,
     )

@@ -9,7 +9,7 @@ import random
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
@@ -43,10 +43,12 @@ from interlock.workers.supervision.reports import (
     WorkFinished,
 )
 from interlock.workers.supervision.streams.interlock import InterlockStream, ReportKinds
+from tests.fakes.span_receiver import span_receiver
 
 ReportType = TypeVar("ReportType")
 # Variables that tell a codon's process about its work, and are no settings.
 ABOUT_WORK = ("COSTS_LIMITED", "CODON_MODEL", "CONVERSATION", "PROMPT_FILE")
+PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 TOKENS = Counted(input=200, output=50, cache_read=80, cache_creation=40)
 
 
@@ -130,7 +132,10 @@ def charged(provider: Provider) -> tuple[int, UsedTokens]:
     return provider.charged_micro, reduce(UsedTokens.plus, kinds, UsedTokens())
 
 
-def start(provider: Provider, reports: int, **variables: str) -> subprocess.Popen[str]:
+def start(
+    provider: Provider, reports: int, others: Mapping[str, str] | None = None, **variables: str
+) -> subprocess.Popen[str]:
+    """Start the program, with these variables INTERLOCK_* and the others as they are."""
     keep = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
     return subprocess.Popen(
         [sys.executable, "-m", "interlock.workers.runs.codon.model_agent"],
@@ -139,18 +144,23 @@ def start(provider: Provider, reports: int, **variables: str) -> subprocess.Pope
         stderr=subprocess.PIPE,
         text=True,
         pass_fds=[reports],
-        env={**keep, **environment(provider, reports, **variables)},
+        env={**keep, **environment(provider, reports, **variables), **(others or {})},
         cwd=Path(__file__).parents[4],
     )
 
 
-def test_a_process_reports_its_work_and_costs_what_its_provider_charged(
+def test_a_process_reports_its_work_its_costs_and_its_spans(
     tmp_path: Path, run: RunProgram
 ) -> None:
     kept = tmp_path / "conversation.json"
     steps = [Step(says="Twelve rows.", tokens=TOKENS), Step(says="Twelve, I said.")]
-    with Provider(steps) as provider, (tmp_path / "reports").open("wb") as reports:
-        process = start(provider, reports.fileno(), CONVERSATION=str(kept))
+    with (
+        span_receiver() as receiver,
+        Provider(steps) as provider,
+        (tmp_path / "reports").open("wb") as reports,
+    ):
+        traced = {"OTEL_EXPORTER_OTLP_ENDPOINT": receiver.url, "TRACEPARENT": PARENT}
+        process = start(provider, reports.fileno(), traced, TRACES="otlp", CONVERSATION=str(kept))
         output, errors = process.communicate("How many rows?")
         first = ProgramRun(process.returncode, read_reports(tmp_path / "reports"), output, errors)
         after_first = charged(provider)
@@ -167,6 +177,13 @@ def test_a_process_reports_its_work_and_costs_what_its_provider_charged(
         WorkFinished("Twelve rows."),
     ]
     assert after_first == (72, UsedTokens(200, 50, 40, 80))
+    call, agent = receiver.spans
+    assert (call.name, agent.name) == ("chat gpt-4o-mini", "invoke_agent codon")
+    assert [f"{one.trace_id.hex()}-{one.parent_span_id.hex()}" for one in receiver.spans] == [
+        f"{call.trace_id.hex()}-{agent.span_id.hex()}",
+        PARENT[3:-3],
+    ]
+    assert "rows" not in str(call.attributes), "a trace holds nothing of what was said"
 
     assert second.one(SessionOpened) == session
     assert [(one["role"], one["content"]) for one in provider.asked[1]["messages"]] == [

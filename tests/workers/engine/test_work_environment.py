@@ -1,0 +1,81 @@
+"""A command that is run for work gets no setting, and the span that it is run in."""
+
+from __future__ import annotations
+
+import pytest
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags, TraceState, use_span
+
+from interlock.workers.config import SettingsError, read_settings
+from interlock.workers.engine.tracing import CONTEXT_VARIABLES, Tracing
+from interlock.workers.engine.work_environment import (
+    environment_of_check,
+    environment_of_work,
+    trace_settings,
+)
+
+TRACE, SPAN = 0x0AF7651916CD43DD8448EB211C80319C, 0xB7AD6B7169203331
+PARENT = f"00-{TRACE:032x}-{SPAN:016x}-01"
+SECRETS = ("OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADERS")
+
+
+@pytest.fixture(autouse=True)
+def inherited(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let this process have been started in a span, with the key of a receiver of spans."""
+    for name in (*CONTEXT_VARIABLES, *SECRETS, "OTEL_EXPORTER_OTLP_ENDPOINT"):
+        monkeypatch.setenv(name, "inherited")
+
+
+@pytest.fixture
+def traced(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Tracing, "tracer", TracerProvider().get_tracer("test"))
+
+
+def in_span(state: dict[str, str]) -> dict[str, str]:
+    """Return the environment of a command that is run in a span with this trace state."""
+    trace_state = TraceState(list(state.items()))
+    context = SpanContext(TRACE, SPAN, False, TraceFlags(1), trace_state)  # noqa: FBT003
+    with use_span(NonRecordingSpan(context)):
+        return environment_of_work()
+
+
+def context_of(environment: dict[str, str]) -> dict[str, str]:
+    return {name: environment[name] for name in CONTEXT_VARIABLES if name in environment}
+
+
+def test_a_command_with_variables_about_its_work_may_call_interlock(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("INTERLOCK_STORE_URL", "redis://127.0.0.1:1/0")
+
+    environment = environment_of_work({"INTERLOCK_TASK_ID": "b/one"}, {"INTERLOCK_MODEL": "mine"})
+
+    assert environment["INTERLOCK_TASK_ID"] == "b/one"
+    assert "INTERLOCK_STORE_URL" not in environment
+    assert read_settings(environment).model_fields_set == {"model"}
+    with pytest.raises(SettingsError, match="INTERLOCK_TASK_ID is no setting"):
+        read_settings({"INTERLOCK_TASK_ID": "b/one"})
+
+
+@pytest.mark.usefixtures("traced")
+def test_a_command_gets_the_span_that_it_is_run_in_and_no_other() -> None:
+    assert context_of(in_span({})) == {"TRACEPARENT": PARENT}
+    assert context_of(in_span({"shop": "1"})) == {"TRACEPARENT": PARENT, "TRACESTATE": "shop=1"}
+    assert context_of(environment_of_check()) == {}
+
+
+def test_a_command_gets_no_span_where_traces_are_off() -> None:
+    environment = in_span({})
+
+    assert context_of(environment) == {}
+    assert environment.items() >= dict.fromkeys(SECRETS, "inherited").items()
+    assert trace_settings() == {}
+
+
+@pytest.mark.usefixtures("traced")
+def test_only_a_program_of_interlock_gets_the_key_of_the_receiver() -> None:
+    environment = in_span({})
+
+    assert not environment.keys() & {*SECRETS}
+    assert environment["OTEL_EXPORTER_OTLP_ENDPOINT"] == "inherited"
+    assert trace_settings() == {"INTERLOCK_TRACES": "otlp", **dict.fromkeys(SECRETS, "inherited")}

@@ -1,0 +1,52 @@
+"""The environment of the commands that Interlock runs for work. It names the span they run in."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+
+from interlock.workers.config import (
+    PREFIX,
+    WORK_VARIABLES,
+    Settings,
+    environment_without_settings,
+)
+from interlock.workers.engine.tracing import CONTEXT_VARIABLES, Tracing, span_variables
+
+# OpenTelemetry's variables that may hold the key of the receiver of spans.
+_SECRETS = re.compile(r"OTEL_EXPORTER_OTLP_(\w+_)?HEADERS")
+
+
+def environment_of_check() -> dict[str, str]:
+    """Return the environment of a command that checks work: this process's own without settings.
+
+    If traces are on, the variables name the span that the command runs in, and those with a secret
+    of the receiver of spans are left out. The span in which this process was started is never
+    passed on.
+    """
+    left_out = {*CONTEXT_VARIABLES, *trace_settings()}
+    inherited = environment_without_settings()
+    own = {name: value for name, value in inherited.items() if name not in left_out}
+    return {**own, **span_variables()}
+
+
+def environment_of_work(*fields: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment of a command of an agent, job or codon; `fields` describe its work."""
+    variables = environment_of_check()
+    for part in fields:
+        variables.update(part)
+    settings = {f"{PREFIX}{name.upper()}" for name in Settings.model_fields}
+    work = [name for name in variables if name.startswith(PREFIX) and name not in settings]
+    return {**variables, WORK_VARIABLES: ",".join(work)}
+
+
+def trace_settings() -> dict[str, str]:
+    """Return the variables by which a program of Interlock sends spans too; {} if traces are off.
+
+    No other program may get them: one of them may hold the key of the receiver.
+    """
+    if Tracing.tracer is None:
+        return {}
+    secrets = {name: value for name, value in os.environ.items() if _SECRETS.fullmatch(name)}
+    return {f"{PREFIX}TRACES": "otlp", **secrets}
