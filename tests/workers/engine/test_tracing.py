@@ -20,16 +20,28 @@ from opentelemetry.trace import SpanContext, Tracer
 from structlog.contextvars import get_contextvars
 
 from interlock.kernel.event import Cause, Event
+from interlock.kernel.machines.tasks.effects import AGENT, SUPERVISION
 from interlock.kernel.store.commands import Call
 from interlock.workers.config import Settings, SettingsError
-from interlock.workers.engine.tracing import CODE, Tracing, carried, start_traces, trace_codes
+from interlock.workers.engine import log_lines
+from interlock.workers.engine.tracing import (
+    CODE,
+    Tracing,
+    carried,
+    span_variables,
+    start_traces,
+    trace_codes,
+)
 from interlock.workers.engine.work import Outcome, Work
 from interlock.workers.gateways.capabilities.registry import Registry
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.jobs import attempt
+from interlock.workers.supervision.launch import LaunchSpec
+from interlock.workers.supervision.supervisor import Supervisor
 from tests.end_to_end.deployment import thread
 from tests.end_to_end.threads.capabilities import declared
 from tests.workers.engine.running import Running, settings_for
+from tests.workers.tasks.claims import claimed
 
 DONE = Outcome("execution_done", {"result": "well"})
 PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
@@ -276,6 +288,31 @@ def test_an_effect_with_which_another_process_goes_on_has_not_failed(
     (execution,) = (one for one in spans.get_finished_spans() if one.name == "thread.execution")
     assert execution.status.is_ok
     assert str((execution.attributes or {})["interlock.outcome"]).startswith("its supervisor")
+
+
+@pytest.mark.usefixtures("tracer")
+def test_what_a_supervisor_starts_is_below_the_task_and_not_below_its_agent(
+    running: Running, spans: InMemorySpanExporter, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(log_lines, "_ALWAYS", {})
+    claim = claimed(running.client, "b/one")
+    seen: dict[str, str] = {}
+
+    class Probe(Supervisor):
+        def run(self) -> None:
+            seen.update(span_variables())
+
+    spec = LaunchSpec(
+        key=claim.agent.key, token=claim.agent.token, work_folder=str(tmp_path), worker="w"
+    )
+    probe = Probe(spec, running.dispatch, "agent", SUPERVISION)
+    probe.adopt("task", AGENT, claim.task.key, claim.task.token)
+    probe.adopt("agent", SUPERVISION, spec.key, spec.token)
+    probe.run_to_end()
+
+    found = {span.name: traceparent_of(context_of(span)) for span in spans.get_finished_spans()}
+    assert seen == {"TRACEPARENT": found["task.agent"]}
+    assert found.keys() == {"task.agent", "agent.supervision"}
 
 
 @pytest.mark.usefixtures("tracer")

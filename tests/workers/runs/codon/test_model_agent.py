@@ -13,14 +13,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
-from typing import TypeVar
+from types import SimpleNamespace
+from typing import Any, TypeVar
 from uuid import UUID
 
 import pytest
+from opentelemetry.trace import NoOpTracer
 
 from examples.provider import CONTEXT_TOO_LONG, Counted, Provider, Step
 from interlock.kernel.machines.runs.values import FailureType
 from interlock.kernel.reason import TransitionReason
+from interlock.workers.config import Settings
+from interlock.workers.engine.tracing import Tracing
 from interlock.workers.runs.codon import model_agent
 from interlock.workers.runs.codon.conversation import (
     Conversation,
@@ -30,6 +34,7 @@ from interlock.workers.runs.codon.conversation import (
 )
 from interlock.workers.runs.codon.model_agent import FAILED, STOPPED
 from interlock.workers.runs.codon.model_reports import ReportWriter
+from interlock.workers.runs.context import RunContext
 from interlock.workers.runs.failure import classify_failure
 from interlock.workers.supervision.reports import (
     AgentFailed,
@@ -470,3 +475,14 @@ def test_a_conversation_that_cannot_be_kept_is_a_failure_with_its_costs(
     assert "the conversation cannot be kept" in ran.one(AgentFailed).error
     assert added(ran) == charged(provider)
     assert not ran.all(WorkFinished)
+
+
+def test_the_process_may_send_spans_where_its_supervisor_does(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    supervised: Any = SimpleNamespace(dispatch=SimpleNamespace(settings=Settings()))
+    assert "INTERLOCK_TRACES" not in RunContext.model_settings(supervised)
+
+    monkeypatch.setattr(Tracing, "tracer", NoOpTracer())
+
+    assert RunContext.model_settings(supervised)["INTERLOCK_TRACES"] == "otlp"
