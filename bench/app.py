@@ -19,7 +19,7 @@ from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.publisher import Publisher
 from interlock.workers.engine.resources import Resources
 from interlock.workers.engine.runner import Runner, register_effects
-from interlock.workers.engine.tracing import start_traces
+from interlock.workers.engine.trace_context import start_traces
 from interlock.workers.engine.work import Outcome, Work
 
 MARKS = Marks()

@@ -17,13 +17,8 @@ from bench.lifecycles import CHAINS, ROUNDS, THREADS, Side, drain, our_side
 from bench.server import BenchServer, create_records
 from interlock.kernel.event import Cause
 from interlock.kernel.store.commands import Call
-from interlock.workers.engine.tracing import (
-    Tracing,
-    carried,
-    note_outcome,
-    sent_traceparent,
-    traced,
-)
+from interlock.workers.engine.trace_context import Tracing, sent_traceparent
+from interlock.workers.engine.tracing import carried, note_outcome, traced
 from interlock.workers.ops.metrics import Exposition
 
 CALLS = 100_000

@@ -28,7 +28,8 @@ from interlock.workers.engine.entry import start
 from interlock.workers.engine.liveness import write_liveness_file
 from interlock.workers.engine.log_lines import set_up_log
 from interlock.workers.engine.submission import EarlyError
-from interlock.workers.engine.tracing import start_traces, traced_message
+from interlock.workers.engine.trace_context import start_traces
+from interlock.workers.engine.tracing import traced_message
 from interlock.workers.producer_message import (
     TEMPORARY_ERRORS,
     check_accepted,

@@ -21,7 +21,7 @@ from interlock.workers.engine.resources import Resources
 from interlock.workers.engine.runner import Runner, register_effects
 from interlock.workers.engine.sweeper import register_sweeps
 from interlock.workers.engine.system import cause_of
-from interlock.workers.engine.tracing import start_traces
+from interlock.workers.engine.trace_context import start_traces
 from interlock.workers.supervision.output_publisher import OutputPublisher
 from interlock.workers.systems import facts, handlers, openers, sweeps
 

@@ -32,7 +32,7 @@ def serve(
         from interlock.workers.api.slow_heads import HeadTimeoutProtocol
         from interlock.workers.console.app import create_console
         from interlock.workers.engine.log_lines import log_as_json
-        from interlock.workers.engine.tracing import start_traces
+        from interlock.workers.engine.trace_context import start_traces
     except ModuleNotFoundError as missing:
         problem = f"the API needs {missing.name}: pip install 'interlock[web]'"
         raise SettingsError(problem) from missing

@@ -24,7 +24,7 @@ from interlock.workers.engine.celery_app import (
     queue_of,
 )
 from interlock.workers.engine.messages import MessageTemplates, trace_headers
-from interlock.workers.engine.tracing import sent_traceparent
+from interlock.workers.engine.trace_context import sent_traceparent
 
 log = logging.getLogger(__name__)
 

@@ -12,7 +12,7 @@ from interlock.workers.config import (
     Settings,
     environment_without_settings,
 )
-from interlock.workers.engine.tracing import CONTEXT_VARIABLES, Tracing, span_variables
+from interlock.workers.engine.trace_context import CONTEXT_VARIABLES, Tracing, span_variables
 
 # OpenTelemetry's variables that may hold the key of the receiver of spans.
 _SECRETS = re.compile(r"OTEL_EXPORTER_OTLP_(\w+_)?HEADERS")

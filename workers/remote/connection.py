@@ -19,7 +19,7 @@ from tenacity import (
 
 from interlock.kernel.errors import InvalidPayloadError, StoreDownError
 from interlock.kernel.store import codec
-from interlock.workers.engine.tracing import current_traceparent
+from interlock.workers.engine.trace_context import current_traceparent
 from interlock.workers.remote.problems import RemoteError, error_of
 
 T = TypeVar("T")

@@ -27,7 +27,8 @@ from interlock.workers.engine.own_systems import add_systems
 from interlock.workers.engine.publisher import open_publisher
 from interlock.workers.engine.resources import Resources
 from interlock.workers.engine.task_events import TaskEvents
-from interlock.workers.engine.tracing import start_traces, traced
+from interlock.workers.engine.trace_context import start_traces
+from interlock.workers.engine.tracing import traced
 from interlock.workers.engine.work import Work
 from interlock.workers.supervision.launch import LaunchSpec, hand_over
 

@@ -24,14 +24,8 @@ from interlock.kernel.machines.tasks.effects import AGENT, SUPERVISION
 from interlock.kernel.store.commands import Call
 from interlock.workers.config import Settings, SettingsError
 from interlock.workers.engine import log_lines
-from interlock.workers.engine.tracing import (
-    CODE,
-    Tracing,
-    carried,
-    span_variables,
-    start_traces,
-    trace_codes,
-)
+from interlock.workers.engine.trace_context import Tracing, span_variables, start_traces
+from interlock.workers.engine.tracing import CODE, carried, trace_codes
 from interlock.workers.engine.work import Outcome, Work
 from interlock.workers.gateways.capabilities.registry import Registry
 from interlock.workers.gateways.server import EmbeddedServer

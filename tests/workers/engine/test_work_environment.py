@@ -7,7 +7,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags, TraceState, use_span
 
 from interlock.workers.config import SettingsError, read_settings
-from interlock.workers.engine.tracing import CONTEXT_VARIABLES, Tracing
+from interlock.workers.engine.trace_context import CONTEXT_VARIABLES, Tracing
 from interlock.workers.engine.work_environment import (
     environment_of_check,
     environment_of_work,

@@ -20,7 +20,7 @@ from pydantic_ai.messages import ModelMessage
 
 from interlock.kernel.errors import CallError
 from interlock.workers.config import PREFIX, Settings, SettingsError, read_settings
-from interlock.workers.engine.tracing import span_of_environment, start_traces
+from interlock.workers.engine.trace_context import span_of_environment, start_traces
 from interlock.workers.gateways.llm.exchange import Exchange
 from interlock.workers.gateways.llm.model import open_exchange
 from interlock.workers.gateways.llm.options import ExchangeLimits, is_embedded

@@ -24,7 +24,7 @@ from examples.provider import CONTEXT_TOO_LONG, Counted, Provider, Step
 from interlock.kernel.machines.runs.values import FailureType
 from interlock.kernel.reason import TransitionReason
 from interlock.workers.config import Settings
-from interlock.workers.engine.tracing import Tracing
+from interlock.workers.engine.trace_context import Tracing
 from interlock.workers.runs.codon import model_agent
 from interlock.workers.runs.codon.conversation import (
     Conversation,
