@@ -29,7 +29,7 @@ Column = Literal["state", "machine", "id", "since", "created", "version"]
 Columns = Annotated[list[Column], Query(alias="column", max_length=len(COLUMNS))]
 UNITS_MS = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 NAMES = ("machine", "state", "effect", "parent", "id", "older")
-ACTOR = "actor:"
+BY_ACTOR = "actor:"
 _AGE = re.compile(r"(\d{1,6})([smhd])")
 _TERM = re.compile(rf"({'|'.join(NAMES)}):(\S+)")
 
@@ -41,8 +41,8 @@ def address_query(q: str, order: str, columns: Sequence[str]) -> str:
 
 def actor_of(text: str) -> str:
     """Return the name of the person whose acts a text asks for; '' if it asks for records."""
-    name = text.strip().removeprefix(ACTOR)
-    return name if text.strip() == f"{ACTOR}{name}" and len(name.split()) == 1 else ""
+    name = text.strip().removeprefix(BY_ACTOR)
+    return name if text.strip() == f"{BY_ACTOR}{name}" and len(name.split()) == 1 else ""
 
 
 def conditions(text: str, now_ms: int) -> dict[str, Any]:
@@ -50,7 +50,7 @@ def conditions(text: str, now_ms: int) -> dict[str, Any]:
     found: dict[str, Any] = {}
     words = []
     for word in text.split():
-        if word.startswith(ACTOR):
+        if word.startswith(BY_ACTOR):
             raise CallError(f"{word} finds acts, not records: search for it without anything else")
         term = _TERM.fullmatch(word)
         if term is None:
