@@ -41,8 +41,9 @@ HEADERS = {
     "Referrer-Policy": "no-referrer",
     "X-Robots-Tag": "noindex",
 }
-STYLE = "body{font:1.1em/1.5 sans-serif;max-width:40em;margin:3em auto;padding:0 1em}"
-STYLE += "button{font:inherit;padding:.5em 1.5em}"
+STYLE = ":root{color-scheme:light dark}body{font:1.1em/1.5 system-ui,sans-serif;max-width:40em;"
+STYLE += "margin:3em auto;padding:0 1em;overflow-wrap:anywhere}h1{line-height:1.25}"
+STYLE += "button{font:inherit;padding:.5em 1.5em}button::first-letter{text-transform:uppercase}"
 
 ACCESS_LOG = logging.getLogger("uvicorn.access")
 
@@ -75,8 +76,8 @@ def _page(title: str, *paragraphs: str, form: str = "", status: int = 200) -> HT
     text = "".join(f"<p>{escape(each)}</p>" for each in paragraphs)
     head = '<meta charset="utf-8"><meta name="viewport" content="width=device-width">'
     head += f"<title>{escape(title)}</title><style>{STYLE}</style>"
-    body = f"<!doctype html>{head}<h1>{escape(title)}</h1>{text}{form}"
-    return HTMLResponse(body, status, HEADERS)
+    body = f"<main><h1>{escape(title)}</h1>{text}{form}</main>"
+    return HTMLResponse(f'<!doctype html><html lang="en">{head}{body}', status, HEADERS)
 
 
 def _guarded(page: Page) -> Page:
