@@ -149,7 +149,8 @@ def _progress(value: Mapping[str, Any]) -> Iterator[Part]:
 
 
 def _step(codon: Mapping[str, Any]) -> StripStep:
-    messages = f"{codon['messages']} messages" if codon["messages"] else ""
+    count = codon["messages"]
+    messages = f"{count} message{'s' * (count > 1)}" if count else ""
     cost = f"{age(codon['took_ms'])}, {dollars(codon['cost'])}"
     lines = (cost, messages, codon["sentinels"], codon["why"])
     name = f"{codon['number']}. {codon['codon']}"
