@@ -11,9 +11,9 @@ from mail import git, messages, report
 
 def first_failure() -> str:
     """Return the function whose test fails first, or an empty text."""
-    done = subprocess.run(
-        [sys.executable, "-m", "unittest", "-v"], capture_output=True, text=True, check=False
-    )
+    # Without -B, Python would run the bytecode from before a repair of the same second and length.
+    command = [sys.executable, "-B", "-m", "unittest", "-v"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     failed = re.search(r"^test_(\w+) .*\.\.\. FAIL$", done.stderr, re.MULTILINE)
     if failed is None and done.returncode:
         sys.exit(f"the tests cannot be run:\n{done.stderr}")
