@@ -8,15 +8,26 @@ import urllib.request
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import count
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
-from bench.http import RECORDS, load, serving
+from bench.http import RECORDS, WAIT_EVERY, load, serving
 from bench.server import BenchServer
+from interlock.workers.client import Client
+from interlock.workers.jobs.client import Graphs
+from interlock.workers.loops.client import Loops
+from interlock.workers.runs.client import Runs
 
 VIEWERS = 50
 PERIOD_S = 2.0  # a page that is open is renewed so often
-MIXED_S, START_PAGE_S = 60.0, 20.0
+MIXED_S, START_PAGE_S = 150.0, 20.0
+# The records of the systems but threads: backlogs, graphs, agents and runs, and what is in each.
+GROUPS, GROUP_SIZE = 50, 20
+SYSTEMS = ("threads", "tasks", "jobs", "loops", "runs")
+PLAN = "plan: tidy\ncodons:\n  - {codon: clean, command: 'true'}\n"
 Address = Callable[[], str]
 
 
@@ -28,11 +39,15 @@ def measure(server: BenchServer) -> dict[str, Any]:
     pages: dict[str, Address] = {
         "start page": lambda: "/",
         "inbox": lambda: "/inbox",
+        "a card": lambda: f"/inbox/th-{next(numbers) * WAIT_EVERY % RECORDS}",
         "a record": lambda: f"/records/th-{next(numbers) % RECORDS}",
         "list": lambda: "/records",
         "fleet": lambda: "/fleet",
+        "several records": lambda: "/bulk?q=machine:thread&verb=pause",
+        **{f"system {name}": partial("/systems/{}".format, name) for name in SYSTEMS},
     }
-    with serving(server) as (url, _):
+    with TemporaryDirectory() as folder, serving(server) as (url, _):
+        _load_systems(Client(server.settings()), Path(folder))
         for address in pages.values():
             _open(url + address())
         mixed = _watched(url, pages, MIXED_S)
@@ -48,6 +63,23 @@ def measure(server: BenchServer) -> dict[str, Any]:
             "store_cpu_share": round((server.cpu_s() - cpu_s) / took, 3),
         }
     return {"console": found}
+
+
+def _load_systems(client: Client, folder: Path) -> None:
+    """Create records of the systems but threads, each in the usual way. No worker runs."""
+    graphs, loops, runs, plan = Graphs(client), Loops(client), Runs(client), folder / "plan.yaml"
+    plan.write_text(PLAN, "utf-8")
+    job = {"phases": [{"worker": {"command": "true"}}]}
+    agent = {"repo": "/nowhere", "command": "true", "host": "elsewhere", "next": "on_mail"}
+    for group in range(GROUPS):
+        for number in range(GROUP_SIZE):
+            client.submit({"title": f"Task {number}"}, id=f"b-{group}/{number}", machine="task")
+            graphs.create(f"g-{group}/{number}", job, held=False)
+        client.submit(agent, id=f"agent-{group}/1", machine="loop")
+        loops.send(f"agent-{group}", "look at it", sender="bench")
+        workspace = folder / f"workspace-{group}"
+        workspace.mkdir()
+        runs.start(plan, workspace)
 
 
 def _watched(url: str, pages: Mapping[str, Address], seconds: float) -> dict[str, list[float]]:
