@@ -1,8 +1,8 @@
 """Makes the pictures of docs/console.md: `python -m tests.end_to_end.console.screenshots`.
 
-It runs a deployment of its own with the requests of the demonstration, tasks and a graph, and needs
-Chromium. With
-`--review FOLDER` it draws every page in three widths, light and dark, to be looked at.
+It runs a deployment of its own with the requests of the demonstration and work of the other
+systems, and needs Chromium. With `--review FOLDER` it draws every page in three widths, light and
+dark, to be looked at.
 """
 
 from __future__ import annotations
@@ -10,14 +10,20 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+import sys
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
+from unittest.mock import patch
+from urllib.parse import quote, urlencode
 
 from playwright.sync_api import Browser, Page, sync_playwright
 
+from examples.clean_a_dataset.__main__ import WORKSPACE, answer, prepare
+from examples.night_shift.__main__ import DONE_PERCENT, git, make_repository
+from interlock.kernel.event import Note
 from interlock.kernel.store.saved_views import SavedView
 from interlock.workers.access.roles import Role
 from interlock.workers.client import Client
@@ -25,9 +31,13 @@ from interlock.workers.config import read_settings
 from interlock.workers.console.app import create_console
 from interlock.workers.console.sessions import COOKIE
 from interlock.workers.jobs.client import Graphs
+from interlock.workers.loops.client import Loops
 from interlock.workers.ops.demo import EXAMPLES, play
 from interlock.workers.ops.deployment import Deployment
+from interlock.workers.runs.client import Runs
+from interlock.workers.webhooks.answer_links import LIFETIME_S, PATH, AnswerLink
 from tests.end_to_end.console.small_png import small_png
+from tests.waiting import until
 from tests.workers.access.tokens import new_token
 from tests.workers.api.serving import served
 
@@ -36,11 +46,18 @@ WIDE, PHONE = {"width": 1120, "height": 700}, {"width": 360, "height": 740}
 REVIEWED = {
     "phone": PHONE,
     "desk": {"width": 1280, "height": 900},
-    "wall": {"width": 2560, "height": 1440},
+    "wall": {"width": 3840, "height": 2160},
 }
 SIGNED_OUT = ("/login",)
 CONSENT = "/records?q=state%3Aawaiting_confirmation&order=oldest"
-# By the name of the picture: the address, and how its browser differs from a desk in the light.
+WAIT_S = 90.0
+AGENTS = {
+    "smith": "You repair what the scout asks for.",
+    "scout": "You run the tests, and ask the smith for repairs.",
+}
+TEST = "test_calculator.Calculating.test_add"
+# By the name of the picture: the address, in which names in braces stand for what the deployment
+# has, and how its browser differs from a desk in the light.
 PICTURES: Mapping[str, tuple[str, dict[str, Any]]] = {
     "flow": ("/", {}),
     "flow_dark": ("/", {"color_scheme": "dark"}),
@@ -56,6 +73,11 @@ PICTURES: Mapping[str, tuple[str, dict[str, Any]]] = {
     "threads": ("/systems/threads", {}),
     "tasks": ("/systems/tasks", {}),
     "jobs": ("/systems/jobs?graph=nightly", {}),
+    "diff": ("/systems/tasks?diff=calculator/repair-add", {}),
+    "agent": ("/systems/loops?agent=scout", {}),
+    "run": ("/systems/runs?run={run}", {}),
+    "answers": ("/answers?{several}", {}),
+    "link_phone": ("{link}", {"viewport": PHONE}),
     "acts": ("/acts", {}),
     "tokens": ("/tokens", {}),
     "login": ("/login", {}),
@@ -68,17 +90,23 @@ def main() -> None:
     parser.add_argument("--review", type=Path, metavar="FOLDER")
     parser.add_argument("names", nargs="*", metavar="picture", help=", ".join(PICTURES))
     asked = parser.parse_args()
-    chosen = {name: PICTURES[name] for name in asked.names or PICTURES}
     folder = asked.review or IMAGES
     folder.mkdir(parents=True, exist_ok=True)
-    with sync_playwright() as playwright, deployment() as (address, token):
+    with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
             executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-lcd-text"]
         )
-        blank = browser.new_page()
-        for name, (place, options) in chosen.items():
-            for suffix, view in _views(options, is_review=asked.review is not None):
-                with opened(browser, address, token, place, view) as page:
+        draw(browser, asked.names or PICTURES, folder, is_review=asked.review is not None)
+
+
+def draw(browser: Browser, names: Iterable[str], folder: Path, *, is_review: bool) -> None:
+    """Draw the pictures with these names into a folder, from a deployment of its own."""
+    blank = browser.new_page()
+    with deployment() as (address, token, places):
+        for name in names:
+            place, options = PICTURES[name]
+            for suffix, view in _views(options, is_review=is_review):
+                with opened(browser, address, token, place.format(**places), view) as page:
                     picture = page.screenshot(full_page=bool(suffix))
                     path = folder / f"{name}{suffix}.png"
                     path.write_bytes(picture if suffix else small_png(blank, picture))
@@ -111,13 +139,15 @@ def opened(
 
 
 @contextmanager
-def deployment() -> Iterator[tuple[str, str]]:
-    """Run a deployment with the requests of the demonstration; give its address and a token."""
-    with TemporaryDirectory() as folder:
+def deployment() -> Iterator[tuple[str, str, Mapping[str, str]]]:
+    """Run a deployment with work of all systems.
+
+    Give its address, a token, and what stands in addresses for names in braces.
+    """
+    with TemporaryDirectory(prefix="desk-") as folder:
         home, desk, inbox = (Path(folder) / name for name in ("home", "desk", "inbox"))
         shutil.copytree(EXAMPLES / "inbox", inbox)
         shutil.copytree(EXAMPLES / "papers", desk / "tray")
-        os.environ["EXAMPLE_DESK"] = str(desk)
         settings = read_settings(
             {
                 "INTERLOCK_HOME": str(home),
@@ -126,10 +156,17 @@ def deployment() -> Iterator[tuple[str, str]]:
                 "INTERLOCK_SOURCES_ROOT": str(inbox),
             }
         )
-        with Deployment(settings, pages=False) as running:
+        # Agents and codons run with the same Python interpreter.
+        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+        state = str(Path(folder) / "state")  # the folder of worktrees, which a picture shows
+        variables = {"EXAMPLE_DESK": str(desk), "PATH": path, "XDG_STATE_HOME": state}
+        with patch.dict(os.environ, variables), Deployment(settings, pages=False) as running:
             interlock = Client(running.settings, actor="demo")
             play(interlock, inbox)
             submit_tasks_and_jobs(interlock)
+            change_a_repository(interlock, Path(folder) / "calculator")
+            places = {"run": quote(clean_a_dataset(interlock, Path(folder)), safe="")}
+            places |= addresses_of_answers(interlock)
             interlock.dispatch.saved_views.keep(SavedView("Waits for consent", CONSENT, "ann"))
             ann = Client(running.settings, actor="ann")
             ann.codes = ("as:operator",)
@@ -137,7 +174,7 @@ def deployment() -> Iterator[tuple[str, str]]:
             ann.resume("13-passport")
             token = new_token(interlock, Role.ADMIN)
             with served(interlock, create_console) as address:
-                yield address, token
+                yield address, token, places
 
 
 def submit_tasks_and_jobs(interlock: Client) -> None:
@@ -155,6 +192,56 @@ def submit_tasks_and_jobs(interlock: Client) -> None:
     for name, fields in steps.items():
         graphs.create(f"nightly/{name}", {"phases": [command], **fields}, held=False)
     interlock.wait("nightly/report", timeout_s=60)
+
+
+def change_a_repository(interlock: Client, repo: Path) -> None:
+    """Let two long-lived agents repair a repository by mail, and a third for an approval."""
+    make_repository(repo)
+    shutil.copytree(EXAMPLES / "night_shift" / "agents", repo / "agents")
+    git(repo, "add", "--all")
+    git(repo, "commit", "--quiet", "--message", "Add two agents")
+    task = {
+        "title": "Let add() add",
+        "text": "python3 -m unittest fails: add() subtracts.",
+        "repo": str(repo),
+        "agent": "sed -i 's/a - b/a + b/' calculator.py && echo add is repaired",
+        "signals": [{"type": "test_passes", "value": f"python3 -m unittest -q {TEST}"}],
+        "needs_approval": True,
+    }
+    interlock.submit(task, id="calculator/repair-add", machine="task")
+    loops = Loops(interlock)
+    for name, identity in AGENTS.items():
+        options = {"identity": identity, "next": "on_mail"}
+        loops.start(name, repo=repo, command=f"python3 agents/{name}.py", **options)
+    until(lambda: _says_all_is_done(interlock), what="every test passes", within_s=WAIT_S)
+    interlock.wait("calculator/repair-add", timeout_s=WAIT_S)
+
+
+def _says_all_is_done(interlock: Client) -> bool:
+    notes = [line for line in interlock.history("scout/1") if isinstance(line, Note)]
+    return any(note.kind == "progress" and note.detail["percent"] == DONE_PERCENT for note in notes)
+
+
+def clean_a_dataset(interlock: Client, folder: Path) -> str:
+    """Let a run fail because a value is missing, add it, and run the rest; return the last run."""
+    runs, workspace = Runs(interlock), folder / WORKSPACE
+    prepare(folder)
+    runs.wait_for_end(runs.start(folder / "plan.yaml", workspace).id, WAIT_S)
+    answer(workspace)
+    return runs.wait_for_end(runs.redo(workspace, "complete", as_is=True).id, WAIT_S).id
+
+
+def addresses_of_answers(interlock: Client) -> dict[str, str]:
+    """Return the query for an answer to several cards, and the path of a link that answers one."""
+    named = ("01-printer-paper", "08-the-thing")
+    cards = [card for one in named if (card := interlock.card(one))]
+    several = {"choice": "approve", "proposal": [card.proposal for card in cards]}
+    expires_s = interlock.now_ms() // 1_000 + LIFETIME_S
+    link = AnswerLink(cards[0].record_id, cards[0].proposal, "approve", "ann", expires_s)
+    return {
+        "several": urlencode(several, doseq=True),
+        "link": f"{PATH}/{link.token(interlock.dispatch.link_key)}",
+    }
 
 
 if __name__ == "__main__":

@@ -42,8 +42,8 @@ PAGES = ("/", "/inbox", "/inbox/paper", "/records", "/records/paper", "/fleet", 
 
 
 @pytest.fixture
-def interlock(server: EmbeddedServer, prefix: str) -> Client:
-    return client_of(server.url, prefix)
+def interlock(server: EmbeddedServer, prefix: str, tmp_path: Path) -> Client:
+    return client_of(server.url, prefix, home=tmp_path / "home")
 
 
 @pytest.fixture
