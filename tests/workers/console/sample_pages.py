@@ -19,6 +19,7 @@ from tests.end_to_end.tasks.coding import git, make_repository
 from tests.races.in_process_worker import InProcessWorker
 from tests.workers.jobs.test_graphs import COMMAND, settle
 from tests.workers.runs.workspaces import CheckpointedFolder, StoredWorkspace
+from tests.workers.supervision.published import Published
 from tests.workers.tasks.claims import claimed, fire, noted, taken
 from tests.workers.tasks.test_failed import fails, submitted
 from tests.workers.threads.threads import bring
@@ -69,9 +70,8 @@ def pages_of_tasks(interlock: Client, folder: Path, write: Write) -> Pages:
     git(repo, "checkout", "-q", mark.branch)
     (repo / "answer.txt").write_text(f"{write('a changed file')}\n", "utf-8")
     git(repo, "-c", "user.name=u", "-c", "user.email=u@x", "commit", "-qam", "work")
-    work_folder = claim.names.work_folder(interlock.settings)
-    work_folder.mkdir(parents=True)
-    (work_folder / "output.log").write_text(write("a task's output"), "utf-8")
+    published = Published(interlock, folder / "published", interlock.settings.host)
+    published.printed("supervisors/b/one~1", write("a task's output"), write("a task's errors"))
     noted(interlock, claim.names.agent, "progress", message=write("a report"), percent=40)
     claim.turn("verify_requested")
     claim.task_fires("completed", {"summary": write("a task's summary")})
