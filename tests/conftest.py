@@ -226,12 +226,9 @@ def preloaded(no_process_left: None) -> Iterator[Preloaded]:
 def server(
     no_process_left: None, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[EmbeddedServer]:
-    """Return the store that the tests of this process share; keep to your own `prefix` in it.
-
-    It writes nothing to the disk. A test that starts a store again has one of its own.
-    """
+    """Return the store that the tests of this process share; keep to your own `prefix` in it."""
     del no_process_left
-    with EmbeddedServer(tmp_path_factory.mktemp("store"), settings={"appendonly": "no"}) as shared:
+    with EmbeddedServer(tmp_path_factory.mktemp("store")) as shared:
         yield shared
 
 

@@ -34,7 +34,7 @@ router = APIRouter(prefix="/v1", tags=["events"])
 EXPORTS_MAX = 8  # at once in one process
 EXPORTS_OF_ONE_MAX = 2
 LINES_AT_ONCE = 500
-TEXT_MAX = 4_000  # escaped, they fit into the 64 KiB that a request may have before its body
+TEXT_MAX = 1_000  # escaped, they fit into the 16 KiB that a request may have before its body
 SCOPE = "Ids of records, with commas between: only of these, each with all below it."
 Message = tuple[str, LifecycleEvent | None]  # a position, and the event before it
 
