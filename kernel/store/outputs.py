@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from interlock.kernel.store.keys import Keys
 from interlock.kernel.store.scripts import Client, call, call_all
 
-ASKED_MS = 5_000  # a question counts for so long; whoever still looks asks again before
+ASKED_MS = 5_000  # a question counts for so long; who still looks asks again before
 ASKED_MAX = 100  # questions to one computer that count; the newest do
 KEPT_MS = 120_000  # after its last publication
 PART_BYTES_MAX = 32_768  # of the output, and of the errors

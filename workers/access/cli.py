@@ -1,4 +1,4 @@
-"""The commands `interlock token`, for who may reach the store or is an admin of the API."""
+"""The commands `interlock token`, for people who reach the store or are admins of the API."""
 
 from __future__ import annotations
 

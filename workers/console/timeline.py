@@ -87,7 +87,7 @@ def codes_of(codes: Sequence[str]) -> Codes:
 
 
 def trace_of(lines: Sequence[Event | Note]) -> str:
-    """Return the id of the trace in which a record was created; '' if its lines do not say that."""
+    """Return the id of the trace in which a record was created; '' if these lines lack it."""
     created = (line for line in lines if isinstance(line, Event) and line.trigger == CREATED)
     return next((each for line in created for each in codes_of(line.cause.codes).traces), "")
 

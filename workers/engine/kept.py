@@ -15,9 +15,8 @@ class Kept(Generic[Value]):
 
     If reading fails, the caller gets the error, and so do those who waited for that reading: were
     each to read by itself, one after the other would wait for a store that hangs. The next call
-    reads again. With `behind_s`, a
-    value that is younger than this is returned at once; a thread in the background reads it anew.
-    Safe in threads.
+    reads again. With `behind_s`, a value that is younger than this is returned at once; a thread in
+    the background reads it anew. Safe in threads.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Intervals between polls, which grow from 20 ms to 500 ms, and the error of a wait."""
+"""Polls with pauses that grow from 20 ms to 500 ms; the error for a wait that is too long."""
 
 from __future__ import annotations
 

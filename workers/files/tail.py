@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def last_bytes(file: Path, bytes_max: int) -> tuple[bytes, int]:
-    """Return the last bytes of a file and how many it has in all. Raises OSError."""
+    """Return the last bytes of a file, and the size of the whole file in bytes. Raises OSError."""
     with file.open("rb") as source:
         size = source.seek(0, 2)
         source.seek(max(size - bytes_max, 0))

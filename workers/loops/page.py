@@ -45,7 +45,7 @@ def view(client: Client, query: Query) -> list[Section]:
     if name := query.get("agent"):
         return _agent(loops, name)
     rows = [_row(row) for row in loops.list()]
-    columns = ("Agent", "State", "For", "Session", "Errors", "Mail", "Machine", "Why")
+    columns = ("Agent", "State", "For", "Session", "Errors", "Mail", "Computer", "Why")
     empty = "There is no long-lived agent. `interlock agent start` starts one."
     return [Section("Agents", (Table(columns, rows, empty),))]
 

@@ -41,7 +41,7 @@ PHONE, WALL = ViewportSize(width=360, height=740), ViewportSize(width=3840, heig
 AXE = Axe()
 THUMB_PX = 44
 LINE_LENGTH_MAX = 110
-LIVE_MS = 2_000  # less than until the page is renewed without being told
+LIVE_MS = 2_000  # less than the time after which the page renews itself in any case
 GATES = (
     "awaiting_intent_confirmation",
     "awaiting_context_confirmation",

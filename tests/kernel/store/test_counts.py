@@ -52,7 +52,7 @@ def test_a_count_takes_few_round_trips(world: World) -> None:
     three_lives(world)
 
     for filter_, _, trips in wanted(world):
-        count_records(world.listings, filter_)  # a server is told once what the scripts are
+        count_records(world.listings, filter_)  # the server gets the scripts with their first call
         with round_trips() as sent:
             count_records(world.listings, filter_)
             assert sent() == trips, filter_
