@@ -13,7 +13,7 @@ from fastapi import APIRouter, Header, Query, Request
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import StreamingResponse
 from sse_starlette import ServerSentEvent
-from starlette.types import Scope
+from starlette.types import Receive, Scope, Send
 
 from interlock.kernel.errors import MissedError, StoreError
 from interlock.kernel.exported_event import LifecycleEvent
@@ -89,13 +89,9 @@ async def export(
 
     Those of a record come in the order of their versions. An empty line is no event.
     """
-    exports: RunningExports = request.app.state.exports
-    by: Caller = request.state.caller
-    exports.check_room(by.name)
     scopes = scope.split(",") if scope else ()
     found = EventExport(client.dispatch, scopes, since_ms=since_ms, machines=client.machines)
-    lines = exports.lines(by.name, found.all(), request.scope)
-    return StreamingResponse(lines, media_type=LINES_OF_JSON)
+    return ExportStream(found, request.state.caller, request.app.state.exports, request.scope)
 
 
 class RunningExports:
@@ -104,35 +100,64 @@ class RunningExports:
     def __init__(self) -> None:
         self.callers: list[str] = []
 
-    def check_room(self, caller: str) -> None:
-        """Refuse one more export of a caller for whom there is no room."""
+    def begin(self, caller: str) -> None:
+        """Count one more export of a caller. Raises RefusedRequestError if there is no room."""
         if len(self.callers) >= EXPORTS_MAX:
             detail = f"this process runs {EXPORTS_MAX} exports of events already"
             raise RefusedRequestError(TOO_MANY_LISTENERS, detail)
         if self.callers.count(caller) >= EXPORTS_OF_ONE_MAX:
             detail = f"{caller} runs {EXPORTS_OF_ONE_MAX} exports of events already"
             raise RefusedRequestError(TOO_MANY_LISTENERS, detail)
-
-    async def lines(
-        self, caller: str, events: Iterator[LifecycleEvent], scope: Scope
-    ) -> AsyncIterator[bytes]:
-        """Yield the lines of events, many at a time, and an empty one while none is found."""
         self.callers.append(caller)
+
+
+class ExportStream(StreamingResponse):
+    """The answer to an export. It is refused, before it is begun, if there is no room for it.
+
+    Its place is free again when nothing reads the store for it any more, which ends soon after the
+    caller has left.
+    """
+
+    def __init__(
+        self, export: EventExport, by: Caller, running: RunningExports, scope: Scope
+    ) -> None:
+        super().__init__(self._lines(scope), media_type=LINES_OF_JSON)
+        self._export, self._by, self._running = export, by.name, running
+        self._reading: asyncio.Future[bytes] | None = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send the lines until they end, or the caller leaves. Raises RefusedRequestError."""
+        self._running.begin(self._by)
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._export.stop()
+            if self._reading is None or self._reading.done():
+                self._running.callers.remove(self._by)
+            else:
+                self._reading.add_done_callback(self._has_stopped)
+
+    async def _lines(self, scope: Scope) -> AsyncIterator[bytes]:
+        """Yield the lines of events, many at a time, and an empty one while none is found."""
+        events = self._export.all()
         try:
             while True:
-                reading = asyncio.ensure_future(run_in_threadpool(_next_lines, events))
-                while not (await asyncio.wait([reading], timeout=PING_S))[0]:
+                self._reading = asyncio.ensure_future(run_in_threadpool(_next_lines, events))
+                while not (await asyncio.wait([self._reading], timeout=PING_S))[0]:
                     yield b"\n"
-                if not (lines := await reading):
+                if not (lines := await self._reading):
                     return
                 yield lines
         except StoreError as refusal:
-            log.warning("an export of events for %s is cut short: %s", caller, refusal)
+            log.warning("an export of events for %s is cut short: %s", self._by, refusal)
             # Its status is sent: only that the connection breaks off says that events are missing.
             if not await cut_off(scope):
                 raise
-        finally:
-            self.callers.remove(caller)
+
+    def _has_stopped(self, reading: asyncio.Future[bytes]) -> None:
+        self._running.callers.remove(self._by)
+        if not reading.cancelled():
+            reading.exception()  # nobody is left to whom it could be told
 
 
 def _next_lines(events: Iterator[LifecycleEvent]) -> bytes:

@@ -94,6 +94,7 @@ class EventExport:
         self.scopes = Scopes(scopes)
         self.since_ms = since_ms
         self.count = 0  # how many events were exported
+        self._is_stopped = False
         self._floor_ms = since_ms
         # By record: its last exported version, and when it ended (None: it has not).
         self._exported: dict[RecordId, tuple[int, int | None]] = {}
@@ -103,6 +104,10 @@ class EventExport:
             for row in machine.transitions
             if row.mode is Mode.INTERNAL
         }
+
+    def stop(self) -> None:
+        """End what reads events in another thread, even if it finds none. It reads no more."""
+        self._is_stopped = True
 
     def all(self) -> Iterator[LifecycleEvent]:
         """Yield all events that were logged until now."""
@@ -123,6 +128,8 @@ class EventExport:
             since_ms = self._since_by_state(partition)
             for key in self.views.states_in_use(since_ms):
                 for row in self.views.list_in_state_since(key, since_ms[key]):
+                    if self._is_stopped:
+                        return
                     if self.scopes.cover(row.id):
                         yield from self._events_of(row, next_floor_ms)
         self._floor_ms = max(self.since_ms, next_floor_ms)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import threading
 from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -21,9 +22,11 @@ from interlock.kernel.errors import StoreDownError
 from interlock.kernel.exported_event import LifecycleEvent
 from interlock.kernel.record import partition_of
 from interlock.kernel.store.feed import text_of
+from interlock.kernel.store.views import RecordInState
 from interlock.workers.access.roles import Caller, Role
 from interlock.workers.api import event_stream, events, followers
 from interlock.workers.api.app import create_app
+from interlock.workers.api.events import EXPORTS_OF_ONE_MAX
 from interlock.workers.client import Client
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.ops.event_export import EventExport
@@ -144,22 +147,26 @@ def test_there_is_room_for_a_number_of_listeners(
     until(has_room, what="the place of the listener that left is free")
 
 
-def listened_to(api: FastAPI, take: Callable[[Message], Awaitable[None]]) -> None:
-    """Let the application send the stream of all events to who takes its messages so."""
-    scope = {
+def scope_of(path: str, query: bytes = b"") -> dict[str, Any]:
+    """Return the scope of a request to read what is at a path."""
+    return {
         "type": "http",
         "method": "GET",
-        "path": "/v1/events",
-        "query_string": b"",
+        "path": path,
+        "query_string": query,
         "headers": [(b"host", b"127.0.0.1")],
         "client": ("127.0.0.1", 1),
     }
+
+
+def listened_to(api: FastAPI, take: Callable[[Message], Awaitable[None]]) -> None:
+    """Let the application send the stream of all events to who takes its messages so."""
     asked: list[Message] = [{"type": "http.request"}]
 
     async def asks() -> Message:
         return asked.pop() if asked else await asyncio.Future()
 
-    asyncio.run(asyncio.wait_for(api(scope, asks, take), 60))
+    asyncio.run(asyncio.wait_for(api(scope_of("/v1/events"), asks, take), 60))
 
 
 def test_who_leaves_before_the_first_message_keeps_no_place(interlock: Client) -> None:
@@ -360,6 +367,47 @@ def test_an_export_during_which_the_store_goes_away_is_cut_short_in_one_line_of_
     assert caplog.messages == [
         "an export of events for ann is cut short: the store does not answer"
     ]
+
+
+def test_exports_that_begin_together_share_the_places_and_end_when_their_callers_leave(
+    interlock: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bring(interlock, "one", "awaiting_confirmation")
+    api, statuses, is_over = create_app(interlock), list[int](), threading.Event()
+    rows = interlock.dispatch.views.list_in_state_since
+
+    def without_end(*state: Any) -> Iterator[RecordInState]:
+        while not is_over.wait(0.01):
+            yield from rows(*state)
+
+    monkeypatch.setattr(interlock.dispatch.views, "list_in_state_since", without_end)
+
+    async def export(have_left: asyncio.Event) -> None:
+        asked: list[Message] = [{"type": "http.request"}]
+
+        async def asks() -> Message:
+            if not asked:
+                await have_left.wait()
+            return asked.pop() if asked else {"type": "http.disconnect"}
+
+        async def take(message: Message) -> None:
+            statuses.extend([message["status"]] if "status" in message else [])
+            if len(statuses) == EXPORTS_OF_ONE_MAX + 1:
+                have_left.set()
+
+        await api(scope_of("/v1/events:export", b"scope=one/nobody"), asks, take)
+
+    async def exports() -> None:
+        have_left = asyncio.Event()
+        await asyncio.gather(*(export(have_left) for _ in range(EXPORTS_OF_ONE_MAX + 1)))
+        while api.state.exports.callers:  # noqa: ASYNC110 - no event says when a place is free
+            await asyncio.sleep(0.01)
+
+    try:
+        asyncio.run(asyncio.wait_for(exports(), 60))
+    finally:
+        is_over.set()
+    assert sorted(statuses) == [*[200] * EXPORTS_OF_ONE_MAX, 503]
 
 
 def test_an_event_that_cannot_be_read_is_left_out(interlock: Client) -> None:
