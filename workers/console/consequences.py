@@ -11,7 +11,7 @@ from interlock.kernel.record import Record, ancestors
 from interlock.kernel.scales import Level
 from interlock.kernel.table import Active, Terminal
 from interlock.workers.client import Client
-from interlock.workers.console.forms import type_words
+from interlock.workers.console.forms import resolved, type_words
 from interlock.workers.console.record_look import budgets_of
 from interlock.workers.engine.card import Card, action_of
 from interlock.workers.gateways.capabilities.cost import CostEstimate
@@ -135,7 +135,7 @@ def _worst(name: str, action: Mapping[str, Any], declared: Mapping[str, Any]) ->
 def _parameters(schema: Mapping[str, Any], values: Mapping[str, Any]) -> Iterator[Parameter]:
     described = schema.get("properties") or {}
     for name in dict.fromkeys((*described, *values)):
-        part = described.get(name) or {}
+        part = resolved(described.get(name), schema.get("$defs", {}))
         value = values.get(name, part.get("default"))
         about = str(part.get("description", ""))
         yield Parameter(name, value, name in values, type_words(part), about)

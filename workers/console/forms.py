@@ -11,6 +11,7 @@ from typing import Any
 
 from interlock.kernel.errors import InvalidPayloadError
 from interlock.workers.gateways.capabilities.registry import InvalidParametersError
+from interlock.workers.text import visible, visible_json
 
 LONG = 60  # a text that may be longer than this gets several lines
 GROUPS_MAX = 2  # an object that is deeper inside others is written as JSON
@@ -60,7 +61,6 @@ def for_capability(schema: Mapping[str, Any], capability: str) -> Mapping[str, A
 
 def type_words(described: Mapping[str, Any]) -> str:
     """Return the type that a schema describes, as people say it; '' if it describes none."""
-    described = _resolved(described, {})
     if choices := _choices(described):
         return "one of " + ", ".join(choices)
     kind = str(described.get("format") or described.get("type") or "")
@@ -121,7 +121,7 @@ def _fields(
     required = schema.get("required", ()) if needed else ()
     inner: list[FormField] = []
     for name, part in schema.get("properties", {}).items():
-        described = _resolved(part, named)
+        described = resolved(part, named)
         value = proposed.get(name, described.get("default"))
         is_group = described.get("type") == "object" and described.get("properties")
         if is_group and len(groups) < GROUPS_MAX:
@@ -148,14 +148,22 @@ def _fields(
     yield from inner
 
 
-def _resolved(part: Mapping[str, Any], named: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return what a field takes: without a reference, and without that it may be null."""
+def resolved(part: Any, named: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return what a field takes: without a reference, and without that it may be null.
+
+    `named` are the definitions that may be referred to. A schema that is true or false, or refers
+    to itself without end, describes nothing: {}.
+    """
+    if not isinstance(part, Mapping):
+        return {}
     if reference := part.get("$ref"):
-        target = named.get(str(reference).rpartition("/")[2], {})
-        return {**_resolved(target, named), **{k: v for k, v in part.items() if k != "$ref"}}
-    options = [each for each in part.get("anyOf", ()) if each.get("type") != "null"]
+        name = str(reference).rpartition("/")[2]
+        target = resolved(named.get(name), {k: v for k, v in named.items() if k != name})
+        return {**target, **{k: v for k, v in part.items() if k != "$ref"}}
+    options = [resolved(each, named) for each in part.get("anyOf", ())]
+    options = [each for each in options if each.get("type") != "null"]
     if len(options) == 1:
-        return {**_resolved(options[0], named), **{k: v for k, v in part.items() if k != "anyOf"}}
+        return {**options[0], **{k: v for k, v in part.items() if k != "anyOf"}}
     if isinstance(types := part.get("type"), list) and len({*types} - {"null"}) == 1:
         return {**part, "type": next(each for each in types if each != "null")}
     return part
@@ -191,13 +199,15 @@ def _kind(
         case "integer" | "number" | "boolean" as kind:
             return kind, (), ""
         case "array":
-            return _kind_of_list(_resolved(described.get("items") or {}, named), value)
+            return _kind_of_list(resolved(described.get("items"), named), value)
     return "json", (), ""
 
 
 def _kind_of_text(described: Mapping[str, Any], value: Any) -> str:
     """Return the kind of field for a text. A date or time that the field cannot show is a text."""
     text = "" if value is None else str(value)
+    if _has_hidden(text):
+        return "json"
     with suppress(ValueError):
         match described.get("format"):
             case "date" if not text or date.fromisoformat(text).isoformat() == text:
@@ -205,7 +215,12 @@ def _kind_of_text(described: Mapping[str, Any], value: Any) -> str:
             case "date-time" if not text or _is_to_the_second(text.removesuffix(ZULU)):
                 return "utc" if not text or text.endswith(ZULU) else "local"
     is_long = int(described.get("maxLength", LONG + 1)) > LONG
-    return "long" if is_long or len(text) > LONG else "text"
+    return "long" if is_long or len(text) > LONG or "\n" in text else "text"
+
+
+def _has_hidden(text: str) -> bool:
+    """Whether a text has characters that nobody sees, or that a browser changes. A tab is none."""
+    return visible(text.replace("\t", " ")) != text.replace("\t", " ")
 
 
 def _is_to_the_second(text: str) -> bool:
@@ -228,7 +243,8 @@ def _kind_of_list(items: Mapping[str, Any], value: Any) -> tuple[str, tuple[str,
 def _fits(value: Any, each: str) -> bool:
     """Whether a value of a list can be shown as a line of its own."""
     if each in ("text", "choice"):
-        return isinstance(value, str) and bool(value.strip()) and len(value.splitlines()) == 1
+        is_line = isinstance(value, str) and bool(value.strip()) and "\n" not in value
+        return is_line and not _has_hidden(value)
     return isinstance(value, (int, float))
 
 
@@ -241,7 +257,7 @@ def _text(value: Any, kind: str) -> str:
         return str(value).removesuffix(ZULU)
     if isinstance(value, str) and kind != "json":
         return value
-    return json.dumps(value, ensure_ascii=False, indent=2 if kind == "json" else None)
+    return visible_json(value, indent=2 if kind == "json" else None)
 
 
 def _value(field: FormField, text: str) -> Any:
@@ -249,7 +265,7 @@ def _value(field: FormField, text: str) -> Any:
     if field.kind != "lines":
         return _typed(field.kind, field.choices, text)
     values = []
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(text.split("\n"), 1):
         try:
             values += [_typed(field.each, field.choices, line)] if line.strip() else []
         except ValueError as wrong:

@@ -18,7 +18,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, RedirectResponse
 from fastapi.routing import APIRoute
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from interlock.kernel.errors import KernelError, StoreError, TokenRefusedError
 from interlock.workers.access.roles import Act, Caller
@@ -105,6 +105,11 @@ def _shown(value: Any) -> Any:
     return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
+def with_tabs(text: str) -> Markup:
+    """Return a visible text whose tabs are kept: in a field it is sent as it is shown."""
+    return escape("\t".join(map(visible, text.split("\t"))))
+
+
 PAGES = Environment(
     loader=FileSystemLoader(FOLDER / "templates"),
     autoescape=True,
@@ -121,6 +126,7 @@ PAGES.filters |= {
     "amount": lambda amount, name: counter_text(name, amount),
     "codes": codes_of,
     "points": points,
+    "with_tabs": with_tabs,
     "json": lambda value: visible_json(value, indent=2),
     "value": visible_json,
     "address": address_of_link,

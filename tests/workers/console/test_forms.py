@@ -87,7 +87,7 @@ def test_texts_become_values_of_their_type_and_what_is_left_empty_is_not_sent() 
     texts = {"text": "25", "count": "25", "share": "0.5", "really": "true", "tier": "high"}
     texts |= {
         "rows": '["a"]',
-        "tags": "a b\r\n\r\nc",
+        "tags": "a b\n\nc",
         "sizes": "1\n2",
         "to.name": "Ann",
         "level": "2",
@@ -116,6 +116,11 @@ def test_texts_become_values_of_their_type_and_what_is_left_empty_is_not_sent() 
         ("tags", ["a", "b c"], "lines"),
         pytest.param("tags", ["two\nlines"], "json", id="a value of two lines"),
         pytest.param("tags", [" "], "json", id="a value that is no line"),
+        pytest.param("tags", ["a\n"], "json", id="a value that ends its line"),
+        pytest.param("tags", ["a\u2028b"], "json", id="a value with a hidden end of line"),
+        pytest.param("text", "a\tb\nc", "long", id="a short text of two lines"),
+        pytest.param("text", "a\r\nb", "json", id="what a browser would change"),
+        pytest.param("text", "a\U000e0041b", "json", id="what nobody sees"),
         ("sizes", [1, 2], "lines"),
         pytest.param("sizes", ["1"], "json", id="a text that is to be a number"),
     ],
@@ -127,6 +132,17 @@ def test_what_is_proposed_is_sent_as_it_was_if_nobody_changes_it(
 
     assert fields[0].kind == kind
     assert answer_of(fields, {name: fields[0].value}) == {name: proposed}
+
+
+@pytest.mark.parametrize(
+    "part",
+    [True, {"anyOf": [True]}, {"type": "array", "items": True}, {"$ref": "#/$defs/Loop"}],
+    ids=["true", "true among others", "items", "a reference to itself"],
+)
+def test_a_schema_that_describes_nothing_takes_json(part: Any) -> None:
+    schema = {"properties": {"any": part}, "$defs": {"Loop": {"$ref": "#/$defs/Loop"}}}
+
+    assert [one.kind for one in fields_of(schema, {"any": [1]})] == ["json"]
 
 
 def test_a_list_that_a_person_empties_is_sent_empty() -> None:

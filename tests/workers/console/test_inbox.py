@@ -237,13 +237,13 @@ def test_an_edit_has_the_fields_of_the_capability_that_is_chosen(
     assert "from a link" not in browser.get("/inbox/paper", params=filled).text
 
     form = {"proposal": interlock.show("paper").proposal, "choice": "edit"}
-    wrong = {"capability": "press", "parameters.copies": "many", "parameters.text": "a\r\nb"}
+    wrong = {"capability": "press", "parameters.copies": "many", "parameters.text": "a\r\n\tb"}
     refused = post(browser, "/inbox/paper", **form, **wrong)
     assert refused.status_code == 422
     said = re.search(r'id="wrong-parameters.copies">(.+?)</b>', refused.text)
     assert said, "the problem is beside its field"
     assert unescape(said[1]) == "'many' is no whole number"
-    assert re.search(r'<textarea name="parameters.text"[^>]*>\na\nb</textarea>', refused.text)
+    assert re.search(r'<textarea name="parameters.text"[^>]*>\na\n\tb</textarea>', refused.text)
 
     form |= {"capability": "jot", "parameters.text": "by hand"}
     assert post(browser, "/inbox/paper", **form).status_code == 303
