@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from sys import float_info
 from threading import BoundedSemaphore, Thread
+from time import monotonic
 from typing import Any
 
 COST_S_MAX = 1.0
@@ -43,10 +44,11 @@ class CostCalculation:
     def estimate(self, function: Callable[..., Any], parameters: Mapping[str, Any]) -> CostEstimate:
         """Return what a function of a user says. A person waits for it no longer than COST_S_MAX.
 
-        A thread cannot be ended, so one that takes too long goes on; where CALLS_MAX of them do,
+        A thread cannot be ended, so one that takes too long goes on. Where CALLS_MAX of them run,
         the function is not called again until one has ended.
         """
-        if not self._free.acquire(blocking=False):
+        until_s = monotonic() + COST_S_MAX
+        if not self._free.acquire(timeout=COST_S_MAX):
             return CostEstimate(None, _SLOW)
         answers: SimpleQueue[CostEstimate] = SimpleQueue()
 
@@ -58,7 +60,7 @@ class CostCalculation:
 
         Thread(target=calculate, name="cost", daemon=True).start()
         try:
-            return answers.get(timeout=COST_S_MAX)
+            return answers.get(timeout=max(until_s - monotonic(), 0))
         except Empty:
             _log.warning("%r takes longer than %g s", function, COST_S_MAX)
             return CostEstimate(None, _SLOW)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
 from datetime import date, datetime
 from threading import Event, Semaphore
@@ -22,7 +23,11 @@ from interlock.workers.gateways.capabilities.capability import (
     capability,
     problems_of,
 )
-from interlock.workers.gateways.capabilities.cost import CALLS_MAX, CostEstimate
+from interlock.workers.gateways.capabilities.cost import (
+    CALLS_MAX,
+    CostCalculation,
+    CostEstimate,
+)
 from tests.waiting import until
 
 LOW = capability(idempotent=True, irreversibility=Level.LOW, deadline_s=1)
@@ -149,6 +154,29 @@ def test_nobody_waits_long_for_a_cost_and_slow_calculations_do_not_pile_up(
     assert not calls.acquire(blocking=False), "it was not called again"
     monkeypatch.setattr(cost_module, "COST_S_MAX", 60)
     until(lambda: made.cost_of({}) == CostEstimate(1.0), what="a calculation has ended")
+
+
+def test_a_cost_is_calculated_for_all_who_look_at_the_same_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    begun, goes_on = Semaphore(0), Event()
+
+    def waits() -> float:
+        begun.release()
+        goes_on.wait(60)
+        return 1.0
+
+    monkeypatch.setattr(cost_module, "COST_S_MAX", 60)
+    calculation = CostCalculation()
+    with ThreadPoolExecutor(CALLS_MAX + 1) as pool:
+        found = [pool.submit(calculation.estimate, waits, {}) for _ in range(CALLS_MAX)]
+        for _ in found:
+            assert begun.acquire(timeout=60)
+        found.append(pool.submit(calculation.estimate, waits, {}))
+        wait(found, timeout=0.05)  # the last one has come while all others are at work
+        goes_on.set()
+
+    assert [one.result() for one in found] == [CostEstimate(1.0)] * (CALLS_MAX + 1)
 
 
 def described(**annotations: Any) -> Callable[..., None]:
