@@ -20,10 +20,12 @@ HIDDEN_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 def dollars(micro: float) -> str:
     """Return millionths of a dollar as dollars, with cents.
 
-    An amount below a cent has two digits that are not 0.
+    Less than a cent has two significant digits. What is given back has a minus: -$0.50.
     """
-    amount = micro / MICRO
-    return f"${amount:.2f}" if amount == 0 or amount >= CENT else f"${Decimal(f'{amount:.1e}'):f}"
+    amount = abs(micro) / MICRO
+    whole_cents = amount == 0 or amount >= CENT
+    shown = f"{amount:.2f}" if whole_cents else f"{Decimal(f'{amount:.1e}'):f}"
+    return f"-${shown}" if micro < 0 else f"${shown}"
 
 
 def sentence(text: str, *, length_max: int = DETAIL_LENGTH_MAX) -> str:

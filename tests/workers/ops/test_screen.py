@@ -130,6 +130,7 @@ def test_a_proposal_is_shown_in_words(phase: str, payload: dict[str, Any], shown
 
 def test_money_is_shown_in_dollars() -> None:
     assert (counter_text("cap", 500_000), counter_text("spent", 1)) == ("$0.50", "$0.0000010")
+    assert counter_text("spent", -12_340_000) == "-$12.34", "a reservation that was not needed"
     assert counter_text("tokens_in", 12) == "12"
 
 
