@@ -184,9 +184,10 @@ class CreatedBody(BaseModel):
 
 
 class Item(BaseModel):
-    """The answer for one record: its status, why it stays as it is or '', or the problem with it.
+    """What was done to one record: `answer` says it, or `problem` why it was refused.
 
-    With `dry_run` the status is the state of the record now, and `why_not` what would be so.
+    `why_not` says why the record stays as it is; '' if it changes. With `dry_run` nothing is done:
+    `answer` is the state of the record, and `why_not` says why the verb would leave it as it is.
     """
 
     id: str

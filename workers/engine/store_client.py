@@ -1,4 +1,4 @@
-"""Opens the store of a deployment for one process, and says what to look at where none answers."""
+"""Opens the store of a deployment for one process; the error says what to do if none answers."""
 
 from __future__ import annotations
 

@@ -39,7 +39,10 @@ GoesOn = Callable[[float], bool]
 
 
 class Scopes:
-    """Ids, each with all records below it: a backlog, a task, a thread's family. None: all."""
+    """Ids, each with all records below it: a backlog, a task, a thread's family.
+
+    Without ids, all records belong to them.
+    """
 
     def __init__(self, ids: Sequence[str]) -> None:
         self.ids = tuple(record_id(one) for one in ids)

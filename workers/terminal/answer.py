@@ -49,7 +49,8 @@ EXPECTED_ERRORS = (KernelError, SetupError, SystemsError, WaitTimeoutError)
 def guarded(command: Callable[..., None]) -> Callable[..., None]:
     """Print an error that the user can correct as one sentence, and exit with code 1.
 
-    After an act under a name that is given by --as, it says that no token proves the name.
+    If the command has a parameter `actor`, and --as names somebody, it says after the act that no
+    token proves the name.
     """
 
     @wraps(command)
