@@ -171,7 +171,10 @@ def accept(client: Client, verb: str, request: Any) -> dict[str, Any]:
         check_actor(actor, client.dispatch.machines)
         client = copy.copy(client)
         client.actor = actor
-    return {"answer": "accepted"} | verbs()[verb](client, request)
+    kinds = verbs()
+    if verb not in kinds:
+        raise CallError(f"there is no message {verb!r} here; there are: {', '.join(kinds)}")
+    return {"answer": "accepted"} | kinds[verb](client, request)
 
 
 def replay(client: Client, message: RejectedMessage) -> dict[str, Any]:

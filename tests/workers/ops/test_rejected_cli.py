@@ -78,6 +78,15 @@ def test_what_never_came_to_intake_cannot_be_tried_again(interlock: Client) -> N
     assert run("show", refused["id"]).endswith("{\n")
 
 
+def test_a_message_of_a_system_that_this_process_does_not_know_stays(interlock: Client) -> None:
+    request = {"id": "m1", "actor": "shop"}
+    interlock.dispatch.rejected.put("refused at intake", "too early", request, verb="bill")
+    (refused,) = run_json("replay", "--all", code=1)
+
+    assert refused["reason"].startswith("there is no message 'bill' here; there are: submit, fire")
+    assert len(run_json("list")) == 1
+
+
 def test_messages_are_dropped(interlock: Client) -> None:
     for n in range(2):
         early(interlock, f"m{n}")
