@@ -76,13 +76,17 @@ class Codes:
     others: tuple[str, ...]
 
 
-def codes_of(codes: Sequence[str]) -> Codes:
-    """Return the codes of a line, sorted into those of each kind."""
+def codes_of(codes: Any) -> Codes:
+    """Return the codes of a line, sorted into those of each kind.
+
+    A note that a handler has written may have any value in the place of the list of codes.
+    """
+    found = [str(each) for each in (codes if isinstance(codes, (list, tuple)) else [codes])]
     return Codes(
-        roles=tuple(each.removeprefix(ROLE) for each in codes if each.startswith(ROLE)),
+        roles=tuple(each.removeprefix(ROLE) for each in found if each.startswith(ROLE)),
         # The context of a trace is a version, the id of the trace, and more, with dashes between.
-        traces=tuple(f"{each}--".split("-")[1] for each in codes if each.startswith(CODE)),
-        others=tuple(each for each in codes if not each.startswith((ROLE, CODE))),
+        traces=tuple(f"{each}--".split("-")[1] for each in found if each.startswith(CODE)),
+        others=tuple(each for each in found if not each.startswith((ROLE, CODE))),
     )
 
 

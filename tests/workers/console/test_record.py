@@ -21,6 +21,7 @@ from interlock.workers.console.record_look import signs, verbs_of
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.jobs.client import Graphs
 from tests.workers.access.tokens import new_token
+from tests.workers.tasks.claims import noted
 from tests.workers.threads.threads import FAILED, STARTED, bring, client_of, step
 
 SITE = "http://interlock.example"
@@ -119,9 +120,13 @@ def test_the_log_can_be_filtered_and_says_what_failed(
 
     interlock.codes = ("as:operator", f"trace:00-{'4bf9' * 8}-00f067aa0ba902b7-01")
     interlock.pause("paper", reason="too early")
+    for detail in ({"codes": [404]}, {"codes": 404, "actor": "ann"}):
+        noted(interlock, "paper", "asked", **detail)
     paused = words_in(browser.get("/records/paper").text.partition("<h2>Log</h2>")[2])
 
     assert f"pause by tester , operator · reason too early in trace {'4bf9' * 8}" in paused
+    assert "asked · codes [404]" in paused, "a note of a handler"
+    assert "asked by ann (404)" in paused
     assert "taken by" in log
     assert "taken by" not in moves
     assert "inference done" in moves
