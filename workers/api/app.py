@@ -27,7 +27,6 @@ from interlock.workers.api.followers import Followers
 from interlock.workers.api.models import BODY_BYTES_MAX
 from interlock.workers.api.problems import (
     PROBLEMS,
-    TOO_LARGE,
     TOO_SLOW,
     add_problem_answers,
     answer,
@@ -37,6 +36,7 @@ from interlock.workers.client import Client
 from interlock.workers.engine.event_feed import EventFeed
 from interlock.workers.engine.kept import Kept
 from interlock.workers.ops.metrics import Exposition
+from interlock.workers.remote.problems import TOO_LARGE
 
 BODY_S = 30
 ABOUT = "Create, watch and decide the records of all machines. docs/api.md explains it."

@@ -25,7 +25,6 @@ NOT_SIGNED_IN = ProblemKind(403, "not-signed-in", "You are not signed in")
 OTHER_SITE = ProblemKind(403, "other-site", "A page of another site has sent this")
 TOO_MANY_CALLS = ProblemKind(429, "too-many-calls", "You call too often", 1)
 TOO_SLOW = ProblemKind(408, "too-slow", "The body did not come in time")
-TOO_LARGE = ProblemKind(413, "too-large", "The body is too large")
 BAD_REQUEST = ProblemKind(
     422, "invalid-request", "The request has not the form that it should have"
 )

@@ -47,6 +47,7 @@ from interlock.workers.remote.bodies import (
 from interlock.workers.remote.connection import ApiConnection
 from interlock.workers.remote.operator_calls import OperatorCalls
 from interlock.workers.remote.output_calls import OutputCalls
+from interlock.workers.remote.problems import TooLargeError
 
 PAGE = 500
 LINES = 1_000
@@ -105,6 +106,10 @@ class HttpClient(OperatorCalls, OutputCalls):
             read = partial(submitted_of, len(batch))
             return self._call(read, "POST", "/v1/records:batch", {"records": batch})
         except KernelError as refusal:
+            if isinstance(refusal, TooLargeError) and len(batch) > 1:
+                # A caller who may make few calls at once may send few records with one.
+                half = len(batch) // 2
+                return [*self._submit_batch(batch[:half]), *self._submit_batch(batch[half:])]
             return [Submitted(one["id"], replayed=False, error=refusal) for one in batch]
 
     def fire(

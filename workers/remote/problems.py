@@ -25,6 +25,7 @@ class ProblemKind:
 
 NO_TOKEN = ProblemKind(401, "no-token", "A valid access token is needed")
 STALE = ProblemKind(412, "stale", "The record has changed since you read it")
+TOO_LARGE = ProblemKind(413, "too-large", "The body is too large")
 # The most special class of an error decides.
 KINDS: dict[type[KernelError], ProblemKind] = {
     errors.UnknownMachineError: ProblemKind(404, "unknown-machine", "There is no such machine"),
@@ -72,6 +73,10 @@ class RemoteError(KernelError):
     """The API refuses a call for a reason that `Client` has not, or what answers is no API."""
 
 
+class TooLargeError(RemoteError):
+    """The API takes no body of this size, or no call for so many records: send less with it."""
+
+
 def kind_of(refusal: KernelError) -> ProblemKind:
     """Return the kind of problem of an error."""
     return next(KINDS[each] for each in type(refusal).__mro__ if each in KINDS)
@@ -83,7 +88,8 @@ def error_of(problem: Mapping[str, Any]) -> KernelError:
     detail = str(problem.get("detail", ""))
     raised = next((each for each, kind in KINDS.items() if kind.name == name), None)
     if raised is None:
-        return RemoteError(f"{problem.get('title', 'the API refuses it')}: {detail}")
+        refusal = TooLargeError if name == TOO_LARGE.name else RemoteError
+        return refusal(f"{problem.get('title', 'the API refuses it')}: {detail}")
     error = raised.__new__(raised, detail)  # its own arguments are not in a problem
     error.args = (detail,)
     if isinstance(problems := problem.get("problems"), list):

@@ -376,7 +376,7 @@ def test_several_records_count_as_so_many_calls(
     each = {"machine": "thread", "payload": thread_payload(), "id": "one"}
     more = http.post("/v1/records:batch", json={"records": [each] * (BURST_S + 1)}, headers=ann)
 
-    assert kind(more) == "too-many-calls"
+    assert kind(more) == "too-large", "it could never be made"
     assert interlock.list() == []
     api.state.rates = Rates(1, clock=lambda: 0.0)
     whole = http.post("/v1/records:batch", json={"records": [each] * BURST_S}, headers=ann)
@@ -388,6 +388,7 @@ def test_several_records_count_as_so_many_calls(
     pause = {"verb": "pause", "machine": "thread"}
     paused = [http.post("/v1/records:bulk", json=pause, headers=bob) for _ in range(3)]
     assert [one.status_code for one in paused] == [200, 200, 429], "of two records each"
+    assert paused[-1].headers["Retry-After"] == "2", "the next try is a call as well"
 
 
 def test_a_wrong_name_counts_as_a_call(http: TestClient, api: FastAPI, interlock: Client) -> None:

@@ -17,6 +17,7 @@ from interlock.workers.api import problems
 from interlock.workers.api.app import create_app
 from interlock.workers.config import API_PORT
 from interlock.workers.gateways.server import EmbeddedServer, free_port
+from interlock.workers.remote import problems as remote_problems
 from interlock.workers.remote.problems import KINDS, ProblemKind
 from tests.waiting import until
 from tests.workers.threads.threads import client_of
@@ -26,7 +27,8 @@ VERBS = ("pause", "resume", "retry")
 
 
 def test_the_page_lists_every_problem_with_its_status() -> None:
-    named = [kind for kind in vars(problems).values() if isinstance(kind, ProblemKind)]
+    values = [*vars(problems).values(), *vars(remote_problems).values()]
+    named = [kind for kind in values if isinstance(kind, ProblemKind)]
     kinds = {*KINDS.values(), *problems.OF_HTTP.values(), *named}
     listed = re.findall(r"^\| `urn:interlock:([a-z-]+)` \| (\d+) \| (.+)\.", PAGE, re.MULTILINE)
 

@@ -145,6 +145,22 @@ def test_a_batch_whose_call_fails_is_that_error_for_each_of_its_records() -> Non
     assert len(calls) == 1
 
 
+def test_a_batch_that_the_api_finds_too_large_is_sent_in_halves() -> None:
+    too_large = httpx2.Response(413, json={"type": "urn:interlock:too-large", "detail": "fewer"})
+    made = [httpx2.Response(201, json={"id": name, "replayed": False}) for name in "abc"]
+    client, calls = answering(too_large, made[0], too_large, *made[1:])
+    done = client.submit_many([{"id": name} for name in "abc"], machine="thread")
+
+    assert [(one.id, one.error) for one in done] == [("a", None), ("b", None), ("c", None)]
+    assert [call.url.path for call in calls] == [
+        "/v1/records:batch",
+        "/v1/records",
+        "/v1/records:batch",
+        "/v1/records",
+        "/v1/records",
+    ]
+
+
 def test_past_events_that_break_off_are_an_error() -> None:
     class Broken(httpx2.SyncByteStream):
         def __iter__(self) -> Iterator[bytes]:
