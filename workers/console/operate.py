@@ -90,7 +90,8 @@ def acts(
     """Show what people did last, or one of them, to records of machines that the viewer may see."""
     views, by = client.dispatch.views, by.strip()
     found = client.dispatch.acts.latest(ACTS, before=before, by=by)
-    records = views.records(act.record_id for act in found)
+    ids = [act.record_id for act in found]
+    records = views.records(ids, readable_by=client.dispatch.machines)
     titles = {one.id: one.title for one in records.values() if one.machine in client.machines}
     sees_all = not request.state.caller.machines
     return page(

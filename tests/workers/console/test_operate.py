@@ -152,6 +152,8 @@ def test_acts_of_people_are_listed_with_name_role_and_reason_and_found_by_name(
     monkeypatch.setattr(acts, "READ_MAX", 1)
     assert interlock.dispatch.acts.latest(9, by="ann") == listed
     assert interlock.dispatch.acts.latest(9, by="ann", before=listed[0].position) == listed[1:]
+    interlock.dispatch.client.hset(interlock.dispatch.keys.record("paper"), "data", "{")
+    beside = browser.get("/acts").text
     sign_in(browser, new_token(interlock, Role.VIEWER, machines=("task",)))
     limited = browser.get("/acts").text
 
@@ -163,6 +165,8 @@ def test_acts_of_people_are_listed_with_name_role_and_reason_and_found_by_name(
     assert "a component did it" not in text
     assert "Buy paper" in earlier
     assert "Buy towels" not in earlier
+    assert "Buy towels" in beside
+    assert "paper, pruned or damaged" in beside
     assert "Buy" not in limited
 
 
