@@ -116,7 +116,8 @@ def _look(
         one for one in record.timers if _is_reminder(machine.stage(record.state), one.name)
     )
     latest = views.latest([record.id], LINES_READ)[record.id]
-    parent = views.records([record.parent]).get(record.parent) if record.parent else None
+    above = [record.parent] if record.parent else []
+    parents = views.records(above, readable_by=client.machines)
     return {
         "record": record,
         "views": [
@@ -124,7 +125,7 @@ def _look(
         ],
         "news": _news(client, record, texts.get("seen", "")),
         "reminder": next(reminders, None),
-        "parent": parent if parent and parent.machine in client.machines else None,
+        "parent": next(iter(parents.values()), None),
         "costs": {
             COUNTERS.get(name, name): (name, n)
             for name, n in record.counters.items()

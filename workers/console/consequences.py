@@ -91,8 +91,9 @@ def consequences(client: Client, record: Record, card: Card) -> Consequences | N
 
 def _cost(client: Client, record: Record, estimate: CostEstimate | None) -> str:
     """Say what a call would cost, and what is left of the budgets that it is under."""
-    above = client.dispatch.views.records(ancestors(record.id)).values()
-    family = [record, *(one for one in above if one.machine in client.machines)]
+    views = client.dispatch.views
+    above = views.records(ancestors(record.id), readable_by=client.machines)
+    family = [record, *above.values()]
     budgets = [
         (use.limits["spent"] - use.used["spent"], use.limits["spent"])
         for use in budgets_of({one.id: one.counters for one in family})

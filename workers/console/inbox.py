@@ -126,10 +126,8 @@ def _families(client: Client, cards: Sequence[Card]) -> tuple[CardFamily, ...]:
     for card in cards:
         by_root.setdefault(root_of(card.record_id), []).append(card)
     titled = [root for root, found in by_root.items() if [one.record_id for one in found] != [root]]
-    records = client.dispatch.views.records(titled)
-    titles: dict[str, str] = {
-        one.id: one.title for one in records.values() if one.machine in client.machines
-    }
+    roots = client.dispatch.views.records(titled, readable_by=client.machines)
+    titles: dict[str, str] = {one.id: one.title for one in roots.values()}
     return tuple(
         CardFamily(
             root=root,

@@ -69,9 +69,8 @@ class RecordLook:
 def look_at(client: Client, record_id: str, lines: int) -> RecordLook:
     """Read a record with up to so many lines of its log. Raises UnknownRecordError."""
     views, record = client.dispatch.views, client.show(record_id)
-    chain = views.records(ancestors(record_id))
+    above = tuple(views.records(ancestors(record_id), readable_by=client.machines).values())
     below = client.page(id_prefix=f"{record_id}/", limit=FAMILY_MAX, newest=False)
-    above = tuple(one for one in chain.values() if one.machine in client.machines)
     counters = {one.id: one.counters for one in above} | {record_id: record.counters}
     return RecordLook(
         record=record,

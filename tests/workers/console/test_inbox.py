@@ -139,6 +139,10 @@ def test_the_cards_of_a_family_stand_together_under_the_title_of_their_root(
     assert "nightly 2 questions" not in text_of(browser, "/inbox", order="cards")
     browser.cookies.set(COOKIE, new_token(interlock, Role.APPROVER, machines=("job",)))
     assert "<h2>nightly" in browser.get("/inbox").text, "who may not see the root has no link to it"
+    browser.cookies.set(COOKIE, new_token(interlock, Role.APPROVER))
+    interlock.dispatch.client.hset(interlock.dispatch.keys.record("nightly"), "data", "{")
+    for path in ("/inbox", "/inbox/nightly/tidy", "/records/nightly/tidy"):
+        assert browser.get(path).status_code == 200, "a damaged root"
 
 
 def test_a_card_that_is_escalated_is_marked_and_found_by_whom_it_is_escalated_to(
