@@ -7,7 +7,6 @@ from celery.signals import worker_init, worker_shutting_down
 
 from interlock.kernel.errors import KernelError
 from interlock.kernel.machines import MACHINES
-from interlock.kernel.store.outputs import Outputs
 from interlock.workers.config import Settings
 from interlock.workers.engine.affinity import tune_when_ready
 from interlock.workers.engine.announcement import Announcer
@@ -22,7 +21,7 @@ from interlock.workers.engine.runner import Runner, register_effects
 from interlock.workers.engine.sweeper import register_sweeps
 from interlock.workers.engine.system import cause_of
 from interlock.workers.engine.trace_context import start_traces
-from interlock.workers.supervision.output_publisher import OutputPublisher
+from interlock.workers.supervision.publishing import publishing_thread
 from interlock.workers.systems import facts, handlers, openers, sweeps
 
 
@@ -34,7 +33,7 @@ def assemble(settings: Settings) -> Celery:
     resources = Resources(settings)
     runner = Runner(dispatch, resources)
     announcer = Announcer(lambda: dispatch.hosts, settings.host)
-    publisher = OutputPublisher(lambda: Outputs(dispatch.client, dispatch.keys), settings)
+    publisher = publishing_thread(dispatch)
     celery_app.reject_message = dispatch.reject
     register_effects(celery_app, runner, MACHINES, handlers())
     register_sweeps(celery_app, dispatch, sweeps())

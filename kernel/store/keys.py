@@ -232,14 +232,18 @@ class Keys:
         """Sorted set: the host names by the ms at which each computer announced its facts last."""
         return f"{self.prefix}:{{hosts}}:announced"
 
-    def outputs_asked(self, host: str) -> str:
-        """Sorted set: the folders of a computer whose output is asked for, by ms of the last."""
-        return f"{self.prefix}:{{outputs}}:asked:{host}"
+    def publications_asked(self, host: str) -> str:
+        """Sorted set: the publications for which a computer is asked, by ms of the last time."""
+        return f"{self.prefix}:{{publications}}:asked:{host}"
 
-    def outputs_asked_since(self, host: str) -> str:
-        """Sorted set: these folders by the ms since which each has been asked for."""
-        return f"{self.prefix}:{{outputs}}:asked-since:{host}"
+    def publications_asked_since(self, host: str) -> str:
+        """Sorted set: these publications by the ms since which each has been asked for."""
+        return f"{self.prefix}:{{publications}}:asked-since:{host}"
 
-    def output(self, host: str, folder: str) -> str:
-        """Hash: the newest output of an agent, and when it was published; it expires."""
-        return f"{self.prefix}:{{outputs}}:of:{host}:{folder}"
+    def publications_taken(self, host: str) -> str:
+        """Sorted set: the publications that a worker makes, by the ms when it began; it expires."""
+        return f"{self.prefix}:{{publications}}:taken:{host}"
+
+    def publication(self, host: str, name: str) -> str:
+        """Hash: what a computer has published, and when; it expires."""
+        return f"{self.prefix}:{{publications}}:of:{host}:{name}"

@@ -6,13 +6,8 @@ from codecs import getincrementaldecoder
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from interlock.kernel.store.outputs import (
-    OutputAnswer,
-    OutputLook,
-    OutputPart,
-    Outputs,
-    OutputSource,
-)
+from interlock.kernel.store.outputs import OutputPart, OutputSource, output_part
+from interlock.kernel.store.publications import PublicationLook, Publications
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.printed_output import ANSWER_MS, OutputState, PrintedOutput
 from interlock.workers.terminal.page import (
@@ -36,41 +31,29 @@ class AgentOutput:
     """
 
     source: OutputSource | None
-    look: OutputLook | None
+    look: PublicationLook | None
+    part: OutputPart | None = None  # the newest that its computer has published
 
     @property
-    def answer(self) -> OutputAnswer | None:
-        """What its computer answered last, however long ago that was."""
-        return self.look.answer if self.look else None
-
-    @property
-    def part(self) -> OutputPart | None:
-        """The newest part that its computer has published."""
-        return self.answer.part if self.answer else None
+    def answered_ms(self) -> int | None:
+        """When its computer answered last, in ms by the store; None if it has not."""
+        return self.look.answer.at_ms if self.look and self.look.answer else None
 
     @property
     def printed_ms(self) -> int | None:
         """When the agent printed last, in ms by the store; None if that is not known."""
-        if self.answer is None or self.answer.part is None:
+        if self.answered_ms is None or self.part is None:
             return None
-        return self.answer.at_ms - self.answer.part.age_ms
-
-    @property
-    def _silent_ms(self) -> int:
-        """How long its computer has not answered although it was asked."""
-        if self.look is None:
-            return 0
-        answered_ms = self.answer.at_ms if self.answer else 0
-        return self.look.now_ms - max(self.look.asked_ms, answered_ms)
+        return self.answered_ms - self.part.age_ms
 
     @property
     def state(self) -> OutputState:
         """What is known of the output now."""
         if self.look is None:
             return OutputState.NOT_STARTED
-        if self._silent_ms > ANSWER_MS:
+        if self.look.silent_ms > ANSWER_MS:
             return OutputState.UNANSWERED
-        if self.answer is None or self.answer.at_ms < self.look.now_ms - ANSWER_MS:
+        if self.answered_ms is None or self.answered_ms < self.look.now_ms - ANSWER_MS:
             return OutputState.ASKED
         return OutputState.NOT_KEPT if self.part is None else OutputState.KNOWN
 
@@ -84,7 +67,7 @@ class AgentOutput:
             host=self.source.host if self.source else "",
             run=self.source.run if self.source else 0,
             now_ms=self.look.now_ms if self.look else None,
-            answered_ms=self.answer.at_ms if self.answer else None,
+            answered_ms=self.answered_ms,
             printed_ms=self.printed_ms,
             output=output,
             begin=begin,
@@ -103,6 +86,7 @@ class AgentOutput:
     def sentence(self) -> str:
         """What a person has to know of the output beside what it says; or ''."""
         host = self.source.host if self.source else ""
+        silent_ms = self.look.silent_ms if self.look else 0
         match self.state:
             case OutputState.NOT_STARTED:
                 return "It has printed nothing yet: it has not started."
@@ -111,7 +95,7 @@ class AgentOutput:
             case OutputState.UNANSWERED:
                 return (
                     f"The worker on {host}, where the output is, has not answered for "
-                    f"{age(self._silent_ms)}. `interlock doctor` says which workers run."
+                    f"{age(silent_ms)}. `interlock doctor` says which workers run."
                 )
             case OutputState.NOT_KEPT:
                 return f"{host} has no output of it: it has not started, or its files were deleted."
@@ -140,9 +124,15 @@ def look_at(
 ) -> dict[str, AgentOutput]:
     """Look at the outputs of several records, by their ids, in one round trip."""
     known = {record_id: source for record_id, source in sources.items() if source}
-    answered = Outputs(dispatch.client, dispatch.keys).ask(list(known.values()))
+    asked = [source.publication for source in known.values()]
+    answered = Publications(dispatch.client, dispatch.keys).ask(asked)
     looks = dict(zip(known, answered, strict=True))
-    return {each: AgentOutput(source, looks.get(each)) for each, source in sources.items()}
+    return {each: _found(source, looks.get(each)) for each, source in sources.items()}
+
+
+def _found(source: OutputSource | None, look: PublicationLook | None) -> AgentOutput:
+    fields = look.answer.fields if look and look.answer else None
+    return AgentOutput(source, look, output_part(fields) if fields else None)
 
 
 def agent_output(dispatch: Dispatch, record_id: str, source: OutputSource | None) -> LiveOutput:

@@ -18,7 +18,7 @@ from interlock.workers.engine.printed_output import (
     published_logs,
 )
 from interlock.workers.supervision.agent_output import look_at
-from interlock.workers.supervision.output_publisher import ERRORS, OUTPUT
+from interlock.workers.supervision.output_files import ERRORS, OUTPUT
 
 # Where the output of a run of a record's agent is, of the last one for None.
 FindSource = Callable[[Client, Record, int | None], OutputSource | None]

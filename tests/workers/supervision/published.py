@@ -1,19 +1,19 @@
-"""The outputs that a worker of another computer publishes, one poll after the other."""
+"""What a worker of another computer publishes, one poll after the other."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
 
-from interlock.kernel.store.outputs import Outputs, OutputSource
+from interlock.kernel.store.outputs import OutputSource
 from interlock.workers.client import Client
 from interlock.workers.supervision.agent_output import AgentOutput, look_at
-from interlock.workers.supervision.output_publisher import OutputPublisher
+from interlock.workers.supervision.publishing import publishing_thread
 
 
 @dataclass
 class Published:
-    """The agents of a computer, whose output its worker publishes when the test says so."""
+    """A computer, whose worker publishes what it is asked for when the test says so."""
 
     client: Client
     home: Path
@@ -21,9 +21,7 @@ class Published:
 
     def __post_init__(self) -> None:
         settings = self.client.settings.model_copy(update={"home": self.home, "host": self.host})
-        dispatch = self.client.dispatch
-        outputs = Outputs(dispatch.client, dispatch.keys)
-        self.publisher = OutputPublisher(lambda: outputs, settings)
+        self.publisher = publishing_thread(Client(settings).dispatch)
 
     def prints(self, folder: str, output: str, errors: str = "") -> OutputSource:
         """Write what an agent prints in all, before it is published."""

@@ -1,0 +1,123 @@
+"""Passes what only one computer has, such as a file, from there to those who look at it.
+
+Who looks asks the computer. A worker there publishes it for as long as somebody asks, so what
+nobody looks at costs the store nothing. What was published is dropped soon after.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from interlock.kernel.store.keys import Keys
+from interlock.kernel.store.scripts import Client, call, call_all
+
+ASKED_MS = 5_000  # a question counts for so long; who still looks asks again before
+ASKED_MAX = 100  # questions to one computer that count; the newest do
+KEPT_MS = 120_000  # after its last publication
+
+Fields = Mapping[str, str | int | bytes]  # what is published, by names that its kind gives
+
+
+@dataclass(frozen=True, slots=True)
+class Publication:
+    """What workers of the computer `host` can publish: its kind, and its name within the kind."""
+
+    host: str
+    kind: str
+    name: str
+
+    @property
+    def key(self) -> str:
+        """Return the name by which the computer is asked for it."""
+        return f"{self.kind} {self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class PublicationAnswer:
+    """What a computer has answered: when (ms by the store), and None if it has no such thing."""
+
+    at_ms: int
+    fields: Mapping[str, bytes] | None
+
+
+@dataclass(frozen=True, slots=True)
+class PublicationLook:
+    """One look at a publication.
+
+    `asked_ms` is since when it has been asked for without a break. Times are ms by the store.
+    """
+
+    now_ms: int
+    asked_ms: int
+    answer: PublicationAnswer | None
+
+    @property
+    def silent_ms(self) -> int:
+        """Return how long its computer has not answered although it was asked."""
+        answered_ms = self.answer.at_ms if self.answer else 0
+        return self.now_ms - max(self.asked_ms, answered_ms)
+
+
+class Publications:
+    """Questions for publications and the answers to them, over one client."""
+
+    def __init__(self, client: Client, keys: Keys) -> None:
+        self.client, self.keys = client, keys
+
+    def ask(self, publications: Sequence[Publication]) -> list[PublicationLook]:
+        """Ask for each publication and return what was answered until now.
+
+        Takes one round trip.
+        """
+        keys = self.keys
+        calls = [
+            (
+                [
+                    keys.publications_asked(each.host),
+                    keys.publications_asked_since(each.host),
+                    keys.publication(each.host, each.key),
+                ],
+                [each.key, ASKED_MS, ASKED_MAX],
+            )
+            for each in publications
+        ]
+        return [_look(*reply) for reply in call_all(self.client, "ask_for_publication", calls)]
+
+    def asked(self, host: str) -> list[Publication]:
+        """Return the publications of a computer at which somebody looks now."""
+        keys = [self.keys.publications_asked(host), self.keys.publications_asked_since(host)]
+        found = call(self.client, "list_asked_publications", keys, [ASKED_MS])
+        names = (key.decode().partition(" ") for key in found)
+        return [Publication(host, kind, name) for kind, _, name in names]
+
+    def take(
+        self, host: str, publications: Sequence[Publication], period_ms: int
+    ) -> Publication | None:
+        """Return the first of these that no worker of the computer has taken within a period.
+
+        The caller makes and publishes it. None if all are taken.
+        """
+        if not publications:
+            return None
+        args = [period_ms, *(each.key for each in publications)]
+        found = call(self.client, "take_publication", [self.keys.publications_taken(host)], args)
+        taken = {key.decode() for key in found}
+        return next((each for each in publications if each.key in taken), None)
+
+    def publish(self, publication: Publication, fields: Fields | None) -> None:
+        """Answer those who ask. None says that this worker has no such thing.
+
+        Another worker of the computer, with another home, may have it: its answer is not replaced.
+        """
+        key = self.keys.publication(publication.host, publication.key)
+        pairs = [one for pair in (fields or {}).items() for one in pair]
+        call(self.client, "publish", [key], [KEPT_MS, *pairs])
+
+
+def _look(now_ms: bytes, asked_ms: bytes, pairs: list[bytes]) -> PublicationLook:
+    found = dict(zip(map(bytes.decode, pairs[::2]), pairs[1::2], strict=True))
+    answer = None
+    if found:
+        answer = PublicationAnswer(int(found.pop("at_ms")), found or None)
+    return PublicationLook(int(now_ms), int(asked_ms), answer)
