@@ -22,7 +22,7 @@ from interlock.workers.engine.sweeper import register_sweeps
 from interlock.workers.engine.system import cause_of
 from interlock.workers.engine.trace_context import start_traces
 from interlock.workers.supervision.publishing import publishing_thread
-from interlock.workers.systems import facts, handlers, openers, sweeps
+from interlock.workers.systems import facts, find_diff_source, handlers, openers, sweeps
 
 
 def assemble(settings: Settings) -> Celery:
@@ -33,7 +33,7 @@ def assemble(settings: Settings) -> Celery:
     resources = Resources(settings)
     runner = Runner(dispatch, resources)
     announcer = Announcer(lambda: dispatch.hosts, settings.host)
-    publisher = publishing_thread(dispatch)
+    publisher = publishing_thread(dispatch, find_diff_source)
     celery_app.reject_message = dispatch.reject
     register_effects(celery_app, runner, MACHINES, handlers())
     register_sweeps(celery_app, dispatch, sweeps())

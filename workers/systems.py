@@ -22,6 +22,7 @@ if TYPE_CHECKING:  # the command line lists its commands without settings, sweep
     from interlock.workers.client import Client
     from interlock.workers.config import Settings
     from interlock.workers.engine.dispatch import Dispatch
+    from interlock.workers.engine.record_diff import DiffSource
     from interlock.workers.engine.resources import Resources
     from interlock.workers.engine.sweeper import Sweep
     from interlock.workers.engine.work import Handler
@@ -110,6 +111,33 @@ def output_source(client: Client, record: Record, run: int | None = None) -> Out
         )
     found: OutputSource | None = load(named[record.machine])(client, record, run)
     return found
+
+
+def find_diff_source(record: Record) -> DiffSource | None:
+    """Return where the difference of a record is, or None if its machine has none."""
+    named = (each.diffs[record.machine] for each in systems() if record.machine in each.diffs)
+    source = next(named, None)
+    return load(source) if source else None
+
+
+def diff_source(client: Client, record: Record) -> DiffSource:
+    """Return where the difference of a record is.
+
+    Raises CallError if its machine has none, or if the caller may not see all that it is about.
+    """
+    source = find_diff_source(record)
+    if source is None:
+        known = ", ".join(sorted(name for system in systems() for name in system.diffs))
+        raise CallError(
+            f"{record.id} is a {record.machine}; only records of these machines have a difference "
+            f"of files: {known}"
+        )
+    if hidden := sorted(set(source.machines) - set(client.machines)):
+        raise CallError(
+            f"the difference of {record.id} is shown only to who may also see the records of: "
+            f"{', '.join(hidden)}"
+        )
+    return source
 
 
 def starved(dispatch: Dispatch) -> dict[str, StarvedCount]:

@@ -15,6 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from interlock.workers.api import (
     answer_links,
     cards,
+    diffs,
     events,
     outputs,
     records,
@@ -72,7 +73,9 @@ def create_app(client: Client, *beside: Callable[[], AbstractAsyncContextManager
     app.state.read_events = partial(events.read_events, app.state.event_feed)
     app.state.read_outputs = partial(outputs.read_outputs, client)
     app.include_router(cards.router)  # before that of records, which takes every other verb
+    app.state.read_diffs = partial(diffs.read_diffs, client)
     app.include_router(outputs.router)  # as well before it
+    app.include_router(diffs.router)
     app.include_router(records.router)
     app.include_router(events.router)
     app.state.exports = events.RunningExports()

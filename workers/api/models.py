@@ -19,6 +19,7 @@ from interlock.workers.client import Client
 from interlock.workers.engine.bulk import BulkVerb
 from interlock.workers.engine.card import asks_person
 from interlock.workers.engine.printed_output import OutputState
+from interlock.workers.engine.record_diff import DiffState, RecordDiff
 from interlock.workers.supervision.agent_output import AgentOutput
 
 ITEMS_MAX = 500
@@ -304,6 +305,39 @@ class OutputBody(BaseModel):
 def output_body(record_id: str, found: AgentOutput, after: int = 0) -> OutputBody:
     """Return the output of an agent as an answer has it: what was printed after a position."""
     return OutputBody(id=record_id, **asdict(found.printed(after)))
+
+
+class FileDiffBody(BaseModel):
+    """One file that differs: how, its unified diff, and which part of that is missing and why."""
+
+    path: str
+    kind: str
+    text: str
+    missing: str
+
+
+class DiffBody(BaseModel):
+    """The difference of a record. Times are ms by the store.
+
+    `state` says what is known: `asked` (its computer has not answered yet), `unanswered` (it does
+    not answer), `none` (there is nothing to compare) or `known`. `detail` is the same as a
+    sentence, '' where there is nothing to say. `host` is the computer that compares, `compared_ms`
+    when it answered last, None if it has not. `unnamed` is how many more files differ.
+    """
+
+    id: str
+    state: DiffState
+    detail: str
+    host: str
+    now_ms: int
+    compared_ms: int | None
+    files: list[FileDiffBody]
+    unnamed: int
+
+
+def diff_body(record_id: str, found: RecordDiff) -> DiffBody:
+    """Return the difference of a record as an answer has it."""
+    return DiffBody.model_validate({"id": record_id, **asdict(found)})
 
 
 class PositionBody(BaseModel):

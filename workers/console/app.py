@@ -17,8 +17,8 @@ from interlock.workers.console import (
     entrance,
     fleet,
     inbox,
+    live_parts,
     operate,
-    outputs,
     pages,
     record,
     systems,
@@ -58,7 +58,7 @@ def create_console(client: Client) -> FastAPI:
     app.include_router(operate.router)
     app.include_router(systems.router)
     app.include_router(record.router)
-    app.include_router(outputs.router)
+    app.include_router(live_parts.router)
     app.include_router(fleet.router)
     app.include_router(pages.router)
     app.mount("/static", GZipMiddleware(StaticFiles(directory=FOLDER / "static")))

@@ -71,10 +71,12 @@ class System:
     `Section`. `outputs` gives, for a machine whose records have an agent that prints something, the
     `module:function` that returns where its output is: the `OutputSource` of a `Client`, a `Record`
     and the number of a run, or None before there is one. For None as the number it returns that of
-    the last run. `starved` is the `module:function` that counts records
-    which will never go on by themselves although no person is asked: it gets the `Dispatch`, and
-    returns a `StarvedCount`. `counted` lists the machines whose records `interlock top` counts by
-    state, `shown` the fields of a record's data that `interlock show` prints if they are set.
+    the last run. `diffs` gives, for a machine whose records have a difference of files that only
+    one computer can compare, the `DiffSource` as `module:attribute`. `starved` is the
+    `module:function` that counts records which will never go on by themselves although no person is
+    asked: it gets the `Dispatch`, and returns a `StarvedCount`. `counted` lists the machines whose
+    records `interlock top` counts by state, `shown` the fields of a record's data that `interlock
+    show` prints if they are set.
     `page` is where its page of the console is, as `module:attribute`: a `SystemPage`. What a page
     or section has is in workers/terminal/page.py.
     """
@@ -92,6 +94,7 @@ class System:
     details: Mapping[str, str] = field(default_factory=dict)
     evidence: Mapping[str, str] = field(default_factory=dict)
     outputs: Mapping[str, str] = field(default_factory=dict)
+    diffs: Mapping[str, str] = field(default_factory=dict)
     starved: str = ""
     counted: tuple[str, ...] = ()
     shown: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""The calls that read what agents print."""
+"""The calls that read what agents print, and what records have changed."""
 
 from __future__ import annotations
 
@@ -15,12 +15,14 @@ from interlock.workers.engine.printed_output import (
     follow_output,
     published_logs,
 )
+from interlock.workers.engine.record_diff import DiffState, RecordDiff, awaited_diff
+from interlock.workers.gateways.git.diff import FileDiff
 from interlock.workers.remote.bodies import Body, known, shown_of
 from interlock.workers.remote.connection import ApiConnection
 
 
 class OutputCalls:
-    """The part of `HttpClient` that reads the output of coding tasks and long-lived agents."""
+    """The part of `HttpClient` that reads outputs and differences, from whatever computer."""
 
     api: ApiConnection
 
@@ -41,6 +43,14 @@ class OutputCalls:
         """
         return follow_output(lambda: self._last_run(newest() if newest else record), self._look)
 
+    def diff(self, record: str, *, between: str = "") -> RecordDiff:
+        """Return what the work on a task changes, or how two checkpoints of a run differ.
+
+        `between` names the checkpoints by their whole ids, as `<id>..<id>`. Raises NoDiffError.
+        """
+        path = f"/v1/records/{record_id(record)}:diff"
+        return awaited_diff(lambda: self.api.call(_diff_of, "GET", path, between=between))
+
     def _last_run(self, record: str) -> LastRun:
         shown = self.api.call(shown_of, "GET", f"/v1/records/{record_id(record)}")
         is_over = shown.asks_person or (shown.ended and not shown.record.entries)
@@ -54,3 +64,8 @@ class OutputCalls:
 
 def _printed_of(body: Body) -> PrintedOutput:
     return known(PrintedOutput, {**body, "state": OutputState(body["state"])})
+
+
+def _diff_of(body: Body) -> RecordDiff:
+    files = tuple(known(FileDiff, each) for each in body["files"])
+    return known(RecordDiff, {**body, "state": DiffState(body["state"]), "files": files})

@@ -10,15 +10,13 @@ from interlock.kernel.errors import CallError
 from interlock.kernel.machines.runs.run.table import SELF as RUN
 from interlock.kernel.record import Record, root_of
 from interlock.workers.client import Client
-from interlock.workers.gateways.git.checkpoint_store import CheckpointStore, UnknownCheckpointError
-from interlock.workers.gateways.git.diff import Diff, diff
-from interlock.workers.gateways.git.errors import GitError
-from interlock.workers.gateways.git.repository import Repository
+from interlock.workers.runs.checkpoint_diff import SOURCE
 from interlock.workers.runs.checkpoint_list import RunCheckpoint, list_checkpoints
 from interlock.workers.runs.client import Runs
 from interlock.workers.runs.history import run_number
 from interlock.workers.runs.screen import SHA_LENGTH_SHOWN, dollars, run_value
 from interlock.workers.runs.start import total_costs
+from interlock.workers.supervision.record_diffs import look_at_diff, shown_diff
 from interlock.workers.terminal.page import (
     Button,
     Cell,
@@ -38,14 +36,11 @@ from interlock.workers.terminal.page import (
     Table,
     Tone,
     ViewLink,
-    diff_parts,
 )
 from interlock.workers.terminal.screen import age
 
 RUNS_MAX = 20
 CHECKPOINTS_MAX = 100
-DIFF_BYTES_MAX = 200_000
-WITHIN_S = 10.0
 GOING_BACK = (
     "Going back restores the folder and starts a new run, which executes and pays the codons after"
     " the checkpoint again. Files that differ are kept on a recovery checkpoint first."
@@ -100,7 +95,8 @@ def _is_here(client: Client, run: Record) -> bool:
 
 def _elsewhere(run: Record) -> str:
     folder, host = run.data["folder"], run.data["host"]
-    return f"its checkpoints are in {folder} on {host}; look and go back there"
+    command = "interlock run rollback --to CHECKPOINT"
+    return f"its folder {folder} is on {host}; to go back, run `{command}` in it there"
 
 
 def _row(value: Mapping[str, Any]) -> tuple[Cell, ...]:
@@ -175,7 +171,7 @@ def _checkpoints(client: Client, run: Record) -> Iterator[Part]:
     """Yield the checkpoints, the newest first, with what may be done with each here."""
     is_here = _is_here(client, run)
     if not is_here:
-        yield Sentence(f"From here they can only be listed: {_elsewhere(run)}.", "soft")
+        yield Sentence(f"From here you cannot go back: {_elsewhere(run)}.", "soft")
     runs_now = bool(client.dispatch.views.holds(root_of(run.id)).get(RUN))
     if is_here and runs_now:
         yield Sentence("A run is running: stop it before you go back to a checkpoint.", "soft")
@@ -190,9 +186,7 @@ def _checkpoints(client: Client, run: Record) -> Iterator[Part]:
             ViewLink(str(run_number(one.run)), {"run": one.run}),
             RecordLink(one.record, one.codon) if one.record else "",
             one.after,
-            _compared(run, before.sha, one.sha, "changes since the one before")
-            if is_here and before
-            else "",
+            _compared(run, before.sha, one.sha, "changes since the one before") if before else "",
             _restored(run, one) if is_here and not runs_now else "",
         )
         for one, before in pairs
@@ -210,17 +204,10 @@ def _restored(run: Record, one: RunCheckpoint) -> Button:
 
 
 def _differences(client: Client, run_id: str, differ: str) -> list[Section]:
-    run = _run_of(client, run_id)
-    if not _is_here(client, run):
-        raise CallError(_elsewhere(run))
+    run, dispatch = _run_of(client, run_id), client.dispatch
     before, _, after = differ.partition("..")
-    parts: list[Part] = [Sentence(ViewLink("All checkpoints", {"run": run_id}))]
-    try:
-        found = _diff(Path(str(run.data["folder"])), before, after)
-    except GitError as refusal:
-        parts.append(Sentence(f"They cannot be compared: {refusal}.", "bad"))
-        return [Section("Differences", parts, is_live=False)]
-    parts += diff_parts(found)
+    found = shown_diff(dispatch, run.id, look_at_diff(dispatch, run, SOURCE, differ), differ)
+    parts = (Sentence(ViewLink("All checkpoints", {"run": run_id})), found)
     title = f"From checkpoint {before[:SHA_LENGTH_SHOWN]} to {after[:SHA_LENGTH_SHOWN]}"
     others = Section("Compare with another", [_others(client, run, before, after)], is_live=False)
     return [Section(title, parts, is_live=False), others]
@@ -241,16 +228,6 @@ def _others(client: Client, run: Record, before: str, after: str) -> Table:
     ]
     columns = ("Checkpoint", "Type", "Continues after", "As the earlier", "As the later")
     return Table(columns, rows)
-
-
-def _diff(folder: Path, before: str, after: str) -> Diff:
-    """Return how two checkpoints of a folder differ. Raises GitError."""
-    store = CheckpointStore.open(folder)
-    for sha in (before, after):
-        if not store.has(sha):
-            raise UnknownCheckpointError(sha)
-    checkpoints = Repository(store.root, store.store, store.git)
-    return diff(checkpoints, base=before, commit=after, bytes_max=DIFF_BYTES_MAX, within_s=WITHIN_S)
 
 
 PAGE = SystemPage(

@@ -11,6 +11,7 @@ SYSTEM = System(
     effects="interlock.workers.runs.effects",
     commands=(CommandRow("run", "interlock.workers.runs.cli:app", Panel.WORK, HELP),),
     submit={"run": "interlock.workers.runs.intake:accept"},
+    diffs={"run": "interlock.workers.runs.checkpoint_diff:SOURCE"},
     counted=("run",),
     page="interlock.workers.runs.page:PAGE",
 )

@@ -12,7 +12,7 @@ from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.printed_output import ANSWER_MS, OutputState, PrintedOutput
 from interlock.workers.terminal.page import (
     Cell,
-    LiveOutput,
+    LivePart,
     LongText,
     NamedCells,
     Sentence,
@@ -135,12 +135,12 @@ def _found(source: OutputSource | None, look: PublicationLook | None) -> AgentOu
     return AgentOutput(source, look, output_part(fields) if fields else None)
 
 
-def agent_output(dispatch: Dispatch, record_id: str, source: OutputSource | None) -> LiveOutput:
+def agent_output(dispatch: Dispatch, record_id: str, source: OutputSource | None) -> LivePart:
     """Look at the output of a record's agent, and return it as a part of a page."""
     return shown_output(record_id, look_at(dispatch, {record_id: source})[record_id])
 
 
-def shown_output(record_id: str, found: AgentOutput) -> LiveOutput:
+def shown_output(record_id: str, found: AgentOutput) -> LivePart:
     """Return the output of a record's agent as a part of a page."""
     parts: list[Sentence | NamedCells | LongText] = []
     if found.source is not None:
@@ -154,7 +154,7 @@ def shown_output(record_id: str, found: AgentOutput) -> LiveOutput:
     if found.part is not None:
         named = {"output": found.part.output, "errors": found.part.errors}
         parts += [LongText(_last_lines(text), name) for name, text in named.items() if text]
-    return LiveOutput(record_id, found.stamp, parts)
+    return LivePart("output", record_id, found.stamp, parts)
 
 
 def _last_lines(text: bytes) -> str:

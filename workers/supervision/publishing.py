@@ -9,10 +9,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from interlock.kernel.errors import StoreError
+from interlock.kernel.record import Record
 from interlock.kernel.store.outputs import OUTPUT_KIND
 from interlock.kernel.store.publications import Fields, Publication, Publications
 from interlock.workers.engine.dispatch import Dispatch
+from interlock.workers.engine.record_diff import DiffSource
 from interlock.workers.engine.refusals import Repeated
+from interlock.workers.supervision.diff_publications import (
+    DIFF_KIND,
+    PERIOD_MS,
+    DiffPublications,
+)
 from interlock.workers.supervision.output_files import OutputFiles
 
 log = logging.getLogger(__name__)
@@ -89,12 +96,15 @@ class PublishingThread:
                 log.exception("what people look at is not published this time")
 
 
-def publishing_thread(dispatch: Dispatch) -> PublishingThread:
+def publishing_thread(
+    dispatch: Dispatch, find_diff_source: Callable[[Record], DiffSource | None]
+) -> PublishingThread:
     """Return the thread that publishes what the computer of these settings is asked for."""
     settings = dispatch.settings
     # A further kind needs its line here.
     kinds = {
         OUTPUT_KIND: PublishedKind(OutputFiles(settings).read),
+        DIFF_KIND: PublishedKind(DiffPublications(dispatch, find_diff_source).read, PERIOD_MS),
     }
     return PublishingThread(
         lambda: Publications(dispatch.client, dispatch.keys), settings.host, kinds

@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import suppress
 
-from interlock.kernel.errors import UnknownRecordError
 from interlock.kernel.machines.tasks.task.questions import counts_text, diff_command
 from interlock.kernel.record import Record
 from interlock.workers.client import Client
+from interlock.workers.engine.record_diff import DiffLimits
 from interlock.workers.supervision.agent_output import agent_output
-from interlock.workers.tasks.claim_names import ClaimNames
+from interlock.workers.supervision.record_diffs import look_at_diff, shown_diff
 from interlock.workers.tasks.output_source import output_source
-from interlock.workers.tasks.task_diff import NoDiffError, task_diff
+from interlock.workers.tasks.task_diff import SOURCE
 from interlock.workers.terminal.page import (
     Cell,
     CopyableText,
     NamedCells,
+    Part,
     Section,
     Sentence,
-    diff_parts,
 )
 
-DIFF_BYTES_MAX = 60_000
+LIMITS = DiffLimits(bytes_max=60_000, within_s=5.0)
 
 
 def evidence(client: Client, record: Record) -> Iterator[Section]:
@@ -50,18 +49,15 @@ def evidence(client: Client, record: Record) -> Iterator[Section]:
 
 
 def _difference(client: Client, record: Record) -> Section:
-    """Return the difference that a merge would bring, file by file, as git has it here."""
-    data = record.data
+    """Return the difference that a merge would bring, file by file."""
+    data, dispatch = record.data, client.dispatch
     title = f"What a merge changes: {counts_text(data['changes'])}"
-    host = _host(client, record)
-    if host != client.settings.host:
-        where = f"The branch is on the computer {host}. This command shows the difference there:"
-        return Section(title, [Sentence(where, "soft"), Sentence(CopyableText(diff_command(data)))])
-    try:
-        found = task_diff(record, bytes_max=DIFF_BYTES_MAX)
-    except NoDiffError as refusal:
-        return Section(title, [Sentence(f"It cannot be shown: {refusal}.", "soft")])
-    return Section(title, list(diff_parts(found)))
+    found = look_at_diff(dispatch, record, SOURCE, limits=LIMITS)
+    parts: list[Part] = [shown_diff(dispatch, record.id, found)]
+    if found.host != client.settings.host:
+        where = f"The branch is on the computer {found.host}. This command shows all of it there:"
+        parts += [Sentence(where, "soft"), Sentence(CopyableText(diff_command(data)))]
+    return Section(title, parts)
 
 
 def _output(client: Client, record: Record) -> Section:
@@ -69,11 +65,3 @@ def _output(client: Client, record: Record) -> Section:
     output = agent_output(client.dispatch, record.id, output_source(client, record))
     whole = f"`interlock task logs {record.id}` on the agent's computer prints the whole output."
     return Section("The end of the agent's output", [output, Sentence(whole, "soft")])
-
-
-def _host(client: Client, record: Record) -> str:
-    """Return the machine on which the agent of the last claim worked."""
-    agent = ClaimNames(record.id, int(record.data["claimed"])).agent
-    with suppress(UnknownRecordError):
-        return str(client.show(agent).data.get("host") or client.settings.host)
-    return client.settings.host

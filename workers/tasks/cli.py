@@ -286,6 +286,21 @@ def tail(task: Id) -> None:
         echo_output(text)
 
 
+@app.command()
+@guarded
+def diff(task: Id, as_json: AsJson = False) -> None:
+    """Print what the work on a task changes, from the computer that has its repository."""
+    found = (api_client() or tasks()).diff(task)
+    if as_json:
+        answer(asdict(found), as_json=True, show=screen.fields)
+        return
+    for file in found.files:
+        missing = f"{file.kind} {file.path} ({file.missing})\n" if file.missing else ""
+        echo_output(f"{file.text}{missing}")
+    if found.unnamed:
+        echo_output(f"{found.unnamed} more files are changed\n")
+
+
 @app.command(name="list-failed")
 @guarded
 def list_failed(

@@ -26,12 +26,14 @@ from interlock.workers.client import Client
 from interlock.workers.engine.card import asks_person
 from interlock.workers.engine.leases import claim_initial_lease
 from interlock.workers.engine.printed_output import Logs
+from interlock.workers.engine.record_diff import NoDiffError, RecordDiff, awaited_diff
 from interlock.workers.engine.submission import Submitted
 from interlock.workers.gateways.git.admission import admit
 from interlock.workers.gateways.git.remote import refuse_unknown_remote
 from interlock.workers.gateways.git.repository import Repository
 from interlock.workers.supervision.command import check_command
 from interlock.workers.supervision.logs import read_logs, tail_agent
+from interlock.workers.supervision.record_diffs import look_at_diff
 from interlock.workers.tasks import external_claim
 from interlock.workers.tasks.claim_names import ClaimNames
 from interlock.workers.tasks.claims import (
@@ -43,6 +45,7 @@ from interlock.workers.tasks.next_try import next_try_s
 from interlock.workers.tasks.output_source import output_source
 from interlock.workers.tasks.reassignment import requeue
 from interlock.workers.tasks.roles import check_role
+from interlock.workers.tasks.task_diff import SOURCE
 from interlock.workers.tasks.unclaimed import unclaimed
 from interlock.workers.tasks.verification.judgeable import check_parts, check_signals
 from interlock.workers.tasks.waits import Waits
@@ -334,6 +337,16 @@ class Tasks:
         Raises NoOutputError if the worker of its computer does not answer.
         """
         return tail_agent(self.client, lambda: self.client.show(task), output_source)
+
+    def diff(self, task: str) -> RecordDiff:
+        """Return what the work on a task changes, from the computer that has its repository.
+
+        Raises NoDiffError.
+        """
+        record = self.client.show(task)
+        if record.machine != "task":
+            raise NoDiffError(f"{task} is a {record.machine}, not a task")
+        return awaited_diff(lambda: look_at_diff(self.dispatch, record, SOURCE))
 
     def _check_repository(
         self, task_id: str, payload: Mapping[str, Any], repo: Path

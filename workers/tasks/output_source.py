@@ -1,10 +1,11 @@
-"""Says where the output of a task's agent is."""
+"""Says where the output of a task's agent is, and on which computer it worked."""
 
 from __future__ import annotations
 
 from interlock.kernel.record import Record
 from interlock.kernel.store.outputs import OutputSource
 from interlock.workers.client import Client
+from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.printed_output import NoOutputError
 from interlock.workers.tasks.claim_names import agent_of
 from interlock.workers.tasks.work_folders import work_folder_below_home
@@ -23,10 +24,16 @@ def output_source(client: Client, record: Record, number: int | None = None) -> 
         raise NoOutputError(f"{record.id} has no claim {number}; it was claimed {last} times")
     if not chosen or not record.data.get("agent"):
         return None
-    agent = agent_of(record, chosen)
-    found = client.dispatch.views.records([agent]).get(agent)
+    host = host_of_claim(client.dispatch, record, chosen)
+    folder = work_folder_below_home(agent_of(record, chosen)).as_posix()
+    return OutputSource(host, folder, chosen) if host else None
+
+
+def host_of_claim(dispatch: Dispatch, record: Record, number: int) -> str:
+    """Return the computer on which the agent of a claim worked, or '' if that is not known."""
+    agent = agent_of(record, number)
+    found = dispatch.views.records([agent]).get(agent)
     host = found.data.get("host") if found else None
-    if not host and chosen == last:
+    if not host and number == record.data.get("claimed"):
         host = record.data.get("host")
-    folder = work_folder_below_home(agent).as_posix()
-    return OutputSource(str(host), folder, chosen) if host else None
+    return str(host or "")

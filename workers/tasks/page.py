@@ -11,6 +11,7 @@ from interlock.kernel.machines.tasks.visual_state import APPEARANCES
 from interlock.kernel.record import Record, root_of
 from interlock.workers.client import Client
 from interlock.workers.supervision.agent_output import agent_output
+from interlock.workers.supervision.record_diffs import look_at_diff, shown_diff
 from interlock.workers.tasks.agents import identity_row
 from interlock.workers.tasks.claim_names import agent_of
 from interlock.workers.tasks.claim_row import ClaimRow
@@ -19,8 +20,7 @@ from interlock.workers.tasks.failed import FailedTask, FailedTasks
 from interlock.workers.tasks.output_source import output_source
 from interlock.workers.tasks.overview import TasksOverview, TasksReader
 from interlock.workers.tasks.screen import failure_codes
-from interlock.workers.tasks.task_diff import NoDiffError, task_diff
-from interlock.workers.tasks.verification.evidence import DIFF_BYTES_MAX
+from interlock.workers.tasks.task_diff import SOURCE
 from interlock.workers.terminal.page import (
     Button,
     Cell,
@@ -36,7 +36,6 @@ from interlock.workers.terminal.page import (
     Table,
     Until,
     ViewLink,
-    diff_parts,
 )
 from interlock.workers.terminal.screen import short
 from interlock.workers.text import dollars
@@ -203,13 +202,8 @@ def _diff(client: Client, task: str) -> list[Section]:
     record = client.show(task)
     if record.machine != "task":
         raise CallError(f"{task} is a {record.machine}, not a task")
-    parts: list[Part] = [Sentence(RecordLink(record.id, record.title))]
-    try:
-        found = task_diff(record, bytes_max=DIFF_BYTES_MAX)
-    except NoDiffError as refusal:
-        parts.append(Sentence(f"There is no diff: {refusal}."))
-        return [Section("Diff", parts, is_live=False)]
-    parts += diff_parts(found)
+    found = shown_diff(client.dispatch, record.id, look_at_diff(client.dispatch, record, SOURCE))
+    parts = (Sentence(RecordLink(record.id, record.title)), found)
     return [Section("Diff", parts, is_live=False)]
 
 

@@ -28,6 +28,7 @@ SYSTEM = System(
     details={"task": f"{TASKS}.details:details"},
     evidence={"task": f"{TASKS}.card_evidence:evidence"},
     outputs={"task": f"{TASKS}.output_source:output_source"},
+    diffs={"task": f"{TASKS}.task_diff:SOURCE"},
     starved=f"{TASKS}.overview:count_starved",
     shown=("blocked_on", "end", "role", "command", "identity", "successes", "violations"),
     page="interlock.workers.tasks.page:PAGE",

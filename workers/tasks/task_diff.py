@@ -4,32 +4,31 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from interlock.kernel.errors import CallError
 from interlock.kernel.record import Record
+from interlock.workers.engine.dispatch import Dispatch
+from interlock.workers.engine.record_diff import DiffLimits, DiffSource, NoDiffError
 from interlock.workers.gateways.git.branch import head, mark_of
 from interlock.workers.gateways.git.diff import Diff, diff, merge_of
 from interlock.workers.gateways.git.errors import GitError
 from interlock.workers.gateways.git.repository import Repository
 from interlock.workers.tasks.claim_names import ClaimNames
-
-WITHIN_S = 5.0  # how long a page waits for git
-
-
-class NoDiffError(CallError):
-    """There is nothing to compare on this computer. The message says why."""
+from interlock.workers.tasks.output_source import host_of_claim
 
 
-def task_diff(record: Record, *, bytes_max: int) -> Diff:
+def task_diff(record: Record, between: str, limits: DiffLimits) -> Diff:
     """Return the changes of a task, as they are now. Raises NoDiffError."""
+    if between:
+        raise NoDiffError("a task has one difference only, so nothing can be chosen of it")
     repo = record.data.get("repo")
     if not repo:
         raise NoDiffError("it has no repository")
+    bytes_max, within_s = limits.bytes_max, limits.within_s
     try:
         if not Path(str(repo)).is_dir():
             raise NoDiffError(f"its repository {repo} is not on this computer")
-        repository = Repository.open(Path(str(repo)), command_s=WITHIN_S)
+        repository = Repository.open(Path(str(repo)), command_s=within_s)
         base, commit = _ends(repository, record)
-        return diff(repository, base=base, commit=commit, bytes_max=bytes_max, within_s=WITHIN_S)
+        return diff(repository, base=base, commit=commit, bytes_max=bytes_max, within_s=within_s)
     except (GitError, OSError) as refusal:
         raise NoDiffError(str(refusal)) from refusal
 
@@ -46,3 +45,10 @@ def _ends(repository: Repository, record: Record) -> tuple[str, str]:
     if mark is None or commit is None:
         raise NoDiffError("no agent has a branch for it now")
     return mark.base, commit
+
+
+def _host(dispatch: Dispatch, record: Record) -> str:
+    return host_of_claim(dispatch, record, int(record.data.get("claimed", 0)))
+
+
+SOURCE = DiffSource(machines=("task",), host=_host, read=task_diff)

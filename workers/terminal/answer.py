@@ -97,7 +97,7 @@ def answer(value: Any, *, as_json: bool, show: Callable[[Any], None]) -> None:
 
 
 def echo_output(text: str, *, err: bool = False) -> None:
-    """Print an agent's output. It cannot move the cursor; a tab becomes spaces."""
+    """Print an agent's output, or a diff. It cannot move the cursor; a tab becomes spaces."""
     typer.echo(visible(text.expandtabs()), nl=False, err=err)
 
 

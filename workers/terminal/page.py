@@ -120,19 +120,6 @@ class LongText:
 
 
 @dataclass(frozen=True, slots=True)
-class LiveOutput:
-    """The newest output of a record's agent, renewed by itself as soon as there is more.
-
-    `stamp` changes with what is to be shown. A page has one of them at most.
-    """
-
-    kind: ClassVar[str] = "output"
-    record: str
-    stamp: str
-    parts: Sequence[Sentence | NamedCells | LongText]
-
-
-@dataclass(frozen=True, slots=True)
 class Bar:
     """How much of an allowed amount is used, and the same in words."""
 
@@ -198,7 +185,28 @@ class ActForm:
     hidden: Query = field(default_factory=dict)
 
 
-Part = Sentence | NamedCells | Table | LongText | LiveOutput | Bar | Strip | Drawing | ActForm
+StillPart = Sentence | NamedCells | Table | LongText | Bar | Strip | Drawing | ActForm
+
+
+@dataclass(frozen=True, slots=True)
+class LivePart:
+    """What a worker publishes of a record, renewed by itself as soon as there is something newer.
+
+    It is the `output` of the record's agent, or its `diff`; a page has one of each at most. The
+    `query` says which diff. `stamp` changes with what is to be shown. A part that is not followed
+    is not renewed.
+    """
+
+    kind: ClassVar[str] = "live"
+    what: Literal["output", "diff"]
+    record: str
+    stamp: str
+    parts: Sequence[StillPart]
+    query: Query = field(default_factory=dict)
+    is_followed: bool = True
+
+
+Part = StillPart | LivePart
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,7 +249,7 @@ class SystemPage:
     acts: Mapping[str, PageAct] = field(default_factory=dict)
 
 
-def diff_parts(found: Diff) -> Iterator[Part]:
+def diff_parts(found: Diff) -> Iterator[StillPart]:
     """Yield a difference file by file, each with what is missing of it."""
     if not found.files:
         yield Sentence("Nothing is changed.")

@@ -225,7 +225,7 @@ def test_what_a_worker_does_is_seen_within_two_seconds_without_a_click(
     assert failures == []  # nothing is refused by the policy of the page
 
 
-def test_the_output_of_an_agent_elsewhere_is_seen_as_it_is_printed(
+def test_what_is_on_another_computer_is_seen_as_its_worker_publishes_it(
     chromium: Browser, interlock: Client, address: str, tmp_path: Path
 ) -> None:
     claimed(interlock, "b/one").alive(host="anvil")
@@ -240,6 +240,11 @@ def test_the_output_of_an_agent_elsewhere_is_seen_as_it_is_printed(
         published.prints("supervisors/b/one~1", text)
         until(published.publisher.publish, what="the console asks for the output")
         expect(page.locator("#output")).to_contain_text(text, timeout=LIVE_MS)
+    page.goto("/systems/tasks?diff=b/one")
+    expect(page.locator("#diff")).to_contain_text("has been asked", timeout=WITHIN_MS)
+    until(published.publisher.publish, what="the console asks for the diff")
+    expect(page.locator("#diff")).to_contain_text("is not on this computer", timeout=LIVE_MS)
+    expect(page.locator("#diff form")).to_have_count(0)
     assert failures == []  # nothing is refused by the policy of the page
 
 

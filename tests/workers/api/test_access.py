@@ -173,7 +173,7 @@ def test_a_token_of_some_machines_sees_and_changes_no_other_record(
     assert got("/v1/cards")["cards"] == []
     for path in ("/v1/machines/thread", "/v1/counts?machine=thread"):
         assert kind(http.get(path, headers=of_tasks)) == "unknown-machine"
-    for name in ("", ":history", ":events", ":output", ":cards"):
+    for name in ("", ":history", ":events", ":output", ":diff", ":cards"):
         refused = http.get(f"/v1/records/thread-1{name}", headers=of_tasks)
         assert kind(refused) == "unknown-record", name
     for verb in ("cancel", "pause", "retry"):

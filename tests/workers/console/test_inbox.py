@@ -362,6 +362,7 @@ def test_the_work_of_an_agent_is_beside_its_card_or_the_card_says_where_it_is(
     assert "What a merge changes: 1 file, +2 -0" in local
     assert 'data-copy="interlock/b/here@1"' in local
     assert "It cannot be shown: its repository /nowhere is not on this computer." in local
+    assert "The worker on anvil, where the files are, has been asked for it just now" in remote
     assert "The branch is on the computer anvil." in remote
     assert 'data-copy="git -C /nowhere diff' in unescape(remote)
     for page in (local, remote):

@@ -146,6 +146,7 @@ def test_a_task_shows_its_signals_the_output_of_its_agent_and_where_its_diff_is(
     shown, diff = seen(browser, "/records/b/one"), seen(browser, "/systems/tasks?diff=b/one")
     published.printed("supervisors/b/one~1", f"{MARKUP}\x1b[2J 2 passed\n", "a warning")
     output, again = seen(browser, "/output/b/one"), seen(browser, "/records/b/one")
+    found = seen(browser, "/diff/b/one")
 
     assert "not checked yet" in shown
     assert "The worker on other-host has been asked for it just now." in shown
@@ -156,11 +157,15 @@ def test_a_task_shows_its_signals_the_output_of_its_agent_and_where_its_diff_is(
         assert "<td>other-host</td>" in page
         assert re.search(r'silent for</th><td><time datetime="[^"]+" title="[^"]+ UTC">', page)
     assert "The agent reported" in shown
-    assert "its repository /nowhere is not on this computer" in diff
+    assert "has been asked for it just now; this takes a moment." in diff
+    assert 'data-follow="/follow-diff/b/one"' in diff
+    assert "<td>other-host</td>" in found
+    assert "answers: its repository /nowhere is not on this computer." in found
+    assert "follow" not in found, "nothing is compared again for a page that is left open"
 
 
-def test_the_diff_of_a_task_is_that_of_its_branch_on_its_page_and_its_card(
-    browser: TestClient, interlock: Client, tmp_path: Path
+def test_the_diff_of_a_task_is_on_its_page_and_its_card_on_whatever_computer_they_are(
+    browser: TestClient, interlock: Client, server: EmbeddedServer, prefix: str, tmp_path: Path
 ) -> None:
     repo = make_repository(tmp_path / "repo")
     claim = claimed(interlock, "b/one", repo=str(repo), target="main", needs_approval=True)
@@ -176,11 +181,25 @@ def test_the_diff_of_a_task_is_that_of_its_branch_on_its_page_and_its_card(
     verified = {"commit": "0" * 40, "branch": mark.branch, "changes": changes}
     fire(interlock, taken(interlock, "b/one"), "verified", verified)
 
-    for path in ("/systems/tasks?diff=b/one", "/inbox/b/one"):
-        diff = seen(browser, path)
-        assert "changed answer.txt" in diff
-        assert '<span class="removed">-41</span>' in diff
-        assert '<span class="added">+&lt;img' in diff
+    paths = ("/systems/tasks?diff=b/one", "/inbox/b/one")
+    local = [seen(browser, path) for path in paths]
+    here = client_of(server.url, prefix, host="desk")
+    with opened(here) as elsewhere:
+        sign_in(elsewhere, new_token(interlock, Role.VIEWER))
+        asked = [seen(elsewhere, path) for path in paths]
+        Published(here, tmp_path, interlock.settings.host).publisher.publish()
+        remote = [seen(elsewhere, path) for path in paths]
+
+    for page in asked:
+        assert "has been asked for it just now" in page
+        assert "answer.txt" not in page
+    for page in (*local, *remote):
+        assert "changed answer.txt" in page
+        assert '<span class="removed">-41</span>' in page
+        assert '<span class="added">+&lt;img' in page
+    for page in remote:
+        assert f"<td>{interlock.settings.host}</td>" in page
+        assert re.search(r"compared</th><td>\d{4}-\d\d-\d\d [\d:]{8} UTC</td>", page)
 
 
 def test_a_graph_is_drawn_with_its_starved_jobs_its_limits_and_who_must_sign_off(
@@ -251,13 +270,28 @@ def test_a_run_shows_its_codons_and_costs_and_goes_back_to_a_checkpoint(
         sign_in(browser, new_token(interlock, Role.OPERATOR))
         offered = seen(browser, f"/systems/runs?run={run}")
         done = browser.post("/systems/runs/rollback", data=form, headers=OWN)
-    with opened(client_of(server.url, prefix, host="other-host")) as browser:
+    there_client = client_of(server.url, prefix, host="other-host")
+    between = f"between={first}..{last}"
+    with opened(there_client) as browser:
         sign_in(browser, new_token(interlock, Role.OPERATOR))
         there = seen(browser, f"/systems/runs?run={run}")
         nowhere = browser.post("/systems/runs/rollback", data=form, headers=OWN)
+        asked = seen(browser, f"/systems/runs?run={run}&differ={first}..{last}")
+        Published(there_client, tmp_path, interlock.settings.host).publisher.publish()
+        answered = seen(browser, f"/diff/{run}?{between}")
+        sign_in(browser, new_token(interlock, Role.VIEWER, machines=("run", "codon")))
+        hidden = [browser.get(f"/{each}/{run}?{between}") for each in ("diff", "follow-diff")]
 
-    assert ("look and go back there" in there, "Go back to it" in there) == (True, False)
-    assert (nowhere.status_code, "look and go back there" in nowhere.text) == (400, True)
+    elsewhere = f"on {interlock.settings.host}; to go back, run"
+    assert (elsewhere in there, "Go back to it" in there) == (True, False)
+    assert (nowhere.status_code, elsewhere in nowhere.text) == (400, True)
+    assert f"differ={first}..{last}" in there.replace("%2E", ".")
+    assert f'data-follow="/follow-diff/{run}?{between}"' in asked
+    assert "Nothing is changed." not in asked
+    assert "Nothing is changed." in answered
+    for each in hidden:
+        assert each.status_code == 400
+        assert "who may also see the records of: workspace" in each.text
     assert "1. clean" in looked
     assert "$0.000500 for its codons" in looked
     assert "$0.000030 for skipped codons and sentinels" in looked
@@ -268,7 +302,7 @@ def test_a_run_shows_its_codons_and_costs_and_goes_back_to_a_checkpoint(
     for other in (first, last):
         assert f"differ={other}..{last}" in others
         assert f"differ={first}..{other}" in others
-    assert "They cannot be compared: there is no checkpoint" in unknown
+    assert "It cannot be shown: there is no checkpoint" in unknown
     assert "Go back to it" in offered
     following = run.replace("/1", "/2")
     assert done.status_code == 303

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from interlock.kernel.record import Record
 from interlock.kernel.store.outputs import OutputSource
 from interlock.workers.client import Client
+from interlock.workers.engine.record_diff import DiffSource
 from interlock.workers.supervision.agent_output import AgentOutput, look_at
 from interlock.workers.supervision.publishing import publishing_thread
+from interlock.workers.systems import find_diff_source
 
 
 @dataclass
@@ -18,10 +22,11 @@ class Published:
     client: Client
     home: Path
     host: str
+    find_source: Callable[[Record], DiffSource | None] = find_diff_source
 
     def __post_init__(self) -> None:
         settings = self.client.settings.model_copy(update={"home": self.home, "host": self.host})
-        self.publisher = publishing_thread(Client(settings).dispatch)
+        self.publisher = publishing_thread(Client(settings).dispatch, self.find_source)
 
     def prints(self, folder: str, output: str, errors: str = "") -> OutputSource:
         """Write what an agent prints in all, before it is published."""

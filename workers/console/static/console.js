@@ -51,8 +51,8 @@ document.addEventListener("click", (event) => {
   }
 });
 
-// A page that follows the log of a record, or the output of its agent, is renewed when there is
-// more of it. A hidden page follows nothing.
+// A page that follows the log of a record, the output of its agent or its diff is renewed when there
+// is more of it. A hidden page follows nothing.
 const streams = new Map(); // by their addresses
 function follow() {
   const places = document.hidden ? [] : [...document.querySelectorAll("[data-follow]")];
@@ -65,7 +65,9 @@ function follow() {
   for (const place of places) {
     const address = place.dataset.follow;
     if (streams.has(address)) continue;
-    const stream = new EventSource(`${address}?after=${encodeURIComponent(place.elements.seen.value)}`);
+    const wanted = new URL(address, location);
+    wanted.searchParams.set("after", place.elements.seen.value);
+    const stream = new EventSource(wanted);
     streams.set(address, stream);
     stream.addEventListener("changed", (event) => {
       const now = document.querySelector(`[data-follow="${CSS.escape(address)}"]`);

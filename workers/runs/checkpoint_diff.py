@@ -1,0 +1,42 @@
+"""How two checkpoints of a run's folder differ."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from interlock.kernel.machines.runs.run.table import SELF as RUN
+from interlock.kernel.record import Record
+from interlock.workers.engine.dispatch import Dispatch
+from interlock.workers.engine.record_diff import DiffLimits, DiffSource, NoDiffError
+from interlock.workers.gateways.git.checkpoint_store import CheckpointStore, UnknownCheckpointError
+from interlock.workers.gateways.git.diff import Diff, diff
+from interlock.workers.gateways.git.errors import GitError
+from interlock.workers.gateways.git.repository import Repository
+
+
+def checkpoint_diff(run: Record, between: str, limits: DiffLimits) -> Diff:
+    """Return how two checkpoints of a run's folder differ, such as `<id>..<id>`.
+
+    Both are whole ids. Raises NoDiffError.
+    """
+    before, _, after = between.partition("..")
+    if not (before and after):
+        raise NoDiffError("name two checkpoints by their whole ids: BEFORE..AFTER")
+    bytes_max, within_s = limits.bytes_max, limits.within_s
+    try:
+        store = CheckpointStore.open(Path(str(run.data["folder"])), command_s=within_s)
+        for sha in (before, after):
+            if not store.has(sha):
+                raise UnknownCheckpointError(sha)
+        checkpoints = Repository(store.root, store.store, store.git)
+        return diff(checkpoints, base=before, commit=after, bytes_max=bytes_max, within_s=within_s)
+    except (GitError, OSError) as refusal:
+        raise NoDiffError(str(refusal)) from refusal
+
+
+def host_of_run(_: Dispatch, run: Record) -> str:
+    """Return the computer on which the folder of a run is."""
+    return str(run.data["host"])
+
+
+SOURCE = DiffSource(machines=(RUN, "codon", "workspace"), host=host_of_run, read=checkpoint_diff)

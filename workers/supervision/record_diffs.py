@@ -1,0 +1,124 @@
+"""The difference of a record as people see it: made here, or by a worker of its computer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+from interlock.kernel.record import Record
+from interlock.kernel.store.publications import PublicationLook, Publications
+from interlock.workers.engine.dispatch import Dispatch
+from interlock.workers.engine.record_diff import (
+    ANSWER_MS,
+    FRESH_MS,
+    DiffLimits,
+    DiffSource,
+    DiffState,
+    NoDiffError,
+    RecordDiff,
+)
+from interlock.workers.gateways.git.diff import Diff
+from interlock.workers.supervision.diff_publications import diff_publication, published_diff
+from interlock.workers.terminal.page import (
+    LivePart,
+    NamedCells,
+    Sentence,
+    StillPart,
+    diff_parts,
+)
+from interlock.workers.terminal.screen import age
+
+LIMITS = DiffLimits(bytes_max=200_000, within_s=10.0)
+BETWEEN_LENGTH_MAX = 200  # two ids of commits have 130 characters
+MOMENT = "%Y-%m-%d %H:%M:%S UTC"
+_WAITING = (DiffState.ASKED, DiffState.UNANSWERED)
+
+
+def look_at_diff(
+    dispatch: Dispatch,
+    record: Record,
+    source: DiffSource,
+    between: str = "",
+    limits: DiffLimits = LIMITS,
+) -> RecordDiff:
+    """Return the difference of a record, made here within limits, or ask its computer for it.
+
+    Raises NoDiffError if `between` is too long.
+    """
+    if len(between) > BETWEEN_LENGTH_MAX:
+        raise NoDiffError(f"what is compared has more than {BETWEEN_LENGTH_MAX} characters")
+    here = dispatch.settings.host
+    host = source.host(dispatch, record) or here
+    if host != here:
+        return ask_for_diff(dispatch, host, record.id, between)
+    now_ms = dispatch.views.now_ms()
+    try:
+        found = source.read(record, between, limits)
+    except NoDiffError as refusal:
+        return RecordDiff(DiffState.NONE, f"{refusal}.", host, now_ms, now_ms)
+    return RecordDiff(DiffState.KNOWN, "", host, now_ms, now_ms, found.files, found.unnamed)
+
+
+def ask_for_diff(dispatch: Dispatch, host: str, record_id: str, between: str) -> RecordDiff:
+    """Ask another computer for the difference of a record; return what it has answered by now."""
+    publication = diff_publication(host, record_id, between)
+    [look] = Publications(dispatch.client, dispatch.keys).ask([publication])
+    return _answered(host, look)
+
+
+def is_final(found: RecordDiff) -> bool:
+    """Whether nothing more is awaited of the computer that compares."""
+    return found.state not in _WAITING
+
+
+def _answered(host: str, look: PublicationLook) -> RecordDiff:
+    """Return what the worker of another computer has answered until now."""
+    fields = look.answer.fields if look.answer else None
+    compared_ms = look.answer.at_ms if look.answer else None
+    found, problem = Diff(()), ""
+    try:
+        if fields is not None:
+            found = published_diff(fields)
+        elif look.answer:
+            problem = "it has no difference of this record"
+    except NoDiffError as refusal:
+        problem = str(refusal)
+    if compared_ms is not None and look.now_ms - compared_ms <= FRESH_MS:
+        state = DiffState.NONE if problem else DiffState.KNOWN
+        detail = f"The worker on {host} answers: {problem}." if problem else ""
+    elif look.silent_ms > ANSWER_MS:
+        state = DiffState.UNANSWERED
+        detail = (
+            f"The worker on {host}, where the files are, has not answered for "
+            f"{age(look.silent_ms)}. `interlock doctor` says which workers run."
+        )
+    else:
+        state = DiffState.ASKED
+        detail = (
+            f"The worker on {host}, where the files are, has been asked for it just now; this takes"
+            " a moment. If it does not appear by itself, load the page again."
+        ) + (" Until then, this is what it answered before." if fields else "")
+    return RecordDiff(state, detail, host, look.now_ms, compared_ms, found.files, found.unnamed)
+
+
+def shown_diff(
+    dispatch: Dispatch, record_id: str, found: RecordDiff, between: str = ""
+) -> LivePart:
+    """Return the difference of a record as a part of a page."""
+    query = {"between": between} if between else {}
+    parts = list(_parts(found, is_here=found.host == dispatch.settings.host))
+    return LivePart("diff", record_id, found.stamp, parts, query, is_followed=not is_final(found))
+
+
+def _parts(found: RecordDiff, *, is_here: bool) -> Iterator[StillPart]:
+    if not is_here:
+        at_ms = found.compared_ms
+        # The page is not renewed after the answer, so how long ago it was would soon be wrong.
+        at = "" if at_ms is None else datetime.fromtimestamp(at_ms / 1_000, UTC).strftime(MOMENT)
+        yield NamedCells({"computer": found.host, "compared": at})
+    if found.state is DiffState.NONE and is_here:
+        yield Sentence(f"It cannot be shown: {found.detail}", "soft")
+    elif found.detail:
+        yield Sentence(found.detail, "soft")
+    if found.files or found.state is DiffState.KNOWN:
+        yield from diff_parts(Diff(found.files, found.unnamed))
