@@ -15,6 +15,7 @@ from interlock.kernel.errors import KernelError, StoreError
 from interlock.workers.config import Settings
 from interlock.workers.engine.celery_app import SWEEPS_QUEUE, queue_of
 from interlock.workers.engine.dispatch import Dispatch, ms
+from interlock.workers.engine.tracing import traced_sweep
 
 log = logging.getLogger(__name__)
 
@@ -24,6 +25,7 @@ Pass = Callable[[Dispatch, int], Counter[str]]
 Due = Callable[[Dispatch], Collection[int]]
 # The status of items that stay in the index; sweeping them again at once would not help.
 UNCHANGED = ("busy", "failed", "refused")
+OUT_OF_TIME = "out of time"  # counted among the statuses of items, and no status of one
 # A sweep that is so much later than two of its periods is late: nobody sends it, or nobody runs it.
 LATE_S = 30.0
 
@@ -59,7 +61,7 @@ def sweep_all(dispatch: Dispatch, sweep: Sweep) -> Counter[str]:
     for partition in due:
         while True:
             if time.monotonic() - started > dispatch.settings.sweep_budget_s:
-                seen["out of time"] += 1
+                seen[OUT_OF_TIME] += 1
                 return seen
             found = sweep.run(dispatch, partition)
             seen += found
@@ -127,16 +129,31 @@ def _register(app: Celery, dispatch: Dispatch, sweep: Sweep) -> None:
         try:
             if not dispatch.indexes.begin_sweep(sweep.name, ms(sweep.period_s(dispatch.settings))):
                 return "has just run"
-            seen = sweep_all(dispatch, sweep)
+            with traced_sweep(sweep.name) as note:
+                seen = sweep_all(dispatch, sweep)
+                outcome = _outcome(seen)
+                note(outcome, _numbers(seen))
             dispatch.indexes.count_sweep(sweep.name, seen)
         except StoreError as refusal:
             log.warning("sweep %s was given up: %s", sweep.name, refusal)
             return f"given up: {refusal}"
-        return (
-            ", ".join(f"{count} {status}" for status, count in sorted(seen.items()))
-            or "nothing due"
-        )
+        return outcome
 
     task.__doc__ = f"Sweep {sweep.name}."
     # No events: several sweeps a second would hide the effects in Flower. The log has results.
     app.task(task, name=f"sweep.{sweep.name}", ignore_result=True, send_events=False, shared=False)
+
+
+def _outcome(seen: Counter[str]) -> str:
+    listed = ", ".join(f"{count} {status}" for status, count in sorted(seen.items()))
+    return listed or "nothing due"
+
+
+def _numbers(seen: Counter[str]) -> dict[str, int]:
+    """Return how many items a sweep has seen, has acted on, and could not act on."""
+    total = seen.total() - seen[OUT_OF_TIME]
+    return {
+        "seen": total,
+        "acted": total - sum(seen[status] for status in UNCHANGED),
+        "failed": seen["failed"] + seen["refused"],
+    }

@@ -5,16 +5,23 @@ Traces are off, and nothing of OpenTelemetry is imported, unless they are starte
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from threading import Thread
 from typing import TYPE_CHECKING
 
 from interlock.workers.config import Settings, SettingsError
 
 if TYPE_CHECKING:  # imported where traces are on
+    from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.trace import Tracer
 
+log = logging.getLogger(__name__)
+
+# So long a command, or the process of a codon, waits at its end until its spans have been sent.
+SEND_S = 1.0
 # The environment variables that name a span to a process, as the W3C's headers name it to a server.
 CONTEXT_VARIABLES = ("TRACEPARENT", "TRACESTATE", "BAGGAGE")
 
@@ -28,10 +35,39 @@ class Tracing:
 def start_traces(settings: Settings, service: str) -> None:
     """Send the spans of this process where OTEL_EXPORTER_OTLP_ENDPOINT says, if traces are on.
 
-    Raises SettingsError if the extra `otel` is not installed.
+    The process ends when its last spans have been sent. Raises SettingsError if the extra `otel` is
+    not installed.
     """
-    if settings.traces == "off":
+    if settings.traces != "off":
+        _trace_libraries(_start_tracer(service, shutdown_on_exit=True))
+
+
+@contextmanager
+def brief_traces(settings: Settings, service: str, *, asks_models: bool) -> Iterator[None]:
+    """Send the spans of the block, with which this process ends, as `start_traces` does.
+
+    Whoever started the process waits for its end, so it waits for a receiver of spans for at most
+    SEND_S; spans that have not been sent by then are lost. Raises SettingsError.
+    """
+    if settings.traces == "off" or Tracing.tracer is not None:
+        yield
         return
+    provider = _start_tracer(service, shutdown_on_exit=False)
+    if asks_models:
+        _trace_libraries(provider)
+    try:
+        yield
+    finally:
+        Tracing.tracer = None
+        # The library has no limit of its own for this. A thread that is a daemon keeps no process.
+        sender = Thread(target=provider.shutdown, name="last spans", daemon=True)
+        sender.start()
+        sender.join(SEND_S)
+        if sender.is_alive():
+            log.warning("spans may be lost: their receiver has not taken them in %g s", SEND_S)
+
+
+def _start_tracer(service: str, *, shutdown_on_exit: bool) -> TracerProvider:
     try:
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import (  # noqa: PLC0415
             OTLPSpanExporter,
@@ -42,14 +78,20 @@ def start_traces(settings: Settings, service: str) -> None:
     except ModuleNotFoundError as missing:
         problem = f"traces need {missing.name}: pip install 'interlock[otel]'"
         raise SettingsError(problem) from missing
+    resource = Resource.create({"service.name": f"interlock-{service}"})
+    provider = TracerProvider(resource=resource, shutdown_on_exit=shutdown_on_exit)
+    provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+    Tracing.tracer = provider.get_tracer("interlock")
+    return provider
+
+
+def _trace_libraries(provider: TracerProvider) -> None:
+    """Let the libraries that call models, and that of the API, make spans too."""
     from opentelemetry.trace import set_tracer_provider  # noqa: PLC0415
 
-    provider = TracerProvider(resource=Resource.create({"service.name": f"interlock-{service}"}))
-    provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
-    set_tracer_provider(provider)
-    Tracing.tracer = provider.get_tracer("interlock")
     from interlock.workers.gateways.llm.spans import trace_model_calls  # noqa: PLC0415
 
+    set_tracer_provider(provider)
     trace_model_calls()
 
 

@@ -1,4 +1,4 @@
-"""Traces of effects by OpenTelemetry. They are off, and cost nothing, unless they are started.
+"""Spans of effects, sweeps and commands. Off, and without cost, unless traces are started.
 
 Each effect that is performed is a span. The trace that it belongs to is that of its record: the one
 in which the record was created, whose context the event of the creation keeps among its codes. A
@@ -11,23 +11,33 @@ which also name the creation, and which are still there when a message was lost.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator
+import logging
+import os
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from interlock.kernel.errors import KernelError
 from interlock.kernel.event import Event
 from interlock.kernel.record import Record, root_of
 from interlock.kernel.store.commands import Call
 from interlock.kernel.store.leases import Lease
 from interlock.kernel.store.views import Views
 from interlock.workers.config import Settings
-from interlock.workers.engine.trace_context import Tracing, sent_traceparent
+from interlock.workers.engine.trace_context import (
+    Tracing,
+    brief_traces,
+    sent_traceparent,
+    span_of_environment,
+)
 
 if TYPE_CHECKING:  # imported where traces are on
     from opentelemetry.context import Context
     from opentelemetry.trace import Span, SpanContext
+
+log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 CODE = "trace:"  # before the context, in the codes of an event
@@ -108,6 +118,46 @@ def traced(views: Views, record: Record, lease: Lease) -> Iterator[None]:
         raise left
 
 
+@contextmanager
+def traced_sweep(name: str) -> Iterator[Callable[[str, Mapping[str, int]], None]]:
+    """Run a sweep in a span of its own; what it yields takes the outcome and the numbers of items.
+
+    What the sweep fires and creates is not below this span: it stays in the trace of its record.
+    """
+    if Tracing.tracer is None:
+        yield lambda _outcome, _numbers: None
+        return
+    from opentelemetry.trace import StatusCode  # noqa: PLC0415
+
+    span = Tracing.tracer.start_span(f"sweep.{name}", attributes={"interlock.sweep": name})
+
+    def note(outcome: str, numbers: Mapping[str, int]) -> None:
+        counted = {f"interlock.{name}": number for name, number in numbers.items()}
+        span.set_attributes({"interlock.outcome": outcome, **counted})
+
+    try:
+        yield note
+    except Exception as failure:
+        span.record_exception(failure)
+        span.set_status(StatusCode.ERROR, f"{type(failure).__name__}: {failure}")
+        raise
+    finally:
+        span.end()
+
+
+@contextmanager
+def traced_command(name: str, settings: Settings) -> Iterator[None]:
+    """Run a command that changes something in a span, below the one that the environment names."""
+    with brief_traces(settings, "command", asks_models=False), span_of_environment(os.environ):
+        if Tracing.tracer is None:
+            yield
+            return
+        from opentelemetry.trace import SpanKind  # noqa: PLC0415
+
+        with Tracing.tracer.start_as_current_span(name, kind=SpanKind.PRODUCER):
+            yield
+
+
 async def traced_tool(name: str, call: Callable[[], Awaitable[T]]) -> T:
     """Call a capability, in a span as the conventions for generative AI have it for a tool."""
     if Tracing.tracer is None:
@@ -129,11 +179,15 @@ def note_outcome(line: str) -> None:
 def _origin(views: Views, record_id: str, lease: Lease) -> tuple[SpanContext, SpanContext | None]:
     """Return the span in which a record was created, and the one that made it owe an effect.
 
-    The first is made from the family's id where there is none. The second is None where it is the
-    first, or was not traced.
+    The first is made from the family's id where there is none, or where the store does not answer:
+    work goes on without its trace. The second is None where it is the first, or was not traced.
     """
     owed_by = int(lease.suffix.partition(".")[0])
-    events = views.events({(record_id, 1), (record_id, owed_by)})
+    try:
+        events = views.events({(record_id, 1), (record_id, owed_by)})
+    except KernelError as refusal:
+        log.warning("the trace of %s cannot be read, so it gets another: %s", record_id, refusal)
+        events = []
     found: dict[int, SpanContext | None] = {event.version: _kept(event) for event in events}
     created, before = found.get(1), found.get(owed_by)
     if created is not None:

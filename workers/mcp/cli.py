@@ -21,10 +21,10 @@ def mcp(
     write: Annotated[
         bool, typer.Option("--write", help="Offer the tools that submit, cancel and decide too.")
     ] = False,
-    actor: Actor = "mcp",
+    name: Actor = "mcp",
 ) -> None:
     """Serve records as tools of agents (Model Context Protocol) on stdin and stdout."""
-    connected = caller(actor)
+    connected = caller(name)
     acts = READ_ONLY
     if write:
         acts |= {Act.SUBMIT}

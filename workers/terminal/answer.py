@@ -11,11 +11,18 @@ from inspect import signature
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
+from typer._click.globals import get_current_context  # typer has no public way to it
 
 from interlock.kernel.errors import KernelError
 from interlock.kernel.record import Record
 from interlock.workers.client import Client
-from interlock.workers.config import SettingsError, SetupError, local_settings, settings_here
+from interlock.workers.config import (
+    SettingsError,
+    SetupError,
+    local_settings,
+    read_settings,
+    settings_here,
+)
 from interlock.workers.engine.answer_commands import (
     answer_flags,
     example_answer,
@@ -25,6 +32,7 @@ from interlock.workers.engine.answer_commands import (
 from interlock.workers.engine.card import Card
 from interlock.workers.engine.polling import WaitTimeoutError
 from interlock.workers.engine.system import SystemsError
+from interlock.workers.engine.tracing import traced_command
 from interlock.workers.terminal import screen
 from interlock.workers.terminal.cards import cards
 from interlock.workers.text import visible, visible_data, visible_json, visible_line
@@ -49,15 +57,20 @@ EXPECTED_ERRORS = (KernelError, SetupError, SystemsError, WaitTimeoutError)
 def guarded(command: Callable[..., None]) -> Callable[..., None]:
     """Print an error that the user can correct as one sentence, and exit with code 1.
 
-    If the command has a parameter `actor`, and --as names somebody, it says after the act that no
-    token proves the name.
+    A command that changes something is a span: it has a parameter `actor`, or the `owner` or
+    `token` of a claim. If --as names somebody, it says after the act that no token proves the name.
     """
 
     @wraps(command)
     def run(*args: Any, **options: Any) -> None:
+        parameters = signature(run).parameters
         try:
-            command(*args, **options)
-            actor = signature(run).parameters.get("actor")
+            if parameters.keys() & {"actor", "owner", "token"}:
+                with traced_command(command_name(), read_settings()):
+                    command(*args, **options)
+            else:
+                command(*args, **options)
+            actor = parameters.get("actor")
             if actor and options.get("actor", actor.default) != actor.default:
                 notice_claim(options["actor"])
         except EXPECTED_ERRORS as error:
@@ -70,6 +83,13 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
             fail(sentence, as_json=bool(options.get("as_json")), kind=type(refusal).__name__)
 
     return run
+
+
+def command_name() -> str:
+    """Return the command that runs, as in `interlock task cancel`, however it was started."""
+    context = get_current_context()
+    started_as = str(context.find_root().info_name)
+    return f"interlock{context.command_path.removeprefix(started_as)}"
 
 
 def notice_claim(actor: str) -> None:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 import sys
+import threading
+from collections import Counter
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
@@ -13,19 +16,32 @@ from typing import Any
 
 import pytest
 import redis
+from celery import Celery
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanContext, Tracer
+from redis.backoff import NoBackoff
+from redis.retry import Retry
 from structlog.contextvars import get_contextvars
+from typer.testing import CliRunner
 
 from interlock.kernel.event import Cause, Event
 from interlock.kernel.machines.tasks.effects import AGENT, SUPERVISION
 from interlock.kernel.store.commands import Call
+from interlock.kernel.store.views import Views
+from interlock.workers.cli import app as command_line
 from interlock.workers.config import Settings, SettingsError
-from interlock.workers.engine import log_lines
-from interlock.workers.engine.trace_context import Tracing, span_variables, start_traces
-from interlock.workers.engine.tracing import CODE, carried, trace_codes
+from interlock.workers.engine import log_lines, trace_context
+from interlock.workers.engine.dispatch import Dispatch
+from interlock.workers.engine.sweeper import Sweep, register_sweeps
+from interlock.workers.engine.trace_context import (
+    Tracing,
+    current_traceparent,
+    span_variables,
+    start_traces,
+)
+from interlock.workers.engine.tracing import CODE, carried, trace_codes, traced, traced_command
 from interlock.workers.engine.work import Outcome, Work
 from interlock.workers.gateways.capabilities.registry import Registry
 from interlock.workers.gateways.server import EmbeddedServer
@@ -344,6 +360,86 @@ def test_the_span_of_a_producers_own_program_is_that_of_the_creation(
     span = traceparent_of(order.get_span_context())
     assert codes_of(producer, "one") == (f"{CODE}{span}",)
     assert codes_of(producer, "two") == ()
+
+
+def test_a_sweep_is_a_span_with_what_it_saw_and_leaves_records_in_their_traces(
+    running: Running, tracer: Tracer, spans: InMemorySpanExporter
+) -> None:
+    assert tracer
+    app, found = Celery(set_as_current=False), [Counter(started=2, busy=1, refused=1)]
+
+    def run(dispatch: Dispatch, _: int) -> Counter[str]:
+        dispatch.create("task", "b/part", {"title": "x"}, Call(Cause("sweep")))
+        return found.pop()
+
+    register_sweeps(app, running.dispatch, (Sweep("test", lambda _: [0], run, periods=0),))
+    assert app.tasks["sweep.test"]() == "1 busy, 1 refused, 2 started"
+    with pytest.raises(IndexError):
+        app.tasks["sweep.test"]()
+
+    swept, failed = spans.get_finished_spans()
+    assert (swept.name, dict(swept.attributes or {})) == (
+        "sweep.test",
+        {
+            "interlock.sweep": "test",
+            "interlock.seen": 4,
+            "interlock.acted": 2,
+            "interlock.failed": 1,
+            "interlock.outcome": "1 busy, 1 refused, 2 started",
+        },
+    )
+    assert not failed.status.is_ok
+    assert codes_of(running, "b/part") == ()
+
+
+@pytest.mark.usefixtures("tracer")
+def test_a_command_that_changes_something_is_a_span_below_that_of_its_environment(
+    running: Running,
+    server: EmbeddedServer,
+    prefix: str,
+    spans: InMemorySpanExporter,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    running.client.submit(thread("jot"), machine="thread", id="one")
+    for name, value in {"STORE_URL": server.url, "PREFIX": prefix, "NAMESPACE": prefix}.items():
+        monkeypatch.setenv(f"INTERLOCK_{name}", value)
+    monkeypatch.setenv("TRACEPARENT", PARENT)
+    for words in (["show", "one"], ["cancel", "one"], ["task", "cancel", "two"]):
+        CliRunner().invoke(command_line, words)
+
+    cancelled, unknown = spans.get_finished_spans()
+    assert (cancelled.name, unknown.name) == ("interlock cancel", "interlock task cancel")
+    assert traceparent_of(context_of(cancelled)).split("-")[1] == PARENT.split("-")[1]
+    assert not unknown.status.is_ok
+    last = [line for line in running.client.history("one") if isinstance(line, Event)][-1]
+    assert last.cause.codes == (f"{CODE}{traceparent_of(context_of(cancelled))}",)
+
+
+def test_a_command_waits_for_a_silent_receiver_for_a_short_time_only(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(trace_context, "SEND_S", 0.01)
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "1")
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = "http://{}:{}".format(*silent.getsockname())
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", address)
+        with traced_command("interlock fire", Settings(traces="otlp")):
+            assert current_traceparent()
+        assert Tracing.tracer is None
+        assert "last spans" in {thread.name for thread in threading.enumerate()}
+        silent.accept()[0].close()
+
+
+@pytest.mark.usefixtures("tracer")
+def test_an_effect_is_performed_although_its_trace_cannot_be_read(
+    running: Running, spans: InMemorySpanExporter
+) -> None:
+    claim = claimed(running.client, "b/one").agent
+    away = Views(redis.Redis(port=9, retry=Retry(NoBackoff(), 0)), running.dispatch.keys)
+    with traced(away, claim.record, claim):
+        pass
+
+    assert spans.get_finished_spans()[-1].name == "agent.supervision"
 
 
 def test_an_installation_without_the_extra_names_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,7 +20,7 @@ from pydantic_ai.messages import ModelMessage
 
 from interlock.kernel.errors import CallError
 from interlock.workers.config import PREFIX, Settings, SettingsError, read_settings
-from interlock.workers.engine.trace_context import span_of_environment, start_traces
+from interlock.workers.engine.trace_context import brief_traces, span_of_environment
 from interlock.workers.gateways.llm.exchange import Exchange
 from interlock.workers.gateways.llm.model import open_exchange
 from interlock.workers.gateways.llm.options import ExchangeLimits, is_embedded
@@ -73,8 +73,10 @@ def main() -> int:
     try:
         settings = read_settings()
         prompt = read_prompt(os.environ)
-        start_traces(settings, "codon")
-        with span_of_environment(os.environ):
+        with (
+            brief_traces(settings, "codon", asks_models=True),
+            span_of_environment(os.environ),
+        ):
             return asyncio.run(ask_model(prompt, settings, reports))
     except (CallError, ConfigurationError, SettingsError, UnknownPriceError) as refusal:
         print_error(str(refusal))
