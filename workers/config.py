@@ -74,6 +74,7 @@ class Settings(BaseModel):
     task_events: bool = True
     log_format: LogFormat = "console"
     traces: Literal["off", "otlp"] = "off"
+    metrics_address: str | None = None  # where a process serves its own metrics: HOST:PORT
     intake_accepts: tuple[str, ...] = Field(default_factory=tuple)  # empty: every kind of message
 
     # Commands that can do without the store call this API, with this token.
@@ -189,6 +190,15 @@ class Settings(BaseModel):
         if not isinstance(value, str):
             return value
         return [name for name in map(str.strip, value.split(",")) if name]
+
+    @field_validator("metrics_address")
+    @classmethod
+    def _address(cls, value: str) -> str:
+        """Read HOST:PORT, or PORT for one that only this computer reaches."""
+        host, _, port = value.rpartition(":")
+        if not (port.isdecimal() and int(port) < 2**16):
+            raise ValueError("write a port of at most 65535, or HOST:PORT")
+        return f"{host or '127.0.0.1'}:{port}"
 
     @property
     def worktree_folder(self) -> Path:

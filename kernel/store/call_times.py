@@ -2,6 +2,7 @@
 
 No script can see how long its caller waits. So each process counts for itself, and adds its counts
 every few seconds to those that the scripts keep. A process that ends loses what it has not added.
+Its totals since it began, which only it has, stay in it.
 """
 
 from __future__ import annotations
@@ -20,12 +21,13 @@ _SUM = len(CALL_BOUNDS_MS) + 1
 
 
 class CallTimes:
-    """The calls of one client that are not in the store's counts yet. Safe in threads."""
+    """The calls of one client since it began. Safe in threads."""
 
     def __init__(self, key: str) -> None:
         self._key, self._lock, self._due_s = key, Lock(), perf_counter() + ADD_S
         # By kind: how many calls are in each bucket, and last the sum of their times in ms.
         self._counts: defaultdict[str, list[float]] = defaultdict(lambda: [0] * (_SUM + 1))
+        self._added: dict[str, int] = {}  # what the store's counts have of them, by its names
 
     def count(self, kind: str, began_s: float, ended_s: float) -> bool:
         """Count a call, whether or not the store answered it. The times are of `perf_counter`.
@@ -41,7 +43,7 @@ class CallTimes:
         return ended_s >= self._due_s
 
     def taken(self) -> list[tuple[str, str, str, int]]:
-        """Return the commands that add these counts to the store's, and begin anew."""
+        """Return the commands that add to the store's counts what they do not have yet."""
         with self._lock:
             self._due_s = perf_counter() + ADD_S
             found = {
@@ -49,5 +51,12 @@ class CallTimes:
                 for kind, counts in self._counts.items()
                 for at, count in enumerate(counts)
             }
-            self._counts.clear()
-        return [("HINCRBY", self._key, name, count) for name, count in found.items() if count]
+            added, self._added = self._added, found
+        more = {name: count - added.get(name, 0) for name, count in found.items()}
+        return [("HINCRBY", self._key, name, count) for name, count in more.items() if count]
+
+    def totals(self) -> dict[str, tuple[list[int], float]]:
+        """Return for each kind how many calls are in each bucket, and the sum of their ms."""
+        with self._lock:
+            found = {kind: [*counts] for kind, counts in self._counts.items()}
+        return {kind: ([*map(int, counts[:_SUM])], counts[_SUM]) for kind, counts in found.items()}

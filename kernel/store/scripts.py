@@ -71,9 +71,9 @@ class _ClientState:
 _STATES: WeakKeyDictionary[Client, _ClientState] = WeakKeyDictionary()
 
 
-def count_call_times(client: Client, key: str) -> None:
-    """Let the times of all calls by this client be added to a hash of counts from now on."""
-    _state_of(client).times = CallTimes(key)
+def count_call_times(client: Client, times: CallTimes) -> None:
+    """Count the times of all calls by this client from now on, and add them to the store's."""
+    _state_of(client).times = times
 
 
 def call(client: Client, name: str, keys: list[str], args: list[Any]) -> Any:

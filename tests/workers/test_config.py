@@ -108,6 +108,8 @@ def test_an_empty_variable_counts_as_unset_and_other_programs_variables_are_igno
         ("MODEL_ATTEMPTS_MAX", "0"),
         ("TASK_EVENTS", "perhaps"),
         ("HOST", "a b"),
+        ("METRICS_ADDRESS", "localhost"),
+        ("METRICS_ADDRESS", "[::1]:65536"),
     ],
 )
 def test_a_wrong_value_is_named_with_its_variable(name: str, value: str) -> None:

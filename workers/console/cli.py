@@ -33,6 +33,7 @@ def serve(
         from interlock.workers.console.app import create_console
         from interlock.workers.engine.log_lines import log_as_json
         from interlock.workers.engine.trace_context import start_traces
+        from interlock.workers.ops.process_metrics import ProcessMetrics, serve_metrics
     except ModuleNotFoundError as missing:
         problem = f"the API needs {missing.name}: pip install 'interlock[web]'"
         raise SettingsError(problem) from missing
@@ -41,6 +42,8 @@ def serve(
         check_loopback(host)
     interlock.dispatch.greet()
     start_traces(interlock.settings, "api")
+    name = f"api@{interlock.settings.host}"
+    serve_metrics(interlock.settings, ProcessMetrics(name, interlock.dispatch.call_times))
     allow_open_files(LISTENERS_MAX + FILES_BESIDE)
     # What a caller says of its address is not believed: it could evade the limit on bad tokens.
     options: dict[str, Any] = {"host": host, "port": port, "proxy_headers": False}

@@ -23,6 +23,7 @@ from interlock.kernel.machine import Machine
 from interlock.kernel.record import Record
 from interlock.kernel.store.access_tokens import AccessTokens
 from interlock.kernel.store.acts import PersonActs
+from interlock.kernel.store.call_times import CallTimes
 from interlock.kernel.store.card_reads import CardReads
 from interlock.kernel.store.codec import digest, encode
 from interlock.kernel.store.commands import (
@@ -86,6 +87,7 @@ class Dispatch:
         if publisher is not None:
             self.publisher = publisher
         self.holder = f"{settings.host}:{os.getpid()}:{uuid4().hex[:6]}"
+        self.call_times = CallTimes(self.keys.metrics(0))
 
     @cached_property
     def publisher(self) -> Publisher:
@@ -102,7 +104,7 @@ class Dispatch:
         client = open_safe_store(
             self._store, connections_max=connections_max, patient=self._patient
         )
-        count_call_times(client, self.keys.metrics(0))
+        count_call_times(client, self.call_times)
         return client
 
     def wait_for_store(self) -> None:

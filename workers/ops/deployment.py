@@ -57,6 +57,7 @@ IMPORTS = (
     "interlock.workers.engine.consumer",
     "interlock.workers.engine.liveness",
     "interlock.workers.engine.redis_transport",
+    "interlock.workers.ops.process_metrics",
     "interlock.workers.systems:handlers",
     "interlock.workers.systems:openers",
     "interlock.workers.systems:sweeps",

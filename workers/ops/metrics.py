@@ -63,60 +63,60 @@ def _look(dispatch: Dispatch) -> Iterator[Metric]:
     took_s = time.monotonic() - began_at
     yield from _counted(counted)
     yield from _present(dispatch, counted.ends)
-    yield _gauge("store_seconds", "How long the store took to answer this.", {(): took_s})
+    yield gauge("store_seconds", "How long the store took to answer this.", {(): took_s})
 
 
 def _counted(found: Metrics) -> Iterator[Metric]:
     """Yield what the scripts and the processes count."""
-    yield _counter(
+    yield counter(
         "transitions",
         "Transitions; `source` is `-` for the creation of a record.",
         found.transitions,
         ("machine", "source", "target"),
     )
-    yield _counter(
+    yield counter(
         "refused_commits",
         "Commits that the store refused: repeated, fenced, about an older version.",
         found.refused,
         ("machine", "status"),
     )
-    yield _counter(
+    yield counter(
         "effect_attempts",
         "Claims of effects: their first, or again after a failure or a lost worker.",
         found.attempts,
         ("effect", "which"),
     )
-    yield _counter(
+    yield counter(
         "refused_claims",
         "Claims of effects that were refused: a message that came twice, or before its time.",
         found.unclaimed,
         ("effect", "status"),
     )
-    yield _counter(
+    yield counter(
         "effect_runs",
         "Runs of effects that ended, by the trigger that they fired, or how else they ended.",
         found.runs,
         ("effect", "outcome"),
     )
-    yield _counter(
+    yield counter(
         "late_renewals",
         "Renewals of leases that had run out, before a sweep took their holder for lost.",
         {(effect,): count for effect, count in found.late.items()},
         ("effect",),
     )
-    yield _counter(
+    yield counter(
         "budget_refusals",
         "Calls that were not made, because a budget forbade them.",
         {(effect,): count for effect, count in found.over.items()},
         ("effect",),
     )
-    yield _counter(
+    yield counter(
         "usage",
         "What was used, such as `spent` (micro-dollars), `tokens_in` and `tokens_out`.",
         found.sums,
         ("machine", "counter"),
     )
-    yield _counter(
+    yield counter(
         "sweep_items", "Items that sweeps found, by result.", found.sweeps, ("sweep", "status")
     )
     yield from _durations(found)
@@ -124,20 +124,20 @@ def _counted(found: Metrics) -> Iterator[Metric]:
 
 def _durations(found: Metrics) -> Iterator[Metric]:
     """Yield the histograms."""
-    yield _histogram(
+    yield histogram(
         "state_seconds",
         "How long records were in a state that they left.",
         found.dwell,
         ("machine", "state"),
     )
     lags = {(effect,): durations for effect, durations in found.lag.items()}
-    yield _histogram(
+    yield histogram(
         "effect_lag_seconds",
         "From the entry into a state to the first claim of its effect.",
         lags,
         ("effect",),
     )
-    yield _histogram(
+    yield histogram(
         "store_call_seconds",
         "How long processes waited for an answer of the store.",
         {(kind,): durations for kind, durations in found.calls.items()},
@@ -155,16 +155,16 @@ def _present(dispatch: Dispatch, ended: Mapping[str, int]) -> Iterator[Metric]:
         for machine, states in views.counts(dispatch.machines.values()).items()
         for state, count in states.items()
     }
-    yield _gauge("records", "Records by state.", records, ("machine", "state"))
+    yield gauge("records", "Records by state.", records, ("machine", "state"))
     depths = {(kind,): count for kind, count in views.depths().items()}
-    yield _gauge(
+    yield gauge(
         "waiting",
         "Effects owed or at work, timers set, records that wait for a person.",
         depths,
         ("kind",),
     )
     overdue = {(kind,): max(now_ms - at_ms, 0) / 1_000 for kind, at_ms in views.oldest_ms().items()}
-    yield _gauge(
+    yield gauge(
         "oldest_seconds",
         "How long the oldest effect and timer are overdue, and a person is waited for.",
         overdue,
@@ -172,19 +172,19 @@ def _present(dispatch: Dispatch, ended: Mapping[str, int]) -> Iterator[Metric]:
     )
     sweeps_ms = views.last_sweeps().items()
     begun = {(name,): max(now_ms - at_ms, 0) / 1_000 for name, at_ms in sweeps_ms}
-    yield _gauge("sweep_age_seconds", "Since a sweep began last.", begun, ("sweep",))
+    yield gauge("sweep_age_seconds", "Since a sweep began last.", begun, ("sweep",))
     late = late_sweeps(dispatch, sweeps())
     named = {(sweep.name,): int(sweep.name in late) for sweep in sweeps()}
-    yield _gauge("sweep_late", "1 where a sweep should have begun long ago.", named, ("sweep",))
+    yield gauge("sweep_late", "1 where a sweep should have begun long ago.", named, ("sweep",))
     ends = {(machine,): max(now_ms - at, 0) / 1_000 for machine, at in ended.items()}
-    yield _gauge("last_end_seconds", "Since a record of a machine ended.", ends, ("machine",))
+    yield gauge("last_end_seconds", "Since a record of a machine ended.", ends, ("machine",))
     if dispatch.settings.canary_s:
         meaning = "How long ago the newest canary that is done was submitted."
-        yield _gauge("canary_seconds", meaning, {(): canaries(dispatch).age_s})
+        yield gauge("canary_seconds", meaning, {(): canaries(dispatch).age_s})
     if (room := dispatch.quota.room()) is not None:
         meaning = "How many more records the quota of the deployment admits."
-        yield _gauge("records_room", meaning, {(): room})
-    yield _counter(
+        yield gauge("records_room", meaning, {(): room})
+    yield counter(
         "rejected_messages",
         "Messages that nobody could act on.",
         {(kind,): count for kind, count in dispatch.rejected.counts().items()},
@@ -193,41 +193,44 @@ def _present(dispatch: Dispatch, ended: Mapping[str, int]) -> Iterator[Metric]:
     names = effect_queues(dispatch.machines.values(), INTAKE_QUEUE, SWEEPS_QUEUE)
     queues = dispatch.publisher.queue_lengths(names)
     lengths = {(queue,): count for queue, count in queues.items()}
-    yield _gauge("queue_messages", "Messages that no worker has taken.", lengths, ("queue",))
+    yield gauge("queue_messages", "Messages that no worker has taken.", lengths, ("queue",))
     sent_s = dispatch.publisher.oldest_sent_s([name for name in names if queues[name]])
     ages = {(queue,): max(now_ms / 1_000 - at, 0) for queue, at in sent_s.items()}
     meaning = "How long ago the oldest message in a queue was sent."
-    yield _gauge("queue_oldest_seconds", meaning, ages, ("queue",))
+    yield gauge("queue_oldest_seconds", meaning, ages, ("queue",))
     hosts = {(): len(dispatch.hosts.facts())}
-    yield _gauge("agent_hosts", "Computers that announce that they run agents.", hosts)
+    yield gauge("agent_hosts", "Computers that announce that they run agents.", hosts)
 
 
-def _counter(name: str, meaning: str, values: Values, labels: tuple[str, ...]) -> Metric:
+def counter(name: str, meaning: str, values: Values, labels: tuple[str, ...]) -> Metric:
+    """Return a counter, whose name in the text begins with `interlock_`."""
     metric = CounterMetricFamily(_HEAD + name, meaning, labels=labels)
     for key, value in sorted(values.items()):
         metric.add_metric(key, value)
     return metric
 
 
-def _gauge(
+def gauge(
     name: str,
     meaning: str,
     values: Values,
     labels: tuple[str, ...] = (),
 ) -> Metric:
+    """Return a gauge."""
     metric = GaugeMetricFamily(_HEAD + name, meaning, labels=labels)
     for key, value in sorted(values.items()):
         metric.add_metric(key, value)
     return metric
 
 
-def _histogram(
+def histogram(
     name: str,
     meaning: str,
     values: Mapping[Any, Durations],
     labels: tuple[str, ...],
     bounds_ms: Sequence[float] = BOUNDS_MS,
 ) -> Metric:
+    """Return a histogram in seconds, of durations whose buckets end at these bounds."""
     metric = HistogramMetricFamily(_HEAD + name, meaning, labels=labels)
     bounds = [*(f"{bound / 1_000:g}" for bound in bounds_ms), "+Inf"]
     for key, durations in sorted(values.items()):

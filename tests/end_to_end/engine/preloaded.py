@@ -53,6 +53,7 @@ MODULES = (
     "interlock.workers.engine.resources",
     "interlock.workers.engine.runner",
     "interlock.workers.loops.supervisor",
+    "interlock.workers.ops.process_metrics",
     "interlock.workers.runs.supervisor",
     "interlock.workers.tasks.supervisor",
     "interlock.workers.threads.inference.embedded",

@@ -81,7 +81,7 @@ def test_the_time_of_each_call_is_counted_and_added_to_the_counts_of_all_process
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world.create("r")
-    count_call_times(world.client, world.keys.metrics(0))
+    count_call_times(world.client, CallTimes(world.keys.metrics(0)))
     world.fire("r", "begin")
     read_one(world.client, "TIME")
     assert read(world).calls == {}, "they are added later"
@@ -107,6 +107,8 @@ def test_a_call_is_in_the_first_bucket_that_holds_it(ms: float, bucket: int) -> 
     sums = [("HINCRBY", "counts", "store read sum", round(2 * ms))] if ms >= 0.5 else []
     assert times.taken() == [("HINCRBY", "counts", f"store read {bucket}", 2), *sums]
     assert times.taken() == []
+    (buckets, sum_ms) = times.totals()["read"]
+    assert (buckets[bucket - 1], sum(buckets), sum_ms) == (2, 2, 2 * ms)
 
 
 def test_the_bounds_are_those_of_the_script() -> None:
