@@ -141,7 +141,10 @@ class MetricsServerV6(MetricsServer):
 class MetricsRequest(WSGIRequestHandler):
     """A reader's request."""
 
-    timeout = READER_S
+    def setup(self) -> None:
+        """Limit how long the thread waits for the reader."""
+        self.request.settimeout(READER_S)
+        super().setup()
 
     def log_message(self, *_: Any) -> None:
         """Write no line for each request."""

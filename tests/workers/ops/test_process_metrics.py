@@ -137,7 +137,7 @@ def test_an_address_that_is_taken_is_a_line_of_the_log(
 def test_a_reader_that_asks_nothing_is_cut_off(
     serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(process_metrics.MetricsRequest, "timeout", 0.02)
+    monkeypatch.setattr(process_metrics, "READER_S", 0.02)
     server = serve(ProcessMetrics(NAME, times_of()))
     with closing(socket.create_connection(address(server))) as silent:
         assert "interlock_process_info" in scraped(server)
