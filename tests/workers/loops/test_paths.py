@@ -14,12 +14,19 @@ from interlock.workers.gateways.git.errors import RefusedError
 from interlock.workers.gateways.git.repository import Identity, Repository
 from interlock.workers.gateways.git.worktree import Worktree, git_in
 from interlock.workers.loops.paths import AgentPaths, is_name, name_of, prepare_worktree
-from tests.workers.gateways.git.scene import commit, git, make_repository, tip_of, write
+from tests.workers.gateways.git.scene import (
+    commit,
+    git,
+    make_repository,
+    open_copy,
+    tip_of,
+    write,
+)
 
 
 @pytest.fixture
 def repository(tmp_path: Path) -> Repository:
-    return Repository.open(make_repository(tmp_path / "repository"))
+    return open_copy(make_repository(tmp_path / "repository"))
 
 
 @pytest.fixture

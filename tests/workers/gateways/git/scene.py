@@ -55,7 +55,12 @@ def commit(folder: Path, subject: str, **files: str) -> str:
 
 def make_repository(folder: Path) -> Path:
     """Make a repository with a branch main of three files and some ignored ones."""
-    shutil.copytree(_original(), folder)
+    return copy_repository(_original(), folder)
+
+
+def copy_repository(original: Path, folder: Path) -> Path:
+    """Copy a repository that nobody works in; to make it anew takes several processes."""
+    shutil.copytree(original, folder)
     # Git remembers when each file was written, and a copy is another file.
     git(folder, "update-index", "-q", "--refresh")
     return folder
