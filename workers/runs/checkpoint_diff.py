@@ -25,9 +25,8 @@ def checkpoint_diff(run: Record, between: str, limits: DiffLimits) -> Diff:
     bytes_max, within_s = limits.bytes_max, limits.within_s
     try:
         store = CheckpointStore.open(Path(str(run.data["folder"])), command_s=within_s)
-        for sha in (before, after):
-            if not store.has(sha):
-                raise UnknownCheckpointError(sha)
+        for sha in store.missing((before, after)):
+            raise UnknownCheckpointError(sha)
         checkpoints = Repository(store.root, store.store, store.git)
         return diff(checkpoints, base=before, commit=after, bytes_max=bytes_max, within_s=within_s)
     except (GitError, OSError) as refusal:

@@ -41,17 +41,19 @@ class RunContext:
     workspace: Path
     paths: RunPaths
     checkpoint_store: CheckpointStore
+    # The newest checkpoint of this run, at which its branch must still be at the next one.
+    tip: str | None = None
 
     @property
     def branch(self) -> str:
         """The git branch of its checkpoints."""
         return branch_of(self.paths.id)
 
-    def checkpoint(self, message: str) -> Checkpoint:
-        """Take a checkpoint of the workspace. Raises GitError."""
-        return self.checkpoint_store.take(
-            self.branch, message, parent=self.checkpoint_store.tip(self.branch)
-        )
+    def checkpoint(self, message: str, *, start: str | None = None) -> Checkpoint:
+        """Take a checkpoint of the workspace; the first one follows `start`. Raises GitError."""
+        taken = self.checkpoint_store.take(self.branch, message, parent=self.tip, start=start)
+        self.tip = taken.sha
+        return taken
 
     def create_codon(self, start: NextCodon, paths: CodonPaths) -> Work:
         """Create the record of an execution, and return the work that holds its lease.

@@ -146,7 +146,7 @@ def _findings(state: Mapping[str, Any], where: str, folder: Path | None) -> Iter
                 continue
             named |= dict.fromkeys(checkpoint_shas(read.model_dump(exclude_none=True)), name)
     if folder is not None:
-        yield from shas_missing(named, map(branch_of, ids), folder, where)
+        yield from shas_missing(named, folder, where)
 
 
 def _published_problem(problem: str) -> str:

@@ -111,24 +111,24 @@ class RunSupervisor(Supervisor):
             paths=self.paths,
             checkpoint_store=checkpoint_store,
         )
+        starting, rescued = self.work.record.data["starting"], {}
+        continues = starting["kind"] == "continuation"
+        start = str(starting["source"]["checkpoint_sha"]) if continues else None
+        # Any run is refused here if a checkpoint of an earlier one is damaged.
+        if checkpoint_store.missing([start] if start else []):
+            raise RunRefusedError(
+                f"it is to begin with checkpoint {start}, which {checkpoint_store.store} lacks; "
+                "restore the folder from a copy, or roll back to another checkpoint: "
+                "`interlock run checkpoints` lists them"
+            )
         # A branch that has this name already was made with another store, or this folder is a copy.
         checkpoint_store.rename_former_branch(context.branch)
-        starting, rescued = self.work.record.data["starting"], {}
-        if starting["kind"] == "continuation":
-            sha = str(starting["source"]["checkpoint_sha"])
-            if not checkpoint_store.has(sha):
-                raise RunRefusedError(
-                    f"it is to begin with checkpoint {sha}, which {checkpoint_store.store} lacks; "
-                    "restore the folder from a copy, or roll back to another checkpoint: "
-                    "`interlock run checkpoints` lists them"
-                )
-            if starting["restores"] and checkpoint_store.differs(sha):
-                recovery = checkpoint_store.rescue()
-                self.work.audit("rescued", {"branch": recovery.branch, "sha": recovery.sha})
-                rescued = {"rescued": recovery.sha}
-                checkpoint_store.restore(sha)
-            checkpoint_store.branch_from(context.branch, sha)
-        taken = context.checkpoint(f"initial [{self.paths.id}]")
+        if start and starting["restores"] and checkpoint_store.differs(start):
+            recovery = checkpoint_store.rescue()
+            self.work.audit("rescued", {"branch": recovery.branch, "sha": recovery.sha})
+            rescued = {"rescued": recovery.sha}
+            checkpoint_store.restore(start)
+        taken = context.checkpoint(f"initial [{self.paths.id}]", start=start)
         left_out = [_storable(name) for name in taken.left_out[:LEFT_OUT_MAX]]
         payload = {"sha": taken.sha, "left_out": left_out, **rescued}
         self.work.fire(Outcome("initial_checkpoint_set", payload))

@@ -182,6 +182,19 @@ def test_a_run_from_a_checkpoint_that_is_gone_ends_with_its_id(workspace: Stored
     assert f"it is to begin with checkpoint {'b' * 40}, which" in run.data["ended"]["reason"]
 
 
+def test_a_run_beside_a_damaged_checkpoint_of_another_ends_with_what_to_do(
+    workspace: StoredWorkspace,
+) -> None:
+    sha = workspace.shas["run-2"][0]
+    (workspace.checkpoint_store.store / "objects" / sha[:2] / sha[2:]).unlink()
+
+    run = supervise(workspace, starting={"kind": "fresh"})
+
+    assert run.state == "failed"
+    assert "cannot be read" in run.data["ended"]["reason"]
+    assert "put the folder back from a copy" in run.data["ended"]["reason"]
+
+
 def test_a_run_in_an_invalid_workspace_ends_with_the_finding(workspace: StoredWorkspace) -> None:
     workspace.write_field(workspace.id, "data", "{torn")
 

@@ -19,6 +19,12 @@ from pathlib import Path
 from typing import IO
 
 from interlock.workers.files.atomic import replace_bytes
+from interlock.workers.gateways.git.checkpoint_objects import (
+    ObjectDraft,
+    ObjectKind,
+    object_hash,
+    object_head,
+)
 from interlock.workers.gateways.git.errors import GitError
 
 INTERLOCK_FOLDER = b".interlock"
@@ -186,11 +192,12 @@ def read_entry(
     path: bytes,
     *,
     cache: HashCache | None = None,
-    into: IO[bytes] | None = None,
+    into: ObjectDraft | None = None,
 ) -> TreeEntry | None:
-    """Return a file or link with its hash, and copy its content; None if it is gone.
+    """Return a file or link with its hash, and write its content; None if it is gone.
 
-    If no copy is made, a file that may not be read has an empty hash. Raises CheckpointStoreError.
+    If it need not be written, a file that may not be read has an empty hash.
+    Raises CheckpointStoreError.
     """
     outer, _, name = path.rpartition(b"/")
     gone = False
@@ -221,17 +228,15 @@ class _ChangedError(Exception):
 
 
 def _read_once(
-    folder: int, name: bytes, path: bytes, cache: HashCache | None, into: IO[bytes] | None
+    folder: int, name: bytes, path: bytes, cache: HashCache | None, into: ObjectDraft | None
 ) -> TreeEntry | None:
-    if into:
-        into.seek(0)
-        into.truncate()
     state = os.lstat(name, dir_fd=folder)
     if stat.S_ISLNK(state.st_mode):
         target = os.readlink(name, dir_fd=folder)
         if into:
+            into.begin(object_head(ObjectKind.BLOB, len(target)))
             into.write(target)
-        return TreeEntry(EntryKind.LINK, hash_bytes(target))
+        return TreeEntry(EntryKind.LINK, object_hash(ObjectKind.BLOB, target))
     if not stat.S_ISREG(state.st_mode):
         return None
     kind = EntryKind.PROGRAM if state.st_mode & stat.S_IXUSR else EntryKind.FILE
@@ -246,15 +251,12 @@ def _read_once(
     return TreeEntry(kind, content, _stamp(state))
 
 
-def hash_bytes(content: bytes) -> str:
-    """Return the hash that git gives a content."""
-    head = b"blob %d\0" % len(content)
-    return hashlib.sha1(head + content, usedforsecurity=False).hexdigest()
-
-
-def hash_content(source: IO[bytes], size: int, into: IO[bytes] | None = None) -> str | None:
-    """Return the hash of a file of this size, and copy it; None if its size differs."""
-    digest = hashlib.sha1(b"blob %d\0" % size, usedforsecurity=False)
+def hash_content(source: IO[bytes], size: int, into: ObjectDraft | None = None) -> str | None:
+    """Return the hash of a file of this size, and write its content; None if its size differs."""
+    head = object_head(ObjectKind.BLOB, size)
+    digest = hashlib.sha1(head, usedforsecurity=False)
+    if into:
+        into.begin(head)
     left = size
     while chunk := source.read(_CHUNK_BYTES):
         digest.update(chunk)
@@ -266,10 +268,10 @@ def hash_content(source: IO[bytes], size: int, into: IO[bytes] | None = None) ->
     return digest.hexdigest() if left == 0 else None
 
 
-def trees(entries: Mapping[bytes, TreeEntry]) -> tuple[bytes, list[str]]:
-    """Return the lines from which `git mktree -z --batch` makes each folder, and their hashes.
+def trees(entries: Mapping[bytes, TreeEntry]) -> Iterator[bytes]:
+    """Yield the content of the tree of each folder; that of the workspace itself is the last.
 
-    The workspace itself is the last. An empty folder is a tree too; git's index cannot have one.
+    An empty folder is a tree too; git's index cannot have one.
     """
     inside: dict[bytes, list[tuple[bytes, EntryKind, str]]] = {b"": []}
     inside |= {path: [] for path, entry in entries.items() if entry.kind is EntryKind.FOLDER}
@@ -277,15 +279,13 @@ def trees(entries: Mapping[bytes, TreeEntry]) -> tuple[bytes, list[str]]:
         if entry.kind is not EntryKind.FOLDER:
             outer, _, name = path.rpartition(b"/")
             inside[outer].append((name, entry.kind, entry.sha))
-    lines, shas = [], []
     for folder in sorted(inside, key=_depth, reverse=True):
-        ordered = sorted(inside[folder], key=_git_order)
-        lines += [*(_tree_line(*entry) for entry in ordered), b"\0"]
-        shas.append(_tree_hash(ordered))
+        content = b"".join(_in_tree(*entry) for entry in sorted(inside[folder], key=_git_order))
+        yield content
         if folder:
             outer, _, name = folder.rpartition(b"/")
-            inside[outer].append((name, EntryKind.FOLDER, shas[-1]))
-    return b"".join(lines), shas
+            sha = object_hash(ObjectKind.TREE, content)
+            inside[outer].append((name, EntryKind.FOLDER, sha))
 
 
 def _depth(folder: bytes) -> int:
@@ -297,18 +297,8 @@ def _git_order(entry: tuple[bytes, EntryKind, str]) -> bytes:
     return name + b"/" if kind is EntryKind.FOLDER else name
 
 
-def _tree_line(name: bytes, kind: EntryKind, sha: str) -> bytes:
-    git_type = "tree" if kind is EntryKind.FOLDER else "blob"
-    return f"{kind.value} {git_type} {sha}\t".encode() + name + b"\0"
-
-
-def _tree_hash(ordered: list[tuple[bytes, EntryKind, str]]) -> str:
-    content = b"".join(
-        kind.value.lstrip("0").encode() + b" " + name + b"\0" + bytes.fromhex(sha)
-        for name, kind, sha in ordered
-    )
-    head = b"tree %d\0" % len(content)
-    return hashlib.sha1(head + content, usedforsecurity=False).hexdigest()
+def _in_tree(name: bytes, kind: EntryKind, sha: str) -> bytes:
+    return kind.value.lstrip("0").encode() + b" " + name + b"\0" + bytes.fromhex(sha)
 
 
 def _sort_in(

@@ -23,7 +23,9 @@ from interlock.workers.gateways.git.checkpoint_files import (
     TreeEntry,
     hash_content,
     shown,
+    trees,
 )
+from interlock.workers.gateways.git.checkpoint_objects import ObjectFolder, ObjectKind
 from interlock.workers.gateways.git.errors import GitError
 from interlock.workers.gateways.git.program import Git
 
@@ -104,24 +106,23 @@ def plan(
 
 
 def write_contents(
-    git: Git, scratch: Path, written: Mapping[bytes, TreeEntry]
+    git: Git, objects: ObjectFolder, written: Mapping[bytes, TreeEntry]
 ) -> dict[bytes, Path]:
     """Write the contents to numbered files, whose names no attribute matches, and check them.
 
     Raises CheckpointStoreError if the store does not return the content that was written to it.
     """
-    folder = scratch / _CONTENTS
+    folder = objects.scratch / _CONTENTS
     folder.mkdir()
     files = {path: folder / str(number) for number, path in enumerate(written)}
-    isolated = git.in_folder(
-        folder, GIT_WORK_TREE=str(folder), GIT_INDEX_FILE=str(scratch / "index")
-    )
-    index = "".join(
-        f"{EntryKind.FILE.value} {entry.sha}\t{files[path].name}\0"
+    numbered = {
+        os.fsencode(files[path].name): TreeEntry(EntryKind.FILE, entry.sha)
         for path, entry in written.items()
-    )
-    isolated.run("update-index", "-z", "--index-info", stdin=index.encode())
-    isolated.run("checkout-index", "--all", "--quiet")
+    }
+    (tree,) = (objects.put(ObjectKind.TREE, content) for content in trees(numbered))
+    index = objects.scratch / "index"
+    isolated = git.in_folder(folder, GIT_WORK_TREE=str(folder), GIT_INDEX_FILE=str(index))
+    isolated.run("read-tree", "--reset", "-u", tree)
     for path, file in files.items():
         with file.open("rb") as source:
             if hash_content(source, file.stat().st_size) != written[path].sha:

@@ -10,8 +10,10 @@ One call runs at a time. Each has a scratch folder; if it dies, the next call de
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import shutil
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -30,6 +32,11 @@ from interlock.workers.gateways.git.checkpoint_files import (
     read_entry,
     trees,
 )
+from interlock.workers.gateways.git.checkpoint_objects import (
+    ObjectFolder,
+    ObjectKind,
+    commit_content,
+)
 from interlock.workers.gateways.git.checkpoint_restore import (
     RestorePlan,
     apply,
@@ -42,16 +49,15 @@ from interlock.workers.gateways.git.program import COMMAND_S, Git
 from interlock.workers.gateways.git.repository import Identity, as_message
 
 MAIN = "main"
-PREFIX_LENGTH_MIN = 4
-STAGED_FILES_MAX = 2_000
-STAGED_BYTES_MAX = 256 * 1024 * 1024
 _FOLDER = ".interlock"
 _STORE = "checkpoints"
 _SCRATCH = "scratch"
 _MEMORY = "hashes"
+_OBJECTS = "objects"
 _HEADS = "refs/heads/"
+# Each of these is a name that git takes too.
+_BRANCH = re.compile(r"\w[\w-]*(/\w[\w-]*)*", re.ASCII)
 _NOTHING = "0" * 40
-_SHOWN = 8
 _IDENTITY = Identity("Interlock", "checkpoints@interlock.invalid")
 # No configuration of the user is used: no filter, no attribute, no signing key, no template.
 _ISOLATED: Mapping[str, str] = {
@@ -63,7 +69,6 @@ _ISOLATED: Mapping[str, str] = {
     "GIT_NO_REPLACE_OBJECTS": "1",
     "HOME": os.devnull,
     "XDG_CONFIG_HOME": os.devnull,
-    **_IDENTITY.variables(),
 }
 
 
@@ -107,11 +112,11 @@ class Checkpoint:
 
 @dataclass(frozen=True, slots=True)
 class _Session:
-    """The tools of one call: git under the lock, a scratch folder, and the time of its start."""
+    """The tools of one call: git under the lock, the store's objects, and the time of its start."""
 
     git: Git
+    objects: ObjectFolder
     opened: OpenedRoot
-    scratch: Path
     cache: HashCache
     began_ns: int
 
@@ -133,6 +138,7 @@ class CheckpointStore:
         """Open the store of a workspace; make it if it is missing. Raises GitError.
 
         Each git command may last `command_s`; a call waits that long for another call to end.
+        Each call on the store raises UnreadableStoreError for damage of what it reads.
         """
         if not root.is_dir():
             problem = f"the workspace {root} is not a folder"
@@ -148,29 +154,27 @@ class CheckpointStore:
             problem = f"{store} cannot be made ({error.strerror})"
             remedy = "give the user that runs this the right to make it"
             raise RefusedError(Refusal.NOT_WRITABLE, problem, remedy) from error
-        if MAIN not in checkpoint_store._branches():
-            raise UnreadableStoreError(store, f"it has no branch {MAIN!r}")
-        checkpoint_store._known()
         return checkpoint_store
 
-    def take(self, branch: str, message: str, *, parent: str | None) -> Checkpoint:
+    def take(
+        self, branch: str, message: str, *, parent: str | None, start: str | None = None
+    ) -> Checkpoint:
         """Make a checkpoint on a branch that is at `parent`; None means a new branch.
 
-        It is a new commit even if nothing changed. Raises HistoryConflictError if the branch is at
-        another commit, CheckpointStoreError for a file that cannot be read; then the branch stays
-        as it is.
+        A new branch begins at the checkpoint `start`, or with this one. It is a new commit even if
+        nothing changed. Raises HistoryConflictError if the branch is at another commit,
+        UnknownCheckpointError for `start`, and CheckpointStoreError for a file that cannot be read;
+        then the branch stays as it is.
         """
         with self._session() as session:
-            onto = self._expect(session.git, branch, parent)
+            main = self._expect(branch, parent)
+            if start:
+                self._check(start)
             listing = list_root(session.opened)
             entries = hash_entries(session.opened, listing, session.cache)
             entries = _store_contents(session, entries)
             session.cache.keep(entries, seen_ns=session.began_ns)
-            stdin, shas = trees(entries)
-            made = session.git.line("mktree", "-z", "--batch", stdin=stdin).split()
-            assert made == shas, "git hashes as we do"
-            text = as_message(message)
-            sha = session.git.line("commit-tree", "-p", onto, "-F", "-", shas[-1], stdin=text)
+            sha = _put_commit(session.objects, entries, parent or start or main, message)
             self._move(session.git, branch, sha, parent)
         return Checkpoint(sha, branch, tuple(sorted(map(os.fsdecode, listing.specials))))
 
@@ -193,7 +197,7 @@ class CheckpointStore:
                 problem = f"{where} must become a file, but a repository's .git is in it"
                 raise CheckpointStoreError(f"{problem}; move it away, then repeat")
             if not steps.is_empty:
-                files = write_contents(session.git, session.scratch, steps.written)
+                files = write_contents(session.git, session.objects, steps.written)
                 apply(session.opened, steps, files)
 
     def differs(self, sha: str) -> bool:
@@ -206,51 +210,33 @@ class CheckpointStore:
         """Return the newest checkpoint of a branch; None if there is no such branch."""
         return self._branches().get(branch)
 
-    def branch_from(self, branch: str, sha: str) -> None:
-        """Start a branch at a checkpoint. Raises HistoryConflictError if it is at another one."""
-        with self._session() as session:
-            self._check(sha)
-            if self.tip(branch) != sha:
-                self._expect(session.git, branch, None)
-                self._move(session.git, branch, sha, None)
-
     def rename_former_branch(self, branch: str) -> None:
         """Rename a branch, if it exists, to `former/...`; its checkpoints can still be restored."""
         with self._session() as session:
             if (sha := self.tip(branch)) is not None:
-                self._move(session.git, f"former/{branch}-{secrets.token_hex(4)}", sha, None)
-                session.git.run("update-ref", "-d", f"refs/heads/{branch}", sha)
+                former = f"{_HEADS}former/{branch}-{secrets.token_hex(4)}"
+                moves = f"create {former} {sha}\ndelete {_HEADS}{branch} {sha}\n"
+                session.git.run("update-ref", "--stdin", stdin=moves.encode())
 
-    def has(self, sha: str) -> bool:
-        """Tell whether some branch has the checkpoint of this whole id."""
-        return sha in self._known()
+    def missing(self, shas: Iterable[str]) -> list[str]:
+        """Return those of these whole ids of checkpoints to which no branch leads.
 
-    def message(self, sha: str) -> str:
-        """Return the message of a checkpoint."""
-        self._check(sha)
-        content = self.git.run("cat-file", "commit", sha).output
-        return content.partition(b"\n\n")[2].decode().rstrip("\n")
-
-    def history(self, branch: str) -> tuple[str, ...]:
-        """Return the checkpoints of a branch, newest first; none if it does not exist."""
-        found = self.tip(branch)
-        return self._commits(found) if found else ()
+        It reads every commit, so it raises UnreadableStoreError if one is damaged.
+        """
+        known = self._commits()
+        return [sha for sha in shas if sha not in known]
 
     def _entries(self, git: Git, sha: str) -> dict[bytes, TreeEntry]:
         self._check(sha)
         return entries_of(git, sha)
 
     def _check(self, sha: str) -> None:
-        if not self.has(sha):
+        if self.missing([sha]):
             raise UnknownCheckpointError(sha)
 
-    def _known(self) -> frozenset[str]:
-        return frozenset(self._commits("--branches"))
-
-    def _commits(self, since: str) -> tuple[str, ...]:
+    def _commits(self) -> frozenset[str]:
         # The empty first commit is not a checkpoint: to restore it would delete everything.
-        commits = self._read("rev-list", since, "--not", _HEADS + MAIN)
-        return tuple(commits.split())
+        return frozenset(self._read("rev-list", "--branches", "--not", _HEADS + MAIN).split())
 
     def _branches(self) -> dict[str, str]:
         found = {}
@@ -260,6 +246,8 @@ class CheckpointStore:
             if kind != "commit":
                 raise UnreadableStoreError(self.store, f"{ref} is a {kind}")
             found[ref.removeprefix(_HEADS)] = sha
+        if MAIN not in found:
+            raise UnreadableStoreError(self.store, f"it has no branch {MAIN!r}")
         return found
 
     def _read(self, *arguments: str) -> str:
@@ -272,23 +260,23 @@ class CheckpointStore:
             raise UnreadableStoreError(self.store, finished.stderr.splitlines()[0])
         return os.fsdecode(finished.output)
 
-    def _expect(self, git: Git, branch: str, parent: str | None) -> str:
-        """Return the commit that the next one on a branch follows. Raises HistoryConflictError."""
-        name = git.run("check-ref-format", _HEADS + branch, allowed=(0, 1))
-        if name.exit_code or branch == MAIN:
+    def _expect(self, branch: str, parent: str | None) -> str:
+        """Return the empty first commit if a branch is at `parent`; else raise an error."""
+        if branch == MAIN or not _BRANCH.fullmatch(branch):
             problem = f"{branch!r} cannot be the name of a branch of checkpoints"
             raise RefusedError(Refusal.BRANCH_NAME, problem, "give another name")
         branches = self._branches()
-        actual = branches.get(branch)
-        if actual != parent:
+        if (actual := branches.get(branch)) != parent:
             raise HistoryConflictError(branch, expected=parent, actual=actual)
-        return actual or branches[MAIN]
+        return branches[MAIN]
 
     def _move(self, git: Git, branch: str, sha: str, parent: str | None) -> None:
         try:
             git.run("update-ref", _HEADS + branch, sha, parent or _NOTHING)
         except GitError:
             actual = self.tip(branch)
+            if actual == sha:
+                return  # Git moved the branch, and was ended only then.
             if actual == parent:
                 raise
             raise HistoryConflictError(branch, expected=parent, actual=actual) from None
@@ -305,7 +293,8 @@ class CheckpointStore:
                     lock.unlink(missing_ok=True)
                 scratch.mkdir()
                 cache = HashCache.load(self.store / _MEMORY)
-                yield _Session(git, opened, scratch, cache, scratch.stat().st_mtime_ns)
+                objects = ObjectFolder(self.store / _OBJECTS, scratch)
+                yield _Session(git, objects, opened, cache, scratch.stat().st_mtime_ns)
             except OSError as error:
                 problem = f"{self.store} cannot be used ({error.strerror})"
                 raise CheckpointStoreError(f"{problem}; correct that, then repeat") from error
@@ -328,19 +317,33 @@ class CheckpointStore:
         ignored = folder / ".gitignore"
         if not ignored.exists():
             ignored.write_text("*\n")
-        with self._locked() as locked:
+        with self._locked():
             if self.store.exists():
                 return
             fresh = self.store.with_name(f"{_STORE}.new")
             shutil.rmtree(fresh, ignore_errors=True)
-            fresh.mkdir()
-            git = locked.in_folder(fresh, GIT_DIR=str(fresh))
-            options = ("--bare", "--quiet", "--template=", "--object-format=sha1")
-            git.run("init", *options, f"--initial-branch={MAIN}")
-            stdin = as_message("Begin without any file")
-            sha = git.line("commit-tree", "-F", "-", git.line("mktree"), stdin=stdin)
-            git.run("update-ref", _HEADS + MAIN, sha, _NOTHING)
+            _make_repository(fresh)
             fresh.rename(self.store)
+
+
+def _make_repository(folder: Path) -> None:
+    """Make a bare repository whose branch `main` has the empty first commit."""
+    head = folder / _HEADS / MAIN
+    head.parent.mkdir(parents=True)
+    first = _put_commit(ObjectFolder(folder / _OBJECTS, folder), {}, None, "Begin without any file")
+    head.write_text(f"{first}\n")
+    (folder / "HEAD").write_text(f"ref: {_HEADS}{MAIN}\n")
+    (folder / "config").write_text("[core]\n\trepositoryformatversion = 0\n\tbare = true\n")
+
+
+def _put_commit(
+    objects: ObjectFolder, entries: Mapping[bytes, TreeEntry], parent: str | None, message: str
+) -> str:
+    """Write all folders of a checkpoint and its commit, and return the commit's id."""
+    *_, root = (objects.put(ObjectKind.TREE, content) for content in trees(entries))
+    text, now = as_message(message), int(time.time())
+    commit = commit_content(root, parent, text, identity=_IDENTITY, at_s=now)
+    return objects.put(ObjectKind.COMMIT, commit)
 
 
 def _store_contents(
@@ -348,45 +351,14 @@ def _store_contents(
 ) -> dict[bytes, TreeEntry]:
     """Write the contents that the store lacks, and return the entries as they were written."""
     stored = dict(entries)
-    known = _present(session.git, {entry.sha for entry in entries.values() if entry.sha})
-    files = (path for path, entry in entries.items() if entry.kind is not EntryKind.FOLDER)
-    for batch in _staged(session, (path for path in files if entries[path].sha not in known)):
-        names = "".join(f"{number}\n" for number in range(len(batch)))
-        options = ("-w", "--no-filters", "--stdin-paths")
-        made = session.git.in_folder(session.scratch).line(
-            "hash-object", *options, stdin=names.encode()
-        )
-        for sha, (path, entry) in zip(made.split(), batch, strict=True):
-            if entry is None:
+    for path, entry in entries.items():
+        if entry.kind is EntryKind.FOLDER or (entry.sha and session.objects.has(entry.sha)):
+            continue
+        with session.objects.draft() as draft:
+            # The file may have changed since its hash was taken.
+            if written := read_entry(session.opened, path, into=draft):
+                session.objects.keep(draft, written.sha)
+                stored[path] = written
+            else:
                 del stored[path]
-                continue
-            assert sha == entry.sha, "git hashes as we do"
-            stored[path] = entry
     return stored
-
-
-def _staged(
-    session: _Session, paths: Iterable[bytes]
-) -> Iterator[list[tuple[bytes, TreeEntry | None]]]:
-    """Copy files to numbered files in the scratch folder, in batches; None for one that is gone.
-
-    Git hashes the copies: it would follow a link, and a file could change while git reads it.
-    """
-    batch: list[tuple[bytes, TreeEntry | None]] = []
-    size = 0
-    for path in paths:
-        with (session.scratch / str(len(batch))).open("wb") as copy:
-            batch.append((path, read_entry(session.opened, path, into=copy)))
-            size += copy.tell()
-        if len(batch) >= STAGED_FILES_MAX or size >= STAGED_BYTES_MAX:
-            yield batch
-            batch, size = [], 0
-    if batch:
-        yield batch
-
-
-def _present(git: Git, shas: set[str]) -> set[str]:
-    stdin = "".join(f"{sha}\n" for sha in shas).encode()
-    check = "--batch-check=%(objectname) %(objecttype)"
-    lines = git.run("cat-file", check, stdin=stdin).output.decode().splitlines()
-    return {line.removesuffix(" blob") for line in lines if line.endswith(" blob")}

@@ -12,7 +12,6 @@ from pathlib import Path
 from interlock.kernel.machines.runs.codon.names import SELF as CODON
 from interlock.kernel.machines.runs.effects import CODON_CLEANUP
 from interlock.kernel.machines.runs.run.table import SELF as RUN
-from interlock.kernel.machines.runs.translation import branch_of
 from interlock.kernel.restoration import HOLDER
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.gateways.git.checkpoint_files import CheckpointStoreError
@@ -68,16 +67,13 @@ def checkpoints_missing(archive: Archive, folder: Path) -> Iterator[Finding]:
         for archived in archive.records
         for sha in checkpoint_shas(archived.record.data)
     }
-    branches = [branch_of(archived.record.id) for archived in archive.runs]
-    yield from shas_missing(named, branches, folder, archive.workspace)
+    yield from shas_missing(named, folder, archive.workspace)
 
 
-def shas_missing(
-    named: Mapping[str, str], branches: Iterable[str], folder: Path, where: str
-) -> Iterator[Finding]:
+def shas_missing(named: Mapping[str, str], folder: Path, where: str) -> Iterator[Finding]:
     """Yield the checkpoints that the folder lacks, or a finding at `where` if it has none at all.
 
-    `named` says which run or codon names each; `branches` are those on which most of them are.
+    `named` says which run or codon names each.
     """
     if not named:
         return
@@ -90,10 +86,7 @@ def shas_missing(
         yield Finding(kind, where, message)
         return
     try:
-        checkpoint_store = CheckpointStore.open(folder)
-        # Each check starts a git process: one for a run's branch, one for each sha not found there.
-        known = {sha for branch in branches for sha in checkpoint_store.history(branch)}
-        missing = [sha for sha in named if sha not in known and not checkpoint_store.has(sha)]
+        missing = CheckpointStore.open(folder).missing(named)
     except (CheckpointStoreError, GitError) as refusal:
         yield Finding(kind, where, str(refusal))
         return

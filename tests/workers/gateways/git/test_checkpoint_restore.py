@@ -12,16 +12,20 @@ from pathlib import Path
 
 import pytest
 
-from interlock.workers.gateways.git import checkpoint_files, checkpoint_restore
+from interlock.workers.gateways.git import checkpoint_restore
 from interlock.workers.gateways.git.checkpoint_files import (
     CheckpointStoreError,
     EntryKind,
     OpenedRoot,
+    TreeEntry,
     read_entry,
 )
-from interlock.workers.gateways.git.checkpoint_store import (
-    CheckpointStore,
+from interlock.workers.gateways.git.checkpoint_objects import (
+    ObjectFolder,
+    ObjectKind,
+    object_hash,
 )
+from interlock.workers.gateways.git.checkpoint_store import CheckpointStore, _put_commit
 from interlock.workers.gateways.git.errors import FailedError
 from tests.workers.gateways.git.scene import git, work_of_the_user
 from tests.workers.gateways.git.workspace_files import contents, put, remove, take
@@ -318,12 +322,12 @@ def test_a_repository_where_a_file_must_be_is_refused_before_anything_changes(pl
 def test_a_checkpoint_forged_to_write_elsewhere_is_refused(place: Path) -> None:
     checkpoint_store = CheckpointStore.open(place)
     first = take(checkpoint_store)
-    blob = checkpoint_store.git.line("hash-object", "-w", "--stdin", stdin=b"evil")
-    for name in (".git", "..", ".interlock"):
-        given = f"100644 blob {blob}\tfile\n".encode()
-        inner = checkpoint_store.git.line("mktree", stdin=given)
-        outer = checkpoint_store.git.line("mktree", stdin=f"040000 tree {inner}\t{name}\n".encode())
-        sha = checkpoint_store.git.line("commit-tree", "-p", first, outer, stdin=b"m\n")
+    objects = ObjectFolder(checkpoint_store.store / "objects", place)
+    blob = objects.put(ObjectKind.BLOB, b"evil")
+    for name in (b".git", b"..", b".interlock"):
+        folder, file = TreeEntry(EntryKind.FOLDER), TreeEntry(EntryKind.FILE, blob)
+        forged = {name: folder, name + b"/file": file}
+        sha = _put_commit(objects, forged, first, "m")
         checkpoint_store.git.run("update-ref", "refs/heads/forged", sha)
 
         with pytest.raises(CheckpointStoreError, match="which Interlock never saves"):
@@ -369,7 +373,7 @@ def test_a_damaged_content_is_told_before_anything_is_changed(place: Path) -> No
     sha = take(checkpoint_store)
     put(place, "a", b"now")
     remove(place / "b")
-    blob = checkpoint_files.hash_bytes(b"b then")
+    blob = object_hash(ObjectKind.BLOB, b"b then")
     (checkpoint_store.store / "objects" / blob[:2] / blob[2:]).unlink()
 
     with pytest.raises((CheckpointStoreError, FailedError)):

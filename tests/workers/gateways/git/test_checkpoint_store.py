@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -23,6 +25,11 @@ from interlock.workers.gateways.git.checkpoint_files import (
     TreeEntry,
     read_entry,
 )
+from interlock.workers.gateways.git.checkpoint_objects import (
+    ObjectDraft,
+    ObjectKind,
+    object_hash,
+)
 from interlock.workers.gateways.git.checkpoint_store import (
     CheckpointStore,
     HistoryConflictError,
@@ -30,15 +37,34 @@ from interlock.workers.gateways.git.checkpoint_store import (
     UnreadableStoreError,
 )
 from interlock.workers.gateways.git.errors import LockedError, Refusal, RefusedError
-from tests.workers.gateways.git.workspace_files import put, remove, take
+from interlock.workers.gateways.git.program import Git, GitResult
+from tests.workers.gateways.git.workspace_files import history, put, remove, take
 
 Instead = Callable[[str], Path]
 HERE = Path(__file__).resolve().parents[4]
+# A program that reads numbers. For each it forks a child, which changes a file and takes a
+# checkpoint of it, but is killed before its rename or process of that number. It prints the child's
+# status, which is 0 if there was no such step.
 TAKE = """
-import sys
+import os, signal, sys
 from pathlib import Path
 from interlock.workers.gateways.git.checkpoint_store import CheckpointStore
-CheckpointStore.open(Path(sys.argv[1])).take("run", "second", parent=sys.argv[2])
+place, first = Path(sys.argv[1]), sys.argv[2]
+def watch(event, _):
+    global left
+    if event in ("os.rename", "subprocess.Popen"):
+        left -= 1
+        if left == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+for line in sys.stdin:
+    left = int(line)
+    if os.fork() == 0:
+        (place / "folder/file").write_text(line)
+        store = CheckpointStore.open(place)
+        sys.addaudithook(watch)
+        store.take("run", "second", parent=first)
+        os._exit(0)
+    print(os.wait()[1], flush=True)
 """
 
 
@@ -62,12 +88,12 @@ def test_each_checkpoint_is_a_new_commit_on_its_branch_also_when_nothing_changed
     other = checkpoint_store.take("run-2", "another", parent=None)
 
     assert first.sha != second.sha
-    assert checkpoint_store.history("run-1") == (second.sha, first.sha)
-    assert checkpoint_store.history("run-2") == (other.sha,)
-    assert checkpoint_store.history("run-3") == ()
+    assert history(checkpoint_store, "run-1") == [second.sha, first.sha]
+    assert history(checkpoint_store, "run-2") == [other.sha]
     assert checkpoint_store.tip("run-1") == second.sha
     assert checkpoint_store.tip("run-3") is None
-    assert checkpoint_store.message(second.sha) == "completed: one\n\nmore"
+    message = checkpoint_store.git.line("log", "-1", "--format=%B", second.sha)
+    assert message == "completed: one\n\nmore\n"
 
 
 def test_a_branch_that_is_elsewhere_is_a_conflict_and_stays(place: Path) -> None:
@@ -91,13 +117,24 @@ def test_a_branch_moved_behind_our_back_is_a_conflict_and_stays(
     second = take(checkpoint_store)
     checkpoint_store.git.run("update-ref", "refs/heads/run", first)
     instead_of_git(
-        f'case "$*" in *" commit-tree "*) "$real" update-ref refs/heads/run {second};; esac'
+        f'case "$*" in *" update-ref "*) "$real" update-ref refs/heads/run {second};; esac'
     )
 
     with pytest.raises(HistoryConflictError):
-        checkpoint_store.take("run", "m", parent=first)
+        checkpoint_store.take("run", "another", parent=first)
 
     assert checkpoint_store.tip("run") == second
+
+
+def test_a_checkpoint_is_taken_if_git_moved_the_branch_and_then_failed(
+    place: Path, instead_of_git: Instead
+) -> None:
+    checkpoint_store = CheckpointStore.open(place)
+    instead_of_git('case "$*" in *" update-ref "*) "$real" "$@"; exit 1;; esac')
+
+    taken = checkpoint_store.take("run", "m", parent=None)
+
+    assert checkpoint_store.tip("run") == taken.sha
 
 
 @pytest.mark.parametrize("branch", ["main", "a..b", "", "a b", "-x/.lock"])
@@ -108,20 +145,17 @@ def test_a_name_that_cannot_be_a_run_s_branch_is_refused(place: Path, branch: st
     assert refused.value.refusal is Refusal.BRANCH_NAME
 
 
-def test_a_continuation_begins_at_a_checkpoint_once(place: Path) -> None:
+def test_a_new_branch_begins_at_a_checkpoint_that_is_known(place: Path) -> None:
     checkpoint_store = CheckpointStore.open(place)
     first = take(checkpoint_store)
-    second = take(checkpoint_store)
+    take(checkpoint_store)
 
-    checkpoint_store.branch_from("next", first)
-    checkpoint_store.branch_from("next", first)
-    assert checkpoint_store.tip("next") == first
-    with pytest.raises(HistoryConflictError):
-        checkpoint_store.branch_from("next", second)
+    third = checkpoint_store.take("next", "m", parent=None, start=first).sha
+
+    assert history(checkpoint_store, "next") == [third, first]
     with pytest.raises(UnknownCheckpointError):
-        checkpoint_store.branch_from("new", "0" * 40)
-    third = take(checkpoint_store, "next")
-    assert checkpoint_store.history("next") == (third, first)
+        checkpoint_store.take("new", "m", parent=None, start="0" * 40)
+    assert checkpoint_store.tip("new") is None
 
 
 def test_a_branch_of_another_is_set_aside_and_what_is_on_it_stays_known(place: Path) -> None:
@@ -132,7 +166,7 @@ def test_a_branch_of_another_is_set_aside_and_what_is_on_it_stays_known(place: P
     checkpoint_store.rename_former_branch("run-2")
 
     assert checkpoint_store.tip("run-1") is None
-    assert checkpoint_store.has(other.sha)
+    assert not checkpoint_store.missing([other.sha])
     assert checkpoint_store.take("run-1", "ours", parent=None).sha != other.sha
 
 
@@ -143,13 +177,10 @@ def test_only_what_a_branch_leads_to_is_a_checkpoint(place: Path) -> None:
     assert main
     checkpoint_store.git.run("update-ref", "-d", "refs/heads/run")
 
-    assert not checkpoint_store.has(sha)
-    assert not checkpoint_store.has(main)
+    assert checkpoint_store.missing([sha, main]) == [sha, main]
     for restored in (sha, main):
         with pytest.raises(UnknownCheckpointError):
             checkpoint_store.restore(restored)
-    with pytest.raises(UnknownCheckpointError):
-        checkpoint_store.message(sha)
     assert (place / "file").exists(), "the empty beginning would have deleted it"
 
 
@@ -171,35 +202,37 @@ def test_a_rescue_keeps_the_workspace_on_a_branch_of_its_own(place: Path) -> Non
 
 
 def test_a_store_that_is_there_but_unreadable_is_not_taken_for_an_empty_one(place: Path) -> None:
+    put(place, "empty")
     checkpoint_store = CheckpointStore.open(place)
-    sha = take(checkpoint_store)
-    head, commit = (
-        checkpoint_store.store / "refs/heads/run",
-        checkpoint_store.store / "objects" / sha[:2] / sha[2:],
+    first, newest = take(checkpoint_store), take(checkpoint_store)
+    earlier, last = (
+        checkpoint_store.store / "objects" / sha[:2] / sha[2:] for sha in (first, newest)
     )
-    for broken in (
-        head,
-        checkpoint_store.store / "HEAD",
-        commit,
-        checkpoint_store.store / "refs/heads/main",
-    ):
+    head, main = (checkpoint_store.store / "refs/heads" / name for name in ("run", "main"))
+    for broken in (head, main, checkpoint_store.store / "HEAD", last, earlier):
         was = broken.read_bytes()
         broken.chmod(0o644)
         broken.write_bytes(b"")
+        again = CheckpointStore.open(place)
         with pytest.raises(UnreadableStoreError, match="cannot be read"):
-            CheckpointStore.open(place)
+            again.missing([])
+        if broken is not earlier:
+            with pytest.raises(UnreadableStoreError, match="cannot be read"):
+                again.take("another", "m", parent=None)
         broken.write_bytes(was)
-    head.write_bytes(b"")
-    with pytest.raises(UnreadableStoreError):
+    head.write_text(object_hash(ObjectKind.BLOB, b""))
+    with pytest.raises(UnreadableStoreError, match="is a blob"):
         checkpoint_store.tip("run")
-    with pytest.raises(UnreadableStoreError):
+    head.unlink()
+    main.unlink()
+    with pytest.raises(UnreadableStoreError, match="has no branch 'main'"):
         checkpoint_store.take("run", "m", parent=None)
 
     shutil.rmtree(checkpoint_store.store)
     for make in (checkpoint_store.store.mkdir, checkpoint_store.store.touch):
         make()
         with pytest.raises(UnreadableStoreError):
-            CheckpointStore.open(place)
+            CheckpointStore.open(place).missing([])
         remove(checkpoint_store.store)
     checkpoint_store.store.symlink_to(place.parent)
     with pytest.raises(UnreadableStoreError, match="is not a folder"):
@@ -217,31 +250,75 @@ def test_a_store_is_made_once_and_what_a_crash_left_of_it_is_made_anew(place: Pa
         CheckpointStore.open(place / "missing")
 
 
-@pytest.mark.parametrize("last", ["hash-object", "mktree", "commit-tree", "update-ref"])
-def test_a_process_killed_at_any_step_leaves_the_old_tip_and_a_store_that_opens(
-    place: Path, instead_of_git: Instead, last: str
-) -> None:
+def test_git_s_own_check_finds_nothing_wrong_with_what_is_written(place: Path) -> None:
+    for name in ("a/b", "a.b", "a-b/c/d", "a0"):
+        put(place, name, name.encode(), 0o755)
+    (place / "empty").mkdir()
+    (place / "link").symlink_to("a0")
     checkpoint_store = CheckpointStore.open(place)
-    first = take(checkpoint_store)
-    put(place, "file", b"new")
-    folder = instead_of_git(
-        # It ends without its work: a later git must find nothing of it still running.
-        f'case "$*" in *" {last} "*)'
-        ' [ -e "$0.spent" ] || { >"$0.spent"; kill -9 $PPID; exit 1; };; esac'
-    )
+    take(checkpoint_store, message="two\n\nparagraphs \udcff")
 
+    finished = checkpoint_store.git.run("fsck", "--strict")
+
+    assert (finished.output, finished.stderr) == (b"", "")
+
+
+def test_a_call_starts_as_few_git_processes_as_it_can(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commands: list[str] = []
+    real = Git.run
+
+    def counted(self: Git, *arguments: str, stdin: bytes = b"") -> GitResult:
+        commands.append(arguments[0])
+        return real(self, *arguments, stdin=stdin)
+
+    monkeypatch.setattr(Git, "run", counted)
+    file = put(place, "file", b"one")
+    checkpoint_store = CheckpointStore.open(place)
+    first = checkpoint_store.take("run", "m", parent=None).sha
+    assert commands == ["for-each-ref", "update-ref"]
+    file.write_bytes(b"two")
+    calls: dict[Callable[[], object], list[str]] = {
+        lambda: CheckpointStore.open(place).missing([first] * 3): ["rev-list"],
+        lambda: checkpoint_store.differs(first): ["rev-list", "ls-tree"],
+        checkpoint_store.rescue: ["for-each-ref", "update-ref"],
+        lambda: checkpoint_store.restore(first): ["rev-list", "ls-tree", "read-tree"],
+    }
+    for call, expected in calls.items():
+        commands.clear()
+        call()
+        assert commands == expected
+
+
+def test_a_process_killed_at_any_step_leaves_the_old_tip_and_a_store_that_opens(
+    place: Path,
+) -> None:
+    put(place, "folder/file", b"old")
+    first = take(CheckpointStore.open(place))
     command = [sys.executable, "-c", TAKE, str(place), first]
-    assert subprocess.run(command, cwd=HERE, check=False).returncode == -9
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, cwd=HERE, stdin=pipe, stdout=pipe, text=True) as program:
+        assert program.stdin
+        assert program.stdout
+        for step in itertools.count(1):
+            print(step, file=program.stdin, flush=True)
+            if (status := int(program.stdout.readline())) == 0:
+                break
+            assert status == signal.SIGKILL
+            again = CheckpointStore.open(place)
+            assert again.tip("run") == first
+        program.stdin.close()
 
-    assert (folder / "git.spent").exists()
-    again = CheckpointStore.open(place)
-    assert again.tip("run") == first
-    second = take(again)
-    assert again.history("run") == (second, first)
-    remove(place / "file")
+    # Both processes of git, a file, a folder, the workspace, the commit and the known hashes.
+    assert step == 8
+    second = again.tip("run")
+    assert second
+    assert history(again, "run") == [second, first]
+    remove(place / "folder")
     again.restore(second)
-    assert (place / "file").read_bytes() == b"new"
-    assert not (checkpoint_store.store / "scratch").exists()
+    assert (place / "folder/file").read_text() == "8\n"
+    assert not (again.store / "scratch").exists()
 
 
 def test_locks_of_a_killed_git_are_no_obstacle(place: Path) -> None:
@@ -252,7 +329,7 @@ def test_locks_of_a_killed_git_are_no_obstacle(place: Path) -> None:
 
     second = take(checkpoint_store)
 
-    assert checkpoint_store.history("run") == (second, first)
+    assert history(checkpoint_store, "run") == [second, first]
 
 
 def test_two_never_take_or_restore_at_once(place: Path) -> None:
@@ -265,7 +342,7 @@ def test_two_never_take_or_restore_at_once(place: Path) -> None:
         lambda: other.take("run", "m", parent=sha),
         lambda: other.restore(sha),
         other.rescue,
-        lambda: other.branch_from("x", sha),
+        lambda: other.rename_former_branch("run"),
     ]
 
     with checkpoint_store._session():
@@ -273,7 +350,7 @@ def test_two_never_take_or_restore_at_once(place: Path) -> None:
             with pytest.raises(LockedError):
                 call()
 
-    assert checkpoint_store.history("run") == (sha,)
+    assert history(checkpoint_store, "run") == [sha]
 
 
 # --- files that change, and files that do not ---
@@ -286,7 +363,7 @@ def test_a_file_that_changes_while_it_is_read_is_read_again(
     checkpoint_store = CheckpointStore.open(place)
     real, left = checkpoint_files.hash_content, [1]
 
-    def busy(source: IO[bytes], size: int, into: IO[bytes] | None = None) -> str | None:
+    def busy(source: IO[bytes], size: int, into: ObjectDraft | None = None) -> str | None:
         if left[0]:
             left[0] -= 1
             with file.open("ab") as log:
@@ -393,7 +470,7 @@ def test_a_file_that_changes_under_the_copy_is_copied_again(
     checkpoint_store = CheckpointStore.open(place)
     real, then = checkpoint_files.hash_content, [b"an equal length!", b"short"]
 
-    def busy(source: IO[bytes], size: int, into: IO[bytes] | None = None) -> str | None:
+    def busy(source: IO[bytes], size: int, into: ObjectDraft | None = None) -> str | None:
         sha = real(source, size, into)
         if into and then:
             file.write_bytes(then.pop(0))
@@ -425,18 +502,22 @@ def test_only_the_hash_of_a_file_at_rest_is_remembered(place: Path) -> None:
     assert not HashCache.load(memory.file).known, "torn or changed, it is worth nothing"
 
 
-def test_a_remembered_hash_whose_content_is_lost_is_stored_again(place: Path) -> None:
+@pytest.mark.parametrize("is_empty", [False, True])
+def test_a_remembered_hash_whose_content_is_lost_is_stored_again(
+    place: Path, *, is_empty: bool
+) -> None:
     file = put(place, "file", b"content")
     checkpoint_store = CheckpointStore.open(place)
     sha = take(checkpoint_store)
     remember(checkpoint_store, "file")
-    blob = checkpoint_files.hash_bytes(b"content")
+    blob = object_hash(ObjectKind.BLOB, b"content")
     stored = checkpoint_store.store / "objects" / blob[:2] / blob[2:]
     stored.unlink()
+    if is_empty:
+        stored.touch()
 
     take(checkpoint_store)
 
-    assert stored.exists()
     file.unlink()
     checkpoint_store.restore(sha)
     assert file.read_bytes() == b"content"

@@ -44,7 +44,16 @@ def put(root: Path, path: str, content: bytes = b"", mode: int = 0o644) -> Path:
 
 
 def take(checkpoint_store: CheckpointStore, branch: str = "run", message: str = "m") -> str:
-    return checkpoint_store.take(branch, message, parent=checkpoint_store.tip(branch)).sha
+    """Take the next checkpoint of a branch, whose newest one is read without starting git."""
+    head = checkpoint_store.store / "refs/heads" / branch
+    parent = head.read_text().strip() if head.exists() else None
+    return checkpoint_store.take(branch, message, parent=parent).sha
+
+
+def history(checkpoint_store: CheckpointStore, branch: str) -> list[str]:
+    """Return the checkpoints of a branch, newest first."""
+    command = ("rev-list", f"refs/heads/{branch}", "--not", "refs/heads/main")
+    return checkpoint_store.git.line(*command).split()
 
 
 def remove(path: Path) -> None:

@@ -261,7 +261,7 @@ def test_a_checkpoint_that_no_branch_leads_to_is_missing(workspace: StoredWorksp
     gone = workspace.world.record(f"{second}/1").data["completion_checkpoint"]
     initial = workspace.world.record(second).data["initial_checkpoint"]
     workspace.checkpoint_store.git.run("update-ref", "refs/heads/run-2", initial)
-    assert workspace.checkpoint_store.has(initial)
+    assert not workspace.checkpoint_store.missing([initial])
 
     finding = only(workspace)
 
