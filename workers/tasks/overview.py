@@ -202,15 +202,15 @@ class TasksReader:
         shown = [row.id for row in (*counts_by_state.some("agent", LIVE_STATES), *lately)][
             :ROWS_MAX
         ]
-        agents = views.records(shown)
+        agents = views.records(shown, readable_by=self.dispatch.machines)
         wanted = [row.id for row in counts_by_state.some("task", CLAIMED_STATES)][:ROWS_MAX]
-        tasks = views.records([*wanted, *(str(agent.data["task"]) for agent in agents.values())])
+        of_agents = (str(agent.data["task"]) for agent in agents.values())
+        tasks = views.records([*wanted, *of_agents], readable_by=self.dispatch.machines)
         claimed = [
             task for task in tasks.values() if task.state in CLAIMED_STATES and "claim" in task.data
         ]
-        agents |= views.records(
-            _agent_of(task) for task in claimed if _agent_of(task) not in agents
-        )
+        more = [_agent_of(task) for task in claimed if _agent_of(task) not in agents]
+        agents |= views.records(more, readable_by=self.dispatch.machines)
         claims = [
             ClaimRecords(_names(task), task=task, agent=agents.get(_agent_of(task)), present=True)
             for task in claimed
@@ -228,7 +228,8 @@ class TasksReader:
 
     def _with_logs(self, claims: Sequence[ClaimRecords]) -> list[ClaimRecords]:
         views = self.dispatch.views
-        turns = views.records(claim.names.turn for claim in claims)
+        names = [claim.names.turn for claim in claims]
+        turns = views.records(names, readable_by=self.dispatch.machines)
         ids = [record.id for claim in claims for record in (claim.task, claim.agent) if record]
         logs = views.latest(ids, LOG_LINES_READ)
         return [
@@ -244,7 +245,8 @@ class TasksReader:
     def _next_tries(self, failed: Sequence[RecordInState], now_ms: int) -> tuple[NextTry, ...]:
         """Return the next try of each task that failed lately, the earliest try first."""
         latest = sorted(failed, key=lambda row: -row.since_ms)[:FAILED_MAX]
-        records = self.dispatch.views.records(row.id for row in latest).values()
+        ids = [row.id for row in latest]
+        records = self.dispatch.views.records(ids, readable_by=self.dispatch.machines).values()
         found = [
             NextTry(record.id, in_s, int(record.data["retries"]), int(record.data["max_retries"]))
             for record in records
@@ -298,8 +300,8 @@ def _open_limits(counts: Mapping[StateKey, int]) -> dict[StateKey, int]:
 
 def _with_few_dependencies(dispatch: Dispatch, rows: Iterable[RecordInState]) -> list[Record]:
     """Return the first of these tasks, with no more than LOOKED_AT_MAX dependencies together."""
-    tasks, left = [], LOOKED_AT_MAX
-    for task in dispatch.views.records(row.id for row in rows).values():
+    tasks, left, ids = [], LOOKED_AT_MAX, [row.id for row in rows]
+    for task in dispatch.views.records(ids, readable_by=dispatch.machines).values():
         left -= len(awaited(task.data))
         if left < 0:
             break

@@ -82,7 +82,8 @@ class SnapshotReader:
             found = [row for row in found if root_of(row[0]) == self.backlog]
             number = len(found)
         first = found[:ASKED_MAX]
-        records = views.records(record_id for record_id, _ in first)
+        ids = [record_id for record_id, _ in first]
+        records = views.records(ids, readable_by=self.client.dispatch.machines)
         return number, tuple(
             AgedRecord(record_id, records[record_id].state, age_s(now_ms, since_ms))
             for record_id, since_ms in first

@@ -247,6 +247,20 @@ def test_failed_tasks_that_are_tried_again_are_shown_with_the_time_of_their_next
     assert "retries" not in text(SnapshotReader(client, backlog="empty").read())
 
 
+def test_a_damaged_record_hides_no_other(client: Client) -> None:
+    claims = [claimed(client, f"b/{name}").alive() for name in ("good", "task", "agent", "turn")]
+    client.submit({"title": "open"}, id="b/open", machine="task")
+    names = claims[2].names, claims[3].names
+    for record_id in ("b/task", names[0].agent, names[1].turn, "b/open"):
+        client.dispatch.client.hset(client.dispatch.keys.record(record_id), "data", "{")
+
+    snapshot = SnapshotReader(client).read()
+
+    assert {row.task for row in snapshot.lines} >= {"b/good", "b/agent", "b/turn"}
+    assert snapshot.tasks["in_progress"] == len(claims), "it is counted, and cannot be read"
+    assert snapshot.starved_partial
+
+
 def test_a_snapshot_of_one_backlog_has_only_its_records(client: Client) -> None:
     scene(client)
     claimed(client, "other/one").alive()
