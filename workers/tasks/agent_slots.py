@@ -1,4 +1,4 @@
-"""Limits how many agents run at once on this machine: one locked file for each of them."""
+"""Limits how many agents run at once on this computer: one locked file for each of them."""
 
 from __future__ import annotations
 

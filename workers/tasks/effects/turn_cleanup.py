@@ -1,4 +1,4 @@
-"""Removes what a turn leaves on this machine: its worktree, and its branch if that is merged."""
+"""Removes what a turn leaves on this computer: its worktree, and its branch if that is merged."""
 
 from __future__ import annotations
 
