@@ -55,6 +55,7 @@ class ApiConnection:
         sent = {**self.headers, **(headers or {})} | ({"Idempotency-Key": key} if key else {})
         if span := current_traceparent():
             sent["traceparent"] = span
+        _check_headers(sent)
         content = None
         if body is not None:
             content = encoded(body)
@@ -92,6 +93,7 @@ class ApiConnection:
     ) -> httpx2.Response:
         """Begin to read an answer of this type part by part, and return it. Raises KernelError."""
         sent = {**self.headers, **headers}
+        _check_headers(sent)
         request = self.http.build_request("GET", f"{self.url}{path}", headers=sent, params=query)
         try:
             answer: httpx2.Response = _repeated(self.http.send, request, stream=True)
@@ -118,6 +120,15 @@ class ApiConnection:
         if not answer.is_success:
             raise error_of(value if isinstance(value, dict) else {})
         return value
+
+
+def _check_headers(headers: Mapping[str, str]) -> None:
+    """Raise InvalidPayloadError for a name, a key or a position that no header can have."""
+    for name, value in headers.items():
+        if not (value.isascii() and value.isprintable()):
+            shown = "the token" if name == "Authorization" else repr(value)
+            problem = f"{shown} has other characters than the visible ones of ASCII"
+            raise InvalidPayloadError(f"the header {name}", [problem])
 
 
 def encoded(body: Mapping[str, Any]) -> bytes:

@@ -122,6 +122,22 @@ def test_what_is_no_api_is_said_to_be_none(answer: httpx2.Response) -> None:
         client.show("one")
 
 
+@pytest.mark.parametrize(
+    ("caller", "shown"),
+    [
+        ({"actor": "Jürgen"}, "X-Interlock-Actor is invalid: 'Jürgen' has"),
+        ({"token": "secret\n"}, "the token has other characters"),
+    ],
+)
+def test_what_no_header_can_have_is_refused_before_a_call(
+    caller: dict[str, str], shown: str
+) -> None:
+    client = HttpClient("http://api", **caller, http=answering()[0].api.http)
+    for call in (client.now_ms, client.past_events().__next__):
+        with pytest.raises(InvalidPayloadError, match=shown):
+            call()
+
+
 def test_new_records_come_in_batches_that_one_call_takes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batches, "RECORDS_MAX", 2)
     large = {"text": "y" * (BODY_BYTES_MAX // 2)}
