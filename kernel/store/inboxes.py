@@ -6,7 +6,7 @@ How far a record has read its inbox is a field of its own data.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -106,22 +106,22 @@ class Inboxes:
 
     def after(self, record_id: str, cursor: str, limit: int) -> list[Mail]:
         """Return the messages after an id, the oldest first; '0-0' is before all."""
-        rows = read(
-            self.client,
-            "XRANGE",
-            self.keys.inbox(record_id),
-            f"({cursor}",
-            "+",
-            "COUNT",
-            limit,
-        )
-        return [_mail(mail_id, fields) for mail_id, fields in rows]
+        return self.after_each({record_id: cursor}, limit)[record_id]
 
-    def some(self, record_id: str, mail_ids: Sequence[str]) -> list[Mail]:
-        """Return messages by their ids, in one round trip. Deleted ones are left out."""
-        key = self.keys.inbox(record_id)
-        pages = read_all(self.client, [("XRANGE", key, one, one) for one in mail_ids])
-        return [_mail(mail_id, fields) for page in pages for mail_id, fields in page]
+    def after_each(self, cursors: Mapping[str, str], limit: int) -> dict[str, list[Mail]]:
+        """Return up to `limit` messages of each inbox after an id, in one round trip."""
+        commands = [
+            ("XRANGE", self.keys.inbox(one), f"({cursor}", "+", "COUNT", limit)
+            for one, cursor in cursors.items()
+        ]
+        pages = zip(cursors, read_all(self.client, commands), strict=True)
+        return {one: [_mail(mail_id, fields) for mail_id, fields in page] for one, page in pages}
+
+    def some(self, wanted: Collection[tuple[str, str]]) -> dict[tuple[str, str], Mail]:
+        """Return messages by record and id, in one round trip. Deleted ones are left out."""
+        commands = [("XRANGE", self.keys.inbox(one), at, at) for one, at in wanted]
+        pages = zip(wanted, read_all(self.client, commands), strict=True)
+        return {pair: _mail(mail_id, fields) for pair, page in pages for mail_id, fields in page}
 
     def latest(self, record_id: str, limit: int) -> list[Mail]:
         """Return the newest messages, read or not, the newest first."""

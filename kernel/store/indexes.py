@@ -1,4 +1,6 @@
-"""The scripts of sweeps: they poll due effects and timers, compare the server, and prune.
+"""The indexes of effects, timers, waits and ended families, and the scripts of sweeps over them.
+
+Sweeps poll due effects and timers, compare the server, and prune.
 
 An index only says when to read a record again; the record says what is due.
 """
@@ -7,8 +9,9 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 from uuid import uuid4
 
@@ -16,7 +19,7 @@ from interlock.kernel.errors import StoreMisconfiguredError
 from interlock.kernel.record import PARTITIONS, Record, RecordId, partition_of, split_key
 from interlock.kernel.store.commands import EffectMessage, Limits
 from interlock.kernel.store.keys import Keys
-from interlock.kernel.store.scripts import Client, call, call_all
+from interlock.kernel.store.scripts import Client, call, call_all, read, read_all
 from interlock.kernel.store.titles import names_of
 
 FORMAT = 3
@@ -69,7 +72,7 @@ class ServerCheck:
 
 
 class Indexes:
-    """The scripts of sweeps, over one client."""
+    """The reads of these indexes and the scripts of sweeps, over one client."""
 
     def __init__(self, client: Client, keys: Keys, limits: Limits) -> None:
         self.client, self.keys, self.limits = client, keys, limits
@@ -169,6 +172,46 @@ class Indexes:
         calls = [([self.keys.meta(partition)], arguments) for partition in range(PARTITIONS)]
         for reply in call_all(self.client, "identify_server", calls):
             _server_check(reply)
+
+    def ended(self, partition: int, before_ms: int, limit: int) -> list[RecordId]:
+        """Return roots of a partition that ended before a time, oldest first."""
+        key = self.keys.ended(partition)
+        rows = read(self.client, "ZRANGE", key, "-inf", before_ms, "BYSCORE", "LIMIT", 0, limit)
+        return [RecordId(member.decode()) for member in rows]
+
+    def partitions_with(self, index: Callable[[int], str], before_ms: int) -> list[int]:
+        """Return the partitions whose index has a member before a time, in one round trip.
+
+        `index` gives the key of a partition's index, such as `keys.effects`.
+        """
+        partitions = range(PARTITIONS)
+        commands = [("ZCOUNT", index(partition), "-inf", before_ms) for partition in partitions]
+        found = read_all(self.client, commands)
+        return [partition for partition, n in zip(partitions, found, strict=True) if n]
+
+    def depths(self) -> dict[str, int]:
+        """Return how many effects and timers are in the indexes, and how many records wait."""
+        keys = {"effects": self.keys.effects, "timers": self.keys.timers, "waits": self.keys.waits}
+        commands = [("ZCARD", key(p)) for key in keys.values() for p in range(PARTITIONS)]
+        found = iter(read_all(self.client, commands))
+        return {name: sum(map(int, islice(found, PARTITIONS))) for name in keys}
+
+    def oldest_ms(self) -> dict[str, int]:
+        """Return since when the oldest effect and timer are due, and the oldest record waits.
+
+        One that is due later has a time to come; what is empty is left out.
+        """
+        keys = {"effects": self.keys.effects, "timers": self.keys.timers, "waits": self.keys.waits}
+        commands = [
+            ("ZRANGE", key(at), 0, 0, "WITHSCORES")
+            for key in keys.values()
+            for at in range(PARTITIONS)
+        ]
+        found = iter(read_all(self.client, commands))
+        scores = {
+            name: [int(at) for page in islice(found, PARTITIONS) for _, at in page] for name in keys
+        }
+        return {name: min(times) for name, times in scores.items() if times}
 
     def postpone(self, root: RecordId, age_ms: int) -> None:
         """Try to prune an ended family again later, as if it were `age_ms` older then."""

@@ -20,7 +20,7 @@ from interlock.kernel.errors import CallError
 from interlock.kernel.record import PARTITIONS, RecordId, partition_of
 from interlock.kernel.store.keys import Keys
 from interlock.kernel.store.scripts import Client, call_all, read, read_all
-from interlock.kernel.store.titles import ID_MARK, words_of
+from interlock.kernel.store.titles import ID_MARK, id_in, words_of
 
 PAGE_MAX = 500
 SCAN_MIN = 50  # records that are read at once
@@ -209,7 +209,7 @@ class Listings:
             words = (after, f"[{high}", "BYLEX", "LIMIT", 0, count)
             commands = [("ZRANGE", self.keys.search_index(at), *words) for at in partitions]
             pages = read_all(self.client, commands)
-            return [[((name.decode(),), _id_in(name.decode())) for name in page] for page in pages]
+            return [[((name.decode(),), id_in(name.decode())) for name in page] for page in pages]
 
         return _first(first_of_each, len(partitions), limit, newest=False)
 
@@ -323,10 +323,6 @@ def _comes_here(row: ListedRecord, position: Position, wanted: Filter) -> bool:
 
 def _is_within(ms: int, within: tuple[int, int] | None) -> bool:
     return within is None or within[0] <= ms <= within[1]
-
-
-def _id_in(name: str) -> RecordId:
-    return RecordId(name[1:] if name.startswith(ID_MARK) else name.partition(" ")[2])
 
 
 def _is_sound(position: Sequence[Any]) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Collection
 from itertools import islice
 from typing import Any
 
-from interlock.kernel.record import Record
+from interlock.kernel.record import Record, RecordId
 
 WORDS_MAX = 12  # of one title
 WORD_LENGTH_MAX = 32
@@ -28,6 +28,16 @@ def names_of(record: Record) -> list[str]:
     """Return what the search index has of a record: its id, and each word of its title."""
     words = [f"{word} {record.id}" for word in words_of(record.title)]
     return [f"{ID_MARK}{record.id}", *words]
+
+
+def names_below(record_id: str) -> tuple[str, str]:
+    """Return between which names the search index has the ids of all records below a record."""
+    return f"[{ID_MARK}{record_id}/", f"({ID_MARK}{record_id}0"  # 0 is the letter after /
+
+
+def id_in(name: str) -> RecordId:
+    """Return the id of the record that a name in the search index belongs to."""
+    return RecordId(name[1:] if name.startswith(ID_MARK) else name.partition(" ")[2])
 
 
 def title_plan(record: Record) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from math import inf
@@ -16,6 +16,7 @@ from interlock.kernel.record import PARTITIONS, Record, RecordId, partition_of, 
 from interlock.kernel.store import codec
 from interlock.kernel.store.keys import Keys
 from interlock.kernel.store.scripts import Client, call_all, read, read_all
+from interlock.kernel.store.titles import id_in, names_below
 
 PAGE = 500
 FAILURE_LINES = 100
@@ -144,16 +145,29 @@ class Views:
         """
         names = [*states] or [stage.state for stage in machine.stages]
         partitions = range(PARTITIONS) if root is None else (partition_of(root),)
-        places = [StateKey(machine.name, str(name), at) for name in names for at in partitions]
+        keys = [StateKey(machine.name, str(name), at) for name in names for at in partitions]
         seen = set[RecordId]()
         # Twice: one round can miss a record that moves from a state that is still to be read to a
         # state that was read already.
         for _ in range(1 if len(names) == 1 else 2):
-            for place in self.count_in_states(places):
-                for row in self.list_in_state_since(place, newest=newest):
-                    if row.id not in seen and root in (None, root_of(row.id)):
-                        seen.add(row.id)
-                        yield row.id
+            for row in self._list_all(keys, newest=newest):
+                if row.id not in seen and root in (None, root_of(row.id)):
+                    seen.add(row.id)
+                    yield row.id
+
+    def below(self, record_ids: Iterable[str], *, limit: int = -1) -> dict[str, list[RecordId]]:
+        """Return the ids of all records below each of these, by name, in one round trip.
+
+        With `limit`, at most so many of each.
+        """
+        asked = list(dict.fromkeys(record_ids))
+        words = ("BYLEX", "LIMIT", 0, limit)
+        commands = [
+            ("ZRANGE", self.keys.search_index(partition_of(one)), *names_below(one), *words)
+            for one in asked
+        ]
+        pages = zip(asked, read_all(self.client, commands), strict=True)
+        return {one: [id_in(name.decode()) for name in page] for one, page in pages}
 
     def each_record(self, record_ids: Iterable[str]) -> Iterator[Record]:
         """Yield records, a page of them in one round trip; one that does not exist is left out."""
@@ -296,6 +310,17 @@ class Views:
             # More records came in one millisecond than a page holds: read a longer page.
             last, limit = (fresh[-1], PAGE) if fresh else (last, 2 * limit)
 
+    def _list_all(
+        self, state_keys: Collection[StateKey], *, newest: bool
+    ) -> Iterator[RecordInState]:
+        """Yield the records of states; what is in many states is read in few round trips."""
+        for keys in _divided(self.count_in_states(state_keys)):
+            pages = self.list_in_states(dict.fromkeys(keys, PAGE), newest=newest)
+            for key, rows in pages.items():
+                # The rows of a full page come again, for who asks for ids has each only once.
+                is_full = len(rows) == PAGE
+                yield from self.list_in_state_since(key, newest=newest) if is_full else rows
+
     def queue(self, root: str, name: str, start: int, limit: int) -> list[RecordId]:
         """Return a page of a family's queue, the record to be claimed next first."""
         found = read(self.client, "ZRANGE", self.keys.queue(root, name), start, start + limit - 1)
@@ -334,22 +359,6 @@ class Views:
         lines = [codec.line_of(one, at, dict(row)) for (one, _), page in pages for at, row in page]
         return [line for line in lines if isinstance(line, Event)]
 
-    def ended(self, partition: int, before_ms: int, limit: int) -> list[RecordId]:
-        """Return roots of a partition that ended before a time, oldest first."""
-        key = self.keys.ended(partition)
-        rows = read(self.client, "ZRANGE", key, "-inf", before_ms, "BYSCORE", "LIMIT", 0, limit)
-        return [RecordId(member.decode()) for member in rows]
-
-    def partitions_with(self, index: Callable[[int], str], before_ms: int) -> list[int]:
-        """Return the partitions whose index has a member before a time, in one round trip.
-
-        `index` gives the key of a partition's index, such as `keys.effects`.
-        """
-        partitions = range(PARTITIONS)
-        commands = [("ZCOUNT", index(partition), "-inf", before_ms) for partition in partitions]
-        found = read_all(self.client, commands)
-        return [partition for partition, n in zip(partitions, found, strict=True) if n]
-
     def last_sweeps(self) -> dict[str, int]:
         """Return when each sweep began last (ms, by the store); one that never ran is left out."""
         return codec.counts(_flat(read(self.client, "HGETALL", self.keys.sweeps())))
@@ -359,33 +368,21 @@ class Views:
         seconds, micros = read(self.client, "TIME")
         return int(seconds) * 1_000 + int(micros) // 1_000
 
-    def depths(self) -> dict[str, int]:
-        """Return how many effects and timers are in the indexes, and how many records wait."""
-        keys = {"effects": self.keys.effects, "timers": self.keys.timers, "waits": self.keys.waits}
-        commands = [("ZCARD", key(p)) for key in keys.values() for p in range(PARTITIONS)]
-        found = iter(read_all(self.client, commands))
-        return {name: sum(map(int, islice(found, PARTITIONS))) for name in keys}
-
-    def oldest_ms(self) -> dict[str, int]:
-        """Return since when the oldest effect and timer are due, and the oldest record waits.
-
-        One that is due later has a time to come; what is empty is left out.
-        """
-        keys = {"effects": self.keys.effects, "timers": self.keys.timers, "waits": self.keys.waits}
-        commands = [
-            ("ZRANGE", key(at), 0, 0, "WITHSCORES")
-            for key in keys.values()
-            for at in range(PARTITIONS)
-        ]
-        found = iter(read_all(self.client, commands))
-        scores = {
-            name: [at for page in islice(found, PARTITIONS) for _, at in _pairs(page)]
-            for name in keys
-        }
-        return {name: min(times) for name, times in scores.items() if times}
-
     def _state_index(self, state_key: StateKey) -> str:
         return self.keys.state_index_of(state_key.partition, state_key.machine, state_key.state)
+
+
+def _divided(counts: Mapping[StateKey, int]) -> Iterator[list[StateKey]]:
+    """Divide states so that each part has little more than a page of records."""
+    part, size = list[StateKey](), 0
+    for key, number in counts.items():
+        part.append(key)
+        size += number
+        if size >= PAGE:
+            yield part
+            part, size = [], 0
+    if part:
+        yield part
 
 
 def _pairs(rows: Any) -> Iterator[tuple[str, int]]:

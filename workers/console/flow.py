@@ -133,10 +133,10 @@ class FlowWatch:
             for name, one in dispatch.machines.items()
         }
         self._flow = Kept(self._look, KEPT_S)
-        self._depths = Kept(dispatch.views.depths, KEPT_S)
+        self._depths = Kept(dispatch.indexes.depths, KEPT_S)
         self._questions = Kept(self._ask, WORKERS_KEPT_S, behind_s=WORKERS_BEHIND_S)
         self._workers = Kept(
-            lambda: attendance(dispatch, dispatch.views.depths()),
+            lambda: attendance(dispatch, dispatch.indexes.depths()),
             WORKERS_KEPT_S,
             behind_s=WORKERS_BEHIND_S,
         )
@@ -170,7 +170,7 @@ class FlowWatch:
             machines=[_row(one, counts[name], counted) for name, one in machines.items()],
             states={name: _states(one, counts[name], counted) for name, one in machines.items()},
             depths=self._depths.value(),
-            oldest_ms=views.oldest_ms(),
+            oldest_ms=dispatch.indexes.oldest_ms(),
             queues=self._queues(counted),
             sweeps_ms=views.last_sweeps(),
             swept=swept,

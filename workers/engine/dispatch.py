@@ -162,7 +162,7 @@ class Dispatch:
 
     @cached_property
     def indexes(self) -> Indexes:
-        """The indexes that sweeps read: due effects, due timers, ended families."""
+        """The indexes of effects, timers, records that wait for a person, and ended families."""
         return Indexes(self.client, self.keys, self.limits)
 
     @cached_property

@@ -15,7 +15,7 @@ from interlock.workers.engine.polling import polls
 from interlock.workers.engine.printed_output import Logs
 from interlock.workers.gateways.git.branch import commit_of
 from interlock.workers.gateways.git.repository import Repository
-from interlock.workers.loops.mailbox import Mailbox, UnknownAgentError
+from interlock.workers.loops.mailbox import Mailbox, UnknownAgentError, UnreadCount
 from interlock.workers.loops.output_source import output_source, session_output
 from interlock.workers.loops.paths import AgentPaths, head_commit, is_name, name_of
 from interlock.workers.loops.session_prompt import PromptLostError, read_prompt
@@ -112,22 +112,25 @@ class Loops:
             known = latest.get(name_of(life))
             if known is None or _life_number(life) > _life_number(known):
                 latest[name_of(life)] = life
-        records = self.dispatch.views.records(latest.values())
-        return [self._row(records[life]) for _, life in sorted(latest.items()) if life in records]
+        records = self.dispatch.views.records(life for _, life in sorted(latest.items())).values()
+        unread = self.mailbox.count_unread(records)
+        return [_row(record, unread[record.id]) for record in records]
 
     def show(self, name: str) -> dict[str, Any]:
         """Return an agent's state, session, errors and mail, and its timers in `due`."""
-        record = self.client.show(self.latest_life(name))
+        found = self.mailbox.life_records(name)
+        lives = found or [self.client.show(self.mailbox.current_life(name))]
+        record = lives[-1]
         data = record.data
         shown = ("repo", "command", "branch", "worktree", "host", "next", "last", "stopped")
         return {
-            **self._row(record),
+            **_row(record, self.mailbox.count_unread([record])[record.id]),
             **{field: data[field] for field in shown if data.get(field)},
             "attempt": data["attempt"],
             "session_seq": data["session_seq"],
             "pid": data.get("pid") if record.state in ("running", "interrupting") else None,
             "prompt": self._prompt(record),
-            "mail": self.mailbox.newest(name, 20),
+            "mail": self.mailbox.newest_of(name, lives, 20),
             "due": {timer.name: timer.due_at for timer in record.timers},
         }
 
@@ -152,7 +155,7 @@ class Loops:
         try:
             return self.mailbox.current_life(name)
         except UnknownAgentError:
-            lives = self.mailbox.lives(name) if is_name(name) else []
+            lives = self.mailbox.lives(name)
             if not lives:
                 raise
             return lives[-1]
@@ -174,22 +177,23 @@ class Loops:
                 break
         return record
 
-    def _row(self, record: Record) -> dict[str, Any]:
-        data = record.data
-        urgent = [bool(message.fields["urgent"]) for message in self.mailbox.unread(record)]
-        return {
-            "name": name_of(record.id),
-            "id": record.id,
-            "state": record.state,
-            "since_ms": record.since_ms,
-            "session": data["session_seq"],
-            "errors": data["consecutive_errors"],
-            "errors_in_all": data["total_errors"],
-            "mail_waiting": len(urgent),
-            "urgent_waiting": sum(urgent),
-            "host": data.get("host", ""),
-            "why": _why(record),
-        }
+
+def _row(record: Record, unread: UnreadCount) -> dict[str, Any]:
+    data = record.data
+    return {
+        "name": name_of(record.id),
+        "id": record.id,
+        "state": record.state,
+        "since_ms": record.since_ms,
+        "session": data["session_seq"],
+        "errors": data["consecutive_errors"],
+        "errors_in_all": data["total_errors"],
+        "mail_waiting": unread.number,
+        "urgent_waiting": unread.urgent,
+        "mail_is_minimum": unread.is_minimum,
+        "host": data.get("host", ""),
+        "why": _why(record),
+    }
 
 
 def _why(record: Record) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from interlock.kernel.event import Note
@@ -11,6 +11,7 @@ from interlock.workers.client import Client
 from interlock.workers.loops.client import Loops
 from interlock.workers.loops.output_source import session_output
 from interlock.workers.loops.paths import name_of
+from interlock.workers.loops.screen import waiting_mail
 from interlock.workers.supervision.agent_output import agent_output
 from interlock.workers.terminal.page import (
     ActForm,
@@ -59,7 +60,7 @@ def panel(client: Client, record: Record) -> list[Section]:
     if loops.latest_life(name) != record.id:
         said = Sentence("This record is an earlier life of the agent.", "soft")
         return [Section("Agent", (link, said))]
-    return [Section("Agent", (link,)), _output(loops, record)]
+    return [Section("Agent", (link,)), _output(loops, record, _notes(loops, record))]
 
 
 def send(client: Client, fields: Query) -> ViewLink:
@@ -77,14 +78,13 @@ def _of(name: str) -> dict[str, str]:
 
 
 def _row(row: Mapping[str, Any]) -> tuple[Cell, ...]:
-    urgent = f", {row['urgent_waiting']} urgent" if row["urgent_waiting"] else ""
     return (
         ViewLink(row["name"], _of(row["name"])),
         StateName(row["state"]),
         Since(row["since_ms"]),
         row["session"],
         f"{row['errors']} in a row, {row['errors_in_all']} in all",
-        f"{row['mail_waiting']} waiting{urgent}" if row["mail_waiting"] else "",
+        waiting_mail(row),
         row["host"],
         row["why"],
     )
@@ -93,11 +93,12 @@ def _row(row: Mapping[str, Any]) -> tuple[Cell, ...]:
 def _agent(loops: Loops, name: str) -> list[Section]:
     value = loops.show(name)
     record = loops.client.show(value["id"])
+    notes = _notes(loops, record)
     sections = [
         Section("Session", (NamedCells(_facts(value)),)),
-        _output(loops, record),
+        _output(loops, record, notes),
         Section("Mail to it", (_mail_in(value["mail"]),)),
-        Section("Mail from it", (_mail_out(loops, record),)),
+        Section("Mail from it", (_mail_out(loops, notes),)),
     ]
     if value["state"] != "stopped":
         sections.append(Section("Send mail", (_form(name),), is_live=False))
@@ -131,13 +132,13 @@ def _facts(value: Mapping[str, Any]) -> dict[str, Cell]:
     }
 
 
-def _output(loops: Loops, record: Record) -> Section:
+def _output(loops: Loops, record: Record, notes: Sequence[Note]) -> Section:
     """Return the end of the last session's output, and its last reports."""
     output = agent_output(loops.dispatch, record.id, session_output(record))
     parts: list[Part] = [output]
     rows = [
         (Since(note.at_ms), str(note.detail["message"]))
-        for note in _notes(loops, record)
+        for note in notes
         if note.kind == "progress"
     ]
     if rows:
@@ -145,9 +146,10 @@ def _output(loops: Loops, record: Record) -> Section:
     return Section("Output", parts)
 
 
-def _notes(loops: Loops, record: Record) -> Iterator[Note]:
+def _notes(loops: Loops, record: Record) -> list[Note]:
+    """Return the notes among the last lines of a life's log, the newest first."""
     log = loops.dispatch.views.latest([record.id], NOTES_READ)[record.id]
-    return (line for line in log if isinstance(line, Note))
+    return [line for line in log if isinstance(line, Note)]
 
 
 def _mail_in(mail: list[Mapping[str, Any]]) -> Table:
@@ -166,25 +168,28 @@ def _mail_in(mail: list[Mapping[str, Any]]) -> Table:
     return Table(columns, rows, "Nobody has written to it.")
 
 
-def _mail_out(loops: Loops, record: Record) -> Table:
-    """Return what a life of an agent has sent, and what became of it, from its log."""
+def _mail_out(loops: Loops, notes: Sequence[Note]) -> Table:
+    """Return what a life of an agent has sent, and what became of it, from its notes."""
     states = {"mail_sent": "sent", "mail_refused": "refused", "mail_lost": "lost"}
-    notes = [note for note in _notes(loops, record) if note.kind in states][:MAIL_MAX]
-    texts: dict[str, str] = {}
-    for to in {str(note.detail["to"]) for note in notes if note.kind == "mail_sent"}:
-        found = loops.dispatch.inboxes.latest(to, NOTES_READ)
-        texts |= {f"{to} {mail.id}": str(mail.fields["text"]) for mail in found}
+    shown = [note for note in notes if note.kind in states][:MAIL_MAX]
+    sent = {_message_of(note) for note in shown if note.kind == "mail_sent"}
+    found = loops.dispatch.inboxes.some(sent)
+    texts = {message: str(mail.fields["text"]) for message, mail in found.items()}
     rows = [
         (
             Since(note.at_ms),
             ViewLink(note.detail["to"], _of(note.detail["to"])),
             states[note.kind],
-            texts.get(f"{note.detail['to']} {note.detail.get('mail')}")
-            or str(note.detail.get("reason", "")),
+            texts.get(_message_of(note)) or str(note.detail.get("reason", "")),
         )
-        for note in notes
+        for note in shown
     ]
     return Table(("Age", "To", "State", "Text"), rows, "It has written to nobody.")
+
+
+def _message_of(note: Note) -> tuple[str, str]:
+    """Return to whom a message went, and its id."""
+    return str(note.detail["to"]), str(note.detail.get("mail", ""))
 
 
 def _form(name: str) -> ActForm:

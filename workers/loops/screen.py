@@ -14,18 +14,24 @@ def agents(rows: Sequence[Row], now_ms: int) -> None:
     """Print agents: the state of each and since when, its errors, and its waiting mail."""
     table = grid("agent", "state", "since", "session", "errors", "mail", "host", "why")
     for row in rows:
-        urgent = f", {row['urgent_waiting']} urgent" if row["urgent_waiting"] else ""
         table.add_row(
             row["name"],
             state_text(row["state"]),
             age(now_ms - row["since_ms"]),
             str(row["session"]),
             f"{row['errors']} in a row, {row['errors_in_all']} in all",
-            f"{row['mail_waiting']} waiting{urgent}" if row["mail_waiting"] else "-",
+            waiting_mail(row) or "-",
             row["host"] or "-",
             one_line(row["why"]),
         )
     out.print(table)
+
+
+def waiting_mail(row: Row) -> str:
+    """Return how much mail waits for an agent, or '' if none does."""
+    least = "at least " if row["mail_is_minimum"] else ""
+    urgent = f", {row['urgent_waiting']} urgent" if row["urgent_waiting"] else ""
+    return f"{least}{row['mail_waiting']} waiting{urgent}" if row["mail_waiting"] else ""
 
 
 def agent(value: Row) -> None:

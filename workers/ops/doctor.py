@@ -134,7 +134,7 @@ def diagnose(dispatch: Dispatch) -> dict[str, Any]:
         "promise": LEVELS[level],
         "store": facts,
         "enqueue": "fused" if dispatch.settings.fused else "plain",
-        "depths": dispatch.views.depths(),
+        "depths": dispatch.indexes.depths(),
         "rejected": dispatch.rejected.counts(),
         "rejected_messages": [
             asdict(message) for message in dispatch.rejected.newest(REJECTED_SHOWN_MAX)

@@ -156,14 +156,15 @@ def _present(dispatch: Dispatch, ended: Mapping[str, int]) -> Iterator[Metric]:
         for state, count in states.items()
     }
     yield gauge("records", "Records by state.", records, ("machine", "state"))
-    depths = {(kind,): count for kind, count in views.depths().items()}
+    depths = {(kind,): count for kind, count in dispatch.indexes.depths().items()}
     yield gauge(
         "waiting",
         "Effects owed or at work, timers set, records that wait for a person.",
         depths,
         ("kind",),
     )
-    overdue = {(kind,): max(now_ms - at_ms, 0) / 1_000 for kind, at_ms in views.oldest_ms().items()}
+    oldest_ms = dispatch.indexes.oldest_ms()
+    overdue = {(kind,): max(now_ms - at_ms, 0) / 1_000 for kind, at_ms in oldest_ms.items()}
     yield gauge(
         "oldest_seconds",
         "How long the oldest effect and timer are overdue, and a person is waited for.",

@@ -32,7 +32,7 @@ def test_the_last_child_owes_the_advance_and_the_tally_says_how_they_ended(world
     assert not end(world, "a")
     assert end(world, "b")
 
-    assert world.views.ended(world.partition(), world.now, 10) == [], "its family lives"
+    assert world.indexes.ended(world.partition(), world.now, 10) == [], "its family lives"
     lease = advance(world)
     assert lease.key.startswith("r:2.advance.children:")
     assert world.views.tally("r", "children:2") == {"failed": 2}

@@ -152,10 +152,10 @@ def test_letters_are_found_by_their_ids(world: World) -> None:
     agent(world)
     ids = [post(world, str(n)).detail for n in range(3)]
 
-    found = world.lifecycle.inboxes.some(OWL, [ids[2], "1-1", ids[0]])
+    found = world.lifecycle.inboxes.some([(OWL, ids[2]), (OWL, "1-1"), ("bat/1", ids[0])])
 
-    assert [one.fields["text"] for one in found] == ["2", "0"]
-    assert world.lifecycle.inboxes.some(OWL, []) == []
+    assert {pair: one.fields["text"] for pair, one in found.items()} == {(OWL, ids[2]): "2"}
+    assert world.lifecycle.inboxes.some([]) == {}
 
 
 def test_only_one_lives_under_a_name(world: World) -> None:

@@ -160,11 +160,11 @@ def test_what_lives_is_owed_or_ended_just_now_is_not_pruned(world: World) -> Non
         lease = world.ask(entry.key("r"))
         assert isinstance(lease, Lease)
         world.settle(lease)
-    ended = world.views.ended(world.partition(), world.now, 10)
+    ended = world.indexes.ended(world.partition(), world.now, 10)
     assert ended == ["r"]
 
     assert pruned(world, age_ms=1_000) == "pruned"
-    assert world.views.ended(world.partition(), world.now, 10) == []
+    assert world.indexes.ended(world.partition(), world.now, 10) == []
 
 
 def test_a_tombstone_stays_for_its_time_and_not_for_ever(world: World) -> None:

@@ -111,7 +111,7 @@ def test_a_family_comes_back_with_its_logs_its_sums_and_its_places(world: World)
     for of in IDS:
         record, machine = world.record(of), world.lifecycle.machine(world.record(of).machine)
         assert of in [*world.views.ids(machine, root=root_of(of), states=[record.state])]
-    ended = world.views.ended(partition_of(DATA), world.now + 1, 10)
+    ended = world.indexes.ended(partition_of(DATA), world.now + 1, 10)
     assert set(ended) == {RUN, CODON}, "they are forgotten in their time, and the root is not"
     assert world.views.holds(DATA) == {}
 

@@ -142,7 +142,7 @@ def all_there(world: World) -> None:
         found.id
         for found in world.listings.page(Filter([LIFE.name], [(LIFE.name, "done")]), limit=1).rows
     ]
-    assert world.views.depths()["waits"] == 0
+    assert world.indexes.depths()["waits"] == 0
     assert world.views.now_ms() > 0
     assert sorted(world.views.children("r")) == ["r/a", "r/b"]
 

@@ -53,7 +53,7 @@ def test_a_family_without_a_record_at_its_root_is_pruned_record_by_record(world:
     for trigger in ("take", "finish", "merged"):
         world.fire(of, trigger)
 
-    assert world.views.ended(world.partition(of), world.now, 10) == [of]
+    assert world.indexes.ended(world.partition(of), world.now, 10) == [of]
 
 
 def test_records_stand_in_line_by_priority_then_age(world: World) -> None:

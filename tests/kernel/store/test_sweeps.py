@@ -42,8 +42,8 @@ def test_a_family_that_cannot_be_pruned_yet_is_tried_again_after_a_while(world: 
     world.later(1_000)
     world.indexes.postpone(RecordId("r"), 400)
 
-    assert world.views.ended(world.partition(), world.now - 401 + BUSY_MS, 10) == []
-    assert world.views.ended(world.partition(), world.now - 400 + BUSY_MS, 10) == ["r"]
+    assert world.indexes.ended(world.partition(), world.now - 401 + BUSY_MS, 10) == []
+    assert world.indexes.ended(world.partition(), world.now - 400 + BUSY_MS, 10) == ["r"]
 
 
 def test_a_family_that_was_pruned_meanwhile_does_not_come_back(world: World) -> None:

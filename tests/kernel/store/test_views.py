@@ -16,6 +16,7 @@ from interlock.kernel.store.views import StateKey, Views
 from interlock.workers.client import Client
 from interlock.workers.gateways.server import EmbeddedServer
 from tests.kernel.store.kernel_at_a_fixed_time import World
+from tests.round_trips import round_trips
 from tests.workers.tasks.claims import noted, same_partition, submitted
 from tests.workers.threads.threads import client_of, thread_payload
 
@@ -90,6 +91,16 @@ def test_the_ids_of_a_root_are_found_behind_pages_of_another(
     assert [one.id for one in views.each_record([*ours, "missing"])] == ours
 
 
+def test_what_is_below_records_is_found_by_name(here: Client) -> None:
+    views, below = here.dispatch.views, [submitted(here, f"b/{number}") for number in (1, 10, 2)]
+    submitted(here, "b-2/1")
+
+    found = views.below(["b", "b-2", "b/1", "missing"])
+
+    assert found == {"b": below, "b-2": ["b-2/1"], "b/1": [], "missing": []}
+    assert views.below(["b"], limit=2) == {"b": below[:2]}
+
+
 def test_a_record_that_moves_to_a_state_that_was_read_already_is_found_once(here: Client) -> None:
     first, second = submitted(here, "b/first"), submitted(here, "b/second")
     here.cancel(first)
@@ -131,3 +142,16 @@ def test_only_states_with_records_are_counted(world: World) -> None:
     places = [StateKey("life", state, world.partition()) for state in ("working", "idle")]
 
     assert world.views.count_in_states(places) == {places[1]: 1}
+
+
+def test_ids_take_as_many_round_trips_for_many_records_as_for_one(world: World) -> None:
+    views, machine = world.views, world.lifecycle.machine("life")
+    trips = []
+    for number in range(9):
+        world.create(f"r{number}")
+        with round_trips() as for_ids:
+            assert len([*views.ids(machine)]) == number + 1
+        with round_trips() as for_below:
+            views.below(f"r{n}" for n in range(number + 1))
+        trips.append((for_ids(), for_below()))
+    assert trips[-1] == trips[1] == (4, 1)

@@ -36,7 +36,7 @@ def dispatch(server: EmbeddedServer, prefix: str, tmp_path: Path) -> Dispatch:
 def prune_old(world: World, dispatch: Dispatch) -> Counter[str]:
     """Prune the partition of the workspace, as if all its records were old enough."""
     partition, key = partition_of(DATA), world.keys.ended(partition_of(DATA))
-    for record_id in world.views.ended(partition, world.views.now_ms() + LATER_MS, 10):
+    for record_id in world.indexes.ended(partition, world.views.now_ms() + LATER_MS, 10):
         # Records that were postponed are due at once.
         read(world.client, "ZADD", key, 1, record_id)
     return prune.run(dispatch, partition)

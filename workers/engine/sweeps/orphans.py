@@ -39,7 +39,7 @@ AWAY = (StoreDownError, StoreFullError, StoreReadOnlyError)
 def due(dispatch: Dispatch) -> list[int]:
     """Return the partitions with a due effect, after a note in each that this sweep passes."""
     dispatch.note_pass()
-    return dispatch.views.partitions_with(dispatch.keys.effects, dispatch.views.now_ms())
+    return dispatch.indexes.partitions_with(dispatch.keys.effects, dispatch.views.now_ms())
 
 
 def run(dispatch: Dispatch, partition: int) -> Counter[str]:

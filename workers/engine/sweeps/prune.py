@@ -23,13 +23,13 @@ from interlock.workers.engine.sweeper import Sweep, act_on_each
 
 def due(dispatch: Dispatch) -> list[int]:
     """Return the partitions with a family that ended long enough ago."""
-    return dispatch.views.partitions_with(dispatch.keys.ended, _before_ms(dispatch))
+    return dispatch.indexes.partitions_with(dispatch.keys.ended, _before_ms(dispatch))
 
 
 def run(dispatch: Dispatch, partition: int) -> Counter[str]:
     """Prune the families of one partition that ended long enough ago."""
     before_ms = _before_ms(dispatch)
-    roots = dispatch.views.ended(partition, before_ms, dispatch.settings.sweep_batch)
+    roots = dispatch.indexes.ended(partition, before_ms, dispatch.settings.sweep_batch)
     acts: dict[str, Callable[[], str]] = {root: partial(_prune, dispatch, root) for root in roots}
     return act_on_each(acts)
 

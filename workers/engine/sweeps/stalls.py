@@ -22,7 +22,7 @@ ACTOR = "stalls"
 
 def due(dispatch: Dispatch) -> list[int]:
     """Return the partitions with a due timer."""
-    return dispatch.views.partitions_with(dispatch.keys.timers, dispatch.views.now_ms())
+    return dispatch.indexes.partitions_with(dispatch.keys.timers, dispatch.views.now_ms())
 
 
 def run(dispatch: Dispatch, partition: int) -> Counter[str]:

@@ -29,13 +29,14 @@ def prompt(work: Work) -> Outcome:
     unread = Mailbox(work.dispatch).unread(record)
     mail = list(islice(unread, MAILS_MAX))
     urgent = (message for message in unread if message.fields["urgent"])
+    given = [(record.id, mail_id) for mail_id in data.get("given", ())]
     composed = compose_prompt(
         paths.name,
         data,
         worktree=_summary(repository, tree),
         mail=mail,
         urgent=list(islice(urgent, MAILS_MAX)),
-        lost=work.dispatch.inboxes.some(record.id, data.get("given", ())),
+        lost=list(work.dispatch.inboxes.some(given).values()),
     )
     attempt = int(data["attempt"]) + 1
     name, digest = store_prompt(paths.session(attempt), composed.text)

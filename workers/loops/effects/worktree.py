@@ -40,13 +40,13 @@ def _inherited(work: Work, paths: AgentPaths) -> dict[str, Any]:
 
     Raises NotYetError while a process of an earlier life may still be running.
     """
-    lives = Mailbox(work.dispatch).lives(paths.name)
-    earlier = work.dispatch.views.records(lives[: lives.index(work.record.id)])
-    for life in earlier.values():
+    lives = Mailbox(work.dispatch).life_records(paths.name)
+    earlier = lives[: [life.id for life in lives].index(work.record.id)]
+    for life in earlier:
         if any(entry.name in USES_WORKTREE or entry.state == "leased" for entry in life.entries):
             raise NotYetError(f"{life.id} is still being cleaned up")
     # A life that stopped before it had a worktree never inherited the read position itself.
-    prepared = [life.data for life in earlier.values() if life.data.get("worktree")]
+    prepared = [life.data for life in earlier if life.data.get("worktree")]
     if not prepared:
         return {}
     return {"acknowledged": prepared[-1]["acknowledged"], "ahead": prepared[-1]["ahead"]}

@@ -253,6 +253,7 @@ def test_all_agents_are_listed_by_name_with_their_waiting_mail(
         "errors_in_all": 0,
         "mail_waiting": 2,
         "urgent_waiting": 1,
+        "mail_is_minimum": False,
         "host": agents.host,
         "why": "",
     }
