@@ -21,7 +21,7 @@ from interlock.workers.engine.work import Outcome, Work
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.jobs.attempt import AttemptResult, run_attempt
 from interlock.workers.jobs.client import Graphs, JobCommandError
-from interlock.workers.jobs.dependencies import unmet_dependencies
+from interlock.workers.jobs.dependencies import REGISTERING, countdowns
 from interlock.workers.jobs.file.file import read_graph
 from interlock.workers.jobs.slots import acquire_slots
 from interlock.workers.jobs.status import STARVES, GraphView
@@ -69,7 +69,8 @@ def due_in_ms(worker: InProcessWorker, job_id: str, name: str) -> int:
 
 
 def waits_for(worker: InProcessWorker, job_id: str) -> set[str]:
-    return unmet_dependencies(worker.dispatch, MACHINES["job"], worker.record(job_id))
+    newest = countdowns(worker.dispatch, MACHINES["job"], worker.record(job_id))[-1]
+    return worker.dispatch.views.counted(job_id, newest) - {REGISTERING}
 
 
 def resumed(worker: InProcessWorker, job_id: str) -> None:

@@ -258,7 +258,7 @@ def list_jobs(
     graphs = Graphs(client())
     view = GraphView(graphs)
     if graph is None:
-        found = [view.status(name) for name in graphs.names()]
+        found = [view.status_of(one) for one in graphs.read(graphs.names())]
         answer(found, as_json=as_json, show=job_screen.graphs)
         return
     now_ms = graphs.dispatch.views.now_ms()

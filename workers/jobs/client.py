@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -45,6 +46,15 @@ class Created:
 
     graph: str
     jobs: tuple[Submitted, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GraphRecords:
+    """A graph and its jobs by name. `own` is None if only jobs of it exist, but no record of it."""
+
+    name: str
+    own: Record | None
+    jobs: list[Record]
 
 
 class Graphs:
@@ -223,7 +233,7 @@ class Graphs:
 
     def command_all(self, graph: str, verb: str, fields: Mapping[str, Any]) -> dict[str, str]:
         """Give a command to each job of a graph that accepts it; return their new states."""
-        named, records = verb_named(verb), list(self.records(graph))
+        named, records = verb_named(verb), self.records(graph)
         self.admission.check_start(verb, records)
         found: dict[str, str] = {}
         for record in records:
@@ -246,19 +256,34 @@ class Graphs:
         found = self.dispatch.views.records([graph]).get(graph)
         return found if found is not None and found.machine == "graph" else None
 
-    def jobs(self, graph: str) -> list[RecordId]:
-        """Return the jobs of a graph by name. Raises CallError if there is no such graph."""
-        machine = self.dispatch.lifecycle.machine("job")
-        found = sorted(self.dispatch.views.ids(machine, root=graph))
-        if not found and self.graph(graph) is None:
-            raise CallError(
-                f"there is no graph {graph!r}; `interlock job list` names those we have"
-            )
-        return found
+    def read(self, names: Collection[str]) -> list[GraphRecords]:
+        """Return those of these graphs that exist, with their jobs, in the order of the names.
 
-    def records(self, graph: str) -> Iterator[Record]:
-        """Yield the records of a graph's jobs by name."""
-        yield from self.dispatch.views.each_record(self.jobs(graph))
+        It takes two round trips, and one more for each further page of records.
+        """
+        views = self.dispatch.views
+        below = views.below(names)
+        read = views.each_record([*names, *chain.from_iterable(below.values())])
+        records = {record.id: record for record in read}
+        graphs = [
+            GraphRecords(
+                name,
+                own if (own := records.get(RecordId(name))) and own.machine == "graph" else None,
+                [job for one in ids if (job := records.get(one)) and job.machine == "job"],
+            )
+            for name, ids in below.items()
+        ]
+        return [graph for graph in graphs if graph.own or graph.jobs]
+
+    def read_one(self, name: str) -> GraphRecords:
+        """Return a graph with its jobs. Raises CallError if there is none."""
+        for found in self.read([name]):
+            return found
+        raise CallError(f"there is no graph {name!r}; `interlock job list` names those we have")
+
+    def records(self, graph: str) -> list[Record]:
+        """Return the records of a graph's jobs by name. Raises CallError if there is no graph."""
+        return self.read_one(graph).jobs
 
     def names(self) -> list[str]:
         """Return every graph that has a record, by name."""

@@ -32,12 +32,6 @@ def countdowns(dispatch: Dispatch, machine: Machine, record: Record) -> list[str
     ]
 
 
-def unmet_dependencies(dispatch: Dispatch, machine: Machine, record: Record) -> set[str]:
-    """Return the dependencies that a job still waits for."""
-    begun = countdowns(dispatch, machine, record)
-    return dispatch.views.counted(record.id, begun[-1]) - {REGISTERING} if begun else set()
-
-
 def dependencies_to_count(work: Work, countdown: str) -> list[str]:
     """Return the dependencies for a new countdown: those that the one before still counts, or all.
 

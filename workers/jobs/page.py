@@ -8,7 +8,7 @@ from typing import Any
 
 from interlock.kernel.record import Record, root_of
 from interlock.workers.client import Client
-from interlock.workers.jobs.client import Graphs
+from interlock.workers.jobs.client import GraphRecords, Graphs
 from interlock.workers.jobs.drawing.drawing import svg
 from interlock.workers.jobs.screen import UNITS
 from interlock.workers.jobs.status import GraphView
@@ -45,7 +45,7 @@ def view(client: Client, query: Query) -> list[Section]:
     rows = client.page(machine="graph", limit=GRAPHS_MAX).rows
     table = Table(
         ("Graph", "Condition", "Jobs", "Succeeded", "Need a person", "Starved"),
-        [_graph_row(graphs.status(row.id)) for row in rows],
+        [_graph_row(graphs.status_of(one)) for one in graphs.graphs.read([r.id for r in rows])],
         "There is no graph yet. docs/jobs.md shows how to write one.",
     )
     more = [Sentence(f"These are the newest {GRAPHS_MAX}.", "soft")] * (len(rows) == GRAPHS_MAX)
@@ -94,13 +94,14 @@ def _graph_row(value: Mapping[str, Any]) -> tuple[Cell, ...]:
 
 
 def _graph(graphs: GraphView, graph: str) -> list[Section]:
-    value = graphs.status(graph)
-    sections = [Section("Graph", (*_condition(value), *_drawing(graphs, value)))]
+    found = graphs.graphs.read_one(graph)
+    value = graphs.status_of(found)
+    sections = [Section("Graph", (*_condition(value), *_drawing(graphs, found)))]
     if value["asks"]:
         rows = [_asks(row) for row in value["asks"]]
         table = Table(("Job", "State", "Why", "Needs"), rows)
         sections.append(Section("Waits for a person", (table,)))
-    jobs = list(islice(graphs.rows(graph), JOBS_MAX))
+    jobs = graphs.rows_of(found.jobs[:JOBS_MAX])
     starved = [row for row in jobs if row["why"].startswith("starved")]
     if starved:
         table = Table(("Job", "Why"), [(RecordLink(one["id"]), one["why"]) for one in starved])
@@ -135,16 +136,16 @@ def _condition(value: Mapping[str, Any]) -> Iterator[Part]:
     yield from _limits(value["limits"])
 
 
-def _drawing(graphs: GraphView, value: Mapping[str, Any]) -> Iterator[Part]:
-    if not value["jobs"]:
+def _drawing(graphs: GraphView, graph: GraphRecords) -> Iterator[Part]:
+    if not graph.jobs:
         return
-    if value["jobs"] > DRAWN_MAX:
+    if len(graph.jobs) > DRAWN_MAX:
         yield Sentence(
             f"It has more than {DRAWN_MAX} jobs: `interlock job graph` draws them.", "soft"
         )
         return
     try:
-        yield Drawing(svg("", graphs.drawn_jobs(value["graph"])))
+        yield Drawing(svg("", graphs.drawn_jobs_of(graph)))
     except ValueError as refusal:
         yield Sentence(f"It cannot be drawn: {refusal}.", "bad")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +11,10 @@ from interlock.kernel.event import Note
 from interlock.kernel.machines.jobs.job import changes
 from interlock.kernel.machines.jobs.job.names import State
 from interlock.kernel.record import Record, root_of
+from interlock.kernel.table import Terminal
 from interlock.workers.engine.card import card_of, no_registry
-from interlock.workers.jobs.client import Graphs
-from interlock.workers.jobs.dependencies import CYCLE, unmet_dependencies
+from interlock.workers.jobs.client import GraphRecords, Graphs
+from interlock.workers.jobs.dependencies import CYCLE
 from interlock.workers.jobs.drawing.drawing import DrawnJob
 from interlock.workers.jobs.evidence import kept_file
 from interlock.workers.jobs.limits import GRAPH, JOB, LimitUsage, usages
@@ -37,30 +38,36 @@ class GraphView:
 
     def status(self, graph: str) -> dict[str, Any]:
         """Return a graph's condition: counts, jobs that need a person, running jobs, limits."""
-        own = self.graphs.graph(graph)
+        return self.status_of(self.graphs.read_one(graph))
+
+    def status_of(self, graph: GraphRecords) -> dict[str, Any]:
+        """Return what `status` returns, of a graph that was read."""
+        own = graph.own
         counts: Counter[str] = Counter()
-        runs, asks = list[dict[str, Any]](), list[dict[str, Any]]()
+        runs, asks = list[dict[str, Any]](), list[Record]()
         machine = self.dispatch.lifecycle.machine("job")
         starved = moving = 0
-        for job in self.graphs.records(graph):
+        for job in graph.jobs:
             counts[job.state] += 1
             starved += changes.starved(job.data) and job.state not in ENDED
             if machine.stage(job.state).waits_for_person(job.data):
-                asks.append({"id": job.id, "state": job.state, "why": self.why(job)})
+                asks.append(job)
             elif job.state not in ENDED:
                 # A job that waits for another one moves only when that one does.
                 moving += job.state != State.PENDING or job.data["met"]
             if job.state in (State.RUNNING, State.REVIEWING):
                 runs.append({"id": job.id, "state": job.state, "since_ms": job.since_ms})
+        shown = asks[:JOBS_SHOWN_MAX]
+        whys = self._whys(shown, {})
         return {
-            "graph": graph,
+            "graph": graph.name,
             "stands": _condition(own, counts, moving, starved),
             "description": own.data["description"] if own else "",
             "jobs": counts.total(),
             "counts": {str(state): counts[state] for state in State if counts[state]},
             "starved": starved,
             "running": runs[:JOBS_SHOWN_MAX],
-            "asks": asks[:JOBS_SHOWN_MAX],
+            "asks": [{"id": one.id, "state": one.state, "why": whys[one.id]} for one in shown],
             "asks_count": len(asks),
             "halted": (own.data.get("failure") or {}).get("detail", "") if own else "",
             "slots": own.data["slots"] if own else 0,
@@ -81,7 +88,7 @@ class GraphView:
             "state": record.state,
             "version": record.version,
             "since_ms": record.since_ms,
-            "why": self.why(record),
+            "why": self._whys([record], others)[record.id],
             "legal": legal_verbs(machine, record),
             "stewards": record.data["stewards"],
             "proposal": card.proposal if card else "",
@@ -105,23 +112,32 @@ class GraphView:
 
     def rows(self, graph: str) -> list[dict[str, Any]]:
         """Return the jobs of a graph, each with the reason why it waits."""
+        return self.rows_of(self.graphs.records(graph))
+
+    def rows_of(self, jobs: Sequence[Record]) -> list[dict[str, Any]]:
+        """Return jobs of one graph as `rows` does."""
+        whys = self._whys(jobs, {})
         return [
             {
                 "id": job.id,
                 "state": job.state,
                 "since_ms": job.since_ms,
-                "why": self.why(job),
+                "why": whys[job.id],
                 "runs": job.data["runs"],
             }
-            for job in self.graphs.records(graph)
+            for job in jobs
         ]
 
     def drawn_jobs(self, graph: str) -> list[DrawnJob]:
         """Return the jobs to draw: those of a graph, and those of others that they depend on."""
-        jobs = list(self.graphs.records(graph))
-        own = {job.id for job in jobs}
-        elsewhere = sorted({other for job in jobs for other in job.data["depends_on"]} - own)
+        return self.drawn_jobs_of(self.graphs.read_one(graph))
+
+    def drawn_jobs_of(self, graph: GraphRecords) -> list[DrawnJob]:
+        """Return the jobs to draw, of a graph that was read."""
+        own = {job.id for job in graph.jobs}
+        elsewhere = sorted({other for job in graph.jobs for other in job.data["depends_on"]} - own)
         others = self.dispatch.views.records(elsewhere)
+        whys = self._whys(graph.jobs, others)
         return [
             *(
                 DrawnJob(name=other, state=others[other].state, after=())
@@ -130,23 +146,37 @@ class GraphView:
             ),
             *(
                 DrawnJob(
-                    name=_short(job.id, graph),
+                    name=_short(job.id, graph.name),
                     state=job.state,
-                    after=tuple(_short(other, graph) for other in job.data["depends_on"]),
-                    note=self.why(job) if job.state not in ENDED else "",
+                    after=tuple(_short(other, graph.name) for other in job.data["depends_on"]),
+                    note=whys[job.id] if job.state not in ENDED else "",
                 )
-                for job in jobs
+                for job in graph.jobs
             ),
         ]
 
-    def why(self, job: Record) -> str:  # noqa: C901, PLR0911 - one sentence a state
+    def why(self, job: Record) -> str:
         """Return in one sentence what a job waits for, or how it ended."""
+        return self._whys([job], {})[job.id]
+
+    def _whys(self, jobs: Sequence[Record], others: Mapping[str, Record]) -> dict[str, str]:
+        """Return what each job waits for, with records that were read already.
+
+        Dependencies that are not among them are read, in one round trip.
+        """
+        known = {**others, **{str(job.id): job for job in jobs}}
+        waiting = (job for job in jobs if job.state == State.PENDING and not job.data["met"])
+        needed = {other for job in waiting for other in job.data["depends_on"]}
+        known |= self.dispatch.views.records(needed - known.keys())
+        return {job.id: self._why(job, known) for job in jobs}
+
+    def _why(self, job: Record, others: Mapping[str, Record]) -> str:  # noqa: C901, PLR0911 - one sentence a state
         data = job.data
         match job.state:
             case State.PENDING if changes.starved(data):
                 return f"starved: {_lost(data['lost'])}"
             case State.PENDING if not data["met"]:
-                return f"waits for {self._missing(job)}"
+                return f"waits for {self._missing(job, others)}"
             case State.PENDING if any(name.startswith(HALT) for name in data.get("slots", ())):
                 return "waits for its graph, which has reached a limit"
             case State.PENDING if data.get("slots"):
@@ -172,14 +202,19 @@ class GraphView:
             case _:
                 return ""
 
-    def _missing(self, job: Record) -> str:
-        """Return the dependencies that have not ended, from the job's countdown."""
-        names = unmet_dependencies(self.dispatch, self.dispatch.lifecycle.machine("job"), job)
-        found = sorted(_short(name, root_of(job.id)) for name in names)
+    def _missing(self, job: Record, others: Mapping[str, Record]) -> str:
+        """Return the dependencies that have not ended; one that was deleted had ended."""
+        waived, graph = job.data["waived"], root_of(job.id)
+        names = (name for name in job.data["depends_on"] if name in others and name not in waived)
+        found = sorted(_short(name, graph) for name in names if self._is_live(others[name]))
         if not found:
             return "its dependencies to be counted"
         more = f" and {len(found) - 3} more" if len(found) > 3 else ""  # noqa: PLR2004 - three are read at a glance
         return ", ".join(found[:3]) + more
+
+    def _is_live(self, record: Record) -> bool:
+        stage = self.dispatch.lifecycle.machine(record.machine).stage(record.state)
+        return not isinstance(stage, Terminal)
 
 
 def _condition(own: Record | None, counts: Mapping[str, int], moving: int, starved: int) -> str:

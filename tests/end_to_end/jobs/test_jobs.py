@@ -205,7 +205,7 @@ def test_a_file_of_ten_jobs_is_created_whole_or_not_at_all(
     graphs.create(f"{f}/s3", job(tmp_path, "false", name="s3"))
     with pytest.raises(IdTakenError, match=f"{f}/s3"):
         graphs.submit(file)
-    assert graphs.jobs(f) == [f"{f}/s3"]
+    assert [one.id for one in graphs.records(f)] == [f"{f}/s3"]
     path.write_text((text + "".join(steps)).replace(f"graph: {f}", f"graph: {h}"))
     file = read_graph(path)
     graphs.submit(file)

@@ -326,7 +326,7 @@ def test_an_id_that_is_no_job_or_graph_is_named(worker: InProcessWorker) -> None
     with pytest.raises(CallError, match="'g' is a graph, not a job"):
         graphs.command("g", "activate")
     with pytest.raises(CallError, match="there is no graph 'none'; `interlock job list` names"):
-        graphs.jobs("none")
+        graphs.records("none")
     with pytest.raises(CallError, match="there is no graph 'none'"):
         graphs.configure_graph("none", {"slots": 1})
     with pytest.raises(CallError, match="'x' names no job: write it as <graph>/<job>"):
@@ -453,7 +453,10 @@ def whys(worker: InProcessWorker) -> Iterator[tuple[str, str]]:
     brought(worker, "g/many", "pending", depends_on=[*many, "g/never"])
     yield "g/many", "waits for d0, d1, d2 and 3 more"
     graphs.create("g/fresh", {"phases": COMMAND, "depends_on": many}, held=False)
-    yield "g/fresh", "waits for its dependencies to be counted"
+    yield "g/fresh", "waits for d0, d1, d2 and 2 more"
+    brought(worker, "g/over", "canceled")
+    graphs.create("g/after", {"phases": COMMAND, "depends_on": ["g/over"]}, held=False)
+    yield "g/after", "waits for its dependencies to be counted"
     brought(worker, "g/lost", "pending", depends_on=["g/d0", "g/d1"])
     for one in ("g/d0", "g/d1"):
         graphs.command(one, "cancel")
