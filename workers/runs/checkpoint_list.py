@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from interlock.kernel.errors import CallError
 from interlock.kernel.machines.runs.values import CheckpointType
-from interlock.kernel.record import Record, root_of
+from interlock.kernel.record import Record
 from interlock.workers.engine.dispatch import Dispatch
-from interlock.workers.runs.history import codons_of, history, record_number
+from interlock.workers.runs.history import codons_of, history, numbered_below, record_number
 from interlock.workers.runs.outcome import CodonEnd
 from interlock.workers.runs.sequence import Execution
 from interlock.workers.runs.start import runs_of
@@ -54,34 +54,23 @@ class RunCheckpoint:
 
 def list_checkpoints(dispatch: Dispatch, workspace: str) -> list[RunCheckpoint]:
     """Return every checkpoint of a workspace that it can be restored to, the oldest first."""
-    return [
-        checkpoint
-        for run in runs_of(dispatch, workspace)
-        for checkpoint in checkpoints_of_run(dispatch, run)
-    ]
+    runs = runs_of(dispatch, workspace)
+    codons = numbered_below(dispatch.views, [run.id for run in runs])
+    found: list[RunCheckpoint] = []
+    left: RunCheckpoint | None = None  # where the latest run with a checkpoint left the workspace
+    for run in runs:
+        taken = list(_taken(run, codons[run.id]))
+        if sha := run.data.get("rescued"):
+            # The workspace was like this before the run restored an earlier checkpoint.
+            of, done = (left.run, left.done) if left else (run.id, ())
+            found.append(RunCheckpoint(str(sha), RESCUED, of, "", done))
+        found += taken
+        left = _last_resumable(taken) or left
+    return found
 
 
-def checkpoints_of_run(dispatch: Dispatch, run: Record) -> Iterator[RunCheckpoint]:
+def _taken(run: Record, codons: Sequence[Record]) -> Iterator[RunCheckpoint]:
     """Yield the checkpoints of one run in the order in which they were taken."""
-    if sha := run.data.get("rescued"):
-        yield _rescued(dispatch, run, str(sha))
-    yield from _taken(dispatch, run)
-
-
-def _rescued(dispatch: Dispatch, run: Record, sha: str) -> RunCheckpoint:
-    """Return the checkpoint of the workspace as it was before a run restored an earlier one.
-
-    The latest earlier run with a checkpoint left the workspace like this: its executions count.
-    """
-    for number in range(record_number(run.id) - 1, 0, -1):
-        earlier = dispatch.views.record(f"{root_of(run.id)}/{number}")
-        if found := resume_checkpoint(dispatch, earlier):
-            return RunCheckpoint(sha, RESCUED, earlier.id, "", found.done)
-    return RunCheckpoint(sha, RESCUED, run.id, "", ())
-
-
-def _taken(dispatch: Dispatch, run: Record) -> Iterator[RunCheckpoint]:
-    codons = codons_of(dispatch.views, run.id)
     past, start_index = history(run, codons)
     done = tuple(filter(_counts, past[:start_index]))
     if sha := run.data.get("initial_checkpoint"):
@@ -129,8 +118,7 @@ def resume_checkpoint(dispatch: Dispatch, run: Record) -> RunCheckpoint | None:
 
     None where the run ended before its first checkpoint.
     """
-    counting = [each for each in _taken(dispatch, run) if _is_resumable(each)]
-    return counting[-1] if counting else None
+    return _last_resumable(_taken(run, codons_of(dispatch.views, run.id)))
 
 
 def checkpoint_before(dispatch: Dispatch, run: Record, codon: str) -> RunCheckpoint:
@@ -138,16 +126,15 @@ def checkpoint_before(dispatch: Dispatch, run: Record, codon: str) -> RunCheckpo
 
     The codon before whose start the run ended is accepted too, although it was not executed.
     """
-    executions = [
-        record.id for record in codons_of(dispatch.views, run.id) if _is_of(record, codon)
-    ]
+    codons = codons_of(dispatch.views, run.id)
+    executions = [record.id for record in codons if record.data["codon_id"] == codon]
     if not executions and run.data.get("ended", {}).get("codon") != codon:
         problem = f"run {run.id} has not executed {codon}"
         raise CheckpointError(f"{problem}; `interlock run rollback` restores one of an earlier run")
     first = record_number(executions[0]) if executions else sys.maxsize
     found = [
         each
-        for each in _taken(dispatch, run)
+        for each in _taken(run, codons)
         if _is_resumable(each) and (not each.record or record_number(each.record) < first)
     ]
     if not found:
@@ -155,8 +142,9 @@ def checkpoint_before(dispatch: Dispatch, run: Record, codon: str) -> RunCheckpo
     return found[-1]
 
 
-def _is_of(record: Record, codon: str) -> bool:
-    return bool(record.data["codon_id"] == codon)
+def _last_resumable(taken: Iterable[RunCheckpoint]) -> RunCheckpoint | None:
+    counting = [each for each in taken if _is_resumable(each)]
+    return counting[-1] if counting else None
 
 
 def _is_resumable(checkpoint: RunCheckpoint) -> bool:

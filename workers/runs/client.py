@@ -227,7 +227,7 @@ class Runs:
         agent reported no session or the codon had ended already.
         """
         opened = self.workspace(workspace)
-        run, total = self.last(opened), total_costs(self.dispatch, opened)
+        run, total = self.last(opened), total_costs(self.dispatch, opened.id)
         found = {
             "run": run.counters.get("tree.cost", 0),
             "run_spent": run.counters.get("tree.spent", 0),

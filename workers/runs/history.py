@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, fields
+from itertools import chain
 from typing import Any
 
 from interlock.kernel.machines.runs.codon_types import (
@@ -18,7 +19,7 @@ from interlock.kernel.store.views import Views
 from interlock.workers.runs.outcome import CodonEnd
 from interlock.workers.runs.sequence import Execution
 
-PAGE = 50
+READ_FIRST, READ_MAX = 10, 500  # records below one, in the first round trip and at most
 
 
 def record_number(record_id: str) -> int:
@@ -34,14 +35,28 @@ def run_number(record_id: str) -> int:
 
 def codons_of(views: Views, run_id: str) -> list[Record]:
     """Return the records of a run's codons, the oldest first."""
-    found: list[Record] = []
-    while True:
-        # Their numbers have no gap, because a codon is created only after the one before ended.
-        names = [f"{run_id}/{number}" for number in range(len(found) + 1, len(found) + 1 + PAGE)]
-        records = views.records(names)
-        found += [records[name] for name in names if name in records]
-        if len(records) < PAGE:
-            return found
+    return numbered_below(views, [run_id])[run_id]
+
+
+def numbered_below(views: Views, parent_ids: Iterable[str]) -> dict[str, list[Record]]:
+    """Return the runs of each workspace, or the codons of each run, the oldest first.
+
+    What is read at once for all of them grows with each round trip, so that it takes few.
+    """
+    found: dict[str, list[Record]] = {parent: [] for parent in parent_ids}
+    unread, size = list(found), READ_FIRST
+    while unread:
+        # Their numbers have no gap, because each is created only after the one before ended.
+        names = {
+            parent: [f"{parent}/{len(found[parent]) + n}" for n in range(1, size + 1)]
+            for parent in unread
+        }
+        records = views.records(chain.from_iterable(names.values()))
+        for parent, page in names.items():
+            found[parent] += [records[name] for name in page if name in records]
+        unread = [parent for parent, page in names.items() if page[-1] in records]
+        size = min(4 * size, READ_MAX)
+    return found
 
 
 def execution_of(record: Record) -> Execution | None:

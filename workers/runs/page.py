@@ -13,7 +13,7 @@ from interlock.workers.client import Client
 from interlock.workers.runs.checkpoint_diff import SOURCE
 from interlock.workers.runs.checkpoint_list import RunCheckpoint, list_checkpoints
 from interlock.workers.runs.client import Runs
-from interlock.workers.runs.history import run_number
+from interlock.workers.runs.history import numbered_below, run_number
 from interlock.workers.runs.screen import SHA_LENGTH_SHOWN, dollars, run_value
 from interlock.workers.runs.start import total_costs
 from interlock.workers.supervision.record_diffs import look_at_diff, shown_diff
@@ -54,11 +54,10 @@ def view(client: Client, query: Query) -> list[Section]:
         return _differences(client, query.get("run", ""), differ)
     if run := query.get("run"):
         return _run(client, _run_of(client, run))
-    runs, now_ms = Runs(client), client.dispatch.views.now_ms()
-    found = client.dispatch.views.records(
-        row.id for row in client.page(machine="run", limit=RUNS_MAX).rows
-    )
-    values = [run_value(run, runs.codons(run.id), now_ms) for run in found.values()]
+    views, now_ms = client.dispatch.views, client.dispatch.views.now_ms()
+    found = views.records(client.page(machine="run", limit=RUNS_MAX).ids)
+    codons = numbered_below(views, found)
+    values = [run_value(run, codons[run.id], now_ms) for run in found.values()]
     columns = ("Run", "State", "Plan", "Codons done", "Began", "Cost", "Folder")
     empty = "No run has started yet. `interlock run start` starts one."
     table = Table(columns, [_row(one) for one in values], empty)
@@ -117,7 +116,7 @@ def _done(value: Mapping[str, Any]) -> str:
 
 def _run(client: Client, run: Record) -> list[Section]:
     value = run_value(run, Runs(client).codons(run.id), client.dispatch.views.now_ms())
-    total = total_costs(client.dispatch, client.dispatch.views.record(root_of(run.id)))
+    total = total_costs(client.dispatch, root_of(run.id))
     before = NamedCells(
         {"all runs of the folder": f"{dollars(total['cost'])} of {dollars(total['spent'])} paid"}
     )

@@ -35,7 +35,7 @@ from interlock.workers.runs.admission import (
     source_of,
     workspace_record,
 )
-from interlock.workers.runs.history import codons_of, history, stored_execution
+from interlock.workers.runs.history import codons_of, history, numbered_below, stored_execution
 from interlock.workers.runs.paths import workspace_id
 from interlock.workers.runs.sequence import Execution
 
@@ -127,13 +127,7 @@ def _existing(dispatch: Dispatch, workspace: str, numbers: Iterable[int]) -> lis
 
 def runs_of(dispatch: Dispatch, workspace: str) -> list[Record]:
     """Return the runs of a workspace, the oldest first."""
-    found: list[Record] = []
-    while True:
-        names = [f"{workspace}/{n}" for n in range(len(found) + 1, len(found) + 1 + PAGE)]
-        records = dispatch.views.records(names)
-        found += [records[name] for name in names if name in records]
-        if len(records) < PAGE:
-            return found
+    return numbered_below(dispatch.views, [workspace])[workspace]
 
 
 def start_run(dispatch: Dispatch, workspace: Record, new: RunSetup, cause: Cause) -> Record:
@@ -148,7 +142,7 @@ def start_run(dispatch: Dispatch, workspace: Record, new: RunSetup, cause: Cause
     refuse_invalid_runs(dispatch, workspace.id, (str(last or ""), source_of(new.starting)))
     _refuse_while_running(dispatch, workspace)
     # No run is running, and an ended one costs nothing more: the sum is final.
-    costs_before = total_costs(dispatch, workspace)
+    costs_before = total_costs(dispatch, workspace.id)
     initial = {
         "plan": dict(new.plan),
         "folder": workspace.data["folder"],
@@ -168,9 +162,9 @@ def start_run(dispatch: Dispatch, workspace: Record, new: RunSetup, cause: Cause
     return dispatch.views.record(name)
 
 
-def total_costs(dispatch: Dispatch, workspace: Record) -> dict[str, int]:
+def total_costs(dispatch: Dispatch, workspace: str) -> dict[str, int]:
     """Return the cost of all runs of a workspace and the money spent on them, in micro-dollars."""
-    counters = dispatch.views.record(workspace.id).counters
+    counters = dispatch.views.record(workspace).counters
     # One record cannot count more than this, but several records together can.
     sums = {name: counters.get(f"tree.{name}", 0) for name in ("cost", "spent")}
     return {name: min(n, MICRO_MAX) for name, n in sums.items()}
