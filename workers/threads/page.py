@@ -130,10 +130,11 @@ def _shown(name: str, value: object) -> str:
 def _family(client: Client, record: Record) -> Iterator[Section]:
     """Yield the family of a thread that has one: with states, and the names that are held."""
     views, root = client.dispatch.views, root_of(record.id)
-    holds = views.holds(root)
-    members = [root, *_below(client, root)]
-    if len(members) == 1 and not holds:
+    holds, below = views.holds(root), views.below([root], limit=FAMILY_MAX)[root]
+    if not below and not holds:
         return
+    # By name a child can come before its cousin's parent: `a/b-1` is before `a/b/c`.
+    members = [root, *sorted(below, key=lambda one: one.split("/"))][:FAMILY_MAX]
     records = views.records(members)
     rows = [
         (
@@ -150,20 +151,9 @@ def _family(client: Client, record: Record) -> Iterator[Section]:
     if holds:
         held = [(name, RecordLink(holder)) for name, holder in sorted(holds.items())]
         parts.append(Table(("Name that is held", "By"), held))
-    if len(members) > FAMILY_MAX:
+    if len(below) >= FAMILY_MAX:
         parts.append(Sentence("There are more; the search `parent:ID` finds them.", "soft"))
     yield Section("Family", parts)
-
-
-def _below(client: Client, root: str) -> list[str]:
-    """Return the ids of all below a record, each behind its parent."""
-    found: list[str] = []
-    left = [str(child) for child in reversed(client.dispatch.views.children(root))]
-    while left and len(found) <= FAMILY_MAX:
-        one = left.pop()
-        found.append(one)
-        left += reversed([str(child) for child in client.dispatch.views.children(one)])
-    return found
 
 
 def _runs(client: Client, record: Record) -> Iterator[Section]:
