@@ -106,18 +106,24 @@ class TimerEntry:
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
-    """A record: its state, its data, and the effects and timers that it has."""
+class RecordContent:
+    """A record without its effects, timers and counters, which takes half the time to read."""
 
     id: RecordId
     machine: str
     state: str
     version: Version
     data: Mapping[str, Any]
-    entered: Version = Version(1)  # at which it entered its state
-    schema: int = 1
     title: str = ""
     since_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Record(RecordContent):
+    """A record: its state, its data, and the effects and timers that it has."""
+
+    entered: Version = Version(1)  # at which it entered its state
+    schema: int = 1
     created_ms: int = 0
     priority: int = 5
     paused: bool = False

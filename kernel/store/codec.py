@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from interlock.kernel.effect import Kind
 from interlock.kernel.errors import InvalidPayloadError
 from interlock.kernel.event import Cause, Event, Note
 from interlock.kernel.machine import Machine
-from interlock.kernel.record import Entry, Record, RecordId, TimerEntry, Version
+from interlock.kernel.record import Entry, Record, RecordContent, RecordId, TimerEntry, Version
 
 PAYLOAD_BYTES_MAX = 256 * 1024
 # A record's data grows with every proposal, answer and result; refusing it would strand the record.
@@ -19,11 +20,12 @@ DATA_BYTES_MAX = 16 * PAYLOAD_BYTES_MAX
 DEPTH_MAX = 32
 # What reading a record, or a line of a log, raises that is damaged.
 UNREADABLE = (AttributeError, LookupError, RecursionError, TypeError, ValueError)
+CONTENT_FIELDS = ("machine", "state", "version", "data", "title", "since")
 _CANONICAL = json.JSONEncoder(
     ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":")
 ).encode
 
-Pairs = Iterable[bytes]
+Pairs = dict[bytes, bytes] | Iterable[bytes]  # a reply of HGETALL: flat from a script and RESP 2
 
 
 def encode(value: Any, what: str, bytes_max: int = PAYLOAD_BYTES_MAX) -> bytes:
@@ -81,16 +83,19 @@ def nonce_of(op_id: str) -> str:
 
 
 def fields(pairs: Pairs) -> dict[str, bytes]:
-    """Turn a flat HGETALL reply into a dict."""
+    """Turn a reply of HGETALL into a dict with its names as text."""
+    if isinstance(pairs, dict):
+        return {key.decode(): value for key, value in pairs.items()}
     flat = iter(pairs)
     return {key.decode(): value for key, value in zip(flat, flat, strict=True)}
 
 
 def counts(pairs: Pairs) -> dict[str, int]:
-    """Turn a flat hash of integers into a dict."""
+    """Turn a reply of HGETALL for a hash of integers into a dict."""
     return {name: int(value) for name, value in fields(pairs).items()}
 
 
+@lru_cache(maxsize=4_096)  # the same record is read again and again: by pages, and while it changes
 def entry_of(suffix: str, line: str) -> Entry:
     """Parse an effect's entry; the order of values is that of lua/part/entry.lua."""
     values = ["" if value == "-" else value for value in line.split(" ")]
@@ -142,13 +147,15 @@ def timer_of(name: str, line: str) -> TimerEntry:
 def record_of(record_id: str, pairs: Pairs, counters: Pairs = ()) -> Record:
     """Parse a record as it is stored."""
     kept = fields(pairs)
-    text = {name: value.decode() for name, value in kept.items() if name != "data"}
+    data = kept.pop("data")
+    text = {name: value.decode() for name, value in kept.items()}
+    marked = sorted(name for name in text if ":" in name)  # e: effects and t: timers
     return Record(
         id=RecordId(record_id),
         machine=text["machine"],
         state=text["state"],
         version=Version(int(text["version"])),
-        data=json.loads(kept["data"]),
+        data=json.loads(data.decode()),
         entered=Version(int(text["entered"])),
         schema=int(text["schema"]),
         title=text["title"],
@@ -157,9 +164,23 @@ def record_of(record_id: str, pairs: Pairs, counters: Pairs = ()) -> Record:
         priority=int(text["priority"]),
         paused=text.get("paused") == "1",
         counted=text["countdown"],
-        entries=tuple(entry_of(n[2:], v) for n, v in sorted(text.items()) if n[:2] == "e:"),
-        timers=tuple(timer_of(n[2:], v) for n, v in sorted(text.items()) if n[:2] == "t:"),
+        entries=tuple(entry_of(n[2:], text[n]) for n in marked if n[:2] == "e:"),
+        timers=tuple(timer_of(n[2:], text[n]) for n in marked if n[:2] == "t:"),
         counters=counts(counters),
+    )
+
+
+def content_of(record_id: str, values: Sequence[bytes]) -> RecordContent:
+    """Parse the values of CONTENT_FIELDS of a record as it is stored."""
+    machine, state, version, data, title, since = (value.decode() for value in values)
+    return RecordContent(
+        id=RecordId(record_id),
+        machine=machine,
+        state=state,
+        version=Version(int(version)),
+        data=json.loads(data),
+        title=title,
+        since_ms=int(since),
     )
 
 

@@ -17,6 +17,7 @@ from uuid import uuid4
 
 from interlock.kernel.errors import StoreMisconfiguredError
 from interlock.kernel.record import PARTITIONS, Record, RecordId, partition_of, split_key
+from interlock.kernel.store import codec
 from interlock.kernel.store.commands import EffectMessage, Limits
 from interlock.kernel.store.keys import Keys
 from interlock.kernel.store.scripts import Client, call, call_all, read, read_all
@@ -147,6 +148,10 @@ class Indexes:
         """Note that a sweep begins now; False if one of its name began within half a period."""
         status: bytes = call(self.client, "begin_sweep", [self.keys.sweeps()], [name, period_ms])[0]
         return status == b"begun"
+
+    def last_sweeps(self) -> dict[str, int]:
+        """Return when each sweep began last (ms, by the store); one that never ran is left out."""
+        return codec.counts(read(self.client, "HGETALL", self.keys.sweeps()))
 
     def count_sweep(self, name: str, results: Mapping[str, int]) -> None:
         """Add to the counts what a run of a sweep did: how many items had each status."""

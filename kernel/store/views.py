@@ -12,7 +12,14 @@ from typing import Any
 from interlock.kernel.errors import MissedError, UnknownRecordError
 from interlock.kernel.event import EFFECT_FAILED, LAPSE, START, Event, Note
 from interlock.kernel.machine import Machine
-from interlock.kernel.record import PARTITIONS, Record, RecordId, partition_of, root_of
+from interlock.kernel.record import (
+    PARTITIONS,
+    Record,
+    RecordContent,
+    RecordId,
+    partition_of,
+    root_of,
+)
 from interlock.kernel.store import codec
 from interlock.kernel.store.keys import Keys
 from interlock.kernel.store.scripts import Client, call_all, read, read_all
@@ -55,7 +62,7 @@ class Views:
         pairs, counters = read_all(self.client, [("HGETALL", name) for name in names])
         if not pairs:
             raise UnknownRecordError(record_id)
-        return codec.record_of(record_id, _flat(pairs), _flat(counters))
+        return codec.record_of(record_id, pairs, counters)
 
     def history(self, record_id: str) -> list[Event | Note]:
         """Return the whole log of a record, oldest first."""
@@ -112,7 +119,7 @@ class Views:
     def tally(self, record_id: str, countdown: str) -> dict[str, int]:
         """Return how many members have left a countdown, by the state in which they ended."""
         pairs = read(self.client, "HGETALL", self.keys.tally(record_id, countdown))
-        return codec.counts(_flat(pairs))
+        return codec.counts(pairs)
 
     def counts(
         self, machines: Iterable[Machine], partitions: Collection[int] = range(PARTITIONS)
@@ -184,12 +191,19 @@ class Views:
         """
         asked = list(dict.fromkeys(record_ids))
         names = [key for one in asked for key in (self.keys.record(one), self.keys.counters(one))]
-        found = [_flat(pairs) for pairs in read_all(self.client, [("HGETALL", n) for n in names])]
+        found = read_all(self.client, [("HGETALL", name) for name in names])
         rows = zip(asked, found[::2], found[1::2], strict=True)
         if readable_by is None:
             return {one: codec.record_of(one, *pairs) for one, *pairs in rows if pairs[0]}
         parsed = (codec.readable_record_of(*row, readable_by) for row in rows)
         return {record.id: record for record in parsed if record}
+
+    def contents(self, record_ids: Iterable[str]) -> dict[str, RecordContent]:
+        """Return the content of the records that exist, in one round trip."""
+        asked = list(dict.fromkeys(record_ids))
+        commands = [("HMGET", self.keys.record(one), *codec.CONTENT_FIELDS) for one in asked]
+        rows = zip(asked, read_all(self.client, commands), strict=True)
+        return {one: codec.content_of(one, values) for one, values in rows if values[0] is not None}
 
     def creation_digests(self, record_ids: Iterable[str]) -> dict[str, str]:
         """Return the digest of what each record was created from, where the record exists."""
@@ -333,7 +347,7 @@ class Views:
 
     def holds(self, root: str) -> dict[str, str]:
         """Return every name that is held in a family, with the record that holds it."""
-        pairs = _flat(read(self.client, "HGETALL", self.keys.holds(root)))
+        pairs = read(self.client, "HGETALL", self.keys.holds(root))
         return {name: value.decode() for name, value in codec.fields(pairs).items()}
 
     def family_log(self, root: str, after: str, limit: int) -> list[tuple[str, RecordId, int]]:
@@ -358,10 +372,6 @@ class Views:
         pages = zip(asked, read_all(self.client, commands), strict=True)
         lines = [codec.line_of(one, at, dict(row)) for (one, _), page in pages for at, row in page]
         return [line for line in lines if isinstance(line, Event)]
-
-    def last_sweeps(self) -> dict[str, int]:
-        """Return when each sweep began last (ms, by the store); one that never ran is left out."""
-        return codec.counts(_flat(read(self.client, "HGETALL", self.keys.sweeps())))
 
     def now_ms(self) -> int:
         """Return the store's time."""
@@ -388,10 +398,3 @@ def _divided(counts: Mapping[StateKey, int]) -> Iterator[list[StateKey]]:
 def _pairs(rows: Any) -> Iterator[tuple[str, int]]:
     for member, score in rows:
         yield member.decode(), int(score)
-
-
-def _flat(pairs: Any) -> list[bytes]:
-    """Return fields and values as one list: RESP 3 replies with a dict, RESP 2 with a list."""
-    if isinstance(pairs, dict):
-        return [part for pair in pairs.items() for part in pair]
-    return list(pairs)

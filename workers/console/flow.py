@@ -172,7 +172,7 @@ class FlowWatch:
             depths=self._depths.value(),
             oldest_ms=dispatch.indexes.oldest_ms(),
             queues=self._queues(counted),
-            sweeps_ms=views.last_sweeps(),
+            sweeps_ms=dispatch.indexes.last_sweeps(),
             swept=swept,
             questions=self._questions.value(),
             starved=self._starved.value(),

@@ -111,7 +111,7 @@ def late_sweeps(dispatch: Dispatch, sweeps: Iterable[Sweep]) -> dict[str, int | 
     No beat sends them, or no worker runs them. Each comes with the seconds since it began last,
     None if it never did.
     """
-    now_ms, begun_ms = dispatch.views.now_ms(), dispatch.views.last_sweeps()
+    now_ms, begun_ms = dispatch.views.now_ms(), dispatch.indexes.last_sweeps()
     ages = {
         sweep: (now_ms - begun_ms[sweep.name]) // 1_000 if sweep.name in begun_ms else None
         for sweep in sweeps

@@ -20,7 +20,7 @@ from interlock.kernel.errors import (
 from interlock.kernel.machines.jobs.graph.payloads import NewGraph
 from interlock.kernel.machines.jobs.job.names import RunUntil, State
 from interlock.kernel.machines.jobs.job.payloads import NewJob
-from interlock.kernel.record import Record, RecordId, record_id
+from interlock.kernel.record import Record, RecordContent, record_id
 from interlock.kernel.store.codec import digest, encode
 from interlock.kernel.store.commands import Call, Warrant
 from interlock.workers.client import Client
@@ -54,7 +54,7 @@ class GraphRecords:
 
     name: str
     own: Record | None
-    jobs: list[Record]
+    jobs: list[RecordContent]
 
 
 class Graphs:
@@ -257,19 +257,15 @@ class Graphs:
         return found if found is not None and found.machine == "graph" else None
 
     def read(self, names: Collection[str]) -> list[GraphRecords]:
-        """Return those of these graphs that exist, with their jobs, in the order of the names.
-
-        It takes two round trips, and one more for each further page of records.
-        """
+        """Return those of these graphs that exist, with their jobs, in three round trips."""
         views = self.dispatch.views
-        below = views.below(names)
-        read = views.each_record([*names, *chain.from_iterable(below.values())])
-        records = {record.id: record for record in read}
+        own, below = views.records(names), views.below(names)
+        jobs = views.contents(chain.from_iterable(below.values()))
         graphs = [
             GraphRecords(
                 name,
-                own if (own := records.get(RecordId(name))) and own.machine == "graph" else None,
-                [job for one in ids if (job := records.get(one)) and job.machine == "job"],
+                found if (found := own.get(name)) and found.machine == "graph" else None,
+                [job for one in ids if (job := jobs.get(one)) and job.machine == "job"],
             )
             for name, ids in below.items()
         ]
@@ -283,7 +279,8 @@ class Graphs:
 
     def records(self, graph: str) -> list[Record]:
         """Return the records of a graph's jobs by name. Raises CallError if there is no graph."""
-        return self.read_one(graph).jobs
+        jobs = [job.id for job in self.read_one(graph).jobs]
+        return list(self.dispatch.views.each_record(jobs))
 
     def names(self) -> list[str]:
         """Return every graph that has a record, by name."""

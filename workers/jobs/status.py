@@ -10,7 +10,7 @@ from typing import Any
 from interlock.kernel.event import Note
 from interlock.kernel.machines.jobs.job import changes
 from interlock.kernel.machines.jobs.job.names import State
-from interlock.kernel.record import Record, root_of
+from interlock.kernel.record import Record, RecordContent, root_of
 from interlock.kernel.table import Terminal
 from interlock.workers.engine.card import card_of, no_registry
 from interlock.workers.jobs.client import GraphRecords, Graphs
@@ -44,7 +44,7 @@ class GraphView:
         """Return what `status` returns, of a graph that was read."""
         own = graph.own
         counts: Counter[str] = Counter()
-        runs, asks = list[dict[str, Any]](), list[Record]()
+        runs, asks = list[dict[str, Any]](), list[RecordContent]()
         machine = self.dispatch.lifecycle.machine("job")
         starved = moving = 0
         for job in graph.jobs:
@@ -80,7 +80,7 @@ class GraphView:
         lines = self.dispatch.views.history(job)
         machine = self.dispatch.lifecycle.machine("job")
         card = card_of(machine, record, no_registry)
-        others = self.dispatch.views.records(record.data["depends_on"])
+        others = self.dispatch.views.contents(record.data["depends_on"])
         notes = [line for line in lines if isinstance(line, Note)]
         warned = [note.detail for note in notes if note.kind == "limit_warning"]
         return {
@@ -112,9 +112,9 @@ class GraphView:
 
     def rows(self, graph: str) -> list[dict[str, Any]]:
         """Return the jobs of a graph, each with the reason why it waits."""
-        return self.rows_of(self.graphs.records(graph))
+        return self.rows_of(self.graphs.read_one(graph).jobs)
 
-    def rows_of(self, jobs: Sequence[Record]) -> list[dict[str, Any]]:
+    def rows_of(self, jobs: Sequence[RecordContent]) -> list[dict[str, Any]]:
         """Return jobs of one graph as `rows` does."""
         whys = self._whys(jobs, {})
         return [
@@ -136,7 +136,7 @@ class GraphView:
         """Return the jobs to draw, of a graph that was read."""
         own = {job.id for job in graph.jobs}
         elsewhere = sorted({other for job in graph.jobs for other in job.data["depends_on"]} - own)
-        others = self.dispatch.views.records(elsewhere)
+        others = self.dispatch.views.contents(elsewhere)
         whys = self._whys(graph.jobs, others)
         return [
             *(
@@ -155,22 +155,24 @@ class GraphView:
             ),
         ]
 
-    def why(self, job: Record) -> str:
+    def why(self, job: RecordContent) -> str:
         """Return in one sentence what a job waits for, or how it ended."""
         return self._whys([job], {})[job.id]
 
-    def _whys(self, jobs: Sequence[Record], others: Mapping[str, Record]) -> dict[str, str]:
+    def _whys(
+        self, jobs: Sequence[RecordContent], others: Mapping[str, RecordContent]
+    ) -> dict[str, str]:
         """Return what each job waits for, with records that were read already.
 
         Dependencies that are not among them are read, in one round trip.
         """
-        known = {**others, **{str(job.id): job for job in jobs}}
+        known: dict[str, RecordContent] = {**others, **{str(job.id): job for job in jobs}}
         waiting = (job for job in jobs if job.state == State.PENDING and not job.data["met"])
         needed = {other for job in waiting for other in job.data["depends_on"]}
-        known |= self.dispatch.views.records(needed - known.keys())
+        known |= self.dispatch.views.contents(needed - known.keys())
         return {job.id: self._why(job, known) for job in jobs}
 
-    def _why(self, job: Record, others: Mapping[str, Record]) -> str:  # noqa: C901, PLR0911 - one sentence a state
+    def _why(self, job: RecordContent, others: Mapping[str, RecordContent]) -> str:  # noqa: C901, PLR0911 - one sentence a state
         data = job.data
         match job.state:
             case State.PENDING if changes.starved(data):
@@ -202,7 +204,7 @@ class GraphView:
             case _:
                 return ""
 
-    def _missing(self, job: Record, others: Mapping[str, Record]) -> str:
+    def _missing(self, job: RecordContent, others: Mapping[str, RecordContent]) -> str:
         """Return the dependencies that have not ended; one that was deleted had ended."""
         waived, graph = job.data["waived"], root_of(job.id)
         names = (name for name in job.data["depends_on"] if name in others and name not in waived)
@@ -212,7 +214,7 @@ class GraphView:
         more = f" and {len(found) - 3} more" if len(found) > 3 else ""  # noqa: PLR2004 - three are read at a glance
         return ", ".join(found[:3]) + more
 
-    def _is_live(self, record: Record) -> bool:
+    def _is_live(self, record: RecordContent) -> bool:
         stage = self.dispatch.lifecycle.machine(record.machine).stage(record.state)
         return not isinstance(stage, Terminal)
 

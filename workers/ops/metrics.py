@@ -171,7 +171,7 @@ def _present(dispatch: Dispatch, ended: Mapping[str, int]) -> Iterator[Metric]:
         overdue,
         ("kind",),
     )
-    sweeps_ms = views.last_sweeps().items()
+    sweeps_ms = dispatch.indexes.last_sweeps().items()
     begun = {(name,): max(now_ms - at_ms, 0) / 1_000 for name, at_ms in sweeps_ms}
     yield gauge("sweep_age_seconds", "Since a sweep began last.", begun, ("sweep",))
     late = late_sweeps(dispatch, sweeps())

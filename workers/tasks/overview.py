@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from interlock.kernel.machines.tasks.task.changes import awaited
 from interlock.kernel.machines.tasks.visual_state import Thresholds, VisualState
-from interlock.kernel.record import PARTITIONS, Record, partition_of, root_of
+from interlock.kernel.record import PARTITIONS, Record, RecordContent, partition_of, root_of
 from interlock.kernel.store.views import RecordInState, StateKey
 from interlock.workers.client import Client
 from interlock.workers.engine.dispatch import Dispatch
@@ -19,7 +19,7 @@ from interlock.workers.engine.system import StarvedCount
 from interlock.workers.tasks.claim_names import ClaimNames
 from interlock.workers.tasks.claim_row import ClaimRecords, ClaimRow, age_s, row_of
 from interlock.workers.tasks.next_try import next_try_s
-from interlock.workers.tasks.waits import Waits
+from interlock.workers.tasks.waits import Starvation
 
 ROWS_MAX = 200
 SCANNED_MAX = 2_000  # records in each state, for one backlog
@@ -265,8 +265,8 @@ def starved_tasks(
     """
     oldest = sorted(opened, key=lambda row: row.since_ms)[:LOOKED_AT_MAX]
     tasks = _with_few_dependencies(dispatch, oldest)
-    waits = Waits(dispatch, tasks)
-    whys = ((task, waits.why_starved(task)) for task in tasks)
+    starvation = Starvation(dispatch, tasks)
+    whys = ((task, starvation.why_starved(task)) for task in tasks)
     starved = tuple(
         AgedRecord(task.id, task.state, age_s(now_ms, task.since_ms), why)
         for task, why in whys
@@ -298,10 +298,12 @@ def _open_limits(counts: Mapping[StateKey, int]) -> dict[StateKey, int]:
     return {key: min(number, share) for key, number in filled.items()}
 
 
-def _with_few_dependencies(dispatch: Dispatch, rows: Iterable[RecordInState]) -> list[Record]:
+def _with_few_dependencies(
+    dispatch: Dispatch, rows: Iterable[RecordInState]
+) -> list[RecordContent]:
     """Return the first of these tasks, with no more than LOOKED_AT_MAX dependencies together."""
-    tasks, left, ids = [], LOOKED_AT_MAX, [row.id for row in rows]
-    for task in dispatch.views.records(ids, readable_by=dispatch.machines).values():
+    tasks, left = [], LOOKED_AT_MAX
+    for task in dispatch.views.contents(row.id for row in rows).values():
         left -= len(awaited(task.data))
         if left < 0:
             break

@@ -1,4 +1,4 @@
-"""Says why tasks wait, failed or ended without a change. Reads what many tasks need at once."""
+"""Says why tasks wait, are starved, failed or changed nothing. Reads what many need at once."""
 
 from __future__ import annotations
 
@@ -7,27 +7,109 @@ from functools import cached_property
 
 from interlock.kernel.machines.tasks.task import choice
 from interlock.kernel.machines.tasks.task.changes import awaited, changed_nothing, unmet
-from interlock.kernel.record import Record, root_of
+from interlock.kernel.record import Record, RecordContent, root_of
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.tasks.claims import identity_id
 
 CHAIN_MAX = 1_000
 
 
-class Waits:
+class Starvation:
+    """Says of some tasks which of them no agent will ever claim, and why.
+
+    A record that a reason depends on is read once. The records on which the reasons of these tasks
+    depend are read in one round trip; a chain of dependencies that leaves these tasks takes one
+    more for each task of the chain.
+    """
+
+    def __init__(self, dispatch: Dispatch, tasks: Sequence[RecordContent]) -> None:
+        self.dispatch = dispatch
+        # Every record that was asked for, by its id; None for one that does not exist.
+        self._read: dict[str, RecordContent | None] = {str(task.id): task for task in tasks}
+        waiting = [task for task in tasks if task.state in ("open", "planned")]
+        self._records([one for task in waiting for one in (*_others(task), _identity(task))])
+
+    def why_starved(self, task: RecordContent) -> str:
+        """Return why a task that no agent has yet will never be claimed, or '' if it may be."""
+        for name in awaited(task.data):
+            if why := self.why_never_done(task, name):
+                return f"it depends on {why}"
+        identity = self._record(_identity(task))
+        retired = identity is not None and identity.state == "retired"
+        if task.data.get("agent"):
+            name = task.data["agent_name"]
+            return f"its agent {name} was taken out of service by a person" if retired else ""
+        if not task.data.get("kept_for") or (identity and not retired):
+            return ""
+        never = f"has never claimed a task of the role {task.data['role']} in this backlog"
+        why = "was taken out of service by a person" if retired else never
+        return f"{why_kept(task)}: that agent {why}"
+
+    def unmet(self, task: RecordContent) -> tuple[str, ...]:
+        """Return the names of the tasks that an open task waits for."""
+        others = self._records(_others(task))
+        facts = {one: {"state": other.state} for one, other in others.items() if other}
+        return unmet(task.data, facts)
+
+    def why_never_done(self, waiting: RecordContent, name: str) -> str:
+        """Return why the task `name`, which another task waits for, will never be done, or ''.
+
+        The answer begins with the name of the task that is the cause.
+        """
+        root, seen, next_name = root_of(waiting.id), {str(waiting.id)}, name
+        while True:
+            record_id = f"{root}/{next_name}"
+            if record_id in seen:
+                return f"{name}, which waits for it in turn"
+            seen.add(record_id)
+            other = self._record(record_id)
+            if other is None:
+                return f"{next_name}, which does not exist"
+            if _is_lost(other):
+                return f"{next_name}, which is {other.state} and is not tried again"
+            onward = self._waits_for(other)
+            if onward is None or len(seen) > CHAIN_MAX:
+                return ""
+            next_name = onward
+
+    def _waits_for(self, task: RecordContent) -> str | None:
+        """Return the name of a task that a task waits for, or None.
+
+        It is one that will never be done if there is such a one, or else the first.
+        """
+        blocked_on = task.data.get("blocked_on") or {}
+        if task.state == "blocked":
+            return str(blocked_on["on"]) if blocked_on.get("kind") == "task" else None
+        if task.state not in ("open", "planned"):
+            return None
+        others = dict(zip(awaited(task.data), self._records(_others(task)).values(), strict=True))
+        unmet_names = [
+            name
+            for name, states in awaited(task.data).items()
+            if (other := others[name]) is None or other.state not in states
+        ]
+        lost = (name for name in unmet_names if (one := others[name]) is None or _is_lost(one))
+        return next(lost, next(iter(unmet_names), None))
+
+    def _record(self, record_id: str) -> RecordContent | None:
+        return self._records([record_id])[record_id]
+
+    def _records(self, record_ids: Iterable[str]) -> dict[str, RecordContent | None]:
+        """Return records, None for one that does not exist; read in one round trip what is new."""
+        asked = [*record_ids]
+        if new := [one for one in asked if one not in self._read]:
+            self._read |= dict.fromkeys(new) | self.dispatch.views.contents(new)
+        return {one: self._read[one] for one in asked}
+
+
+class Waits(Starvation):
     """The reasons why some tasks wait or have failed, each in one line.
 
-    A record that a reason depends on is read once. The records and failures on which the reasons of
-    these tasks depend are read in two round trips; a chain of dependencies that leaves these tasks
-    takes one more for each task of the chain.
+    The failures on which the reasons depend are read in one round trip more.
     """
 
     def __init__(self, dispatch: Dispatch, tasks: Sequence[Record]) -> None:
-        self.dispatch = dispatch
-        # Every record that was asked for, by its id; None for one that does not exist.
-        self._read: dict[str, Record | None] = {str(task.id): task for task in tasks}
-        waiting = [task for task in tasks if task.state in ("open", "planned")]
-        self._records([one for task in waiting for one in (*_others(task), _identity(task))])
+        super().__init__(dispatch, tasks)
         self._tasks = tasks
 
     @cached_property
@@ -56,96 +138,24 @@ class Waits:
         first, _, more = reason.strip().partition("\n")
         return f"{first} …" if more else first
 
-    def why_starved(self, task: Record) -> str:
-        """Return why a task that no agent has yet will never be claimed, or '' if it may be."""
-        for name in awaited(task.data):
-            if why := self.why_never_done(task, name):
-                return f"it depends on {why}"
-        identity = self._record(_identity(task))
-        retired = identity is not None and identity.state == "retired"
-        if task.data.get("agent"):
-            name = task.data["agent_name"]
-            return f"its agent {name} was taken out of service by a person" if retired else ""
-        if not task.data.get("kept_for") or (identity and not retired):
-            return ""
-        never = f"has never claimed a task of the role {task.data['role']} in this backlog"
-        why = "was taken out of service by a person" if retired else never
-        return f"{why_kept(task)}: that agent {why}"
-
-    def unmet(self, task: Record) -> tuple[str, ...]:
-        """Return the names of the tasks that an open task waits for."""
-        others = self._records(_others(task))
-        facts = {one: {"state": other.state} for one, other in others.items() if other}
-        return unmet(task.data, facts)
-
-    def why_never_done(self, waiting: Record, name: str) -> str:
-        """Return why the task `name`, which another task waits for, will never be done, or ''.
-
-        The answer begins with the name of the task that is the cause.
-        """
-        root, seen, next_name = root_of(waiting.id), {str(waiting.id)}, name
-        while True:
-            record_id = f"{root}/{next_name}"
-            if record_id in seen:
-                return f"{name}, which waits for it in turn"
-            seen.add(record_id)
-            other = self._record(record_id)
-            if other is None:
-                return f"{next_name}, which does not exist"
-            if _is_lost(other):
-                return f"{next_name}, which is {other.state} and is not tried again"
-            onward = self._waits_for(other)
-            if onward is None or len(seen) > CHAIN_MAX:
-                return ""
-            next_name = onward
-
     def _why_not_yet(self, task: Record) -> str:
         """Return what an open task waits for that will come: other tasks, or an agent, or ''."""
         names = self.unmet(task)
         return f"it waits for {', '.join(names)}" if names else why_kept(task)
 
-    def _waits_for(self, task: Record) -> str | None:
-        """Return the name of a task that a task waits for, or None.
 
-        It is one that will never be done if there is such a one, or else the first.
-        """
-        blocked_on = task.data.get("blocked_on") or {}
-        if task.state == "blocked":
-            return str(blocked_on["on"]) if blocked_on.get("kind") == "task" else None
-        if task.state not in ("open", "planned"):
-            return None
-        others = dict(zip(awaited(task.data), self._records(_others(task)).values(), strict=True))
-        unmet_names = [
-            name
-            for name, states in awaited(task.data).items()
-            if (other := others[name]) is None or other.state not in states
-        ]
-        lost = (name for name in unmet_names if (one := others[name]) is None or _is_lost(one))
-        return next(lost, next(iter(unmet_names), None))
-
-    def _record(self, record_id: str) -> Record | None:
-        return self._records([record_id])[record_id]
-
-    def _records(self, record_ids: Iterable[str]) -> dict[str, Record | None]:
-        """Return records, None for one that does not exist; read in one round trip what is new."""
-        asked = [*record_ids]
-        if new := [one for one in asked if one not in self._read]:
-            self._read |= dict.fromkeys(new) | self.dispatch.views.records(new)
-        return {one: self._read[one] for one in asked}
-
-
-def why_kept(task: Record) -> str:
+def why_kept(task: RecordContent) -> str:
     """Return whom an open task is kept for by a person's choice, and how to lift it, or ''."""
     kept = choice.in_words(task.data)
     return f"{kept}; `interlock task requeue {task.id}` offers it to any" if kept else ""
 
 
-def _others(task: Record) -> list[str]:
+def _others(task: RecordContent) -> list[str]:
     """Return the ids of the tasks that a task waits for."""
     return [f"{root_of(task.id)}/{name}" for name in awaited(task.data)]
 
 
-def _identity(task: Record) -> str:
+def _identity(task: RecordContent) -> str:
     """Return the id of the identity of the agent that may claim a task, by name and command."""
     data = task.data
     command = str(data.get("agent") or "")
@@ -153,6 +163,6 @@ def _identity(task: Record) -> str:
     return identity_id(root_of(task.id), name=name, role=str(data["role"]), command=command)
 
 
-def _is_lost(task: Record) -> bool:
+def _is_lost(task: RecordContent) -> bool:
     """Whether a task will never be done, unless a person says so."""
     return task.state == "cancelled" or bool(task.data.get("given_up"))

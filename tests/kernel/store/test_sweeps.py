@@ -21,7 +21,7 @@ def test_a_sweep_begins_once_in_half_a_period(world: World) -> None:
     assert not begins(world)
     world.later(1)
     assert begins(world)
-    assert world.views.last_sweeps() == {"orphans": world.now}
+    assert world.indexes.last_sweeps() == {"orphans": world.now}
 
 
 def test_sweeps_of_different_names_do_not_hold_each_other_up(world: World) -> None:
