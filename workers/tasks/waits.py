@@ -27,14 +27,14 @@ class Starvation:
         # Every record that was asked for, by its id; None for one that does not exist.
         self._read: dict[str, RecordContent | None] = {str(task.id): task for task in tasks}
         waiting = [task for task in tasks if task.state in ("open", "planned")]
-        self._records([one for task in waiting for one in (*_others(task), _identity(task))])
+        self._records([one for task in waiting for one in (*_others(task), *_identities(task))])
 
     def why_starved(self, task: RecordContent) -> str:
         """Return why a task that no agent has yet will never be claimed, or '' if it may be."""
         for name in awaited(task.data):
             if why := self.why_never_done(task, name):
                 return f"it depends on {why}"
-        identity = self._record(_identity(task))
+        (identity,) = self._records(_identities(task)).values() or (None,)
         retired = identity is not None and identity.state == "retired"
         if task.data.get("agent"):
             name = task.data["agent_name"]
@@ -155,12 +155,14 @@ def _others(task: RecordContent) -> list[str]:
     return [f"{root_of(task.id)}/{name}" for name in awaited(task.data)]
 
 
-def _identity(task: RecordContent) -> str:
-    """Return the id of the identity of the agent that may claim a task, by name and command."""
+def _identities(task: RecordContent) -> list[str]:
+    """Return the id of the identity of the only agent that may claim a task, if there is one."""
     data = task.data
     command = str(data.get("agent") or "")
     name = str(data["agent_name"] if command else data.get("kept_for") or "")
-    return identity_id(root_of(task.id), name=name, role=str(data["role"]), command=command)
+    if not name:
+        return []
+    return [identity_id(root_of(task.id), name=name, role=str(data["role"]), command=command)]
 
 
 def _is_lost(task: RecordContent) -> bool:

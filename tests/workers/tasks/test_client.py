@@ -314,7 +314,7 @@ def test_a_list_takes_as_many_round_trips_for_many_waiting_tasks_as_for_one(
         after = [f"t{number - 1}"] if number else []
         payload = {"title": "x", "repo": "/nowhere", "agent": f"make {number}", "depends_on": after}
         client.submit(payload, id=f"b/t{number}", machine="task")
-    client.submit({"title": "x"}, id="c/t0", machine="task")
+    client.submit({**payload, "depends_on": []}, id="c/t0", machine="task")
     tasks.of("b")  # loads the scripts of the store
 
     with round_trips() as for_one:
