@@ -27,7 +27,6 @@ from interlock.kernel.store.titles import id_in, names_below
 
 PAGE = 500
 FAILURE_LINES = 100
-FOLLOWED_LINES = 50  # of one log, that are read at once for who follows it
 LogLine = tuple[str, Event | Note]  # with its position in the log
 
 
@@ -92,15 +91,15 @@ class Views:
             end = f"({page[-1][0].decode()}"
 
     def lines_after(
-        self, places: Collection[tuple[str, str]]
+        self, places: Collection[tuple[str, str]], limit: int
     ) -> dict[tuple[str, str], list[LogLine] | None]:
         """Return what follows a position in each of several logs, in one round trip.
 
-        A place is a record and a position. Each log is read for up to
-        FOLLOWED_LINES lines; each line comes with its position. None: a line cannot be read.
+        A place is a record and a position. Each log is read for up to `limit` lines; each line
+        comes with its position. None: a line cannot be read.
         """
         commands = [
-            ("XRANGE", self.keys.log(one), f"({position}", "+", "COUNT", FOLLOWED_LINES)
+            ("XRANGE", self.keys.log(one), f"({position}", "+", "COUNT", limit)
             for one, position in places
         ]
         pages = zip(places, read_all(self.client, commands), strict=True)

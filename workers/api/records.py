@@ -16,7 +16,7 @@ from interlock.kernel.errors import KernelError, StaleDecisionError
 from interlock.kernel.event import START
 from interlock.kernel.store.counts import RecordCounts
 from interlock.kernel.store.inboxes import Mail
-from interlock.kernel.store.views import FOLLOWED_LINES, Views
+from interlock.kernel.store.views import Views
 from interlock.workers.api.access import (
     Deciding,
     IfMatch,
@@ -60,6 +60,7 @@ router = APIRouter(prefix="/v1", tags=["records"])
 
 POSITION = "[0-9]{1,15}-[0-9]{1,15}"  # of a line in a log
 LINES_MAX = 1_000
+LINES_AT_ONCE = 50  # of one log, that are read for its listeners
 TEXT_MAX = 200
 Id = Annotated[str, Path(description="The id of a record, with its slashes as they are.")]
 Limit = Annotated[int, Query(ge=1, le=500)]
@@ -345,13 +346,13 @@ def show(record_id: Id, client: Reading, response: Response) -> RecordBody:
 def read_logs(views: Views, places: Collection[tuple[str, str]]) -> dict[Any, Found | None]:
     """Read what follows a position in each of several logs, for their listeners."""
     found: dict[Any, Found | None] = {}
-    for (record_id, position), lines in views.lines_after(places).items():
+    for (record_id, position), lines in views.lines_after(places, LINES_AT_ONCE).items():
         if lines is None:
             log.error("the log of %s cannot be read after %s", record_id, position)
             found[record_id, position] = None
             continue
         last = lines[-1][0] if lines else position
-        more = len(lines) == FOLLOWED_LINES
+        more = len(lines) == LINES_AT_ONCE
         found[record_id, position] = Found(lines, (record_id, last), more)
     return found
 

@@ -10,7 +10,7 @@ from typing import Any
 from uuid import uuid4
 
 from interlock.kernel.errors import CallError, ConflictError, FencedError, HeldError
-from interlock.kernel.event import Cause, Event
+from interlock.kernel.event import START, Cause, Event, Note
 from interlock.kernel.exported_event import LifecycleEvents
 from interlock.kernel.record import Record, record_id
 from interlock.kernel.store.commands import Call, Warrant
@@ -20,6 +20,7 @@ from interlock.workers.tasks.claim_names import CLAIM_STATES
 
 LISTED_MAX = 10_000
 PAGE = 100
+LINES_READ = 500  # of each log, in one round trip
 # A transition from a claim to one of these states ends the try; so does every one to `failed`.
 FAILURE_TARGETS = frozenset({"open", "orphaned"})
 
@@ -81,7 +82,11 @@ class FailedTasks:
 
     def find(self, backlog: str | None = None, *, limit: int = LISTED_MAX) -> list[FailedTask]:
         """Return the first failed tasks of one backlog, or of all, the oldest failure first."""
-        return [self._failed_task(record) for record in self._records(backlog, limit)]
+        records, found = iter(self._records(backlog, limit)), list[FailedTask]()
+        while page := list(islice(records, PAGE)):
+            logs = self._logs(page)
+            found += [self._failed_task(record, logs[record.id]) for record in page]
+        return found
 
     def replay(self, tasks: Iterable[str], *, reason: str = "") -> list[ReplayResult]:
         """Open failed tasks again, as a person does; a task that cannot be opened says why."""
@@ -104,10 +109,23 @@ class FailedTasks:
             islice(filter(_is_given_up, self.views.each_record(row.id for row in rows)), limit)
         )
 
-    def _failed_task(self, record: Record) -> FailedTask:
+    def _logs(self, records: Iterable[Record]) -> dict[str, list[Event | Note]]:
+        """Return the logs of tasks, each up to a damaged line; a page of all in one round trip."""
+        logs: dict[str, list[Event | Note]] = {str(record.id): [] for record in records}
+        positions = dict.fromkeys(logs, START)
+        while positions:
+            pages = self.views.lines_after(positions.items(), LINES_READ)
+            positions = {}
+            for (task, _), page in pages.items():
+                logs[task] += [line for _, line in page or ()]
+                if page and len(page) == LINES_READ:
+                    positions[task] = page[-1][0]
+        return logs
+
+    def _failed_task(self, record: Record, lines: Iterable[Event | Note]) -> FailedTask:
         data = record.data
         failure = data.get("failure") or {}
-        tries = tuple(self._tries(record))
+        tries = tuple(self._tries(lines))
         # Some triggers leave no reason on the record; the log has it.
         last = tries[-1] if tries else None
         return FailedTask(
@@ -126,9 +144,9 @@ class FailedTasks:
             replay=f"interlock task replay {record.id}",
         )
 
-    def _tries(self, record: Record) -> Iterator[FailedTry]:
+    def _tries(self, lines: Iterable[Event | Note]) -> Iterator[FailedTry]:
         number = 0
-        for event in self.views.log(record.id):
+        for event in lines:
             if not isinstance(event, Event):
                 continue
             if event.trigger == "claimed":

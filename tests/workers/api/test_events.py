@@ -105,7 +105,7 @@ def test_a_look_that_fails_does_not_end_the_following(
     views = interlock.dispatch.views
     read = views.lines_after
 
-    def broken(_: Any) -> Any:
+    def broken(*_: Any) -> Any:
         monkeypatch.setattr(views, "lines_after", read)
         raise ValueError("a line that is no JSON")
 
