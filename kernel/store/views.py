@@ -156,7 +156,9 @@ class Views:
         # Twice: one round can miss a record that moves from a state that is still to be read to a
         # state that was read already.
         for _ in range(1 if len(names) == 1 else 2):
-            for row in self._list_all(keys, newest=newest):
+            # In one partition, to count what is in the states takes as long as to read it.
+            counts = self.count_in_states(keys) if root is None else dict.fromkeys(keys, 0)
+            for row in self._list_all(counts, newest=newest):
                 if row.id not in seen and root in (None, root_of(row.id)):
                     seen.add(row.id)
                     yield row.id
@@ -323,11 +325,9 @@ class Views:
             # More records came in one millisecond than a page holds: read a longer page.
             last, limit = (fresh[-1], PAGE) if fresh else (last, 2 * limit)
 
-    def _list_all(
-        self, state_keys: Collection[StateKey], *, newest: bool
-    ) -> Iterator[RecordInState]:
+    def _list_all(self, counts: Mapping[StateKey, int], *, newest: bool) -> Iterator[RecordInState]:
         """Yield the records of states; what is in many states is read in few round trips."""
-        for keys in _divided(self.count_in_states(state_keys)):
+        for keys in _divided(counts):
             pages = self.list_in_states(dict.fromkeys(keys, PAGE), newest=newest)
             for key, rows in pages.items():
                 # The rows of a full page come again, for who asks for ids has each only once.

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from itertools import islice
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from interlock.kernel.errors import CallError
 from interlock.kernel.event import Note
@@ -52,13 +52,12 @@ def view(client: Client, query: Query) -> list[Section]:
     if task := query.get("diff"):
         return _diff(client, task)
     backlog = query.get("backlog", "")
-    if backlog:
-        Tasks(client).existing(backlog)  # refuse an unknown name
+    tasks = Tasks(client).of(backlog) if backlog else []  # refuses an unknown name
     found = TasksReader(client, backlog=backlog).read()
     return [
         Section("Claims", _claims(found.lines, found.more, found.at_ms)),
         *_starved(found),
-        *([_tasks(client, backlog, found.at_ms)] if backlog else []),
+        *([_tasks(tasks, found.at_ms)] if backlog else []),
         _failed(client, backlog),
         _trust(client, backlog),
     ]
@@ -137,7 +136,7 @@ def _starved(found: TasksOverview) -> Iterator[Section]:
         yield Section("Starved: no agent will ever claim these", parts)
 
 
-def _tasks(client: Client, backlog: str, now_ms: int) -> Section:
+def _tasks(tasks: Sequence[Mapping[str, Any]], now_ms: int) -> Section:
     rows = [
         (
             RecordLink(row["id"], row["title"]),
@@ -146,7 +145,7 @@ def _tasks(client: Client, backlog: str, now_ms: int) -> Section:
             "asks a person" if row["asks"] else _next(row["next_try_s"], now_ms),
             row["why"],
         )
-        for row in islice(Tasks(client).of(backlog), TASKS_MAX)
+        for row in tasks[:TASKS_MAX]
     ]
     return Section("Tasks", (Table(("Task", "State", "Retries", "Next", "Why"), rows),))
 
