@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -16,15 +16,18 @@ from interlock.kernel.store.commands import Call
 from interlock.workers.access.roles import Role
 from interlock.workers.client import Client
 from interlock.workers.console.app import create_console
+from interlock.workers.console.system_pages import pages_of
 from interlock.workers.gateways.git.branch import Mark, make
 from interlock.workers.gateways.git.repository import Repository
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.jobs.client import Graphs
 from interlock.workers.loops.client import Loops
+from interlock.workers.runs.client import Runs
 from interlock.workers.terminal import page as system_page
 from interlock.workers.threads import page as page_of_threads
 from interlock.workers.threads.client import Threads
 from tests.end_to_end.tasks.coding import git, make_repository
+from tests.round_trips import round_trips
 from tests.workers.access.tokens import new_token
 from tests.workers.console.test_console import MARKUP, OWN, SITE, sign_in
 from tests.workers.jobs.graph_files import read_steps
@@ -34,6 +37,7 @@ from tests.workers.tasks.claims import claimed, fire, noted, taken
 from tests.workers.tasks.test_failed import given_up
 from tests.workers.threads.threads import bring, client_of
 
+PAGE_TRIPS_MAX = 13
 PAGES = ("threads", "tasks", "jobs", "loops", "runs")
 
 
@@ -308,6 +312,54 @@ def test_a_run_shows_its_codons_and_costs_and_goes_back_to_a_checkpoint(
     assert done.status_code == 303
     starting = interlock.show(following).data["starting"]
     assert (starting["reason"], starting["source"]["checkpoint_sha"]) == ("rollback", first)
+
+
+def test_pages_take_as_many_round_trips_for_many_rows_as_for_few(
+    interlock: Client, tmp_path: Path
+) -> None:
+    addresses: list[tuple[str, dict[str, str]]] = [
+        *((name, {}) for name in PAGES),
+        ("tasks", {"backlog": "b"}),
+        ("jobs", {"graph": "g"}),
+        ("loops", {"agent": "scout"}),
+    ]
+
+    def trips() -> list[int]:
+        found = []
+        for name, query in addresses:
+            with round_trips() as sent:
+                pages_of(interlock)[name].view(interlock, query)
+            found.append(sent())
+        return found
+
+    add_rows(interlock, tmp_path, range(2))
+    trips()  # loads the scripts of the store
+    for_few = trips()
+    add_rows(interlock, tmp_path, range(2, 4))
+
+    assert trips() == for_few
+    assert max(for_few) <= PAGE_TRIPS_MAX
+
+
+def add_rows(interlock: Client, folder: Path, numbers: Iterable[int]) -> None:
+    """Create records that the pages of the systems list, all in the same states."""
+    graphs, loops, runs, plan = Graphs(interlock), Loops(interlock), Runs(interlock), folder / "p"
+    plan.write_text("plan: tidy\ncodons:\n  - {codon: clean, command: 'true'}\n", "utf-8")
+    job = {"phases": [{"worker": {"command": "true"}}]}
+    agent = {"repo": "/r", "command": "true", "host": "elsewhere", "next": "on_mail"}
+    for agent_name in ("scout", *(f"agent-{number}" for number in numbers)):
+        interlock.submit(agent, id=f"{agent_name}/1", machine="loop")
+        sent = loops.send(agent_name, "look at it", sender="ann")
+        noted(interlock, f"{agent_name}/1", "mail_sent", to=agent_name, mail=sent)
+    for number in numbers:
+        bring(interlock, f"paper-{number}", "awaiting_intent_confirmation")
+        given_up(interlock, "failed", backlog=f"lost-{number}")
+        interlock.submit({"title": "x"}, id=f"b/open-{number}", machine="task")
+        graphs.create(f"other-{number}/first", job, held=False)
+        waiting = {**job, "depends_on": [f"other-{number}/first"]}
+        graphs.create(f"g/{number}", waiting, held=False)
+        (folder / f"w{number}").mkdir()
+        runs.start(plan, folder / f"w{number}")
 
 
 def test_a_token_for_some_machines_sees_the_pages_of_no_other(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from interlock.kernel.store.commands import Warrant
+from interlock.workers.runs import history
 from interlock.workers.runs.checkpoint_list import (
     CheckpointError,
     checkpoint_before,
@@ -53,8 +54,9 @@ def run_codons(workspace: StoredWorkspace, *ends: tuple[str, str]) -> str:
 
 
 def test_a_run_that_failed_at_its_last_attempt_goes_on_from_before_the_first(
-    workspace: StoredWorkspace,
+    workspace: StoredWorkspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(history, "READ_FIRST", 1)  # its codons are read in two round trips
     run = run_codons(workspace, ("good", "completed"), ("bad", "failed"), ("bad", "failed"))
 
     found = resume_checkpoint(workspace.dispatch, workspace.dispatch.views.record(run))
