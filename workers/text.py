@@ -66,8 +66,8 @@ def visible_json(value: Any, *, indent: int | None = None) -> str:
 
 
 def _escaped(text: str, escape: Callable[[str], str]) -> str:
-    # The first question is answered much faster than the second. A newline is not hidden.
-    if text.replace("\n", "").isprintable() and BLANKS.isdisjoint(text):
+    # Each question is answered much faster than the next. A newline is not hidden.
+    if text.replace("\n", "").isprintable() and (text.isascii() or BLANKS.isdisjoint(text)):
         return text
     return "".join(escape(letter) if _is_hidden(letter) else letter for letter in text)
 

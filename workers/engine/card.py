@@ -112,10 +112,9 @@ def card_of(
     `registry` is called if an answer may name a capability. With its capabilities the schema of
     the answer describes their parameters.
     """
-    stage = machine.stage(record.state)
-    if not (isinstance(stage, Waiting) and stage.waits_for_person(record.data)):
+    question, stage, data = question_of(machine, record), machine.stage(record.state), record.data
+    if question is None or not isinstance(stage, Waiting):
         return None
-    data = record.data
     proposed = (data.get("proposals") or {}).get(stage.shows) or {}
     offered = [
         (name, trigger, schema_of(machine, stage, trigger, data, registry))
@@ -126,13 +125,21 @@ def card_of(
         record,
         stage.card,
         record.proposal,
-        visible(stage.question(data)).replace("\n", " ")[:BODY_MAX],
+        question,
         offered,
         inspect=visible_line(stage.inspect(data)),
         deadline=deadline_of(machine, record),
         proposed=None if proposed.get("cleared") else proposed,
         failure=visible_data(data.get("failure")),
     )
+
+
+def question_of(machine: Machine, record: Record) -> str | None:
+    """Return in one line what the state of a record asks a person, or None if it asks nobody."""
+    stage = machine.stage(record.state)
+    if not (isinstance(stage, Waiting) and stage.waits_for_person(record.data)):
+        return None
+    return visible(stage.question(record.data)).replace("\n", " ")[:BODY_MAX]
 
 
 def asks_person(machine: Machine, record: Record) -> bool:

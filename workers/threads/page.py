@@ -12,7 +12,7 @@ from interlock.kernel.machines.threads.thread.guards import policy_of
 from interlock.kernel.machines.threads.thread.table import THREAD
 from interlock.kernel.record import Record, ancestors, root_of
 from interlock.workers.client import Client
-from interlock.workers.engine.card import card_of, no_registry
+from interlock.workers.engine.card import question_of
 from interlock.workers.engine.open_cards import OpenCards
 from interlock.workers.terminal.page import (
     NamedCells,
@@ -46,7 +46,7 @@ def view(client: Client, query: Query) -> list[Section]:
         (
             RecordLink(one.id, one.title),
             StateName(one.state),
-            _question(one),
+            short(question_of(THREAD, one) or "", REASON_LENGTH_MAX),
             because.get(one.id, ""),
             Since(one.since_ms),
         )
@@ -64,11 +64,6 @@ def view(client: Client, query: Query) -> list[Section]:
 def panel(client: Client, record: Record) -> list[Section]:
     """Return the policy of a thread and what it decided, its family, and the runs of its action."""
     return [*_policy(client, record), *_family(client, record), *_runs(client, record)]
-
-
-def _question(record: Record) -> str:
-    card = card_of(THREAD, record, no_registry)
-    return short(card.question, REASON_LENGTH_MAX) if card else ""
 
 
 def _because(event: Event) -> str:
