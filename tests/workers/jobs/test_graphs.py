@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -482,6 +483,9 @@ def test_a_job_says_in_one_sentence_what_it_waits_for(worker: InProcessWorker) -
     view = GraphView(worker.graphs)
     for job_id, expected in whys(worker):
         assert view.why(worker.graphs.job(job_id)) == expected, job_id
+    many = worker.graphs.job("g/many")  # of its dependencies, two were canceled meanwhile
+    waived = replace(many, data={**many.data, "lost": {}, "waived": ["g/d2"]})
+    assert view.why(waived) == "waits for d3, d4, never"
 
 
 def test_a_job_says_which_slot_it_waits_for(worker: InProcessWorker) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -36,15 +37,20 @@ class InProcessAgents:
         return self.worker.client.submit({**defaults, **fields}, id=life, machine="loop").id
 
     def run_session(
-        self, life: str, claimed: str, trigger: str = "session_succeeded", **payload: Any
+        self,
+        life: str,
+        claimed: str,
+        trigger: str = "session_succeeded",
+        ahead: Sequence[str] = (),
+        **payload: Any,
     ) -> Event:
         """Run a session that is given the mail up to `claimed`; return the event of its start."""
-        self.build_prompt(life, claimed)
+        self.build_prompt(life, claimed, ahead)
         self.worker.perform(life, "session", partial(_session, trigger=trigger, payload=payload))
         return self.events(life, "session_started")[-1]
 
-    def build_prompt(self, life: str, claimed: str) -> Record:
-        """Bring an agent to the state in which its prompt claims the mail up to `claimed`."""
+    def build_prompt(self, life: str, claimed: str, ahead: Sequence[str] = ()) -> Record:
+        """Bring an agent to the state in which its prompt claims mail: up to one, and `ahead`."""
         match self.record(life).state:
             case "initializing":
                 self.worker.perform(life, "worktree", self._prepare_worktree)
@@ -56,6 +62,7 @@ class InProcessAgents:
         unread = [message.id for message in self.mailbox.unread(self.record(life))]
         letters = [message_id for message_id in unread if position(message_id) <= position(claimed)]
         payload = {"prompt": prompt, "digest": digest, "claimed": claimed, "letters": letters}
+        payload |= {"ahead": list(ahead)}
         self.worker.perform(life, "prompt", lambda _: Outcome("prompt_ready", payload))
         return self.record(life)
 

@@ -14,8 +14,11 @@ from interlock.kernel.machines.loops.loop.payloads import MAIL_LENGTH_MAX
 from interlock.kernel.record import partition_of
 from interlock.kernel.store.inboxes import DAMAGED
 from interlock.workers.engine.work import Outcome
-from interlock.workers.loops.mailbox import UnknownAgentError
+from interlock.workers.loops import mailbox
+from interlock.workers.loops.mailbox import UnknownAgentError, UnreadCount
+from interlock.workers.loops.screen import waiting_mail
 from tests.damage import chances, torn
+from tests.round_trips import round_trips
 from tests.workers.jobs.test_graphs import stored
 from tests.workers.loops.lives import InProcessAgents
 
@@ -221,6 +224,33 @@ def test_mail_in_a_prompt_whose_session_never_started_waits_for_the_next(
     agents.create("owl/2")
     started = agents.run_session("owl/2", sent)
     assert delivered(agents) == {"a": started.at_ms}
+
+
+def test_unread_mail_is_counted_up_to_a_number_in_one_round_trip(
+    agents: InProcessAgents, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mailbox, "COUNTED_MAX", 2)
+    for name in ("owl", "bat"):
+        agents.create(f"{name}/1")
+    first, _, third = (agents.mailbox.send("owl", text, urgent=True) for text in "abc")
+    agents.run_session("owl/1", first, ahead=[third])
+    lives = [agents.record("owl/1"), agents.record("bat/1")]
+
+    with round_trips() as sent:
+        few = agents.mailbox.count_unread(lives)
+    assert sent() == 1
+    assert few == {
+        "owl/1": UnreadCount(1, 1, is_minimum=False),
+        "bat/1": UnreadCount(0, 0, is_minimum=False),
+    }
+    assert [one["delivered"] for one in agents.mailbox.newest("owl")] == [True, False, True]
+
+    agents.mailbox.send("owl", "d")
+    agents.mailbox.send("owl", "e")
+    many = agents.mailbox.count_unread(lives)["owl/1"]
+    assert many == UnreadCount(2, 1, is_minimum=True)
+    row = {"mail_waiting": many.number, "urgent_waiting": many.urgent, "mail_is_minimum": True}
+    assert waiting_mail(row) == "at least 2 waiting, 1 urgent"
 
 
 def delivered(agents: InProcessAgents) -> dict[str, int | None]:
