@@ -54,9 +54,8 @@ def run_codons(workspace: StoredWorkspace, *ends: tuple[str, str]) -> str:
 
 
 def test_a_run_that_failed_at_its_last_attempt_goes_on_from_before_the_first(
-    workspace: StoredWorkspace, monkeypatch: pytest.MonkeyPatch
+    workspace: StoredWorkspace,
 ) -> None:
-    monkeypatch.setattr(history, "READ_FIRST", 1)  # its codons are read in two round trips
     run = run_codons(workspace, ("good", "completed"), ("bad", "failed"), ("bad", "failed"))
 
     found = resume_checkpoint(workspace.dispatch, workspace.dispatch.views.record(run))
@@ -139,8 +138,9 @@ def run_and_restore(workspace: StoredWorkspace, rescued: str = "e" * 40) -> tupl
 
 
 def test_what_was_rescued_is_a_checkpoint_at_which_counts_what_counted_before(
-    workspace: StoredWorkspace,
+    workspace: StoredWorkspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(history, "READ_FIRST", 1)  # the second run is read by itself
     first, second = run_and_restore(workspace)
 
     found = find_checkpoint(workspace.dispatch, workspace.id, "eeee")
