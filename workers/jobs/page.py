@@ -39,16 +39,17 @@ TONES: Mapping[str, Tone] = {"starves": "bad", "halted": "bad", "waits for a per
 
 def view(client: Client, query: Query) -> list[Section]:
     """Return the newest graphs, or everything about one `graph`."""
-    graphs = GraphView(Graphs(client))
+    graphs = Graphs(client)
+    shown = GraphView(graphs)
     if graph := query.get("graph"):
-        return _graph(graphs, graph)
-    rows = client.page(machine="graph", limit=GRAPHS_MAX).rows
+        return _graph(shown, graphs.read_one(graph))
+    found = graphs.read(client.page(machine="graph", limit=GRAPHS_MAX).ids)
     table = Table(
         ("Graph", "Condition", "Jobs", "Succeeded", "Need a person", "Starved"),
-        [_graph_row(graphs.status_of(one)) for one in graphs.graphs.read([r.id for r in rows])],
+        [_graph_row(shown.status_of(each)) for each in found],
         "There is no graph yet. docs/jobs.md shows how to write one.",
     )
-    more = [Sentence(f"These are the newest {GRAPHS_MAX}.", "soft")] * (len(rows) == GRAPHS_MAX)
+    more = [Sentence(f"These are the newest {GRAPHS_MAX}.", "soft")] * (len(found) == GRAPHS_MAX)
     return [Section("Graphs", (table, *more))]
 
 
@@ -93,15 +94,14 @@ def _graph_row(value: Mapping[str, Any]) -> tuple[Cell, ...]:
     )
 
 
-def _graph(graphs: GraphView, graph: str) -> list[Section]:
-    found = graphs.graphs.read_one(graph)
-    value = graphs.status_of(found)
-    sections = [Section("Graph", (*_condition(value), *_drawing(graphs, found)))]
+def _graph(shown: GraphView, graph: GraphRecords) -> list[Section]:
+    value = shown.status_of(graph)
+    sections = [Section("Graph", (*_condition(value), *_drawing(shown, graph)))]
     if value["asks"]:
         rows = [_asks(row) for row in value["asks"]]
         table = Table(("Job", "State", "Why", "Needs"), rows)
         sections.append(Section("Waits for a person", (table,)))
-    jobs = graphs.rows_of(found.jobs[:JOBS_MAX])
+    jobs = shown.rows_of(graph.jobs[:JOBS_MAX])
     starved = [row for row in jobs if row["why"].startswith("starved")]
     if starved:
         table = Table(("Job", "Why"), [(RecordLink(one["id"]), one["why"]) for one in starved])
@@ -136,7 +136,7 @@ def _condition(value: Mapping[str, Any]) -> Iterator[Part]:
     yield from _limits(value["limits"])
 
 
-def _drawing(graphs: GraphView, graph: GraphRecords) -> Iterator[Part]:
+def _drawing(shown: GraphView, graph: GraphRecords) -> Iterator[Part]:
     if not graph.jobs:
         return
     if len(graph.jobs) > DRAWN_MAX:
@@ -145,7 +145,7 @@ def _drawing(graphs: GraphView, graph: GraphRecords) -> Iterator[Part]:
         )
         return
     try:
-        yield Drawing(svg("", graphs.drawn_jobs_of(graph)))
+        yield Drawing(svg("", shown.drawn_jobs_of(graph)))
     except ValueError as refusal:
         yield Sentence(f"It cannot be drawn: {refusal}.", "bad")
 
