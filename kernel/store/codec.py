@@ -187,16 +187,29 @@ def content_of(record_id: str, values: Sequence[bytes]) -> RecordContent:
 def readable_record_of(
     record_id: str, pairs: Pairs, counters: Pairs, machines: Mapping[str, Machine]
 ) -> Record | None:
-    """Parse a record as it is stored; None if it is damaged, or of none of these machines.
-
-    It is damaged too if its machine cannot tell whether it waits for a person.
-    """
+    """Parse a record as it is stored; None if it is damaged, or of none of these machines."""
     try:
         record = record_of(record_id, pairs, counters)
-        machines[record.machine].stage(record.state).waits_for_person(record.data)
+        return record if _is_readable(record, machines) else None
     except UNREADABLE:
         return None
-    return record if isinstance(record.data, dict) else None
+
+
+def readable_content_of(
+    record_id: str, values: Sequence[bytes], machines: Mapping[str, Machine]
+) -> RecordContent | None:
+    """Parse the content of a record; None if it is damaged, or of none of these machines."""
+    try:
+        content = content_of(record_id, values)
+        return content if _is_readable(content, machines) else None
+    except UNREADABLE:
+        return None
+
+
+def _is_readable(content: RecordContent, machines: Mapping[str, Machine]) -> bool:
+    """Whether the machine of a record can tell whether it waits for a person; may raise too."""
+    machines[content.machine].stage(content.state).waits_for_person(content.data)
+    return isinstance(content.data, dict)
 
 
 def event_bytes(event: Event) -> bytes:

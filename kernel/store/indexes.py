@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -193,6 +193,20 @@ class Indexes:
         commands = [("ZCOUNT", index(partition), "-inf", before_ms) for partition in partitions]
         found = read_all(self.client, commands)
         return [partition for partition, n in zip(partitions, found, strict=True) if n]
+
+    def waits(
+        self, partitions: Collection[int], limit: int
+    ) -> tuple[int, list[tuple[RecordId, int]]]:
+        """Return how many records wait for a person, and up to `limit` of each partition.
+
+        Each comes with since when it waits, the longest first.
+        """
+        keys = [self.keys.waits(partition) for partition in partitions]
+        counts = read_all(self.client, [("ZCARD", key) for key in keys])
+        within = ("-inf", "+inf", "BYSCORE", "LIMIT", 0, limit, "WITHSCORES")
+        pages = read_all(self.client, [("ZRANGE", key, *within) for key in keys])
+        found = [(RecordId(member.decode()), int(at)) for page in pages for member, at in page]
+        return sum(map(int, counts)), sorted(found, key=lambda row: (row[1], row[0]))
 
     def depths(self) -> dict[str, int]:
         """Return how many effects and timers are in the indexes, and how many records wait."""

@@ -199,12 +199,18 @@ class Views:
         parsed = (codec.readable_record_of(*row, readable_by) for row in rows)
         return {record.id: record for record in parsed if record}
 
-    def contents(self, record_ids: Iterable[str]) -> dict[str, RecordContent]:
-        """Return the content of the records that exist, in one round trip."""
+    def contents(
+        self, record_ids: Iterable[str], *, readable_by: Mapping[str, Machine]
+    ) -> dict[str, RecordContent]:
+        """Return the content of the records that exist, in one round trip.
+
+        Those of other machines and those that are damaged are left out.
+        """
         asked = list(dict.fromkeys(record_ids))
         commands = [("HMGET", self.keys.record(one), *codec.CONTENT_FIELDS) for one in asked]
-        rows = zip(asked, read_all(self.client, commands), strict=True)
-        return {one: codec.content_of(one, values) for one, values in rows if values[0] is not None}
+        found = zip(asked, read_all(self.client, commands), strict=True)
+        parsed = (codec.readable_content_of(*row, readable_by) for row in found)
+        return {content.id: content for content in parsed if content}
 
     def creation_digests(self, record_ids: Iterable[str]) -> dict[str, str]:
         """Return the digest of what each record was created from, where the record exists."""
@@ -281,20 +287,6 @@ class Views:
             key: [RecordInState(RecordId(i), key.machine, key.state, at) for i, at in _pairs(rows)]
             for key, rows in zip(limits, found, strict=True)
         }
-
-    def waits(
-        self, partitions: Collection[int], limit: int
-    ) -> tuple[int, list[tuple[RecordId, int]]]:
-        """Return how many records wait for a person, and up to `limit` of each partition.
-
-        Each comes with since when it waits, the longest first.
-        """
-        keys = [self.keys.waits(partition) for partition in partitions]
-        counts = read_all(self.client, [("ZCARD", key) for key in keys])
-        within = ("-inf", "+inf", "BYSCORE", "LIMIT", 0, limit, "WITHSCORES")
-        pages = read_all(self.client, [("ZRANGE", key, *within) for key in keys])
-        found = [(RecordId(member), at) for page in pages for member, at in _pairs(page)]
-        return sum(map(int, counts)), sorted(found, key=lambda row: (row[1], row[0]))
 
     def states_in_use(self, since: Mapping[StateKey, int]) -> list[StateKey]:
         """Return the states that a record has entered since the ms of each, in one round trip."""

@@ -258,9 +258,10 @@ class Graphs:
 
     def read(self, names: Collection[str]) -> list[GraphRecords]:
         """Return those of these graphs that exist, with their jobs, in three round trips."""
-        views = self.dispatch.views
-        own, below = views.records(names), views.below(names)
-        jobs = views.contents(chain.from_iterable(below.values()))
+        views, machines = self.dispatch.views, self.dispatch.machines
+        below = views.below(names)
+        own = views.records(names, readable_by=machines)
+        jobs = views.contents(chain.from_iterable(below.values()), readable_by=machines)
         graphs = [
             GraphRecords(
                 name,

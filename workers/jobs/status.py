@@ -80,7 +80,9 @@ class GraphView:
         lines = self.dispatch.views.history(job)
         machine = self.dispatch.lifecycle.machine("job")
         card = card_of(machine, record, no_registry)
-        others = self.dispatch.views.contents(record.data["depends_on"])
+        others = self.dispatch.views.contents(
+            record.data["depends_on"], readable_by=self.dispatch.machines
+        )
         notes = [line for line in lines if isinstance(line, Note)]
         warned = [note.detail for note in notes if note.kind == "limit_warning"]
         return {
@@ -136,7 +138,7 @@ class GraphView:
         """Return the jobs to draw, of a graph that was read."""
         own = {job.id for job in graph.jobs}
         elsewhere = sorted({other for job in graph.jobs for other in job.data["depends_on"]} - own)
-        others = self.dispatch.views.contents(elsewhere)
+        others = self.dispatch.views.contents(elsewhere, readable_by=self.dispatch.machines)
         whys = self._whys(graph.jobs, others)
         return [
             *(
@@ -169,7 +171,8 @@ class GraphView:
         known: dict[str, RecordContent] = {**others, **{str(job.id): job for job in jobs}}
         waiting = (job for job in jobs if job.state == State.PENDING and not job.data["met"])
         needed = {other for job in waiting for other in job.data["depends_on"]}
-        known |= self.dispatch.views.contents(needed - known.keys())
+        more = needed - known.keys()
+        known |= self.dispatch.views.contents(more, readable_by=self.dispatch.machines)
         return {job.id: self._why(job, known) for job in jobs}
 
     def _why(self, job: RecordContent, others: Mapping[str, RecordContent]) -> str:  # noqa: C901, PLR0911 - one sentence a state

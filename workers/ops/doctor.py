@@ -164,7 +164,7 @@ def unloaded_proposals(dispatch: Dispatch) -> dict[str, str]:
         names = open_registry(dispatch.settings).names
     except (KernelError, ValueError):
         return {}  # `left_out` says why none is loaded
-    _, waiting = dispatch.views.waits(range(PARTITIONS), CARDS_READ_MAX)
+    _, waiting = dispatch.indexes.waits(range(PARTITIONS), CARDS_READ_MAX)
     ids_by_name: dict[str, list[str]] = {}
     ids = [record_id for record_id, _ in waiting]
     for record in dispatch.views.records(ids, readable_by=dispatch.machines).values():

@@ -303,7 +303,8 @@ def _with_few_dependencies(
 ) -> list[RecordContent]:
     """Return the first of these tasks, with no more than LOOKED_AT_MAX dependencies together."""
     tasks, left = [], LOOKED_AT_MAX
-    for task in dispatch.views.contents(row.id for row in rows).values():
+    ids = [row.id for row in rows]
+    for task in dispatch.views.contents(ids, readable_by=dispatch.machines).values():
         left -= len(awaited(task.data))
         if left < 0:
             break

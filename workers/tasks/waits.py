@@ -98,7 +98,8 @@ class Starvation:
         """Return records, None for one that does not exist; read in one round trip what is new."""
         asked = [*record_ids]
         if new := [one for one in asked if one not in self._read]:
-            self._read |= dict.fromkeys(new) | self.dispatch.views.contents(new)
+            found = self.dispatch.views.contents(new, readable_by=self.dispatch.machines)
+            self._read |= dict.fromkeys(new) | found
         return {one: self._read[one] for one in asked}
 
 

@@ -248,7 +248,7 @@ class World:
         return None if found is None else int(float(found))
 
     def waits(self, of: str = "r") -> bool:
-        return of in {str(found) for found, _ in self.views.waits([partition_of(of)], 1_000)[1]}
+        return of in {str(found) for found, _ in self.indexes.waits([partition_of(of)], 1_000)[1]}
 
     def flag(self, name: str, of: str = "r", op: str = "") -> Answer:
         return self.lifecycle.flag(name, of, op_id=op or self.op(), cause=ACTOR)

@@ -124,7 +124,7 @@ def test_a_commit_puts_the_record_where_it_is_looked_for(world: World) -> None:
 
     assert (row.since_ms, world.record().since_ms) == (world.now, world.now)
     assert not world.listings.page(Filter([machine.name], [(machine.name, "working")])).rows
-    assert world.views.waits([partition], 10) == (1, [("r", world.now)])
+    assert world.indexes.waits([partition], 10) == (1, [("r", world.now)])
     assert world.indexes.ended(partition, world.now, 10) == []
     world.fire("r", "approve")
     assert not world.waits()

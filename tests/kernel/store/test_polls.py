@@ -241,7 +241,7 @@ def test_a_record_waits_for_a_person_since_its_effect_was_quarantined(world: Wor
     world.at("polishing")
     world.spend("polish")
 
-    assert world.views.waits([world.partition()], 10) == (1, [("r", world.now)])
+    assert world.indexes.waits([world.partition()], 10) == (1, [("r", world.now)])
 
 
 def test_used_up_attempts_that_were_reported_are_polled_again_later(world: World) -> None:

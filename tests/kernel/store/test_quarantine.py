@@ -310,7 +310,7 @@ def obstructed(world: World) -> Lease:
 
 def test_a_person_in_the_way_of_an_effect_is_asked_until_it_is_tried_again(world: World) -> None:
     lease = obstructed(world)
-    assert world.views.waits([partition_of("r")], 1)[1] == [("r", world.now)]
+    assert world.indexes.waits([partition_of("r")], 1)[1] == [("r", world.now)]
     assert world.refused(lease.key, "b") == "early"
     world.later(LEASE_MS)
 

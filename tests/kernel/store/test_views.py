@@ -113,21 +113,21 @@ def test_a_record_that_moves_to_a_state_that_was_read_already_is_found_once(here
 
 
 def test_who_waits_for_a_person_is_counted_beyond_the_limit(here: Client) -> None:
-    views, partition = here.dispatch.views, partition_of("v0")
+    indexes, partition = here.dispatch.indexes, partition_of("v0")
     waiting = [of for of in IDS if partition_of(of) == partition]
 
-    number, found = views.waits(range(PARTITIONS), 1)
+    number, found = indexes.waits(range(PARTITIONS), 1)
 
     assert number == len(IDS)
     assert len(found) == len({partition_of(of) for of in IDS})
-    assert views.waits([partition], 100)[0] == len(waiting)
+    assert indexes.waits([partition], 100)[0] == len(waiting)
     assert [at for _, at in found] == sorted(at for _, at in found)
 
 
 def test_nothing_is_asked_for_nothing(here: Client) -> None:
-    views = here.dispatch.views
+    views, indexes = here.dispatch.views, here.dispatch.indexes
 
-    assert (views.records([]), views.latest([], 5), views.waits([], 5)) == ({}, {}, (0, []))
+    assert (views.records([]), views.latest([], 5), indexes.waits([], 5)) == ({}, {}, (0, []))
 
 
 def test_a_store_that_is_away_is_said() -> None:

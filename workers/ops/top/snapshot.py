@@ -77,7 +77,7 @@ class SnapshotReader:
         """Return how many records wait for a person, and the first of them."""
         views = self.dispatch.views
         limit = SCANNED_MAX if self.backlog else ASKED_MAX
-        number, found = views.waits(self.tasks.partitions, limit)
+        number, found = self.dispatch.indexes.waits(self.tasks.partitions, limit)
         if self.backlog:
             found = [row for row in found if root_of(row[0]) == self.backlog]
             number = len(found)
