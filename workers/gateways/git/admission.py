@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NoReturn
 
-from interlock.workers.gateways.git.branch import check_name, head, refuse_taken
-from interlock.workers.gateways.git.checkout import changed_paths, refuse_changed
+from interlock.workers.gateways.git.branch import check_name, refuse_taken
+from interlock.workers.gateways.git.checkout import refuse_changed
 from interlock.workers.gateways.git.errors import Refusal, RefusedError
+from interlock.workers.gateways.git.refs import HEADS, read_refs
 from interlock.workers.gateways.git.repository import Repository
+from interlock.workers.gateways.git.status import tracked_status
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,28 +32,28 @@ def admit(
     """
     for path in paths:
         repository.inside(path)
-    check_name(repository, branch)
+    check_name(branch)
     # Locked: a merge that is moving the user's tree must not be taken for changes of the user.
     with repository.locked() as held:
-        chosen = target or _current(held)
-        base = head(held, chosen)
+        status = tracked_status(held.git)
+        chosen = target or status.branch
+        if chosen is None:
+            problem = f"{held.root} is on no branch (detached HEAD)"
+            remedy = "name the branch to merge into (--target), or switch to one"
+            raise RefusedError(Refusal.DETACHED, problem, remedy)
+        refs = read_refs(held, HEADS + chosen, HEADS + branch)
+        base = refs.get(HEADS + chosen)
         if base is None:
-            problem = f"{held.root} has no branch {chosen!r} to merge into"
-            raise RefusedError(Refusal.TARGET_MISSING, problem, "name an existing branch")
+            _refuse_missing(held, chosen, named=target is not None)
         remedy = "commit or stash them: the task would not see them"
-        refuse_changed(held.git, changed_paths(held.git), remedy=remedy)
-        refuse_taken(held, branch)
-    return Admitted(chosen, base)
+        refuse_changed(held.git, status.changed, remedy=remedy)
+        refuse_taken(held, refs, branch)
+    return Admitted(chosen, base.sha)
 
 
-def _current(repository: Repository) -> str:
-    ref = repository.git.run("symbolic-ref", "--quiet", "HEAD", allowed=(0, 1)).line()
-    if not ref:
-        problem = f"{repository.root} is on no branch (detached HEAD)"
-        remedy = "name the branch to merge into (--target), or switch to one"
-        raise RefusedError(Refusal.DETACHED, problem, remedy)
-    branch = ref.removeprefix("refs/heads/")
-    if head(repository, branch) is None:
-        problem = f"{repository.root} has no commit on {branch!r} yet"
-        raise RefusedError(Refusal.NO_COMMIT, problem, "commit something first")
-    return branch
+def _refuse_missing(repository: Repository, target: str, *, named: bool) -> NoReturn:
+    if named:
+        problem = f"{repository.root} has no branch {target!r} to merge into"
+        raise RefusedError(Refusal.TARGET_MISSING, problem, "name an existing branch")
+    problem = f"{repository.root} has no commit on {target!r} yet"
+    raise RefusedError(Refusal.NO_COMMIT, problem, "commit something first")

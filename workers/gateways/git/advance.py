@@ -15,14 +15,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from interlock.workers.gateways.git.branch import contains, head, resolve
-from interlock.workers.gateways.git.checkout import (
-    Checkout,
-    changed_paths,
-    checkout_of,
-    refuse_changed,
-    shown,
-)
+from interlock.workers.gateways.git.branch import contains, head
+from interlock.workers.gateways.git.checkout import Checkout, checkout_of, refuse_changed, shown
 from interlock.workers.gateways.git.errors import (
     GitError,
     LockedError,
@@ -31,10 +25,12 @@ from interlock.workers.gateways.git.errors import (
     TimedOutError,
 )
 from interlock.workers.gateways.git.program import Git
+from interlock.workers.gateways.git.refs import HEADS, read_refs, update_refs
 from interlock.workers.gateways.git.repository import Repository
+from interlock.workers.gateways.git.status import tracked_status
 from interlock.workers.text import sentence
 
-_MERGING = "refs/interlock/merging/"
+MERGING = "refs/interlock/merging/"
 _CLEAR = "commit, stash or move it, then the merge can go on"
 _FAST_FORWARD = (
     *("merge", "--ff-only", "--commit", "--no-squash", "--no-autostash", "--no-stat", "--quiet"),
@@ -46,7 +42,7 @@ _FAST_FORWARD = (
 def refuse_in_the_way(repository: Repository, checkout: Checkout, *, old: str, new: str) -> None:
     """Refuse to move a checkout in which a file of the user is in the way. Raises RefusedError."""
     git = repository.git.in_folder(checkout.folder)
-    refuse_changed(git, changed_paths(git), remedy=_CLEAR)
+    refuse_changed(git, tracked_status(git).changed, remedy=_CLEAR)
     added = [path for path, kind in _changed_between(git, old, new).items() if kind == "A"]
     files = ((path, git.folder / path) for path in added)
     taken = tuple(path for path, file in files if os.path.lexists(file) and not _is_folder(file))
@@ -62,13 +58,15 @@ def advance(repository: Repository, checkout: Checkout, *, target: str, old: str
     if git does not update the checkout. Call `refuse_in_the_way` first.
     """
     git = repository.git.in_folder(checkout.folder, GIT_REFLOG_ACTION="interlock merge")
-    repository.git.run("update-ref", _MERGING + target, new)
+    repository.git.run("update-ref", MERGING + target, new)
     try:
         finished = git.run(*_FAST_FORWARD, new, allowed=range(-64, 256))
     except TimedOutError:
         with suppress(GitError):
             put_back(repository, target)
         raise
+    if finished.exit_code == 0 and _forget_at(repository, target, new):
+        return True
     if (now := head(repository, target)) and contains(repository, now, new):
         _forget(repository, target)
         return True
@@ -87,12 +85,13 @@ def put_back(repository: Repository, target: str) -> None:
 
     Raises RefusedError, with nothing changed, if the user has worked on top of it.
     """
-    new = resolve(repository, _MERGING + target)
-    if new is None:
+    refs = read_refs(repository, MERGING + target, HEADS + target)
+    if MERGING + target not in refs:
         return
+    new, now = refs[MERGING + target].sha, refs.get(HEADS + target)
     old = repository.git.line("rev-parse", "--verify", f"{new}^1")
     # If the target has moved, the merge was complete, or the user has settled it.
-    if head(repository, target) == old:
+    if now is not None and now.sha == old:
         checkout = checkout_of(repository, target)
         if checkout is not None:
             _restore(repository.git.in_folder(checkout.folder), old=old, new=new)
@@ -110,7 +109,7 @@ def _restore(git: Git, *, old: str, new: str) -> None:
         for path, kind in changed.items()
         if path not in differs and not (kind == "D" and os.path.lexists(git.folder / path))
     }
-    others = tuple(path for path in changed_paths(git) if path not in merged)
+    others = tuple(path for path in tracked_status(git).changed if path not in merged)
     refuse_changed(git, others, remedy=_CLEAR)
     if merged:
         stdin = b"".join(os.fsencode(path) + b"\0" for path in sorted(merged))
@@ -137,4 +136,11 @@ def _changed_between(git: Git, old: str, new: str) -> dict[str, str]:
 
 
 def _forget(repository: Repository, target: str) -> None:
-    repository.git.run("update-ref", "-d", _MERGING + target)
+    repository.git.run("update-ref", "-d", MERGING + target)
+
+
+def _forget_at(repository: Repository, target: str, commit: str) -> bool:
+    """Forget that the target is being moved, if it is at this commit; return whether it is."""
+    commands = (("verify", HEADS + target, commit), ("delete", MERGING + target, ""))
+    finished = update_refs(repository, commands, reason="interlock: merged", allowed=(0, 1, 128))
+    return finished.exit_code == 0

@@ -9,15 +9,18 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from interlock.workers.gateways.git.checkout import checkouts
-from interlock.workers.gateways.git.errors import Refusal, RefusedError
+from interlock.workers.gateways.git.errors import FailedError, Refusal, RefusedError
+from interlock.workers.gateways.git.refs import HEADS, Ref, is_ref_name, read_refs, update_refs
 from interlock.workers.gateways.git.repository import Repository
 
 PREFIX = "interlock/"
-_MARKS = "refs/interlock/worktrees/"
+MARKS = "refs/interlock/worktrees/"
+_COMMIT_ID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _MISSING = 128
 
 
@@ -32,24 +35,14 @@ class Mark:
 
 def head(repository: Repository, branch: str) -> str | None:
     """Return the commit of a branch; None if there is no such branch."""
-    return resolve(repository, _ref(branch))
-
-
-def resolve(repository: Repository, ref: str) -> str | None:
-    """Return the object of a whole ref name; None if there is no such ref."""
-    command = ("show-ref", "--verify", "--hash", "--", ref)
-    finished = repository.git.run(*command, allowed=(0, _MISSING))
-    if finished.exit_code == 0:
-        return finished.line()
-    if "not a valid ref" not in finished.stderr:
-        raise repository.git.failure("show-ref", finished)
-    return None
+    found = read_refs(repository, HEADS + branch).get(HEADS + branch)
+    return found.sha if found else None
 
 
 def commit_of(repository: Repository, name: str) -> str:
     """Return the commit of a branch, or of a whole commit id. Raises RefusedError."""
     # Nothing else: a tag or another expression with the same name must not be taken instead.
-    if re.fullmatch(r"[0-9a-f]{40}|[0-9a-f]{64}", name):
+    if _COMMIT_ID.fullmatch(name):
         kind = repository.git.run("cat-file", "-t", name, allowed=(0, _MISSING)).line()
         if kind == "commit":
             return name
@@ -60,68 +53,97 @@ def commit_of(repository: Repository, name: str) -> str:
     return found
 
 
+@contextmanager
+def using_commit_of(repository: Repository, *names: str) -> Iterator[tuple[str, ...]]:
+    """Return the commits of branches and of whole commit ids to the block, which uses them.
+
+    No process looks up an id before: if git fails in the block, the names are looked up after it.
+    Raises RefusedError for a name that is neither.
+    """
+    commits = tuple(
+        name if _COMMIT_ID.fullmatch(name) else commit_of(repository, name) for name in names
+    )
+    try:
+        yield commits
+    except FailedError:
+        for name in names:
+            commit_of(repository, name)
+        raise
+
+
 def contains(repository: Repository, commit: str, other: str) -> bool:
     """Tell whether a commit is another one or comes after it."""
+    if commit == other:
+        return True
     finished = repository.git.run("merge-base", "--is-ancestor", other, commit, allowed=(0, 1))
     return finished.exit_code == 0
 
 
 def move(repository: Repository, branch: str, *, old: str, new: str, reason: str) -> bool:
     """Set a branch to a commit if it is still at the old one; return whether it was."""
-    command = ("update-ref", "-m", reason, _ref(branch), new, old)
+    command = ("update-ref", "-m", reason, HEADS + branch, new, old)
     finished = repository.git.run(*command, allowed=(0, 1, _MISSING))
     if finished.exit_code and head(repository, branch) == old:
         raise repository.git.failure("update-ref", finished)
     return finished.exit_code == 0
 
 
-def check_name(repository: Repository, branch: str) -> None:
+def check_name(branch: str) -> None:
     """Refuse a name that no task's branch can have. Raises RefusedError."""
-    legal = repository.git.run("check-ref-format", _ref(branch), allowed=(0, 1)).exit_code == 0
-    if not legal or not branch.startswith(PREFIX):
+    if not is_ref_name(HEADS + branch) or not branch.startswith(PREFIX):
         problem = f"{branch!r} cannot be the name of a task's branch"
         remedy = f"it begins with {PREFIX} and has no space, colon, '..' or wildcard"
         raise RefusedError(Refusal.BRANCH_NAME, problem, remedy)
 
 
-def refuse_taken(repository: Repository, branch: str) -> None:
-    """Refuse a branch that already exists. Raises RefusedError."""
-    if head(repository, branch) is not None:
+def refuse_taken(repository: Repository, refs: Iterable[str], branch: str) -> None:
+    """Refuse a branch that is among the refs of a repository. Raises RefusedError."""
+    if HEADS + branch in refs:
         problem = f"{repository.root} has a branch {branch!r} already"
         raise RefusedError(Refusal.BRANCH_EXISTS, problem, "choose another name, or delete it")
 
 
 def marks(repository: Repository) -> tuple[Mark, ...]:
     """Return the marks of all tasks' branches, by name."""
-    listing = repository.git.run("for-each-ref", "--format=%(refname)%00%(raw)%00", _MARKS)
-    fields = [field.removeprefix(b"\n") for field in listing.output.split(b"\0")]
-    found = []
-    for name, content in zip(fields[0:-1:2], fields[1::2], strict=True):
-        mark = json.loads(content)
-        branch = PREFIX + name.decode().removeprefix(_MARKS)
-        found.append(Mark(branch, Path(mark["folder"]), mark["base"]))
-    return tuple(found)
+    return tuple(marks_among(read_refs(repository, MARKS)).values())
 
 
 def mark_of(repository: Repository, branch: str) -> Mark | None:
     """Return the mark of a branch; None if it was not made for a task."""
-    return next((mark for mark in marks(repository) if mark.branch == branch), None)
+    return marks_among(read_refs(repository, mark_ref(branch))).get(branch)
+
+
+def mark_ref(branch: str) -> str:
+    """Return the ref that is the mark of a task's branch."""
+    return MARKS + branch.removeprefix(PREFIX)
+
+
+def marks_among(refs: Mapping[str, Ref]) -> dict[str, Mark]:
+    """Return the marks among refs, by the names of their branches."""
+    found = {}
+    for name, ref in refs.items():
+        if name.startswith(MARKS):
+            mark = json.loads(ref.content)
+            branch = PREFIX + name.removeprefix(MARKS)
+            found[branch] = Mark(branch, Path(mark["folder"]), mark["base"])
+    return found
 
 
 def make(repository: Repository, mark: Mark, *, marked: bool) -> None:
-    """Make a task's branch at its base. `marked` tells whether it has its mark already."""
+    """Make a task's branch at its base. `marked` tells whether it has its mark already.
+
+    Raises GitError, with nothing made, if the branch exists or the base is no commit.
+    """
+    # Git writes the refs of a transaction in this order, so a crash leaves the mark alone at most.
+    commands = [("create", HEADS + mark.branch, mark.base)]
     if not marked:
-        refuse_taken(repository, mark.branch)
-        repository.git.run("update-ref", _mark_ref(mark.branch), _mark_object(repository, mark), "")
-    elif head(repository, mark.branch) is not None:
-        return
-    reason = "interlock: made for a task"
-    repository.git.run("update-ref", "-m", reason, _ref(mark.branch), mark.base, "")
+        commands.insert(0, ("create", mark_ref(mark.branch), _mark_object(repository, mark)))
+    update_refs(repository, commands, reason="interlock: made for a task")
 
 
 def replace_mark(repository: Repository, mark: Mark) -> None:
     """Replace the mark of a task's branch."""
-    repository.git.run("update-ref", _mark_ref(mark.branch), _mark_object(repository, mark))
+    repository.git.run("update-ref", mark_ref(mark.branch), _mark_object(repository, mark))
 
 
 def delete_branch(repository: Repository, branch: str, *, target: str, force: bool) -> bool:
@@ -131,37 +153,41 @@ def delete_branch(repository: Repository, branch: str, *, target: str, force: bo
     checked out, or is not merged.
     """
     with repository.locked() as held:
-        tip, mark = head(held, branch), mark_of(held, branch)
-        if tip is not None:
-            _check_deletable(held, branch, mark)
-            if not force and not contains(held, commit_of(held, target), tip):
-                problem = f"the branch {branch!r} is not merged into {target!r}"
-                raise RefusedError(Refusal.NOT_MERGED, problem, "merge it, or delete it by force")
-            held.git.run("update-ref", "-d", _ref(branch), tip)
+        refs = read_refs(held, mark_ref(branch), HEADS + branch, HEADS + target)
+        found, mark = refs.get(HEADS + branch), marks_among(refs).get(branch)
+        # Two transactions: a mark that was deleted in the first could go before its branch.
+        deletions = []
+        if found is not None:
+            _refuse_kept(found, branch, mark)
+            if not force:
+                _refuse_unmerged(held, found, branch, target, refs.get(HEADS + target))
+            deletions.append([("delete", HEADS + branch, found.sha)])
         if mark is not None:
-            held.git.run("update-ref", "-d", _mark_ref(branch))
-        return tip is not None
+            deletions.append([("delete", mark_ref(branch), "")])
+        if deletions:
+            update_refs(held, *deletions, reason="interlock: deleted")
+        return found is not None
 
 
-def _check_deletable(repository: Repository, branch: str, mark: Mark | None) -> None:
+def _refuse_kept(found: Ref, branch: str, mark: Mark | None) -> None:
     if mark is None:
         problem = f"the branch {branch!r} was not made for a task"
         remedy = "only its owner may delete it"
         raise RefusedError(Refusal.BRANCH_EXISTS, problem, remedy)
-    for checkout in checkouts(repository):
-        if checkout.branch == branch:
-            problem = f"the branch {branch!r} is checked out in {checkout.folder}"
-            raise RefusedError(Refusal.CHECKOUT_BUSY, problem, "remove that worktree first")
+    if found.checkout:
+        problem = f"the branch {branch!r} is checked out in {found.checkout}"
+        raise RefusedError(Refusal.CHECKOUT_BUSY, problem, "remove that worktree first")
+
+
+def _refuse_unmerged(
+    repository: Repository, found: Ref, branch: str, target: str, merged: Ref | None
+) -> None:
+    commit = merged.sha if merged else commit_of(repository, target)
+    if not contains(repository, commit, found.sha):
+        problem = f"the branch {branch!r} is not merged into {target!r}"
+        raise RefusedError(Refusal.NOT_MERGED, problem, "merge it, or delete it by force")
 
 
 def _mark_object(repository: Repository, mark: Mark) -> str:
     content = json.dumps({"folder": str(mark.folder), "base": mark.base}).encode()
     return repository.git.line("hash-object", "-w", "--stdin", stdin=content)
-
-
-def _ref(branch: str) -> str:
-    return f"refs/heads/{branch}"
-
-
-def _mark_ref(branch: str) -> str:
-    return _MARKS + branch.removeprefix(PREFIX)

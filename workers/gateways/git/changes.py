@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from interlock.workers.gateways.git.branch import commit_of
+from interlock.workers.gateways.git.branch import using_commit_of
 from interlock.workers.gateways.git.checkout import shown
 from interlock.workers.gateways.git.errors import Refusal, RefusedError
 from interlock.workers.gateways.git.program import Git
 from interlock.workers.gateways.git.repository import Identity, Repository, as_message
+from interlock.workers.gateways.git.status import Status, whole_status
 from interlock.workers.gateways.git.worktree import Worktree, admin_of, git_in, lock_of
 
 _LOCKS = ("index.lock", "HEAD.lock")
@@ -19,54 +20,59 @@ def changed_files(repository: Repository, worktree: Worktree, *, base: str) -> t
     GitError.
     """
     git = git_in(repository, worktree)
-    since = commit_of(repository, base)
     compare = ("diff", "--name-only", "-z", "--no-renames", "--no-ext-diff", "--no-relative")
-    tracked = git.run(*compare, "--ignore-submodules=none", since, "--").names()
-    return tuple(sorted({*tracked, *_untracked(git)}))
+    with using_commit_of(repository, base) as (since,):
+        tracked = git.run(*compare, "--ignore-submodules=none", since, "--").names()
+    untracked = git.run("ls-files", "-z", "--others", "--exclude-standard").names()
+    return tuple(sorted({*tracked, *untracked}))
 
 
 def commit_all(
     repository: Repository, worktree: Worktree, *, message: str, identity: Identity
-) -> str | None:
+) -> bool:
     """Commit everything in a worktree to its branch, also untracked files.
 
-    Returns the commit, or None if nothing was left to commit. Call it when the agent has ended or
-    has reported that it is done: calls of Interlock exclude each other, so a git lock on the
-    worktree or the branch then comes from a killed git, and is removed. Raises RefusedError, with
-    nothing changed, if the worktree is on another branch, has unresolved conflicts, or contains a
-    repository.
+    Returns whether anything was left to commit. Call it when the agent has ended or has reported
+    that it is done: calls of Interlock exclude each other, so a git lock on the worktree or the
+    branch then comes from a killed git, and is removed. Raises RefusedError, with nothing changed,
+    if the worktree is on another branch, has unresolved conflicts, or contains a repository.
     """
     git, admin = git_in(repository, worktree), admin_of(repository, worktree.folder)
     with git.locked(lock_of(admin)) as held:
         branch_lock = repository.common / "refs" / "heads" / f"{worktree.branch}.lock"
         for lock in (*(admin / name for name in _LOCKS), branch_lock):
             lock.unlink(missing_ok=True)
-        _refuse_unfit(held, worktree)
-        held.run("add", "--all")
-        _refuse_embedded(held, _added_links(held, worktree.base))
-        compare = ("diff", "--cached", "--quiet", "--no-ext-diff", "--ignore-submodules=none")
-        if held.run(*compare, "HEAD", allowed=(0, 1)).exit_code == 0:
-            return None
+        status = whole_status(held)
+        _refuse_unfit(held, worktree, status)
+        at_base = status.commit == worktree.base
+        clean = not (status.changed or status.untracked)
+        if clean and at_base:
+            return False
+        if not clean:
+            held.run("add", "--all")
+        compare = ("diff-index", "--cached", "--no-renames", "--ignore-submodules=none", "-z")
+        since_base = held.run(*compare, worktree.base).names()
+        _refuse_embedded(held, _added_links(held, since_base))
+        if clean or not (since_base if at_base else _is_staged(held)):
+            return False
         author = held.in_folder(held.folder, **identity.variables())
         options = ("--quiet", "--no-verify", "--no-gpg-sign", "--allow-empty-message")
         text = as_message(message)
         author.run("commit", *options, "--cleanup=whitespace", "--file=-", stdin=text)
-        return held.line("rev-parse", "--verify", "HEAD")
+        return True
 
 
-def _refuse_unfit(git: Git, worktree: Worktree) -> None:
-    ref = git.run("symbolic-ref", "--quiet", "HEAD", allowed=(0, 1)).line()
-    if ref != f"refs/heads/{worktree.branch}":
-        where = f"on {ref.removeprefix('refs/heads/')!r}" if ref else "on no branch"
+def _refuse_unfit(git: Git, worktree: Worktree, status: Status) -> None:
+    if status.branch != worktree.branch:
+        where = f"on {status.branch!r}" if status.branch else "on no branch"
         problem = f"the worktree {worktree.folder} is {where}, not on {worktree.branch!r}"
         remedy = f"an agent has to leave it on {worktree.branch!r}"
         raise RefusedError(Refusal.WRONG_BRANCH, problem, remedy)
-    unmerged = git.run("diff", "--name-only", "--diff-filter=U", "-z").names()
-    if unmerged:
-        problem = f"a merge in {worktree.folder} left conflicts in {shown(unmerged)}"
+    if status.unmerged:
+        problem = f"a merge in {worktree.folder} left conflicts in {shown(status.unmerged)}"
         raise RefusedError(Refusal.CONFLICTS_LEFT, problem, "resolve and add them")
     # Git lists a folder instead of its files only if the folder is a repository.
-    _refuse_embedded(git, tuple(path for path in _untracked(git) if path.endswith("/")))
+    _refuse_embedded(git, tuple(path for path in status.untracked if path.endswith("/")))
 
 
 def _refuse_embedded(git: Git, paths: tuple[str, ...]) -> None:
@@ -76,10 +82,9 @@ def _refuse_embedded(git: Git, paths: tuple[str, ...]) -> None:
         raise RefusedError(Refusal.EMBEDDED_REPOSITORY, problem, remedy)
 
 
-def _added_links(git: Git, base: str) -> tuple[str, ...]:
+def _added_links(git: Git, since_base: tuple[str, ...]) -> tuple[str, ...]:
     """Return the repositories that were added since the base and are not submodules."""
-    listing = git.run("diff-index", "--cached", "--no-renames", "-z", base).names()
-    added = zip(listing[::2], listing[1::2], strict=True)
+    added = zip(since_base[::2], since_base[1::2], strict=True)
     links = {path for facts, path in added if facts.startswith(":000000 160000")}
     known = ("config", "-z", "--file", ".gitmodules", "--get-regexp", r"^submodule\..*\.path$")
     if links:
@@ -88,5 +93,7 @@ def _added_links(git: Git, base: str) -> tuple[str, ...]:
     return tuple(sorted(links))
 
 
-def _untracked(git: Git) -> tuple[str, ...]:
-    return git.run("ls-files", "-z", "--others", "--exclude-standard").names()
+def _is_staged(git: Git) -> bool:
+    """Tell whether the index differs from the last commit."""
+    compare = ("diff", "--cached", "--quiet", "--no-ext-diff", "--ignore-submodules=none")
+    return git.run(*compare, "HEAD", allowed=(0, 1)).exit_code == 1

@@ -7,26 +7,49 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from interlock.workers.gateways.git.errors import GitError, Refusal, RefusedError
+from interlock.workers.gateways.git.errors import Refusal, RefusedError
 from interlock.workers.gateways.git.program import Git
+from interlock.workers.gateways.git.refs import HEADS
 from interlock.workers.gateways.git.repository import Repository
 
 _SHOWN = 3
-_HEADS = "refs/heads/"
 
 
 @dataclass(frozen=True, slots=True)
-class Checkout:
-    """One working tree. `locked` is the reason why git keeps it; `branch` is None if detached."""
+class LinkedTree:
+    """A working tree besides the main one. Git keeps its data about it in the folder `admin`.
+
+    `locked` is the reason why git keeps it, if it is locked.
+    """
 
     folder: Path
-    branch: str | None
+    admin: Path
     locked: str | None
 
     @property
     def is_gone(self) -> bool:
         """Tell whether its folder was deleted. A locked one may only be unmounted."""
         return self.locked is None and not self.folder.is_dir()
+
+
+@dataclass(frozen=True, slots=True)
+class Checkout:
+    """A working tree and its branch, which is None if it is detached."""
+
+    folder: Path
+    branch: str | None
+
+
+def linked_trees(repository: Repository) -> tuple[LinkedTree, ...]:
+    """Return all working trees but the main one, without asking git."""
+    found = []
+    for pointer in sorted((repository.common / "worktrees").glob("*/gitdir")):
+        # Git writes the path absolute, or relative to the folder that has the file.
+        path = Path(os.path.normpath(pointer.parent / (_text(pointer) or "")))
+        if path.name == ".git":
+            folder = Path(os.path.realpath(path.parent))
+            found.append(LinkedTree(folder, pointer.parent, _text(pointer.parent / "locked")))
+    return tuple(found)
 
 
 def checkouts(repository: Repository) -> tuple[Checkout, ...]:
@@ -37,9 +60,8 @@ def checkouts(repository: Repository) -> tuple[Checkout, ...]:
         lines = (os.fsdecode(line).partition(" ") for line in entry.split(b"\0") if line)
         facts = {name: value for name, _, value in lines}
         if facts and "bare" not in facts:
-            branch = facts["branch"].removeprefix(_HEADS) if "branch" in facts else None
-            folder = Path(os.path.realpath(facts["worktree"]))
-            found.append(Checkout(folder, branch, facts.get("locked")))
+            branch = facts["branch"].removeprefix(HEADS) if "branch" in facts else None
+            found.append(Checkout(Path(os.path.realpath(facts["worktree"])), branch))
     return tuple(found)
 
 
@@ -49,32 +71,22 @@ def checkout_of(repository: Repository, branch: str) -> Checkout | None:
     Raises RefusedError if the branch cannot be moved: it is checked out twice, its folder does not
     exist at the moment, or a rebase or bisect of it is under way.
     """
-    present = [tree for tree in checkouts(repository) if not tree.is_gone]
+    linked = {tree.folder: tree for tree in linked_trees(repository)}
+    gone = {folder for folder, tree in linked.items() if tree.is_gone}
+    present = [tree for tree in checkouts(repository) if tree.folder not in gone]
     holders = [tree for tree in present if tree.branch == branch]
     problem = ""
     if len(holders) > 1:
         problem = f"{branch!r} is checked out in {holders[0].folder} and {holders[1].folder}"
     for tree in present:
-        if tree.branch is None and branch in _under_way(repository, tree):
+        admin = linked[tree.folder].admin if tree.folder in linked else repository.common
+        if tree.branch is None and branch in _under_way(admin):
             problem = f"a rebase or bisect of {branch!r} is under way in {tree.folder}"
     if holders and not holders[0].folder.is_dir():
         problem = f"{branch!r} is checked out in {holders[0].folder}, which is not there now"
     if problem:
         raise RefusedError(Refusal.CHECKOUT_BUSY, problem, "end that, then the merge can go on")
     return holders[0] if holders else None
-
-
-def changed_paths(git: Git) -> tuple[str, ...]:
-    """Return the tracked files of a working tree that differ from its last commit.
-
-    Untracked files do not count, because no function here overwrites them; nor does the content of
-    submodules.
-    """
-    listing = git.run(
-        *("status", "--porcelain", "-z", "--no-renames"),
-        *("--untracked-files=no", "--ignore-submodules=dirty"),
-    )
-    return tuple(entry[3:] for entry in listing.names())
 
 
 def refuse_changed(git: Git, paths: tuple[str, ...], *, remedy: str) -> None:
@@ -90,16 +102,14 @@ def shown(paths: tuple[str, ...]) -> str:
     return first if len(paths) <= _SHOWN else f"{first} and {len(paths) - _SHOWN} more"
 
 
-def _under_way(repository: Repository, tree: Checkout) -> set[str]:
-    with suppress(GitError):
-        folder = Path(repository.git.in_folder(tree.folder).line("rev-parse", "--absolute-git-dir"))
-        files = ("rebase-merge/head-name", "rebase-apply/head-name", "BISECT_START")
-        return {_text(folder / file).removeprefix(_HEADS) for file in files}
-    return set()
+def _under_way(admin: Path) -> set[str]:
+    """Return the branches that a rebase or bisect of a working tree is about."""
+    files = ("rebase-merge/head-name", "rebase-apply/head-name", "BISECT_START")
+    return {(_text(admin / file) or "").removeprefix(HEADS) for file in files}
 
 
-def _text(file: Path) -> str:
-    try:
+def _text(file: Path) -> str | None:
+    # Another git may remove a working tree at this moment, and the folder of the file with it.
+    with suppress(FileNotFoundError):
         return file.read_text(errors="surrogateescape").strip()
-    except FileNotFoundError:
-        return ""
+    return None

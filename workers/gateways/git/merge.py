@@ -6,10 +6,16 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from interlock.workers.gateways.git.advance import advance, put_back, refuse_in_the_way
+from interlock.workers.gateways.git.advance import (
+    MERGING,
+    advance,
+    put_back,
+    refuse_in_the_way,
+)
 from interlock.workers.gateways.git.branch import contains, head, move
 from interlock.workers.gateways.git.checkout import checkout_of
 from interlock.workers.gateways.git.errors import Refusal, RefusedError
+from interlock.workers.gateways.git.refs import HEADS, Ref, read_refs
 from interlock.workers.gateways.git.repository import Identity, Repository, as_message
 
 
@@ -74,46 +80,59 @@ def merge(
     as they were before it; `git reset --hard` repairs that. Raises GitError.
     """
     with repository.locked() as held:
-        put_back(held, target)
-        old, tip = _tip(held, target, Refusal.TARGET_MISSING), _tip(held, branch)
-        if contains(held, old, tip):
-            return AlreadyMerged(old)
+        old, tip = _tips(held, target, branch)
+        if old.sha == tip.sha:
+            return AlreadyMerged(old.sha)
         tree = _merged_tree(held, old, tip)
         if isinstance(tree, MergeConflict):
             return tree
-        new = _commit(held, tree, (old, tip), message, identity)
+        # A merge of what the target contains already changes no file.
+        if tree == old.tree and contains(held, old.sha, tip.sha):
+            return AlreadyMerged(old.sha)
+        new = _commit(held, tree, (old.sha, tip.sha), message, identity)
         checkout = checkout_of(held, target)
         if checkout is not None:
             # Checked before the files are verified: while a file of the user is in the way, every
             # try would verify them and then not merge.
-            refuse_in_the_way(held, checkout, old=old, new=new)
-        if verified is not None and tree not in {_tree_of(held, commit) for commit in verified}:
+            refuse_in_the_way(held, checkout, old=old.sha, new=new)
+        if verified is not None and not _is_verified(held, tree, tip, verified):
             return MergeUnverified(new)
         if checkout is None:
-            moved = move(held, target, old=old, new=new, reason=f"interlock merge {branch}")
+            moved = move(held, target, old=old.sha, new=new, reason=f"interlock merge {branch}")
         else:
-            moved = advance(held, checkout, target=target, old=old, new=new)
-        return BranchMerged(new) if moved else TargetMoved(old, head(held, target))
+            moved = advance(held, checkout, target=target, old=old.sha, new=new)
+        return BranchMerged(new) if moved else TargetMoved(old.sha, head(held, target))
 
 
-def _tip(repository: Repository, branch: str, refusal: Refusal = Refusal.BRANCH_MISSING) -> str:
-    found = head(repository, branch)
-    if found is None:
-        problem = f"{repository.root} has no branch {branch!r}"
-        raise RefusedError(refusal, problem, "name an existing branch")
-    return found
+def _tips(repository: Repository, target: str, branch: str) -> tuple[Ref, Ref]:
+    """Return the target and the branch, after a merge into it that was cut off is undone."""
+    names = (MERGING + target, HEADS + target, HEADS + branch)
+    refs = read_refs(repository, *names)
+    if MERGING + target in refs:
+        put_back(repository, target)
+        refs = read_refs(repository, *names)
+    for name, refusal in ((target, Refusal.TARGET_MISSING), (branch, Refusal.BRANCH_MISSING)):
+        if HEADS + name not in refs:
+            problem = f"{repository.root} has no branch {name!r}"
+            raise RefusedError(refusal, problem, "name an existing branch")
+    return refs[HEADS + target], refs[HEADS + branch]
 
 
-def _merged_tree(repository: Repository, old: str, tip: str) -> str | MergeConflict:
+def _merged_tree(repository: Repository, old: Ref, tip: Ref) -> str | MergeConflict:
     """Return the tree of the merge."""
-    command = ("merge-tree", "--write-tree", "-z", "--name-only", "--no-messages", old, tip)
-    finished = repository.git.run(*command, allowed=(0, 1))
+    command = ("merge-tree", "--write-tree", "-z", "--name-only", "--no-messages")
+    finished = repository.git.run(*command, old.sha, tip.sha, allowed=(0, 1))
     tree, *paths = finished.names()
     return MergeConflict(tuple(sorted(paths))) if finished.exit_code else tree
 
 
-def _tree_of(repository: Repository, commit: str) -> str:
-    return repository.git.line("rev-parse", "--verify", f"{commit}^{{tree}}")
+def _is_verified(repository: Repository, tree: str, tip: Ref, verified: Collection[str]) -> bool:
+    """Tell whether one of the verified commits has these files. `tip` is looked at first."""
+    if tip.sha in verified and tip.tree == tree:
+        return True
+    names = "".join(f"{commit}^{{tree}}\n" for commit in verified).encode()
+    listing = repository.git.line("cat-file", "--batch-check=%(objectname)", stdin=names)
+    return tree in listing.splitlines()
 
 
 def _commit(

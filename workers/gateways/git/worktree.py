@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import mkdtemp
 
 from interlock.workers.gateways.git.branch import (
+    MARKS,
     Mark,
     check_name,
-    commit_of,
     make,
     marks,
+    marks_among,
+    refuse_taken,
     replace_mark,
+    using_commit_of,
 )
-from interlock.workers.gateways.git.checkout import Checkout, checkouts, shown
+from interlock.workers.gateways.git.checkout import LinkedTree, checkouts, linked_trees, shown
 from interlock.workers.gateways.git.errors import Refusal, RefusedError
 from interlock.workers.gateways.git.program import Git
+from interlock.workers.gateways.git.refs import HEADS, Ref, read_refs
 from interlock.workers.gateways.git.repository import Repository
+from interlock.workers.gateways.git.status import whole_status
 
 _LOCK_NAME = "interlock"
 _REMOVING = "interlock-removing"
@@ -40,10 +45,10 @@ class Worktree:
 
 def worktrees(repository: Repository) -> tuple[Worktree, ...]:
     """Return the worktrees of all tasks whose branch is not deleted yet."""
-    present = {tree.folder for tree in checkouts(repository) if not tree.is_gone}
+    made = marks(repository)
+    present = {tree.folder for tree in linked_trees(repository) if not tree.is_gone}
     return tuple(
-        Worktree(mark.branch, mark.folder, mark.base, mark.folder in present)
-        for mark in marks(repository)
+        Worktree(mark.branch, mark.folder, mark.base, mark.folder in present) for mark in made
     )
 
 
@@ -53,19 +58,21 @@ def add_worktree(repository: Repository, *, branch: str, folder: Path, base: str
     Repeated with the same branch and folder, it completes the worktree with the base of the first
     call. Raises RefusedError if the branch or the folder belongs to something else.
     """
-    check_name(repository, branch)
+    check_name(branch)
     folder = _real(folder)
     with repository.locked() as held:
-        made, trees = marks(held), checkouts(held)
-        mark = next((mark for mark in made if mark.branch == branch), None)
+        refs, trees = read_refs(held, MARKS, HEADS + branch, HEADS + base), linked_trees(held)
+        made = marks_among(refs)
+        mark = made.get(branch)
         if mark is None:
             _refuse_unfit(held, folder, made, trees)
-            mark = Mark(branch, folder, commit_of(held, base))
+            mark = _make_marked(held, refs, branch=branch, folder=folder, base=base)
         elif mark.folder != folder:
             problem = f"the branch {branch!r} belongs to the worktree {mark.folder}"
             raise RefusedError(Refusal.BRANCH_EXISTS, problem, "choose another name")
-        make(held, mark, marked=mark in made)
-        _check_out(held, mark, _at(trees, folder))
+        elif HEADS + branch not in refs:
+            make(held, mark, marked=True)
+        _check_out(held, mark, _at(trees, folder), refs.get(HEADS + branch))
         return Worktree(mark.branch, mark.folder, mark.base, present=True)
 
 
@@ -76,16 +83,16 @@ def rehome(repository: Repository, branch: str, folder: Path) -> None:
     """
     folder = _real(folder)
     with repository.locked() as held:
-        made, trees = marks(held), checkouts(held)
-        mark = next((mark for mark in made if mark.branch == branch), None)
+        made, trees = marks_among(read_refs(held, MARKS)), linked_trees(held)
+        mark = made.get(branch)
         if mark is None:
             problem = f"{branch!r} is not a branch that was made for a task"
             raise RefusedError(Refusal.BRANCH_MISSING, problem, "add a worktree for it first")
         if mark.folder.is_dir():
             problem = f"the worktree of {branch!r} is still at {mark.folder}"
             raise RefusedError(Refusal.FOLDER_TAKEN, problem, "use it there")
-        if _at(trees, mark.folder) is not None:
-            _unregister(held, mark.folder)
+        if (gone := _at(trees, mark.folder)) is not None:
+            _unregister(held, gone)
         others = tuple(tree for tree in trees if tree.folder != mark.folder)
         _refuse_unfit(held, folder, made, others)
         replace_mark(held, Mark(branch, folder, mark.base))
@@ -99,7 +106,7 @@ def remove_worktree(repository: Repository, folder: Path, *, force: bool) -> boo
     """
     folder = _real(folder)
     with repository.locked() as held:
-        tree = _at(checkouts(held), folder)
+        tree = _at(linked_trees(held), folder)
         if tree is None and not os.path.lexists(folder):
             return False
         if tree is None or folder not in {mark.folder for mark in marks(held)}:
@@ -108,8 +115,8 @@ def remove_worktree(repository: Repository, folder: Path, *, force: bool) -> boo
         was_there = folder.is_dir()
         if was_there:
             # An incomplete worktree has only files from git, because no agent works in it yet.
-            _allow_removal(held, folder, force=force or tree.locked == _INITIALIZING)
-        _unregister(held, folder)
+            _allow_removal(held, tree, force=force or tree.locked == _INITIALIZING)
+        _unregister(held, tree)
         return was_there
 
 
@@ -123,14 +130,11 @@ def git_in(repository: Repository, worktree: Worktree) -> Git:
 
 def admin_of(repository: Repository, folder: Path) -> Path:
     """Return the folder where git keeps its data about a worktree. Raises RefusedError."""
-    for pointer in sorted((repository.common / "worktrees").glob("*/gitdir")):
-        # Git writes the path absolute, or relative to the file that has it.
-        with suppress(FileNotFoundError):  # another worktree is being removed at this moment
-            path = Path(os.path.normpath(pointer.parent / pointer.read_text().strip()))
-            if path.name == ".git" and _real(path.parent) == folder:
-                return pointer.parent
-    problem = f"git knows no worktree at {folder}"
-    raise RefusedError(Refusal.FOLDER_MISSING, problem, "add it again")
+    tree = _at(linked_trees(repository), folder)
+    if tree is None:
+        problem = f"git knows no worktree at {folder}"
+        raise RefusedError(Refusal.FOLDER_MISSING, problem, "add it again")
+    return tree.admin
 
 
 def lock_of(admin: Path) -> Path:
@@ -138,35 +142,57 @@ def lock_of(admin: Path) -> Path:
     return admin / _LOCK_NAME
 
 
-def _check_out(repository: Repository, mark: Mark, tree: Checkout | None) -> None:
-    if tree is not None and _is_incomplete(repository, tree):
-        _unregister(repository, mark.folder)
+def _make_marked(
+    repository: Repository, refs: Mapping[str, Ref], *, branch: str, folder: Path, base: str
+) -> Mark:
+    """Make a task's branch and its mark; `refs` has the branches that exist of the two."""
+    known = refs.get(HEADS + base)
+    with using_commit_of(repository, known.sha if known else base) as (commit,):
+        refuse_taken(repository, refs, branch)
+        mark = Mark(branch, folder, commit)
+        make(repository, mark, marked=False)
+    return mark
+
+
+def _check_out(
+    repository: Repository, mark: Mark, tree: LinkedTree | None, branch: Ref | None
+) -> None:
+    if tree is not None and _is_incomplete(tree):
+        _unregister(repository, tree)
         tree = None
     if tree is None:
         _refuse_filled(mark.folder)
         command = ("worktree", "add", "--quiet", "--", str(mark.folder), mark.branch)
         repository.git.run(*command)
-    elif tree.branch != mark.branch:
-        where = f"on {tree.branch!r}" if tree.branch else "on no branch"
+    elif branch is None or os.path.realpath(branch.checkout) != str(tree.folder):
+        _refuse_other_branch(repository, mark)
+
+
+def _refuse_other_branch(repository: Repository, mark: Mark) -> None:
+    # Of a branch that is checked out twice, git names one folder only in the description of a ref.
+    on = next((tree.branch for tree in checkouts(repository) if tree.folder == mark.folder), None)
+    if on != mark.branch:
+        where = f"on {on!r}" if on else "on no branch"
         problem = f"the worktree {mark.folder} is {where}, not on {mark.branch!r}"
         raise RefusedError(Refusal.WRONG_BRANCH, problem, "remove it by force and add it again")
 
 
-def _is_incomplete(repository: Repository, tree: Checkout) -> bool:
-    if tree.is_gone or tree.locked == _INITIALIZING:
-        return True
-    return (admin_of(repository, tree.folder) / _REMOVING).exists()
+def _is_incomplete(tree: LinkedTree) -> bool:
+    return tree.is_gone or tree.locked == _INITIALIZING or (tree.admin / _REMOVING).exists()
 
 
 def _refuse_unfit(
-    repository: Repository, folder: Path, made: Iterable[Mark], trees: Iterable[Checkout]
+    repository: Repository, folder: Path, made: Mapping[str, Mark], trees: Iterable[LinkedTree]
 ) -> None:
-    around = [repository.common, *(tree.folder for tree in trees)]
+    around = [repository.common, repository.root, *(tree.folder for tree in trees)]
+    if (repository.root / ".git").resolve() != repository.common:
+        # The root is no main working tree, and only git knows whether and where there is one.
+        around += [tree.folder for tree in checkouts(repository)]
     # Git in another working tree would show a worktree inside it as untracked files.
     if any(folder.is_relative_to(other) for other in around):
         problem = f"{folder} is inside the repository or one of its worktrees"
         raise RefusedError(Refusal.FOLDER_TAKEN, problem, "choose a folder elsewhere")
-    if folder in {mark.folder for mark in made}:
+    if folder in {mark.folder for mark in made.values()}:
         problem = f"{folder} belongs to another task"
         raise RefusedError(Refusal.FOLDER_TAKEN, problem, "choose another folder")
     _refuse_filled(folder)
@@ -182,29 +208,26 @@ def _is_empty(folder: Path) -> bool:
     return folder.is_dir() and not any(folder.iterdir())
 
 
-def _allow_removal(repository: Repository, folder: Path, *, force: bool) -> None:
-    removing = admin_of(repository, folder) / _REMOVING
+def _allow_removal(repository: Repository, tree: LinkedTree, *, force: bool) -> None:
+    removing = tree.admin / _REMOVING
     # An interrupted removal was allowed at its first try, and may have deleted files already.
     if not force and not removing.exists():
-        git = _git_at(repository, folder, removing.parent)
-        command = ("status", "--porcelain", "-z", "--no-renames", "--untracked-files=all")
-        listing = git.run(*command, "--ignore-submodules=none").names()
-        if listing:
-            paths = tuple(entry[3:] for entry in listing)
-            problem = f"the worktree {folder} has files that are not committed ({shown(paths)})"
-            raise RefusedError(Refusal.DIRTY, problem, "commit them, or remove it by force")
+        status = whole_status(_git_at(repository, tree.folder, tree.admin))
+        if paths := status.changed + status.untracked:
+            problem = f"the worktree {tree.folder} has files that are not committed"
+            remedy = "commit them, or remove it by force"
+            raise RefusedError(Refusal.DIRTY, f"{problem} ({shown(paths)})", remedy)
     removing.touch()
 
 
-def _unregister(repository: Repository, folder: Path) -> None:
-    remove = ("worktree", "remove", "--force", "--force", "--", str(folder))
-    if not folder.is_dir():
+def _unregister(repository: Repository, tree: LinkedTree) -> None:
+    remove = ("worktree", "remove", "--force", "--force", "--", str(tree.folder))
+    if not tree.folder.is_dir():
         repository.git.run(*remove)
         return
-    admin = admin_of(repository, folder)
-    with repository.git.locked(lock_of(admin)) as git:
-        _make_deletable(folder)
-        _point_to(admin, folder)
+    with repository.git.locked(lock_of(tree.admin)) as git:
+        _make_deletable(tree.folder)
+        _point_to(tree.admin, tree.folder)
         git.run(*remove)
 
 
@@ -239,7 +262,7 @@ def _git_at(repository: Repository, folder: Path, admin: Path) -> Git:
     return repository.git.in_folder(folder, GIT_DIR=str(admin), GIT_WORK_TREE=str(folder))
 
 
-def _at(trees: Iterable[Checkout], folder: Path) -> Checkout | None:
+def _at(trees: Iterable[LinkedTree], folder: Path) -> LinkedTree | None:
     return next((tree for tree in trees if tree.folder == folder), None)
 
 

@@ -62,7 +62,7 @@ def test_what_is_gone_with_its_machine_is_made_elsewhere_with_all_that_was_commi
     assert git(elsewhere, "symbolic-ref", "HEAD") == f"refs/heads/{BRANCH}"
     assert worktrees(repository) == (again,)
     assert str(tree.folder) not in git(repository.root, "worktree", "list"), "no dead one is left"
-    assert commit_all(repository, again, message="go on", identity=AGENT) is None
+    assert not commit_all(repository, again, message="go on", identity=AGENT)
     write(elsewhere, c__txt="more\n")
     assert commit_all(repository, again, message="go on", identity=AGENT)
     assert not tree.folder.exists()

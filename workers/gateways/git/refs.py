@@ -1,0 +1,84 @@
+"""Reads and changes refs: one git process for all that a call needs, and whole names only.
+
+A short name could be taken for a tag or another expression of the same name.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from interlock.workers.gateways.git.program import GitResult
+from interlock.workers.gateways.git.repository import Repository
+
+HEADS = "refs/heads/"
+_FIELDS = (
+    *("%(refname)", "%(objectname)", "%(tree)", "%(worktreepath)"),
+    "%(if:equals=blob)%(objecttype)%(then)%(raw)%(end)",
+)
+_FORMAT = "".join(f"{field}%00" for field in _FIELDS)
+# By the rules of `git check-ref-format`.
+_ILLEGAL = re.compile(
+    r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|(^|/)(\.|/|\Z)|\.lock(/|\Z)|\.\Z|^[^/]*\Z"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Ref:
+    """What a ref names: an object, with its tree if it is a commit, or its content if it is a blob.
+
+    `checkout` is the folder of a working tree that has this branch checked out, or empty.
+    """
+
+    sha: str
+    tree: str
+    checkout: str
+    content: bytes
+
+
+def read_refs(repository: Repository, *names: str) -> dict[str, Ref]:
+    """Return the refs that exist, by their whole names, as they are at one moment.
+
+    For a name that ends with a slash, these are all refs below it. Others may be among them.
+    """
+    fields = repository.git.run("for-each-ref", f"--format={_FORMAT}", *names).output.split(b"\0")
+    # The newline after a ref stands before the name of the next one.
+    every = [iter(fields[:-1])] * len(_FIELDS)
+    return {
+        os.fsdecode(name.removeprefix(b"\n")): Ref(
+            sha.decode(), tree.decode(), os.fsdecode(checkout), content
+        )
+        for name, sha, tree, checkout, content in zip(*every, strict=True)
+    }
+
+
+def update_refs(
+    repository: Repository,
+    *transactions: Sequence[tuple[str, ...]],
+    reason: str,
+    allowed: Collection[int] = (0,),
+) -> GitResult:
+    """Run transactions one after the other, each completely or not at all, until one fails.
+
+    A transaction has commands of `git update-ref --stdin` as tuples of a verb and its arguments.
+    """
+    lines = [
+        line
+        for commands in transactions
+        for line in ("start", *(_command(*command) for command in commands), "commit")
+    ]
+    stdin = b"".join(os.fsencode(line) + b"\0" for line in lines)
+    return repository.git.run(
+        "update-ref", "-m", reason, "-z", "--stdin", stdin=stdin, allowed=allowed
+    )
+
+
+def is_ref_name(name: str) -> bool:
+    """Tell whether git allows the whole name of a ref."""
+    return _ILLEGAL.search(name) is None
+
+
+def _command(verb: str, ref: str, *objects: str) -> str:
+    return "\0".join((f"{verb} {ref}", *objects))
