@@ -6,12 +6,15 @@ drivers and the user's settings are ignored.
 
 from __future__ import annotations
 
+import os
+import re
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import PurePosixPath
 
-from interlock.workers.gateways.git.branch import commit_of
+from interlock.workers.gateways.git.branch import commit_of, using_commit_of
 from interlock.workers.gateways.git.errors import TimedOutError
 from interlock.workers.gateways.git.program import Git
 from interlock.workers.gateways.git.repository import Repository
@@ -21,6 +24,11 @@ FILES_MAX = 500
 MERGES_MAX = 10_000
 # A file that is larger, before or after the change, is only named.
 BLOB_BYTES_MAX = 1024 * 1024
+# The patches of so many files are read from git at once: together they have at most so many bytes.
+_BATCH_BYTES_MAX = 8 * 1024 * 1024
+_BATCH_NAME_BYTES_MAX = 64 * 1024
+# Every line of a file's content has a character before it, so no file can contain this one.
+_HEADER = re.compile(rb"^(?=diff --git )", re.MULTILINE)
 # One file gets at most a quarter of all bytes, so that other files get some too.
 _SHARE = 4
 _LINK = "160000"
@@ -66,6 +74,8 @@ class _DiffEntry:
     path: str
     kind: str
     blobs: tuple[str, ...]
+    # Git shows a file that becomes a link as one that is deleted and one that is added.
+    parts: int
 
 
 def diff(
@@ -75,18 +85,19 @@ def diff(
 
     Both are branches or whole commit ids. Raises GitError; TimedOutError after `within_s`.
     """
-    between = (commit_of(repository, base), commit_of(repository, commit))
     reader = _DiffReader(repository.git, within_s, time.monotonic() + within_s)
-    entries = reader.entries(between)
+    with using_commit_of(repository, base, commit) as between:
+        entries = reader.entries(between)
     named = entries[:FILES_MAX]
     sizes = reader.sizes(named)
     folders = {str(outer) for entry in entries for outer in PurePosixPath(entry.path).parents}
+    unfit = {entry: _unfit(entry, sizes, folders) for entry in named}
+    patches = reader.patches(between, [entry for entry in named if not unfit[entry]], sizes)
     left, files = bytes_max, []
     for entry in named:
-        text, missing = "", _unfit(entry, sizes, folders, left)
+        text, missing = "", unfit[entry] or ("" if left > 0 else "only named: no room was left")
         if not missing:
-            patch = reader.patch(between, entry)
-            text, missing = _cut(patch, min(left, bytes_max // _SHARE))
+            text, missing = _cut(next(patches), min(left, bytes_max // _SHARE))
         left -= len(text.encode())
         files.append(FileDiff(entry.path, entry.kind, text, missing))
     return Diff(tuple(files), len(entries) - len(named))
@@ -97,9 +108,9 @@ def paths_between(repository: Repository, *, base: str, commit: str) -> tuple[st
 
     Raises GitError; TimedOutError if it takes longer than DIFF_S.
     """
-    between = (commit_of(repository, base), commit_of(repository, commit))
     reader = _DiffReader(repository.git, DIFF_S, time.monotonic() + DIFF_S)
-    return tuple(sorted(entry.path for entry in reader.entries(between)))
+    with using_commit_of(repository, base, commit) as between:
+        return tuple(sorted(entry.path for entry in reader.entries(between)))
 
 
 def lines_between(repository: Repository, *, base: str, commit: str) -> LineCounts:
@@ -107,9 +118,9 @@ def lines_between(repository: Repository, *, base: str, commit: str) -> LineCoun
 
     Raises GitError; TimedOutError if it takes longer than DIFF_S.
     """
-    between = (commit_of(repository, base), commit_of(repository, commit))
     reader = _DiffReader(repository.git, DIFF_S, time.monotonic() + DIFF_S)
-    return reader.line_counts(between)
+    with using_commit_of(repository, base, commit) as between:
+        return reader.line_counts(between)
 
 
 def merge_of(repository: Repository, commit: str, *, target: str) -> tuple[str, str] | None:
@@ -133,7 +144,7 @@ class _DiffReader:
     within_s: float
     until: float
 
-    def entries(self, between: tuple[str, str]) -> tuple[_DiffEntry, ...]:
+    def entries(self, between: tuple[str, ...]) -> tuple[_DiffEntry, ...]:
         """Return every file that differs, in the order of their names."""
         command = (*_COMPARE, "--raw", "--no-abbrev", "-z", *between, "--")
         fields = self._now().run(*command).names()
@@ -149,7 +160,7 @@ class _DiffReader:
         lines = self._now().line("cat-file", check, stdin=names).splitlines()
         return {name: int(size) for name, size in (line.split(" ") for line in lines)}
 
-    def line_counts(self, between: tuple[str, str]) -> LineCounts:
+    def line_counts(self, between: tuple[str, ...]) -> LineCounts:
         """Return how many files and lines differ. Of a binary file git prints dashes."""
         command = (*_COMPARE, "--no-ext-diff", "--no-textconv", "--numstat", "-z", *between, "--")
         counts = [field.split("\t")[:2] for field in self._now().run(*command).names()]
@@ -157,10 +168,19 @@ class _DiffReader:
         added, removed = (sum(pair[side] for pair in lines) for side in (0, 1))
         return LineCounts(len(counts), added, removed, binary=len(counts) - len(lines))
 
-    def patch(self, between: tuple[str, str], entry: _DiffEntry) -> bytes:
-        """Return the unified diff of one file."""
-        path = f":(top,literal){entry.path}"
-        return self._now().run(*_COMPARE, *_PATCH, *between, "--", path).output
+    def patches(
+        self,
+        between: tuple[str, ...],
+        entries: Sequence[_DiffEntry],
+        sizes: Mapping[str, int],
+    ) -> Iterator[bytes]:
+        """Yield the unified diff of each file."""
+        for batch in _batches(entries, sizes):
+            paths = (f":(top,literal){entry.path}" for entry in batch)
+            output = self._now().run(*_COMPARE, *_PATCH, *between, "--", *paths).output
+            parts = iter(_HEADER.split(output)[1:])
+            for entry in batch:
+                yield b"".join(islice(parts, entry.parts))
 
     def _now(self) -> Git:
         """Return git limited to the time that is left. Raises TimedOutError if none is left."""
@@ -175,17 +195,35 @@ def _entry(facts: str, path: str) -> _DiffEntry:
     sides = ((before, old), (after, new))
     # A submodule's commit is not a blob, and an added or deleted file has only one.
     blobs = tuple(blob for mode, blob in sides if mode != _LINK and int(mode))
-    return _DiffEntry(path, _KINDS[kind], blobs)
+    return _DiffEntry(path, _KINDS[kind], blobs, parts=2 if kind == "T" else 1)
 
 
-def _unfit(entry: _DiffEntry, sizes: Mapping[str, int], folders: Collection[str], left: int) -> str:
+def _batches(
+    entries: Sequence[_DiffEntry], sizes: Mapping[str, int]
+) -> Iterator[Sequence[_DiffEntry]]:
+    """Yield the entries in groups whose patches and names are not too large for one process."""
+    batch: list[_DiffEntry] = []
+    patch_bytes = name_bytes = 0
+    for entry in entries:
+        # A line has at least one byte, and one more in a patch.
+        patch = 2 * sum(sizes[blob] for blob in entry.blobs)
+        name = len(os.fsencode(entry.path))
+        too_large = patch_bytes + patch > _BATCH_BYTES_MAX
+        if batch and (too_large or name_bytes + name > _BATCH_NAME_BYTES_MAX):
+            yield batch
+            batch, patch_bytes, name_bytes = [], 0, 0
+        batch.append(entry)
+        patch_bytes, name_bytes = patch_bytes + patch, name_bytes + name
+    if batch:
+        yield batch
+
+
+def _unfit(entry: _DiffEntry, sizes: Mapping[str, int], folders: Collection[str]) -> str:
     if entry.path in folders:
         # Given this path, git would also compare everything in the folder.
         return "only named: it is a folder on one side"
     size = max((sizes[blob] for blob in entry.blobs), default=0)
-    if size > BLOB_BYTES_MAX:
-        return f"only named: it has {size} bytes"
-    return "" if left > 0 else "only named: no room was left"
+    return f"only named: it has {size} bytes" if size > BLOB_BYTES_MAX else ""
 
 
 def _cut(patch: bytes, bytes_max: int) -> tuple[str, str]:

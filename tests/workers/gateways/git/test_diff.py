@@ -124,6 +124,29 @@ def test_files_and_lines_are_counted(repository: Repository, tree: Worktree) -> 
     assert found.removed == len(repository.git.line("show", f"{tree.base}:a.txt").splitlines())
 
 
+@pytest.mark.parametrize("bytes_max", [1, 1024 * 1024])
+def test_each_file_gets_its_own_patch(
+    repository: Repository, tree: Worktree, monkeypatch: pytest.MonkeyPatch, bytes_max: int
+) -> None:
+    monkeypatch.setattr(module, "_BATCH_BYTES_MAX", bytes_max)
+    header = "diff --git a/b.txt b/b.txt\n"
+    write(tree.folder, a__txt=header, d__txt=f"{header}\r{header}", e="", f="f\n")
+    (tree.folder / "b.txt").unlink()
+    (tree.folder / "b.txt").symlink_to("a.txt")
+    (tree.folder / "d\nd").write_text("d\n")
+    keep(repository, tree)
+
+    found = by_name(repository, tree)
+
+    assert list(found) == ["a.txt", "b.txt", "d\nd", "d.txt", "e", "f"]
+    assert f"\n-a\n+{header}" in found["a.txt"].text
+    assert found["b.txt"].text.count("\ndiff --git") == 1, "deleted as a file, added as a link"
+    assert found["d.txt"].text.endswith(f"\n+{header}+\r{header}")
+    assert found["e"].text.startswith("diff --git a/e b/e\nnew file")
+    assert found["f"].text.startswith("diff --git a/f b/f\n")
+    assert found["f"].text.endswith("\n+f\n")
+
+
 def test_text_in_another_encoding_is_shown(repository: Repository, tree: Worktree) -> None:
     (tree.folder / "a.txt").write_bytes("caf\u00e9\n".encode("latin-1"))
     keep(repository, tree)
