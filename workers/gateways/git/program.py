@@ -12,6 +12,7 @@ from __future__ import annotations
 import fcntl
 import os
 import re
+import select
 import signal
 import subprocess
 import time
@@ -156,7 +157,7 @@ class Git:
             except (OSError, ValueError) as error:
                 raise self._not_started(error) from error
             try:
-                exit_code = process.wait(self.command_s)
+                exit_code = _exit_code(process, self.command_s)
             except subprocess.TimeoutExpired:
                 raise TimedOutError(f"git {arguments[0]}", self.command_s) from None
             finally:
@@ -203,6 +204,22 @@ def _taken(lock: IO[bytes]) -> bool:
     except BlockingIOError:
         return False
     return True
+
+
+def _exit_code(process: subprocess.Popen[bytes], limit_s: float) -> int:
+    """Wait for the end of git. Raises subprocess.TimeoutExpired."""
+    until = time.monotonic() + limit_s
+    # Popen.wait looks at growing distances, so a short command would seem to last a third longer.
+    # Where the system has no descriptors of processes, or none is left, that has to do.
+    with suppress(AttributeError, OSError):
+        descriptor = os.pidfd_open(process.pid)
+        try:
+            ended = select.poll()
+            ended.register(descriptor, select.POLLIN)
+            ended.poll(limit_s * 1000)
+        finally:
+            os.close(descriptor)
+    return process.wait(max(0.0, until - time.monotonic()))
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
