@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,6 +20,12 @@ _LOCK_NAME = "interlock"
 # By the path of a git program, what it prints as its version. A process asks each program once.
 _versions: dict[str | None, str] = {}
 _SSH = "-o BatchMode=yes -o ConnectTimeout=15 -o ServerAliveInterval=15 -o ServerAliveCountMax=2"
+# A function of the shell that looks up the user's ssh command, with these options. Most calls
+# connect to no remote, so they need not look it up. By its name, git takes it for OpenSSH.
+_LOOKED_UP_SSH = (
+    "ssh () {{ unset -f ssh; own=$(git --git-dir={folder} config --get core.sshCommand); "
+    'eval "${{own:-ssh}} {options} \\"\\$@\\""; }}; ssh'
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +69,8 @@ class Repository:
         root = path.resolve()
         git = Git(root, command_s)
         _check_version(git)
-        return cls(root, _common_folder(git), git.in_folder(root, **_without_prompts(git)))
+        common = _common_folder(git)
+        return cls(root, common, git.in_folder(root, **_without_prompts(git, common)))
 
     @contextmanager
     def locked(self) -> Iterator[Repository]:
@@ -128,10 +136,15 @@ def _common_folder(git: Git) -> Path:
     raise RefusedError(refusal, problem, remedy)
 
 
-def _without_prompts(git: Git) -> dict[str, str]:
+def _without_prompts(git: Git, common: Path) -> dict[str, str]:
     """Return the variable that keeps ssh from asking, whatever ssh command the user has."""
     command = os.environ.get("GIT_SSH_COMMAND")
     if command is None and "GIT_SSH" in os.environ:
         return {}
-    configured = git.run("config", "--get", "core.sshCommand", allowed=(0, 1)).line()
-    return {"GIT_SSH_COMMAND": f"{command or configured or 'ssh'} {_SSH}"}
+    if not command and "GIT_CONFIG_COUNT" in os.environ:
+        # Git does not hand these settings on to its ssh command.
+        command = git.run("config", "--get", "core.sshCommand", allowed=(0, 1)).line() or "ssh"
+    if command:
+        return {"GIT_SSH_COMMAND": f"{command} {_SSH}"}
+    looked_up = _LOOKED_UP_SSH.format(folder=shlex.quote(str(common)), options=_SSH)
+    return {"GIT_SSH_COMMAND": looked_up}

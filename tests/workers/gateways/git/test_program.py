@@ -169,19 +169,30 @@ def test_passwords_of_ours_are_not_handed_to_git(
         assert f"\n{line}\n" in f"\n{seen}"
 
 
-@pytest.mark.parametrize("own", ["variable", "configuration", "none"])
+@pytest.mark.parametrize("own", ["variable", "settings in variables", "configuration", "none"])
 def test_ssh_asks_nobody_whichever_ssh_the_user_has(
-    root: Path, own: str, monkeypatch: pytest.MonkeyPatch
+    root: Path, own: str, instead_of_git: Instead, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    ssh = instead_of_git("") / "ssh"
+    ssh.write_text('#!/bin/sh\nprintf "%s|" "$@" > "$0.seen"\n')
+    ssh.chmod(0o755)
     if own == "variable":
-        monkeypatch.setenv("GIT_SSH_COMMAND", "ssh -i key")
+        monkeypatch.setenv("GIT_SSH_COMMAND", "ssh -i 'a key'")
+    if own == "settings in variables":
+        for name, value in {
+            "COUNT": "1",
+            "KEY_0": "core.sshCommand",
+            "VALUE_0": "ssh -i 'a key'",
+        }.items():
+            monkeypatch.setenv(f"GIT_CONFIG_{name}", value)
     if own == "configuration":
-        git(root, "config", "core.sshCommand", "ssh -i key")
+        git(root, "config", "core.sshCommand", "ssh -i 'a key'")
 
-    command = Repository.open(root).git.variables["GIT_SSH_COMMAND"]
+    Repository.open(root).git.run("ls-remote", "ssh://host:22/it's here", allowed=(128,))
 
-    assert command.startswith("ssh -o" if own == "none" else "ssh -i key -o")
-    assert "BatchMode=yes" in command
+    seen = (ssh.parent / "ssh.seen").read_text()
+    assert seen.startswith("-o|BatchMode=yes|" if own == "none" else "-i|a key|-o|BatchMode=yes|")
+    assert seen.endswith("|-p|22|host|git-upload-pack '/it'\\''s here'|")
 
 
 def test_no_hook_of_the_user_runs(repository: Repository, tmp_path: Path) -> None:
