@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from interlock.workers.gateways.git.errors import FailedError, Refusal, RefusedError
-from interlock.workers.gateways.git.refs import HEADS, Ref, is_ref_name, read_refs, update_refs
+from interlock.workers.gateways.git.refs import HEADS, Ref, is_branch_name, read_refs, update_refs
 from interlock.workers.gateways.git.repository import Repository
 
 PREFIX = "interlock/"
@@ -90,7 +90,7 @@ def move(repository: Repository, branch: str, *, old: str, new: str, reason: str
 
 def check_name(branch: str) -> None:
     """Refuse a name that no task's branch can have. Raises RefusedError."""
-    if not is_ref_name(HEADS + branch) or not branch.startswith(PREFIX):
+    if not is_branch_name(branch) or not branch.startswith(PREFIX):
         problem = f"{branch!r} cannot be the name of a task's branch"
         remedy = f"it begins with {PREFIX} and has no space, colon, '..' or wildcard"
         raise RefusedError(Refusal.BRANCH_NAME, problem, remedy)

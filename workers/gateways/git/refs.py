@@ -19,10 +19,7 @@ _FIELDS = (
     "%(if:equals=blob)%(objecttype)%(then)%(raw)%(end)",
 )
 _FORMAT = "".join(f"{field}%00" for field in _FIELDS)
-# By the rules of `git check-ref-format`.
-_ILLEGAL = re.compile(
-    r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|(^|/)(\.|/|\Z)|\.lock(/|\Z)|\.\Z|^[^/]*\Z"
-)
+_ILLEGAL = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|/(\.|/|\Z)|\.lock(/|\Z)|\.\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +72,9 @@ def update_refs(
     )
 
 
-def is_ref_name(name: str) -> bool:
-    """Tell whether git allows the whole name of a ref."""
-    return _ILLEGAL.search(name) is None
+def is_branch_name(name: str) -> bool:
+    """Tell whether git allows a branch of this name, by the rules of `git check-ref-format`."""
+    return _ILLEGAL.search(HEADS + name) is None
 
 
 def _command(verb: str, ref: str, *objects: str) -> str:

@@ -13,7 +13,7 @@ from interlock.workers.gateways.git.branch import delete_branch
 from interlock.workers.gateways.git.changes import commit_all
 from interlock.workers.gateways.git.errors import RefusedError
 from interlock.workers.gateways.git.repository import Repository
-from interlock.workers.gateways.git.worktree import remove_worktree, worktrees
+from interlock.workers.gateways.git.worktree import Worktree, remove_worktree, worktrees
 from interlock.workers.tasks.claim_names import CLAIM_STATES, ClaimNames
 from interlock.workers.tasks.claims import component_call
 from interlock.workers.tasks.leftovers import kill_leftovers_of
@@ -95,8 +95,9 @@ def _clean_repository(work: Work, data: Data, *, accepted: bool) -> None:
     except RefusedError:
         return  # The repository is gone, and its worktrees with it.
     _remove_worktree_of_claim(repository, data, accepted=accepted)
-    _remove_review_checkouts(repository, data)
-    _delete_branches_of_closed_task(work, repository, data)
+    trees = worktrees(repository)
+    _remove_review_checkouts(repository, data, trees)
+    _delete_branches_of_closed_task(work, repository, data, trees)
 
 
 def _remove_worktree_of_claim(repository: Repository, data: Data, *, accepted: bool) -> None:
@@ -115,16 +116,20 @@ def _remove_worktree_of_claim(repository: Repository, data: Data, *, accepted: b
         delete_branch(repository, found.branch, target=str(data["target"]), force=False)
 
 
-def _remove_review_checkouts(repository: Repository, data: Data) -> None:
+def _remove_review_checkouts(
+    repository: Repository, data: Data, trees: tuple[Worktree, ...]
+) -> None:
     """Remove checkouts of verifications that were lost before they could remove them."""
     prefix = ClaimNames(str(data["task"]), int(data["number"])).review_branch("")
-    for tree in worktrees(repository):
+    for tree in trees:
         if tree.branch.startswith(prefix):
             remove_worktree(repository, tree.folder, force=True)
             delete_branch(repository, tree.branch, target=str(data["target"]), force=True)
 
 
-def _delete_branches_of_closed_task(work: Work, repository: Repository, data: Data) -> None:
+def _delete_branches_of_closed_task(
+    work: Work, repository: Repository, data: Data, trees: tuple[Worktree, ...]
+) -> None:
     """Delete the branches of a closed task's claims, with the partial work saved on them.
 
     Each cleanup of the task tries it: the last one finds the task closed and all worktrees gone.
@@ -136,7 +141,7 @@ def _delete_branches_of_closed_task(work: Work, repository: Repository, data: Da
     if task.state != "closed":
         return
     claims = {ClaimNames(task.id, number).branch for number in range(1, int(data["number"]) + 1)}
-    for tree in worktrees(repository):
+    for tree in trees:
         if tree.branch in claims and not tree.present:
             with suppress(RefusedError):
                 delete_branch(repository, tree.branch, target=str(data["target"]), force=True)
