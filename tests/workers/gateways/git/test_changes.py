@@ -89,6 +89,19 @@ def test_what_was_changed_and_changed_back_is_no_change(
     assert changed_files(repository, tree, base=tree.base) == ()
 
 
+@pytest.mark.parametrize("committed", [True, False])
+def test_what_was_staged_and_changed_back_leaves_nothing_to_commit(
+    repository: Repository, tree: Worktree, *, committed: bool
+) -> None:
+    if committed:
+        commit(tree.folder, "by the agent", b__txt="x\n")
+    write(tree.folder, a__txt="x\n")
+    git(tree.folder, "add", "a.txt")
+    write(tree.folder, a__txt="a\n")
+
+    assert not keep(repository, tree)
+
+
 def test_names_of_every_kind_are_found_and_committed(
     repository: Repository, tree: Worktree
 ) -> None:

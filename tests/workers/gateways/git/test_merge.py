@@ -106,6 +106,14 @@ def test_a_branch_without_a_commit_is_merged_already(repository: Repository) -> 
     assert merged(repository) == AlreadyMerged(tip_of(repository))
 
 
+def test_a_branch_that_changes_nothing_is_merged_as_well(repository: Repository) -> None:
+    tree = a_task(repository, "t", a__txt="x\n")
+    commit(tree.folder, "back", a__txt="a\n")
+
+    assert merged(repository) == BranchMerged(tip_of(repository))
+    assert in_main(repository, BRANCH)
+
+
 def test_only_files_that_were_verified_are_merged(repository: Repository) -> None:
     tree = a_task(repository, "t", a__txt="x\n")
     tip = tip_of(repository, tree.branch)
@@ -443,6 +451,22 @@ def test_a_target_that_somebody_moves_meanwhile_is_merged_into_on_the_second_try
         "mine",
     ]
     assert git(root, "status", "--porcelain") == ""
+
+
+def test_a_checkout_that_is_switched_in_the_last_moment_is_no_merge(
+    repository: Repository, instead_of_git: Callable[[str], Path]
+) -> None:
+    root, old = repository.root, tip_of(repository)
+    a_task(repository, "t", a__txt="x\n")
+    switch = f'"$real" -C {root} switch -q -c users'
+    instead_of_git(f'case " $* " in *" merge --ff-only "*) {switch};; esac')
+
+    with pytest.raises(RefusedError) as caught:
+        merged(repository)
+
+    assert_refused(Refusal.CHECKOUT_BUSY, caught.value, root)
+    assert tip_of(repository) == old
+    assert git(root, "for-each-ref", "refs/interlock/merging") == ""
 
 
 @pytest.mark.parametrize("checked_out", [True, False])

@@ -72,6 +72,16 @@ def test_a_repeat_finds_its_own_with_all_work_and_the_first_base(repository: Rep
     assert registered(repository) == 1
 
 
+def test_a_repeat_finds_its_own_whose_branch_the_user_has_checked_out_too(
+    repository: Repository,
+) -> None:
+    tree = a_task(repository, "t")
+    for name in ("first", "second"):
+        git(repository.root, "worktree", "add", "-q", "--force", f"../{name}", BRANCH)
+
+    assert a_task(repository, "t") == tree
+
+
 def test_a_base_may_be_a_commit(repository: Repository) -> None:
     first = tip_of(repository)
     commit(repository.root, "second", a__txt="2\n")
@@ -159,6 +169,15 @@ def test_a_folder_inside_a_working_tree_is_refused(repository: Repository, place
     error = refused_addition(repository, repository.root.parent / place)
 
     assert_refused(Refusal.FOLDER_TAKEN, error, place)
+
+
+def test_a_folder_inside_the_main_working_tree_is_refused_from_another_one(root: Path) -> None:
+    git(root, "worktree", "add", "-q", "../own", "-b", "own")
+    repository = Repository.open(root.parent / "own")
+
+    error = refused_addition(repository, root / "t")
+
+    assert_refused(Refusal.FOLDER_TAKEN, error, root / "t", "inside")
 
 
 def test_a_relative_folder_is_refused(
