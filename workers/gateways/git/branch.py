@@ -1,8 +1,8 @@
 """Branches: their commits, what is merged, and which were made for tasks.
 
 A branch was made for a task if it has a mark: `refs/interlock/worktrees/<rest of its name>` names
-its folder and base. The mark is made before the branch and deleted after it, so that no crash
-leaves a task's branch without a mark.
+its folder and base. The mark is made together with the branch and deleted after it, so that no
+crash leaves a task's branch without a mark.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ def delete_branch(repository: Repository, branch: str, *, target: str, force: bo
     with repository.locked() as held:
         refs = read_refs(held, mark_ref(branch), HEADS + branch, HEADS + target)
         found, mark = refs.get(HEADS + branch), marks_among(refs).get(branch)
-        # Two transactions: a mark that was deleted in the first could go before its branch.
+        # Two transactions: in one, git could be killed when only the mark is deleted.
         deletions = []
         if found is not None:
             _refuse_kept(found, branch, mark)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -489,6 +490,22 @@ def test_a_branch_that_is_checked_out_is_not_deleted(repository: Repository) -> 
         delete_branch(repository, BRANCH, target="main", force=True)
 
     assert_refused(Refusal.CHECKOUT_BUSY, caught.value, tree.folder)
+
+
+def test_work_that_comes_in_the_last_moment_keeps_the_branch_and_its_mark(
+    repository: Repository, instead_of_git: Callable[[str], Path]
+) -> None:
+    tree = a_task(repository, "t")
+    remove_worktree(repository, tree.folder, force=True)
+    later = commit(repository.root, "later", a__txt="x\n")
+    work = f'"$real" -C {repository.root} update-ref refs/heads/{BRANCH} {later}'
+    instead_of_git(f'case " $* " in *" update-ref "*) {work};; esac')
+
+    with pytest.raises(FailedError):
+        delete_branch(repository, BRANCH, target="main", force=True)
+
+    assert head(repository, BRANCH) == later
+    assert worktrees(repository) == (Worktree(BRANCH, tree.folder, tree.base, present=False),)
 
 
 def test_a_deletion_that_was_cut_off_is_completed(repository: Repository) -> None:
