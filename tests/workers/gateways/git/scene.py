@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import json
 import os
 import shutil
 import subprocess
@@ -90,6 +91,25 @@ def a_task(repository: Repository, name: str, **files: str) -> Worktree:
     if files:
         assert commit_all(repository, tree, message=f"do {name}", identity=AGENT)
     return tree
+
+
+def a_branch(repository: Repository, name: str, **files: str | None) -> str:
+    """Make a branch as a task leaves it, without its worktree: a commit after main.
+
+    It writes these files, and deletes those whose text is None. Git needs one process for it.
+    """
+    who, branch = f"committer {AGENT.name} <{AGENT.email}> 0 +0000", f"interlock/{name}"
+    lines = [f"commit refs/heads/{branch}", who, "data 0", "from refs/heads/main^0"]
+    for file, text in files.items():
+        path = json.dumps(file.replace("__", "."), ensure_ascii=False)
+        lines += (
+            [f"D {path}"]
+            if text is None
+            else [f"M 100644 inline {path}", f"data {len(text.encode())}", text]
+        )
+    options = ("-c", "fastimport.unpackLimit=0", "fast-import", "--quiet")
+    repository.git.run(*options, stdin="\n".join([*lines, ""]).encode())
+    return branch
 
 
 def tip_of(repository: Repository, branch: str = "main") -> str:

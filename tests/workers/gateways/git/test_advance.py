@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from interlock.workers.gateways.git.changes import commit_all
 from interlock.workers.gateways.git.errors import (
     FailedError,
     LockedError,
@@ -18,7 +17,7 @@ from interlock.workers.gateways.git.merge import BranchMerged, MergeOutcome, mer
 from interlock.workers.gateways.git.repository import Repository
 from tests.workers.gateways.git.scene import (
     AGENT,
-    a_task,
+    a_branch,
     assert_refused,
     git,
     in_main,
@@ -40,9 +39,8 @@ def merged(repository: Repository) -> MergeOutcome:
 @pytest.fixture
 def ready(repository: Repository) -> Repository:
     """A task that changes, adds and deletes, each before and after the file s.txt."""
-    tree = a_task(repository, "t", a__txt="x\n", new__txt="n\n", s__txt="s\n", z__txt="z\n")
-    (tree.folder / "c.txt").unlink()
-    commit_all(repository, tree, message="delete", identity=AGENT)
+    new = {"a__txt": "x\n", "new__txt": "n\n", "s__txt": "s\n", "z__txt": "z\n"}
+    a_branch(repository, "t", **new, c__txt=None)
     write(repository.root, untracked__txt="u\n", secret__env="s\n")
     return repository
 

@@ -10,7 +10,7 @@ import pytest
 
 from interlock.workers.gateways.git.admission import admit
 from interlock.workers.gateways.git.branch import delete_branch
-from interlock.workers.gateways.git.changes import changed_files, commit_all
+from interlock.workers.gateways.git.changes import changed_files
 from interlock.workers.gateways.git.errors import FailedError, LockedError, Refusal, RefusedError
 from interlock.workers.gateways.git.merge import (
     AlreadyMerged,
@@ -26,6 +26,7 @@ from interlock.workers.gateways.git.repository import Repository
 from interlock.workers.gateways.git.worktree import remove_worktree, worktrees
 from tests.workers.gateways.git.scene import (
     AGENT,
+    a_branch,
     a_task,
     assert_refused,
     commit,
@@ -91,7 +92,7 @@ def test_a_branch_is_merged_with_a_commit_of_its_own(elsewhere: Repository) -> N
 
 
 def test_a_second_merge_finds_it_merged(elsewhere: Repository) -> None:
-    a_task(elsewhere, "t", a__txt="x\n")
+    a_branch(elsewhere, "t", a__txt="x\n")
     merged(elsewhere)
     commit_of_main = tip_of(elsewhere)
 
@@ -107,16 +108,14 @@ def test_a_branch_without_a_commit_is_merged_already(repository: Repository) -> 
 
 
 def test_a_branch_that_changes_nothing_is_merged_as_well(repository: Repository) -> None:
-    tree = a_task(repository, "t", a__txt="x\n")
-    commit(tree.folder, "back", a__txt="a\n")
+    a_branch(repository, "t")
 
     assert merged(repository) == BranchMerged(tip_of(repository))
     assert in_main(repository, BRANCH)
 
 
 def test_only_files_that_were_verified_are_merged(repository: Repository) -> None:
-    tree = a_task(repository, "t", a__txt="x\n")
-    tip = tip_of(repository, tree.branch)
+    tip = tip_of(repository, a_branch(repository, "t", a__txt="x\n"))
     before = commit(repository.root, "the user goes on", b__txt="y\n")
 
     unverified = merged(repository, verified=(tip,))
@@ -129,8 +128,8 @@ def test_only_files_that_were_verified_are_merged(repository: Repository) -> Non
 
 
 def test_both_sides_are_in_the_merge(elsewhere: Repository) -> None:
-    a_task(elsewhere, "t", a__txt="x\n")
-    a_task(elsewhere, "o", b__txt="y\n", new__txt="n\n")
+    a_branch(elsewhere, "t", a__txt="x\n")
+    a_branch(elsewhere, "o", b__txt="y\n", new__txt="n\n")
 
     assert isinstance(merged(elsewhere), BranchMerged)
     assert isinstance(merged(elsewhere, "interlock/o"), BranchMerged)
@@ -139,8 +138,8 @@ def test_both_sides_are_in_the_merge(elsewhere: Repository) -> None:
 
 
 def test_a_conflict_names_its_paths_and_changes_nothing(elsewhere: Repository) -> None:
-    a_task(elsewhere, "t", **{"a__txt": "x\n", "-ü\n": "x\n", "b__txt": "x\n"})
-    a_task(elsewhere, "o", **{"a__txt": "y\n", "-ü\n": "y\n", "c__txt": "y\n"})
+    a_branch(elsewhere, "t", **{"a__txt": "x\n", "-ü\n": "x\n", "b__txt": "x\n"})
+    a_branch(elsewhere, "o", **{"a__txt": "y\n", "-ü\n": "y\n", "c__txt": "y\n"})
     merged(elsewhere)
     before = user_files(elsewhere.root), tip_of(elsewhere)
 
@@ -150,17 +149,15 @@ def test_a_conflict_names_its_paths_and_changes_nothing(elsewhere: Repository) -
 
 
 def test_a_file_changed_here_and_deleted_there_is_a_conflict(elsewhere: Repository) -> None:
-    tree = a_task(elsewhere, "t")
-    (tree.folder / "a.txt").unlink()
-    commit_all(elsewhere, tree, message="delete", identity=AGENT)
-    a_task(elsewhere, "o", a__txt="y\n")
+    a_branch(elsewhere, "t", a__txt=None)
+    a_branch(elsewhere, "o", a__txt="y\n")
     merged(elsewhere, "interlock/o")
 
     assert merged(elsewhere) == MergeConflict(("a.txt",))
 
 
 def test_histories_without_a_common_beginning_are_a_failure(elsewhere: Repository) -> None:
-    a_task(elsewhere, "t", a__txt="x\n")
+    a_branch(elsewhere, "t", a__txt="x\n")
     git(elsewhere.root, "switch", "-q", "--orphan", "other")
     commit(elsewhere.root, "other", z__txt="z\n")
 
@@ -178,7 +175,7 @@ def test_histories_without_a_common_beginning_are_a_failure(elsewhere: Repositor
 def test_a_branch_that_is_not_there_is_refused(
     repository: Repository, branch: str, target: str, refusal: Refusal
 ) -> None:
-    a_task(repository, "t", a__txt="x\n")
+    a_branch(repository, "t", a__txt="x\n")
 
     with pytest.raises(RefusedError) as caught:
         merged(repository, branch, target)
@@ -188,9 +185,7 @@ def test_a_branch_that_is_not_there_is_refused(
 
 def test_a_clean_checkout_of_the_target_moves_along(repository: Repository) -> None:
     root = repository.root
-    tree = a_task(repository, "t", a__txt="x\n", new__txt="n\n")
-    (tree.folder / "c.txt").unlink()
-    commit_all(repository, tree, message="delete", identity=AGENT)
+    a_branch(repository, "t", a__txt="x\n", new__txt="n\n", c__txt=None)
     write(root, a__txt="stashed\n")
     git(root, "stash", "-q")
     write(root, untracked__txt="u\n", secret__env="s\n")
@@ -213,7 +208,7 @@ def test_a_clean_checkout_of_the_target_moves_along(repository: Repository) -> N
 
 def test_the_target_may_be_the_branch_of_another_worktree(repository: Repository) -> None:
     parent = a_task(repository, "parent")
-    a_task(repository, "t", a__txt="x\n")
+    a_branch(repository, "t", a__txt="x\n")
 
     assert isinstance(merged(repository, target=parent.branch), BranchMerged)
 
@@ -225,7 +220,7 @@ def test_the_target_may_be_the_branch_of_another_worktree(repository: Repository
 def test_a_checkout_with_uncommitted_changes_is_refused_and_stays_as_it_is(
     repository: Repository, kind: str
 ) -> None:
-    a_task(repository, "t", a__txt="x\n")
+    a_branch(repository, "t", a__txt="x\n")
     root = repository.root
     match kind:
         case "deleted":
@@ -251,9 +246,7 @@ def test_a_change_made_in_the_last_moment_is_neither_lost_nor_stashed(
 ) -> None:
     root, old = repository.root, tip_of(repository)
     git(root, "config", "merge.autoStash", "true")
-    tree = a_task(repository, "t", a__txt="x\n", new__txt="x\n", secret__env="x\n")
-    git(tree.folder, "add", "-f", "secret.env")
-    commit_all(repository, tree, message="add", identity=AGENT)
+    a_branch(repository, "t", a__txt="x\n", new__txt="x\n", secret__env="x\n")
     edit = f"echo mine > {root}/{name}"
     instead_of_git(f'case " $* " in *" merge --ff-only "*) {edit};; esac')
 
@@ -273,7 +266,7 @@ def test_no_option_that_the_user_set_for_merges_counts(
     repository: Repository, options: str
 ) -> None:
     git(repository.root, "config", "branch.main.mergeOptions", options)
-    a_task(repository, "t", a__txt="x\n")
+    a_branch(repository, "t", a__txt="x\n")
 
     assert merged(repository) == BranchMerged(tip_of(repository))
     assert git(repository.root, "status", "--porcelain") == ""
@@ -281,12 +274,9 @@ def test_no_option_that_the_user_set_for_merges_counts(
 
 @pytest.mark.parametrize("name", ["new.txt", "secret.env", "folder/new.txt"])
 def test_a_file_without_git_is_not_written_over(repository: Repository, name: str) -> None:
-    tree = a_task(repository, "t")
-    for folder in (tree.folder, repository.root):
-        (folder / name).parent.mkdir(exist_ok=True)
-        (folder / name).write_text(f"of {folder.name}\n")
-    git(tree.folder, "add", "-f", name)
-    commit_all(repository, tree, message="add", identity=AGENT)
+    a_branch(repository, "t", **{name: "of t\n"})
+    (repository.root / name).parent.mkdir(exist_ok=True)
+    (repository.root / name).write_text("the user's\n")
 
     error = refused(repository)
 
@@ -297,7 +287,7 @@ def test_a_file_without_git_is_not_written_over(repository: Repository, name: st
 def test_a_file_without_git_stays_even_if_the_merge_has_the_same(
     repository: Repository, *, same: bool
 ) -> None:
-    a_task(repository, "t", new__txt="n\n")
+    a_branch(repository, "t", new__txt="n\n")
     write(repository.root, new__txt="n\n" if same else "other\n")
 
     assert refused(repository).refusal is Refusal.DIRTY
@@ -305,10 +295,7 @@ def test_a_file_without_git_stays_even_if_the_merge_has_the_same(
 
 
 def test_a_file_in_the_place_of_a_folder_is_not_written_over(repository: Repository) -> None:
-    tree = a_task(repository, "t")
-    (tree.folder / "place").mkdir()
-    write(tree.folder / "place", x__txt="x\n")
-    commit_all(repository, tree, message="add", identity=AGENT)
+    a_branch(repository, "t", **{"place/x.txt": "x\n"})
     write(repository.root, place="mine\n")
 
     error = refused(repository)
@@ -317,7 +304,7 @@ def test_a_file_in_the_place_of_a_folder_is_not_written_over(repository: Reposit
 
 
 def test_a_folder_in_the_place_of_a_file_is_not_written_over(repository: Repository) -> None:
-    a_task(repository, "t", place="x\n")
+    a_branch(repository, "t", place="x\n")
     (repository.root / "place").mkdir()
     write(repository.root / "place", mine__txt="mine\n")
 
@@ -328,7 +315,7 @@ def test_a_target_in_the_middle_of_a_rebase_is_refused(repository: Repository) -
     first = tip_of(repository)
     commit(repository.root, "on main", a__txt="m\n")
     git(repository.root, "branch", "onto", first)
-    a_task(repository, "t", b__txt="x\n")
+    a_branch(repository, "t", b__txt="x\n")
     git(repository.root, "rebase", "-q", "--exec", "false", "onto", fails=True)
 
     error = refused(repository)
@@ -339,7 +326,7 @@ def test_a_target_in_the_middle_of_a_rebase_is_refused(repository: Repository) -
 def test_a_target_in_the_middle_of_a_bisect_or_a_merge_is_refused(repository: Repository) -> None:
     for number in "234":
         commit(repository.root, number, a__txt=f"{number}\n")
-    a_task(repository, "t", b__txt="x\n")
+    a_branch(repository, "t", b__txt="x\n")
     git(repository.root, "bisect", "start", "main", "main~3")
 
     assert_refused(Refusal.CHECKOUT_BUSY, refused(repository), "bisect", "'main'")
@@ -353,7 +340,7 @@ def test_a_target_in_the_middle_of_a_bisect_or_a_merge_is_refused(repository: Re
 
 
 def test_a_target_that_is_checked_out_twice_is_refused(repository: Repository) -> None:
-    a_task(repository, "t", a__txt="x\n")
+    a_branch(repository, "t", a__txt="x\n")
     git(repository.root, "worktree", "add", "-q", "--force", "../second", "main")
 
     error = refused(repository)
@@ -369,7 +356,7 @@ def test_a_checkout_that_is_not_mounted_is_refused_but_a_deleted_one_is_none(
     git(elsewhere.root, "worktree", "add", "-q", str(folder), "main")
     if locked:
         git(elsewhere.root, "worktree", "lock", str(folder))
-    a_task(elsewhere, "t", a__txt="x\n")
+    a_branch(elsewhere, "t", a__txt="x\n")
     folder.rename(folder.with_name("unmounted"))
 
     if locked:
@@ -381,7 +368,7 @@ def test_a_checkout_that_is_not_mounted_is_refused_but_a_deleted_one_is_none(
 def test_a_broken_worktree_of_the_user_holds_nothing_up(elsewhere: Repository) -> None:
     git(elsewhere.root, "worktree", "add", "-q", "--detach", "../own")
     (elsewhere.root.parent / "own" / ".git").unlink()
-    a_task(elsewhere, "t", a__txt="x\n")
+    a_branch(elsewhere, "t", a__txt="x\n")
 
     assert isinstance(merged(elsewhere), BranchMerged)
 
@@ -389,7 +376,7 @@ def test_a_broken_worktree_of_the_user_holds_nothing_up(elsewhere: Repository) -
 def test_two_merges_at_once_are_both_in_the_target(repository: Repository) -> None:
     names = ["t", "u", "v", "w"]
     for name in names:
-        a_task(repository, name, **{f"{name}__txt": f"{name}\n"})
+        a_branch(repository, name, **{f"{name}__txt": f"{name}\n"})
 
     with ThreadPoolExecutor(len(names)) as pool:
         answers = pool.map(lambda name: merged(repository, f"interlock/{name}"), names)
@@ -428,7 +415,7 @@ def test_a_target_that_somebody_moves_meanwhile_is_merged_into_on_the_second_try
     repository: Repository, instead_of_git: Callable[[str], Path], *, checked_out: bool
 ) -> None:
     root = repository.root
-    a_task(repository, "t", a__txt="x\n")
+    a_branch(repository, "t", a__txt="x\n")
     old = tip_of(repository)
     if not checked_out:
         git(root, "switch", "-q", "-c", "users")
@@ -457,7 +444,7 @@ def test_a_checkout_that_is_switched_in_the_last_moment_is_no_merge(
     repository: Repository, instead_of_git: Callable[[str], Path]
 ) -> None:
     root, old = repository.root, tip_of(repository)
-    a_task(repository, "t", a__txt="x\n")
+    a_branch(repository, "t", a__txt="x\n")
     switch = f'"$real" -C {root} switch -q -c users'
     instead_of_git(f'case " $* " in *" merge --ff-only "*) {switch};; esac')
 
@@ -473,7 +460,7 @@ def test_a_checkout_that_is_switched_in_the_last_moment_is_no_merge(
 def test_another_git_at_work_is_named_and_nothing_changes(
     repository: Repository, *, checked_out: bool
 ) -> None:
-    a_task(repository, "t", a__txt="x\n")
+    a_branch(repository, "t", a__txt="x\n")
     if not checked_out:
         git(repository.root, "switch", "-q", "-c", "users")
     before = user_files(repository.root), tip_of(repository)
