@@ -72,14 +72,16 @@ def _opened() -> Repository:
 
 @cache
 def _original() -> Path:
-    """Make the repository that all tests of this process copy: Git needs four processes for it."""
+    """Make the repository that all tests of this process copy."""
     folder = Path(tempfile.mkdtemp()).resolve()
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    git(folder, "init", "-q", "-b", "main")
-    shutil.rmtree(folder / ".git" / "hooks", ignore_errors=True)  # examples, 13 files
+    # Few files, because they are copied some hundred times: no examples of hooks, one pack.
+    git(folder, "init", "-q", "-b", "main", "--template=")
+    (folder / ".git" / "info").mkdir()
     # Git compares size and time of a file, which a copy keeps, and not which file it is.
     git(folder, "config", "core.checkStat", "minimal")
     commit(folder, "first", a__txt="a\n", b__txt="b\n", c__txt="c\n", __gitignore="*.env\n")
+    git(folder, "repack", "-a", "-d", "-n", "-q")
     return folder
 
 
