@@ -55,10 +55,10 @@ def commit_of(repository: Repository, name: str) -> str:
 
 @contextmanager
 def using_commit_of(repository: Repository, *names: str) -> Iterator[tuple[str, ...]]:
-    """Return the commits of branches and of whole commit ids to the block, which uses them.
+    """Yield the commits of branches and of whole commit ids for one use of git.
 
-    No process looks up an id before: if git fails in the block, the names are looked up after it.
-    Raises RefusedError for a name that is neither.
+    Raises RefusedError for a name that is neither. To save a process, an id is looked up only if
+    git fails in the block.
     """
     commits = tuple(
         name if _COMMIT_ID.fullmatch(name) else commit_of(repository, name) for name in names

@@ -209,8 +209,8 @@ def _taken(lock: IO[bytes]) -> bool:
 def _exit_code(process: subprocess.Popen[bytes], limit_s: float) -> int:
     """Wait for the end of git. Raises subprocess.TimeoutExpired."""
     until = time.monotonic() + limit_s
-    # Popen.wait looks at growing distances, so a short command would seem to last a third longer.
-    # Where the system has no descriptors of processes, or none is left, that has to do.
+    # Popen.wait only polls, with growing pauses, and notices the end of a short command late. It
+    # has to do where the system has no descriptors of processes, or has none left.
     with suppress(AttributeError, OSError):
         descriptor = os.pidfd_open(process.pid)
         try:

@@ -1,6 +1,6 @@
-"""Reads and changes refs: one git process for all that a call needs, and whole names only.
+"""Reads and changes several refs by one git process, by their whole names.
 
-A short name could be taken for a tag or another expression of the same name.
+Git could take a short name for a tag or another expression.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _ILLEGAL = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|/(\.|/|\Z)|\.lock(/|\Z
 
 @dataclass(frozen=True, slots=True)
 class Ref:
-    """What a ref names: an object, with its tree if it is a commit, or its content if it is a blob.
+    """The object that a ref names, the tree of it if it is a commit, its content if it is a blob.
 
     `checkout` is the folder of a working tree that has this branch checked out, or empty.
     """
@@ -36,12 +36,13 @@ class Ref:
 
 
 def read_refs(repository: Repository, *names: str) -> dict[str, Ref]:
-    """Return the refs that exist, by their whole names, as they are at one moment.
+    """Return those of the refs that exist, by their whole names.
 
-    For a name that ends with a slash, these are all refs below it. Others may be among them.
+    For a name that ends with a slash, these are all refs below it. Further refs may be among them,
+    if a name is no legal one: look up each by its whole name.
     """
     fields = repository.git.run("for-each-ref", f"--format={_FORMAT}", *names).output.split(b"\0")
-    # The newline after a ref stands before the name of the next one.
+    # Git ends each ref with a newline, which then stands before the name of the next one.
     every = [iter(fields[:-1])] * len(_FIELDS)
     return {
         os.fsdecode(name.removeprefix(b"\n")): Ref(
@@ -57,9 +58,10 @@ def update_refs(
     reason: str,
     allowed: Collection[int] = (0,),
 ) -> GitResult:
-    """Run transactions one after the other, each completely or not at all, until one fails.
+    """Run transactions one after the other until one fails; that one changes nothing.
 
-    A transaction has commands of `git update-ref --stdin` as tuples of a verb and its arguments.
+    A transaction is a list of commands of `git update-ref --stdin`, as tuples: the verb, the ref
+    and its objects. Raises FailedError, unless the exit code is allowed.
     """
     lines = [
         line

@@ -20,8 +20,8 @@ _LOCK_NAME = "interlock"
 # By the path of a git program, what it prints as its version. A process asks each program once.
 _versions: dict[str | None, str] = {}
 _SSH = "-o BatchMode=yes -o ConnectTimeout=15 -o ServerAliveInterval=15 -o ServerAliveCountMax=2"
-# A function of the shell that looks up the user's ssh command, with these options. Most calls
-# connect to no remote, so they need not look it up. By its name, git takes it for OpenSSH.
+# A shell function that looks up the user's ssh command and runs it with our options. Git calls it
+# when it connects to a remote, which few commands do, and takes it for OpenSSH because of its name.
 _LOOKED_UP_SSH = (
     "ssh () {{ unset -f ssh; own=$(git --git-dir={folder} config --get core.sshCommand); "
     'eval "${{own:-ssh}} {options} \\"\\$@\\""; }}; ssh'

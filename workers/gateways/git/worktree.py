@@ -169,7 +169,7 @@ def _check_out(
 
 
 def _refuse_other_branch(repository: Repository, mark: Mark) -> None:
-    # Of a branch that is checked out twice, git names one folder only in the description of a ref.
+    # Git describes a ref with one folder only, even if the branch is checked out in two.
     on = next((tree.branch for tree in checkouts(repository) if tree.folder == mark.folder), None)
     if on != mark.branch:
         where = f"on {on!r}" if on else "on no branch"

@@ -232,11 +232,14 @@ def test_a_submodule_may_be_added(repository: Repository, tree: Worktree) -> Non
     assert changed_files(repository, tree, base=tree.branch) == ("sub",)
 
 
-@pytest.mark.parametrize("gone", ["folder", "worktree"])
+@pytest.mark.parametrize("gone", ["folder", "worktree", "moved, with a link to it"])
 def test_a_worktree_that_is_gone_is_said_to_be(
     repository: Repository, tree: Worktree, gone: str
 ) -> None:
-    remove_worktree(repository, tree.folder, force=True)
+    if gone.startswith("moved"):
+        tree.folder.symlink_to(tree.folder.rename(tree.folder.with_name("elsewhere")))
+    else:
+        remove_worktree(repository, tree.folder, force=True)
     if gone == "worktree":
         tree.folder.mkdir()
 
