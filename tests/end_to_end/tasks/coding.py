@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import atexit
 import os
 import shutil
 import signal
 import subprocess
-import tempfile
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -16,7 +14,7 @@ from interlock.kernel.record import Record
 from interlock.workers.tasks.agents import Agents
 from tests.end_to_end.deployment import Deployment
 from tests.processes import processes
-from tests.workers.gateways.git.scene import copy_repository
+from tests.workers.gateways.git.scene import begin_original
 
 AGENTS = {"INTERLOCK_AGENTS_MAX": "2", "INTERLOCK_LEASE_S": "3"}
 # Of a deployment that tests share: the agents that a test leaves behind must not keep others out.
@@ -32,15 +30,12 @@ def git(folder: Path, *arguments: str) -> str:
 
 def make_repository(folder: Path) -> Path:
     """Make a repository whose one test fails."""
-    return copy_repository(_original(), folder)
+    return Path(shutil.copytree(_original(), folder))
 
 
 @cache
 def _original() -> Path:
-    """Make the repository that all tests of this process copy."""
-    folder = Path(tempfile.mkdtemp()).resolve()
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    git(folder, "init", "-q", "-b", "main")
+    folder = begin_original()
     (folder / "answer.txt").write_text("41\n")
     git(folder, "add", "--all")
     git(folder, "-c", "user.name=u", "-c", "user.email=u@x", "commit", "-qm", "begin")

@@ -70,16 +70,20 @@ def _opened() -> Repository:
     return Repository.open(_original())
 
 
-@cache
-def _original() -> Path:
-    """Make the repository that all tests of this process copy."""
+def begin_original() -> Path:
+    """Begin a repository that the tests of this process copy: without a commit, with few files."""
     folder = Path(tempfile.mkdtemp()).resolve()
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    # Few files, because they are copied some hundred times: no examples of hooks, one pack.
     git(folder, "init", "-q", "-b", "main", "--template=")
     (folder / ".git" / "info").mkdir()
     # Git compares size and time of a file, which a copy keeps, and not which file it is.
     git(folder, "config", "core.checkStat", "minimal")
+    return folder
+
+
+@cache
+def _original() -> Path:
+    folder = begin_original()
     commit(folder, "first", a__txt="a\n", b__txt="b\n", c__txt="c\n", __gitignore="*.env\n")
     git(folder, "repack", "-a", "-d", "-n", "-q")
     return folder
