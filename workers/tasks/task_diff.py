@@ -7,9 +7,10 @@ from pathlib import Path
 from interlock.kernel.record import Record
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.record_diff import DiffLimits, DiffSource, NoDiffError
-from interlock.workers.gateways.git.branch import head, mark_of
+from interlock.workers.gateways.git.branch import mark_ref, marks_among
 from interlock.workers.gateways.git.diff import Diff, diff, merge_of
 from interlock.workers.gateways.git.errors import GitError
+from interlock.workers.gateways.git.refs import HEADS, read_refs
 from interlock.workers.gateways.git.repository import Repository
 from interlock.workers.tasks.claim_names import ClaimNames
 from interlock.workers.tasks.output_source import host_of_claim
@@ -41,10 +42,11 @@ def _ends(repository: Repository, record: Record) -> tuple[str, str]:
             return ends
         raise NoDiffError("its branch brought no commit into the target")
     branch = ClaimNames(record.id, int(data["claimed"])).branch
-    mark, commit = mark_of(repository, branch), head(repository, branch)
-    if mark is None or commit is None:
+    refs = read_refs(repository, mark_ref(branch), HEADS + branch)
+    mark, tip = marks_among(refs).get(branch), refs.get(HEADS + branch)
+    if mark is None or tip is None:
         raise NoDiffError("no agent has a branch for it now")
-    return mark.base, commit
+    return mark.base, tip.sha
 
 
 def _host(dispatch: Dispatch, record: Record) -> str:
