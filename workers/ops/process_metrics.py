@@ -179,9 +179,7 @@ def serve_metrics(settings: Settings, metrics: ProcessMetrics) -> MetricsServer 
 
 
 def serve_metrics_of(app: Celery, settings: Settings, times: CallTimes) -> None:
-    """Let the worker or beat of this app serve its metrics, if the settings name an address."""
-    if settings.metrics_address is None:
-        return
+    """Let the worker or beat of this app serve its metrics at the address in the settings."""
     app.task_counts = TaskCounts()
     app.Task.Request = CountedRequest
 
