@@ -6,6 +6,7 @@ import ast
 import io
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -424,12 +425,11 @@ def actors_in(tree: ast.AST) -> Iterator[str]:
 
 
 def test_every_actor_in_the_code_is_in_the_closed_list() -> None:
-    found = {
-        name
-        for folder in ("kernel", "workers")
-        for path in (ROOT / folder).rglob("*.py")
-        for name in actors_in(ast.parse(path.read_text("utf-8")))
-    }
+    paths = (path for folder in ("kernel", "workers") for path in (ROOT / folder).rglob("*.py"))
+    texts = (path.read_text("utf-8") for path in paths)
+    # Without one of these words a module names none, and takes long to parse.
+    named = re.compile(r"Cause|actor|ACTOR|COMPONENT|PARTY")
+    found = {name for text in texts if named.search(text) for name in actors_in(ast.parse(text))}
 
     assert {"producer", "person", "cli", "intake", "demo", "spawn", "stalls", "agent"} <= found
     assert found <= LifecycleEvents(MACHINES).actors
