@@ -19,9 +19,13 @@ import select
 import signal
 import socket
 import sys
+from collections.abc import Iterator
+from importlib.resources import files
 
 from celery.utils.imports import load_extension_class_names
 
+from interlock.kernel.payload import Shape
+from interlock.kernel.store.scripts import sha_of
 from interlock.workers.processes.module_server import begin_fork, run
 from interlock.workers.supervision import fork_server
 from interlock.workers.supervision.launch import ForkServer
@@ -76,6 +80,7 @@ def main(listener: socket.socket) -> None:
         importlib.import_module(module)
     for load in (handlers, openers, sweeps):
         load()
+    read_and_build()
     # Celery prints it when a worker starts. Python runs a program to find it, and keeps it.
     platform.platform()
     # Each worker would look for these in the metadata of all packages, and keep them.
@@ -131,6 +136,22 @@ def fork_fork_server(requests: socket.socket) -> None:
         sys.exit()
     for descriptor in descriptors:
         os.close(descriptor)
+
+
+def read_and_build() -> None:
+    """Read the scripts and build the models of payloads, which each fork would do otherwise."""
+    for script in (files("interlock.kernel.store") / "lua").iterdir():
+        if script.name.endswith(".lua"):
+            sha_of(script.name.removesuffix(".lua"))
+    for shape in shapes(Shape):
+        shape.model_rebuild()
+
+
+def shapes(above: type[Shape]) -> Iterator[type[Shape]]:
+    """Yield every kind of payload."""
+    for shape in above.__subclasses__():
+        yield shape
+        yield from shapes(shape)
 
 
 def end_with_parent() -> None:
