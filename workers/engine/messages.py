@@ -11,7 +11,8 @@ import json
 import os
 import time
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
+from threading import Lock
 from typing import Any
 
 from celery import Celery
@@ -87,6 +88,13 @@ class MessageTemplates:
     def __init__(self, app: Celery) -> None:
         self.app = app
         self.template = lru_cache(maxsize=512)(self._template)
+        self._lock = Lock()
+
+    @cached_property
+    def _producer(self) -> Any:
+        """The producer of all templates: to make it takes as long as to render one."""
+        connection = self.app.connection_for_write(transport=RenderingTransport)
+        return self.app.amqp.Producer(connection.channel())
 
     def render(
         self,
@@ -114,10 +122,9 @@ class MessageTemplates:
         traceparent: str,
     ) -> tuple[str, str]:
         """Let Celery render one message; return its Redis list and its JSON text."""
-        with (
-            self.app.connection_for_write(transport=RenderingTransport) as connection,
-            connection.channel() as channel,
-        ):
+        with self._lock:
+            pushes = self._producer.channel.pushes
+            pushes.clear()
             self.app.send_task(
                 task,
                 args=[argument],
@@ -127,11 +134,11 @@ class MessageTemplates:
                 headers=trace_headers(traceparent),
                 argsrepr=shown,
                 kwargsrepr="",
-                producer=self.app.amqp.Producer(channel),
+                producer=self._producer,
                 retry=False,
                 ignore_result=True,
             )
-            [(name, text)] = channel.pushes
+            [(name, text)] = pushes
         return name, text
 
     def _template(self, task: str, queue: str, priority: int, trace: str) -> Template:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import base64
 import json
 import re
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
@@ -15,7 +17,7 @@ from celery import Celery
 from interlock.kernel.store.commands import EffectMessage
 from interlock.workers.config import Settings
 from interlock.workers.engine.celery_app import make_app, oldest_sent_s
-from interlock.workers.engine.messages import MessageTemplates
+from interlock.workers.engine.messages import MessageTemplates, RenderingChannel
 from interlock.workers.engine.publisher import Publisher
 from interlock.workers.engine.redis_transport import Transport
 from interlock.workers.gateways.server import EmbeddedServer
@@ -125,6 +127,29 @@ def test_a_message_rendered_inside_an_effect_does_not_name_that_effect_as_its_pa
     assert found == [plain(outside)]
     assert found[0]["headers"]["parent_id"] is None
     assert found[0]["headers"]["root_id"] == KEY
+
+
+def test_threads_that_render_at_once_get_each_its_own_message(
+    app: Celery, prefix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    templates, first_is_kept, others_began = MessageTemplates(app), Event(), Event()
+    keep = RenderingChannel._put
+
+    def keep_and_wait(channel: RenderingChannel, queue: str, message: Any, **options: Any) -> None:
+        keep(channel, queue, message, **options)
+        if not first_is_kept.is_set():
+            first_is_kept.set()
+            others_began.wait(0.1)
+
+    monkeypatch.setattr(RenderingChannel, "_put", keep_and_wait)
+    with ThreadPoolExecutor() as threads:
+        first = threads.submit(templates.render, "a", f"{prefix}.execution", 5, KEY, SHOWN)
+        first_is_kept.wait()
+        _, second = templates.render("b", f"{prefix}.execution", 5, KEY, SHOWN)
+        others_began.set()
+        _, message = first.result()
+
+    assert [plain(one)["headers"]["task"] for one in (message, second)] == ["a", "b"]
 
 
 def test_two_messages_never_share_a_delivery_tag(app: Celery, prefix: str) -> None:
