@@ -24,10 +24,11 @@ from hypothesis import find, settings
 from hypothesis.strategies import booleans
 from kombu import pools
 
-from interlock.kernel.store.connect import open_store
+from interlock.kernel.store.connect import DRIVER, open_store
 from interlock.kernel.store.scripts import Client
-from interlock.workers.engine import store_client
+from interlock.workers.engine import dispatch, store_client
 from interlock.workers.engine.runner import Runner
+from interlock.workers.engine.store_client import open_safe_store
 from interlock.workers.gateways.server import EmbeddedServer
 from tests.fakes.proxy import FaultProxy
 from tests.forked_processes import start_server
@@ -36,6 +37,9 @@ from tests.processes import PROC, kill_marked
 from tests.servers import RABBITMQ, Watched, cluster_server, rabbitmq_node, redis_binary, sentinel
 from tests.waiting import until
 
+# The clients of each shared store, by its address and by their options. If each test opened its
+# own, it would connect and ask the store for its memory and its version.
+SHARED: dict[str, dict[frozenset[tuple[str, Any]], Client]] = {}
 TEST_VARIABLE = "TEST_THAT_OWNS_THIS"
 END_PATIENCE_S = 60.0
 
@@ -183,7 +187,10 @@ def is_idle(loop: asyncio.AbstractEventLoop) -> bool:
 
 @pytest.fixture(autouse=True)
 def no_descriptor_left(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Close stores, event loops and pools: all tests of a process share its descriptors."""
+    """Close stores, event loops and pools: all tests of a process share its descriptors.
+
+    Stores that are opened at the address of the shared one are kept for the other tests.
+    """
     opened: list[Client] = []
     loops: set[asyncio.AbstractEventLoop] = set()
     begin = Runner._event_loop
@@ -196,7 +203,17 @@ def no_descriptor_left(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         opened.append(open_store(*args, **options))
         return opened[-1]
 
+    def open_or_share(url: str, **options: Any) -> Client:
+        clients, asked = SHARED.get(url), frozenset(options.items())
+        if clients is None:
+            return open_safe_store(url, **options)
+        if asked not in clients:
+            clients[asked] = open_safe_store(url, **options)
+            opened.remove(clients[asked])
+        return clients[asked]
+
     monkeypatch.setattr(store_client, "open_store", open_and_keep)
+    monkeypatch.setattr(dispatch, "open_safe_store", open_or_share)
     monkeypatch.setattr(Runner, "_event_loop", begin_and_keep)
     yield
     for loop in loops:
@@ -229,7 +246,11 @@ def server(
     """Return the store that the tests of this process share; keep to your own `prefix` in it."""
     del no_process_left
     with EmbeddedServer(tmp_path_factory.mktemp("store")) as shared:
+        clients = SHARED[shared.url] = {}
         yield shared
+        del SHARED[shared.url]
+        for client in clients.values():
+            client.close()
 
 
 @pytest.fixture
@@ -238,10 +259,10 @@ def prefix() -> str:
     return f"t{uuid4().hex[:12]}"
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def client(server: EmbeddedServer) -> Iterator[redis.Redis]:
-    """Return a client of the shared store that answers in bytes."""
-    with redis.Redis.from_url(server.url) as shared:
+    """Return a client of the shared store that answers in bytes, which all tests use."""
+    with redis.Redis.from_url(server.url, driver_info=DRIVER) as shared:
         yield shared
 
 
