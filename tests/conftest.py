@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import math
 import os
 import signal
 import sys
@@ -12,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from functools import partial
 from importlib import import_module
+from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -42,6 +42,7 @@ from tests.waiting import until
 SHARED: dict[str, dict[frozenset[tuple[str, Any]], Client]] = {}
 TEST_VARIABLE = "TEST_THAT_OWNS_THIS"
 END_PATIENCE_S = 60.0
+SLOW_MINUTES = 0.25  # of a slow test that does not say how many it takes
 
 NewServer = Callable[..., EmbeddedServer]
 NewProxy = Callable[[int], FaultProxy]
@@ -122,24 +123,25 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     with_rabbitmq = [item for item in items if "rabbitmq" in getattr(item, "fixturenames", ())]
     rest = [item for item in items if item not in with_rabbitmq]
     slow = [item for item in rest if item.get_closest_marker("slow")]
-    slow.sort(key=_minutes, reverse=True)
-    others = [item for item in rest if not item.get_closest_marker("slow")]
-    # Tests of a module stay together, because they share its fixtures.
-    part = math.ceil(len(others) / count)
-    items[:] = [
-        *with_rabbitmq,
-        *(
-            item
-            for number in range(count)
-            for item in (*slow[number::count], *others[number * part : (number + 1) * part])
-        ),
-    ]
+    others = iter([item for item in rest if not item.get_closest_marker("slow")])
+    shares = [with_rabbitmq, *([] for _ in range(count - 1))]
+    minutes = [sum(map(_minutes, share)) for share in shares]
+    for item in sorted(slow, key=_minutes, reverse=True):
+        least = minutes.index(min(minutes))
+        shares[least].append(item)
+        minutes[least] += _minutes(item)
+    left, items[:] = len(items), []
+    for number, share in enumerate(shares):
+        # Tests of a module stay together, because they share its fixtures.
+        size = max(len(share), left // (count - number))
+        items += [*share, *islice(others, size - len(share))]
+        left -= size
 
 
-def _minutes(item: pytest.Item) -> int:
-    """Return how many minutes a slow test says that it takes."""
+def _minutes(item: pytest.Item) -> float:
+    """Return how many minutes a slow test takes."""
     mark = item.get_closest_marker("slow")
-    return int(mark.kwargs.get("minutes", 0)) if mark else 0
+    return float(mark.kwargs.get("minutes", SLOW_MINUTES)) if mark else 0.0
 
 
 def pytest_collection_finish() -> None:

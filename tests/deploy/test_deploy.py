@@ -60,7 +60,7 @@ def deployed(tmp_path: Path) -> Iterator[ComposeServices]:
         deployment.close()
 
 
-@pytest.mark.slow
+@pytest.mark.slow(minutes=1)
 @pytest.mark.timeout(300)
 def test_the_compose_file_runs_a_whole_interlock(deployed: ComposeServices) -> None:
     # One test, because starting a deployment takes both cores for seconds. Each step has a name.

@@ -58,7 +58,7 @@ STORY = (
 )
 
 
-@pytest.mark.slow
+@pytest.mark.slow(minutes=1)
 @pytest.mark.timeout(240)
 def test_a_spoilt_table_is_cleaned_and_the_bill_is_the_providers(tmp_path: Path) -> None:
     owner = uuid4().hex

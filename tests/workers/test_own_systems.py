@@ -147,6 +147,7 @@ def test_it_may_have_a_page_in_the_console(
     assert client.show("inv-1").state == "rejected"
 
 
+@pytest.mark.slow(minutes=0.5)
 def test_its_records_live_as_those_of_any_other_system(
     added: None, project: Path, environment: dict[str, str], run: Run, worker: Path
 ) -> None:

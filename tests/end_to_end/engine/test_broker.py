@@ -117,7 +117,7 @@ def test_an_urgent_effect_overtakes_waiting_ones(new_deployment: NewDeployment) 
     overtakes(new_deployment())
 
 
-@pytest.mark.slow
+@pytest.mark.slow(minutes=1)
 def test_an_urgent_effect_overtakes_waiting_ones_on_rabbitmq(
     new_deployment: NewDeployment, rabbitmq: str
 ) -> None:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx2 as httpx
+import pytest
 from playwright.sync_api import HttpCredentials, expect
 
 from interlock.kernel.machines import MACHINES
@@ -91,6 +92,7 @@ def flower_of(deployment: Deployment) -> Iterator[Flower]:
         process.wait(60)
 
 
+@pytest.mark.slow(minutes=0.5)
 def test_flower_shows_every_effect_with_its_true_state_and_a_readable_name(
     new_deployment: NewDeployment, tmp_path: Path
 ) -> None:

@@ -294,7 +294,7 @@ def prompts(play: Scenes) -> Iterator[None]:
     play.wait_for_row("stumbling", "overdue", "stopped", "stalls")
 
 
-@pytest.mark.slow
+@pytest.mark.slow(minutes=1)
 @pytest.mark.timeout(300)
 def test_every_row_is_fired_by_each_of_its_actors(
     new_deployment: NewDeployment, tmp_path: Path, client: redis.Redis

@@ -202,7 +202,7 @@ def run_undisturbed(workspace: RunWorkspace) -> None:
     workspace.runs.close(workspace.folder)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(minutes=2)
 @pytest.mark.timeout(600)
 def test_every_row_is_fired_by_each_of_its_actors_and_every_event_is_published(
     new_workspace: NewWorkspace, new_deployment: NewDeployment, tmp_path: Path

@@ -314,7 +314,7 @@ def branch_deleted(scenes: Scenes) -> None:
     git(scenes.repo, "branch", "-D", "side")
 
 
-@pytest.mark.slow
+@pytest.mark.slow(minutes=1)
 @pytest.mark.timeout(400)
 def test_every_row_and_every_reason_has_its_producer(new_scenes: Callable[[], Scenes]) -> None:
     scenes = new_scenes()

@@ -270,7 +270,7 @@ def fired_rows(deployment: Deployment) -> dict[Row, set[str]]:
     return fired
 
 
-@pytest.mark.slow
+@pytest.mark.slow(minutes=0.5)
 def test_every_row_is_fired_by_its_natural_producer(
     new_deployment: NewDeployment, provider: OpenAIServer, client: redis.Redis
 ) -> None:

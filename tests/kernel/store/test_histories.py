@@ -352,6 +352,7 @@ def run(make: Callable[[], History], *, examples: int, steps: int) -> None:
     )
 
 
+@pytest.mark.slow(minutes=1)
 def test_every_promise_holds_after_every_step(client: redis.Redis, text: Text) -> None:
     run(lambda: History(client, text), examples=25, steps=30)
 

@@ -101,7 +101,7 @@ def kill_leftovers(owner: str) -> Iterator[None]:
         os.kill(process_id, signal.SIGKILL)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(minutes=1)
 @pytest.mark.timeout(300)
 def test_the_demonstration_runs_the_whole_inbox(
     environment: dict[str, str], log: Path, owner: str, tmp_path: Path
@@ -254,7 +254,7 @@ def test_another_terminal_has_the_host_of_up_unless_it_names_one(tmp_path: Path)
     assert (found.host, named.host) == ("x", "y")
 
 
-@pytest.mark.slow
+@pytest.mark.slow(minutes=1)
 @pytest.mark.timeout(300)
 def test_up_keeps_everything_running_until_ctrl_c(
     environment: dict[str, str], log: Path, owner: str, tmp_path: Path
