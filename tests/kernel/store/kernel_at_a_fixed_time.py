@@ -279,8 +279,12 @@ class World:
         """Return every key of this test, as the server would save it, but not what is counted."""
         client = self.client
         assert isinstance(client, redis.Redis)
-        found: list[bytes] = sorted(client.scan_iter(f"{self.keys.prefix}:*", count=1_000))
-        return {key: client.dump(key) or b"" for key in found if not key.endswith(b":metrics")}
+        names: Any = client.keys(f"{self.keys.prefix}:*")
+        found = sorted(key for key in names if not key.endswith(b":metrics"))
+        with client.pipeline(transaction=False) as pipeline:
+            for key in found:
+                pipeline.dump(key)
+            return dict(zip(found, pipeline.execute(), strict=True))
 
     def make_due(self, key: str) -> None:
         """Make an effect due now."""
