@@ -61,7 +61,9 @@ def read_diffs(client: Client, places: Collection[tuple[str, str, str]]) -> dict
     A listener ends with the answer of the computer, so that nothing is compared again for a page
     that is left open. What can be compared here needs no listener.
     """
-    records = client.dispatch.views.records(dict.fromkeys(record_id for record_id, *_ in places))
+    ids = dict.fromkeys(record_id for record_id, *_ in places)
+    # One damaged record must not end the following of the others.
+    records = client.dispatch.views.records(ids, readable_by=client.machines)
     dispatch, looks = client.dispatch, dict[tuple[str, str], RecordDiff | None]()
     for record_id, between in {place[:2] for place in places}:
         record = records.get(record_id)

@@ -50,14 +50,17 @@ class DiffPublications:
     def read(self, name: str) -> Fields | None:
         """Return the difference of a record; None if another computer has it, or none.
 
-        Nobody can ask for another folder: the record says which one it is.
+        It is None for a damaged record, too. Nobody can ask for another folder: the record says
+        which one it is.
         """
         record_id, _, between = name.partition(" ")
-        record = self._dispatch.views.records([record_id]).get(record_id)
+        dispatch = self._dispatch
+        records = dispatch.views.records([record_id], readable_by=dispatch.machines)
+        record = records.get(record_id)
         source = self._find_source(record) if record else None
         if not (record and source):
             return None
-        if source.host(self._dispatch, record) != self._dispatch.settings.host:
+        if source.host(dispatch, record) != dispatch.settings.host:
             return None
         try:
             found = source.read(record, between, LIMITS)

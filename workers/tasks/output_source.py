@@ -32,7 +32,7 @@ def output_source(client: Client, record: Record, number: int | None = None) -> 
 def host_of_claim(dispatch: Dispatch, record: Record, number: int) -> str:
     """Return the computer on which the agent of a claim worked, or '' if that is not known."""
     agent = agent_of(record, number)
-    found = dispatch.views.records([agent]).get(agent)
+    found = dispatch.views.records([agent], readable_by=dispatch.machines).get(agent)
     host = found.data.get("host") if found else None
     if not host and number == record.data.get("claimed"):
         host = record.data.get("host")

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from interlock.kernel.errors import CallError
 from interlock.kernel.record import Record
-from interlock.workers.api import diffs
+from interlock.workers.api import diffs, outputs
 from interlock.workers.api.app import create_app
 from interlock.workers.cli import app
 from interlock.workers.client import Client
@@ -164,6 +164,28 @@ def test_a_listener_ends_with_the_answer(
     compared.host = interlock.settings.host
     claimed(interlock, "b/here").alive(host=interlock.settings.host)
     assert diffs.read_diffs(interlock, [("b/here", "", "")]) == {("b/here", "", ""): None}
+
+
+def test_a_damaged_record_stops_neither_its_followers_nor_the_publishing_of_others(
+    interlock: Client, published: Published, task: Record
+) -> None:
+    claimed(interlock, "b/damaged").alive(host="anvil")
+    agent = claimed(interlock, "b/of-damaged-agent").alive(host="anvil").names.agent
+    dispatch = interlock.dispatch
+    for record_id in ("b/damaged", agent):
+        dispatch.client.hset(dispatch.keys.record(record_id), "data", "{")
+    ids = ("b/damaged", task.id, "b/of-damaged-agent")
+    record_diffs.ask_for_diff(dispatch, "anvil", "b/damaged", "")
+
+    followed = diffs.read_diffs(interlock, [(one, "", "") for one in ids])
+    printed = outputs.read_outputs(interlock, [(one, "") for one in ids])
+    for _ in range(2):
+        published.publisher.publish()
+
+    assert (followed["b/damaged", "", ""], printed["b/damaged", ""]) == (None, None)
+    assert followed[task.id, "", ""]
+    assert printed[task.id, ""]
+    assert look_at_diff(dispatch, task, SOURCE).state is DiffState.KNOWN
 
 
 def test_an_answer_is_bounded_and_has_no_secret(
