@@ -94,6 +94,9 @@ class CountedRequest(Request):
         error = exc_info.exception
         if isinstance(error, ExceptionWithTraceback):
             error = error.exc
+        if self.time_start is None:
+            # Its process was lost before it could say that the task begins.
+            self.app.task_counts.begin(self.name)
         outcome = next((word for kind, word in ENDS if isinstance(error, kind)), "failed")
         self.app.task_counts.end(self.name, outcome)
         return super().on_failure(exc_info, *arguments, **more)

@@ -11,8 +11,12 @@ from typing import Any
 
 import httpx2
 import pytest
-from celery import _state
+from billiard.einfo import ExceptionInfo
+from billiard.exceptions import WorkerLostError
+from celery import Celery, _state
 from celery.exceptions import Ignore
+from kombu.message import Message
+from kombu.serialization import dumps
 from prometheus_client.parser import text_string_to_metric_families
 
 from interlock.kernel.store.call_times import CallTimes
@@ -22,6 +26,7 @@ from interlock.workers.engine.runner import EffectRetriedError
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.ops import process_metrics
 from interlock.workers.ops.process_metrics import (
+    CountedRequest,
     MetricsServer,
     ProcessMetrics,
     TaskCounts,
@@ -121,6 +126,24 @@ def test_a_worker_counts_the_tasks_at_work_and_how_the_others_ended(
         may_end.set()
         worker.stop()
         thread.join()
+
+
+def test_a_task_that_fails_before_it_is_said_to_begin_does_not_run_now() -> None:
+    app = Celery("counted", set_as_current=False)
+    app.task_counts = TaskCounts()
+    headers, properties, body, _ = app.amqp.as_task_v2("an-id", "celery.accumulate")
+    content_type, encoding, content = dumps(body, "json")
+    message = Message(content, None, content_type, encoding, headers=headers, properties=properties)
+    request = CountedRequest(message, on_ack=lambda *_: None, app=app)
+    try:
+        raise WorkerLostError  # noqa: TRY301 - its traceback is a part of what Celery is told
+    except WorkerLostError:
+        request.on_failure(ExceptionInfo(), return_ok=True)
+
+    assert app.task_counts.read() == (
+        {"celery.accumulate": 0},
+        {("celery.accumulate", "failed"): 1},
+    )
 
 
 def test_an_address_that_is_taken_is_a_line_of_the_log(
