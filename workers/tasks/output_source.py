@@ -16,8 +16,10 @@ def output_source(client: Client, record: Record, number: int | None = None) -> 
 
     `number` is that of the claim, by default of the last one. None if there is no such output: no
     agent of Interlock has claimed the task, or it has not started. Raises NoOutputError if there
-    was no such claim.
+    was no such claim, or if the record is no task.
     """
+    if record.machine != "task":
+        raise NoOutputError(f"{record.id} is a {record.machine}, not a task")
     last = int(record.data.get("claimed", 0))
     chosen = last if number is None else number
     if number is not None and not 0 < number <= last:

@@ -21,7 +21,7 @@ from interlock.workers.remote.client import HttpClient
 from interlock.workers.tasks.client import Tasks
 from tests.workers.supervision.published import Published
 from tests.workers.tasks.claims import Claimed, claimed
-from tests.workers.threads.threads import client_of
+from tests.workers.threads.threads import bring, client_of
 
 FOLDER = "supervisors/b/one~1"
 URL = "http://127.0.0.1"
@@ -73,6 +73,7 @@ def reader(
 
 def test_the_end_of_an_output_is_read_from_another_computer(
     reader: Tasks | HttpClient,
+    interlock: Client,
     claim: Claimed,
     published: Published,
     between: list[Callable[[], object]],
@@ -83,6 +84,11 @@ def test_the_end_of_an_output_is_read_from_another_computer(
     assert reader.logs("b/one", number=1) == Logs("one\n", "a warning\n", NOTE)
     with pytest.raises(CallError, match="b/one has no claim 2; it was claimed 1 times"):
         reader.logs("b/one", number=2)
+    bring(interlock, "paper", "awaiting_confirmation")
+    with pytest.raises(CallError, match="paper is a thread"):
+        reader.logs("paper")
+    with pytest.raises(CallError, match="paper is a thread"):
+        list(reader.tail("paper"))
 
 
 def test_an_output_is_followed_until_the_task_asks_a_person(
