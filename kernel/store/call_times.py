@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
+from collections.abc import Iterable
 from threading import Lock
 from time import perf_counter
 
@@ -54,6 +55,15 @@ class CallTimes:
             added, self._added = self._added, found
         more = {name: count - added.get(name, 0) for name, count in found.items()}
         return [("HINCRBY", self._key, name, count) for name, count in more.items() if count]
+
+    def keep(self, refused: Iterable[tuple[str, str, str, int]]) -> None:
+        """Keep for the next time what the store refused to add, by its commands.
+
+        It must not be given commands without an answer: the store may have added their counts.
+        """
+        with self._lock:
+            for _, _, name, count in refused:
+                self._added[name] -= count
 
     def totals(self) -> dict[str, tuple[list[int], float]]:
         """Return for each kind how many calls are in each bucket, and the sum of their ms."""

@@ -162,8 +162,10 @@ def _answer(client: Client, times: CallTimes | None, kind: str, ask: Callable[[]
         raise store_error(refusal) from refusal
     # Counts are added only after an answer: nobody waits for a store that hangs for their sake.
     if times is not None and times.count(kind, began_s, perf_counter()):
+        commands = times.taken()
         with suppress(*FAULTS):
-            _send_all(client, times.taken(), raise_on_error=False)
+            answers = zip(commands, _send_all(client, commands, raise_on_error=False), strict=True)
+            times.keep(command for command, answer in answers if isinstance(answer, Exception))
     return reply
 
 
