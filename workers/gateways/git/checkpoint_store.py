@@ -221,8 +221,9 @@ class CheckpointStore:
     def missing(self, shas: Iterable[str]) -> list[str]:
         """Return those of these whole ids of checkpoints to which no branch leads.
 
-        It reads every commit, so it raises UnreadableStoreError if one is damaged.
+        It reads every branch and commit, and raises UnreadableStoreError if one is damaged.
         """
+        self._branches()  # the list of commits leaves out a branch that names none
         known = self._commits()
         return [sha for sha in shas if sha not in known]
 
@@ -231,7 +232,7 @@ class CheckpointStore:
         return entries_of(git, sha)
 
     def _check(self, sha: str) -> None:
-        if self.missing([sha]):
+        if sha not in self._commits():
             raise UnknownCheckpointError(sha)
 
     def _commits(self) -> frozenset[str]:

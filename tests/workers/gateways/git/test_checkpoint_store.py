@@ -221,8 +221,9 @@ def test_a_store_that_is_there_but_unreadable_is_not_taken_for_an_empty_one(plac
                 again.take("another", "m", parent=None)
         broken.write_bytes(was)
     head.write_text(object_hash(ObjectKind.BLOB, b""))
-    with pytest.raises(UnreadableStoreError, match="is a blob"):
-        checkpoint_store.tip("run")
+    for look in (lambda: checkpoint_store.tip("run"), lambda: checkpoint_store.missing([])):
+        with pytest.raises(UnreadableStoreError, match="is a blob"):
+            look()
     head.unlink()
     main.unlink()
     with pytest.raises(UnreadableStoreError, match="has no branch 'main'"):
@@ -280,7 +281,7 @@ def test_a_call_starts_as_few_git_processes_as_it_can(
     assert commands == ["for-each-ref", "update-ref"]
     file.write_bytes(b"two")
     calls: dict[Callable[[], object], list[str]] = {
-        lambda: CheckpointStore.open(place).missing([first] * 3): ["rev-list"],
+        lambda: CheckpointStore.open(place).missing([first] * 3): ["for-each-ref", "rev-list"],
         lambda: checkpoint_store.differs(first): ["rev-list", "ls-tree"],
         checkpoint_store.rescue: ["for-each-ref", "update-ref"],
         lambda: checkpoint_store.restore(first): ["rev-list", "ls-tree", "read-tree"],
