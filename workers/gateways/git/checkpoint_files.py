@@ -22,6 +22,7 @@ from interlock.workers.files.atomic import replace_bytes
 from interlock.workers.gateways.git.checkpoint_objects import (
     ObjectDraft,
     ObjectKind,
+    ObjectWriteError,
     object_hash,
     object_head,
 )
@@ -324,10 +325,10 @@ def _stamp(state: os.stat_result) -> Stamp:
 
 @contextmanager
 def _errors_named(opened: OpenedRoot, path: bytes) -> Iterator[None]:
-    """Turn an OSError into a CheckpointStoreError with the path, unless the file is gone."""
+    """Turn an OSError of reading into a CheckpointStoreError, unless the file is gone."""
     try:
         yield
-    except (FileNotFoundError, NotADirectoryError):
+    except (FileNotFoundError, NotADirectoryError, ObjectWriteError):
         raise
     except OSError as error:
         # A link has replaced the folder or file.

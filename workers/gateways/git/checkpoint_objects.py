@@ -59,8 +59,15 @@ def commit_content(
     return "\n".join(lines).encode() + message
 
 
+class ObjectWriteError(OSError):
+    """An object cannot be written, for example to a full disk. Correct that, then repeat."""
+
+
 class ObjectDraft:
-    """An object that is being written. It may begin again when its content changed meanwhile."""
+    """An object that is being written. It may begin again when its content changed meanwhile.
+
+    Each call raises ObjectWriteError, so that who reads the content knows which file is at fault.
+    """
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
@@ -68,20 +75,23 @@ class ObjectDraft:
 
     def begin(self, head: bytes) -> None:
         """Forget what was written, and write the head."""
-        self._file.seek(0)
-        self._file.truncate()
+        with _write_errors():
+            self._file.seek(0)
+            self._file.truncate()
         self._compressor = zlib.compressobj(_COMPRESSION)
         self.write(head)
 
     def write(self, content: bytes) -> None:
         """Write the next part of the content."""
-        self._file.write(self._compressor.compress(content))
+        with _write_errors():
+            self._file.write(self._compressor.compress(content))
 
     def end(self) -> None:
         """Write what the compression still holds back, and protect the file from changes."""
-        self._file.write(self._compressor.flush())
-        self._file.flush()
-        os.fchmod(self._file.fileno(), _MODE)
+        with _write_errors():
+            self._file.write(self._compressor.flush())
+            self._file.flush()
+            os.fchmod(self._file.fileno(), _MODE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +112,7 @@ class ObjectFolder:
             return False
 
     def put(self, kind: ObjectKind, content: bytes) -> str:
-        """Write an object unless it is there, and return its hash. Raises OSError."""
+        """Write an object unless it is there, and return its hash. Raises ObjectWriteError."""
         sha = object_hash(kind, content)
         if not self.has(sha):
             with self.draft() as draft:
@@ -113,8 +123,12 @@ class ObjectFolder:
 
     @contextmanager
     def draft(self) -> Iterator[ObjectDraft]:
-        """Open a new object; it is not in the repository until it is kept. Raises OSError."""
-        with (self.scratch / _FILE).open("wb") as file:
+        """Open a new object, which is not in the repository until it is kept.
+
+        Raises ObjectWriteError, also for an OSError within the block.
+        """
+        # The file is closed within it, which writes the rest.
+        with _write_errors(), (self.scratch / _FILE).open("wb") as file:
             yield ObjectDraft(file)
 
     def keep(self, draft: ObjectDraft, sha: str) -> None:
@@ -126,3 +140,11 @@ class ObjectFolder:
 
     def _file(self, sha: str) -> Path:
         return self.folder / sha[:2] / sha[2:]
+
+
+@contextmanager
+def _write_errors() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise ObjectWriteError(error.errno, error.strerror) from error

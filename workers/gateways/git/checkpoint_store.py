@@ -35,6 +35,7 @@ from interlock.workers.gateways.git.checkpoint_files import (
 from interlock.workers.gateways.git.checkpoint_objects import (
     ObjectFolder,
     ObjectKind,
+    ObjectWriteError,
     commit_content,
 )
 from interlock.workers.gateways.git.checkpoint_restore import (
@@ -297,7 +298,8 @@ class CheckpointStore:
                 objects = ObjectFolder(self.store / _OBJECTS, scratch)
                 yield _Session(git, objects, opened, cache, scratch.stat().st_mtime_ns)
             except OSError as error:
-                problem = f"{self.store} cannot be used ({error.strerror})"
+                use = "written" if isinstance(error, ObjectWriteError) else "used"
+                problem = f"{self.store} cannot be {use} ({error.strerror})"
                 raise CheckpointStoreError(f"{problem}; correct that, then repeat") from error
             finally:
                 opened.close()

@@ -5,12 +5,14 @@ from __future__ import annotations
 import itertools
 import os
 import re
+import resource
 import shutil
 import signal
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from random import Random
 from typing import IO
 
 import pytest
@@ -425,6 +427,25 @@ def test_a_file_that_may_not_be_read_is_named_and_nothing_is_taken(
 
     checkpoint_store.restore(sha)
     assert (place / "secret").read_bytes() == b"then"
+
+
+# A small object is written only when its file is closed.
+@pytest.mark.parametrize("size", [1_000, 100_000])
+def test_a_store_that_cannot_be_written_is_not_a_file_that_cannot_be_read(
+    place: Path, size: int
+) -> None:
+    checkpoint_store = CheckpointStore.open(place)
+    put(place, "file", Random(0).randbytes(size))
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (500, limits[1]))
+    try:
+        with pytest.raises(CheckpointStoreError) as refused:
+            take(checkpoint_store)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+    assert f"{checkpoint_store.store} cannot be written (File too large)" in str(refused.value)
+    assert checkpoint_store.tip("run") is None
 
 
 def remember(checkpoint_store: CheckpointStore, path: str) -> None:
