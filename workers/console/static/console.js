@@ -54,6 +54,20 @@ document.addEventListener("click", (event) => {
 // A page that follows the log of a record, the output of its agent or its diff is renewed when there
 // is more of it. A hidden page follows nothing.
 const streams = new Map(); // by their addresses
+const refusals = new Map(); // how often each was refused since it was open last
+const PAUSE_MS = 1000, PAUSE_MS_MAX = 60000;
+// The browser opens a broken stream again, but not one that the server refused.
+function retry(address, stream) {
+  const before = refusals.get(address) ?? 0;
+  refusals.set(address, before + 1);
+  // Pages that were refused together must not come again together.
+  const pauseMs = Math.min(PAUSE_MS * 2 ** before, PAUSE_MS_MAX) * (1 + Math.random()) / 2;
+  setTimeout(() => {
+    if (streams.get(address) !== stream) return; // it was opened again or is not wanted any more
+    streams.delete(address);
+    follow();
+  }, pauseMs);
+}
 function follow() {
   const places = document.hidden ? [] : [...document.querySelectorAll("[data-follow]")];
   const wanted = new Set(places.map((place) => place.dataset.follow));
@@ -69,6 +83,10 @@ function follow() {
     wanted.searchParams.set("after", place.elements.seen.value);
     const stream = new EventSource(wanted);
     streams.set(address, stream);
+    stream.addEventListener("open", () => refusals.delete(address));
+    stream.addEventListener("error", () => {
+      if (stream.readyState === EventSource.CLOSED) retry(address, stream);
+    });
     stream.addEventListener("changed", (event) => {
       const now = document.querySelector(`[data-follow="${CSS.escape(address)}"]`);
       if (!now) return;
