@@ -232,13 +232,13 @@ class Keys:
         """Sorted set: the host names by the ms at which each computer announced its facts last."""
         return f"{self.prefix}:{{hosts}}:announced"
 
-    def publications_asked(self, host: str) -> str:
-        """Sorted set: the publications for which a computer is asked, by ms of the last time."""
-        return f"{self.prefix}:{{publications}}:asked:{host}"
+    def publications_asked(self) -> str:
+        """Sorted set: the publications for which computers are asked, by ms of the last time."""
+        return f"{self.prefix}:{{publications}}:asked"
 
-    def publications_asked_since(self, host: str) -> str:
+    def publications_asked_since(self) -> str:
         """Sorted set: these publications by the ms since which each has been asked for."""
-        return f"{self.prefix}:{{publications}}:asked-since:{host}"
+        return f"{self.prefix}:{{publications}}:asked-since"
 
     def publications_taken(self, host: str) -> str:
         """Sorted set: the publications that a worker makes, by the ms when it began; it expires."""

@@ -13,7 +13,8 @@ from interlock.kernel.store.keys import Keys
 from interlock.kernel.store.scripts import Client, call, call_all
 
 ASKED_MS = 5_000  # a question counts for so long; who still looks asks again before
-ASKED_MAX = 100  # questions to one computer that count; the newest do
+ASKED_MAX = 2_000  # questions that count; the newest do
+ASKED_OF_ONE_MAX = 100  # the same for one computer
 KEPT_MS = 120_000  # after its last publication
 
 Fields = Mapping[str, str | int | bytes]  # what is published, by names that its kind gives
@@ -29,8 +30,13 @@ class Publication:
 
     @property
     def key(self) -> str:
-        """Return the name by which the computer is asked for it."""
+        """Return the name by which the computer publishes it."""
         return f"{self.kind} {self.name}"
+
+    @property
+    def question(self) -> str:
+        """Return the name by which the computer is asked for it."""
+        return f"{self.host} {self.key}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,11 +80,11 @@ class Publications:
         calls = [
             (
                 [
-                    keys.publications_asked(each.host),
-                    keys.publications_asked_since(each.host),
+                    keys.publications_asked(),
+                    keys.publications_asked_since(),
                     keys.publication(each.host, each.key),
                 ],
-                [each.key, ASKED_MS, ASKED_MAX],
+                [each.question, ASKED_MS, ASKED_MAX],
             )
             for each in publications
         ]
@@ -86,9 +92,11 @@ class Publications:
 
     def asked(self, host: str) -> list[Publication]:
         """Return the publications of a computer at which somebody looks now."""
-        keys = [self.keys.publications_asked(host), self.keys.publications_asked_since(host)]
-        found = call(self.client, "list_asked_publications", keys, [ASKED_MS])
-        names = (key.decode().partition(" ") for key in found)
+        keys = [self.keys.publications_asked(), self.keys.publications_asked_since()]
+        beginning = f"{host} "
+        args = [beginning, ASKED_MS, ASKED_OF_ONE_MAX]
+        found = call(self.client, "list_asked_publications", keys, args)
+        names = (one.decode().removeprefix(beginning).partition(" ") for one in found)
         return [Publication(host, kind, name) for kind, _, name in names]
 
     def take(

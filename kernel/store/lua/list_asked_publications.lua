@@ -1,14 +1,20 @@
 --@use clock
--- Lists the publications for which a computer is asked now, and forgets older questions.
+--@use questions
+-- Lists the publications for which a computer is asked now, the longest unasked first.
 -- KEYS     asked, asked since
--- ARGV     ms for which a question counts
+-- ARGV     beginning of the computer's names, ms for which a question counts, how many it may have
 -- Returns  {name, ...}
 local asked = KEYS[1]
 local asked_since = KEYS[2]
-local from_ms = now_ms - tonumber(ARGV[1])
+local beginning = ARGV[1]
+local counts_ms = tonumber(ARGV[2])
+local most = tonumber(ARGV[3])
 
-for _, name in ipairs(redis.call('ZRANGE', asked, '-inf', from_ms, 'BYSCORE')) do
-  redis.call('ZREM', asked, name)
-  redis.call('ZREM', asked_since, name)
+forget_questions(asked, asked_since, now_ms - counts_ms)
+local found = {}
+for _, name in ipairs(redis.call('ZRANGE', asked, 0, -1)) do
+  if string.sub(name, 1, #beginning) == beginning then
+    found[#found + 1] = name
+  end
 end
-return redis.call('ZRANGE', asked, 0, -1)
+return {unpack(found, math.max(#found - most, 0) + 1)}

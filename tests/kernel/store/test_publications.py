@@ -61,22 +61,26 @@ def test_something_is_published_as_long_as_somebody_asks_for_it(
 def test_what_is_asked_and_published_is_bounded_and_goes_away_by_itself(
     world: World, publications: Publications, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(store_publications, "ASKED_MAX", 2)
+    monkeypatch.setattr(store_publications, "ASKED_MAX", 4)
+    monkeypatch.setattr(store_publications, "ASKED_OF_ONE_MAX", 2)
     third = Publication("anvil", "output", "agents/ant/1/000001")
-    for each in (FIRST, SECOND, FIRST, third):
+    oldest, elsewhere = (Publication("forge", "diff", name) for name in ("b/old", "b/one"))
+    for each in (oldest, FIRST, SECOND, elsewhere, FIRST, third):
         publications.ask([each])
         world.later(1)
     publications.publish(FIRST, part(b"one\n").fields())
 
+    since = world.keys.publications_asked_since()
+    assert len(scripts.read(world.client, "ZRANGE", since, 0, -1)) == 4
+    assert publications.asked("forge") == [elsewhere]
     assert publications.asked("anvil") == [FIRST, third]
     kept_ms = scripts.read(world.client, "PTTL", world.keys.publication("anvil", FIRST.key))
     assert 0 < kept_ms <= KEPT_MS
-    since = world.keys.publications_asked_since("anvil")
-    assert len(scripts.read(world.client, "ZRANGE", since, 0, -1)) == 2
     world.later(ASKED_MS)
-    assert publications.asked("anvil") == []
-    for key in (since, world.keys.publications_asked("anvil")):
-        assert not scripts.read(world.client, "EXISTS", key)
+    publications.ask([SECOND])
+    for key in (since, world.keys.publications_asked()):
+        found = scripts.read(world.client, "ZRANGE", key, 0, -1)
+        assert found == [SECOND.question.encode()], "no worker of forge was there to forget it"
     with pytest.raises(AssertionError, match="it was cut before"):
         part(b"x" * (PART_BYTES_MAX + 1))
 
