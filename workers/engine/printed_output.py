@@ -72,6 +72,8 @@ def published_logs(look: Callable[[], PrintedOutput]) -> Logs:
     if found.printed_ms is None:
         raise NoOutputError(found.detail.rstrip("."))
     note = f"This is the end of its output: {found.host} has all that is kept of it.\n"
+    if found.state is OutputState.UNANSWERED:
+        note = f"{note}It may have printed more since then. {found.detail}\n"
     return Logs(found.output, found.errors, note)
 
 

@@ -18,6 +18,7 @@ from interlock.workers.engine.polling import Intervals
 from interlock.workers.engine.printed_output import Logs
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.remote.client import HttpClient
+from interlock.workers.supervision import agent_output
 from interlock.workers.tasks.client import Tasks
 from tests.workers.supervision.published import Published
 from tests.workers.tasks.claims import Claimed, claimed
@@ -77,11 +78,17 @@ def test_the_end_of_an_output_is_read_from_another_computer(
     claim: Claimed,
     published: Published,
     between: list[Callable[[], object]],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     del claim, between
     published.prints(FOLDER, "one\n", "a warning\n")
 
     assert reader.logs("b/one", number=1) == Logs("one\n", "a warning\n", NOTE)
+    with monkeypatch.context() as patched:
+        patched.setattr(agent_output, "ANSWER_MS", -1)
+        old = reader.logs("b/one")
+    assert old.output == "one\n"
+    assert old.note.startswith(f"{NOTE}It may have printed more since then. The worker on anvil")
     with pytest.raises(CallError, match="b/one has no claim 2; it was claimed 1 times"):
         reader.logs("b/one", number=2)
     bring(interlock, "paper", "awaiting_confirmation")
