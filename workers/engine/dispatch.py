@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
+from threading import BoundedSemaphore
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
@@ -65,6 +66,7 @@ if TYPE_CHECKING:  # imported where they are opened
     from interlock.workers.gateways.capabilities.registry import Registry
 
 LEASE_S = 30.0
+COMPARISONS_MAX = 4  # of one process at once: each takes a thread and git for up to 10 s
 FLAGGED = ("paused", "resumed", "retried")  # what a call of `flag` has done
 
 
@@ -88,6 +90,7 @@ class Dispatch:
             self.publisher = publisher
         self.holder = f"{settings.host}:{os.getpid()}:{uuid4().hex[:6]}"
         self.call_times = CallTimes(self.keys.metrics(0))
+        self.comparisons = BoundedSemaphore(COMPARISONS_MAX)
 
     @cached_property
     def publisher(self) -> Publisher:

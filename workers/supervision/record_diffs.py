@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from interlock.kernel.record import Record
 from interlock.kernel.store.publications import PublicationLook, Publications
-from interlock.workers.engine.dispatch import Dispatch
+from interlock.workers.engine.dispatch import COMPARISONS_MAX, Dispatch
 from interlock.workers.engine.record_diff import (
     ANSWER_MS,
     FRESH_MS,
@@ -31,6 +31,10 @@ from interlock.workers.terminal.screen import age
 LIMITS = DiffLimits(bytes_max=200_000, within_s=10.0)
 BETWEEN_LENGTH_MAX = 200  # two ids of commits have 130 characters
 MOMENT = "%Y-%m-%d %H:%M:%S UTC"
+_BUSY = (
+    f"This process compares the files of {COMPARISONS_MAX} others now. Ask again in a moment, or "
+    "load the page again."
+)
 _WAITING = (DiffState.ASKED, DiffState.UNANSWERED)
 
 
@@ -43,6 +47,7 @@ def look_at_diff(
 ) -> RecordDiff:
     """Return the difference of a record, made here within limits, or ask its computer for it.
 
+    While this process compares COMPARISONS_MAX others, it is not made, and the state is `asked`.
     Raises NoDiffError if `between` is too long.
     """
     if len(between) > BETWEEN_LENGTH_MAX:
@@ -52,10 +57,14 @@ def look_at_diff(
     if host != here:
         return ask_for_diff(dispatch, host, record.id, between)
     now_ms = dispatch.views.now_ms()
+    if not dispatch.comparisons.acquire(blocking=False):
+        return RecordDiff(DiffState.ASKED, _BUSY, host, now_ms)
     try:
         found = source.read(record, between, limits)
     except NoDiffError as refusal:
         return RecordDiff(DiffState.NONE, f"{refusal}.", host, now_ms, now_ms)
+    finally:
+        dispatch.comparisons.release()
     return RecordDiff(DiffState.KNOWN, "", host, now_ms, now_ms, found.files, found.unnamed)
 
 
@@ -106,8 +115,10 @@ def shown_diff(
 ) -> LivePart:
     """Return the difference of a record as a part of a page."""
     query = {"between": between} if between else {}
-    parts = list(_parts(found, is_here=found.host == dispatch.settings.host))
-    return LivePart("diff", record_id, found.stamp, parts, query, is_followed=not is_final(found))
+    is_here = found.host == dispatch.settings.host
+    parts = list(_parts(found, is_here=is_here))
+    is_followed = not (is_here or is_final(found))
+    return LivePart("diff", record_id, found.stamp, parts, query, is_followed=is_followed)
 
 
 def _parts(found: RecordDiff, *, is_here: bool) -> Iterator[StillPart]:

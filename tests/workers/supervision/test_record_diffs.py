@@ -19,6 +19,7 @@ from interlock.workers.api import diffs, outputs
 from interlock.workers.api.app import create_app
 from interlock.workers.cli import app
 from interlock.workers.client import Client
+from interlock.workers.engine.dispatch import COMPARISONS_MAX
 from interlock.workers.engine.polling import Intervals
 from interlock.workers.engine.record_diff import DiffLimits, DiffSource, DiffState, NoDiffError
 from interlock.workers.gateways.git.diff import Diff, FileDiff
@@ -142,6 +143,25 @@ def test_one_comparison_serves_all_who_look_and_none_is_made_for_nobody(
     assert {one.state for one in known} == {DiffState.KNOWN}
     assert numbers == [1, 2, 2, 2, 2, 2, 2, 2, 2], "one at each poll, once for all"
     assert compared.reads == [("b/one", "", LIMITS), ("b/two", "", LIMITS)]
+
+
+def test_few_differences_are_made_at_once(
+    interlock: Client, compared: Compared, task: Record
+) -> None:
+    dispatch, source = interlock.dispatch, compared.source_of(task)
+    compared.host = interlock.settings.host
+    for _ in range(COMPARISONS_MAX):
+        dispatch.comparisons.acquire()
+    busy = look_at_diff(dispatch, task, source)
+    reads = len(compared.reads)
+    dispatch.comparisons.release()
+    compared.problem = "it is gone"
+    later = [look_at_diff(dispatch, task, source) for _ in range(2)]
+
+    assert (busy.state, reads) == (DiffState.ASKED, 0)
+    assert "compares the files of 4 others now. Ask again" in busy.detail
+    assert not record_diffs.shown_diff(dispatch, task.id, busy).is_followed
+    assert [one.detail for one in later] == ["it is gone."] * 2
 
 
 def test_a_listener_ends_with_the_answer(
