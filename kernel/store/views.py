@@ -177,11 +177,13 @@ class Views:
         pages = zip(asked, read_all(self.client, commands), strict=True)
         return {one: [id_in(name.decode()) for name in page] for one, page in pages}
 
-    def each_record(self, record_ids: Iterable[str]) -> Iterator[Record]:
-        """Yield records, a page of them in one round trip; one that does not exist is left out."""
+    def each_record(
+        self, record_ids: Iterable[str], *, readable_by: Mapping[str, Machine] | None = None
+    ) -> Iterator[Record]:
+        """Yield what `records` returns, a page of records in one round trip."""
         ids = iter(record_ids)
         while page := list(islice(ids, PAGE)):
-            yield from self.records(page).values()
+            yield from self.records(page, readable_by=readable_by).values()
 
     def records(
         self, record_ids: Iterable[str], *, readable_by: Mapping[str, Machine] | None = None

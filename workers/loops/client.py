@@ -105,14 +105,15 @@ class Loops:
         return self.mailbox.send(to, text, sender=sender, **fields)
 
     def list(self) -> list[dict[str, Any]]:
-        """Return the latest life of every agent, by name."""
+        """Return the latest life of every agent, by name; one that is damaged is left out."""
         machine = self.dispatch.lifecycle.machine("loop")
         latest: dict[str, str] = {}
         for life in self.dispatch.views.ids(machine):
             known = latest.get(name_of(life))
             if known is None or _life_number(life) > _life_number(known):
                 latest[name_of(life)] = life
-        records = self.dispatch.views.records(life for _, life in sorted(latest.items())).values()
+        lives = (life for _, life in sorted(latest.items()))
+        records = self.dispatch.views.records(lives, readable_by=self.dispatch.machines).values()
         unread = self.mailbox.count_unread(records)
         return [_row(record, unread[record.id]) for record in records]
 

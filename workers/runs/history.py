@@ -7,6 +7,7 @@ from dataclasses import asdict, fields
 from itertools import chain
 from typing import Any
 
+from interlock.kernel.machine import Machine
 from interlock.kernel.machines.runs.codon_types import (
     Codon,
     CompletedCodon,
@@ -38,24 +39,25 @@ def codons_of(views: Views, run_id: str) -> list[Record]:
     return numbered_below(views, [run_id])[run_id]
 
 
-def numbered_below(views: Views, parent_ids: Iterable[str]) -> dict[str, list[Record]]:
+def numbered_below(
+    views: Views, parent_ids: Iterable[str], *, readable_by: Mapping[str, Machine] | None = None
+) -> dict[str, list[Record]]:
     """Return the runs of each workspace, or the codons of each run, the oldest first.
 
-    What is read at once for all of them grows with each round trip, so that it takes few.
+    What is read at once for all of them grows with each round trip, so that it takes few. With
+    `readable_by`, those that are damaged are left out, as `Views.records` leaves them out.
     """
     found: dict[str, list[Record]] = {parent: [] for parent in parent_ids}
-    unread, size = list(found), READ_FIRST
+    unread, first, size = list(found), 1, READ_FIRST
     while unread:
         # Their numbers have no gap, because each is created only after the one before ended.
-        names = {
-            parent: [f"{parent}/{len(found[parent]) + n}" for n in range(1, size + 1)]
-            for parent in unread
-        }
-        records = views.records(chain.from_iterable(names.values()))
+        numbers = range(first, first + size)
+        names = {parent: [f"{parent}/{number}" for number in numbers] for parent in unread}
+        records = views.records(chain.from_iterable(names.values()), readable_by=readable_by)
         for parent, page in names.items():
             found[parent] += [records[name] for name in page if name in records]
         unread = [parent for parent, page in names.items() if page[-1] in records]
-        size = min(4 * size, READ_MAX)
+        first, size = first + size, min(4 * size, READ_MAX)
     return found
 
 

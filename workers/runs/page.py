@@ -55,8 +55,9 @@ def view(client: Client, query: Query) -> list[Section]:
     if run := query.get("run"):
         return _run(client, _run_of(client, run))
     views, now_ms = client.dispatch.views, client.dispatch.views.now_ms()
-    found = views.records(client.page(machine="run", limit=RUNS_MAX).ids)
-    codons = numbered_below(views, found)
+    machines = client.dispatch.machines
+    found = views.records(client.page(machine="run", limit=RUNS_MAX).ids, readable_by=machines)
+    codons = numbered_below(views, found, readable_by=machines)
     values = [run_value(run, codons[run.id], now_ms) for run in found.values()]
     columns = ("Run", "State", "Plan", "Codons done", "Began", "Cost", "Folder")
     empty = "No run has started yet. `interlock run start` starts one."

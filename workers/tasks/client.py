@@ -311,12 +311,16 @@ class Tasks:
         return unclaimed(self.dispatch, self.existing(backlog), claimer)
 
     def existing(self, backlog: str) -> list[Record]:
-        """Return every task of a backlog. Raises CallError if there is no such backlog."""
-        records = [*self.records(backlog)]
-        if not records:
+        """Return every task of a backlog but those that are damaged.
+
+        Raises CallError if there is no such backlog.
+        """
+        views, machines = self.dispatch.views, self.dispatch.machines
+        ids = [*views.ids(machines["task"], root=backlog)]
+        if not ids:
             known = ", ".join(str(row["backlog"]) for row in self.backlogs()) or "none"
             raise CallError(f"there is no backlog {backlog!r}; there are: {known}")
-        return records
+        return [*views.each_record(ids, readable_by=machines)]
 
     def records(self, backlog: str) -> Iterator[Record]:
         """Yield every task of a backlog, subtasks included, the longest in its state first."""

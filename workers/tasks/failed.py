@@ -101,13 +101,13 @@ class FailedTasks:
         if backlog:
             root = record_id(backlog)
             ids = self.views.ids(machines["task"], root=root, states=["failed"])
-            given_up = filter(_is_given_up, self.views.each_record(ids))
+            records = self.views.each_record(ids, readable_by=machines)
+            given_up = filter(_is_given_up, records)
             return nsmallest(limit, given_up, key=lambda record: record.since_ms)
         wanted = record_filter(machines, machine="task", state="failed", by_state=True)
         rows = self.client.dispatch.listings.rows(wanted, size=PAGE, newest=False)
-        return list(
-            islice(filter(_is_given_up, self.views.each_record(row.id for row in rows)), limit)
-        )
+        records = self.views.each_record((row.id for row in rows), readable_by=machines)
+        return list(islice(filter(_is_given_up, records), limit))
 
     def _logs(self, records: Iterable[Record]) -> dict[str, list[Event | Note]]:
         """Return the logs of tasks, each up to a damaged line; a page of all in one round trip."""

@@ -179,7 +179,9 @@ def _failed_row(task: FailedTask) -> tuple[Cell, ...]:
 def _trust(client: Client, backlog: str) -> Section:
     prefix = f"{backlog}/" if backlog else ""
     listed = client.list(machine="identity", limit=IDENTITIES_MAX, id_prefix=prefix)
-    records = client.dispatch.views.each_record(row.id for row in listed)
+    dispatch = client.dispatch
+    ids = (row.id for row in listed)
+    records = dispatch.views.each_record(ids, readable_by=dispatch.machines)
     rows = [
         (
             RecordLink(row["id"], row["name"]),

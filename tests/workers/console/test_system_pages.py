@@ -12,6 +12,7 @@ from fastapi.testclient import TestClient
 
 from interlock.kernel.effect import Kind
 from interlock.kernel.event import Cause, Event
+from interlock.kernel.record import root_of
 from interlock.kernel.store.commands import Call
 from interlock.workers.access.roles import Role
 from interlock.workers.client import Client
@@ -339,6 +340,29 @@ def test_pages_take_as_many_round_trips_for_many_rows_as_for_few(
 
     assert trips() == for_few
     assert max(for_few) <= PAGE_TRIPS_MAX
+
+
+def test_a_damaged_record_hides_no_other(interlock: Client, tmp_path: Path) -> None:
+    add_rows(interlock, tmp_path, range(2))
+    dispatch = interlock.dispatch
+    failed = [row.id for row in interlock.list(machine="task", state="failed")]
+    runs = [row.id for row in interlock.list(machine="run")]
+    trusted = [row.id for row in interlock.list(machine="identity")]
+    jobs, codon = ("g/1", "other-1"), f"{runs[1]}/1"
+    for record_id in ("agent-1/1", "b/open-1", *jobs, codon, failed[0], runs[0], trusted[0]):
+        dispatch.client.hset(dispatch.keys.record(record_id), "data", "{")
+
+    def shown(name: str, **query: str) -> str:
+        return repr(pages_of(interlock)[name].view(interlock, query))
+
+    assert "agent-0" in shown("loops")
+    assert "b/open-0" in shown("tasks", backlog="b")
+    assert "Trust in agents" in shown("tasks", backlog=root_of(failed[0]))
+    assert failed[1] in shown("tasks")
+    assert trusted[1] in shown("tasks")
+    assert "other-0" in shown("jobs")
+    assert "g/0" in shown("jobs", graph="g")
+    assert runs[1] in shown("runs")
 
 
 def add_rows(interlock: Client, folder: Path, numbers: Iterable[int]) -> None:
