@@ -14,7 +14,7 @@ from interlock.workers.runs.checkpoint_diff import SOURCE
 from interlock.workers.runs.checkpoint_list import RunCheckpoint, list_checkpoints
 from interlock.workers.runs.client import Runs
 from interlock.workers.runs.history import numbered_below, run_number
-from interlock.workers.runs.screen import SHA_LENGTH_SHOWN, dollars, run_value
+from interlock.workers.runs.screen import SHA_LENGTH_SHOWN, run_value
 from interlock.workers.runs.start import total_costs
 from interlock.workers.supervision.record_diffs import look_at_diff, shown_diff
 from interlock.workers.terminal.page import (
@@ -38,6 +38,7 @@ from interlock.workers.terminal.page import (
     ViewLink,
 )
 from interlock.workers.terminal.screen import age
+from interlock.workers.text import dollars
 
 RUNS_MAX = 20
 CHECKPOINTS_MAX = 100

@@ -298,7 +298,7 @@ def test_a_run_shows_its_codons_and_costs_and_goes_back_to_a_checkpoint(
         assert each.status_code == 400
         assert "who may also see the records of: workspace" in each.text
     assert "1. clean" in looked
-    assert "$0.000500 for its codons" in looked
+    assert "$0.00050 for its codons" in looked
     assert "$0.000030 for skipped codons and sentinels" in looked
     assert f"differ={first}..{last}" in looked.replace("%2E", ".")
     assert ("Go back to it" in looked, refused.status_code) == (False, 403)
