@@ -38,17 +38,20 @@ class AnswerLink:
 
     def token(self, key: bytes) -> str:
         """Return the link as a text that nobody without the key can make."""
-        fields = json.dumps(astuple(self), separators=(",", ":")).encode()
-        return f"{_text(fields)}.{_text(_digest(key, fields))}"
+        return _signed(json.dumps(astuple(self), separators=(",", ":")).encode(), key)
 
 
 def link_of(token: str, key: bytes, now_s: float) -> AnswerLink:
-    """Return the link with this token. Raises LinkRefusedError."""
+    """Return the link with this token. Raises LinkRefusedError.
+
+    No other text is the same link, though Python's decoder overlooks some characters: the op-id of
+    an answer follows from the text.
+    """
     try:
-        fields, digest = map(_bytes, token[:TOKEN_LENGTH_MAX].split("."))
+        fields = urlsafe_b64decode(token[:TOKEN_LENGTH_MAX].partition(".")[0] + "==")
     except ValueError:
-        fields, digest = b"", b""
-    if not hmac.compare_digest(digest, _digest(key, fields)):
+        fields = b""
+    if not hmac.compare_digest(token.encode(errors="replace"), _signed(fields, key).encode()):
         raise LinkRefusedError("this link is not one of ours; perhaps it was cut off")
     link = AnswerLink(*json.loads(fields))
     if now_s >= link.expires_s:
@@ -83,13 +86,10 @@ class AnswerLinks:
         return {**offer, "link": f"{self.address}{PATH}/{token}"}
 
 
-def _digest(key: bytes, fields: bytes) -> bytes:
-    return hmac.digest(key, b"answer-link " + fields, "sha256")
+def _signed(fields: bytes, key: bytes) -> str:
+    digest = hmac.digest(key, b"answer-link " + fields, "sha256")
+    return f"{_text(fields)}.{_text(digest)}"
 
 
 def _text(value: bytes) -> str:
     return urlsafe_b64encode(value).decode().rstrip("=")
-
-
-def _bytes(text: str) -> bytes:
-    return urlsafe_b64decode(text + "=" * (-len(text) % 4))

@@ -151,6 +151,14 @@ def test_every_process_of_a_deployment_has_one_key(interlock: Client) -> None:
     assert len(other.dispatch.link_key) == 32
 
 
+def test_a_link_has_one_text(link: AnswerLink) -> None:
+    token = link.token(b"key")
+    fields, digest = token.split(".")
+    for wrong in (f"{token}=", f"!{token}", f"{token}é", f"{fields}=.{digest}", f"{token}."):
+        with pytest.raises(LinkRefusedError):
+            link_of(wrong, b"key", 0)
+
+
 @pytest.mark.fuzz
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(chance=chances, text=any_text(max_size=40))
