@@ -26,7 +26,8 @@ from interlock.workers.threads.canary import Canaries, canaries
 
 log = logging.getLogger(__name__)
 
-KEPT_S = 1.0
+# Where several viewers ask within this half second more, none of them waits for the reading.
+KEPT_S, BEHIND_S = 1.0, 1.5
 # These are read more rarely, and in the background: workers have a second to answer, and the kinds
 # of questions are known only from the records.
 WORKERS_KEPT_S, WORKERS_BEHIND_S = 5.0, 20.0
@@ -132,7 +133,7 @@ class FlowWatch:
             name: {effect for _, effect in effects_at_work(one)}
             for name, one in dispatch.machines.items()
         }
-        self._flow = Kept(self._look, KEPT_S)
+        self._flow = Kept(self._look, KEPT_S, behind_s=BEHIND_S)
         self._depths = Kept(dispatch.indexes.depths, KEPT_S)
         self._questions = Kept(self._ask, WORKERS_KEPT_S, behind_s=WORKERS_BEHIND_S)
         self._workers = Kept(
@@ -144,7 +145,7 @@ class FlowWatch:
         self._seen: deque[tuple[float, int]] = deque()  # when, and how many transitions until then
 
     def look(self) -> Flow:
-        """Return the flow as of at most KEPT_S ago. Raises StoreError."""
+        """Return the flow as of at most BEHIND_S ago. Raises StoreError."""
         return self._flow.value()
 
     def listed(self, machines: Collection[str]) -> set[str]:

@@ -518,6 +518,7 @@ def test_the_store_is_looked_at_once_for_all_who_look(
 
     monkeypatch.setattr(FlowWatch, "_look", counted)
     monkeypatch.setattr(flow, "KEPT_S", 3_600)
+    monkeypatch.setattr(flow, "BEHIND_S", 3_600)
     with TestClient(create_console(interlock), base_url=SITE, follow_redirects=False) as browser:
         sign_in(browser, new_token(interlock, Role.VIEWER))
         for path in ("/", "/fleet", "/"):
