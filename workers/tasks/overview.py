@@ -19,7 +19,7 @@ from interlock.workers.engine.system import StarvedCount
 from interlock.workers.tasks.claim_names import ClaimNames
 from interlock.workers.tasks.claim_row import ClaimRecords, ClaimRow, age_s, row_of
 from interlock.workers.tasks.next_try import next_try_s
-from interlock.workers.tasks.waits import Starvation
+from interlock.workers.tasks.waits import Starvation, may_starve
 
 ROWS_MAX = 200
 SCANNED_MAX = 2_000  # records in each state, for one backlog
@@ -265,8 +265,9 @@ def starved_tasks(
     """
     oldest = sorted(opened, key=lambda row: row.since_ms)[:LOOKED_AT_MAX]
     tasks = _with_few_dependencies(dispatch, oldest)
-    starvation = Starvation(dispatch, tasks)
-    whys = ((task, starvation.why_starved(task)) for task in tasks)
+    candidates = [task for task in tasks if may_starve(task)]
+    starvation = Starvation(dispatch, candidates)
+    whys = ((task, starvation.why_starved(task)) for task in candidates)
     starved = tuple(
         AgedRecord(task.id, task.state, age_s(now_ms, task.since_ms), why)
         for task, why in whys

@@ -151,6 +151,11 @@ def why_kept(task: RecordContent) -> str:
     return f"{kept}; `interlock task requeue {task.id}` offers it to any" if kept else ""
 
 
+def may_starve(task: RecordContent) -> bool:
+    """Whether a task waits for another task, or for one agent only: no other can be starved."""
+    return bool(awaited(task.data) or _identities(task))
+
+
 def _others(task: RecordContent) -> list[str]:
     """Return the ids of the tasks that a task waits for."""
     return [f"{root_of(task.id)}/{name}" for name in awaited(task.data)]
