@@ -22,7 +22,7 @@ _SUM = len(CALL_BOUNDS_MS) + 1
 
 
 class CallTimes:
-    """The calls of one client since it began. Safe in threads."""
+    """Counts the calls of one client to the store, and how long each took. Safe in threads."""
 
     def __init__(self, key: str) -> None:
         self._key, self._lock, self._due_s = key, Lock(), perf_counter() + ADD_S

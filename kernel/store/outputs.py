@@ -55,7 +55,7 @@ class OutputPart:
 
 
 def output_part(fields: Mapping[str, bytes]) -> OutputPart:
-    """Return the part that was published."""
+    """Return the part of an output that its computer published, from the fields it sent."""
     return OutputPart(
         output=fields["output"],
         end=int(fields["end"]),

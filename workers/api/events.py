@@ -157,7 +157,7 @@ class ExportStream(StreamingResponse):
     def _has_stopped(self, reading: asyncio.Future[bytes]) -> None:
         self._running.callers.remove(self._by)
         if not reading.cancelled():
-            reading.exception()  # nobody is left to whom it could be told
+            reading.exception()  # the client that would get it is gone
 
 
 def _next_lines(events: Iterator[LifecycleEvent]) -> bytes:

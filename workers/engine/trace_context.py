@@ -46,8 +46,8 @@ def start_traces(settings: Settings, service: str) -> None:
 def brief_traces(settings: Settings, service: str, *, asks_models: bool) -> Iterator[None]:
     """Send the spans of the block, with which this process ends, as `start_traces` does.
 
-    Whoever started the process waits for its end, so it waits for a receiver of spans for at most
-    SEND_S; spans that have not been sent by then are lost. Raises SettingsError.
+    The program that started this process waits for its end, so the process waits for a receiver of
+    spans for at most SEND_S; spans that have not been sent by then are lost. Raises SettingsError.
     """
     if settings.traces == "off" or Tracing.tracer is not None:
         yield

@@ -27,7 +27,7 @@ class OutputFiles:
     def read(self, folder: str) -> Fields | None:
         """Return the newest output in a folder below the home; None if there is none."""
         place = (self._home / folder).resolve()
-        # Whoever may write to the store could ask for a file of another program.
+        # A program that may write to the store could ask for a file of another program.
         if not place.is_relative_to(self._home):
             return None
         try:

@@ -41,7 +41,7 @@ class Checkout:
 
 
 def linked_trees(repository: Repository) -> tuple[LinkedTree, ...]:
-    """Return all working trees but the main one, without asking git."""
+    """Return all working trees but the main one, read from git's own files."""
     found = []
     for pointer in sorted((repository.common / "worktrees").glob("*/gitdir")):
         # Git writes the path absolute, or relative to the folder that has the file.

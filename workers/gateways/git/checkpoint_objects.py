@@ -64,7 +64,7 @@ class ObjectWriteError(OSError):
 
 
 class ObjectDraft:
-    """An object that is being written. It may begin again when its content changed meanwhile.
+    """An object that is being written; `begin` starts it anew if a file changed meanwhile.
 
     Each call raises ObjectWriteError, so that who reads the content knows which file is at fault.
     """

@@ -105,7 +105,7 @@ def merge(
 
 
 def _tips(repository: Repository, target: str, branch: str) -> tuple[Ref, Ref]:
-    """Return the target and the branch, after a merge into it that was cut off is undone."""
+    """Return the refs of the target and the branch; first undo a merge that was cut off."""
     names = (MERGING + target, HEADS + target, HEADS + branch)
     refs = read_refs(repository, *names)
     if MERGING + target in refs:
