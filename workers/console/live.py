@@ -12,21 +12,30 @@ from interlock.workers.client import Client
 from interlock.workers.engine.kept import Kept
 
 Value = TypeVar("Value")
+KEPT_S = 1.0
+# What takes long to read: where several ask within the second of these times, none of them waits.
+SLOW_KEPT_S, SLOW_BEHIND_S = 5.0, 20.0
 LOOKS_MAX = 500  # values that are kept: those asked for longest ago are dropped
 RENEWS = "HX-Request"  # the header of a page that renews a part of itself
 
 
 class Looks(Generic[Value]):
-    """Values by key. Each is read anew when it is older than a second. Safe in threads."""
+    """Values by key. Each is read anew when it is older than KEPT_S. Safe in threads."""
 
     def __init__(self) -> None:
         self._kept: dict[Hashable, Kept[Value]] = {}
         self._lock = Lock()
 
-    def value(self, key: Hashable, read: Callable[[], Value]) -> Value:
-        """Return the value of a key. Raises what reading it raises."""
+    def value(self, key: Hashable, read: Callable[[], Value], *, is_slow: bool = False) -> Value:
+        """Return the value of a key, which may be SLOW_BEHIND_S old if it `is_slow` to read.
+
+        Raises what reading it raises.
+        """
         with self._lock:
-            kept = self._kept.pop(key, None) or Kept(read)
+            kept = self._kept.pop(key, None)
+            if kept is None and is_slow:
+                kept = Kept(read, SLOW_KEPT_S, behind_s=SLOW_BEHIND_S)
+            kept = kept or Kept(read, KEPT_S)
             self._kept[key] = kept
             while len(self._kept) > LOOKS_MAX:
                 del self._kept[next(iter(self._kept))]
@@ -48,8 +57,26 @@ def looked_up(
     has just done. `what` tells several values of one page apart; `by` is the viewer's name, where
     the value depends on it.
     """
-    if not is_renewal(request):
-        return read()
-    key = (what, request.url.path, request.url.query, tuple(client.machines), by)
+    return _kept(request, client, read, what, by) if is_renewal(request) else read()
+
+
+def looked_up_slowly(
+    request: Request, client: Client, read: Callable[[], Value], *, what: str
+) -> Value:
+    """Return what `read` returns, for a page that is opened too, as it was up to SLOW_BEHIND_S ago.
+
+    It is for what takes long to read and seldom changes.
+    """
+    return _kept(request, client, read, what, "", is_slow=True)
+
+
+def _kept(
+    request: Request,
+    client: Client,
+    read: Callable[[], Value],
+    *names: str,
+    is_slow: bool = False,
+) -> Value:
+    key = (*names, request.url.path, request.url.query, tuple(client.machines))
     looks: Looks[Value] = request.app.state.looks
-    return looks.value(key, read)
+    return looks.value(key, read, is_slow=is_slow)

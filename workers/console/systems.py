@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 
 from fastapi import APIRouter, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import RedirectResponse
 
 from interlock.workers.client import Client
-from interlock.workers.console.live import looked_up
+from interlock.workers.console.live import looked_up, looked_up_slowly
 from interlock.workers.console.render import PageRoute, address_of_link, page
 from interlock.workers.console.sessions import Reading
 from interlock.workers.console.system_pages import (
@@ -19,7 +19,7 @@ from interlock.workers.console.system_pages import (
     page_of,
     pages_of,
 )
-from interlock.workers.terminal.page import Section, ViewLink
+from interlock.workers.terminal.page import Section, SlowSection, ViewLink
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 
@@ -57,8 +57,15 @@ def _do(request: Request, client: Client, name: str, act: str, fields: dict[str,
 def _page_of_system(request: Request, client: Client, name: str) -> Response:
     found, query = page_of(client, name), dict(request.query_params)
 
-    def read() -> tuple[int, Sequence[Section]]:
-        return client.now_ms(), found.view(client, query)
+    def sections_read() -> Iterator[Section]:
+        for one in found.view(client, query):
+            if not isinstance(one, SlowSection):
+                yield one
+            elif section := looked_up_slowly(request, client, one.read, what=one.name):
+                yield section
+
+    def read() -> tuple[int, list[Section]]:
+        return client.now_ms(), list(sections_read())
 
     now_ms, sections = looked_up(request, client, read)
     return page(

@@ -9,21 +9,16 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from interlock.kernel.machines.tasks.task.changes import awaited
 from interlock.kernel.machines.tasks.visual_state import Thresholds, VisualState
-from interlock.kernel.record import PARTITIONS, Record, RecordContent, partition_of, root_of
+from interlock.kernel.record import PARTITIONS, Record, partition_of, root_of
 from interlock.kernel.store.views import RecordInState, StateKey
 from interlock.workers.client import Client
-from interlock.workers.engine.dispatch import Dispatch
-from interlock.workers.engine.system import StarvedCount
 from interlock.workers.tasks.claim_names import ClaimNames
 from interlock.workers.tasks.claim_row import ClaimRecords, ClaimRow, age_s, row_of
 from interlock.workers.tasks.next_try import next_try_s
-from interlock.workers.tasks.waits import Starvation, may_starve
 
 ROWS_MAX = 200
 SCANNED_MAX = 2_000  # records in each state, for one backlog
-LOOKED_AT_MAX = 1_000  # open tasks that are looked at to find those that are starved
 FAILED_MAX = 50
 LOG_LINES_READ = 10
 DEAD_SHOWN_MS = 60_000
@@ -70,8 +65,7 @@ class TasksOverview:
     """The tasks and their agents at one moment of the store's clock, in ms.
 
     At least `more` claims have no row in `lines`. `partial` means that the backlog is too large to
-    be read as a whole, so that its counts are minimums. `starved_partial` means that not all open
-    tasks were looked at, so that more than those in `starved` may be starved.
+    be read as a whole, so that its counts are minimums.
     """
 
     at_ms: int
@@ -81,8 +75,6 @@ class TasksOverview:
     looks: Mapping[str, int]
     tasks: Mapping[str, int]
     partial: bool
-    starved: tuple[AgedRecord, ...]
-    starved_partial: bool
     oldest: AgedRecord | None
     next_tries: tuple[NextTry, ...]
 
@@ -127,7 +119,6 @@ class TasksReader:
         looks = Counter(row.look for row in rows)
         opened = counts_by_state.some("task", ["open"])
         first = min(opened, key=lambda row: row.since_ms, default=None)
-        starved, looked_at = starved_tasks(self.dispatch, opened, now_ms)
         return TasksOverview(
             at_ms=now_ms,
             backlog=self.backlog,
@@ -136,8 +127,6 @@ class TasksReader:
             looks={str(look): looks[look] for look in ORDER},
             tasks={state: counts_by_state.count("task", state) for state in self.states["task"]},
             partial=counts_by_state.partial,
-            starved=starved,
-            starved_partial=looked_at < counts_by_state.count("task", "open"),
             oldest=AgedRecord(first.id, first.state, age_s(now_ms, first.since_ms))
             if first
             else None,
@@ -148,7 +137,7 @@ class TasksReader:
         return self.dispatch.effect(machine, effect).lease_ms
 
     def _count_all(self) -> StateCounts:
-        """Count all records. Read the oldest of those that may get a row and of the open tasks."""
+        """Count all records. Read the oldest that may get a row, and the oldest open task."""
         views = self.dispatch.views
         keys = [
             StateKey(machine, state, partition)
@@ -167,7 +156,8 @@ class TasksReader:
         ]
         for machine_state in with_rows:
             limits |= _shared(_only(counts_by_key, machine_state))
-        limits |= _open_limits(_only(counts_by_key, ("task", "open")))
+        # Only the oldest open task is named.
+        limits |= {key: 1 for key, n in _only(counts_by_key, ("task", "open")).items() if n}
         dead = dict.fromkeys(_only(counts_by_key, ("agent", "dead")), ROWS_MAX)
         failed = dict.fromkeys(_only(counts_by_key, ("task", "failed")), FAILED_MAX)
         pages = [
@@ -253,64 +243,6 @@ class TasksReader:
             if (in_s := next_try_s(record, now_ms)) is not None
         ]
         return tuple(sorted(found, key=lambda task: task.in_s))
-
-
-def starved_tasks(
-    dispatch: Dispatch, opened: Iterable[RecordInState], now_ms: int
-) -> tuple[tuple[AgedRecord, ...], int]:
-    """Return the open tasks that no agent will ever claim, each with the reason.
-
-    It looks at those that have been open the longest, and returns also how many it looked at: at
-    most LOOKED_AT_MAX, which have no more than so many dependencies together.
-    """
-    oldest = sorted(opened, key=lambda row: row.since_ms)[:LOOKED_AT_MAX]
-    tasks = _with_few_dependencies(dispatch, oldest)
-    candidates = [task for task in tasks if may_starve(task)]
-    starvation = Starvation(dispatch, candidates)
-    whys = ((task, starvation.why_starved(task)) for task in candidates)
-    starved = tuple(
-        AgedRecord(task.id, task.state, age_s(now_ms, task.since_ms), why)
-        for task, why in whys
-        if why
-    )
-    return starved, len(tasks)
-
-
-def count_starved(dispatch: Dispatch) -> StarvedCount:
-    """Return how many open tasks of all backlogs no agent will ever claim."""
-    views = dispatch.views
-    keys = [StateKey("task", "open", partition) for partition in range(PARTITIONS)]
-    counts = views.count_in_states(keys)
-    pages = views.list_in_states(_open_limits(counts))
-    opened = [row for page in pages.values() for row in page]
-    starved, looked_at = starved_tasks(dispatch, opened, views.now_ms())
-    return StarvedCount(len(starved), is_minimum=looked_at < sum(counts.values()))
-
-
-def _open_limits(counts: Mapping[StateKey, int]) -> dict[StateKey, int]:
-    """Return how many open tasks to read of each partition, LOOKED_AT_MAX in all.
-
-    The starved ones are among those that have been open the longest, because nobody claims them.
-    """
-    filled = {key: number for key, number in counts.items() if number}
-    if sum(filled.values()) <= LOOKED_AT_MAX:
-        return filled
-    share = max(LOOKED_AT_MAX // len(filled), 1)
-    return {key: min(number, share) for key, number in filled.items()}
-
-
-def _with_few_dependencies(
-    dispatch: Dispatch, rows: Iterable[RecordInState]
-) -> list[RecordContent]:
-    """Return the first of these tasks, with no more than LOOKED_AT_MAX dependencies together."""
-    tasks, left = [], LOOKED_AT_MAX
-    ids = [row.id for row in rows]
-    for task in dispatch.views.contents(ids, readable_by=dispatch.machines).values():
-        left -= len(awaited(task.data))
-        if left < 0:
-            break
-        tasks.append(task)
-    return tasks
 
 
 def _rank(row: ClaimRow) -> tuple[int, float, str, int]:

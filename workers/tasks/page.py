@@ -18,8 +18,9 @@ from interlock.workers.tasks.claim_row import ClaimRow
 from interlock.workers.tasks.client import Tasks
 from interlock.workers.tasks.failed import FailedTask, FailedTasks
 from interlock.workers.tasks.output_source import output_source
-from interlock.workers.tasks.overview import TasksOverview, TasksReader
+from interlock.workers.tasks.overview import TasksReader
 from interlock.workers.tasks.screen import failure_codes
+from interlock.workers.tasks.starved import find_starved
 from interlock.workers.tasks.task_diff import SOURCE
 from interlock.workers.terminal.page import (
     Button,
@@ -31,6 +32,7 @@ from interlock.workers.terminal.page import (
     Section,
     Sentence,
     Since,
+    SlowSection,
     StateName,
     SystemPage,
     Table,
@@ -47,16 +49,16 @@ LINES_MAX = 40
 NOTES_READ = 200
 
 
-def view(client: Client, query: Query) -> list[Section]:
+def view(client: Client, query: Query) -> list[Section | SlowSection]:
     """Return the work of all backlogs, that of one `backlog`, or the `diff` of one task."""
     if task := query.get("diff"):
-        return _diff(client, task)
+        return [_diff(client, task)]
     backlog = query.get("backlog", "")
     tasks = Tasks(client).of(backlog) if backlog else []  # refuses an unknown name
     found = TasksReader(client, backlog=backlog).read()
     return [
         Section("Claims", _claims(found.lines, found.more, found.at_ms)),
-        *_starved(found),
+        SlowSection("starved", lambda: _starved(client, backlog)),
         *([_tasks(tasks, found.at_ms)] if backlog else []),
         _failed(client, backlog),
         _trust(client, backlog),
@@ -122,18 +124,18 @@ def _claim(row: ClaimRow, now_ms: int) -> tuple[Cell, ...]:
     )
 
 
-def _starved(found: TasksOverview) -> Iterator[Section]:
+def _starved(client: Client, backlog: str) -> Section | None:
+    found, now_ms = find_starved(client.dispatch, backlog), client.now_ms()
     rows = [
-        (RecordLink(one.id), Since(found.at_ms - round(one.age_s * 1_000)), one.why)
-        for one in found.starved[:TASKS_MAX]
+        (RecordLink(one.id), Since(now_ms - round(one.age_s * 1_000)), one.why)
+        for one in found.tasks[:TASKS_MAX]
     ]
     parts: list[Part] = [Table(("Task", "Open for", "Why"), rows)] if rows else []
-    if more := len(found.starved) - len(rows):
+    if more := len(found.tasks) - len(rows):
         parts.append(Sentence(f"{more} more are starved.", "soft"))
-    if found.starved_partial:
+    if found.is_partial:
         parts.append(Sentence("Not all open tasks were looked at.", "soft"))
-    if parts:
-        yield Section("Starved: no agent will ever claim these", parts)
+    return Section("Starved: no agent will ever claim these", parts) if parts else None
 
 
 def _tasks(tasks: Sequence[Mapping[str, Any]], now_ms: int) -> Section:
@@ -199,13 +201,13 @@ def _trust(client: Client, backlog: str) -> Section:
     return Section("Trust in agents", (Table(columns, rows, "No agent has claimed a task yet."),))
 
 
-def _diff(client: Client, task: str) -> list[Section]:
+def _diff(client: Client, task: str) -> Section:
     record = client.show(task)
     if record.machine != "task":
         raise CallError(f"{task} is a {record.machine}, not a task")
     found = shown_diff(client.dispatch, record.id, look_at_diff(client.dispatch, record, SOURCE))
     parts = (Sentence(RecordLink(record.id, record.title)), found)
-    return [Section("Diff", parts, is_live=False)]
+    return Section("Diff", parts, is_live=False)
 
 
 def _signals(record: Record) -> Iterator[Part]:

@@ -29,7 +29,7 @@ SYSTEM = System(
     evidence={"task": f"{TASKS}.card_evidence:evidence"},
     outputs={"task": f"{TASKS}.output_source:output_source"},
     diffs={"task": f"{TASKS}.task_diff:SOURCE"},
-    starved=f"{TASKS}.overview:count_starved",
+    starved=f"{TASKS}.starved:count_starved",
     shown=("blocked_on", "end", "role", "command", "identity", "successes", "violations"),
     page="interlock.workers.tasks.page:PAGE",
 )

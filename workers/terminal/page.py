@@ -219,6 +219,18 @@ class Section:
 
 
 @dataclass(frozen=True, slots=True)
+class SlowSection:
+    """A section that takes long to read and seldom changes; `name` tells those of a view apart.
+
+    The console keeps it for some seconds, for all who look at the same view. `read` returns None
+    where there is nothing to show.
+    """
+
+    name: str
+    read: Callable[[], Section | None]
+
+
+@dataclass(frozen=True, slots=True)
 class PageAct:
     """What a button or form of a page does, and which right of the API that needs.
 
@@ -242,7 +254,7 @@ class SystemPage:
     title: str
     question: str
     machines: Sequence[str]
-    view: Callable[[Client, Query], Sequence[Section]]
+    view: Callable[[Client, Query], Sequence[Section | SlowSection]]
     panels: Mapping[str, Callable[[Client, Record], Sequence[Section]]] = field(
         default_factory=dict
     )

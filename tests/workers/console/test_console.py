@@ -26,8 +26,8 @@ from interlock.workers.engine.system import StarvedCount
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.jobs.client import Graphs
 from interlock.workers.ops.top.snapshot import SnapshotReader
-from interlock.workers.tasks import overview
-from interlock.workers.tasks.overview import count_starved
+from interlock.workers.tasks import starved
+from interlock.workers.tasks.starved import count_starved
 from tests.conftest import NewProxy
 from tests.workers.access.tokens import new_token
 from tests.workers.console.sample_pages import sample_pages
@@ -465,7 +465,7 @@ def test_the_start_page_says_how_many_records_are_starved_and_leads_to_why(
     for name in ("one", "two"):
         submitted(interlock, name, depends_on=["nobody"])
     every = count_starved(interlock.dispatch)
-    monkeypatch.setattr(overview, "LOOKED_AT_MAX", 1)
+    monkeypatch.setattr(starved, "LOOKED_AT_MAX", 1)
     sign_in(browser, new_token(interlock, Role.VIEWER))
 
     text, tasks = (browser.get(path).text for path in ("/", "/systems/tasks"))
@@ -474,7 +474,7 @@ def test_the_start_page_says_how_many_records_are_starved_and_leads_to_why(
     top = SnapshotReader(interlock).read()
 
     assert every == StarvedCount(2)
-    assert (len(top.starved), top.starved_partial) == (1, True)
+    assert (len(top.starved.tasks), top.starved.is_partial) == (1, True)
     assert "Not all open tasks were looked at" in tasks
     assert "At least 1 record waits for something that can never come" in text
     assert '<a href="/systems/tasks">See why, in Coding tasks</a>' in text
@@ -488,7 +488,7 @@ def test_the_start_page_says_that_it_has_not_looked_at_all_open_tasks(
     submitted(interlock, "one")
     submitted(interlock, "two")
     sign_in(browser, new_token(interlock, Role.VIEWER))
-    monkeypatch.setattr(overview, "LOOKED_AT_MAX", 1)
+    monkeypatch.setattr(starved, "LOOKED_AT_MAX", 1)
 
     unsure = "Coding tasks: no starved record was found, but not all could be looked at."
     assert unsure in browser.get("/").text

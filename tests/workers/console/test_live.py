@@ -17,7 +17,6 @@ from interlock.workers.console import live, record
 from interlock.workers.console.app import create_console
 from interlock.workers.console.live import LOOKS_MAX, Looks
 from interlock.workers.console.record_look import RecordLook, look_at
-from interlock.workers.engine.kept import Kept
 from interlock.workers.gateways.server import EmbeddedServer
 from tests.workers.access.tokens import new_token
 from tests.workers.api.serving import served
@@ -47,11 +46,8 @@ def looks(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         seen.append(record_id)
         return look_at(client, record_id, lines)
 
-    def kept(read: Callable[[], object]) -> Kept[object]:
-        return Kept(read, 3_600)
-
     monkeypatch.setattr(record, "look_at", seen_at)
-    monkeypatch.setattr(live, "Kept", kept)
+    monkeypatch.setattr(live, "KEPT_S", 3_600)
     return seen
 
 
@@ -91,7 +87,7 @@ def test_a_renewed_record_is_read_once_for_all_with_the_same_rights(
 def test_a_renewed_inbox_and_page_of_a_system_are_read_once_for_all(
     interlock: Client, viewer: Callable[..., TestClient], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(live, "Kept", partial(Kept, kept_s=3_600))
+    monkeypatch.setattr(live, "KEPT_S", 3_600)
     ann, ben = viewer("ann"), viewer("ben")
 
     for path, record_id in (("/inbox?machine=thread", "one"), ("/systems/threads", "two")):
@@ -101,10 +97,23 @@ def test_a_renewed_inbox_and_page_of_a_system_are_read_once_for_all(
         assert f"Later {record_id}" in ben.get(path).text
 
 
+def test_what_takes_long_to_read_is_kept_for_all_who_open_the_page(
+    interlock: Client, viewer: Callable[..., TestClient], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live, "SLOW_KEPT_S", 3_600)
+    ann, ben, path, why = viewer("ann"), viewer("ben"), "/systems/tasks", "it depends on gone"
+    assert why not in ann.get(path).text
+
+    interlock.submit({"title": "t", "depends_on": ["gone"]}, id="b/late", machine="task")
+
+    assert why not in ben.get(path).text
+    assert why in ben.get(f"{path}?backlog=b").text
+
+
 def test_the_news_of_a_card_are_read_once_for_all(
     interlock: Client, viewer: Callable[..., TestClient], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(live, "Kept", partial(Kept, kept_s=3_600))
+    monkeypatch.setattr(live, "KEPT_S", 3_600)
     proposal = bring(interlock, "paper", "awaiting_confirmation").proposal
     ann, ben, path = viewer("ann"), viewer("ben"), "/inbox/paper?seen=1"
 

@@ -15,6 +15,7 @@ from interlock.workers.engine.sweeper import late_sweeps
 from interlock.workers.systems import sweeps, systems
 from interlock.workers.tasks.claim_row import age_s
 from interlock.workers.tasks.overview import SCANNED_MAX, AgedRecord, TasksOverview, TasksReader
+from interlock.workers.tasks.starved import StarvedTasks, find_starved
 
 ASKED_MAX = 5
 
@@ -23,6 +24,7 @@ ASKED_MAX = 5
 class Snapshot(TasksOverview):
     """The state of a deployment at one moment: its tasks and agents, and what else waits."""
 
+    starved: StarvedTasks
     queues: Mapping[str, int]
     asks: int
     asked: tuple[AgedRecord, ...]
@@ -48,6 +50,7 @@ class SnapshotReader:
         others = {} if self.backlog else self._others()
         return Snapshot(
             **{field.name: getattr(found, field.name) for field in fields(found)},
+            starved=find_starved(self.dispatch, self.backlog),
             queues=self.dispatch.publisher.queue_lengths(self.queues),
             asks=asks,
             asked=asked,
