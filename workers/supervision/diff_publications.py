@@ -9,6 +9,7 @@ from pydantic import TypeAdapter
 
 from interlock.kernel.record import Record
 from interlock.kernel.store.publications import Fields, Publication
+from interlock.workers.config import Settings
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.record_diff import DiffLimits, DiffSource, NoDiffError
 from interlock.workers.gateways.git.diff import Diff, FileDiff
@@ -35,6 +36,25 @@ def published_diff(fields: Mapping[str, bytes]) -> Diff:
     return Diff(_FILES.validate_json(fields["files"]), int(fields["unnamed"]))
 
 
+class DiffRedaction:
+    """Hides the secrets of this computer in the differences that people see."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._redaction = Redaction(_each_line(secrets_of(settings)))
+
+    def of_diff(self, found: Diff) -> Diff:
+        """Return a difference with asterisks in place of secrets."""
+        hidden = self.of_text
+        files = (
+            replace(file, path=hidden(file.path), text=hidden(file.text)) for file in found.files
+        )
+        return replace(found, files=tuple(files))
+
+    def of_text(self, text: str) -> str:
+        """Return a text with asterisks in place of secrets."""
+        return self._redaction.hidden(text.encode(errors="replace")).decode(errors="replace")
+
+
 class DiffPublications:
     """The differences of records that can be compared on this computer.
 
@@ -45,7 +65,7 @@ class DiffPublications:
         self, dispatch: Dispatch, find_source: Callable[[Record], DiffSource | None]
     ) -> None:
         self._dispatch, self._find_source = dispatch, find_source
-        self._redaction = Redaction(_each_line(secrets_of(dispatch.settings)))
+        self._redaction = DiffRedaction(dispatch.settings)
 
     def read(self, name: str) -> Fields | None:
         """Return the difference of a record; None if another computer has it, or none.
@@ -65,14 +85,8 @@ class DiffPublications:
         try:
             found = source.read(record, between, LIMITS)
         except NoDiffError as refusal:
-            return _fields(Diff(()), self._hidden(str(refusal)))
-        return _fields(replace(found, files=tuple(map(self._without_secrets, found.files))))
-
-    def _without_secrets(self, file: FileDiff) -> FileDiff:
-        return replace(file, path=self._hidden(file.path), text=self._hidden(file.text))
-
-    def _hidden(self, text: str) -> str:
-        return self._redaction.hidden(text.encode(errors="replace")).decode(errors="replace")
+            return _fields(Diff(()), self._redaction.of_text(str(refusal)))
+        return _fields(self._redaction.of_diff(found))
 
 
 def _each_line(secrets: Iterable[str]) -> set[str]:

@@ -18,7 +18,11 @@ from interlock.workers.engine.record_diff import (
     RecordDiff,
 )
 from interlock.workers.gateways.git.diff import Diff
-from interlock.workers.supervision.diff_publications import diff_publication, published_diff
+from interlock.workers.supervision.diff_publications import (
+    DiffRedaction,
+    diff_publication,
+    published_diff,
+)
 from interlock.workers.terminal.page import (
     LivePart,
     NamedCells,
@@ -47,6 +51,7 @@ def look_at_diff(
 ) -> RecordDiff:
     """Return the difference of a record, made here within limits, or ask its computer for it.
 
+    Secrets are asterisks in it, wherever it is made.
     While this process compares COMPARISONS_MAX others, it is not made, and the state is `asked`.
     Raises NoDiffError if `between` is too long.
     """
@@ -56,13 +61,14 @@ def look_at_diff(
     host = source.host(dispatch, record) or here
     if host != here:
         return ask_for_diff(dispatch, host, record.id, between)
-    now_ms = dispatch.views.now_ms()
+    now_ms, redaction = dispatch.views.now_ms(), DiffRedaction(dispatch.settings)
     if not dispatch.comparisons.acquire(blocking=False):
         return RecordDiff(DiffState.ASKED, _BUSY, host, now_ms)
     try:
-        found = source.read(record, between, limits)
+        found = redaction.of_diff(source.read(record, between, limits))
     except NoDiffError as refusal:
-        return RecordDiff(DiffState.NONE, f"{refusal}.", host, now_ms, now_ms)
+        why = redaction.of_text(f"{refusal}.")
+        return RecordDiff(DiffState.NONE, why, host, now_ms, now_ms)
     finally:
         dispatch.comparisons.release()
     return RecordDiff(DiffState.KNOWN, "", host, now_ms, now_ms, found.files, found.unnamed)

@@ -235,6 +235,22 @@ def test_an_answer_is_bounded_and_has_no_secret(
     del published
 
 
+def test_what_is_compared_here_has_no_secret(
+    interlock: Client, compared: Compared, task: Record, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("A_TOKEN", SECRET)
+    compared.host = interlock.settings.host
+    compared.files = (FileDiff("sesame-open!", "added", "+second line\n"),)
+    source = compared.source_of(task)
+
+    found = look_at_diff(interlock.dispatch, task, source)
+    compared.problem = f"git says {SECRET}"
+    refused = look_at_diff(interlock.dispatch, task, source)
+
+    assert found.files == (FileDiff("*" * 12, "added", f"+{'*' * 11}\n"),)
+    assert refused.detail == f"git says {'*' * 24}."
+
+
 def test_a_computer_compares_only_what_records_say_that_it_has(
     interlock: Client, published: Published, compared: Compared, task: Record
 ) -> None:
