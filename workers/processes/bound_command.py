@@ -7,7 +7,7 @@ ends. This program has only one thread, so it sets the death signal on the comma
 is killed, the command dies too.
 
 Every command of a job waits for this program to start. So it imports little: `subprocess` alone
-would double its time.
+would double its time. The interpreter is not torn down at the end.
 """
 
 from __future__ import annotations
@@ -109,4 +109,4 @@ def _end(child: int, code: int | None, grace_s: float) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    os._exit(main(sys.argv[1:]))

@@ -14,7 +14,6 @@ import sys
 import time
 from collections.abc import Callable, Collection
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
 from interlock.workers.processes.agent.process_table import (
     ProcessInfo,
@@ -23,7 +22,9 @@ from interlock.workers.processes.agent.process_table import (
     send_signals,
 )
 
-if TYPE_CHECKING:  # a watchdog without a cgroup starts sooner without this import
+# Type checkers take this name for true. A watchdog without a cgroup starts sooner without these.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
     from interlock.workers.processes.agent.cgroup import Cgroup
 
 LABEL_VARIABLE = "INTERLOCK_AGENT_MARK"

@@ -6,19 +6,19 @@ import os
 import signal
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import NamedTuple
 
 DEAD = "ZX"
 HALTED = "ZXTtD"
 
 
-class ProcessInfo(NamedTuple):
+class ProcessInfo:
     """A process as it was when it was read. Its id and start time identify it for ever."""
 
-    pid: int
-    started: int
-    parent: int
-    state: str
+    # A named tuple or a dataclass would import modules, which delays the start of each agent.
+    __slots__ = ("parent", "pid", "started", "state")
+
+    def __init__(self, pid: int, started: int, parent: int, state: str) -> None:
+        self.pid, self.started, self.parent, self.state = pid, started, parent, state
 
     @property
     def has_ended(self) -> bool:

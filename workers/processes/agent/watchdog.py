@@ -14,12 +14,10 @@ import math
 import os
 import select
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, NamedTuple
 
 from interlock.workers.processes.agent.containment import (
     AgentGroup,
@@ -30,7 +28,12 @@ from interlock.workers.processes.agent.containment import (
 )
 from interlock.workers.processes.agent.reaper import Reaper
 
-if TYPE_CHECKING:  # its import takes a fifth of the time in which this program starts
+# Type checkers take this name for true. `typing`, `subprocess` and `pathlib` are not imported,
+# because each would take a fifth of the time in which this program starts.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NoReturn
+
     from interlock.workers.processes.agent.cgroup import Cgroup
 
 LEFT_BEHIND_GRACE_S = 1.0
@@ -45,19 +48,33 @@ _IGNORED_SIGNALS = (
     *(signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT),
     *(signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM),
 )
+# An agent expects what these do by default.
+_IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
+_NOT_JOINED, _NOT_STARTED = 125, 126
 _READ_BYTES = 64 * 1024
 
 
-class WatchdogSpec(NamedTuple):
+class WatchdogSpec:
     """The agent to start. `descriptors` are its stdin, stdout, stderr and report descriptor."""
 
-    command: list[str]
-    folder: str
-    environment: dict[str, str]
-    kinds: list[str]
-    cgroup: str | None
-    descriptors: list[int]
-    deadline: float
+    def __init__(
+        self,
+        *,
+        command: list[str],
+        folder: str,
+        environment: dict[str, str],
+        kinds: list[str],
+        cgroup: str | None,
+        descriptors: list[int],
+        deadline: float,
+    ) -> None:
+        self.command, self.folder, self.environment = command, folder, environment
+        self.kinds, self.cgroup = kinds, cgroup
+        self.descriptors, self.deadline = descriptors, deadline
+
+
+class JoinError(Exception):
+    """The agent could not join its cgroup, so it has not run."""
 
 
 def clock() -> float:
@@ -75,12 +92,11 @@ def main() -> None:
     """Start the agent of the first line on stdin, and stay until none of its processes is left."""
     woken = _ignore_signals()
     orders = OrderReader(0)
-    spec = WatchdogSpec(*json.loads(orders.first()))
+    spec = WatchdogSpec(**json.loads(orders.first()))
     try:
         leader, processes, kind = _launch(spec)
     except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        _report("failed", reason)
+        _report("failed", _reason(error))
         return
     for descriptor in spec.descriptors:
         os.close(descriptor)
@@ -216,11 +232,11 @@ def _launch(spec: WatchdogSpec) -> tuple[int, ProcessTree | AgentGroup, str]:
             continue
         try:
             leader = _start(spec, cgroup)
-        except (OSError, ValueError, subprocess.SubprocessError) as error:
+        except (JoinError, OSError, ValueError) as error:
             if cgroup is not None:
                 cgroup.remove()
-            if isinstance(error, subprocess.SubprocessError):
-                # It could not join the cgroup, so it has not run; the next kind may work.
+            if isinstance(error, JoinError):
+                # The next kind may work.
                 continue
             raise
         if kind is Containment.GROUP:
@@ -239,24 +255,49 @@ def make_cgroup(folder: str) -> Cgroup | None:
 
 
 def _start(spec: WatchdogSpec, cgroup: Cgroup | None) -> int:
-    stdin, stdout, stderr, report = spec.descriptors
-    leader = subprocess.Popen(
-        spec.command,
-        stdin=stdin,
-        stdout=stdout,
-        stderr=stderr,
-        cwd=spec.folder,
-        env=spec.environment,
-        pass_fds=(report,),
-        start_new_session=True,
-        preexec_fn=None if cgroup is None else cgroup.join,  # noqa: PLW1509 - one thread here
-    )
-    # The reaper takes the exit code, so Popen must not wait for it.
-    leader.returncode = 0
-    return leader.pid
+    """Start the agent's command, and return its process id.
+
+    Raises OSError, JoinError, or ValueError with the reason why it cannot be run.
+    """
+    # The start of the command closes the pipe.
+    failure, failing = os.pipe()
+    leader = os.fork()
+    if not leader:
+        _become_agent(spec, cgroup, failing)
+    os.close(failing)
+    reason = os.read(failure, _READ_BYTES).decode()
+    os.close(failure)
+    if reason:
+        _, status = os.waitpid(leader, 0)
+        raise JoinError if os.waitstatus_to_exitcode(status) == _NOT_JOINED else ValueError(reason)
+    return leader
 
 
-def _report(*fields: Any) -> None:
+def _become_agent(spec: WatchdogSpec, cgroup: Cgroup | None, failing: int) -> NoReturn:
+    """Turn this process into the agent; where that fails, write the reason to `failing`."""
+    code = _NOT_JOINED
+    try:
+        if cgroup is not None:
+            cgroup.join()
+        code = _NOT_STARTED
+        os.chdir(spec.folder)
+        os.setsid()
+        for number, descriptor in enumerate(spec.descriptors[:3]):
+            os.dup2(descriptor, number)
+            os.close(descriptor)
+        for ignored in _IGNORED_BY_PYTHON:
+            signal.signal(ignored, signal.SIG_DFL)
+        os.execvpe(spec.command[0], spec.command, spec.environment)  # noqa: S606 - no shell is wanted
+    except (OSError, ValueError) as error:
+        os.write(failing, _reason(error).encode())
+    os._exit(code)
+
+
+def _reason(error: OSError | ValueError) -> str:
+    return error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+
+
+def _report(*fields: object) -> None:
     with suppress(BrokenPipeError):
         os.write(1, json.dumps(fields).encode() + b"\n")
 

@@ -17,7 +17,11 @@ from interlock.workers.processes.agent.containment import (
     ProcessTree,
     kill_labelled,
 )
-from interlock.workers.processes.agent.process_table import newest_processes, read_process
+from interlock.workers.processes.agent.process_table import (
+    ProcessInfo,
+    newest_processes,
+    read_process,
+)
 from tests.processes import PROC
 from tests.waiting import until
 from tests.workers.processes.stubborn_agents import cgroups_for, python
@@ -58,7 +62,10 @@ def test_a_tree_is_all_below_its_root_but_the_excluded() -> None:
         assert set(tree.pids()) == {found.pid, *below(found.pid)}
         assert {excluded.pid, *below(excluded.pid)} <= set(everyone.pids())
         assert os.getpid() not in everyone.pids()
-        reused = ProcessTree(os.getpid(), excluded=[*before, one._replace(started=one.started - 1)])
+        reused = ProcessTree(
+            os.getpid(),
+            excluded=[*before, ProcessInfo(one.pid, one.started - 1, one.parent, one.state)],
+        )
         assert excluded.pid in reused.pids()
     finally:
         for root in (excluded, found):

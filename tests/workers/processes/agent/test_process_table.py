@@ -43,7 +43,7 @@ def test_a_signal_reaches_the_process_that_was_read_and_no_later_one(
     try:
         one = process(child.pid)
         assert one.parent == os.getpid()
-        send_signals(one._replace(started=one.started - 1), signal.SIGKILL)
+        send_signals(ProcessInfo(one.pid, one.started - 1, one.parent, one.state), signal.SIGKILL)
         send_signals(one, signal.SIGTERM)
 
         assert child.wait() == -signal.SIGTERM
