@@ -15,6 +15,7 @@ that of a module, or `module:function` for one whose function is called. Each ot
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import gc
 import json
@@ -206,6 +207,8 @@ def serve(link: socket.socket, server: int) -> dict[str, Any] | None:
 
 def import_all(names: Iterable[str]) -> None:
     """Import modules, and call the functions that are named with them."""
+    # An import makes objects that stay, so collections during the imports would find nothing.
+    gc.disable()
     for name in names:
         module, _, function = name.partition(":")
         imported = import_module(module)
@@ -215,6 +218,7 @@ def import_all(names: Iterable[str]) -> None:
     # A garbage collection in a fork would write to the memory that all forks share.
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 def begin_fork(server: int) -> None:
@@ -236,6 +240,8 @@ def run(module: str, arguments: Sequence[str], environment: Mapping[str, str], o
     os.close(log)
     os.environ.clear()
     os.environ.update(environment)
+    # The interpreter would search all objects for garbage at its end.
+    atexit.register(gc.freeze)
     sys.argv = [module, *arguments]
     set_command_line([sys.executable, "-m", module, *arguments])
     runpy.run_module(module, run_name="__main__", alter_sys=True)

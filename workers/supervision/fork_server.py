@@ -65,7 +65,12 @@ def preload(module: str) -> None:
     """Import a supervisor's module before its first fork. Raises ImportError."""
     if module in sys.modules:
         return
-    import_module(module)
+    # An import makes objects that stay, so collections during the imports would find nothing.
+    gc.disable()
+    try:
+        import_module(module)
+    finally:
+        gc.enable()
     assert threading.active_count() == 1, "a fork copies only the thread that calls it"
     # A garbage collection in a fork would write to the memory that all forks share.
     gc.collect()

@@ -7,6 +7,8 @@ writes the same reports as any other agent, so the supervisor treats it like one
 from __future__ import annotations
 
 import asyncio
+import atexit
+import gc
 import os
 import signal
 import sys
@@ -192,4 +194,6 @@ def _with_history(
 
 
 if __name__ == "__main__":
+    # The interpreter would search all objects for garbage at its end.
+    atexit.register(gc.freeze)
     sys.exit(main())
