@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import subprocess
-import sys
-from http import HTTPStatus
 from pathlib import Path
-from urllib.request import urlopen
 
 import pytest
 
 from interlock.workers.api import problems
 from interlock.workers.api.app import create_app
 from interlock.workers.config import API_PORT
-from interlock.workers.gateways.server import EmbeddedServer, free_port
+from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.remote import problems as remote_problems
 from interlock.workers.remote.problems import KINDS, ProblemKind
-from tests.waiting import until
+from tests.workers.api.serving import served
 from tests.workers.threads.threads import client_of
 
 PAGE = (Path(__file__).parents[3] / "docs" / "api.md").read_text("utf-8")
@@ -56,31 +52,14 @@ def test_the_page_lists_every_address(server: EmbeddedServer, prefix: str) -> No
 def test_the_commands_of_the_page_work_as_they_are_printed(
     server: EmbeddedServer, prefix: str
 ) -> None:
-    port = free_port()
-    names = {"PREFIX": prefix, "NAMESPACE": prefix}
-    settings = {"STORE_URL": server.url, "AUTH": "none", **names}
-    environment = os.environ | {f"INTERLOCK_{name}": value for name, value in settings.items()}
-    command = [sys.executable, "-m", "interlock", "serve", "--port", str(port)]
-    with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE) as serving:
-        try:
-            until(lambda: answers(port), what="the API answers")
-            printed = "\n".join(re.findall(r"^```sh\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL))
-            script = printed.replace(str(API_PORT), str(port))
-            done = subprocess.run(
-                ["/bin/sh", "-e", "-c", script], capture_output=True, text=True, check=True
-            )
-        finally:
-            serving.terminate()
+    printed = "\n".join(re.findall(r"^```sh\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL))
+    with served(client_of(server.url, prefix, auth="none")) as url:
+        script = printed.replace(str(API_PORT), url.rpartition(":")[2])
+        done = subprocess.run(
+            ["/bin/sh", "-e", "-c", script], capture_output=True, text=True, check=True
+        )
 
     assert '{"id":"call-1","replayed":false}' in done.stdout
     assert '"title":"Call the dentist"' in done.stdout
     assert '"because":"' in done.stdout
     assert done.stdout.count('"state":"dismissed"') == 1
-
-
-def answers(port: int) -> bool:
-    try:
-        with urlopen(f"http://127.0.0.1:{port}/healthz") as answer:
-            return bool(answer.status == HTTPStatus.OK)
-    except OSError:
-        return False
