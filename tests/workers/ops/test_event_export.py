@@ -309,7 +309,7 @@ def test_a_line_is_json_whatever_the_reason_contains(interlock: Client) -> None:
 
 
 def command_line(*arguments: str) -> list[str]:
-    return [sys.executable, "-c", "from interlock.workers.cli import main; main()", *arguments]
+    return [sys.executable, "-m", "interlock", *arguments]
 
 
 @contextmanager

@@ -240,7 +240,7 @@ def test_a_person_at_a_terminal_is_asked_for_the_words(
 def at_terminal(arguments: list[str], typed: bytes) -> str:
     """Run a command in a terminal, type into it, and return what it printed."""
     master, slave = os.openpty()
-    command = [sys.executable, "-c", "from interlock.workers.cli import main; main()", *arguments]
+    command = [sys.executable, "-m", "interlock", *arguments]
     with subprocess.Popen(command, stdin=slave, stdout=slave, stderr=slave) as process:
         os.close(slave)
         os.write(master, typed)

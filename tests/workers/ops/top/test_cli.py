@@ -32,7 +32,7 @@ from tests.workers.threads.threads import client_of
 
 TERMINAL = (
     "import fcntl, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0);"
-    "from interlock.workers.cli import main; main()"
+    "from interlock.__main__ import main; main()"
 )
 CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 HOME = "\x1b[H"
