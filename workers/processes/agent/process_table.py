@@ -9,6 +9,7 @@ from contextlib import suppress
 
 DEAD = "ZX"
 HALTED = "ZXTtD"
+_STAT_BYTES = 4_096
 
 
 class ProcessInfo:
@@ -38,9 +39,13 @@ class ProcessInfo:
 def read_process(pid: int) -> ProcessInfo | None:
     """Return the process with this id; None if there is none, or no /proc."""
     try:
-        with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123 - a Path costs more than the read
+        # Read without a file object, which would cost more than the read.
+        descriptor = os.open(f"/proc/{pid}/stat", os.O_RDONLY)
+        try:
             # The command's name may have brackets in it; the last one ends it.
-            fields = file.read().rpartition(b")")[2].split()
+            fields = os.read(descriptor, _STAT_BYTES).rpartition(b")")[2].split()
+        finally:
+            os.close(descriptor)
         return ProcessInfo(pid, int(fields[19]), int(fields[1]), fields[0].decode())
     except (OSError, IndexError):
         return None
@@ -91,7 +96,7 @@ def _send_by_number(process: ProcessInfo, *signals: int) -> None:
 def has_variable(pid: int, entry: bytes) -> bool:
     """Whether a process was started with this `NAME=value` in its environment."""
     try:
-        with open(f"/proc/{pid}/environ", "rb") as file:  # noqa: PTH123 - as above
+        with open(f"/proc/{pid}/environ", "rb") as file:  # noqa: PTH123 - a Path costs more than the read
             return entry in file.read().split(b"\0")
     except OSError:
         return False
