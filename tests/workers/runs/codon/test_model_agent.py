@@ -9,6 +9,7 @@ import random
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -204,18 +205,19 @@ def test_a_process_reports_its_work_its_costs_and_its_spans(
     ]
 
 
-def test_a_process_that_is_stopped_books_the_request_that_may_be_billed(tmp_path: Path) -> None:
-    with Provider([Step(hangs=True)]) as provider, (tmp_path / "reports").open("wb") as reports:
-        process = start(provider, reports.fileno())
-        assert process.stdin is not None
-        process.stdin.write("wait")
-        process.stdin.close()
-        process.stdin = None
-        assert provider.was_asked.wait(60)
-        process.send_signal(signal.SIGTERM)
-        process.communicate()
+def test_a_codon_that_is_stopped_books_the_request_that_may_be_billed(run: RunProgram) -> None:
+    with Provider([Step(hangs=True)]) as provider:
 
-    ran = ProgramRun(process.returncode, read_reports(tmp_path / "reports"), "", "")
+        def stop() -> None:
+            # Only the program that asks the provider catches the signal.
+            if provider.was_asked.wait(60):
+                os.kill(os.getpid(), signal.SIGTERM)
+
+        stopping = threading.Thread(target=stop)
+        stopping.start()
+        ran = run("wait", provider)
+        stopping.join()
+
     assert ran.code == STOPPED
     assert [type(one) for one in ran.reports] == [SessionOpened, UsageAdded]
     # More than nothing, and no more than the longest answer can cost.
