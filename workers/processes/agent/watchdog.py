@@ -290,7 +290,8 @@ def _become_agent(spec: WatchdogSpec, cgroup: Cgroup | None, failing: int) -> No
         os.execvpe(spec.command[0], spec.command, spec.environment)  # noqa: S606 - no shell is wanted
     except (OSError, ValueError) as error:
         os.write(failing, _reason(error).encode())
-    os._exit(code)
+    finally:
+        os._exit(code)
 
 
 def _reason(error: OSError | ValueError) -> str:
