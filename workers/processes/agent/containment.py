@@ -186,14 +186,16 @@ def kill_labelled(label: str, *, within_s: float) -> bool:
     """
     if sys.platform != "linux":
         return False
-    processes, quiet = ProcessTree(-1, label=label), 0
+    processes = ProcessTree(-1, label=label)
 
     def nothing_left() -> bool:
-        nonlocal quiet
-        quiet = 0 if processes.pids() else quiet + 1
-        return quiet >= _QUIET_POLLS
+        # Two rounds: a child may start after the list is made and before its parent is read.
+        return not any(processes.pids() for _ in range(_QUIET_POLLS))
 
-    return kill_everything(processes, nothing_left=nothing_left, within_s=within_s)
+    # Looked at first: mostly nothing is left, and each round reads all processes of the computer.
+    return nothing_left() or kill_everything(
+        processes, nothing_left=nothing_left, within_s=within_s
+    )
 
 
 def adopt_orphans(*, enabled: bool) -> bool:
