@@ -70,16 +70,21 @@ def deployment(new_deployment: NewDeployment) -> Deployment:
 
 
 @pytest.fixture(scope="module")
+def shared_variables(request: pytest.FixtureRequest) -> dict[str, str]:
+    """Return the variables of the deployment that the tests of a module share: its `SHARED`."""
+    return dict(getattr(request.module, "SHARED", {}))
+
+
+@pytest.fixture(scope="module")
 def module_workers(
-    request: pytest.FixtureRequest,
     preloaded: Preloaded,
     server: EmbeddedServer,
     tmp_path_factory: pytest.TempPathFactory,
+    shared_variables: dict[str, str],
 ) -> Iterator[Deployment]:
-    """Return a worker and beat that tests of a module share, with its variables in `SHARED`."""
-    variables = dict(getattr(request.module, "SHARED", {}))
+    """Return a worker and beat that tests of a module share, with the `shared_variables`."""
     folder, prefix = tmp_path_factory.mktemp("module"), f"t{uuid4().hex[:12]}"
-    workers = Deployment(preloaded, folder, server.url, prefix, variables)
+    workers = Deployment(preloaded, folder, server.url, prefix, shared_variables)
     try:
         yield workers.full(concurrency=24)
     finally:
