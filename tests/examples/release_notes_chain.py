@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import os
-import runpy
 import shlex
 import shutil
 import subprocess
 import sys
 from dataclasses import dataclass, field
+from functools import cache
 from hashlib import sha256
+from importlib import import_module
 from pathlib import Path
+from types import CodeType, ModuleType
 from typing import Any
 
 import yaml
@@ -137,23 +139,49 @@ class Chain:
             if step == last:
                 return
 
-    def _run(self, step: str, role: str, **told: Any) -> dict[str, Any]:
-        self.reply_file(step, role).unlink(missing_ok=True)
+    def run(self, step: str, role: str, **told: Any) -> tuple[int, str]:
+        """Run the command of a step in a fork; return its exit code and its output."""
         command, environment = self._command(step, role, **told)
         output = self.home / f"{step}.{role}.output"
-        assert run_in_fork(command, environment, output) == 0, output.read_text("utf-8")
+        return run_in_fork(command, environment, output), output.read_text("utf-8")
+
+    def _run(self, step: str, role: str, **told: Any) -> dict[str, Any]:
+        self.reply_file(step, role).unlink(missing_ok=True)
+        code, output = self.run(step, role, **told)
+        assert code == 0, output
         reply: dict[str, Any] = json.loads(self.reply_file(step, role).read_text("utf-8"))
         assert len(reply["summary"]) <= 1000
         return reply
 
 
+@cache
+def modules_of_steps() -> dict[str, ModuleType]:
+    """Import all modules of the steps; return them, and leave this process without them."""
+    folder = EXAMPLE / "steps"
+    names = [file.stem for file in folder.glob("*.py")]
+    sys.path.insert(0, str(folder))
+    try:
+        for name in names:
+            import_module(name)
+    finally:
+        sys.path.remove(str(folder))
+    return {name: sys.modules.pop(name) for name in names}
+
+
+@cache
+def program_of(file: str) -> CodeType:
+    """Compile the program of a step."""
+    return compile((EXAMPLE / file).read_bytes(), file, "exec")
+
+
 def run_in_fork(command: str, environment: dict[str, str], output: Path) -> int:
     """Run `python3 FILE` in a fork of this process; return its exit code.
 
-    The fork has what it needs imported, so it takes a quarter of the time of a new process.
+    The fork has what it needs imported, so it takes a tenth of the time of a new process.
     """
-    program, file, *arguments = shlex.split(command)
-    assert program == "python3", command
+    python, file, *arguments = shlex.split(command)
+    assert python == "python3", command
+    modules, program = modules_of_steps(), program_of(file)
     process_id = os.fork()
     if process_id:
         return os.waitstatus_to_exitcode(os.waitpid(process_id, 0)[1])
@@ -166,10 +194,11 @@ def run_in_fork(command: str, environment: dict[str, str], output: Path) -> int:
         os.environ.clear()
         os.environ.update(environment)
         os.chdir(EXAMPLE)
-        sys.executable = str(shutil.which(program))
+        sys.executable = str(shutil.which(python))
         sys.argv = [file, *arguments]
         sys.path.insert(0, str(EXAMPLE / Path(file).parent))
-        runpy.run_path(file, run_name="__main__")
+        sys.modules.update(modules)
+        exec(program, {"__name__": "__main__", "__file__": file})  # noqa: S102 - our own
         code = 0
     except SystemExit as end:
         code = int(end.code or 0)
