@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from functools import cache
 
 from pydantic_ai import Agent, ModelRetry, RunContext, ToolOutput
 
@@ -31,8 +32,6 @@ class ProviderModel:
     def __init__(self, exchange: Exchange) -> None:
         self.name = exchange.name
         self._exchange = exchange
-        self._agents = {target: _agent(target) for target in Target}
-        self._sizes = {target: _size(target) for target in Target}
 
     def estimate_micro(self, question: Question) -> int:
         """Return the most that one answer can cost, all its attempts included."""
@@ -47,7 +46,7 @@ class ProviderModel:
             return Unanswered(FailureCode.PROVIDER_ERROR, detail, TokenUsage(), 0, self.name)
         message = prompt(question)
         ledger = Ledger(self._bound(question, message))
-        agent = self._agents[question.target]
+        agent = _agent(question.target)
         answer = await self._exchange.ask(agent, message, question, ledger, timeout_s=timeout_s)
         if isinstance(answer, Unanswered):
             return answer
@@ -58,10 +57,11 @@ class ProviderModel:
         await self._exchange.close()
 
     def _bound(self, question: Question, message: str) -> Bound:
-        size = self._sizes[question.target] + len(message.encode())
+        size = _size(question.target) + len(message.encode())
         return self._exchange.bound(size, OUTPUT_TOKENS_MAX[question.tier])
 
 
+@cache
 def _agent(target: Target) -> Agent[Question, ModelAnswer]:
     agent: Agent[Question, ModelAnswer] = Agent(
         output_type=ToolOutput(ANSWERS[target], name="answer"),
@@ -79,6 +79,7 @@ def _agent(target: Target) -> Agent[Question, ModelAnswer]:
     return agent
 
 
+@cache
 def _size(target: Target) -> int:
     """Return how many bytes of instructions and schema go with every question about a target."""
     schema = json.dumps(ANSWERS[target].model_json_schema())
