@@ -81,7 +81,8 @@ class Pipes:
     def take(self, lines: PendingLines) -> list[bytes]:
         """Return the unread lines, so that the agent can write more."""
         taken = lines.take()
-        self._wake_thread()
+        if taken:
+            self._wake_thread()
         return taken
 
     def finish(self) -> None:
