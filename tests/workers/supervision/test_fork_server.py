@@ -213,16 +213,26 @@ def test_leases_are_renewed_until_a_supervisor_has_taken_over(probes: Probes) ->
     assert len(renewed) >= 3
 
 
-def test_ten_launches_at_once_make_ten_supervisors_and_one_fork_server(probes: Probes) -> None:
+def test_ten_launches_at_once_by_pinned_threads_make_ten_supervisors_and_one_free_fork_server(
+    probes: Probes,
+) -> None:
+    every = os.sched_getaffinity(0)
     FORK_SERVER.end()
     names = [f"k{n}" for n in range(10)]
 
+    def start(name: str) -> dict[str, Any]:
+        os.sched_setaffinity(0, {min(every)})
+        seen = probes.start(name)
+        assert os.sched_getaffinity(0) == {min(every)}
+        return seen
+
     with ThreadPoolExecutor(10) as threads:
-        seen = list(threads.map(probes.start, names))
+        seen = list(threads.map(start, names))
 
     assert len({each["pid"] for each in seen}) == 10
     assert len({each["random"] for each in seen}) == 10, "no fork draws the numbers of another"
     assert [Path(each["arguments"][1]).parent.name for each in seen] == names
+    assert [each["processors"] for each in seen] == [sorted(every)] * 10
     assert len(fork_servers_of(os.getpid())) == 1
 
 
@@ -266,23 +276,6 @@ def test_a_fork_server_that_hangs_is_replaced(
 
     assert not is_alive(server)
     probes.start("after")
-
-
-@pytest.mark.skipif(len(os.sched_getaffinity(0)) == 1, reason="there is one processor")
-def test_a_fork_server_that_a_pinned_thread_starts_is_not_pinned(probes: Probes) -> None:
-    every = os.sched_getaffinity(0)
-    FORK_SERVER.end()
-
-    def start() -> dict[str, Any]:
-        os.sched_setaffinity(0, {min(every)})
-        seen = probes.start("one")
-        assert os.sched_getaffinity(0) == {min(every)}
-        return seen
-
-    with ThreadPoolExecutor(1) as narrow:
-        seen = narrow.submit(start).result()
-
-    assert seen["processors"] == sorted(every)
 
 
 def end(worker: subprocess.Popen[bytes]) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
 from pathlib import Path
 
 import pytest
@@ -25,7 +23,14 @@ from tests.workers.threads.threads import client_of
 
 # Green as long as only one of the two files is there.
 ONE_FILE = "! { test -e one && test -e two; }"
-PYTEST = f"{shlex.quote(sys.executable)} -m pytest -q -p no:xdist -p no:cacheprovider"
+# Looks for a configuration as tools do: in its folder, and in all folders above it.
+TOOL = """\
+folder=$PWD
+while [ "$folder" ]; do
+    if [ -e "$folder/pyproject.toml" ]; then exit 1; fi
+    folder=${folder%/*}
+done
+"""
 
 
 @pytest.fixture
@@ -38,17 +43,14 @@ def repository(tmp_path: Path) -> Repository:
     return Repository.open(make_repository(tmp_path / "repo"))
 
 
-def delivered(
-    client: Client, repository: Repository, file: str, command: str, text: str = "x\n"
-) -> Claimed:
+def delivered(client: Client, repository: Repository, file: str, command: str) -> Claimed:
     """Bring a task to its verification by a command; its agent has committed a file."""
     signals = [{"type": "test_passes", "value": command}]
-    name = f"b/{file.partition('__')[0]}"
-    claim = claimed(client, name, repo=str(repository.root), signals=signals).alive()
+    claim = claimed(client, f"b/{file}", repo=str(repository.root), signals=signals).alive()
     names = claim.names
     folder = names.worktree(client.settings)
     tree = add_worktree(repository, branch=names.branch, folder=folder, base="main")
-    write(folder, **{file: text})
+    write(folder, **{file: "x\n"})
     assert commit_all(repository, tree, message=file, identity=AGENT)
     return claim.delivered()
 
@@ -88,13 +90,12 @@ def test_the_tools_of_a_task_find_no_configuration_of_the_folder_of_the_home(
     client: Client, repository: Repository
 ) -> None:
     project = client.settings.home.parent / "pyproject.toml"
-    project.write_text('[tool.pytest.ini_options]\nminversion = "99"\n')
-    test = "def test_it() -> None:\n    assert True\n"
-    claim = delivered(client, repository, "test_one__py", PYTEST, test)
+    project.touch()
+    claim = delivered(client, repository, "one", TOOL)
 
-    perform(client, "b/test_one", "verification")
+    perform(client, "b/one", "verification")
 
-    assert client.show("b/test_one").data["verified"]
+    assert client.show("b/one").data["verified"]
     assert not claim.names.worktree(client.settings).is_relative_to(project.parent)
 
 
