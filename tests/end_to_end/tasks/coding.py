@@ -20,6 +20,8 @@ AGENTS = {"INTERLOCK_AGENTS_MAX": "2", "INTERLOCK_LEASE_S": "3"}
 # Of a deployment that tests share: the agents that a test leaves behind must not keep others out.
 SHARED_AGENTS = AGENTS | {"INTERLOCK_AGENTS_MAX": "24"}
 FIXES = "echo 42 > answer.txt"
+# Arguments of git that list the branches of all claims.
+BRANCHES = ("branch", "--list", "interlock/*", "--format=%(refname:short)")
 
 
 def git(folder: Path, *arguments: str) -> str:

@@ -1,4 +1,4 @@
-"""The processes and branches of a lost or failed try are removed for the next one."""
+"""The processes and branches of a lost try are removed for the next one."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pytest
 from tests.end_to_end.conftest import NewDeployment
 from tests.end_to_end.tasks.coding import (
     AGENTS,
+    BRANCHES,
     FIXES,
     git,
     make_repository,
@@ -21,8 +22,6 @@ from tests.end_to_end.tasks.coding import (
     task,
 )
 from tests.processes import is_alive, marked
-
-BRANCHES = ("branch", "--list", "interlock/*", "--format=%(refname:short)")
 
 
 @pytest.fixture
@@ -67,24 +66,3 @@ def test_leftovers_of_a_supervisor_and_watchdog_killed_at_once_are_killed_before
     assert not [pid for pid in pids.read_text().split() if is_alive(int(pid))]
     nothing_left(deployment, repo, "both", 2)
     assert git(repo, *BRANCHES) == ""
-
-
-def test_the_branch_of_a_failed_try_is_deleted_when_a_later_one_is_merged(
-    new_deployment: NewDeployment, repo: Path, tmp_path: Path
-) -> None:
-    deployment = new_deployment(**AGENTS).full()
-    once = f"test -e {tmp_path}/once || {{ touch {tmp_path}/once; echo > half.txt; exit 1; }}"
-    agent = f"{once}; while [ ! -e {tmp_path}/go ]; do sleep 0.05; done; echo 42 > answer.txt"
-    task_id = submit(deployment, "again", task(repo, agent, retry_delay_s=1))
-    left = submit(deployment, "left", task(repo, "echo > half.txt; exit 1", max_retries=0))
-
-    reaches(deployment, left, "failed")
-    for turn in ("again~1", "left~1"):
-        reaches(deployment, f"b/turn~{turn}", "reaped")
-    kept = {"interlock/b/again@1", "interlock/b/left@1"}
-    assert kept <= set(git(repo, *BRANCHES).split())
-    (tmp_path / "go").touch()
-
-    reaches(deployment, task_id, "closed")
-    nothing_left(deployment, repo, "again", 2)
-    assert git(repo, *BRANCHES) == "interlock/b/left@1"

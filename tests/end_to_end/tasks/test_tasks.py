@@ -16,6 +16,7 @@ from tests.end_to_end.conftest import NewDeployment
 from tests.end_to_end.deployment import Deployment, thread
 from tests.end_to_end.tasks.coding import (
     AGENTS,
+    BRANCHES,
     FIXES,
     SHARED_AGENTS,
     events,
@@ -107,6 +108,26 @@ def test_a_failed_task_is_tried_again_after_its_backoff(
 
     assert (record.data["retries"], record.data["claimed"]) == (1, 2)
     nothing_left(deployment, repo, "again", 2)
+
+
+def test_the_branch_of_a_failed_try_is_deleted_when_a_later_one_is_merged(
+    deployment: Deployment, repo: Path, tmp_path: Path
+) -> None:
+    once = f"test -e {tmp_path}/once || {{ touch {tmp_path}/once; echo > half.txt; exit 1; }}"
+    agent = f"{once}; while [ ! -e {tmp_path}/go ]; do sleep 0.05; done; echo 42 > answer.txt"
+    task_id = submit(deployment, "again", task(repo, agent, retry_delay_s=1))
+    left = submit(deployment, "left", task(repo, "echo > half.txt; exit 1", max_retries=0))
+
+    reaches(deployment, left, "failed")
+    for turn in ("again~1", "left~1"):
+        reaches(deployment, f"{deployment.scope}/turn~{turn}", "reaped")
+    kept = {f"interlock/{deployment.scope}/{name}@1" for name in ("again", "left")}
+    assert kept <= set(git(repo, *BRANCHES).split())
+    (tmp_path / "go").touch()
+
+    reaches(deployment, task_id, "closed")
+    nothing_left(deployment, repo, "again", 2)
+    assert git(repo, *BRANCHES) == f"interlock/{deployment.scope}/left@1"
 
 
 @pytest.mark.proof
