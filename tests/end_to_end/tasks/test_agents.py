@@ -223,13 +223,11 @@ def test_trust_is_earned_by_verified_work_and_lost_by_a_violation(
 
 
 def test_a_retired_identity_claims_no_more_tasks(
-    new_deployment: NewDeployment, repo: Path, command: str
+    deployment: Deployment, repo: Path, command: str
 ) -> None:
-    deployment = new_deployment(**AGENTS)
     Agents(deployment.client).retire(trusted(deployment, command, 0), reason="it is unreliable")
     left = submit(deployment, "left", steps(repo, command, DONE))
     second = submit(deployment, "other", task(repo, "true", signals=[]))
-    deployment.full()
 
     reaches(deployment, second, "closed")
     (row,) = [row for row in Tasks(deployment.client).of(deployment.scope) if row["id"] == left]
