@@ -97,6 +97,6 @@ def has_variable(pid: int, entry: bytes) -> bool:
     """Whether a process was started with this `NAME=value` in its environment."""
     try:
         with open(f"/proc/{pid}/environ", "rb") as file:  # noqa: PTH123 - a Path takes longer
-            return b"\0%b\0" % entry in b"\0%b" % file.read()
+            return b"\0%b\0" % entry in b"\0%b\0" % file.read()
     except OSError:
         return False
