@@ -229,6 +229,11 @@ class OpenAIServer:
         """Append replies to the script; call it while no request is under way."""
         self._script.extend(replies)
 
+    def reset(self) -> None:
+        """Forget the script and all requests; call it while no request is under way."""
+        self._script.clear()
+        self.asked.clear()
+
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
         try:

@@ -27,7 +27,7 @@ from tests.kernel.store.kernel_at_a_fixed_time import START_US, Text
 from tests.races.in_process_worker import InProcessWorker, LostError
 from tests.waiting import until
 
-KILLS = 40
+KILLS = 16
 SIZE = 200_000  # large enough that most of its time goes into the file
 TORN = f"{MANIFEST_FILE}.torn"
 # A program that reads numbers. For each it forks a child, which writes long manifests with this and

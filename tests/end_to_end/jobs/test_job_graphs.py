@@ -220,7 +220,7 @@ def test_graphs_at_random_run_in_order_within_their_slots_each_job_once(
     new_deployment: NewDeployment, tmp_path: Path
 ) -> None:
     deployment = new_deployment(**SETTINGS).full(workers=2)
-    graphs, plan = Graphs(deployment.client), Plan.drawn(60, tmp_path, commands=0.2)
+    graphs, plan = Graphs(deployment.client), Plan.drawn(30, tmp_path, commands=0.2)
     plan.hand_in(graphs)
 
     succeed(deployment, plan, within_s=90)

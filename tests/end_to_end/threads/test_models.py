@@ -1,22 +1,65 @@
-"""Whole threads with a scripted provider, which uses the OpenAI protocol and fails at times."""
+"""Whole threads with a scripted provider, which uses the OpenAI protocol and fails at times.
+
+Most tests share a deployment and its provider; each names its threads differently.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from interlock.workers.gateways.server import EmbeddedServer
+from tests.end_to_end.conftest import NewDeployment
 from tests.end_to_end.deployment import Deployment
+from tests.end_to_end.jobs.bench import opened
 from tests.fakes.openai_server import OpenAIServer, hangs, refuses, says, truncated_json
+from tests.preloaded_process import Preloaded
 
 PRICED = "openai:gpt-4o-mini"
+MANY = 20  # replies: more than a failing thread asks for
+
+
+@pytest.fixture(scope="module")
+def shared_provider() -> Iterator[OpenAIServer]:
+    with OpenAIServer() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def shared(
+    request: pytest.FixtureRequest,
+    preloaded: Preloaded,
+    server: EmbeddedServer,
+    shared_provider: OpenAIServer,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Deployment]:
+    variables = {**settings(shared_provider), "INTERLOCK_MODEL_ATTEMPTS_MAX": "2"}
+    folder = tmp_path_factory.mktemp("deployment")
+    with opened(request, preloaded, server, folder, **variables) as deployment:
+        yield deployment
 
 
 @pytest.fixture
-def provider() -> Iterator[OpenAIServer]:
-    with OpenAIServer() as server:
-        yield server
+def provider(shared_provider: OpenAIServer) -> OpenAIServer:
+    shared_provider.reset()
+    return shared_provider
+
+
+@pytest.fixture
+def deployment(shared: Deployment) -> Deployment:
+    return replace(shared)  # with a client of this test
+
+
+def settings(provider: OpenAIServer) -> dict[str, str]:
+    """Return the variables with which a deployment asks this provider."""
+    return {
+        "INTERLOCK_MODEL": PRICED,
+        "INTERLOCK_MODEL_BASE_URL": provider.url,
+        "INTERLOCK_MODEL_API_KEY": "no-secret",
+    }
 
 
 def thread_payload(policy: Any = "end_to_end", **fields: Any) -> dict[str, Any]:
@@ -24,17 +67,9 @@ def thread_payload(policy: Any = "end_to_end", **fields: Any) -> dict[str, Any]:
     return {"inciting": {"title": "write it down", "fields": wanted}, "policy": policy}
 
 
-def model_deployment(
-    new_deployment: Callable[..., Deployment], provider: OpenAIServer, **more: str
-) -> Deployment:
-    given = {"INTERLOCK_MODEL": PRICED, "INTERLOCK_MODEL_BASE_URL": provider.url}
-    return new_deployment(**{**given, "INTERLOCK_MODEL_API_KEY": "no-secret", **more}).full()
-
-
 def test_each_phase_is_asked_once_with_the_results_of_the_phases_before(
-    new_deployment: Callable[..., Deployment], provider: OpenAIServer
+    deployment: Deployment, provider: OpenAIServer
 ) -> None:
-    deployment = model_deployment(new_deployment, provider)
     deployment.client.submit(thread_payload(), machine="thread", id="whole")
 
     record = deployment.ends("whole")[0]
@@ -50,9 +85,8 @@ def test_each_phase_is_asked_once_with_the_results_of_the_phases_before(
 
 
 def test_one_call_answers_all_three_phases_where_the_policy_wants_that(
-    new_deployment: Callable[..., Deployment], provider: OpenAIServer
+    deployment: Deployment, provider: OpenAIServer
 ) -> None:
-    deployment = model_deployment(new_deployment, provider)
     policy = {"composition": "end_to_end", "combined_inference": True}
     deployment.client.submit(thread_payload(policy), machine="thread", id="combined")
 
@@ -64,10 +98,10 @@ def test_one_call_answers_all_three_phases_where_the_policy_wants_that(
 
 
 def test_a_provider_that_recovers_costs_time_and_no_transition(
-    new_deployment: Callable[..., Deployment], provider: OpenAIServer
+    new_deployment: NewDeployment, provider: OpenAIServer
 ) -> None:
     provider.then(refuses(429, retry_after="0"), refuses(529), refuses(500))
-    deployment = model_deployment(new_deployment, provider)
+    deployment = new_deployment(**settings(provider)).full()
     deployment.client.submit(thread_payload(), machine="thread", id="patient")
 
     record = deployment.ends("patient")[0]
@@ -81,33 +115,42 @@ FAULTS: Mapping[str, tuple[Any, str]] = {
     "an outage": (refuses(500), "provider_error"),
     "a wrong answer": (says({"nonsense": True}), "invalid_output"),
     "a torn answer": (truncated_json(), "provider_error"),
-    "silence": (hangs(), "timeout"),
 }
 
 
 @pytest.mark.parametrize(("fault", "code"), FAULTS.values(), ids=FAULTS)
 def test_a_model_that_fails_leaves_a_question_and_never_an_empty_success(
-    new_deployment: Callable[..., Deployment], fault: Any, code: str
+    deployment: Deployment, provider: OpenAIServer, fault: Any, code: str
 ) -> None:
-    with OpenAIServer(otherwise=fault) as provider:
-        more = {"INTERLOCK_MODEL_TIMEOUT_S": "2", "INTERLOCK_MODEL_ATTEMPTS_MAX": "2"}
-        deployment = model_deployment(new_deployment, provider, **more)
-        deployment.client.submit(thread_payload(), machine="thread", id="failing")
+    provider.then(*[fault] * MANY)
 
-        record = deployment.reaches("failing", "awaiting_intent_clarification")
+    asks_a_person(deployment, f"failing-{list(FAULTS.values()).index((fault, code))}", code)
 
+
+def test_a_model_that_is_silent_leaves_a_question(
+    new_deployment: NewDeployment, provider: OpenAIServer
+) -> None:
+    provider.then(*[hangs()] * MANY)
+    quick = {"INTERLOCK_MODEL_TIMEOUT_S": "2", "INTERLOCK_MODEL_ATTEMPTS_MAX": "2"}
+
+    asks_a_person(new_deployment(**settings(provider), **quick).full(), "silent", "timeout")
+
+
+def asks_a_person(deployment: Deployment, thread_id: str, code: str) -> None:
+    """Submit a thread, and wait until it asks a person because its model failed with this code."""
+    deployment.client.submit(thread_payload(), machine="thread", id=thread_id)
+    record = deployment.reaches(thread_id, "awaiting_intent_clarification")
     assert record.data["failure"]["code"] == code
     assert "intent" not in record.data["proposals"]
-    card = deployment.client.card("failing")
+    card = deployment.client.card(thread_id)
     assert card is not None
     assert record.data["failure"]["detail"] in card.question
 
 
 def test_the_answer_of_a_person_reaches_the_next_question(
-    new_deployment: Callable[..., Deployment], provider: OpenAIServer
+    deployment: Deployment, provider: OpenAIServer
 ) -> None:
     provider.then(says({"intent": "something", "confidence": 0.1}))
-    deployment = model_deployment(new_deployment, provider)
     deployment.client.submit(thread_payload(), machine="thread", id="asked")
     card = deployment.reaches("asked", "awaiting_intent_clarification")
 
@@ -118,9 +161,8 @@ def test_the_answer_of_a_person_reaches_the_next_question(
 
 
 def test_a_call_that_the_budget_does_not_allow_is_never_made(
-    new_deployment: Callable[..., Deployment], provider: OpenAIServer
+    deployment: Deployment, provider: OpenAIServer
 ) -> None:
-    deployment = model_deployment(new_deployment, provider)
     policy = {"composition": "end_to_end", "budget_micro": 10}
     deployment.client.submit(thread_payload(policy), machine="thread", id="poor")
 
@@ -131,9 +173,8 @@ def test_a_call_that_the_budget_does_not_allow_is_never_made(
 
 
 def test_children_spend_from_one_cap_with_their_parent(
-    new_deployment: Callable[..., Deployment], provider: OpenAIServer
+    deployment: Deployment, provider: OpenAIServer
 ) -> None:
-    deployment = model_deployment(new_deployment, provider)
     part = {"title": "write it down", "fields": thread_payload()["inciting"]["fields"]}
     policy = {"composition": "end_to_end", "budget_micro": 10}
     family = {"inciting": {"title": "two"}, "policy": policy, "children": [part, part]}

@@ -232,6 +232,27 @@ def test_a_file_is_read_up_to_its_limit(root: Path, monkeypatch: pytest.MonkeyPa
         UntrustedFolder(root).contains("long", "no")
 
 
+def test_the_content_of_a_file_over_the_limit_is_refused_before_it_is_read(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (root / "long").touch()
+    os.truncate(root / "long", module.FILE_BYTES_MAX + 1)
+    # The first read would raise another error.
+    monkeypatch.setattr(module, "_READ_BYTES", -1)
+
+    with pytest.raises(FolderError, match="more than 67108864 bytes"):
+        UntrustedFolder(root).content("long")
+
+
+def test_the_content_of_a_file_that_is_longer_than_the_system_says_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "FILE_BYTES_MAX", 10)
+    # The system says that files in /proc have 0 bytes, as a file may that grows meanwhile.
+    with pytest.raises(FolderError, match="more than 10 bytes"):
+        UntrustedFolder(Path(f"/proc/{os.getpid()}")).content("status")
+
+
 def test_no_file_is_left_open(root: Path) -> None:
     before = len(list(Path("/proc/self/fd").iterdir()))
     folder = UntrustedFolder(root)
