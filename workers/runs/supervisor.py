@@ -19,7 +19,7 @@ from interlock.kernel.errors import (
     HeldError,
     KernelError,
 )
-from interlock.kernel.machines.runs.codon_types import codon_of, codon_tokens
+from interlock.kernel.machines.runs.codon_types import codon_of, codon_tokens, codon_types
 from interlock.kernel.machines.runs.effects import LAUNCH
 from interlock.kernel.record import Record, root_of
 from interlock.workers.engine.dispatch import Dispatch
@@ -47,6 +47,9 @@ POLL_S = 0.1
 CLEANUP_WAIT_S_MAX = 120.0
 LEFT_OUT_MAX = 100
 NAME_LENGTH_MAX = 500
+
+# The fork server imports this module once: its forks need not build the validator again.
+codon_types()
 
 
 class RunSupervisor(Supervisor):

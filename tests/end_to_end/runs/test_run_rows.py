@@ -202,6 +202,16 @@ def run_undisturbed(workspace: RunWorkspace) -> None:
     workspace.runs.close(workspace.folder)
 
 
+def stop_as_producer(new_workspace: NewWorkspace, *, force: bool) -> RunWorkspace:
+    """Let a producer stop a run; the rows for this do not depend on the state of its codon."""
+    workspace = new_workspace(f"producer-{force}")
+    run = workspace.start("codons: [{codon: one, command: hold agent}]")
+    workspace.wait_for_cue("agent")
+    workspace.runs_as("producer").stop(workspace.folder, force=force)
+    workspace.wait_for_end(run, "failed")
+    return workspace
+
+
 @pytest.mark.slow(minutes=2)
 @pytest.mark.timeout(600)
 def test_every_row_is_fired_by_each_of_its_actors_and_every_event_is_published(
@@ -218,15 +228,12 @@ def test_every_row_is_fired_by_each_of_its_actors_and_every_event_is_published(
         def skip(workspace: RunWorkspace, actor: str = actor) -> None:
             workspace.runs_as(actor).skip(workspace.folder)
 
-        def stop(workspace: RunWorkspace, actor: str = actor) -> None:
-            workspace.runs_as(actor).stop(workspace.folder)
-
-        def force(workspace: RunWorkspace, actor: str = actor) -> None:
-            workspace.runs_as(actor).stop(workspace.folder, force=True)
-
         found += in_each_state(new_workspace, f"skip-{actor}", skip)
-        found += in_each_state(new_workspace, f"stop-{actor}", stop, "failed")
-        found += in_each_state(new_workspace, f"force-{actor}", force, "failed")
+    found += in_each_state(new_workspace, "stop", lambda one: one.runs.stop(one.folder), "failed")
+    found += in_each_state(
+        new_workspace, "force", lambda one: one.runs.stop(one.folder, force=True), "failed"
+    )
+    found += [stop_as_producer(new_workspace, force=force) for force in (False, True)]
     # Without the cleanup effect the sweep of orphans fails each codon.
     alone = new_deployment(DEPLOYMENT_WITHOUT="codon_cleanup", **holding(tmp_path)).full(
         concurrency=12
