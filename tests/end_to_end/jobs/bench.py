@@ -23,9 +23,13 @@ ASKS_A_PERSON = "intervention_required"
 HANGS = "sleep 600"
 
 
-def job(folder: Path, command: str = "true", **more: Any) -> dict[str, Any]:
-    """Return the payload of a job with one command that needs no sign-off by a person."""
-    executor = {"command": command, **more.pop("worker", {})}
+def job(folder: Path, command: str = "", **more: Any) -> dict[str, Any]:
+    """Return the payload of a job that needs no sign-off by a person.
+
+    Without a command its worker is a capability, for which no process is started.
+    """
+    work = {"command": command} if command else {"capability": "jot"}
+    executor = {**work, **more.pop("worker", {})}
     return {"phases": [{"worker": executor}], "folder": str(folder), "auto_approve": True, **more}
 
 
@@ -74,7 +78,7 @@ class Bench:
         self.deployment, self.folder = deployment, folder
         self.graphs, self.graph = Graphs(deployment.client), f"g{uuid4().hex[:8]}"
 
-    def new(self, name: str, command: str = "true", **more: Any) -> str:
+    def new(self, name: str, command: str = "", **more: Any) -> str:
         """Create an active job whose directory is in the folder of this test."""
         job_id = f"{self.graph}/{name}"
         payload = job(self.folder, command, dir=str(self.dir(job_id))) | more

@@ -125,6 +125,9 @@ FAULTS: Mapping[str, tuple[str, str]] = {
         "evidence_files: made: the file has more than 67108864 bytes",
     ),
 }
+# One that cannot be read, one that is refused, and one whose evidence is refused: the replies of
+# workers and reviewers are read by the same functions, and workers get all of these faults.
+OF_BOTH = ("no JSON", "another action", "evidence by a link")
 OF_REVIEWERS: Mapping[str, tuple[str, str]] = {
     "no verdict": (
         answers(action="COMPLETED"),
@@ -194,7 +197,7 @@ def test_an_invalid_reply_of_a_worker_asks_a_person_and_names_the_fault(bench: B
 
 
 def test_an_invalid_reply_of_a_reviewer_asks_a_person_and_names_the_fault(bench: Bench) -> None:
-    faults = {**FAULTS, **OF_REVIEWERS}
+    faults = {**{name: FAULTS[name] for name in OF_BOTH}, **OF_REVIEWERS}
     reviews = {name: {"command": command} for name, (command, _) in faults.items()}
     jobs = {name: bench.new(f"r{n}", review=reviews[name]) for n, name in enumerate(faults)}
 
@@ -306,7 +309,7 @@ def test_a_command_knows_its_job_and_no_setting_of_the_deployment(bench: Bench) 
 def test_a_missing_folder_asks_a_person_and_is_named(bench: Bench) -> None:
     gone = str(bench.folder / "gone")
     job_id = bench.new("a")
-    lost = bench.new("b", folder=gone)
+    lost = bench.new("b", "true", folder=gone)
 
     bench.reaches(job_id, "success")
 
