@@ -2,42 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from uuid import uuid4
 
 import pytest
 
 from interlock.kernel.machines import MACHINES
+from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.threads.client import Threads
 from tests.end_to_end.conftest import NewDeployment
 from tests.end_to_end.deployment import Deployment, thread
+from tests.end_to_end.jobs.bench import opened
+from tests.preloaded_process import Preloaded
 
 SHORT_S = 6.0
 
 
 def is_executed(deployment: Deployment, within_s: float) -> None:
     """Check that a thread which asks no person is inferred and executed."""
-    deployment.client.submit(thread("jot", text="hello"), machine="thread", id="one")
-    record = deployment.ends("one", within_s=within_s)[0]
+    deployment.client.submit(thread("jot", text="hello"), machine="thread", id=deployment.scope)
+    record = deployment.ends(deployment.scope, within_s=within_s)[0]
     assert (record.state, record.data["result"]) == ("done", "hello")
-    assert [line["what"] for line in deployment.recorded] == ["start", "end"]
+    assert [line["what"] for line in deployment.recorded if line["record"] == record.id] == [
+        "start",
+        "end",
+    ]
 
 
 def is_cleaned_up(deployment: Deployment, within_s: float) -> None:
     """Check that a thread which was done elsewhere is cleaned up at its source."""
     payload = thread("jot", policy="plan_then_review", source="witnessed")
-    deployment.client.submit(payload, machine="thread", id="one")
-    deployment.reaches("one", "awaiting_confirmation", within_s=within_s)
-    deployment.client.fire("one", "cleanup_requested")
-    assert deployment.ends("one", within_s=within_s)[0].data["cleaned"]["detail"] == "swept"
+    deployment.client.submit(payload, machine="thread", id=deployment.scope)
+    deployment.reaches(deployment.scope, "awaiting_confirmation", within_s=within_s)
+    deployment.client.fire(deployment.scope, "cleanup_requested")
+    assert (
+        deployment.ends(deployment.scope, within_s=within_s)[0].data["cleaned"]["detail"] == "swept"
+    )
 
 
 def is_shown_and_answered(deployment: Deployment, within_s: float) -> None:
     """Check that the card of a thread is shown until a person answers it."""
-    card = deployment.folder / "cards" / "one.json"
-    deployment.client.submit(thread("jot", policy="plan_then_review"), machine="thread", id="one")
+    card = deployment.folder / "cards" / f"{deployment.scope}.json"
+    deployment.client.submit(
+        thread("jot", policy="plan_then_review"), machine="thread", id=deployment.scope
+    )
     deployment.sees(card.exists, what="the card is shown", within_s=within_s)
-    deployment.client.decide("one", "approve", proposal=deployment.client.show("one").proposal)
-    assert deployment.ends("one", within_s=within_s)[0].state == "done"
+    deployment.client.decide(
+        deployment.scope, "approve", proposal=deployment.client.show(deployment.scope).proposal
+    )
+    assert deployment.ends(deployment.scope, within_s=within_s)[0].state == "done"
     deployment.sees(lambda: not card.exists(), what="the card is withdrawn", within_s=within_s)
 
 
@@ -45,11 +59,11 @@ def is_split_and_joined(deployment: Deployment, within_s: float) -> None:
     """Check that a thread which is split ends after its parts."""
     payload = thread("jot")
     payload["given"]["action"]["kind"] = "suggestion"
-    deployment.client.submit(payload, machine="thread", id="one")
-    asked = deployment.reaches("one", "awaiting_confirmation", within_s=within_s)
+    deployment.client.submit(payload, machine="thread", id=deployment.scope)
+    asked = deployment.reaches(deployment.scope, "awaiting_confirmation", within_s=within_s)
     parts = [{"title": "part", "given": thread("jot")["given"]} for _ in range(2)]
-    Threads(deployment.client).decompose("one", parts, proposal=asked.proposal)
-    assert deployment.ends("one", within_s=within_s)[0].data["tally"] == {"done": 2}
+    Threads(deployment.client).decompose(deployment.scope, parts, proposal=asked.proposal)
+    assert deployment.ends(deployment.scope, within_s=within_s)[0].data["tally"] == {"done": 2}
 
 
 Scenario = Callable[[Deployment, float], None]
@@ -63,17 +77,22 @@ SCENARIOS: Mapping[str, Scenario] = {
 }
 
 
-def deployment_with_cards(new_deployment: NewDeployment, **more: str) -> Deployment:
-    deployment = new_deployment(**more)
-    deployment.variables["INTERLOCK_CARDS"] = str(deployment.folder / "cards")
-    return deployment.full()
+@pytest.fixture(scope="module")
+def shared(
+    request: pytest.FixtureRequest,
+    preloaded: Preloaded,
+    server: EmbeddedServer,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Deployment]:
+    folder = tmp_path_factory.mktemp("deployment")
+    cards = str(folder / "cards")
+    with opened(request, preloaded, server, folder, INTERLOCK_CARDS=cards) as deployment:
+        yield deployment
 
 
 @pytest.mark.parametrize("scenario", dict.fromkeys(SCENARIOS.values()))
-def test_a_thread_runs_from_its_producer_to_its_end(
-    new_deployment: NewDeployment, scenario: Scenario
-) -> None:
-    scenario(deployment_with_cards(new_deployment), 30)
+def test_a_thread_runs_from_its_producer_to_its_end(shared: Deployment, scenario: Scenario) -> None:
+    scenario(replace(shared, scope=f"b{uuid4().hex[:6]}"), 30)
 
 
 @pytest.mark.proof
@@ -81,10 +100,11 @@ def test_a_thread_runs_from_its_producer_to_its_end(
 def test_without_the_body_of_an_effect_its_happy_path_fails(
     new_deployment: NewDeployment, effect: str
 ) -> None:
-    deployment = deployment_with_cards(new_deployment, DEPLOYMENT_WITHOUT=effect)
+    deployment = new_deployment(DEPLOYMENT_WITHOUT=effect)
+    deployment.variables["INTERLOCK_CARDS"] = str(deployment.folder / "cards")
 
     with pytest.raises(AssertionError):
-        SCENARIOS[effect](deployment, SHORT_S)
+        SCENARIOS[effect](deployment.full(), SHORT_S)
 
 
 def test_each_effect_has_its_happy_path() -> None:

@@ -11,7 +11,7 @@ import httpx2
 from interlock.workers.engine.tracing import CODE
 from interlock.workers.runs.client import Runs
 from tests.end_to_end.deployment import Deployment, Process
-from tests.end_to_end.threads.test_models import model_deployment, thread_payload
+from tests.end_to_end.threads.test_models import settings, thread_payload
 from tests.fakes.openai_server import OpenAIServer
 from tests.fakes.span_receiver import span_receiver
 from tests.waiting import until
@@ -37,7 +37,7 @@ def test_a_thread_and_its_model_calls_and_a_run_and_its_commands_are_one_trace(
             "OTEL_BSP_SCHEDULE_DELAY": "100",
             "INTERLOCK_METRICS_ADDRESS": "0",
         }
-        deployment = model_deployment(new_deployment, provider, **variables)
+        deployment = new_deployment(**settings(provider), **variables).full()
         # As the API does with the header `traceparent` of a producer.
         deployment.client.codes = (f"{CODE}00-{TRACE}-b7ad6b7169203331-01",)
         deployment.client.submit(thread_payload(), machine="thread", id="whole")

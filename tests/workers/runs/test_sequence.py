@@ -397,7 +397,7 @@ def any_end(random: Random, name: str) -> Execution:
     )
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_random_histories_are_followed_as_a_slow_oracle_computes(seed: int) -> None:
     random = Random(seed)
     seen: set[str] = set()
