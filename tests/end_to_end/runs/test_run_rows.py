@@ -1,12 +1,13 @@
 """Every row of workspaces, runs and codons is fired by each actor that its table names.
 
 Several workspaces work at the same time, some led by events from outside, some by supervisors. All
-published events occur in them.
+published events occur in them. A codon is skipped and a run is stopped in each live state of the
+codon, and what is left of them is checked too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, get_args
@@ -19,6 +20,7 @@ from interlock.kernel.machines.runs.events import RunEvent
 from interlock.kernel.machines.runs.run.table import RUN
 from interlock.kernel.machines.runs.workspace.table import WORKSPACE
 from interlock.kernel.table import Transition
+from interlock.workers.runs.start import RunRefusedError
 from tests.end_to_end.conftest import NewDeployment
 from tests.end_to_end.runs.workspaces import CUE_OF, NewWorkspace, RunWorkspace, each_state, holding
 
@@ -71,8 +73,11 @@ class Seen:
 
 def in_each_state(
     new_workspace: NewWorkspace, name: str, act: Callable[[RunWorkspace], object], *states: str
-) -> list[RunWorkspace]:
-    """Act on a run in each live state of its codon, and wait for its end."""
+) -> dict[str, RunWorkspace]:
+    """Act on a run in each live state of its codon, and wait for its end.
+
+    Return the workspaces by these states.
+    """
     found = each_state(lambda state: new_workspace(f"{name}-{state}"))
     for workspace in found.values():
         act(workspace)
@@ -82,7 +87,35 @@ def in_each_state(
     held.release("starting")
     for workspace in found.values():
         workspace.wait_for_end(workspace.last, *states)
-    return list(found.values())
+    return found
+
+
+def check_skipped(workspaces: Mapping[str, RunWorkspace]) -> None:
+    """Check that only the codon that was skipped in each live state has ended early."""
+    for state, workspace in workspaces.items():
+        assert workspace.codon_states() == ["one skipped", "two completed"], workspace.story()
+        skipped = workspace.codon()
+        assert (skipped.data["skipped_during"], skipped.data["skip_checkpoint"] != "") == (
+            state,
+            True,
+        )
+        done = ["one", "two"] if state not in ("preparing", "starting") else ["two"]
+        assert workspace.done() == done, "its changes stay"
+    costs = workspaces["completing_sentinels"].check_costs()
+    assert (costs["run"], costs["run_spent"]) == (0, 3), "a skipped codon costs 0, but was paid"
+
+
+def check_stopped(workspaces: Mapping[str, RunWorkspace]) -> None:
+    """Check that the run that was stopped in each live state ended there, with its reason."""
+    for state, workspace in workspaces.items():
+        assert workspace.last.data["ended"]["reason"] == "enough"
+        assert workspace.codon_states() == ["one failed"], workspace.story()
+        failed = workspace.codon()
+        assert failed.data["failed_during"] == state
+        assert failed.data["ignored"] is False, "a stop is not ignored"
+        assert failed.data["error_checkpoint"]
+        with pytest.raises(RunRefusedError, match="no run is running"):
+            workspace.runs.stop(workspace.folder)
 
 
 METADATA: dict[str, dict[str, Any]] = {
@@ -228,11 +261,17 @@ def test_every_row_is_fired_by_each_of_its_actors_and_every_event_is_published(
         def skip(workspace: RunWorkspace, actor: str = actor) -> None:
             workspace.runs_as(actor).skip(workspace.folder)
 
-        found += in_each_state(new_workspace, f"skip-{actor}", skip)
-    found += in_each_state(new_workspace, "stop", lambda one: one.runs.stop(one.folder), "failed")
+        skipped = in_each_state(new_workspace, f"skip-{actor}", skip)
+        check_skipped(skipped)
+        found += skipped.values()
+    stopped = in_each_state(
+        new_workspace, "stop", lambda one: one.runs.stop(one.folder, reason="enough"), "failed"
+    )
+    check_stopped(stopped)
+    found += stopped.values()
     found += in_each_state(
         new_workspace, "force", lambda one: one.runs.stop(one.folder, force=True), "failed"
-    )
+    ).values()
     found += [stop_as_producer(new_workspace, force=force) for force in (False, True)]
     # Without the cleanup effect the sweep of orphans fails each codon.
     alone = new_deployment(DEPLOYMENT_WITHOUT="codon_cleanup", **holding(tmp_path)).full(

@@ -12,7 +12,7 @@ import pytest
 from interlock.kernel.record import Record
 from interlock.workers.runs.checkpoint_list import CheckpointError
 from interlock.workers.runs.start import RunRefusedError
-from tests.end_to_end.runs.workspaces import NewWorkspace, RunWorkspace, each_state
+from tests.end_to_end.runs.workspaces import NewWorkspace, RunWorkspace
 from tests.end_to_end.tasks.coding import git
 from tests.processes import is_alive
 
@@ -336,52 +336,6 @@ def test_a_budget_that_is_used_up_ends_its_codon_its_loop_and_its_run(
         assert ended.data["ended"]["codon"] == ("expensive" if each is strict else "last")
         assert each.check_costs()["run"] == 16
     assert ended.data["ended"]["reason"] == "cost is used up: 16 of 10"
-
-
-def release_start(workspace: RunWorkspace) -> None:
-    """Release a codon that is held in `starting`, once its supervisor has received the order."""
-    workspace.wait_for_renewal(workspace.codon().id)
-    workspace.release("starting")
-
-
-def test_a_codon_can_be_skipped_in_each_live_state_and_the_run_goes_on(
-    new_workspace: NewWorkspace,
-) -> None:
-    workspaces = each_state(new_workspace)
-    for workspace in workspaces.values():
-        workspace.runs.skip(workspace.folder, reason="not today")
-    release_start(workspaces["starting"])
-
-    for state, workspace in workspaces.items():
-        workspace.wait_for_end(workspace.last)
-        assert workspace.codon_states() == ["one skipped", "two completed"], workspace.story()
-        skipped = workspace.codon()
-        assert (skipped.data["skipped_during"], skipped.data["skip_checkpoint"] != "") == (
-            state,
-            True,
-        )
-        done = ["one", "two"] if state not in ("preparing", "starting") else ["two"]
-        assert workspace.done() == done, "its changes stay"
-    costs = workspaces["completing_sentinels"].check_costs()
-    assert (costs["run"], costs["run_spent"]) == (0, 3), "a skipped codon costs 0, but was paid"
-
-
-def test_a_run_can_be_stopped_in_each_live_state_of_its_codon(new_workspace: NewWorkspace) -> None:
-    workspaces = each_state(new_workspace)
-    for workspace in workspaces.values():
-        workspace.runs.stop(workspace.folder, reason="enough")
-    release_start(workspaces["starting"])
-
-    for state, workspace in workspaces.items():
-        run = workspace.wait_for_end(workspace.last, "failed")
-        assert run.data["ended"]["reason"] == "enough"
-        assert workspace.codon_states() == ["one failed"], workspace.story()
-        failed = workspace.codon()
-        assert failed.data["failed_during"] == state
-        assert failed.data["ignored"] is False, "a stop is not ignored"
-        assert failed.data["error_checkpoint"]
-        with pytest.raises(RunRefusedError, match="no run is running"):
-            workspace.runs.stop(workspace.folder)
 
 
 def test_stopped_by_force_a_run_has_ended_at_once_and_the_next_waits_for_its_processes(
