@@ -16,7 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from interlock.kernel.machines import MACHINES
+from interlock.kernel.machines import BY_SYSTEM, MACHINES
 from interlock.workers.config import (
     API_PORT,
     PREFIX,
@@ -53,14 +53,24 @@ IMPORTS = (
     "celery.worker.consumer.delayed_delivery",
     "celery.worker.strategy",
     "interlock.workers.client",
+    "interlock.workers.engine.announcement",
     "interlock.workers.engine.beat",
     "interlock.workers.engine.consumer",
+    "interlock.workers.engine.entry",
     "interlock.workers.engine.liveness",
+    "interlock.workers.engine.log_lines",
     "interlock.workers.engine.redis_transport",
+    "interlock.workers.engine.runner",
     "interlock.workers.ops.process_metrics",
+    "interlock.workers.supervision.publishing",
     "interlock.workers.systems:handlers",
     "interlock.workers.systems:openers",
     "interlock.workers.systems:sweeps",
+    *(
+        f"interlock.kernel.machines.{system}.{machine}.table"
+        for system, machines in BY_SYSTEM.items()
+        for machine in machines
+    ),
     # Celery prints it when a worker starts. Python runs a program to find it, and keeps it.
     "platform:platform",
 )
