@@ -1,4 +1,4 @@
-"""Kombu's Redis transport with eight changes.
+"""Kombu's Redis transport with nine changes.
 
 It makes one client per pool instead of one per message. It names its version to the server without
 looking it up for each connection. It takes several messages at once. An item in a list that is not
@@ -6,7 +6,9 @@ a message is rejected; in kombu's own transport it ends the worker. A consumer t
 loses no message: kombu takes one out of its list first and writes its receipt afterwards, so that a
 kill between the two loses it. A server that refuses to write is logged once; kombu logs a traceback
 every second. A producer whose channel was closed after a refusal opens another one; kombu fails
-once. Each message says when it was sent, so that the age of the oldest one in a queue can be shown.
+once. The messages of a queue that is declared are not counted; kombu reads the lengths of its ten
+lists, for each of the forty queues that a worker declares. Each message says when it was sent, so
+that the age of the oldest one in a queue can be shown.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ from uuid import uuid4
 from kombu.connection import resolve_aliases
 from kombu.transport import TRANSPORT_ALIASES
 from kombu.transport import redis as kombu_redis
+from kombu.transport.virtual.base import queue_declare_ok_t
 from kombu.utils.encoding import bytes_to_str
 from redis.exceptions import ResponseError
 
@@ -122,6 +125,13 @@ class Channel(kombu_redis.Channel):
 
     def _connparams(self, asynchronous: bool = False) -> dict[str, Any]:  # noqa: FBT001, FBT002 - kombu's signature
         return {**super()._connparams(asynchronous), "driver_info": DRIVER}
+
+    def queue_declare(self, queue: Any = None, passive: bool = False, **options: Any) -> Any:  # noqa: FBT001, FBT002 - kombu's signature
+        """Declare a queue. Its messages are counted if it is only asked for, with `passive`."""
+        if passive or not queue:
+            return super().queue_declare(queue, passive, **options)
+        self._new_queue(queue, **options)
+        return queue_declare_ok_t(queue, 0, 0)
 
     def prepare_message(self, *args: Any, **options: Any) -> dict[str, Any]:
         """Return a message, with the AMQP property `timestamp`: when it was sent, in seconds."""

@@ -135,3 +135,15 @@ def test_a_producer_whose_channel_was_closed_opens_another_one(
         producer.publish({"id": "one"}, routing_key=prefix, retry=True)
 
     assert client.llen(prefix) == 1
+
+
+def test_the_messages_of_a_queue_are_counted_if_it_is_asked_for_and_not_if_it_is_declared(
+    server: EmbeddedServer, prefix: str
+) -> None:
+    with connection_of(server, prefix) as connection, connection.channel() as channel:
+        connection.Producer(serializer="json").publish({"id": "one"}, routing_key=prefix)
+
+        asked = channel.queue_declare(queue=prefix, passive=True)
+        declared = channel.queue_declare(queue=prefix)
+
+    assert (asked.message_count, declared.message_count) == (1, 0)
