@@ -2,13 +2,42 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from uuid import uuid4
+
 import pytest
 
-from tests.end_to_end.conftest import NewDeployment
+from interlock.workers.gateways.server import EmbeddedServer
+from tests.end_to_end.conftest import FAILED, NewDeployment
 from tests.end_to_end.deployment import Deployment, overlaps, thread
 from tests.end_to_end.threads.test_families import part, split
+from tests.preloaded_process import Preloaded
 
 RESTARTS = ("before_claim", "after_claim", "before_commit", "after_commit")
+
+
+@pytest.fixture(scope="module")
+def replaced_workers(
+    preloaded: Preloaded, server: EmbeddedServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Deployment]:
+    """Return a deployment whose workers are replaced when they are killed."""
+    folder, prefix = tmp_path_factory.mktemp("crashes"), f"t{uuid4().hex[:12]}"
+    variables = {"INTERLOCK_CARDS": str(folder / "cards")}
+    workers = Deployment(preloaded, folder, server.url, prefix, variables)
+    try:
+        yield workers.tend(3)
+    finally:
+        workers.close(failed=False)
+
+
+@pytest.fixture
+def deployment(
+    request: pytest.FixtureRequest, replaced_workers: Deployment
+) -> Iterator[Deployment]:
+    """Return that deployment. All tests have records with other ids in it."""
+    yield replaced_workers
+    if FAILED in request.node.stash:
+        replaced_workers.print_logs()
 
 
 def spans(deployment: Deployment, record_id: str) -> list[dict[str, float]]:
@@ -21,9 +50,8 @@ def spans(deployment: Deployment, record_id: str) -> list[dict[str, float]]:
 
 
 def test_a_worker_killed_at_any_step_of_an_idempotent_execution_finishes_it_under_one_key(
-    new_deployment: NewDeployment,
+    deployment: Deployment,
 ) -> None:
-    deployment = new_deployment().tend(3)
     ids = [f"kill-{point}-execution-idempotent" for point in RESTARTS]
     for name in ids:
         deployment.client.submit(thread("jot"), machine="thread", id=name)
@@ -46,9 +74,8 @@ def test_a_worker_killed_at_any_step_of_an_idempotent_execution_finishes_it_unde
 
 
 def test_a_worker_killed_in_an_execution_that_is_not_idempotent_leaves_a_card_and_no_second_run(
-    new_deployment: NewDeployment,
+    deployment: Deployment,
 ) -> None:
-    deployment = new_deployment().tend(2)
     begun = ["kill-after_claim-execution-once", "kill-before_commit-execution-once", "mid-once"]
     unbegun = ["kill-before_claim-execution-once", "kill-after_commit-execution-once"]
     for name in [*begun[:2], *unbegun]:
@@ -59,7 +86,9 @@ def test_a_worker_killed_in_an_execution_that_is_not_idempotent_leaves_a_card_an
         record = deployment.reaches(name, "awaiting_redirect", within_s=60)
         assert record.data["failure"]["code"] == "lost_worker"
         assert deployment.events(name)[-1].cause.actor == "orphans"
-        assert "lost" in deployment.client.cards()[0].question
+        card = deployment.client.card(name)
+        assert card is not None
+        assert "lost" in card.question
         assert len(deployment.saw(name, "start")) <= 1
     assert {record.state for record in deployment.ends(*unbegun)} == {"done"}
     assert deployment.killed(*begun[:2], *unbegun)
@@ -75,9 +104,8 @@ def test_a_worker_killed_in_an_execution_that_is_not_idempotent_leaves_a_card_an
 
 
 def test_a_worker_killed_at_any_step_of_an_inference_costs_an_attempt_or_asks_a_person(
-    new_deployment: NewDeployment,
+    deployment: Deployment,
 ) -> None:
-    deployment = new_deployment().tend(3)
     restarts = [f"kill-{point}-inference" for point in ("before_claim", "after_claim")]
     restarts.append("kill-after_commit-inference")
     carried = [f"kill-{point}-inference" for point in ("after_start", "before_commit")]
@@ -92,9 +120,8 @@ def test_a_worker_killed_at_any_step_of_an_inference_costs_an_attempt_or_asks_a_
 
 
 def test_a_worker_killed_at_any_step_of_a_family_creates_and_counts_every_child_once(
-    new_deployment: NewDeployment,
+    deployment: Deployment,
 ) -> None:
-    deployment = new_deployment().tend(3)
     ids = [f"kill-{point}-cascade" for point in RESTARTS]
     ids += [
         f"kill-{point}-spawn"
@@ -114,9 +141,8 @@ def test_a_worker_killed_at_any_step_of_a_family_creates_and_counts_every_child_
 
 
 def test_a_worker_killed_at_any_step_of_a_clean_up_cleans_up_under_one_key(
-    new_deployment: NewDeployment,
+    deployment: Deployment,
 ) -> None:
-    deployment = new_deployment().tend(3)
     ids = [f"kill-{point}-cleanup" for point in RESTARTS]
     for name in [*ids, "mid-cleanup"]:
         payload = thread("jot", policy="plan_then_review", source="witnessed")
@@ -135,10 +161,8 @@ def test_a_worker_killed_at_any_step_of_a_clean_up_cleans_up_under_one_key(
 
 
 def test_a_card_is_shown_although_its_worker_is_killed(
-    new_deployment: NewDeployment,
+    deployment: Deployment,
 ) -> None:
-    deployment = new_deployment(INTERLOCK_CARDS="").tend(2)
-    deployment.variables["INTERLOCK_CARDS"] = str(deployment.folder / "cards")
     points = ("before_claim", "after_claim", "before_settle", "after_settle")
     ids = [f"kill-{point}-resolution" for point in points]
     for name in ids:
@@ -154,9 +178,8 @@ def test_a_card_is_shown_although_its_worker_is_killed(
 
 
 def test_an_effect_that_kills_every_worker_ends_before_a_person(
-    new_deployment: NewDeployment,
+    deployment: Deployment,
 ) -> None:
-    deployment = new_deployment().tend(2)
     deployment.client.submit(thread("always_deadly"), machine="thread", id="poison")
 
     record = deployment.reaches("poison", "awaiting_redirect", within_s=90)
