@@ -192,7 +192,7 @@ def test_its_records_live_as_those_of_any_other_system(
     assert "invoice: rejected 1" in listed
     others = json.loads(printed("top", "--json"))["others"]
     assert (others["invoice"], others["parcel"]) == ({"rejected": 1}, {"delivered": 1})
-    checked = json.loads(run("doctor", "--json").stdout)
+    checked = json.loads(CliRunner().invoke(cli.app, ["doctor", "--json"], env=environment).stdout)
     assert checked["machines"]["parcel"] == {"delivered": 1}
 
 
