@@ -20,8 +20,10 @@ from urllib.request import Request, urlopen
 import pytest
 import redis
 from celery import Celery
+from typer.testing import CliRunner
 
 from interlock.kernel.event import Note
+from interlock.workers import cli
 from interlock.workers.client import Client
 from interlock.workers.config import Settings, read_settings
 from interlock.workers.gateways.server import EmbeddedServer, find_binary, free_port
@@ -193,9 +195,8 @@ def is_in_state(client: Client, record_id: str, state: str) -> bool:
 
 def the_api_answers_the_holder_of_a_token(deployed: ComposeServices) -> None:
     words = ["token", "create", "shop", "--role", "producer", "--json"]
-    command = [str(Path(sys.executable).with_name("interlock")), *words]
-    environment = deployed.environment("api", "api")
-    made = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, check=True)
+    made = CliRunner().invoke(cli.app, words, env=deployed.environment("api", "api"))
+    assert made.exit_code == 0, made.output
     bearer = {"Authorization": f"Bearer {json.loads(made.stdout)['token']}"}
     body = json.dumps({"machine": "thread", "payload": thread("by-http")}).encode()
     headers = bearer | {"Idempotency-Key": "by-http", "Content-Type": "application/json"}
@@ -230,10 +231,10 @@ def flower_shows_the_workers_to_a_user_with_the_password(deployed: ComposeServic
 def the_operator_sees_the_level_and_that_nothing_was_denied(deployed: ComposeServices) -> None:
     environment = deployed.environment("worker", "operator")
     environment["INTERLOCK_STORE_URL"] = deployed.url("operator")
-    command = [str(Path(sys.executable).with_name("interlock")), "doctor", "--json"]
 
-    printed = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, check=True)
+    printed = CliRunner().invoke(cli.app, ["doctor", "--json"], env=environment)
 
+    assert printed.exit_code == 0, printed.output
     assert json.loads(printed.stdout)["level"] == "D1"
     log = map(fields, deployed.execute("operator", "ACL LOG"))
     assert [(denial["username"], denial["object"]) for denial in log] == []
