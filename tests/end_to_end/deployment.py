@@ -164,6 +164,12 @@ class Deployment:
         argv += ["--without-mingle", "--without-gossip"]
         return self._start(name, argv, {}, app="interlock.workers.intake")
 
+    def flower(self, port: int) -> Process:
+        """Start Flower for a user `me` with the password `mine`."""
+        argv = ["flower", "--address=127.0.0.1", f"--port={port}"]
+        login = {"FLOWER_BASIC_AUTH": "me:mine"}
+        return self._start("flower", argv, login, app="interlock.workers.flower")
+
     def full(self, *, workers: int = 1, concurrency: int = 8) -> Deployment:
         """Start workers and beat."""
         started = [self.worker(concurrency=concurrency, ready=False) for _ in range(workers)]

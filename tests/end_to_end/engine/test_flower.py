@@ -5,8 +5,6 @@ from __future__ import annotations
 import html
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -26,7 +24,7 @@ from interlock.workers.gateways.server import free_port
 from interlock.workers.runs.client import Runs
 from tests.end_to_end.browser import CHROMIUM, WITHIN_MS, chromium_browser
 from tests.end_to_end.conftest import NewDeployment
-from tests.end_to_end.deployment import ROOT, Deployment, thread
+from tests.end_to_end.deployment import Deployment, thread
 from tests.end_to_end.loops.agents import Agents
 from tests.end_to_end.threads.test_families import part, split
 from tests.workers.api.serving import served
@@ -71,25 +69,16 @@ def console_of(deployment: Deployment) -> Iterator[None]:
         yield
 
 
-@contextmanager
-def flower_of(deployment: Deployment) -> Iterator[Flower]:
-    """Run Flower as `interlock up` does."""
+def flower_of(deployment: Deployment) -> Flower:
+    """Start a worker, beat and Flower."""
+    deployment.full()
     port = free_port()
-    command = [sys.executable, "-m", "celery", "-A", "interlock.workers.flower", "flower"]
-    command += ["--address=127.0.0.1", f"--port={port}"]
-    environment = {**os.environ, **deployment.environment, "FLOWER_BASIC_AUTH": "me:mine"}
-    with (deployment.folder / "flower.log").open("wb") as log:
-        process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=log, stderr=log)
+    deployment.flower(port)
     flower = Flower(f"http://127.0.0.1:{port}")
-    try:
-        deployment.full()
-        # Flower shows only tasks that run while it listens.
-        workers = partial(flower.page, "/api/workers?refresh=true")
-        deployment.sees(lambda: len(workers()) > 2, what="flower is up", within_s=60)
-        yield flower
-    finally:
-        process.terminate()
-        process.wait(60)
+    # Flower shows only tasks that run while it listens.
+    workers = partial(flower.page, "/api/workers?refresh=true")
+    deployment.sees(lambda: len(workers()) > 2, what="flower is up", within_s=60)
+    return flower
 
 
 @pytest.mark.slow(minutes=0.5)
@@ -99,7 +88,8 @@ def test_flower_shows_every_effect_with_its_true_state_and_a_readable_name(
     # One test, because starting a deployment takes both cores for seconds. Each step has a name.
     cards = tmp_path / "cards"
     deployment = new_deployment(INTERLOCK_CARDS=str(cards))
-    with console_of(deployment), flower_of(deployment) as flower:
+    with console_of(deployment):
+        flower = flower_of(deployment)
         nobody_reads_the_api_without_the_login(flower)
         an_effect_that_is_tried_again_is_a_retry(deployment, flower, cards)
         an_effect_that_failed_is_a_failure_and_stays_one(deployment, flower)
