@@ -35,21 +35,21 @@ def transitions(server: BenchServer) -> dict[str, Any]:
     dispatch = server.dispatch()
     keys, args = _commit_of(server)
     sha = server.client.script_load(BARE_SCRIPT)
-    assert isinstance(dispatch.client, Redis), "the server is not a cluster"
-    connections = ConnectionCache(dispatch.client.connection_pool)
+    client = dispatch.client
+    assert isinstance(client, Redis), "the server is not a cluster"
+    connections = ConnectionCache(client.connection_pool)
+    bare = [("EVALSHA", sha, len(keys), *keys, *args)]
     fired_s, bare_s = [], []
     # Alternately and with medians, so that a busy moment of the machine affects both or neither.
     for record in create_records(dispatch, TRANSITIONS):
         fire = partial(dispatch.lifecycle.fire, record, Trigger.STEPPED, {}, Call(CAUSE))
         fired_s.append(_timed(fire))
-        bare_s.append(
-            _timed(partial(connections.exchange, "EVALSHA", sha, len(keys), *keys, *args))
-        )
-    fired, bare = median(fired_s), median(bare_s)
+        bare_s.append(_timed(partial(connections.exchange, client, bare)))
+    fired, bare_call = median(fired_s), median(bare_s)
     return {
         "transitions_per_s": round(1 / fired),
-        "bare_evalsha_per_s": round(1 / bare),
-        "transition_share_of_bare": round(bare / fired, 2),
+        "bare_evalsha_per_s": round(1 / bare_call),
+        "transition_share_of_bare": round(bare_call / fired, 2),
     }
 
 

@@ -1,13 +1,14 @@
-"""A cache of connections, on which a client runs scripts faster than through redis-py's pool."""
+"""A cache of connections, on which a client sends commands faster than by redis-py's pool."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
 import hiredis
-from redis import ConnectionPool, exceptions
+from redis import ConnectionPool, Redis, exceptions
 
 # Fewer than the connections that a client may have beyond one for each of its threads, so that no
 # thread waits for a connection that is kept here.
@@ -17,29 +18,31 @@ KEPT_MAX = 32
 class ConnectionCache:
     """Keeps connections out of redis-py's pool, whose lock, probe and metrics double the cost.
 
-    A connection that fails is given up; the caller then runs its command through the pool.
+    A connection that fails is given up; the caller then sends its commands through the pool.
     """
 
     def __init__(self, pool: ConnectionPool) -> None:
         self.pool = pool
         self._idle: list[Any] = []
 
-    def exchange(self, *arguments: Any) -> Any:
-        """Send one command and return its reply. Raises what redis-py raises."""
-        command = hiredis.pack_command(arguments)
+    def exchange(self, client: Redis, commands: Sequence[Sequence[Any]]) -> list[Any] | None:
+        """Send commands at once, and return the reply or the refusal of each, in order.
+
+        Returns None if the connection fails. Raises what redis-py raises if none can be opened.
+        """
+        packed = [hiredis.pack_command(tuple(command)) for command in commands]
         connection = self._take()
         in_step = False
         try:
-            connection.send_packed_command((command,), check_health=False)
-            reply = connection.read_response()
+            connection.send_packed_command((b"".join(packed),), check_health=False)
+            replies = [_reply(client, connection, command[0]) for command in commands]
             in_step = True
-        except exceptions.ResponseError:
-            in_step = True
-            raise
+        except (exceptions.ConnectionError, exceptions.TimeoutError):
+            return None
         finally:
-            # After anything else the next reply might be the answer to this command.
+            # After an error the next reply might be the answer to one of these commands.
             self._put_back(connection, in_step=in_step)
-        return reply
+        return replies
 
     def _take(self) -> Any:
         with suppress(IndexError):
@@ -55,3 +58,11 @@ class ConnectionCache:
         if not in_step:
             connection.disconnect()
         self.pool.release(connection)
+
+
+def _reply(client: Redis, connection: Any, command: str) -> Any:
+    parse: Any = client.parse_response  # redis-py leaves it untyped
+    try:
+        return parse(connection, command)
+    except exceptions.ResponseError as refusal:
+        return refusal.with_traceback(None)  # which would keep the connection open

@@ -81,7 +81,7 @@ def call(client: Client, name: str, keys: list[str], args: list[Any]) -> Any:
 
     def run() -> Any:
         try:
-            return _run(client, state.connections, sha_of(name), len(keys), *keys, *args)
+            return _send(client, ("EVALSHA", sha_of(name), len(keys), *keys, *args))
         except exceptions.NoScriptError:
             return client.eval(source_of(name), len(keys), *keys, *args)
 
@@ -95,7 +95,7 @@ def call_all(client: Client, name: str, calls: Sequence[tuple[list[str], list[An
     Raises StoreError. The calls are independent of each other, and a repeat of each must be safe.
     """
     commands = [("EVALSHA", sha_of(name), len(keys), *keys, *args) for keys, args in calls]
-    replies = _exchange(client, commands, raise_on_error=False)
+    replies = _exchange(client, commands)
     for at, (keys, args) in enumerate(calls):
         if isinstance(replies[at], exceptions.NoScriptError):
             replies[at] = call(client, name, keys, args)
@@ -114,41 +114,64 @@ def _state_of(client: Client) -> _ClientState:
     return found
 
 
-def _run(client: Client, connections: ConnectionCache | None, *arguments: Any) -> Any:
-    if connections is None:
-        return client.evalsha(*arguments)
-    try:
-        return connections.exchange("EVALSHA", *arguments)
-    except (exceptions.ConnectionError, exceptions.TimeoutError):
-        return client.evalsha(*arguments)
-
-
 def read(client: Client, *arguments: Any) -> Any:
     """Run one reading command. Raises a StoreError."""
-    run: Any = client.execute_command  # redis-py leaves it untyped
-    return _answer(client, _state_of(client).times, READ, lambda: run(*arguments))
+    return _answer(client, _state_of(client).times, READ, lambda: _send(client, arguments))
 
 
 def read_all(client: Client, commands: Sequence[Sequence[Any]]) -> list[Any]:
-    """Run reading commands in one round trip, and return their replies in order."""
-    return _exchange(client, commands, raise_on_error=True)
+    """Run reading commands in one round trip, and return their replies in order.
+
+    Raises a StoreError if one of them is refused.
+    """
+    replies = _exchange(client, commands)
+    for reply in replies:
+        if isinstance(reply, Exception):
+            raise store_error(reply) from reply
+    return replies
 
 
-def _exchange(
-    client: Client, commands: Sequence[Sequence[Any]], *, raise_on_error: bool
-) -> list[Any]:
+def _exchange(client: Client, commands: Sequence[Sequence[Any]]) -> list[Any]:
     if not commands:
         return []
-    send = partial(_send_all, client, commands, raise_on_error=raise_on_error)
+    send = partial(_send_all, client, commands)
     replies: list[Any] = _answer(client, _state_of(client).times, BATCH, send)
     return replies
 
 
-def _send_all(client: Client, commands: Sequence[Sequence[Any]], *, raise_on_error: bool) -> Any:
+def _send(client: Client, command: Sequence[Any]) -> Any:
+    """Send one command, and return its reply."""
+    sent = _send_by_cache(client, [command])
+    if sent is None:
+        execute: Any = client.execute_command  # redis-py leaves it untyped
+        return execute(*command)
+    if isinstance(sent[0], Exception):
+        # A local variable would refer to the refusal, and its traceback to the variable and client.
+        raise sent.pop()
+    return sent[0]
+
+
+def _send_all(client: Client, commands: Sequence[Sequence[Any]]) -> list[Any]:
+    """Send commands in one round trip, and return the reply or the refusal of each, in order."""
+    sent = _send_by_cache(client, commands)
+    if sent is not None:
+        return sent
     pipeline: Any = client.pipeline(transaction=False)
     for command in commands:
         pipeline.execute_command(*command)
-    return pipeline.execute(raise_on_error=raise_on_error)
+    replies: list[Any] = pipeline.execute(raise_on_error=False)
+    return replies
+
+
+def _send_by_cache(client: Client, commands: Sequence[Sequence[Any]]) -> list[Any] | None:
+    """Send commands on a kept connection; return None for a cluster, or if the connection fails.
+
+    The client then sends them itself, as often as it may.
+    """
+    connections = _state_of(client).connections
+    if connections is None or isinstance(client, RedisCluster):
+        return None
+    return connections.exchange(client, commands)
 
 
 def _answer(client: Client, times: CallTimes | None, kind: str, ask: Callable[[], Any]) -> Any:
@@ -164,7 +187,7 @@ def _answer(client: Client, times: CallTimes | None, kind: str, ask: Callable[[]
     if times is not None and times.count(kind, began_s, perf_counter()):
         commands = times.taken()
         with suppress(*FAULTS):
-            answers = zip(commands, _send_all(client, commands, raise_on_error=False), strict=True)
+            answers = zip(commands, _send_all(client, commands), strict=True)
             times.keep(command for command, answer in answers if isinstance(answer, Exception))
     return reply
 

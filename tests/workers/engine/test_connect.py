@@ -22,7 +22,8 @@ from interlock.kernel.errors import (
 )
 from interlock.kernel.store import connect
 from interlock.kernel.store.connect import RETRIES, greet, open_store, refuse_unsafe
-from interlock.kernel.store.scripts import read
+from interlock.kernel.store.scripts import Client as StoreClient
+from interlock.kernel.store.scripts import call, read, read_all
 from interlock.workers.client import Client
 from interlock.workers.engine.redis_transport import TRANSPORT
 from interlock.workers.gateways.server import EmbeddedServer, free_port
@@ -53,9 +54,11 @@ def test_a_wrong_address_is_refused_with_the_reason(url: str, problem: str) -> N
         open_store(url)
 
 
+@pytest.mark.parametrize("ask", [lambda c: read(c, "GET", "x"), lambda c: call(c, "claim", [], [])])
 @pytest.mark.parametrize(("patient", "wanted"), [(True, RETRIES + 1), (False, 1)])
 def test_a_store_that_never_answers_is_given_up_after_a_few_timeouts(
     monkeypatch: pytest.MonkeyPatch,
+    ask: Callable[[StoreClient], Any],
     patient: bool,  # noqa: FBT001
     wanted: int,
 ) -> None:
@@ -65,7 +68,7 @@ def test_a_store_that_never_answers_is_given_up_after_a_few_timeouts(
         address = f"redis://127.0.0.1:{silent.getsockname()[1]}/0"
         client = open_store(address, patient=patient)
         with pytest.raises(StoreDownError, match="does not answer"):
-            read(client, "GET", "x")
+            ask(client)
         silent.settimeout(0)
         tries = 0
         with suppress(BlockingIOError):
@@ -73,6 +76,42 @@ def test_a_store_that_never_answers_is_given_up_after_a_few_timeouts(
                 silent.accept()[0].close()
                 tries += 1
     assert tries == wanted
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda store, key: read(store, "GET", key),
+        lambda store, key: read_all(store, [("GET", key)])[0],
+    ],
+)
+def test_a_connection_that_broke_while_it_was_kept_is_replaced(
+    server: EmbeddedServer,
+    client: redis.Redis,
+    prefix: str,
+    ask: Callable[[StoreClient, str], Any],
+) -> None:
+    client.set(prefix, "kept")
+    with open_store(server.url) as store:
+        client.client_kill_filter(_id=read(store, "CLIENT", "ID"))
+
+        assert ask(store, prefix) == b"kept"
+
+
+def test_the_replies_of_a_connection_stay_in_step_after_a_refusal(
+    server: EmbeddedServer, client: redis.Redis, prefix: str
+) -> None:
+    client.set(prefix, "text")
+    of_a_list = ("LRANGE", prefix, 0, -1)
+    with open_store(server.url) as store:
+        number = read(store, "CLIENT", "ID")
+        with pytest.raises(StoreError, match="WRONGTYPE"):
+            read(store, *of_a_list)
+        with pytest.raises(StoreError, match="WRONGTYPE"):
+            read_all(store, [of_a_list, ("GET", prefix)])
+
+        assert read(store, "GET", prefix) == b"text"
+        assert read(store, "CLIENT", "ID") == number, "the connection is still used"
 
 
 def test_no_connection_looks_up_the_version_of_its_library(
