@@ -101,6 +101,17 @@ def test_the_oldest_message_of_each_queue_is_known_by_when_it_was_sent(
         client.acl_deluser(prefix)
 
 
+def test_clients_of_a_process_that_differ_in_their_queues_share_a_template(
+    app: Celery, server: EmbeddedServer, prefix: str
+) -> None:
+    other = make_app(settings_for(server.url, f"{prefix}b"), ("execution",))
+    for each, queue in ((app, f"{prefix}.execution"), (other, f"{prefix}b.execution")):
+        name, rendered = MessageTemplates(each).render("thread.execution", queue, 0, KEY, SHOWN)
+
+        assert name == queue
+        assert plain(rendered)["properties"]["delivery_info"]["routing_key"] == queue
+
+
 def test_urgent_messages_go_to_a_list_that_is_served_first(app: Celery, prefix: str) -> None:
     envelopes, queue = MessageTemplates(app), f"{prefix}.execution"
 
