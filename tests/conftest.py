@@ -20,8 +20,8 @@ from uuid import uuid4
 import pytest
 import redis
 from _pytest.runner import runtestprotocol
-from hypothesis import find, settings
-from hypothesis.strategies import booleans
+from hypothesis import settings
+from hypothesis.internal.conjecture.providers import _get_local_constants
 from kombu import pools
 
 from interlock.kernel.store.connect import DRIVER, open_store
@@ -76,8 +76,8 @@ def pytest_xdist_setupnodes(config: pytest.Config, specs: Sequence[Any]) -> None
                 os._exit(0)
         import_all(modules)
         os.waitpid(helper, 0)
-        # Before its first example, Hypothesis looks for constants in all modules of this project.
-        find(booleans(), bool)
+        # Hypothesis looks for constants in all modules of this project, and each fork would.
+        _get_local_constants()
         stack = ExitStack()
         config.add_cleanup(stack.close)
         # A short path, because sockets have their addresses in it.
