@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ RIGHT_MIN = {"tuned": 29, "held_out": 44, "fresh": 42}
 TRIED_BY_NEWCOMERS = 7
 
 
+@cache
 def answers(part: str) -> list[tuple[str, list[str], str]]:
     """Return each request with what is right and what the model proposes."""
     document = json.loads(GOLDEN.read_text(encoding="utf-8"))
