@@ -188,7 +188,8 @@ class Deployment:
         """Wait for a condition. It polls slowly, because the workers run on the same cores."""
 
         def poll() -> Any:
-            self._replace_dead_workers()
+            if self.workers_wanted:
+                self._replace_dead_workers()
             if not (value := condition()):
                 time.sleep(POLL_S)
             return value
