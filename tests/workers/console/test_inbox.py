@@ -22,6 +22,7 @@ from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.jobs.client import Graphs
 from interlock.workers.terminal.page import Section
 from tests.races.in_process_worker import InProcessWorker
+from tests.waiting import until
 from tests.workers.access.tokens import new_token
 from tests.workers.jobs.test_graphs import brought
 from tests.workers.supervision.published import Published
@@ -130,6 +131,9 @@ def test_the_cards_of_a_family_stand_together_under_the_title_of_their_root(
     job = {"hold": True, "phases": [{"worker": {"command": "true"}}]}
     interlock.submit(job, id="nightly/tidy", machine="job")
     bring(interlock, "paper", "awaiting_intent_clarification")
+    asked_ms = interlock.show("paper").since_ms
+    # Cards of the same millisecond are in the order of their names.
+    until(lambda: interlock.now_ms() > asked_ms, what="the next millisecond")
     interlock.submit(job, id="nightly/sweep", machine="job")
 
     assert titles(browser) == ["nightly/tidy", "nightly/sweep", "paper"]
