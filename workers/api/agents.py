@@ -2,31 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from typing import Any
+from importlib import import_module
 
 from fastapi.concurrency import run_in_threadpool
-from mcp.server.mcpserver import Context
-from mcp.server.transport_security import TransportSecuritySettings
 from starlette.datastructures import State
 from starlette.requests import HTTPConnection
 from starlette.types import Receive, Scope, Send
 
-from interlock.kernel.errors import ForbiddenError, KernelError
-from interlock.workers.access.roles import Act, Caller
-from interlock.workers.api.access import acting, who_calls
+from interlock.kernel.errors import KernelError
+from interlock.workers.api.access import who_calls
 from interlock.workers.api.problems import (
     WRONG_METHOD,
     RefusedRequestError,
     answer,
     answer_refusal,
 )
-from interlock.workers.mcp.tools import Verbs, make_server, offered_tools
 
 PATH = "/mcp"
 BEARER = "bearer"
-_CALLER = "interlock.caller"
+# It is imported at the first call: the library of the protocol takes most of a second.
+TOOLS = "interlock.workers.api.agent_tools"
 
 
 class AgentTools:
@@ -34,19 +29,6 @@ class AgentTools:
 
     def __init__(self, state: State) -> None:
         self.state = state
-        server = make_server(_TOOLS)
-        # Who may call, and by which name of this computer, is asked by `who_calls`.
-        open_to_all = TransportSecuritySettings(enable_dns_rebinding_protection=False)
-        server.streamable_http_app(
-            stateless_http=True, json_response=True, transport_security=open_to_all
-        )
-        self._sessions = server.session_manager
-
-    @asynccontextmanager
-    async def running(self) -> AsyncIterator[None]:
-        """Answer calls until the block ends."""
-        async with self._sessions.run():
-            yield
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a call of who may call."""
@@ -63,16 +45,5 @@ class AgentTools:
         except KernelError as refusal:
             await answer_refusal(refusal)(scope, receive, send)
         else:
-            await self._sessions.handle_request({**scope, _CALLER: by}, receive, send)
-
-
-def _reach(context: Context, act: Act, record_id: str = "") -> Verbs:
-    request: Any = context.request_context.request
-    by: Caller = request.scope[_CALLER]
-    if act is not Act.READ and not by.proved:
-        raise ForbiddenError(f"who shows no access token may not {act} here")
-    return acting(request.app.state, by, act, record_id)
-
-
-# They are described once for all applications, which takes longer than all else of a server.
-_TOOLS = offered_tools(_reach, frozenset({Act.READ, Act.SUBMIT, Act.DECIDE}))
+            tools = await run_in_threadpool(import_module, TOOLS)
+            await tools.answer_call(by, scope, receive, send)

@@ -53,7 +53,7 @@ def create_app(client: Client, *beside: Callable[[], AbstractAsyncContextManager
     @asynccontextmanager
     async def running(_: FastAPI) -> AsyncIterator[None]:
         async with AsyncExitStack() as stack:
-            for each in (followers.running, agent_tools.running, *beside):
+            for each in (followers.running, *beside):
                 await stack.enter_async_context(each())
             yield
 
@@ -87,8 +87,7 @@ def create_app(client: Client, *beside: Callable[[], AbstractAsyncContextManager
     app.include_router(tokens.router)
     app.include_router(answer_links.router)
     answer_links.hide_links()
-    agent_tools = AgentTools(app.state)
-    app.router.routes.append(Route(PATH, agent_tools))
+    app.router.routes.append(Route(PATH, AgentTools(app.state)))
     add_problem_answers(app)
     app.add_middleware(BodyLimit)
     app.add_middleware(Heads)
