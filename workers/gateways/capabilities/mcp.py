@@ -1,48 +1,43 @@
 """Tools of MCP servers as capabilities: the operator lists them and declares their risk.
 
-Each call starts the server, or connects to its address, asks for its tools, calls one, and ends the
-server with all its children, or the connection. That is slower than a lasting session, but a server
-that hangs, crashes or leaks spoils only one call. A tool is offered only if it is in the operator's
-list, with the risk given there.
+A tool is offered only if it is in the operator's list, with the risk given there.
 """
 
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import json
 import logging
-import sys
 import threading
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
-from functools import partial
+from collections.abc import Coroutine, Mapping, Sequence
+from functools import cached_property, partial
+from importlib import import_module
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Protocol, TypeVar
 
-import anyio
-import httpx2
-from mcp import Client, MCPError
-from mcp_types import CallToolResult, TextContent, Tool
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import ValidationError
 
 from interlock.kernel.scales import Level
 from interlock.workers.gateways.capabilities.capability import (
     Capability,
     CapabilityDefectError,
     closed_schema,
-    problems_of,
 )
 from interlock.workers.gateways.capabilities.extension import ExtensionError, ServerTable
-from interlock.workers.gateways.capabilities.mcp_remote import RemoteTransport, check_address
-from interlock.workers.gateways.capabilities.mcp_transport import McpTransport
-from interlock.workers.gateways.capabilities.result import Failed, Result, Succeeded
+from interlock.workers.gateways.capabilities.mcp_table import (
+    ListedTool,
+    McpTable,
+    ToolTable,
+    UnavailableError,
+    refusal_of,
+)
+from interlock.workers.gateways.capabilities.result import Result
 from interlock.workers.text import sentence
 
-LISTING_PAGES_MAX = 20
 DISCOVERY_RETRY_S = 30.0
 DESCRIPTION_LENGTH_MAX = 1000
-NOT_REVIEWED = "?"  # instead of a tool's fingerprint, to be told it
+# It is imported when a server is first talked to: the library of MCP takes most of a second.
+SESSION = "interlock.workers.gateways.capabilities.mcp_session"
 _JOIN_S = 10.0
 _ANYTHING: Mapping[str, Any] = {
     "type": "object",
@@ -50,97 +45,18 @@ _ANYTHING: Mapping[str, Any] = {
     "patternProperties": {"^": {}},
     "additionalProperties": False,
 }
-_Severity = Literal["low", "medium", "high"]
 _T = TypeVar("_T")
-# The errors of a client whose server misbehaves; a task group wraps them in an ExceptionGroup.
-_BROKEN = (
-    OSError,
-    ValueError,
-    RuntimeError,
-    httpx2.HTTPError,
-    MCPError,
-    anyio.BrokenResourceError,
-    anyio.ClosedResourceError,
-    anyio.EndOfStream,
-    ExceptionGroup,
-)
 _log = logging.getLogger(__name__)
 
 
-class ToolTable(BaseModel):
-    """One [[mcp.tool]]: the operator's declaration of a tool. The server's own hints are ignored.
+class ServerSession(Protocol):
+    """Talks to one server."""
 
-    If `description` and `parameters` are given, the server is not asked for them. `sha256` is a
-    fingerprint of the tool as it was reviewed; a tool that differs is refused. `runtime` sets
-    parameters of the tool to run-time values, as in {request_id = "key"}; neither the model nor a
-    person sees these parameters.
-    """
+    async def listing(self) -> Mapping[str, ListedTool]:
+        """Return the tools of the server by name. Raises UnavailableError."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    tool: str = Field(min_length=1)
-    name: str = ""
-    description: str | None = None
-    parameters: dict[str, Any] | None = None
-    idempotent: bool
-    irreversibility: _Severity
-    regret_potential: _Severity | None = None
-    risk_amplifier: bool = False
-    requires_post_review: bool = False
-    deadline_s: float = 60.0
-    examples: tuple[str, ...] = ()
-    runtime: dict[str, Literal["record_id", "key", "item_ids", "token_number"]] = {}
-    sha256: str | None = None
-
-    @property
-    def capability_name(self) -> str:
-        """The name of the capability: `name`, or without it the name of the tool."""
-        return self.name or self.tool
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether the table has all that a catalog needs."""
-        return bool(self.description) and self.parameters is not None
-
-
-class McpTable(BaseModel):
-    """One [[mcp]]: how to start a server, in the file's folder or in `cwd` below it; or its `url`.
-
-    The command `{python}` is the interpreter of this process. A server gets HOME, PATH and similar
-    variables and those in `env`, but not the worker's own settings and keys. One with an address is
-    shown the token in the worker's variable `token_variable`, and each of its tools needs `sha256`:
-    others can change it at any time.
-    """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    name: str = Field(min_length=1)
-    command: str = ""
-    url: str = ""
-    token_variable: str = ""
-    args: tuple[str, ...] = ()
-    env: dict[str, str] = {}
-    cwd: str = "."
-    start_s: float = Field(default=15.0, gt=0, le=120)
-    tool: tuple[ToolTable, ...] = Field(min_length=1)
-
-    @model_validator(mode="after")
-    def _one_place(self) -> McpTable:
-        if bool(self.command) == bool(self.url):
-            raise ValueError("give either a command or a url")
-        if not self.url:
-            return self
-        check_address(self.url)
-        if of_commands := sorted({"args", "env", "cwd"} & self.model_fields_set):
-            raise ValueError(f"{of_commands[0]} is for a server with a command")
-        if open_tools := [tool.tool for tool in self.tool if tool.sha256 is None]:
-            problem = f"{open_tools[0]} needs sha256, as others can change the server"
-            raise ValueError(f'{problem}; with "?" the error has it')
-        return self
-
-
-class UnavailableError(Exception):
-    """A server, or one of its tools, cannot be used now."""
+    async def call(self, table: ToolTable, /, **bound: Any) -> Result:
+        """Call a tool. Raises nothing."""
 
 
 class McpServer:
@@ -164,7 +80,7 @@ class McpServer:
                 self._offered = self._built(None)
             if self._offered is None and time.monotonic() >= self._retry_at:
                 try:
-                    listing = _wait_for(self.listing(), self._table.start_s + _JOIN_S)
+                    listing = _wait_for(self._session.listing(), self._table.start_s + _JOIN_S)
                     self._offered = self._built(listing)
                 except UnavailableError as error:
                     self._retry_at = time.monotonic() + DISCOVERY_RETRY_S
@@ -185,11 +101,16 @@ class McpServer:
                 return tool
         return self._placeholders[name]
 
+    @cached_property
+    def _session(self) -> ServerSession:
+        session: ServerSession = import_module(SESSION).McpSession(self._table, self._folder)
+        return session
+
     def _placeholder(self, tool: ToolTable) -> Capability:
         why = f"A tool of the MCP server {self._table.name}, which does not offer it now."
         return self._capability(tool, why, _ANYTHING)
 
-    def _built(self, listing: Mapping[str, Tool] | None) -> tuple[Capability, ...]:
+    def _built(self, listing: Mapping[str, ListedTool] | None) -> tuple[Capability, ...]:
         """Return the tools that can be called by what the server listed; None: it was not asked."""
         found = []
         for table in self._table.tool:
@@ -201,11 +122,13 @@ class McpServer:
                 _log.warning("a tool of %s is left out: %s", self._table.name, error)
         return tuple(found)
 
-    def _build(self, table: ToolTable, listing: Mapping[str, Tool] | None) -> Capability | None:
+    def _build(
+        self, table: ToolTable, listing: Mapping[str, ListedTool] | None
+    ) -> Capability | None:
         live = listing.get(table.tool) if listing else None
         if live is None and (listing is not None and not table.is_complete):
             raise UnavailableError(f"it has no tool {table.tool!r}")
-        if live is not None and (refusal := _refusal(table, live)):
+        if live is not None and (refusal := refusal_of(table, live)):
             raise UnavailableError(f"it {refusal}")
         description, schema = table.description, table.parameters
         if live is not None:
@@ -233,80 +156,8 @@ class McpServer:
             examples=table.examples,
         )
 
-    async def listing(self) -> Mapping[str, Tool]:
-        """Start the server, ask for its tools, end it. Raises UnavailableError."""
-
-        async def nothing_more(_: Client, tools: Mapping[str, Tool]) -> Mapping[str, Tool]:
-            return tools
-
-        return await self._talk(self._transport(), nothing_more)
-
     async def _call(self, table: ToolTable, /, **bound: Any) -> Result:
-        mapped = {parameter: bound[value] for parameter, value in table.runtime.items()}
-        rest = {name: bound[name] for name in bound if name not in table.runtime.values()}
-        transport = self._transport()
-        try:
-            answer = await self._talk(transport, partial(self._use, table, {**rest, **mapped}))
-        except UnavailableError as error:
-            return Failed("unavailable", sentence(str(error)))
-        if isinstance(answer, Exception):
-            return self._failed("error", f"failed during the call: {transport.explain(answer)}")
-        return answer
-
-    async def _use(
-        self,
-        table: ToolTable,
-        arguments: dict[str, Any],
-        client: Client,
-        tools: Mapping[str, Tool],
-    ) -> Result | Exception:
-        tool = tools.get(table.tool)
-        if tool is None:
-            return self._failed("unavailable", f"has no tool {table.tool!r}")
-        if refusal := _refusal(table, tool):
-            return self._failed("unavailable", refusal)
-        # Checked again: the first check used a list of tools that may be a day old.
-        if problems := problems_of(tool.input_schema, arguments):
-            return self._failed("error", f"refuses the parameters: {'; '.join(problems)}")
-        try:
-            return _result(await client.call_tool(table.tool, arguments))
-        except _BROKEN as error:
-            return error
-
-    async def _talk(
-        self,
-        transport: McpTransport | RemoteTransport,
-        talk: Callable[[Client, Mapping[str, Tool]], Awaitable[_T]],
-    ) -> _T:
-        """Start the server and talk to it. Raises UnavailableError if it cannot be talked to."""
-        starting = asyncio.timeout(self._table.start_s)
-        answers: list[_T] = []
-        try:
-            async with starting, Client(transport.connected(), cache=None) as client:
-                tools = await _listed(client)
-                starting.reschedule(None)
-                answers.append(await talk(client, tools))
-        except _BROKEN as error:
-            if not answers:
-                why = (
-                    f"did not answer within {self._table.start_s:g} s"
-                    if starting.expired()
-                    else f"cannot be used: {transport.explain(error)}"
-                )
-                raise UnavailableError(f"the MCP server {self._table.name} {why}") from error
-            # The server has answered, so an error while it ends changes nothing.
-            _log.warning("%s: %s", self._table.name, transport.explain(error))
-        return answers[0]
-
-    def _transport(self) -> McpTransport | RemoteTransport:
-        table = self._table
-        if table.url:
-            return RemoteTransport(table.url, table.token_variable)
-        command = sys.executable if table.command == "{python}" else table.command
-        return McpTransport([command, *table.args], self._folder / table.cwd, table.env)
-
-    def _failed(self, code: Literal["error", "unavailable"], reason: str) -> Failed:
-        return Failed(code, sentence(f"the MCP server {self._table.name} {reason}"))
+        return await self._session.call(table, **bound)
 
 
 def servers(tables: Sequence[ServerTable]) -> tuple[McpServer, ...]:
@@ -324,52 +175,6 @@ def servers(tables: Sequence[ServerTable]) -> tuple[McpServer, ...]:
         except CapabilityDefectError as error:
             raise ExtensionError(written.file, f"[[mcp]] {table.name}: {error}") from error
     return tuple(found)
-
-
-def fingerprint(tool: Tool) -> str:
-    """Return the sha256 of what a model sees of a tool: its description and its schema."""
-    shown = {"description": tool.description, "parameters": tool.input_schema}
-    text = json.dumps(shown, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _refusal(table: ToolTable, tool: Tool) -> str | None:
-    if table.sha256 is None or fingerprint(tool) == table.sha256:
-        return None
-    if table.sha256 == NOT_REVIEWED:
-        review = f"has the tool {table.tool!r}, which is not reviewed yet; review it"
-        return f"{review}, then set sha256 = {fingerprint(tool)!r}"
-    return (
-        f"has changed the description or parameters of {table.tool!r} since it was reviewed; "
-        f"review it, then set sha256 = {fingerprint(tool)!r}"
-    )
-
-
-async def _listed(client: Client) -> Mapping[str, Tool]:
-    tools: dict[str, Tool] = {}
-    cursor: str | None = None
-    for _ in range(LISTING_PAGES_MAX):
-        page = await client.list_tools(cursor=cursor)
-        tools |= {tool.name: tool for tool in page.tools}
-        cursor = page.next_cursor
-        if cursor is None:
-            break
-    return tools
-
-
-def _result(answer: CallToolResult) -> Result:
-    texts = [_text_of_block(block) for block in answer.content]
-    text = "\n".join(texts)
-    if answer.is_error:
-        return Failed("error", sentence(text) or "the tool failed without saying why")
-    if answer.structured_content is not None:
-        return Succeeded(answer.structured_content)
-    return Succeeded(text)
-
-
-def _text_of_block(block: object) -> str:
-    # A log keeps no picture or sound; the text says that there was one.
-    return block.text if isinstance(block, TextContent) else f"[{type(block).__name__} left out]"
 
 
 def _wait_for(asking: Coroutine[Any, Any, _T], wait_s: float) -> _T:

@@ -5,9 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from ipaddress import ip_address
 from typing import Any
-from urllib.parse import urlsplit
 
 import httpx2
 from mcp.client.streamable_http import streamable_http_client
@@ -70,15 +68,3 @@ class _Limited(httpx2.AsyncByteStream):
     async def aclose(self) -> None:
         """Close the stream."""
         await self._stream.aclose()
-
-
-def check_address(url: str) -> None:
-    """Raise ValueError if a token, or what a tool is asked, could be read on the way."""
-    parts = urlsplit(url)
-    host = parts.hostname or ""
-    try:
-        is_here = ip_address(host).is_loopback
-    except ValueError:
-        is_here = host == "localhost"
-    if parts.scheme != "https" and not (parts.scheme == "http" and is_here):
-        raise ValueError(f"{url!r} must begin with https://, or be on this computer")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import importlib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -11,6 +10,7 @@ from typing import Any, Protocol
 
 from interlock.kernel.errors import CallError, InvalidPayloadError, KernelError
 from interlock.workers.config import Settings
+from interlock.workers.gateways.capabilities import mcp
 from interlock.workers.gateways.capabilities.canary import interlock_canary
 from interlock.workers.gateways.capabilities.capability import (
     RUNTIME_PARAMETERS,
@@ -21,7 +21,6 @@ from interlock.workers.gateways.capabilities.capability import (
 from interlock.workers.gateways.capabilities.decompose import decompose
 from interlock.workers.gateways.capabilities.extension import (
     ExtensionError,
-    ServerTable,
     read_extensions,
 )
 from interlock.workers.gateways.capabilities.result import InvalidResultError, fit
@@ -194,13 +193,4 @@ def load_registry(specification: str | None, root: Path = Path()) -> Registry:
             raise ExtensionError(module.__name__, "CAPABILITIES has members without @capability")
         # A module that imports another's capability shows the same object again.
         local += [new for new in found if all(new is not known for known in local)]
-    return Registry(local, _servers(extensions.servers))
-
-
-def _servers(tables: Sequence[ServerTable]) -> tuple[CapabilityServer, ...]:
-    if not tables:
-        return ()
-    # Imported only where a table needs it: the MCP client takes a second to import.
-    client = importlib.import_module("interlock.workers.gateways.capabilities.mcp")
-    servers: tuple[CapabilityServer, ...] = client.servers(tables)
-    return servers
+    return Registry(local, mcp.servers(extensions.servers))

@@ -199,7 +199,7 @@ def test_a_server_is_asked_for_its_tools_once(
     found = server(tmp_path)
     first = found.offered()
 
-    monkeypatch.setattr(found, "listing", None)
+    monkeypatch.setattr(found._session, "listing", None)
 
     assert found.offered() is first
     assert found.capability("act") is first[0]

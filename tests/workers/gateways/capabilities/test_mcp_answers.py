@@ -21,6 +21,7 @@ from mcp_types import Tool, jsonrpc_message_adapter
 from interlock.workers.gateways.capabilities import mcp
 from interlock.workers.gateways.capabilities.call import call_capability
 from interlock.workers.gateways.capabilities.extension import ServerTable
+from interlock.workers.gateways.capabilities.mcp_table import ListedTool
 from interlock.workers.gateways.capabilities.mcp_transport import McpTransport
 from interlock.workers.gateways.capabilities.registry import InvalidParametersError, Registry
 from interlock.workers.gateways.capabilities.result import Succeeded, fit
@@ -105,7 +106,8 @@ def server(method: str, chance: Random, **more: Any) -> mcp.McpServer:
     """Return a server whose answers to a method are damaged."""
     table = {"name": "fake", "command": "none", "start_s": 1, "tool": [{**TABLE, **more}]}
     (found,) = mcp.servers([ServerTable(Path("capabilities.toml"), table)])
-    found._transport = lambda: Answering(method, chance)  # type: ignore[method-assign]
+    session: Any = found._session
+    session._transport = lambda: Answering(method, chance)
     return found
 
 
@@ -152,7 +154,8 @@ def test_what_is_no_schema_leaves_its_tool_out(schema: dict[str, Any]) -> None:
 def check_schema(tool: Tool) -> bool:
     """Whether a tool is offered. If it is, check parameters by its schema, whatever comes of it."""
     found = server("", Random())
-    found._offered = found._built({"act": tool})
+    listed = ListedTool(tool.description, tool.input_schema)
+    found._offered = found._built({"act": listed})
     assert bool(found.offered()) != bool(found.left_out())
     with suppress(InvalidParametersError):
         bound_by(found)

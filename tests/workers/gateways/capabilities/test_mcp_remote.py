@@ -15,7 +15,7 @@ from mcp.server.mcpserver import Context, MCPServer
 from interlock.workers.gateways.capabilities import mcp, mcp_remote
 from interlock.workers.gateways.capabilities.call import call_capability
 from interlock.workers.gateways.capabilities.extension import ExtensionError, ServerTable
-from interlock.workers.gateways.capabilities.mcp_remote import check_address
+from interlock.workers.gateways.capabilities.mcp_table import check_address
 from interlock.workers.gateways.capabilities.registry import Registry
 from interlock.workers.gateways.capabilities.result import Failed, Result, Succeeded
 from interlock.workers.gateways.server import free_port
