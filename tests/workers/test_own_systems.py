@@ -36,7 +36,8 @@ from interlock.workers.engine.work import Handler, Outcome, Work
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.supervision.supervisor import open_dispatch
 from interlock.workers.systems import handlers
-from tests.fresh_worker import fresh_worker
+from tests.end_to_end.deployment import Process
+from tests.preloaded_process import Preloaded
 from tests.waiting import until
 from tests.workers.access.tokens import new_token
 from tests.workers.console.test_console import MARKUP, SITE, sign_in
@@ -111,12 +112,22 @@ def run(project: Path, environment: dict[str, str]) -> Run:
 
 
 @pytest.fixture
-def worker(project: Path, environment: dict[str, str], tmp_path: Path) -> Iterator[Path]:
-    """Start a worker in the project and return its log."""
-    variables = {**environment_without_settings(), **environment}
+def worker(
+    preloaded: Preloaded, project: Path, environment: dict[str, str], tmp_path: Path
+) -> Iterator[Path]:
+    """Start a worker that finds the modules of the project and return its log."""
+    variables = {
+        **environment_without_settings(),
+        **environment,
+        "INTERLOCK_CAPABILITIES_ROOT": str(project),
+    }
     log = tmp_path / "worker.log"
-    with fresh_worker(Path(sys.executable), project, variables, log):
-        yield log
+    words = ["-q", "-A", "interlock.workers.main", "worker", "-P", "threads", "-c", "2"]
+    quiet = ["--without-mingle", "--without-gossip", "--loglevel=INFO"]
+    process = Process("worker", preloaded.start([*words, *quiet], variables, log), log)
+    until(process.is_ready, what="the worker is ready", within_s=READY_S)
+    yield log
+    process.kill()
 
 
 def test_it_may_have_a_page_in_the_console(

@@ -17,9 +17,11 @@ from uuid import uuid4
 
 import httpx2 as httpx
 import pytest
+from typer.testing import CliRunner
 
 from interlock.kernel.machines import MACHINES
 from interlock.kernel.table import Terminal
+from interlock.workers import cli
 from interlock.workers.client import Client
 from interlock.workers.config import Settings, local_settings
 from interlock.workers.gateways.server import EmbeddedServer, free_port
@@ -27,7 +29,7 @@ from interlock.workers.ops import demo
 from interlock.workers.ops.demo import going_on, has_agents, named_store, running_agents
 from interlock.workers.ops.deployment import Deployment
 from interlock.workers.ops.doctor import verify_all
-from interlock.workers.ops.home import lock_home
+from interlock.workers.ops.home import HomeTakenError, lock_home
 from tests.processes import marked
 from tests.waiting import until
 from tests.workers.tasks.claims import claimed
@@ -285,11 +287,12 @@ def test_up_keeps_everything_running_until_ctrl_c(
     assert b"Task sweep.orphans" not in (tmp_path / "log" / "worker.log").read_bytes()
 
     # A second one in the same home is refused, and takes nothing away from the first.
-    second = subprocess.run(
-        [INTERLOCK, "up"], env=environment, cwd=ROOT, capture_output=True, text=True, check=False
-    )
-    assert second.returncode == 1
-    assert f"process {process.pid} runs Interlock in {tmp_path} already" in second.stderr
+    taken = f"process {process.pid} runs Interlock in {tmp_path} already"
+    with (
+        pytest.raises(HomeTakenError, match=taken),
+        Deployment(Settings(home=tmp_path), pages=True),
+    ):
+        pass
     assert local_settings({"INTERLOCK_HOME": str(tmp_path)}).store == store_url
     assert httpx.get(f"{api}/v1/records/call").json()["id"] == "call"
 
@@ -315,12 +318,11 @@ def test_a_command_in_another_folder_finds_the_capabilities_of_up(
     assert (found.capabilities, found.capabilities_root) == ("listed.toml", tmp_path)
 
 
-def run_json(environment: dict[str, str], *arguments: str) -> bytes:
-    """Run a command as in another terminal and return its JSON."""
-    command = [INTERLOCK, *arguments, "--json"]
-    return subprocess.run(
-        command, env=environment, cwd=ROOT, capture_output=True, check=True
-    ).stdout
+def run_json(environment: dict[str, str], *arguments: str) -> str:
+    """Run a command with the environment of another terminal and return its JSON."""
+    done = CliRunner().invoke(cli.app, [*arguments, "--json"], env=environment)
+    assert done.exit_code == 0, done.output
+    return done.stdout
 
 
 def answers(address: str) -> bool:
