@@ -24,8 +24,12 @@ from importlib.resources import files
 
 from celery.utils.imports import load_extension_class_names
 
+from interlock.kernel.machines import MACHINES
 from interlock.kernel.payload import Shape
 from interlock.kernel.store.scripts import sha_of
+from interlock.workers.config import read_settings
+from interlock.workers.engine.celery_app import effect_queues, make_app, queue_of
+from interlock.workers.engine.messages import MessageTemplates
 from interlock.workers.processes.module_server import begin_fork, run
 from interlock.workers.supervision import fork_server
 from interlock.workers.supervision.launch import ForkServer
@@ -73,6 +77,7 @@ OWN_FORK_SERVER = "DEPLOYMENT_OWN_FORK_SERVER"
 # The descriptor over which a worker requests its fork server.
 FORK_SERVERS = "DEPLOYMENT_FORK_SERVERS"
 REQUEST_BYTES_MAX = 262_144
+PRIORITY = 5  # of a record that was given none
 PR_SET_PDEATHSIG = 1
 
 
@@ -86,8 +91,10 @@ def main(listener: socket.socket) -> None:
     read_and_build()
     # Celery prints it when a worker starts. Python runs a program to find it, and keeps it.
     platform.platform()
-    # Each worker would look for these in the metadata of all packages, and keep them.
+    # Each worker and beat would look for these in the metadata of all packages, and keep them.
     load_extension_class_names("celery.result_backends")
+    load_extension_class_names("celery.beat_schedulers")
+    render_templates()
     # A worker collects garbage once it is ready: without this it would copy the shared memory.
     gc.freeze()
     # No process waits for the children, so the kernel reaps them.
@@ -148,6 +155,17 @@ def read_and_build() -> None:
             sha_of(script.name.removesuffix(".lua"))
     for shape in shapes(Shape):
         shape.model_rebuild()
+
+
+def render_templates() -> None:
+    """Render the template of each effect's message, which each fork would do otherwise."""
+    settings = read_settings({"INTERLOCK_STORE_URL": "redis://localhost"})
+    with make_app(settings, effect_queues(MACHINES.values())) as app:
+        templates = MessageTemplates(app)
+        for machine in MACHINES.values():
+            for name in machine.effects:
+                queue = queue_of(settings, name)
+                templates.render(f"{machine.name}.{name}", queue, PRIORITY, "key", "shown")
 
 
 def shapes(above: type[Shape]) -> Iterator[type[Shape]]:
