@@ -107,6 +107,7 @@ class Channel(kombu_redis.Channel):
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self._refreshing = Repeated("the broker", (ResponseError,))
+        self._lists: dict[str, Sequence[str]] = {}
 
     def maybe_refresh_binding_expiry(self) -> None:
         """Keep the bindings of this process's own queue alive; kombu repeats this every second."""
@@ -158,7 +159,8 @@ class Channel(kombu_redis.Channel):
         queues = self._queue_cycle.consume(len(self.active_queues))
         if not queues:
             return
-        keys = [self._q_for_pri(q, p) for p in self.priority_steps for q in queues]
+        lists = [self._lists_of(queue) for queue in queues]
+        keys = [key for of_one_priority in zip(*lists, strict=True) for key in of_one_priority]
         wait_s = timeout or self.brpop_timeout or 0
         self._in_poll = self.client.connection
         self._brpop_sent_at = time.monotonic()
@@ -171,6 +173,13 @@ class Channel(kombu_redis.Channel):
         else:
             command = ("BLMPOP", wait_s, len(keys), *keys, "RIGHT", "COUNT", self._messages_max())
         self.client.connection.send_command(*command)
+
+    def _lists_of(self, queue: str) -> Sequence[str]:
+        """Return the lists of a queue, the first priority first, whose names are made once."""
+        if (lists := self._lists.get(queue)) is None:
+            lists = [self._q_for_pri(queue, priority) for priority in self.priority_steps]
+            self._lists[queue] = lists
+        return lists
 
     def _messages_max(self) -> int:
         free = self.qos.can_consume_max_estimate()
