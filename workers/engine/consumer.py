@@ -11,7 +11,7 @@ from celery.worker.state import maybe_shutdown
 from kombu.exceptions import ContentDisallowed, DecodeError
 
 from interlock.kernel.errors import KernelError
-from interlock.workers.engine.redis_transport import SHAPE_ERRORS
+from interlock.workers.engine.redis_transport import SHAPE_ERRORS, Transport
 from interlock.workers.engine.refusals import refusals_of, repeat_while_refused
 
 log = logging.getLogger(__name__)
@@ -65,12 +65,13 @@ class Consumer(CeleryConsumer):
     """Waits for a broker that takes no writes; keeps the messages that Celery only logs."""
 
     def connect(self) -> Any:
-        """Connect, and ask the transport to pass on items that are not messages."""
+        """Connect, bind the queues, and let the transport pass on items that are not messages."""
         self._wait_for_broker()
         connection = super().connect()
-        # Only our Redis transport has this callback; other brokers take nothing but messages.
-        if hasattr(connection.transport, "on_rejected"):
+        # Other brokers take nothing but messages, and bind each queue when Celery declares it.
+        if isinstance(connection.transport, Transport):
             connection.transport.on_rejected = self._keep
+            connection.default_channel.bind_queues(self.app.amqp.queues.consume_from.values())
         return connection
 
     def _wait_for_broker(self) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import redis
-from kombu import Connection, Consumer, Queue
+from kombu import Connection, Consumer, Exchange, Queue
 
 from interlock.workers.gateways.server import EmbeddedServer
 from tests.conftest import NewServer
@@ -147,3 +147,32 @@ def test_the_messages_of_a_queue_are_counted_if_it_is_asked_for_and_not_if_it_is
         declared = channel.queue_declare(queue=prefix)
 
     assert (asked.message_count, declared.message_count) == (1, 0)
+
+
+def test_queues_are_bound_in_one_step_as_kombu_binds_each_and_then_not_again(
+    server: EmbeddedServer, client: redis.Redis, prefix: str
+) -> None:
+    names = [f"{prefix}.one", f"{prefix}.two"]
+    queues = [Queue(name, Exchange(name, "direct"), routing_key=name) for name in names]
+
+    def take_bindings() -> dict[Any, Any]:
+        keys = client.keys(f"_kombu.binding*{prefix}*")
+        bindings = {key: client.smembers(key) for key in keys}
+        client.delete(*keys, "no such key")
+        return bindings
+
+    def declare_all() -> None:
+        for queue in queues:
+            queue(connection.default_channel).declare()
+
+    with connection_of(server, prefix) as connection:
+        declare_all()
+        bound_by_kombu = take_bindings()
+    with connection_of(server, prefix) as connection:
+        connection.default_channel.bind_queues(queues)
+        bound_in_one_step = take_bindings()
+        declare_all()
+
+    assert bound_in_one_step == bound_by_kombu
+    assert len(bound_by_kombu) == 4
+    assert take_bindings() == {}
