@@ -8,14 +8,18 @@ import shlex
 import shutil
 import subprocess
 import sys
+from contextlib import chdir, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
 from functools import cache
 from hashlib import sha256
 from importlib import import_module
 from pathlib import Path
+from traceback import print_exc
 from types import CodeType, ModuleType
 from typing import Any
+from unittest.mock import patch
 
+import pytest
 import yaml
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "release_notes"
@@ -140,10 +144,10 @@ class Chain:
                 return
 
     def run(self, step: str, role: str, **told: Any) -> tuple[int, str]:
-        """Run the command of a step in a fork; return its exit code and its output."""
+        """Run the command of a step in this process; return its exit code and its output."""
         command, environment = self._command(step, role, **told)
         output = self.home / f"{step}.{role}.output"
-        return run_in_fork(command, environment, output), output.read_text("utf-8")
+        return run_here(command, environment, output), output.read_text("utf-8")
 
     def _run(self, step: str, role: str, **told: Any) -> dict[str, Any]:
         self.reply_file(step, role).unlink(missing_ok=True)
@@ -174,39 +178,31 @@ def program_of(file: str) -> CodeType:
     return compile((EXAMPLE / file).read_bytes(), file, "exec")
 
 
-def run_in_fork(command: str, environment: dict[str, str], output: Path) -> int:
-    """Run `python3 FILE` in a fork of this process; return its exit code.
+def run_here(command: str, environment: dict[str, str], output: Path) -> int:
+    """Run `python3 FILE` in this process, which has what it needs imported; return its exit code.
 
-    The fork has what it needs imported, so it takes a tenth of the time of a new process.
+    A process of its own for each step would take several times as long.
     """
     python, file, *arguments = shlex.split(command)
     assert python == "python3", command
-    modules, program = modules_of_steps(), program_of(file)
-    process_id = os.fork()
-    if process_id:
-        return os.waitstatus_to_exitcode(os.waitpid(process_id, 0)[1])
-    code = 1
-    try:
-        log = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        for descriptor in (1, 2):
-            os.dup2(log, descriptor)
-        sys.stdout, sys.stderr = (open(number, "w", closefd=False) for number in (1, 2))  # noqa: SIM115
-        os.environ.clear()
-        os.environ.update(environment)
-        os.chdir(EXAMPLE)
-        sys.executable = str(shutil.which(python))
-        sys.argv = [file, *arguments]
-        sys.path.insert(0, str(EXAMPLE / Path(file).parent))
-        sys.modules.update(modules)
-        exec(program, {"__name__": "__main__", "__file__": file})  # noqa: S102 - our own
-        code = 0
-    except SystemExit as end:
-        code = int(end.code or 0)
-    finally:
-        if code:
-            sys.excepthook(*sys.exc_info())
-        sys.stderr.flush()
-        os._exit(code)
+    with (
+        output.open("w", encoding="utf-8") as log,
+        redirect_stdout(log),
+        redirect_stderr(log),
+        patch.dict(os.environ, environment, clear=True),
+        chdir(EXAMPLE),
+        pytest.MonkeyPatch.context() as changes,
+    ):
+        for name, module in modules_of_steps().items():
+            changes.setitem(sys.modules, name, module)
+        changes.setattr(sys, "executable", shutil.which(python))
+        changes.setattr(sys, "argv", [file, *arguments])
+        try:
+            exec(program_of(file), {"__name__": "__main__", "__file__": file})  # noqa: S102 - our own
+        except Exception:  # noqa: BLE001 - Python would print any and end with 1
+            print_exc()
+            return 1
+    return 0
 
 
 def said(by: str, *texts: str) -> list[dict[str, str]]:

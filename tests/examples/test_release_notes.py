@@ -1,4 +1,4 @@
-"""The release notes example: each step as a process, as a machine runs it, on real repositories."""
+"""The release notes example: each step with the files of a machine, on real repositories."""
 
 from __future__ import annotations
 
@@ -31,9 +31,15 @@ def with_each_kind(folder: Path) -> Path:
     return folder
 
 
+@pytest.fixture(scope="module")
+def original_repo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a repository with a commit of each kind; tests change copies of it."""
+    return with_each_kind(tmp_path_factory.mktemp("original") / "repo")
+
+
 @pytest.fixture
-def repo(tmp_path: Path) -> Path:
-    return with_each_kind(tmp_path / "repo")
+def repo(original_repo: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(original_repo, tmp_path / "repo"))
 
 
 @pytest.fixture
@@ -42,10 +48,9 @@ def chain(tmp_path: Path, repo: Path) -> Chain:
 
 
 @pytest.fixture(scope="module")
-def original(tmp_path_factory: pytest.TempPathFactory) -> Chain:
+def original(original_repo: Path) -> Chain:
     """Return a chain that has come to its end; tests get copies of it."""
-    home = tmp_path_factory.mktemp("original")
-    chain = Chain(home / "jobs", with_each_kind(home / "repo"))
+    chain = Chain(original_repo.parent / "jobs", original_repo)
     chain.up_to("publish", reviewed=tuple(STEPS))
     return chain
 
@@ -151,6 +156,18 @@ def test_a_wish_that_is_not_understood_is_said_so_and_another_is_still_met(finis
     assert finished.text("publish", "RELEASE_NOTES.md").endswith("## Authors\n\n- `Ann` (4)\n")
 
 
+SOUND = "# Notes\n\n[a](src/app.py) [b](src) [c](#notes) [d](README.md#how-and-why-2)\n"
+
+
+def test_links_that_lead_somewhere_are_accepted(finished: Chain) -> None:
+    finished.forge("assemble", "notes.md", SOUND)
+
+    fine = finished.work("check_links")
+
+    assert (fine["action"], fine["summary"]) == ("COMPLETED", "4 links, each leads somewhere")
+    assert finished.review("check_links")["verdict"] == "APPROVAL_REQUIRED"
+
+
 @pytest.mark.parametrize(
     ("planted", "sentence"),
     [
@@ -166,16 +183,10 @@ def test_a_wish_that_is_not_understood_is_said_so_and_another_is_still_met(finis
 def test_a_planted_link_that_leads_nowhere_is_found(
     finished: Chain, planted: str, sentence: str
 ) -> None:
-    sound = "# Notes\n\n[a](src/app.py) [b](src) [c](#notes) [d](README.md#how-and-why-2)\n"
+    finished.forge("assemble", "notes.md", f"{SOUND}\n{planted}\n")
 
-    finished.forge("assemble", "notes.md", sound)
-    fine = finished.work("check_links")
-    agreed = finished.review("check_links")
-    finished.forge("assemble", "notes.md", f"{sound}\n{planted}\n")
     stuck = finished.work("check_links")
 
-    assert (fine["action"], fine["summary"]) == ("COMPLETED", "4 links, each leads somewhere")
-    assert agreed["verdict"] == "APPROVAL_REQUIRED"
     assert (stuck["action"], stuck["summary"]) == ("STUCK", f"1 link wrong: line 5: {sentence}")
 
 
@@ -210,13 +221,13 @@ class Eventful:
 
 
 @pytest.fixture(scope="module")
-def eventful(tmp_path_factory: pytest.TempPathFactory) -> Eventful:
+def eventful(original_repo: Path, tmp_path_factory: pytest.TempPathFactory) -> Eventful:
     """Return the chain of a history with misspelt words, repeated titles and odd names.
 
     Its repository has settings of a user, and its steps the variables of a hook.
     """
     home = tmp_path_factory.mktemp("eventful")
-    repo = with_each_kind(home / "repo")
+    repo = Path(shutil.copytree(original_repo, home / "repo"))
     commit(
         repo,
         "Add what can recieve letters\n\nIt can Recieve `recieve` and recieve_all, wich is fine.",
