@@ -99,9 +99,9 @@ class InProcessWorker:
 
     def perform(self, record_id: str, name: str, handler: Handler | None = None) -> list[str]:
         """Perform each effect of this name that a record has, once."""
-        machine = MACHINES[self.record(record_id).machine]
-        chosen = handler or handlers()[name]
-        keys = [entry.key(record_id) for entry in self.due_effects(record_id, name)]
+        record = self.record(record_id)
+        machine, chosen = MACHINES[record.machine], handler or handlers()[name]
+        keys = [entry.key(record_id) for entry in record.entries if entry.name == name]
         return [perform(self.runner, machine, name, chosen, key) for key in keys]
 
     def run_until_idle(self, *record_ids: str, **instead: Handler) -> None:
