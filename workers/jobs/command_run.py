@@ -17,7 +17,7 @@ from interlock.kernel.machines.jobs.job.changes import phase_of
 from interlock.workers.engine.work import Work
 from interlock.workers.jobs.brief import BRIEF_FILE, REPLY_FILE, variables
 from interlock.workers.jobs.reply import open_plain_file
-from interlock.workers.processes.bound_process import end_bound, extend, start_bound
+from interlock.workers.processes.bound_process import end_bound, extend, has_ended, start_bound
 
 OUTPUT_FILE = "output.log"
 RUNS = "runs"
@@ -98,11 +98,7 @@ class CommandRun:
             # When the lease runs out, another worker may start this run: the command is killed by
             # then, even if this process freezes.
             extend(process, work.held.left_s)
-            try:
-                process.wait(POLL_S)
-            except subprocess.TimeoutExpired:
-                pass
-            else:
+            if has_ended(process, within_s=POLL_S):
                 return
             if work.stopped.is_set() or work.giving_back.is_set():
                 return

@@ -6,6 +6,7 @@ A small program, `bound_command.py`, runs between the two.
 from __future__ import annotations
 
 import os
+import select
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -54,6 +55,19 @@ def extend(bound: subprocess.Popen[bytes], left_s: float) -> None:
         if bound.stdin is not None:
             # Unbuffered: bytes left in a buffer would fail its close once the program has ended.
             os.write(bound.stdin.fileno(), f"{max(left_s, 0):.3f}\n".encode())
+
+
+def has_ended(bound: subprocess.Popen[bytes], *, within_s: float) -> bool:
+    """Wait until the program has ended, at most `within_s`; return whether it has ended.
+
+    `Popen.wait` with a time limit would ask the system every few milliseconds. The system reports
+    an error of the pipe to the program as soon as the program has ended.
+    """
+    assert bound.stdin is not None, "started with a pipe"
+    pipe = select.poll()
+    pipe.register(bound.stdin, 0)
+    pipe.poll(within_s * 1_000)
+    return bound.poll() is not None
 
 
 def end_bound(bound: subprocess.Popen[bytes], *, patience_s: float) -> int:

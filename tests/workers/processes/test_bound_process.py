@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from interlock.workers.processes.bound_process import end_bound, extend, start_bound
+from interlock.workers.processes.bound_process import end_bound, extend, has_ended, start_bound
 from tests.processes import is_alive
 from tests.waiting import until
 
@@ -54,6 +54,11 @@ bound_command.time = SimpleNamespace(monotonic=monotonic, sleep=time.sleep)
 bound_command.PARENT_POLL_S = 0.01
 sys.exit(bound_command.main(["0.2", sys.executable, "-c", sys.argv[1]]))
 """
+WAIT_FOR_FILE = """
+import os, time
+while not os.path.exists("go"):
+    time.sleep(0.01)
+"""
 WAIT = "sys.stdin.read()"
 FORK = "import os\nif os.fork():\n    sys.stdin.read()\nelse:\n    import time; time.sleep(30)"
 
@@ -94,6 +99,14 @@ def parent_of_a_command(folder: Path, then: str) -> Iterator[subprocess.Popen[by
     finally:
         os.killpg(parent.pid, signal.SIGKILL)
         parent.communicate()
+
+
+def test_the_end_of_a_command_is_noticed_before_the_time_is_up(tmp_path: Path) -> None:
+    with bound_to_this_process(WAIT_FOR_FILE, tmp_path) as bound:
+        assert not has_ended(bound, within_s=0.01)
+        (tmp_path / "go").touch()
+        until(lambda: has_ended(bound, within_s=3_600), what="the command has ended")
+        assert bound.returncode == 0
 
 
 def test_a_sigkill_of_the_parent_ends_a_stubborn_command_and_its_children(tmp_path: Path) -> None:
