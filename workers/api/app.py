@@ -8,7 +8,7 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from functools import partial
 from importlib.metadata import version
 
-from fastapi import FastAPI
+from fastapi import APIRouter, FastAPI
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -26,12 +26,7 @@ from interlock.workers.api import (
 from interlock.workers.api.agents import PATH, AgentTools
 from interlock.workers.api.followers import Followers
 from interlock.workers.api.models import BODY_BYTES_MAX
-from interlock.workers.api.problems import (
-    PROBLEMS,
-    TOO_SLOW,
-    add_problem_answers,
-    answer,
-)
+from interlock.workers.api.problems import TOO_SLOW, add_problem_answers, answer
 from interlock.workers.api.rates import Rates
 from interlock.workers.client import Client
 from interlock.workers.engine.event_feed import EventFeed
@@ -40,6 +35,11 @@ from interlock.workers.ops.metrics import Exposition
 from interlock.workers.remote.problems import TOO_LARGE
 
 BODY_S = 30
+# `cards`, `outputs` and `diffs` come before `records`, which takes every other verb of a record.
+ADDRESSES = (
+    *(cards, outputs, diffs, records, events),
+    *(surroundings, rejected, tokens, answer_links),
+)
 ABOUT = "Create, watch and decide the records of all machines. docs/api.md explains it."
 
 
@@ -64,7 +64,6 @@ def create_app(client: Client, *beside: Callable[[], AbstractAsyncContextManager
         description=ABOUT,
         docs_url=None,
         redoc_url=None,
-        responses=PROBLEMS,
         lifespan=running,
     )
     app.state.client, app.state.followers = client, followers
@@ -72,26 +71,28 @@ def create_app(client: Client, *beside: Callable[[], AbstractAsyncContextManager
     app.state.event_feed = EventFeed(client.dispatch)
     app.state.read_events = partial(events.read_events, app.state.event_feed)
     app.state.read_outputs = partial(outputs.read_outputs, client)
-    app.include_router(cards.router)  # before that of records, which takes every other verb
     app.state.read_diffs = partial(diffs.read_diffs, client)
-    app.include_router(outputs.router)  # as well before it
-    app.include_router(diffs.router)
-    app.include_router(records.router)
-    app.include_router(events.router)
     app.state.exports = events.RunningExports()
     app.state.store_ms = Kept(client.dispatch.views.now_ms)
     app.state.exposition = Exposition(client.dispatch)
     app.state.rates = Rates(client.settings.api_rate)
-    app.include_router(surroundings.router)
-    app.include_router(rejected.router)
-    app.include_router(tokens.router)
-    app.include_router(answer_links.router)
     answer_links.hide_links()
+    for module in ADDRESSES:
+        add_routes(app, module.router)
     app.router.routes.append(Route(PATH, AgentTools(app.state)))
     add_problem_answers(app)
     app.add_middleware(BodyLimit)
     app.add_middleware(Heads)
     return app
+
+
+def add_routes(app: FastAPI, router: APIRouter) -> None:
+    """Add the routes of a router to an application as they are.
+
+    `include_router` analyses the functions of all routes again, once for each application, and the
+    first request waits for it.
+    """
+    app.router.routes += router.routes
 
 
 class Heads:

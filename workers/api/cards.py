@@ -8,9 +8,10 @@ from fastapi import APIRouter, Path, Query
 
 from interlock.workers.api.access import Deciding, Key, Reading
 from interlock.workers.api.models import CardClaimBody, CardList, CardReleaseBody, Fields
+from interlock.workers.api.problems import PROBLEMS
 from interlock.workers.engine.card import Card
 
-router = APIRouter(prefix="/v1", tags=["cards"])
+router = APIRouter(prefix="/v1", tags=["cards"], responses=PROBLEMS)
 
 TEXT_MAX = 200
 TAGS = "Tags, with commas between; a card has to have all of them."

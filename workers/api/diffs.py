@@ -10,6 +10,7 @@ from fastapi import APIRouter, Path, Query, Request
 from interlock.workers.api.access import Reading
 from interlock.workers.api.followers import Followers, Found, Listener
 from interlock.workers.api.models import DiffBody, diff_body
+from interlock.workers.api.problems import PROBLEMS
 from interlock.workers.client import Client
 from interlock.workers.engine.record_diff import RecordDiff
 from interlock.workers.supervision.record_diffs import (
@@ -20,7 +21,7 @@ from interlock.workers.supervision.record_diffs import (
 )
 from interlock.workers.systems import diff_source, find_diff_source
 
-router = APIRouter(prefix="/v1", tags=["records"])
+router = APIRouter(prefix="/v1", tags=["records"], responses=PROBLEMS)
 
 Id = Annotated[str, Path(description="The id of a record, with its slashes as they are.")]
 Between = Annotated[

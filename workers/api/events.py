@@ -23,14 +23,14 @@ from interlock.workers.api.access import Reading
 from interlock.workers.api.event_stream import PING_S, EventStream, cut_off
 from interlock.workers.api.followers import Followers, Found
 from interlock.workers.api.models import PositionBody
-from interlock.workers.api.problems import TOO_MANY_LISTENERS, RefusedRequestError
+from interlock.workers.api.problems import PROBLEMS, TOO_MANY_LISTENERS, RefusedRequestError
 from interlock.workers.engine.event_feed import EventFeed, WantedEvents, enveloped
 from interlock.workers.ops.event_export import EventExport, line_of
 from interlock.workers.remote.operator_calls import LINES_OF_JSON
 from interlock.workers.text import visible_json
 
 log = logging.getLogger(__name__)
-router = APIRouter(prefix="/v1", tags=["events"])
+router = APIRouter(prefix="/v1", tags=["events"], responses=PROBLEMS)
 EXPORTS_MAX = 8  # at once in one process
 EXPORTS_OF_ONE_MAX = 2
 LINES_AT_ONCE = 500

@@ -13,11 +13,12 @@ from interlock.workers.api.access import Reading
 from interlock.workers.api.event_stream import EventStream
 from interlock.workers.api.followers import Followers, Found, Listener
 from interlock.workers.api.models import OutputBody, output_body
+from interlock.workers.api.problems import PROBLEMS
 from interlock.workers.client import Client
 from interlock.workers.supervision.agent_output import look_at
 from interlock.workers.systems import output_source
 
-router = APIRouter(prefix="/v1", tags=["records"])
+router = APIRouter(prefix="/v1", tags=["records"], responses=PROBLEMS)
 
 STAMP_LENGTH_MAX = 500
 Id = Annotated[str, Path(description="The id of a record, with its slashes as they are.")]

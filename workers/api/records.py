@@ -48,7 +48,7 @@ from interlock.workers.api.models import (
     explained,
     record_body,
 )
-from interlock.workers.api.problems import RefusedRequestError, refusal_data
+from interlock.workers.api.problems import PROBLEMS, RefusedRequestError, refusal_data
 from interlock.workers.engine.bulk import BulkItem, check_bounded, unchanged
 from interlock.workers.engine.record_filter import Wanted
 from interlock.workers.ops.description import describe, line_shown
@@ -56,7 +56,7 @@ from interlock.workers.producer_message import submit
 from interlock.workers.remote.problems import STALE
 
 log = logging.getLogger(__name__)
-router = APIRouter(prefix="/v1", tags=["records"])
+router = APIRouter(prefix="/v1", tags=["records"], responses=PROBLEMS)
 
 POSITION = "[0-9]{1,15}-[0-9]{1,15}"  # of a line in a log
 LINES_MAX = 1_000

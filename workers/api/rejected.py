@@ -16,9 +16,10 @@ from interlock.kernel.store.rejected import RejectedMessage
 from interlock.workers.access.roles import Caller
 from interlock.workers.api.access import OperatingAll
 from interlock.workers.api.models import Fields, RejectedList
+from interlock.workers.api.problems import PROBLEMS
 from interlock.workers.producer_message import replay as replay_message
 
-router = APIRouter(prefix="/v1/rejected", tags=["rejected messages"])
+router = APIRouter(prefix="/v1/rejected", tags=["rejected messages"], responses=PROBLEMS)
 
 CURSOR = "^([1-9][0-9]{0,14}-[0-9]{1,15})?$"
 PAGE_MAX = 100  # each message may have 1 MiB

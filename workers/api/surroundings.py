@@ -11,13 +11,14 @@ from prometheus_client import CONTENT_TYPE_LATEST
 from interlock.kernel.errors import UnknownMachineError
 from interlock.workers.api.access import NewId, Reading, ReadingAll, Submitting
 from interlock.workers.api.models import Fields
+from interlock.workers.api.problems import PROBLEMS
 from interlock.workers.engine.kept import Kept
 from interlock.workers.ops.metrics import Exposition
 from interlock.workers.ops.outline import outline
 from interlock.workers.ops.top.snapshot import Snapshot, SnapshotReader
 from interlock.workers.producer_message import send_message as accept
 
-router = APIRouter(tags=["surroundings"])
+router = APIRouter(tags=["surroundings"], responses=PROBLEMS)
 
 
 @router.get("/v1/machines")

@@ -10,8 +10,9 @@ from interlock.kernel.store.access_tokens import AccessToken
 from interlock.workers.access.tokens import make_token
 from interlock.workers.api.access import Administering, CallerHere
 from interlock.workers.api.models import Fields, MadeToken, Me, NewToken
+from interlock.workers.api.problems import PROBLEMS
 
-router = APIRouter(prefix="/v1", tags=["tokens"])
+router = APIRouter(prefix="/v1", tags=["tokens"], responses=PROBLEMS)
 TokenId = Annotated[str, Path(description="The id of an access token.")]
 
 

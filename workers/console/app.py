@@ -9,7 +9,7 @@ from starlette.staticfiles import StaticFiles
 from interlock.kernel.errors import CallError
 from interlock.workers.access.known_tokens import KnownTokens
 from interlock.workers.access.roles import roles_named
-from interlock.workers.api.app import create_app
+from interlock.workers.api.app import add_routes, create_app
 from interlock.workers.client import Client
 from interlock.workers.console import (
     answers,
@@ -31,6 +31,11 @@ from interlock.workers.console.series import Samples
 from interlock.workers.console.system_pages import pages_of
 from interlock.workers.engine.escalation import check_escalations
 
+PAGES = (
+    *(entrance, inbox, answers, bulk, operate),
+    *(systems, record, live_parts, fleet, pages),
+)
+
 
 def create_console(client: Client) -> FastAPI:
     """Return the API over a client, with its console.
@@ -51,15 +56,7 @@ def create_console(client: Client) -> FastAPI:
     app.state.known_tokens = KnownTokens(dispatch.access_tokens, dispatch.views.now_ms)
     app.state.provider = Provider(settings) if settings.oidc_issuer else None
     app.state.flow = FlowWatch(client.dispatch)
-    app.include_router(entrance.router)
-    app.include_router(inbox.router)
-    app.include_router(answers.router)
-    app.include_router(bulk.router)
-    app.include_router(operate.router)
-    app.include_router(systems.router)
-    app.include_router(record.router)
-    app.include_router(live_parts.router)
-    app.include_router(fleet.router)
-    app.include_router(pages.router)
+    for module in PAGES:
+        add_routes(app, module.router)
     app.mount("/static", GZipMiddleware(StaticFiles(directory=FOLDER / "static")))
     return app
