@@ -171,20 +171,20 @@ def test_a_wrong_answer_is_refused_and_what_was_written_stays(
 
 
 @pytest.mark.parametrize(
-    "headers",
+    ("path", "headers"),
     [
-        {},
-        {"Origin": "http://evil.example"},
-        {"Origin": "null"},
-        {"Origin": SITE, "Sec-Fetch-Site": "cross-site"},
-        {"Sec-Fetch-Site": "same-site"},
+        ("/inbox/paper", {}),
+        ("/inbox/paper", {"Origin": "http://evil.example"}),
+        ("/inbox/paper", {"Origin": "null"}),
+        ("/inbox/paper", {"Origin": SITE, "Sec-Fetch-Site": "cross-site"}),
+        ("/inbox/paper", {"Sec-Fetch-Site": "same-site"}),
+        ("/act/cancel/paper", {"Origin": "http://evil.example"}),
+        ("/act/pause/paper", {"Origin": "http://evil.example"}),
+        ("/login", {"Origin": "http://evil.example"}),
     ],
 )
-@pytest.mark.parametrize(
-    "path", ["/inbox/paper", "/act/cancel/paper", "/act/pause/paper", "/login"]
-)
 def test_a_form_that_another_site_sends_is_refused(
-    browser: TestClient, interlock: Client, headers: dict[str, str], path: str
+    browser: TestClient, interlock: Client, path: str, headers: dict[str, str]
 ) -> None:
     bring(interlock, "paper", "awaiting_confirmation")
     text = new_token(interlock, Role.OPERATOR)
