@@ -1,8 +1,10 @@
 # Everything happens in .venv, which is made from hash-pinned locks and made anew when they change.
 # A distribution builds its Python with profile-guided optimization. One that pyenv builds has none,
-# and takes a fifth longer, so the distribution's is taken where it is new enough.
+# and takes a fifth longer, so the distribution's is taken where it is new enough, unless a virtual
+# environment is active: then its Python is.
 ENOUGH  := import sys, ensurepip, venv; sys.exit(sys.version_info < (3, 11))
-PYTHON  ?= $(shell /usr/bin/python3 -c "$(ENOUGH)" 2>/dev/null && echo /usr/bin/)python3
+PYTHON  ?= $(shell test -z "$$VIRTUAL_ENV" && /usr/bin/python3 -c "$(ENOUGH)" 2>/dev/null && \
+             echo /usr/bin/)python3
 UPGRADE ?=
 
 VENV := .venv

@@ -65,4 +65,4 @@ def _reply(client: Redis, connection: Any, command: str) -> Any:
     try:
         return parse(connection, command)
     except exceptions.ResponseError as refusal:
-        return refusal.with_traceback(None)  # which would keep the connection open
+        return refusal.with_traceback(None)  # it would keep the connection open

@@ -95,7 +95,7 @@ def call_all(client: Client, name: str, calls: Sequence[tuple[list[str], list[An
     Raises StoreError. The calls are independent of each other, and a repeat of each must be safe.
     """
     commands = [("EVALSHA", sha_of(name), len(keys), *keys, *args) for keys, args in calls]
-    replies = _exchange(client, commands)
+    replies = _exchange(client, commands, raise_on_error=False)
     for at, (keys, args) in enumerate(calls):
         if isinstance(replies[at], exceptions.NoScriptError):
             replies[at] = call(client, name, keys, args)
@@ -124,17 +124,19 @@ def read_all(client: Client, commands: Sequence[Sequence[Any]]) -> list[Any]:
 
     Raises a StoreError if one of them is refused.
     """
-    replies = _exchange(client, commands)
+    replies = _exchange(client, commands, raise_on_error=True)
     for reply in replies:
         if isinstance(reply, Exception):
             raise store_error(reply) from reply
     return replies
 
 
-def _exchange(client: Client, commands: Sequence[Sequence[Any]]) -> list[Any]:
+def _exchange(
+    client: Client, commands: Sequence[Sequence[Any]], *, raise_on_error: bool
+) -> list[Any]:
     if not commands:
         return []
-    send = partial(_send_all, client, commands)
+    send = partial(_send_all, client, commands, raise_on_error=raise_on_error)
     replies: list[Any] = _answer(client, _state_of(client).times, BATCH, send)
     return replies
 
@@ -146,20 +148,25 @@ def _send(client: Client, command: Sequence[Any]) -> Any:
         execute: Any = client.execute_command  # redis-py leaves it untyped
         return execute(*command)
     if isinstance(sent[0], Exception):
-        # A local variable would refer to the refusal, and its traceback to the variable and client.
+        # A variable, the refusal and its traceback would form a cycle that keeps the client alive.
         raise sent.pop()
     return sent[0]
 
 
-def _send_all(client: Client, commands: Sequence[Sequence[Any]]) -> list[Any]:
-    """Send commands in one round trip, and return the reply or the refusal of each, in order."""
+def _send_all(
+    client: Client, commands: Sequence[Sequence[Any]], *, raise_on_error: bool
+) -> list[Any]:
+    """Send commands in one round trip, and return the reply or the refusal of each, in order.
+
+    With `raise_on_error` a cluster's client repeats them after a refusal, and raises the last one.
+    """
     sent = _send_by_cache(client, commands)
     if sent is not None:
         return sent
     pipeline: Any = client.pipeline(transaction=False)
     for command in commands:
         pipeline.execute_command(*command)
-    replies: list[Any] = pipeline.execute(raise_on_error=False)
+    replies: list[Any] = pipeline.execute(raise_on_error=raise_on_error)
     return replies
 
 
@@ -187,7 +194,7 @@ def _answer(client: Client, times: CallTimes | None, kind: str, ask: Callable[[]
     if times is not None and times.count(kind, began_s, perf_counter()):
         commands = times.taken()
         with suppress(*FAULTS):
-            answers = zip(commands, _send_all(client, commands), strict=True)
+            answers = zip(commands, _send_all(client, commands, raise_on_error=False), strict=True)
             times.keep(command for command, answer in answers if isinstance(answer, Exception))
     return reply
 

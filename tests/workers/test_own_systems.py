@@ -125,9 +125,11 @@ def worker(
     words = ["-q", "-A", "interlock.workers.main", "worker", "-P", "threads", "-c", "2"]
     quiet = ["--without-mingle", "--without-gossip", "--loglevel=INFO"]
     process = Process("worker", preloaded.start([*words, *quiet], variables, log), log)
-    until(process.is_ready, what="the worker is ready", within_s=READY_S)
-    yield log
-    process.kill()
+    try:
+        until(process.is_ready, what="the worker is ready", within_s=READY_S)
+        yield log
+    finally:
+        process.kill()
 
 
 def test_it_may_have_a_page_in_the_console(

@@ -1,4 +1,4 @@
-"""Answers a call of the tools of agents over HTTP, each with the roles of its caller."""
+"""Answers calls of the agents' tools over HTTP, each call with its caller's roles."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _CALLER = "interlock.caller"
 
 
 async def answer_call(by: Caller, scope: Scope, receive: Receive, send: Send) -> None:
-    """Answer a call of a caller. No call leaves anything for the next, so each has a server."""
+    """Answer a call of a caller. Calls share no state, so each gets its own server."""
     server = make_server(_TOOLS)
     # Who may call, and by which name of this computer, is asked by `who_calls`.
     open_to_all = TransportSecuritySettings(enable_dns_rebinding_protection=False)

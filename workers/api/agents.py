@@ -20,7 +20,8 @@ from interlock.workers.api.problems import (
 
 PATH = "/mcp"
 BEARER = "bearer"
-# It is imported at the first call: the library of the protocol takes most of a second.
+# The module that answers calls. It is imported at the first one, because the library of MCP takes
+# most of a second.
 TOOLS = "interlock.workers.api.agent_tools"
 
 

@@ -36,7 +36,7 @@ from interlock.workers.remote.problems import TOO_LARGE
 
 BODY_S = 30
 # `cards`, `outputs` and `diffs` come before `records`, which takes every other verb of a record.
-ADDRESSES = (
+MODULES_WITH_ROUTES = (
     *(cards, outputs, diffs, records, events),
     *(surroundings, rejected, tokens, answer_links),
 )
@@ -77,7 +77,7 @@ def create_app(client: Client, *beside: Callable[[], AbstractAsyncContextManager
     app.state.exposition = Exposition(client.dispatch)
     app.state.rates = Rates(client.settings.api_rate)
     answer_links.hide_links()
-    for module in ADDRESSES:
+    for module in MODULES_WITH_ROUTES:
         add_routes(app, module.router)
     app.router.routes.append(Route(PATH, AgentTools(app.state)))
     add_problem_answers(app)

@@ -13,7 +13,8 @@ from interlock.workers.engine.kept import Kept
 
 Value = TypeVar("Value")
 KEPT_S = 1.0
-# What takes long to read: where several ask within the second of these times, none of them waits.
+# Values that take long to read: one that is younger than SLOW_BEHIND_S is returned at once, and one
+# that is older than SLOW_KEPT_S is then read anew in the background.
 SLOW_KEPT_S, SLOW_BEHIND_S = 5.0, 20.0
 LOOKS_MAX = 500  # values that are kept: those asked for longest ago are dropped
 RENEWS = "HX-Request"  # the header of a page that renews a part of itself

@@ -85,7 +85,8 @@ class Template:
 
 
 # By task, priority and the placeholder of a trace. Apps differ only in the names of their queues,
-# so the clients of a process share the templates: Celery needs milliseconds for an app's first one.
+# so the clients of a process share the templates: Celery takes milliseconds to render the first
+# message of an app.
 _TEMPLATES: dict[tuple[str, int, str], Template] = {}
 
 

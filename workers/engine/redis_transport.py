@@ -1,4 +1,4 @@
-"""Kombu's Redis transport with ten changes.
+"""Kombu's Redis transport with eleven changes.
 
 It makes one client per pool instead of one per message. It names its version to the server without
 looking it up for each connection. It takes several messages at once. An item in a list that is not
@@ -8,8 +8,9 @@ kill between the two loses it. A server that refuses to write is logged once; ko
 every second. A producer whose channel was closed after a refusal opens another one; kombu fails
 once. The messages of a queue that is declared are not counted; kombu reads the lengths of its ten
 lists, for each of the forty queues that a worker declares. A worker binds these queues in one step;
-kombu takes one for each. Each message says when it was sent, so
-that the age of the oldest one in a queue can be shown.
+kombu takes one for each. The names of the lists that a worker polls are made once; kombu makes them
+before each poll. Each message says when it was sent, so that the age of the oldest one in a queue
+can be shown.
 """
 
 from __future__ import annotations
@@ -131,14 +132,14 @@ class Channel(kombu_redis.Channel):
         return {**super()._connparams(asynchronous), "driver_info": DRIVER}
 
     def queue_declare(self, queue: Any = None, passive: bool = False, **options: Any) -> Any:  # noqa: FBT001, FBT002 - kombu's signature
-        """Declare a queue. Its messages are counted if it is only asked for, with `passive`."""
+        """Declare a queue. Only `passive`, which asks about one, counts its messages."""
         if passive or not queue:
             return super().queue_declare(queue, passive, **options)
         self._new_queue(queue, **options)
         return queue_declare_ok_t(queue, 0, 0)
 
     def bind_queues(self, queues: Iterable[Queue]) -> None:
-        """Bind queues that do not expire, in one step. To declare one later binds it no more."""
+        """Bind queues that do not expire, in one step. Declaring one later binds nothing."""
         bindings = [(queue.exchange.name, queue.routing_key, queue.name) for queue in queues]
         with self._create_client().pipeline() as pipe:
             for exchange, routing_key, name in bindings:
@@ -193,7 +194,7 @@ class Channel(kombu_redis.Channel):
         self.client.connection.send_command(*command)
 
     def _lists_of(self, queue: str) -> Sequence[str]:
-        """Return the lists of a queue, the first priority first, whose names are made once."""
+        """Return the names of a queue's lists, by priority. They are made once."""
         if (lists := self._lists.get(queue)) is None:
             lists = [self._q_for_pri(queue, priority) for priority in self.priority_steps]
             self._lists[queue] = lists

@@ -209,16 +209,18 @@ def import_all(names: Iterable[str]) -> None:
     """Import modules, and call the functions that are named with them."""
     # An import makes objects that stay, so collections during the imports would find nothing.
     gc.disable()
-    for name in names:
-        module, _, function = name.partition(":")
-        imported = import_module(module)
-        if function:
-            getattr(imported, function)()
+    try:
+        for name in names:
+            module, _, function = name.partition(":")
+            imported = import_module(module)
+            if function:
+                getattr(imported, function)()
+    finally:
+        gc.enable()
     assert threading.active_count() == 1, "a fork copies only the thread that calls it"
     # A garbage collection in a fork would write to the memory that all forks share.
     gc.collect()
     gc.freeze()
-    gc.enable()
 
 
 def begin_fork(server: int) -> None:

@@ -29,10 +29,10 @@ class StarvedTasks:
 
 
 def find_starved(dispatch: Dispatch, backlog: str = "") -> StarvedTasks:
-    """Return those of one backlog, or of all. Raises StoreError if the store is away.
+    """Return the starved tasks of one backlog, or of all. Raises StoreError if the store is away.
 
-    It looks at those that have been open the longest: at most LOOKED_AT_MAX, which have no more
-    than so many dependencies together.
+    It looks at the LOOKED_AT_MAX tasks that have been open the longest, and stops once they have
+    more than LOOKED_AT_MAX dependencies together.
     """
     views = dispatch.views
     partitions = [partition_of(backlog)] if backlog else range(PARTITIONS)

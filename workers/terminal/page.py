@@ -220,7 +220,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class SlowSection:
-    """A section that takes long to read and seldom changes; `name` tells those of a view apart.
+    """A section that takes long to read and seldom changes; `name` distinguishes those of a view.
 
     The console keeps it for some seconds, for all who look at the same view. `read` returns None
     where there is nothing to show.

@@ -31,6 +31,7 @@ from interlock.workers.config import read_settings
 from interlock.workers.engine.celery_app import effect_queues, make_app, queue_of
 from interlock.workers.engine.messages import MessageTemplates
 from interlock.workers.processes.module_server import begin_fork, run
+from interlock.workers.specs.values import PRIORITY_DEFAULT
 from interlock.workers.supervision import fork_server
 from interlock.workers.supervision.launch import ForkServer
 from interlock.workers.systems import handlers, openers, sweeps
@@ -77,7 +78,6 @@ OWN_FORK_SERVER = "DEPLOYMENT_OWN_FORK_SERVER"
 # The descriptor over which a worker requests its fork server.
 FORK_SERVERS = "DEPLOYMENT_FORK_SERVERS"
 REQUEST_BYTES_MAX = 262_144
-PRIORITY = 5  # of a record that was given none
 PR_SET_PDEATHSIG = 1
 
 
@@ -165,7 +165,7 @@ def render_templates() -> None:
         for machine in MACHINES.values():
             for name in machine.effects:
                 queue = queue_of(settings, name)
-                templates.render(f"{machine.name}.{name}", queue, PRIORITY, "key", "shown")
+                templates.render(f"{machine.name}.{name}", queue, PRIORITY_DEFAULT, "key", "shown")
 
 
 def shapes(above: type[Shape]) -> Iterator[type[Shape]]:

@@ -474,7 +474,7 @@ def test_the_start_page_says_how_many_records_are_starved_and_leads_to_why(
     top = SnapshotReader(interlock).read()
 
     assert every == StarvedCount(2)
-    assert (len(top.starved.tasks), top.starved.is_partial) == (1, True)
+    assert (len(top.starved), top.starved_partial) == (1, True)
     assert "Not all open tasks were looked at" in tasks
     assert "At least 1 record waits for something that can never come" in text
     assert '<a href="/systems/tasks">See why, in Coding tasks</a>' in text

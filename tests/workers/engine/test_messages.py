@@ -16,8 +16,9 @@ from celery import Celery
 
 from interlock.kernel.store.commands import EffectMessage
 from interlock.workers.config import Settings
+from interlock.workers.engine import messages
 from interlock.workers.engine.celery_app import make_app, oldest_sent_s
-from interlock.workers.engine.messages import MessageTemplates, RenderingChannel
+from interlock.workers.engine.messages import MessageTemplates, RenderingChannel, Template
 from interlock.workers.engine.publisher import Publisher
 from interlock.workers.engine.redis_transport import Transport
 from interlock.workers.gateways.server import EmbeddedServer
@@ -102,14 +103,17 @@ def test_the_oldest_message_of_each_queue_is_known_by_when_it_was_sent(
 
 
 def test_clients_of_a_process_that_differ_in_their_queues_share_a_template(
-    app: Celery, server: EmbeddedServer, prefix: str
+    app: Celery, server: EmbeddedServer, prefix: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    made = dict[tuple[str, int, str], Template]()
+    monkeypatch.setattr(messages, "_TEMPLATES", made)
     other = make_app(settings_for(server.url, f"{prefix}b"), ("execution",))
     for each, queue in ((app, f"{prefix}.execution"), (other, f"{prefix}b.execution")):
         name, rendered = MessageTemplates(each).render("thread.execution", queue, 0, KEY, SHOWN)
 
         assert name == queue
         assert plain(rendered)["properties"]["delivery_info"]["routing_key"] == queue
+    assert len(made) == 1
 
 
 def test_urgent_messages_go_to_a_list_that_is_served_first(app: Celery, prefix: str) -> None:

@@ -61,7 +61,7 @@ def verdict(snapshot: Snapshot) -> Text:
     """Return in a few words whether work flows. The most serious problem is named."""
     looks, tasks = snapshot.looks, snapshot.tasks
     stalled, active = looks["stalled"], sum(n for look, n in looks.items() if look != "dead")
-    starved, asks = len(snapshot.starved.tasks), snapshot.asks
+    starved, asks = len(snapshot.starved), snapshot.asks
     verdicts = (
         (snapshot.late_sweeps, "sweeps are late", "bold red"),
         (stalled, f"{stalled} stalled", "bold dark_orange"),
@@ -161,15 +161,15 @@ def _next_tries(snapshot: Snapshot, width: int) -> list[Text]:
 
 
 def _starving(snapshot: Snapshot, width: int) -> list[Text]:
-    shown = snapshot.starved.tasks[:STARVED_SHOWN_MAX]
+    shown = snapshot.starved[:STARVED_SHOWN_MAX]
     items = [Text.assemble((record.id, "red"), f": {record.why}") for record in shown]
-    if not items and not snapshot.starved.is_partial:
+    if not items and not snapshot.starved_partial:
         return _row("starved", [], "no open task is starved", width)
     if not items:
         items.append(Text("none found"))
-    if left := len(snapshot.starved.tasks) - len(shown):
+    if left := len(snapshot.starved) - len(shown):
         items.append(Text(f"and {left} more", style="dim"))
-    if snapshot.starved.is_partial:
+    if snapshot.starved_partial:
         items.append(Text("not all open tasks were looked at", style="dim"))
     return _row("starved", items, "", width)
 

@@ -15,16 +15,20 @@ from interlock.workers.engine.sweeper import late_sweeps
 from interlock.workers.systems import sweeps, systems
 from interlock.workers.tasks.claim_row import age_s
 from interlock.workers.tasks.overview import SCANNED_MAX, AgedRecord, TasksOverview, TasksReader
-from interlock.workers.tasks.starved import StarvedTasks, find_starved
+from interlock.workers.tasks.starved import find_starved
 
 ASKED_MAX = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot(TasksOverview):
-    """The state of a deployment at one moment: its tasks and agents, and what else waits."""
+    """The state of a deployment at one moment: its tasks and agents, and what else waits.
 
-    starved: StarvedTasks
+    `starved_partial`: not all open tasks were looked at, so that more may be starved.
+    """
+
+    starved: tuple[AgedRecord, ...]
+    starved_partial: bool
     queues: Mapping[str, int]
     asks: int
     asked: tuple[AgedRecord, ...]
@@ -48,9 +52,11 @@ class SnapshotReader:
         found = self.tasks.read()
         asks, asked = self._asked(found.at_ms)
         others = {} if self.backlog else self._others()
+        starved = find_starved(self.dispatch, self.backlog)
         return Snapshot(
             **{field.name: getattr(found, field.name) for field in fields(found)},
-            starved=find_starved(self.dispatch, self.backlog),
+            starved=starved.tasks,
+            starved_partial=starved.is_partial,
             queues=self.dispatch.publisher.queue_lengths(self.queues),
             asks=asks,
             asked=asked,

@@ -189,8 +189,11 @@ def kill_labelled(label: str, *, within_s: float) -> bool:
     processes = ProcessTree(-1, label=label)
 
     def nothing_left() -> bool:
-        # Two rounds: a child may start after the list is made and before its parent is read.
-        return not any(processes.pids() for _ in range(_QUIET_POLLS))
+        if processes.pids():
+            return False
+        # A second look: a child may have started meanwhile, and one that starts shows no label.
+        time.sleep(_POLL_S)
+        return not processes.pids()
 
     # Looked at first: mostly nothing is left, and each round reads all processes of the computer.
     return nothing_left() or kill_everything(

@@ -288,13 +288,13 @@ def _become_agent(spec: WatchdogSpec, cgroup: Cgroup | None, failing: int) -> No
         for ignored in _IGNORED_BY_PYTHON:
             signal.signal(ignored, signal.SIG_DFL)
         os.execvpe(spec.command[0], spec.command, spec.environment)  # noqa: S606 - no shell is wanted
-    except (OSError, ValueError) as error:
-        os.write(failing, _reason(error).encode())
+    except Exception as error:  # noqa: BLE001 - the watchdog reports every reason
+        os.write(failing, (_reason(error) or type(error).__name__).encode())
     finally:
         os._exit(code)
 
 
-def _reason(error: OSError | ValueError) -> str:
+def _reason(error: Exception) -> str:
     return error.strerror if isinstance(error, OSError) and error.strerror else str(error)
 
 

@@ -153,6 +153,8 @@ def start_watchdog(spec: WatchdogSpec) -> subprocess.Popen[bytes]:
 
 
 def _children() -> list[ProcessInfo]:
+    if sys.platform != "linux":
+        return []  # other systems have no /proc to find them in
     try:
         # Mostly there is none, and to read all processes of the computer takes much longer.
         os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)

@@ -20,7 +20,6 @@ from interlock.workers.systems import sweeps
 from interlock.workers.tasks.claim_row import ClaimRow
 from interlock.workers.tasks.client import Tasks
 from interlock.workers.tasks.overview import ROWS_MAX
-from interlock.workers.tasks.starved import StarvedTasks
 from tests.workers.tasks.claims import (
     claimed,
     fire,
@@ -220,10 +219,10 @@ def test_each_look_is_counted_and_claims_that_need_attention_come_first(client: 
         "b/crashed",
         "failed",
     )
-    assert [(record.id, record.why) for record in snapshot.starved.tasks] == [
+    assert [(record.id, record.why) for record in snapshot.starved] == [
         ("b/never", "it depends on gone, which does not exist")
     ]
-    assert not snapshot.starved.is_partial, "all open tasks were looked at"
+    assert not snapshot.starved_partial, "all open tasks were looked at"
     assert snapshot.oldest is not None
     assert snapshot.oldest.id == "b/first"
     assert snapshot.queues["assignment"] > 0, "no worker serves this queue"
@@ -259,7 +258,7 @@ def test_a_damaged_record_hides_no_other(client: Client) -> None:
 
     assert {row.task for row in snapshot.lines} >= {"b/good", "b/agent", "b/turn"}
     assert snapshot.tasks["in_progress"] == len(claims), "it is counted, and cannot be read"
-    assert snapshot.starved.is_partial
+    assert snapshot.starved_partial
 
 
 def test_a_snapshot_of_one_backlog_has_only_its_records(client: Client) -> None:
@@ -271,9 +270,9 @@ def test_a_snapshot_of_one_backlog_has_only_its_records(client: Client) -> None:
     assert len(everything.lines) == len(filtered.lines) + 1
     assert (filtered.tasks["in_progress"], everything.tasks["in_progress"]) == (4, 5)
     assert [row.task for row in other.lines] == ["other/one"]
-    assert (other.asks, other.starved.tasks, other.oldest) == (0, (), None)
+    assert (other.asks, other.starved, other.oldest) == (0, (), None)
     assert "starved  no open task is starved" in text(other)
-    unsure = replace(other, starved=StarvedTasks((), is_partial=True))
+    unsure = replace(other, starved_partial=True)
     assert "starved  none found  not all open tasks were looked at" in text(unsure)
     assert SnapshotReader(client, backlog="nothing").read().lines == ()
 
