@@ -39,6 +39,9 @@ def transitions(server: BenchServer) -> dict[str, Any]:
     assert isinstance(client, Redis), "the server is not a cluster"
     connections = ConnectionCache(client.connection_pool)
     bare = [("EVALSHA", sha, len(keys), *keys, *args)]
+    [answer] = connections.exchange(client, bare) or [None]
+    assert answer is not None, "the connection failed"
+    assert not isinstance(answer, Exception), answer
     fired_s, bare_s = [], []
     # Alternately and with medians, so that a busy moment of the machine affects both or neither.
     for record in create_records(dispatch, TRANSITIONS):

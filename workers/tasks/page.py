@@ -125,9 +125,9 @@ def _claim(row: ClaimRow, now_ms: int) -> tuple[Cell, ...]:
 
 
 def _starved(client: Client, backlog: str) -> Section | None:
-    found, now_ms = find_starved(client.dispatch, backlog), client.now_ms()
+    found = find_starved(client.dispatch, backlog)
     rows = [
-        (RecordLink(one.id), Since(now_ms - round(one.age_s * 1_000)), one.why)
+        (RecordLink(one.id), Since(found.at_ms - round(one.age_s * 1_000)), one.why)
         for one in found.tasks[:TASKS_MAX]
     ]
     parts: list[Part] = [Table(("Task", "Open for", "Why"), rows)] if rows else []

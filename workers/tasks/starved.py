@@ -19,11 +19,12 @@ LOOKED_AT_MAX = 1_000
 
 @dataclass(frozen=True, slots=True)
 class StarvedTasks:
-    """The open tasks that no agent will ever claim, each with the reason.
+    """The open tasks that no agent will ever claim, each with the reason; seen at `at_ms`.
 
     `is_partial`: not all open tasks were looked at, so that more may be starved.
     """
 
+    at_ms: int
     tasks: tuple[AgedRecord, ...]
     is_partial: bool
 
@@ -50,7 +51,9 @@ def find_starved(dispatch: Dispatch, backlog: str = "") -> StarvedTasks:
         for task in candidates
         if (why := starvation.why_starved(task))
     )
-    return StarvedTasks(tuple(starved), is_partial=len(tasks) + others < sum(counts.values()))
+    return StarvedTasks(
+        now_ms, tuple(starved), is_partial=len(tasks) + others < sum(counts.values())
+    )
 
 
 def count_starved(dispatch: Dispatch) -> StarvedCount:

@@ -238,10 +238,11 @@ def test_a_task_is_not_judged_beyond_its_budget(
 
 
 def test_without_a_language_model_a_signal_for_one_is_refused_before_an_agent_works(
-    new_deployment: NewDeployment, repo: Path
+    new_deployment: NewDeployment, repo: Path, model: OpenAIServer
 ) -> None:
     none = {"INTERLOCK_JUDGE_MODEL": "", "INTERLOCK_MODEL": "embedded:wordllama"}
-    deployment = new_deployment(INTERLOCK_MODEL_API_KEY="", **AGENTS, **none).full()
+    near = {"INTERLOCK_MODEL_BASE_URL": model.url, "INTERLOCK_MODEL_API_KEY": ""}
+    deployment = new_deployment(**AGENTS, **none, **near).full()
     payload = task(repo, FIXES, ("path_exists", "answer.txt"), ("llm_judge", "done?"))
     refusal = r"signal 1, 'done\?': llm_judge cannot be judged: set INTERLOCK_JUDGE_MODEL to"
 
@@ -253,6 +254,7 @@ def test_without_a_language_model_a_signal_for_one_is_refused_before_an_agent_wo
     assert re.match(refusal, reaches(deployment, task_id, "failed").data["failure"]["reason"])
     assert "in_progress" not in [event.target for event in deployment.events(task_id)]
     assert deployment.client.cards()[0].record_id == task_id
+    assert asked(model, "done?") == []
 
 
 def test_a_split_task_is_judged_by_what_its_subtasks_merged(
