@@ -77,6 +77,13 @@ def test_a_worker_with_the_default_model_imports_no_library_of_language_models()
     assert not found & OF_MODELS
 
 
+def test_the_api_imports_the_library_of_mcp_at_the_first_call_only() -> None:
+    found = imported("import sys, interlock.workers.console.app")
+
+    assert "fastapi" in found
+    assert "mcp" not in found
+
+
 @pytest.mark.parametrize("name", sorted({row.name for row in commands()}))
 def test_a_command_is_listed_by_its_row_and_loaded_by_its_name(name: str) -> None:
     command = loaded(name)
