@@ -28,7 +28,7 @@ class Looks(Generic[Value]):
         self._lock = Lock()
 
     def value(self, key: Hashable, read: Callable[[], Value], *, is_slow: bool = False) -> Value:
-        """Return the value of a key, which may be SLOW_BEHIND_S old if it `is_slow` to read.
+        """Return the value of a key. One that `is_slow` to read may be up to SLOW_BEHIND_S old.
 
         Raises what reading it raises.
         """

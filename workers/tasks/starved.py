@@ -81,7 +81,7 @@ def _oldest(opened: Iterable[RecordInState]) -> list[RecordInState]:
 def _with_few_dependencies(
     dispatch: Dispatch, rows: Iterable[RecordInState]
 ) -> list[RecordContent]:
-    """Return the first of these tasks, with no more than LOOKED_AT_MAX dependencies together."""
+    """Read these tasks in order, until they have LOOKED_AT_MAX dependencies together."""
     tasks, left = [], LOOKED_AT_MAX
     ids = [row.id for row in rows]
     for task in dispatch.views.contents(ids, readable_by=dispatch.machines).values():

@@ -51,13 +51,13 @@ _log = logging.getLogger(__name__)
 
 
 class McpSession:
-    """The conversations with one server."""
+    """Lists the tools of one server and calls them, each time over a new connection."""
 
     def __init__(self, table: McpTable, folder: Path) -> None:
         self._table, self._folder = table, folder
 
     async def listing(self) -> Mapping[str, ListedTool]:
-        """Start the server, ask for its tools, end it. Raises UnavailableError."""
+        """Start the server, ask for its tools, and end it. Raises UnavailableError."""
 
         async def nothing_more(
             _: Client, tools: Mapping[str, ListedTool]

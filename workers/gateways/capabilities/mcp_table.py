@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-NOT_REVIEWED = "?"  # instead of a tool's fingerprint, to be told it
+NOT_REVIEWED = "?"  # in place of a fingerprint: the refusal then names the right one
 _Severity = Literal["low", "medium", "high"]
 
 
