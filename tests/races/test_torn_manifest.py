@@ -27,7 +27,8 @@ from tests.kernel.store.kernel_at_a_fixed_time import START_US, Text
 from tests.races.in_process_worker import InProcessWorker, LostError
 from tests.waiting import until
 
-KILLS = 16
+# Kills go on until so many of them hit a writer while its file was incomplete.
+KILLS_MIN, KILLS_MAX, TORN_MIN = 16, 2_000, 3
 SIZE = 200_000  # large enough that most of its time goes into the file
 TORN = f"{MANIFEST_FILE}.torn"
 # A program that reads numbers. For each it forks a child, which writes long manifests with this and
@@ -84,7 +85,9 @@ def test_a_writer_that_is_killed_leaves_a_complete_manifest_and_no_lock(
 ) -> None:
     middle = 0
     with writers(tmp_path, SIZE) as start:
-        for kill in range(KILLS):
+        for kill in range(KILLS_MAX):
+            if kill >= KILLS_MIN and middle >= TORN_MIN:
+                break
             first = kill * 1_000_000
             with start(first):
                 # The workload, not a wait: the child is killed in the middle of something.
@@ -96,7 +99,7 @@ def test_a_writer_that_is_killed_leaves_a_complete_manifest_and_no_lock(
             with manifest_lock(tmp_path):
                 write_manifest(tmp_path, {"job_id": -kill, "summary": ""})
             assert read_manifest(tmp_path) == {"job_id": -kill, "summary": ""}
-    assert middle, "no writer was ever killed in the middle"
+    assert middle >= TORN_MIN, "too few writers were killed in the middle"
 
 
 @contextmanager
