@@ -37,7 +37,7 @@ from interlock.workers.text import sentence
 DISCOVERY_RETRY_S = 30.0
 DESCRIPTION_LENGTH_MAX = 1000
 # It is imported when a server is first talked to: the library of MCP takes most of a second.
-SESSION = "interlock.workers.gateways.capabilities.mcp_session"
+CLIENT = "interlock.workers.gateways.capabilities.mcp_client"
 _JOIN_S = 10.0
 _ANYTHING: Mapping[str, Any] = {
     "type": "object",
@@ -49,8 +49,8 @@ _T = TypeVar("_T")
 _log = logging.getLogger(__name__)
 
 
-class ServerSession(Protocol):
-    """Talks to one server."""
+class ServerClient(Protocol):
+    """A client of one server."""
 
     async def listing(self) -> Mapping[str, ListedTool]:
         """Return the tools of the server by name. Raises UnavailableError."""
@@ -80,7 +80,7 @@ class McpServer:
                 self._offered = self._built(None)
             if self._offered is None and time.monotonic() >= self._retry_at:
                 try:
-                    listing = _wait_for(self._session.listing(), self._table.start_s + _JOIN_S)
+                    listing = _wait_for(self._client.listing(), self._table.start_s + _JOIN_S)
                     self._offered = self._built(listing)
                 except UnavailableError as error:
                     self._retry_at = time.monotonic() + DISCOVERY_RETRY_S
@@ -102,9 +102,9 @@ class McpServer:
         return self._placeholders[name]
 
     @cached_property
-    def _session(self) -> ServerSession:
-        session: ServerSession = import_module(SESSION).McpSession(self._table, self._folder)
-        return session
+    def _client(self) -> ServerClient:
+        client: ServerClient = import_module(CLIENT).McpClient(self._table, self._folder)
+        return client
 
     def _placeholder(self, tool: ToolTable) -> Capability:
         why = f"A tool of the MCP server {self._table.name}, which does not offer it now."
@@ -157,7 +157,7 @@ class McpServer:
         )
 
     async def _call(self, table: ToolTable, /, **bound: Any) -> Result:
-        return await self._session.call(table, **bound)
+        return await self._client.call(table, **bound)
 
 
 def servers(tables: Sequence[ServerTable]) -> tuple[McpServer, ...]:

@@ -199,7 +199,7 @@ def test_a_server_is_asked_for_its_tools_once(
     found = server(tmp_path)
     first = found.offered()
 
-    monkeypatch.setattr(found._session, "listing", None)
+    monkeypatch.setattr(found._client, "listing", None)
 
     assert found.offered() is first
     assert found.capability("act") is first[0]

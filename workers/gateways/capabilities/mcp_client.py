@@ -1,4 +1,4 @@
-"""Talks to one MCP server: asks for its tools, or calls one of them.
+"""A client of one MCP server: asks for its tools, or calls one of them.
 
 Each call starts the server, or connects to its address, asks for its tools, calls one, and ends the
 server with all its children, or the connection. That is slower than a lasting session, but a server
@@ -50,7 +50,7 @@ _BROKEN = (
 _log = logging.getLogger(__name__)
 
 
-class McpSession:
+class McpClient:
     """Lists the tools of one server and calls them, each time over a new connection."""
 
     def __init__(self, table: McpTable, folder: Path) -> None:
