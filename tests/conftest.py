@@ -57,12 +57,16 @@ settings.register_profile("proof", parent=settings.get_profile("test"), max_exam
 
 def pytest_configure(config: pytest.Config) -> None:
     """Choose the number of examples, more in a run of the proofs, and collect garbage rarely."""
-    chosen = config.getoption("markexpr")
-    settings.load_profile("proof" if chosen.startswith("proof") else "test")
+    settings.load_profile("proof" if is_run_of_proofs(config) else "test")
     # Tests leave little garbage: looking for it as often as usual takes a twentieth of their time.
     gc.set_threshold(50_000, 20, 20)
     if "TMPDIR" not in os.environ and is_memory_usable():
         os.environ["TMPDIR"] = tempfile.tempdir = MEMORY
+
+
+def is_run_of_proofs(config: pytest.Config) -> bool:
+    """Whether `make proof` runs the tests, which selects them by the mark `proof`."""
+    return str(config.getoption("markexpr")).startswith("proof")
 
 
 def is_memory_usable() -> bool:
@@ -167,6 +171,12 @@ def _minutes(item: pytest.Item) -> float:
 def pytest_collection_finish() -> None:
     """Let the garbage collector skip what was collected: thousands of tests, for the whole run."""
     gc.freeze()
+
+
+@pytest.fixture(scope="session")
+def is_proof(pytestconfig: pytest.Config) -> bool:
+    """Whether this run is of the proofs: a test with the mark `fuzz` then tries more cases."""
+    return is_run_of_proofs(pytestconfig)
 
 
 @pytest.fixture(scope="session")

@@ -17,7 +17,6 @@ from tests.kernel.store.kernel_at_a_fixed_time import START_US, Text
 from tests.races.in_process_worker import Calls, InProcessWorker, LostError
 
 PAIRS = 150
-FANS = 3
 APART_S = 0.006
 
 
@@ -115,8 +114,11 @@ def test_a_dependency_that_ends_while_its_dependent_is_resumed_and_recounted_cou
     worker.check_consistency()
 
 
-def test_a_fan_in_whose_dependencies_all_end_at_once_is_met_once(worker: InProcessWorker) -> None:
-    for number in range(FANS):
+@pytest.mark.fuzz
+def test_a_fan_in_whose_dependencies_all_end_at_once_is_met_once(
+    worker: InProcessWorker, *, is_proof: bool
+) -> None:
+    for number in range(60 if is_proof else 3):
         needed = [worker.create_job(f"g{part}/a{number}") for part in range(8)]
         waits = worker.create_job(f"h/b{number}", activate=False, depends_on=needed)
 

@@ -177,8 +177,11 @@ def test_a_job_of_a_cycle_goes_on_when_a_person_waives_its_dependency(
     worker.check_consistency()
 
 
-def test_a_long_chain_of_waiting_jobs_is_no_cycle(worker: InProcessWorker) -> None:
-    chain = [f"{'cd'[n % 2]}/{n:02}" for n in range(20)]
+@pytest.mark.fuzz
+def test_a_long_chain_of_waiting_jobs_is_no_cycle(
+    worker: InProcessWorker, *, is_proof: bool
+) -> None:
+    chain = [f"{'cd'[n % 2]}/{n:02}" for n in range(50 if is_proof else 20)]
     for n, one in enumerate(chain):
         worker.create_job(one, depends_on=chain[n - 1 : n] if n else [])
     worker.run_until_idle(*chain)

@@ -216,14 +216,16 @@ def succeed(deployment: Deployment, plan: Plan, *, within_s: float) -> None:
         raise AssertionError(f"{late}\n{report}") from None
 
 
+@pytest.mark.fuzz
 def test_graphs_at_random_run_in_order_within_their_slots_each_job_once(
-    new_deployment: NewDeployment, tmp_path: Path
+    new_deployment: NewDeployment, tmp_path: Path, *, is_proof: bool
 ) -> None:
     deployment = new_deployment(**SETTINGS).full(workers=2)
-    graphs, plan = Graphs(deployment.client), Plan.drawn(30, tmp_path, commands=0.2)
+    jobs, within_s = (120, 360) if is_proof else (30, 90)
+    graphs, plan = Graphs(deployment.client), Plan.drawn(jobs, tmp_path, commands=0.2)
     plan.hand_in(graphs)
 
-    succeed(deployment, plan, within_s=90)
+    succeed(deployment, plan, within_s=within_s)
     all_went_well(deployment, plan)
 
 

@@ -155,11 +155,14 @@ def test_a_stopped_worker_finishes_work_that_must_not_start_twice(
         assert len(deployment.saw(name, "start")) == 1
 
 
-def test_three_deployments_in_a_row_lose_nothing(new_deployment: NewDeployment) -> None:
+@pytest.mark.fuzz
+def test_deployments_in_a_row_lose_nothing(
+    new_deployment: NewDeployment, *, is_proof: bool
+) -> None:
     deployment = new_deployment()
     deployment.beat()
     worker = deployment.worker()
-    ids = [f"t{number}" for number in range(15)]
+    ids = [f"t{number}" for number in range(60 if is_proof else 15)]
     for number, name in enumerate(ids):
         capability = ("slow", "slow_once", "jot")[number % 3]
         parameters: dict[str, Any] = {"seconds": 0.5} if number % 3 < 2 else {}
