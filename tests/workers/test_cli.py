@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,13 +35,16 @@ assert all(opener(read_settings()) or True for opener in openers())
 PRINT_MODULES = "\nimport os; os.write(2, ' '.join(sys.modules).encode())"
 OF_MODELS = {"pydantic_ai", "openai", "httpx2", "genai_prices", "mcp", "anthropic"}
 OF_WORKERS = OF_MODELS | {"celery", "kombu", "flower", "jsonschema", "tenacity", "numpy"}
+SLOW = {"typing", "subprocess", "pathlib", "dataclasses", "inspect", "logging"}
 OF_THE_STORE = {"redis", "hiredis", "pydantic", "asyncio"}
 
 
-def imported(program: str, *arguments: str, **environment: str) -> set[str]:
-    """Run a program and return the packages that it imported."""
+def imported(
+    program: str, *arguments: str, python: Sequence[str] = (), **environment: str
+) -> set[str]:
+    """Run a program, with these options of Python, and return the packages that it imported."""
     done = subprocess.run(
-        [sys.executable, "-c", program + PRINT_MODULES, *arguments],
+        [sys.executable, *python, "-c", program + PRINT_MODULES, *arguments],
         cwd=Path(__file__).parents[2],
         env=environment_without_settings() | environment,
         check=True,
@@ -70,11 +73,26 @@ def test_a_command_that_reads_imports_nothing_of_workers(
     assert not found & OF_WORKERS
 
 
-def test_a_worker_with_the_default_model_imports_no_library_of_language_models() -> None:
-    found = imported(START_A_WORKER, INTERLOCK_STORE_URL="redis://127.0.0.1:9/0")
+def test_a_worker_with_the_default_model_and_a_listed_server_imports_no_model_and_no_mcp() -> None:
+    found = imported(
+        START_A_WORKER,
+        INTERLOCK_STORE_URL="redis://127.0.0.1:9/0",
+        INTERLOCK_CAPABILITIES="examples/capabilities.toml",
+    )
 
-    assert "celery" in found
+    assert {"celery", "examples"} <= found
     assert not found & OF_MODELS
+
+
+@pytest.mark.parametrize("program", ["agent.watchdog", "bound_command"])
+def test_a_program_that_each_command_of_an_agent_or_job_waits_for_imports_no_slow_module(
+    program: str,
+) -> None:
+    path = f"import sys; sys.path.insert(0, {str(Path(__file__).parents[2])!r})\n"
+    found = imported(path + f"import interlock.workers.processes.{program}", python=["-I", "-S"])
+
+    assert "interlock" in found
+    assert not found & SLOW
 
 
 def test_the_api_imports_the_library_of_mcp_at_the_first_call_only() -> None:
