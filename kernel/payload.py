@@ -99,6 +99,8 @@ def parsed(model: type[Model], subject: str, payload: Mapping[str, Any]) -> Mode
 def _problem(error: ErrorDetails) -> str:
     """Return the wrong field, what it should be and, where that helps, its value."""
     field = ".".join(str(part) for part in error["loc"])
+    if error["type"] == "missing":
+        return f"{field}: this field is missing, add it"
     message = error["msg"].removeprefix("Value error, ")
     message = f"{field}: {message}" if field else message
     return f"{message}, not {reprlib.repr(error['input'])}" if "should be" in message else message

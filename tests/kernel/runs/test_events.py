@@ -240,7 +240,7 @@ def test_an_inbox_accepts_only_events_with_a_sender() -> None:
     for wrong, why in (
         ({"sender": "tool", "event": {**posted, "data": OF_CODON}}, r"data\.cost: Field required"),
         ({"sender": "tool", "event": []}, "event: Input should be a valid dictionary"),
-        ({"event": posted}, "sender: Field required"),
+        ({"event": posted}, "sender: this field is missing, add it"),
         ({"sender": "tool", "event": posted, "surprise": 1}, "surprise: Extra inputs"),
     ):
         with pytest.raises(InvalidPayloadError, match=why):

@@ -158,11 +158,13 @@ def test_a_problem_is_said_of_the_field_that_has_it() -> None:
     of_capability = ["text: too long", "tags[1]: no text", "nothing: is unknown", "'a' is missing"]
 
     wrong, others = problems_by_field(fields, InvalidParametersError("jot", of_capability))
-    plain, _ = problems_by_field(fields, InvalidPayloadError("edited", ["text: Field required"]))
+    plain, _ = problems_by_field(
+        fields, InvalidPayloadError("edited", ["text: this field is missing, add it"])
+    )
 
     assert wrong == {"parameters.text": "too long", "parameters.tags": "no text"}
     assert others == ["nothing: is unknown", "'a' is missing"]
-    assert plain == {"text": "Field required"}
+    assert plain == {"text": "this field is missing, add it"}
 
 
 @pytest.mark.parametrize(

@@ -60,7 +60,10 @@ def test_each_trigger_has_who_may_fire_it_and_why_it_is_not_taken(
     assert "cancel → canceled by a producer, a person" in text
     assert "scheduled → running by the worker of scheduling Not now: job: scheduled" in text
     assert "Not now: job: dependency_waived is refused in pending: ann is no steward" in text
-    assert "force success → success by a person Needs an answer: reason: Field required" in text
+    assert (
+        "force success → success by a person Needs an answer: reason: this field is missing, add it"
+        in text
+    )
     assert "approve only in approval required" in text
     assert signs(MACHINES["job"])
     assert not signs(MACHINES["turn"])

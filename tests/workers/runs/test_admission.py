@@ -155,7 +155,10 @@ def source(workspace: StoredWorkspace, sha: str) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("fields", "problem"),
     [
-        ({"plan": {}}, "the plan is invalid: name: Field required; steps: Field required"),
+        (
+            {"plan": {}},
+            "the plan is invalid: name: this field is missing, add it; steps: this field is",
+        ),
         ({"plan": {**PLAN, "steps": []}}, "the plan is invalid: steps: Tuple should have at least"),
         ({"plan": plan_with(sentinels=["eye"])}, "the plan is invalid: it has no sentinel eye"),
         (
