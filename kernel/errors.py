@@ -50,6 +50,17 @@ class UnknownRecordError(CallError):
         self.record_id = record_id
 
 
+class DamagedRecordError(KernelError, ValueError):
+    """A record in the store cannot be understood. It is a ValueError, as any text that cannot."""
+
+    def __init__(self, record_id: str, fault: str) -> None:
+        super().__init__(
+            f"the record {record_id!r} is damaged in the store: {fault}; keep the files of the"
+            " store, and report it"
+        )
+        self.record_id = record_id
+
+
 class UnknownTriggerError(CallError):
     """The machine has no such trigger."""
 

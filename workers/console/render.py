@@ -20,7 +20,7 @@ from fastapi.routing import APIRoute
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from interlock.kernel.errors import KernelError, StoreError, TokenRefusedError
+from interlock.kernel.errors import DamagedRecordError, KernelError, StoreError, TokenRefusedError
 from interlock.workers.access.roles import Act, Caller
 from interlock.workers.api.problems import RefusedRequestError
 from interlock.workers.console.flow import FlowWatch
@@ -202,6 +202,8 @@ def _refused(request: Request, refusal: Exception) -> Response:
         case KernelError():
             kind = kind_of(refusal)
             title, sentence, status = kind.title, f"{refusal}.", kind.status
+            if isinstance(refusal, DamagedRecordError):
+                log.error("a page could not be shown", exc_info=refusal)
         case RequestValidationError():
             found = "; ".join(f"{each['loc'][-1]}: {each['msg']}" for each in refusal.errors())
             title, sentence, status = "This request is wrong", f"{found}.", 422

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 from interlock.kernel.errors import CallError, HeldError, IdTakenError, InvalidPayloadError
 from interlock.kernel.machines.loops.loop.names import State, Trigger
 from interlock.kernel.record import Record
+from interlock.kernel.store.codec import UNREADABLE, damage_of
 from interlock.workers.client import Client
 from interlock.workers.engine.polling import polls
 from interlock.workers.engine.printed_output import Logs
@@ -118,9 +119,18 @@ class Loops:
         return [_row(record, unread[record.id]) for record in records]
 
     def show(self, name: str) -> dict[str, Any]:
-        """Return an agent's state, session, errors and mail, and its timers in `due`."""
+        """Return an agent's state, session, errors and mail, and its timers in `due`.
+
+        Raises UnknownAgentError, DamagedRecordError.
+        """
         found = self.mailbox.life_records(name)
         lives = found or [self.client.show(self.mailbox.current_life(name))]
+        try:
+            return self._shown(name, lives)
+        except UNREADABLE as fault:
+            raise damage_of(lives[-1].id, fault) from fault
+
+    def _shown(self, name: str, lives: Sequence[Record]) -> dict[str, Any]:
         record = lives[-1]
         data = record.data
         shown = ("repo", "command", "branch", "worktree", "host", "next", "last", "stopped")

@@ -366,6 +366,33 @@ def test_a_damaged_record_hides_no_other(interlock: Client, tmp_path: Path) -> N
     assert runs[1] in shown("runs")
 
 
+@pytest.mark.parametrize(
+    ("data", "fault"),
+    [
+        ("{", "a part of it cannot be read"),
+        ("[]", "a part of it cannot be read"),
+        ("{}", "its field &#39;[a-z_]+&#39; is missing"),
+    ],
+)
+def test_the_pages_of_a_damaged_agent_name_its_record_and_the_fault(
+    browser: TestClient, interlock: Client, tmp_path: Path, data: str, fault: str
+) -> None:
+    add_rows(interlock, tmp_path, range(1))
+    keys = interlock.dispatch.keys
+    interlock.dispatch.client.hset(keys.record("agent-0/1"), "data", data)
+    sign_in(browser, new_token(interlock, Role.VIEWER))
+
+    for path in ("/records/agent-0/1", "/systems/loops?agent=agent-0"):
+        shown = browser.get(path)
+
+        assert shown.status_code == 500
+        assert "The record is damaged in the store" in shown.text
+        named = f"the record &#39;agent-0/1&#39; is damaged in the store: {fault}"
+        assert re.search(named, shown.text), shown.text
+        assert "keep the files of the store, and report it" in shown.text
+    assert browser.get("/records/scout/1").status_code == 200
+
+
 def sections_of(interlock: Client, name: str, query: Query) -> list[Section | None]:
     """Read all sections of a page, also those that the console keeps."""
     view = pages_of(interlock)[name].view(interlock, query)

@@ -10,7 +10,13 @@ from typing import Any
 
 import pytest
 
-from interlock.kernel.errors import FencedError, IdTakenError, StoreDownError, UnknownRecordError
+from interlock.kernel.errors import (
+    DamagedRecordError,
+    FencedError,
+    IdTakenError,
+    StoreDownError,
+    UnknownRecordError,
+)
 from interlock.kernel.record import PARTITIONS, partition_of
 from interlock.workers.engine.sweeper import Sweep, act_on_each, late_sweeps, sweep_all
 from interlock.workers.engine.sweeps import orphans, prune, stalls
@@ -45,9 +51,10 @@ def test_an_item_that_fails_is_counted_and_the_others_go_on() -> None:
         "a": raising(FencedError("a", "token")),
         "b": raising(ZeroDivisionError()),
         "c": lambda: "done",
+        "d": raising(DamagedRecordError("d", "its field 'data' is missing")),
     }
 
-    assert act_on_each(items) == Counter(refused=1, failed=1, done=1)
+    assert act_on_each(items) == Counter(refused=1, failed=2, done=1)
 
 
 def test_a_store_error_ends_the_sweep() -> None:
