@@ -134,8 +134,8 @@ def diff_source(client: Client, record: Record) -> DiffSource:
         )
     if hidden := sorted(set(source.machines) - set(client.machines)):
         raise CallError(
-            f"the difference of {record.id} is shown only to who may also see the records of: "
-            f"{', '.join(hidden)}"
+            f"the difference and checkpoints of {record.id} are shown only to who may also see the "
+            f"records of: {', '.join(hidden)}"
         )
     return source
 

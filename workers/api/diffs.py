@@ -1,4 +1,4 @@
-"""The address of the difference of a record, which only one computer can compare."""
+"""The addresses of the difference of a record, and of the checkpoints that it is between."""
 
 from __future__ import annotations
 
@@ -43,6 +43,13 @@ def diff(record_id: Id, client: Reading, between: Between = "") -> DiffBody:
     record = client.show(record_id)
     found = look_at_diff(client.dispatch, record, diff_source(client, record), between)
     return diff_body(record_id, found)
+
+
+@router.get("/records/{record_id:path}:checkpoints")
+def checkpoints(record_id: Id, client: Reading) -> list[dict[str, str]]:
+    """Return the checkpoints of a run's folder, the oldest first. Other records have none."""
+    record = client.show(record_id)
+    return diff_source(client, record).checkpoints(client.dispatch, record)
 
 
 def listen(request: Request, client: Client, record_id: str, between: str, seen: str) -> Listener:

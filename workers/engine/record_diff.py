@@ -32,6 +32,10 @@ class DiffLimits:
     within_s: float
 
 
+def _no_checkpoints(_: Dispatch, __: Record) -> list[dict[str, str]]:
+    return []
+
+
 @dataclass(frozen=True, slots=True)
 class DiffSource:
     """Where the difference of a record of one machine is, and how it is made there.
@@ -39,12 +43,14 @@ class DiffSource:
     `host` returns the name of the computer that can compare, or '' if none is known. `read`
     compares on this computer: it gets the record and what is to be compared, which is '' for all
     that the record has changed, and raises NoDiffError. Only those who may see the records of all
-    these `machines` may see the difference.
+    these `machines` may see the difference. `checkpoints` lists those between which `read`
+    compares, the oldest first, as fields for commands and the API; without it the record has none.
     """
 
     machines: tuple[str, ...]
     host: Callable[[Dispatch, Record], str]
     read: Callable[[Record, str, DiffLimits], Diff]
+    checkpoints: Callable[[Dispatch, Record], list[dict[str, str]]] = _no_checkpoints
 
 
 class DiffState(StrEnum):

@@ -15,9 +15,13 @@ from interlock.workers.engine.printed_output import (
     follow_output,
     published_logs,
 )
-from interlock.workers.engine.record_diff import DiffState, RecordDiff, awaited_diff
+from interlock.workers.engine.record_diff import (
+    DiffState,
+    RecordDiff,
+    awaited_diff,
+)
 from interlock.workers.gateways.git.diff import FileDiff
-from interlock.workers.remote.bodies import Body, known, shown_of
+from interlock.workers.remote.bodies import Body, each_of, known, shown_of
 from interlock.workers.remote.connection import ApiConnection
 
 
@@ -50,6 +54,11 @@ class OutputCalls:
         """
         path = f"/v1/records/{record_id(record)}:diff"
         return awaited_diff(lambda: self.api.call(_diff_of, "GET", path, between=between))
+
+    def checkpoints(self, record: str) -> list[dict[str, str]]:
+        """Return the checkpoints of a run's folder, the oldest first. Other records have none."""
+        path = f"/v1/records/{record_id(record)}:checkpoints"
+        return self.api.call(each_of(dict), "GET", path)
 
     def _last_run(self, record: str) -> LastRun:
         shown = self.api.call(shown_of, "GET", f"/v1/records/{record_id(record)}")

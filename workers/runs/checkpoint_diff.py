@@ -5,13 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 
 from interlock.kernel.machines.runs.run.table import SELF as RUN
-from interlock.kernel.record import Record
+from interlock.kernel.record import Record, root_of
 from interlock.workers.engine.dispatch import Dispatch
-from interlock.workers.engine.record_diff import DiffLimits, DiffSource, NoDiffError
+from interlock.workers.engine.record_diff import (
+    DiffLimits,
+    DiffSource,
+    NoDiffError,
+)
 from interlock.workers.gateways.git.checkpoint_store import CheckpointStore, UnknownCheckpointError
 from interlock.workers.gateways.git.diff import Diff, diff
 from interlock.workers.gateways.git.errors import GitError
 from interlock.workers.gateways.git.repository import Repository
+from interlock.workers.runs.checkpoint_list import list_checkpoints
 
 
 def checkpoint_diff(run: Record, between: str, limits: DiffLimits) -> Diff:
@@ -38,4 +43,14 @@ def host_of_run(_: Dispatch, run: Record) -> str:
     return str(run.data["host"])
 
 
-SOURCE = DiffSource(machines=(RUN, "codon", "workspace"), host=host_of_run, read=checkpoint_diff)
+def checkpoints_of_folder(dispatch: Dispatch, run: Record) -> list[dict[str, str]]:
+    """Return the checkpoints of all runs of a run's folder, the oldest first."""
+    return [one.listed for one in list_checkpoints(dispatch, root_of(run.id))]
+
+
+SOURCE = DiffSource(
+    machines=(RUN, "codon", "workspace"),
+    host=host_of_run,
+    read=checkpoint_diff,
+    checkpoints=checkpoints_of_folder,
+)

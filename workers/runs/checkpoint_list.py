@@ -51,6 +51,12 @@ class RunCheckpoint:
         """Return the runtime id of the last execution that counts; empty where none does."""
         return self.done[-1].runtime_id if self.done else ""
 
+    @property
+    def listed(self) -> dict[str, str]:
+        """Return the fields that commands and the API list."""
+        shown = {"sha": self.sha, "type": self.type, "run": self.run, "codon": self.codon}
+        return {**shown, "after": self.after}
+
 
 def list_checkpoints(dispatch: Dispatch, workspace: str) -> list[RunCheckpoint]:
     """Return every checkpoint of a workspace that it can be restored to, the oldest first."""

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from fastapi.testclient import TestClient
 
+from interlock.kernel.errors import CallError
 from interlock.kernel.store.commands import Warrant
+from interlock.workers.access.roles import Role
+from interlock.workers.api.app import create_app
+from interlock.workers.remote.client import HttpClient
 from interlock.workers.runs import history
 from interlock.workers.runs.checkpoint_list import (
     CheckpointError,
@@ -18,6 +23,7 @@ from interlock.workers.runs.screen import run_value
 from interlock.workers.runs.sequence import Execution
 from interlock.workers.runs.start import RunSetup, start_run
 from tests.kernel.store.machines_runs import HOLDER, LAUNCH, fail, settle
+from tests.workers.access.tokens import new_token
 from tests.workers.runs.workspaces import CAUSE, PLAN, StoredWorkspace
 
 UNKNOWN = {"type": "unknown", "retriable": True, "message": "no"}
@@ -217,3 +223,28 @@ def test_checkpoints_are_named_by_id_by_codon_and_by_what_they_were(
     ):
         with pytest.raises(CheckpointError, match=why):
             find_checkpoint(workspace.dispatch, workspace.id, name)
+
+
+def test_the_checkpoints_of_a_folder_are_read_over_http(workspace: StoredWorkspace) -> None:
+    run = run_codons(workspace, ("good", "completed"), ("bad", "failed"))
+    interlock = workspace.runs.client
+    interlock.submit({"title": "x"}, id="b/one", machine="task")
+    initial = workspace.shas["run-1"][0]
+
+    with TestClient(create_app(interlock)) as http:
+        tokens = [new_token(interlock, Role.VIEWER, machines=names) for names in ((), ("run",))]
+        api, of_runs = (HttpClient(str(http.base_url), token, http=http) for token in tokens)
+        found = api.checkpoints(run)
+        with pytest.raises(CallError, match="may also see the records of: codon, workspace"):
+            of_runs.checkpoints(run)
+        assert api.checkpoints("b/one") == []
+
+    names = ("sha", "type", "run", "codon", "after")
+    assert found == [
+        dict(zip(names, values, strict=True))
+        for values in (
+            (initial, "initial", run, "", ""),
+            (f"{1:040x}", "completed", run, "good", "good"),
+            (f"{2:040x}", "error", run, "bad", "good"),
+        )
+    ]
