@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -12,15 +13,10 @@ import pytest
 
 from interlock.workers.gateways.server import EmbeddedServer
 from tests.end_to_end.deployment import Deployment
-from tests.end_to_end.runs.workspaces import (
-    NewWorkspace,
-    RunWorkspace,
-    shared_deployment,
-    workspaces,
-)
 from tests.preloaded_process import Preloaded
 
 NewDeployment = Callable[..., Deployment]
+StartWorkers = Callable[[Deployment], Deployment]
 FAILED = pytest.StashKey[bool]()
 
 
@@ -70,23 +66,36 @@ def deployment(new_deployment: NewDeployment) -> Deployment:
 
 
 @pytest.fixture(scope="module")
+def shared_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of the deployment that the tests of a module share."""
+    return tmp_path_factory.mktemp("module")
+
+
+@pytest.fixture(scope="module")
 def shared_variables(request: pytest.FixtureRequest) -> dict[str, str]:
-    """Return the variables of the deployment that the tests of a module share: its `SHARED`."""
+    """Return the variables of that deployment: the `SHARED` of the module."""
     return dict(getattr(request.module, "SHARED", {}))
+
+
+@pytest.fixture(scope="module")
+def start_shared() -> StartWorkers:
+    """Return a function that starts the workers and beat of that deployment."""
+    return partial(Deployment.full, concurrency=60)
 
 
 @pytest.fixture(scope="module")
 def module_workers(
     preloaded: Preloaded,
     server: EmbeddedServer,
-    tmp_path_factory: pytest.TempPathFactory,
+    shared_folder: Path,
     shared_variables: dict[str, str],
+    start_shared: StartWorkers,
 ) -> Iterator[Deployment]:
-    """Return a worker and beat that tests of a module share, with the `shared_variables`."""
-    folder, prefix = tmp_path_factory.mktemp("module"), f"t{uuid4().hex[:12]}"
-    workers = Deployment(preloaded, folder, server.url, prefix, shared_variables)
+    """Return that deployment. A module chooses its variables and workers by own fixtures."""
+    prefix = f"t{uuid4().hex[:12]}"
+    workers = Deployment(preloaded, shared_folder, server.url, prefix, shared_variables)
     try:
-        yield workers.full(concurrency=24)
+        yield start_shared(workers)
     finally:
         workers.close(failed=False)
 
@@ -95,32 +104,8 @@ def module_workers(
 def joint_deployment(
     request: pytest.FixtureRequest, module_workers: Deployment
 ) -> Iterator[Deployment]:
-    """Return that deployment with a scope and a client of this test, which kills no process."""
+    """Return that deployment with a scope and a client of this test, for records of its own."""
     scope = f"b{uuid4().hex[:6]}"
     yield replace(module_workers, scope=scope)
     if FAILED in request.node.stash:
         module_workers.print_logs()
-
-
-@pytest.fixture(scope="module")
-def shared(
-    preloaded: Preloaded, server: EmbeddedServer, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Deployment]:
-    """Return a deployment for runs that a module's tests share, whose workers are never killed."""
-    with shared_deployment(preloaded, server.url, tmp_path_factory.mktemp("shared")) as deployment:
-        yield deployment
-
-
-@pytest.fixture
-def new_workspace(
-    request: pytest.FixtureRequest, shared: Deployment, tmp_path: Path
-) -> Iterator[NewWorkspace]:
-    """Return a function that makes workspaces for runs in that deployment."""
-    with workspaces(shared, tmp_path, lambda: FAILED in request.node.stash) as build:
-        yield build
-
-
-@pytest.fixture
-def workspace(new_workspace: NewWorkspace) -> RunWorkspace:
-    """Return a workspace for runs."""
-    return new_workspace("work")

@@ -2,42 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from uuid import uuid4
+from functools import partial
+from pathlib import Path
 
 import pytest
 
-from interlock.workers.gateways.server import EmbeddedServer
-from tests.end_to_end.conftest import FAILED, NewDeployment
+from tests.end_to_end.conftest import NewDeployment, StartWorkers
 from tests.end_to_end.deployment import Deployment, overlaps, thread
 from tests.end_to_end.threads.test_families import part, split
-from tests.preloaded_process import Preloaded
 
 RESTARTS = ("before_claim", "after_claim", "before_commit", "after_commit")
 
 
 @pytest.fixture(scope="module")
-def replaced_workers(
-    preloaded: Preloaded, server: EmbeddedServer, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Deployment]:
-    """Return a deployment whose workers are replaced when they are killed."""
-    folder, prefix = tmp_path_factory.mktemp("crashes"), f"t{uuid4().hex[:12]}"
-    variables = {"INTERLOCK_CARDS": str(folder / "cards")}
-    workers = Deployment(preloaded, folder, server.url, prefix, variables)
-    try:
-        yield workers.tend(3)
-    finally:
-        workers.close(failed=False)
+def shared_variables(shared_folder: Path) -> dict[str, str]:
+    return {"INTERLOCK_CARDS": str(shared_folder / "cards")}
+
+
+@pytest.fixture(scope="module")
+def start_shared() -> StartWorkers:
+    """Return a function that starts workers which are replaced when they are killed."""
+    return partial(Deployment.tend, workers=3)
 
 
 @pytest.fixture
-def deployment(
-    request: pytest.FixtureRequest, replaced_workers: Deployment
-) -> Iterator[Deployment]:
+def deployment(joint_deployment: Deployment) -> Deployment:
     """Return that deployment. All tests have records with other ids in it."""
-    yield replaced_workers
-    if FAILED in request.node.stash:
-        replaced_workers.print_logs()
+    return joint_deployment
 
 
 def spans(deployment: Deployment, record_id: str) -> list[dict[str, float]]:

@@ -1,23 +1,17 @@
-"""Jobs of real commands for the end-to-end tests, and a deployment that several tests share."""
+"""Jobs of real commands for the end-to-end tests."""
 
 from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-import pytest
-
 from interlock.kernel.event import Event
 from interlock.kernel.record import Record
-from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.jobs.client import Graphs
 from tests.end_to_end.deployment import Deployment
-from tests.preloaded_process import Preloaded
 
 ASKS_A_PERSON = "intervention_required"
 HANGS = "sleep 600"
@@ -51,24 +45,6 @@ def triggers(deployment: Deployment, job_id: str) -> list[str]:
 def last(deployment: Deployment, job_id: str, trigger: str) -> Event:
     """Return the last event of this trigger."""
     return next(one for one in reversed(deployment.events(job_id)) if one.trigger == trigger)
-
-
-@contextmanager
-def opened(
-    request: pytest.FixtureRequest,
-    preloaded: Preloaded,
-    server: EmbeddedServer,
-    folder: Path,
-    **variables: str,
-) -> Iterator[Deployment]:
-    """Start a deployment that several tests share, each with its own graph."""
-    failed = request.session.testsfailed
-    deployment = Deployment(preloaded, folder, server.url, f"t{uuid4().hex[:12]}", variables)
-    try:
-        yield deployment.full(concurrency=60)
-    finally:
-        deployment.client.dispatch.client.close()
-        deployment.close(failed=request.session.testsfailed > failed)
 
 
 class Bench:

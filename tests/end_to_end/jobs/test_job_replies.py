@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.jobs.manifest import manifest_now
 from tests.end_to_end.deployment import Deployment
 from tests.end_to_end.jobs.bench import (
@@ -24,10 +23,8 @@ from tests.end_to_end.jobs.bench import (
     answers,
     first_run,
     last,
-    opened,
     triggers,
 )
-from tests.preloaded_process import Preloaded
 from tests.processes import is_alive
 
 pytestmark = pytest.mark.timeout(180)
@@ -152,26 +149,9 @@ OF_REVIEWERS: Mapping[str, tuple[str, str]] = {
 }
 
 
-@pytest.fixture(autouse=True)
-def no_descriptor_left() -> None:
-    """Replace the check for open files: the tests share a deployment, which `opened` closes."""
-
-
-@pytest.fixture(scope="module")
-def shared(
-    request: pytest.FixtureRequest,
-    preloaded: Preloaded,
-    server: EmbeddedServer,
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[Deployment]:
-    folder = tmp_path_factory.mktemp("deployment")
-    with opened(request, preloaded, server, folder) as deployment:
-        yield deployment
-
-
 @pytest.fixture
-def bench(shared: Deployment, tmp_path: Path) -> Bench:
-    return Bench(shared, tmp_path)
+def bench(joint_deployment: Deployment, tmp_path: Path) -> Bench:
+    return Bench(joint_deployment, tmp_path)
 
 
 def read(file: Path) -> Any:

@@ -13,14 +13,12 @@ import pytest
 
 from interlock.kernel.record import Record
 from interlock.workers.config import Settings
-from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.jobs.manifest import manifest_now
 from interlock.workers.jobs.model import JobModel, JobQuestion, open_job_model
 from tests.end_to_end.deployment import Deployment
-from tests.end_to_end.jobs.bench import ASKS_A_PERSON, Bench, answers, last, opened, triggers
+from tests.end_to_end.jobs.bench import ASKS_A_PERSON, Bench, answers, last, triggers
 from tests.end_to_end.threads import capabilities
 from tests.fakes.openai_server import Asked, OpenAIServer, Reply, Script, hangs, refuses, says
-from tests.preloaded_process import Preloaded
 
 pytestmark = pytest.mark.timeout(180)
 
@@ -89,35 +87,21 @@ class Provider:
         return [asked.prompt for _, asked in self.asked.get(order, [])]
 
 
-@pytest.fixture(autouse=True)
-def no_descriptor_left() -> None:
-    """Replace the check for open files: the tests share a deployment, which `opened` closes."""
-
-
 @pytest.fixture(scope="module")
 def provider() -> Provider:
     return Provider()
 
 
 @pytest.fixture(scope="module")
-def shared(
-    request: pytest.FixtureRequest,
-    preloaded: Preloaded,
-    server: EmbeddedServer,
-    provider: Provider,
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[Deployment]:
+def shared_variables(provider: Provider) -> Iterator[dict[str, str]]:
     with OpenAIServer(otherwise=provider) as model:
-        variables = {
+        yield {
             "INTERLOCK_CAPABILITIES": f"tests.end_to_end.threads.capabilities,{__name__}",
             "INTERLOCK_MODEL": PRICED,
             "INTERLOCK_MODEL_BASE_URL": model.url,
             "INTERLOCK_MODEL_API_KEY": "no-secret",
             "INTERLOCK_MODEL_ATTEMPTS_MAX": "1",
         }
-        folder = tmp_path_factory.mktemp("deployment")
-        with opened(request, preloaded, server, folder, **variables) as deployment:
-            yield deployment
 
 
 class Desk(Bench):
@@ -141,8 +125,8 @@ class Desk(Bench):
 
 
 @pytest.fixture
-def desk(shared: Deployment, tmp_path: Path) -> Desk:
-    return Desk(shared, tmp_path)
+def desk(joint_deployment: Deployment, tmp_path: Path) -> Desk:
+    return Desk(joint_deployment, tmp_path)
 
 
 def bound_micro(order: str) -> int:

@@ -11,7 +11,6 @@ from functools import cached_property
 from pathlib import Path
 from textwrap import dedent, indent
 from typing import Any
-from uuid import uuid4
 
 from interlock.kernel.event import Note
 from interlock.kernel.machines.runs.codon.changes import counters
@@ -23,7 +22,6 @@ from interlock.workers.runs.client import AppliedEvent, Receipt, Runs
 from interlock.workers.runs.paths import workspace_id
 from interlock.workers.runs.start import runs_of
 from tests.end_to_end.deployment import Deployment
-from tests.preloaded_process import Preloaded
 from tests.processes import is_alive, marked, processes
 
 # Functions that every command of a plan can call: bash reads them before the command.
@@ -364,24 +362,13 @@ def holding(folder: Path) -> dict[str, str]:
 
 
 @contextmanager
-def shared_deployment(preloaded: Preloaded, store_url: str, folder: Path) -> Iterator[Deployment]:
-    """Yield a deployment that tests share, in which codons can be held in `starting`."""
-    deployment = Deployment(preloaded, folder, store_url, f"t{uuid4().hex[:12]}", holding(folder))
-    try:
-        yield deployment.full(concurrency=12)
-    finally:
-        deployment.close(failed=False)
-
-
-@contextmanager
 def workspaces(
-    shared: Deployment, folder: Path, failed: Callable[[], bool]
+    deployment: Deployment, folder: Path, failed: Callable[[], bool]
 ) -> Iterator[NewWorkspace]:
-    """Yield a function that makes workspaces in a shared deployment, with a client of this test.
+    """Yield a function that makes workspaces in a deployment.
 
     Afterwards no process is left in them, and their costs add up.
     """
-    deployment = Deployment(shared.preloaded, shared.folder, shared.store_url, shared.prefix)
     made: list[RunWorkspace] = []
 
     def build(name: str) -> RunWorkspace:

@@ -6,17 +6,13 @@ Most tests share a deployment and its provider; each names its threads different
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from interlock.workers.gateways.server import EmbeddedServer
 from tests.end_to_end.conftest import NewDeployment
 from tests.end_to_end.deployment import Deployment
-from tests.end_to_end.jobs.bench import opened
 from tests.fakes.openai_server import OpenAIServer, hangs, refuses, says, truncated_json
-from tests.preloaded_process import Preloaded
 
 PRICED = "openai:gpt-4o-mini"
 MANY = 20  # replies: more than a failing thread asks for
@@ -29,17 +25,8 @@ def shared_provider() -> Iterator[OpenAIServer]:
 
 
 @pytest.fixture(scope="module")
-def shared(
-    request: pytest.FixtureRequest,
-    preloaded: Preloaded,
-    server: EmbeddedServer,
-    shared_provider: OpenAIServer,
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[Deployment]:
-    variables = {**settings(shared_provider), "INTERLOCK_MODEL_ATTEMPTS_MAX": "2"}
-    folder = tmp_path_factory.mktemp("deployment")
-    with opened(request, preloaded, server, folder, **variables) as deployment:
-        yield deployment
+def shared_variables(shared_provider: OpenAIServer) -> dict[str, str]:
+    return {**settings(shared_provider), "INTERLOCK_MODEL_ATTEMPTS_MAX": "2"}
 
 
 @pytest.fixture
@@ -49,8 +36,8 @@ def provider(shared_provider: OpenAIServer) -> OpenAIServer:
 
 
 @pytest.fixture
-def deployment(shared: Deployment) -> Deployment:
-    return replace(shared)  # with a client of this test
+def deployment(joint_deployment: Deployment) -> Deployment:
+    return joint_deployment
 
 
 def settings(provider: OpenAIServer) -> dict[str, str]:

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
-from uuid import uuid4
+from collections.abc import Callable, Mapping
+from pathlib import Path
 
 import pytest
 
 from interlock.kernel.machines import MACHINES
-from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.threads.client import Threads
 from tests.end_to_end.conftest import NewDeployment
 from tests.end_to_end.deployment import Deployment, thread
-from tests.end_to_end.jobs.bench import opened
-from tests.preloaded_process import Preloaded
 
 SHORT_S = 6.0
 
@@ -78,21 +74,15 @@ SCENARIOS: Mapping[str, Scenario] = {
 
 
 @pytest.fixture(scope="module")
-def shared(
-    request: pytest.FixtureRequest,
-    preloaded: Preloaded,
-    server: EmbeddedServer,
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[Deployment]:
-    folder = tmp_path_factory.mktemp("deployment")
-    cards = str(folder / "cards")
-    with opened(request, preloaded, server, folder, INTERLOCK_CARDS=cards) as deployment:
-        yield deployment
+def shared_variables(shared_folder: Path) -> dict[str, str]:
+    return {"INTERLOCK_CARDS": str(shared_folder / "cards")}
 
 
 @pytest.mark.parametrize("scenario", dict.fromkeys(SCENARIOS.values()))
-def test_a_thread_runs_from_its_producer_to_its_end(shared: Deployment, scenario: Scenario) -> None:
-    scenario(replace(shared, scope=f"b{uuid4().hex[:6]}"), 30)
+def test_a_thread_runs_from_its_producer_to_its_end(
+    joint_deployment: Deployment, scenario: Scenario
+) -> None:
+    scenario(joint_deployment, 30)
 
 
 @pytest.mark.proof
