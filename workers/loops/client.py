@@ -14,11 +14,11 @@ from interlock.kernel.store.codec import UNREADABLE, damage_of
 from interlock.workers.client import Client
 from interlock.workers.engine.polling import polls
 from interlock.workers.engine.printed_output import Logs
-from interlock.workers.gateways.git.branch import commit_of
+from interlock.workers.gateways.git.branch import commit_of, head_commit
 from interlock.workers.gateways.git.repository import Repository
 from interlock.workers.loops.mailbox import Mailbox, UnknownAgentError, UnreadCount
 from interlock.workers.loops.output_source import output_source, session_output
-from interlock.workers.loops.paths import AgentPaths, head_commit, is_name, name_of
+from interlock.workers.loops.paths import AgentPaths, is_name, name_of
 from interlock.workers.loops.session_prompt import PromptLostError, read_prompt
 from interlock.workers.supervision.logs import read_logs, tail_agent
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from interlock.kernel.machines.loops.loop.payloads import NAME
@@ -77,33 +78,28 @@ def is_name(name: str) -> bool:
     return re.fullmatch(NAME, name) is not None
 
 
-def head_commit(repository: Repository) -> str:
-    """Return the commit that a repository has checked out. Raises RefusedError if it has none."""
-    command = ("rev-parse", "--verify", "--quiet", "HEAD^{commit}")
-    found = repository.git.run(*command, allowed=(0, 1))
-    if found.exit_code:
-        problem = f"{repository.root} has no commit yet"
-        raise RefusedError(Refusal.NO_COMMIT, problem, "commit something first")
-    return found.line()
-
-
 def prepare_worktree(paths: AgentPaths, repository: Repository, *, base: str) -> Worktree:
     """Return the agent's worktree. Create it here if its folder does not exist.
 
     Its branch begins at `base`, which is the checked-out commit if it is empty. Raises GitError.
     """
-    mark = mark_of(repository, paths.branch)
-    if mark is None and not base:
-        base = head_commit(repository)
-    if mark is not None and mark.folder != paths.folder and not mark.folder.is_dir():
-        rehome(repository, paths.branch, paths.folder)
-    # Computers that share their files use the worktree where the first of them created it.
-    exists = mark is not None and mark.folder.is_dir()
-    folder = mark.folder if mark is not None and exists else paths.folder
+    add = partial(add_worktree, repository, branch=paths.branch, base=base or None)
     try:
-        return add_worktree(repository, branch=paths.branch, folder=folder, base=base)
+        return add(folder=paths.folder)
+    except RefusedError:
+        # The branch may have a worktree already, elsewhere or with another branch checked out.
+        mark = mark_of(repository, paths.branch)
+        if mark is None:
+            raise
+    if not mark.folder.is_dir():
+        if mark.folder != paths.folder:
+            rehome(repository, paths.branch, paths.folder)
+        return add(folder=paths.folder)
+    try:
+        # Computers that share their files use the worktree where the first of them created it.
+        return add(folder=mark.folder)
     except RefusedError as refusal:
         # An agent may check out another branch in its worktree. Its files stay as they are.
-        if mark is None or refusal.refusal is not Refusal.WRONG_BRANCH:
+        if refusal.refusal is not Refusal.WRONG_BRANCH:
             raise
-        return Worktree(mark.branch, folder, mark.base, present=True)
+        return Worktree(mark.branch, mark.folder, mark.base, present=True)

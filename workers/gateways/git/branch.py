@@ -53,6 +53,16 @@ def commit_of(repository: Repository, name: str) -> str:
     return found
 
 
+def head_commit(repository: Repository) -> str:
+    """Return the commit that a repository has checked out. Raises RefusedError if it has none."""
+    command = ("rev-parse", "--verify", "--quiet", "HEAD^{commit}")
+    found = repository.git.run(*command, allowed=(0, 1))
+    if found.exit_code:
+        problem = f"{repository.root} has no commit yet"
+        raise RefusedError(Refusal.NO_COMMIT, problem, "commit something first")
+    return found.line()
+
+
 @contextmanager
 def using_commit_of(repository: Repository, *names: str) -> Iterator[tuple[str, ...]]:
     """Yield the commits of branches and of whole commit ids for one use of git.

@@ -13,6 +13,7 @@ from interlock.workers.gateways.git.branch import (
     MARKS,
     Mark,
     check_name,
+    head_commit,
     make,
     marks,
     marks_among,
@@ -52,16 +53,20 @@ def worktrees(repository: Repository) -> tuple[Worktree, ...]:
     )
 
 
-def add_worktree(repository: Repository, *, branch: str, folder: Path, base: str) -> Worktree:
-    """Make a branch at a base (a branch or a commit id) and check it out in a folder.
+def add_worktree(
+    repository: Repository, *, branch: str, folder: Path, base: str | None
+) -> Worktree:
+    """Make a branch at a base and check it out in a folder.
 
-    Repeated with the same branch and folder, it completes the worktree with the base of the first
-    call. Raises RefusedError if the branch or the folder belongs to something else.
+    The base is a branch or a commit id, or None for the commit that the repository has checked
+    out. Repeated with the same branch and folder, it completes the worktree with the base of the
+    first call. Raises RefusedError if the branch or the folder belongs to something else.
     """
     check_name(branch)
     folder = _real(folder)
     with repository.locked() as held:
-        refs, trees = read_refs(held, MARKS, HEADS + branch, HEADS + base), linked_trees(held)
+        names = [HEADS + name for name in (branch, base) if name is not None]
+        refs, trees = read_refs(held, MARKS, *names), linked_trees(held)
         made = marks_among(refs)
         mark = made.get(branch)
         if mark is None:
@@ -143,11 +148,12 @@ def lock_of(admin: Path) -> Path:
 
 
 def _make_marked(
-    repository: Repository, refs: Mapping[str, Ref], *, branch: str, folder: Path, base: str
+    repository: Repository, refs: Mapping[str, Ref], *, branch: str, folder: Path, base: str | None
 ) -> Mark:
     """Make a task's branch and its mark; `refs` has the branches that exist of the two."""
-    known = refs.get(HEADS + base)
-    with using_commit_of(repository, known.sha if known else base) as (commit,):
+    start = head_commit(repository) if base is None else base
+    known = refs.get(HEADS + start)
+    with using_commit_of(repository, known.sha if known else start) as (commit,):
         refuse_taken(repository, refs, branch)
         mark = Mark(branch, folder, commit)
         make(repository, mark, marked=False)

@@ -94,6 +94,17 @@ def test_a_base_may_be_a_commit(repository: Repository) -> None:
     assert (tree.folder / "a.txt").read_text() == "a\n"
 
 
+def test_without_a_base_it_begins_at_the_commit_that_is_checked_out(repository: Repository) -> None:
+    git(repository.root, "switch", "-q", "--detach")
+    checked_out = commit(repository.root, "second", a__txt="2\n")
+
+    folder = repository.root.parent / "t"
+    tree = add_worktree(repository, branch=BRANCH, folder=folder, base=None)
+
+    assert tree.base == checked_out
+    assert (tree.folder / "a.txt").read_text() == "2\n"
+
+
 @pytest.mark.parametrize("base", ["nowhere", "0" * 40, "main~0", ""])
 def test_a_base_that_is_not_there_is_refused_and_nothing_is_left(
     repository: Repository, base: str
