@@ -94,26 +94,23 @@ def _clean_repository(work: Work, data: Data, *, accepted: bool) -> None:
         repository = Repository.open(Path(str(data["repo"])))
     except RefusedError:
         return  # The repository is gone, and its worktrees with it.
-    _remove_worktree_of_claim(repository, data, accepted=accepted)
-    trees = worktrees(repository)
-    _remove_review_checkouts(repository, data, trees)
-    _delete_branches_of_closed_task(work, repository, data, trees)
-
-
-def _remove_worktree_of_claim(repository: Repository, data: Data, *, accepted: bool) -> None:
     folder = Path(str(data["worktree"])).resolve()
-    found = next((tree for tree in worktrees(repository) if tree.folder == folder), None)
-    if found is None:
-        return
-    if found.present and not accepted:
+    trees = worktrees(repository)
+    own = next((tree for tree in trees if tree.folder == folder), None)
+    if own is not None and own.present:
+        _remove_worktree_of_claim(repository, data, own, accepted=accepted)
+    _remove_review_checkouts(repository, data, trees)
+    _delete_branches(work, repository, data, own, trees)
+
+
+def _remove_worktree_of_claim(
+    repository: Repository, data: Data, own: Worktree, *, accepted: bool
+) -> None:
+    if not accepted:
         with suppress(RefusedError):
             message = f"Work that was not accepted\n\nTask: {data['task']}\n"
-            commit_all(repository, found, message=message, identity=COMMITTER)
-    if found.present:
-        remove_worktree(repository, folder, force=True)
-    with suppress(RefusedError):
-        # A branch with commits that the target lacks is refused, and kept.
-        delete_branch(repository, found.branch, target=str(data["target"]), force=False)
+            commit_all(repository, own, message=message, identity=COMMITTER)
+    remove_worktree(repository, own.folder, force=True)
 
 
 def _remove_review_checkouts(
@@ -127,21 +124,31 @@ def _remove_review_checkouts(
             delete_branch(repository, tree.branch, target=str(data["target"]), force=True)
 
 
-def _delete_branches_of_closed_task(
-    work: Work, repository: Repository, data: Data, trees: tuple[Worktree, ...]
+def _delete_branches(
+    work: Work,
+    repository: Repository,
+    data: Data,
+    own: Worktree | None,
+    trees: tuple[Worktree, ...],
 ) -> None:
-    """Delete the branches of a closed task's claims, with the partial work saved on them.
+    """Delete the branch of this claim if it is merged, and of a closed task those of all claims.
 
-    Each cleanup of the task tries it: the last one finds the task closed and all worktrees gone.
+    Partial work that is saved on them is deleted with them. Each cleanup of the task tries it: the
+    last one finds the task closed and all worktrees gone.
     """
-    try:
-        task = work.dispatch.views.record(str(data["task"]))
-    except UnknownRecordError:
-        return
-    if task.state != "closed":
-        return
-    claims = {ClaimNames(task.id, number).branch for number in range(1, int(data["number"]) + 1)}
+    closed = _is_closed(work, str(data["task"]))
+    numbers = range(1, int(data["number"]) + 1) if closed else ()
+    claims = {ClaimNames(str(data["task"]), number).branch for number in numbers}
     for tree in trees:
-        if tree.branch in claims and not tree.present:
+        # Another cleanup may have removed the worktree after the list was read.
+        if tree == own or (tree.branch in claims and not tree.folder.is_dir()):
             with suppress(RefusedError):
-                delete_branch(repository, tree.branch, target=str(data["target"]), force=True)
+                # A branch with commits that the target lacks is refused without force, and kept.
+                target = str(data["target"])
+                delete_branch(repository, tree.branch, target=target, force=tree.branch in claims)
+
+
+def _is_closed(work: Work, task: str) -> bool:
+    with suppress(UnknownRecordError):
+        return work.dispatch.views.record(task).state == "closed"
+    return False
