@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 
@@ -91,7 +92,9 @@ def test_two_that_push_at_once_come_after_each_other(
 ) -> None:
     hook = remote / "hooks" / "pre-receive"
     hook.parent.mkdir(exist_ok=True)
-    hook.write_text(f"#!/bin/sh\ntouch {tmp_path}/in\nuntil test -e {tmp_path}/go; do :; done\n")
+    go = tmp_path / "go"
+    os.mkfifo(go)
+    hook.write_text(f"#!/bin/sh\nif mkdir {tmp_path}/in; then read -r _ <{go}; fi 2>/dev/null\n")
     hook.chmod(0o755)
     with ThreadPoolExecutor(2) as threads:
         first = threads.submit(push, repository, branch="main", remote="origin")
@@ -100,7 +103,7 @@ def test_two_that_push_at_once_come_after_each_other(
         second = threads.submit(push, repository, branch="main", remote="origin")
         # Alone, the second would have to wait for nobody but the hook; it must not get so far.
         wait([second], 0.5)
-        (tmp_path / "go").touch()
+        go.write_text("go\n")
 
     assert first.result().commit != second.result().commit
     assert git(remote, "rev-parse", "main") == second.result().commit == tip_of(repository)
