@@ -114,7 +114,7 @@ def remove_worktree(repository: Repository, folder: Path, *, force: bool) -> boo
         tree = _at(linked_trees(held), folder)
         if tree is None and not os.path.lexists(folder):
             return False
-        if tree is None or folder not in {mark.folder for mark in marks(held)}:
+        if tree is None or not _is_of_task(held, tree):
             problem = f"{folder} is not a worktree that was made for a task"
             raise RefusedError(Refusal.FOLDER_FOREIGN, problem, "only its owner may remove it")
         was_there = folder.is_dir()
@@ -143,7 +143,10 @@ def admin_of(repository: Repository, folder: Path) -> Path:
 
 
 def lock_of(admin: Path) -> Path:
-    """Return the lock file that a call holds while it changes a task's worktree."""
+    """Return the lock file that a call holds while it changes a task's worktree.
+
+    It is there from the time when the worktree is complete, and only a task's worktree has it.
+    """
     return admin / _LOCK_NAME
 
 
@@ -170,6 +173,7 @@ def _check_out(
         _refuse_filled(mark.folder)
         command = ("worktree", "add", "--quiet", "--", str(mark.folder), mark.branch)
         repository.git.run(*command)
+        lock_of(admin_of(repository, mark.folder)).touch()
     elif branch is None or os.path.realpath(branch.checkout) != str(tree.folder):
         _refuse_other_branch(repository, mark)
 
@@ -181,6 +185,13 @@ def _refuse_other_branch(repository: Repository, mark: Mark) -> None:
         where = f"on {on!r}" if on else "on no branch"
         problem = f"the worktree {mark.folder} is {where}, not on {mark.branch!r}"
         raise RefusedError(Refusal.WRONG_BRANCH, problem, "remove it by force and add it again")
+
+
+def _is_of_task(repository: Repository, tree: LinkedTree) -> bool:
+    """Tell whether a worktree was made for a task. Without its lock file only its mark shows it."""
+    if lock_of(tree.admin).exists():
+        return True
+    return tree.folder in {mark.folder for mark in marks(repository)}
 
 
 def _is_incomplete(tree: LinkedTree) -> bool:
