@@ -19,6 +19,8 @@ VERSION_MIN = (2, 38)
 _LOCK_NAME = "interlock"
 # By the path of a git program, what it prints as its version. A process asks each program once.
 _versions: dict[str | None, str] = {}
+# By git's folder in a repository, which files it consisted of when git was asked about it.
+_known_states: dict[Path, tuple[int, ...]] = {}
 _SSH = "-o BatchMode=yes -o ConnectTimeout=15 -o ServerAliveInterval=15 -o ServerAliveCountMax=2"
 # A shell function that looks up the user's ssh command and runs it with our options. Git calls it
 # when it connects to a remote, which few commands do, and takes it for OpenSSH because of its name.
@@ -69,7 +71,7 @@ class Repository:
         root = path.resolve()
         git = Git(root, command_s)
         _check_version(git)
-        common = _common_folder(git)
+        common = _known_common_folder(git)
         return cls(root, common, git.in_folder(root, **_without_prompts(git, common)))
 
     @contextmanager
@@ -112,6 +114,31 @@ def _check_version(git: Git) -> None:
         raise RefusedError(
             Refusal.GIT_TOO_OLD, f"this is {version}", f"install git {minimum} or later"
         )
+
+
+def _known_common_folder(git: Git) -> Path:
+    """Return the folder of git in a repository; git is asked again only after a change there.
+
+    If git would refuse the repository for another reason, such as a new setting of the user, the
+    next command fails.
+    """
+    folder = git.folder / ".git"
+    state = _state(folder)
+    if state is None or _known_states.get(folder) != state:
+        common = _common_folder(git)
+        if state is None or common != folder:
+            return common
+        _known_states[folder] = state
+    return folder
+
+
+def _state(folder: Path) -> tuple[int, ...] | None:
+    """Return what changes if git's folder is replaced or configured; None if it is no folder."""
+    try:
+        top, config = folder.stat(), (folder / "config").stat()
+    except OSError:
+        return None
+    return (top.st_dev, top.st_ino, config.st_dev, config.st_ino, config.st_mtime_ns)
 
 
 def _common_folder(git: Git) -> Path:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -84,6 +86,28 @@ def test_a_bare_repository_and_the_folder_of_git_are_refused(root: Path, tmp_pat
 
     assert_refused(Refusal.BARE, refused(tmp_path / "bare"), "no working tree")
     assert_refused(Refusal.BARE, refused(root / ".git"), "no working tree")
+
+
+def test_git_is_asked_about_a_repository_once(
+    root: Path, instead_of_git: Callable[[str], Path]
+) -> None:
+    opened = Repository.open(root)
+    instead_of_git('case " $* " in *" rev-parse "*) exit 1;; esac')
+
+    assert Repository.open(root) == opened
+
+
+def test_a_repository_that_has_changed_since_it_was_opened_is_refused(root: Path) -> None:
+    Repository.open(root)
+    git(root, "config", "core.bare", "true")
+
+    assert_refused(Refusal.BARE, refused(root), "no working tree")
+
+    git(root, "config", "core.bare", "false")
+    Repository.open(root)
+    shutil.rmtree(root / ".git")
+
+    assert_refused(Refusal.NOT_A_REPOSITORY, refused(root), root, "git init")
 
 
 def test_a_repository_that_git_does_not_trust_is_a_failure_in_its_words(root: Path) -> None:
