@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from interlock.workers.gateways.git.repository import Repository
-from tests.workers.gateways.git.scene import REAL_GIT, make_repository, open_copy
+from interlock.workers.gateways.git.worktree import Worktree
+from tests.workers.gateways.git.scene import REAL_GIT, copy_task, make_repository, open_copy
 
 
 @pytest.fixture(autouse=True)
@@ -34,6 +35,11 @@ def root(tmp_path: Path) -> Path:
 @pytest.fixture
 def repository(root: Path) -> Repository:
     return open_copy(root)
+
+
+@pytest.fixture
+def tree(repository: Repository) -> Worktree:
+    return copy_task(repository)
 
 
 @pytest.fixture

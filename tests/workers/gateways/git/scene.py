@@ -12,9 +12,11 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-from interlock.workers.gateways.git.branch import contains, head
+from interlock.workers.gateways.git.branch import contains, head, mark_ref
 from interlock.workers.gateways.git.changes import commit_all
+from interlock.workers.gateways.git.checkpoint_objects import ObjectFolder, ObjectKind
 from interlock.workers.gateways.git.errors import Refusal, RefusedError
+from interlock.workers.gateways.git.refs import read_refs
 from interlock.workers.gateways.git.repository import Identity, Repository
 from interlock.workers.gateways.git.worktree import Worktree, add_worktree
 
@@ -97,6 +99,39 @@ def a_task(repository: Repository, name: str, **files: str) -> Worktree:
     if files:
         assert commit_all(repository, tree, message=f"do {name}", identity=AGENT)
     return tree
+
+
+def copy_task(repository: Repository) -> Worktree:
+    """Add the worktree of a task `t` to a repository that is an unchanged copy of the original.
+
+    The worktree is a copy of one that `a_task` made. Two files and the mark name folders, and are
+    written again with the new ones.
+    """
+    made, mark = _original_task()
+    origin, target = made.folder.parents[1], repository.root.parent
+    parts = (".git/worktrees", ".git/refs", ".git/logs")
+    for part in ("trees", *(f"repository/{name}" for name in parts)):
+        shutil.copytree(origin / part, target / part, dirs_exist_ok=True)
+    tree = replace(made, folder=target / "trees" / "t")
+    admin = repository.common / "worktrees" / "t"
+    (admin / "gitdir").write_text(f"{tree.folder}/.git\n")
+    (tree.folder / ".git").write_text(f"gitdir: {admin}\n")
+    objects = ObjectFolder(repository.common / "objects", scratch=repository.common)
+    content = mark.replace(os.fsencode(origin), os.fsencode(target))
+    sha = objects.put(ObjectKind.BLOB, content)
+    (repository.common / mark_ref(tree.branch)).write_text(f"{sha}\n")
+    return tree
+
+
+@cache
+def _original_task() -> tuple[Worktree, bytes]:
+    """Make a repository with a task; return its worktree and the content of its mark."""
+    folder = Path(tempfile.mkdtemp()).resolve()
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    repository = open_copy(make_repository(folder / "repository"))
+    tree = a_task(repository, "t")
+    ref = mark_ref(tree.branch)
+    return tree, read_refs(repository, ref)[ref].content
 
 
 def a_branch(repository: Repository, name: str, **files: str | None) -> str:

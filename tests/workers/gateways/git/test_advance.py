@@ -144,8 +144,10 @@ def test_a_merge_that_was_cut_off_and_is_not_wanted_any_more_is_put_back(
     assert tip_of(ready) == old
 
 
-@pytest.mark.parametrize("index", [True, False])
-@pytest.mark.parametrize("path", ["a.txt", "b.txt", "c.txt"])
+@pytest.mark.parametrize(
+    ("path", "index"),
+    [("a.txt", True), ("b.txt", False), ("c.txt", True), ("c.txt", False)],
+)
 def test_work_on_top_of_what_was_cut_off_is_not_touched(
     ready: Repository, path: str, *, index: bool
 ) -> None:

@@ -10,7 +10,6 @@ from interlock.workers.gateways.git.repository import Identity, Repository
 from interlock.workers.gateways.git.worktree import Worktree, remove_worktree
 from tests.workers.gateways.git.scene import (
     AGENT,
-    a_task,
     assert_refused,
     commit,
     git,
@@ -19,11 +18,6 @@ from tests.workers.gateways.git.scene import (
     user_files,
     write,
 )
-
-
-@pytest.fixture
-def tree(repository: Repository) -> Worktree:
-    return a_task(repository, "t")
 
 
 def keep(repository: Repository, tree: Worktree, message: str = "work") -> bool:

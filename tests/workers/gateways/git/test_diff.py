@@ -25,11 +25,6 @@ from tests.workers.gateways.git.scene import AGENT, a_task, commit, git, tip_of,
 ROOM = 200_000
 
 
-@pytest.fixture
-def tree(repository: Repository) -> Worktree:
-    return a_task(repository, "t")
-
-
 def keep(repository: Repository, tree: Worktree) -> None:
     assert commit_all(repository, tree, message="work", identity=AGENT)
 

@@ -390,7 +390,7 @@ def test_two_merges_at_once_are_both_in_the_target(repository: Repository) -> No
 def test_tasks_that_live_side_by_side_end_merged_and_leave_nothing(
     repository: Repository,
 ) -> None:
-    names = [f"task-{number}" for number in range(6)]
+    names = [f"task-{number}" for number in range(3)]
 
     def live(name: str) -> None:
         tree = a_task(repository, name, **{f"{name}__txt": f"{name}\n"})

@@ -69,9 +69,8 @@ def test_what_is_gone_with_its_machine_is_made_elsewhere_with_all_that_was_commi
 
 
 def test_a_removed_worktree_is_rehomed_where_git_has_forgotten_it_already(
-    repository: Repository, elsewhere: Path
+    repository: Repository, tree: Worktree, elsewhere: Path
 ) -> None:
-    tree = a_task(repository, "t")
     git(repository.root, "worktree", "remove", "--force", str(tree.folder))
 
     rehome(repository, BRANCH, elsewhere)
@@ -96,8 +95,9 @@ def test_what_was_rehomed_but_never_made_there_is_rehomed_again(
     assert not elsewhere.exists()
 
 
-def test_a_worktree_that_is_there_is_not_rehomed(repository: Repository, elsewhere: Path) -> None:
-    tree = a_task(repository, "t")
+def test_a_worktree_that_is_there_is_not_rehomed(
+    repository: Repository, tree: Worktree, elsewhere: Path
+) -> None:
     write(tree.folder, a__txt="not committed\n")
 
     error = refused(repository, BRANCH, elsewhere)

@@ -75,8 +75,8 @@ def test_a_repeat_finds_its_own_with_all_work_and_the_first_base(repository: Rep
 
 def test_a_repeat_finds_its_own_whose_branch_the_user_has_checked_out_too(
     repository: Repository,
+    tree: Worktree,
 ) -> None:
-    tree = a_task(repository, "t")
     for name in ("first", "second"):
         git(repository.root, "worktree", "add", "-q", "--force", f"../{name}", BRANCH)
 
@@ -126,9 +126,7 @@ def test_a_branch_that_somebody_else_made_is_refused(repository: Repository) -> 
     assert registered(repository) == 0
 
 
-def test_a_branch_of_another_task_is_refused(repository: Repository) -> None:
-    tree = a_task(repository, "t")
-
+def test_a_branch_of_another_task_is_refused(repository: Repository, tree: Worktree) -> None:
     error = refused_addition(repository, repository.root.parent / "other")
 
     assert_refused(Refusal.BRANCH_EXISTS, error, BRANCH, tree.folder)
@@ -202,8 +200,9 @@ def test_a_relative_folder_is_refused(
 
 
 @pytest.mark.parametrize("left", ["mark", "branch", "empty folder", "filled folder"])
-def test_a_repeat_completes_what_a_crash_left(repository: Repository, left: str) -> None:
-    tree = a_task(repository, "t")
+def test_a_repeat_completes_what_a_crash_left(
+    repository: Repository, tree: Worktree, left: str
+) -> None:
     remove_worktree(repository, tree.folder, force=True)
     if left == "mark":
         git(repository.root, "branch", "-D", BRANCH)
@@ -254,8 +253,9 @@ def test_a_repeat_makes_anew_what_a_killed_git_left_half_made(repository: Reposi
 @pytest.mark.parametrize(
     "lost", ["HEAD", "gitdir", "commondir", "index", ".git", "folder", "all but locked"]
 )
-def test_a_repeat_copes_with_every_half_of_a_worktree(repository: Repository, lost: str) -> None:
-    tree = a_task(repository, "t")
+def test_a_repeat_copes_with_every_half_of_a_worktree(
+    repository: Repository, tree: Worktree, lost: str
+) -> None:
     admin = repository.common / "worktrees" / "t"
     (admin / "locked").write_text("initializing\n")
     for name in ("HEAD", "gitdir", "commondir", "index") if lost == "all but locked" else (lost,):
@@ -307,15 +307,15 @@ def test_a_clean_worktree_is_removed_and_its_branch_stays(repository: Repository
     assert worktrees(repository) == (Worktree(BRANCH, tree.folder, tree.base, present=False),)
 
 
-def test_a_second_removal_is_no_error(repository: Repository) -> None:
-    tree = a_task(repository, "t")
+def test_a_second_removal_is_no_error(repository: Repository, tree: Worktree) -> None:
     remove_worktree(repository, tree.folder, force=False)
 
     assert not remove_worktree(repository, tree.folder, force=False)
 
 
-def test_removing_one_that_was_deleted_by_hand_makes_git_forget_it(repository: Repository) -> None:
-    tree = a_task(repository, "t")
+def test_removing_one_that_was_deleted_by_hand_makes_git_forget_it(
+    repository: Repository, tree: Worktree
+) -> None:
     other = repository.root.parent / "users own"
     git(repository.root, "worktree", "add", "-q", str(other), "-b", "own")
     shutil.rmtree(tree.folder)
@@ -328,9 +328,8 @@ def test_removing_one_that_was_deleted_by_hand_makes_git_forget_it(repository: R
 
 @pytest.mark.parametrize("kind", ["changed", "staged", "untracked", "deleted"])
 def test_work_that_is_not_committed_is_removed_by_force_only(
-    repository: Repository, kind: str
+    repository: Repository, tree: Worktree, kind: str
 ) -> None:
-    tree = a_task(repository, "t")
     if kind == "deleted":
         (tree.folder / "a.txt").unlink()
     else:
@@ -348,9 +347,8 @@ def test_work_that_is_not_committed_is_removed_by_force_only(
 
 @pytest.mark.parametrize("kind", ["users worktree", "main", "plain", "link", "unregistered"])
 def test_nothing_of_somebody_else_is_removed_even_by_force(
-    repository: Repository, kind: str
+    repository: Repository, tree: Worktree, kind: str
 ) -> None:
-    tree = a_task(repository, "t")
     folder = repository.root.parent / "folder"
     match kind:
         case "users worktree":
@@ -377,8 +375,8 @@ def test_nothing_of_somebody_else_is_removed_even_by_force(
 
 def test_a_link_inside_a_worktree_is_removed_and_not_what_it_leads_to(
     repository: Repository,
+    tree: Worktree,
 ) -> None:
-    tree = a_task(repository, "t")
     outside = repository.root.parent / "outside"
     outside.mkdir()
     write(outside, precious__txt="p\n")
@@ -391,8 +389,9 @@ def test_a_link_inside_a_worktree_is_removed_and_not_what_it_leads_to(
     assert outside.stat().st_mode & 0o777 == 0o500
 
 
-def test_folders_that_a_tool_made_read_only_are_removed(repository: Repository) -> None:
-    tree = a_task(repository, "t")
+def test_folders_that_a_tool_made_read_only_are_removed(
+    repository: Repository, tree: Worktree
+) -> None:
     folder = tree.folder / "cache" / "module"
     folder.mkdir(parents=True)
     write(folder, x__txt="x")
@@ -407,9 +406,8 @@ def test_folders_that_a_tool_made_read_only_are_removed(repository: Repository) 
 
 @pytest.mark.parametrize("made", ["nothing", "repository", "nonsense", "locked"])
 def test_whatever_an_agent_did_to_git_in_its_worktree_it_can_be_removed(
-    repository: Repository, made: str
+    repository: Repository, tree: Worktree, made: str
 ) -> None:
-    tree = a_task(repository, "t")
     if made == "locked":
         git(repository.root, "worktree", "lock", str(tree.folder))
     else:
@@ -425,8 +423,9 @@ def test_whatever_an_agent_did_to_git_in_its_worktree_it_can_be_removed(
     assert registered(repository) == 0
 
 
-def test_a_removal_that_was_cut_off_goes_on_without_force(repository: Repository) -> None:
-    tree = a_task(repository, "t")
+def test_a_removal_that_was_cut_off_goes_on_without_force(
+    repository: Repository, tree: Worktree
+) -> None:
     (repository.common / "worktrees" / "t" / "interlock-removing").touch()
     (tree.folder / ".git").unlink()
     (tree.folder / "a.txt").unlink()
@@ -437,8 +436,8 @@ def test_a_removal_that_was_cut_off_goes_on_without_force(repository: Repository
 
 def test_a_worktree_whose_removal_was_cut_off_is_made_anew_when_added(
     repository: Repository,
+    tree: Worktree,
 ) -> None:
-    tree = a_task(repository, "t")
     (repository.common / "worktrees" / "t" / "interlock-removing").touch()
     (tree.folder / "a.txt").unlink()
 
@@ -451,8 +450,9 @@ def test_a_worktree_whose_removal_was_cut_off_is_made_anew_when_added(
     assert (tree.folder / "a.txt").exists()
 
 
-def test_a_worktree_that_was_left_on_another_branch_is_refused(repository: Repository) -> None:
-    tree = a_task(repository, "t")
+def test_a_worktree_that_was_left_on_another_branch_is_refused(
+    repository: Repository, tree: Worktree
+) -> None:
     git(tree.folder, "switch", "-q", "--detach")
 
     error = refused_addition(repository, tree.folder)
@@ -494,9 +494,9 @@ def test_a_branch_of_the_user_is_never_deleted(repository: Repository, branch: s
     assert head(repository, branch)
 
 
-def test_a_branch_that_is_checked_out_is_not_deleted(repository: Repository) -> None:
-    tree = a_task(repository, "t")
-
+def test_a_branch_that_is_checked_out_is_not_deleted(
+    repository: Repository, tree: Worktree
+) -> None:
     with pytest.raises(RefusedError) as caught:
         delete_branch(repository, BRANCH, target="main", force=True)
 
@@ -504,9 +504,8 @@ def test_a_branch_that_is_checked_out_is_not_deleted(repository: Repository) -> 
 
 
 def test_work_that_comes_in_the_last_moment_keeps_the_branch_and_its_mark(
-    repository: Repository, instead_of_git: Callable[[str], Path]
+    repository: Repository, tree: Worktree, instead_of_git: Callable[[str], Path]
 ) -> None:
-    tree = a_task(repository, "t")
     remove_worktree(repository, tree.folder, force=True)
     later = commit(repository.root, "later", a__txt="x\n")
     work = f'"$real" -C {repository.root} update-ref refs/heads/{BRANCH} {later}'
@@ -519,8 +518,7 @@ def test_work_that_comes_in_the_last_moment_keeps_the_branch_and_its_mark(
     assert worktrees(repository) == (Worktree(BRANCH, tree.folder, tree.base, present=False),)
 
 
-def test_a_deletion_that_was_cut_off_is_completed(repository: Repository) -> None:
-    tree = a_task(repository, "t")
+def test_a_deletion_that_was_cut_off_is_completed(repository: Repository, tree: Worktree) -> None:
     remove_worktree(repository, tree.folder, force=False)
     git(repository.root, "branch", "-D", BRANCH)
 
