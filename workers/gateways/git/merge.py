@@ -49,6 +49,13 @@ class TargetMoved:
 
 
 @dataclass(frozen=True, slots=True)
+class BranchMoved:
+    """The branch is at this commit, which is not the one to merge; nothing was merged."""
+
+    found: str
+
+
+@dataclass(frozen=True, slots=True)
 class MergeUnverified:
     """The target would be at this commit, whose files are not verified; nothing was merged.
 
@@ -59,7 +66,7 @@ class MergeUnverified:
 
 
 MergeOutcome: TypeAlias = (
-    BranchMerged | AlreadyMerged | MergeConflict | TargetMoved | MergeUnverified
+    BranchMerged | AlreadyMerged | MergeConflict | TargetMoved | BranchMoved | MergeUnverified
 )
 
 
@@ -71,16 +78,20 @@ def merge(
     message: str,
     identity: Identity,
     verified: Collection[str] | None,
+    commit: str | None = None,
 ) -> MergeOutcome:
     """Merge a branch into the target with a merge commit; a repetition returns AlreadyMerged.
 
-    `verified` are commits: the merge must have the files of one of them; None allows any files.
-    If the target is checked out, its working tree is updated too; it has to be clean. If a person
-    checks the target out in the milliseconds between the last check and the merge, the files stay
-    as they were before it; `git reset --hard` repairs that. Raises GitError.
+    If a `commit` is given, the branch has to be at it. `verified` are commits: the merge must have
+    the files of one of them; None allows any files. If the target is checked out, its working tree
+    is updated too; it has to be clean. If a person checks the target out in the milliseconds
+    between the last check and the merge, the files stay as they were before it; `git reset --hard`
+    repairs that. Raises GitError.
     """
     with repository.locked() as held:
         old, tip = _tips(held, target, branch)
+        if commit not in (None, tip.sha):
+            return BranchMoved(tip.sha)
         if old.sha == tip.sha:
             return AlreadyMerged(old.sha)
         tree = _merged_tree(held, old, tip)

@@ -10,11 +10,11 @@ from __future__ import annotations
 import asyncio
 
 from interlock.workers.engine.work import ObstacleError, Outcome, Work
-from interlock.workers.gateways.git.branch import head
 from interlock.workers.gateways.git.errors import GitError, Refusal, RefusedError
 from interlock.workers.gateways.git.merge import (
     AlreadyMerged,
     BranchMerged,
+    BranchMoved,
     MergeConflict,
     MergeUnverified,
     TargetMoved,
@@ -67,9 +67,6 @@ async def merge(work: Work) -> Outcome:
 async def _merge_branch(work: Work, repository: Repository) -> Outcome:
     record, target = work.record, str(work.record.data["target"])
     branch, commit = claim_names(record).branch, str(record.data["commit"])
-    if await asyncio.to_thread(head, repository, branch) != commit:
-        reason = "its branch has moved since it was verified"
-        return Outcome("verification_rejected", {"reason": reason})
     # Where the target has not moved since the claim, a merge has exactly the files of this commit.
     verified = {commit} if signals_of_files(record) else None
     for _ in range(ATTEMPTS_MAX):
@@ -82,6 +79,7 @@ async def _merge_branch(work: Work, repository: Repository) -> Outcome:
             message=f"Merge {record.data['title']}\n\nTask: {record.id}\n",
             identity=COMMITTER,
             verified=verified,
+            commit=commit,
         )
         match done:
             case BranchMerged() | AlreadyMerged():
@@ -97,6 +95,9 @@ async def _merge_branch(work: Work, repository: Repository) -> Outcome:
                 reason = f"it conflicts with what {target} has now: {shown}"
                 paths = list(done.paths[:PATHS_MAX])
                 return Outcome("verification_rejected", {"reason": reason, "paths": paths})
+            case BranchMoved():
+                reason = "its branch has moved since it was verified"
+                return Outcome("verification_rejected", {"reason": reason})
             case TargetMoved():
                 continue
     raise RuntimeError(f"{target} moved {ATTEMPTS_MAX} times while it was merged into")

@@ -15,6 +15,7 @@ from interlock.workers.gateways.git.errors import FailedError, LockedError, Refu
 from interlock.workers.gateways.git.merge import (
     AlreadyMerged,
     BranchMerged,
+    BranchMoved,
     MergeConflict,
     MergeOutcome,
     MergeUnverified,
@@ -49,6 +50,7 @@ def merged(
     target: str = "main",
     message: str = "merge t",
     verified: tuple[str, ...] | None = None,
+    commit: str | None = None,
 ) -> MergeOutcome:
     return merge(
         repository,
@@ -57,6 +59,7 @@ def merged(
         message=message,
         identity=AGENT,
         verified=verified,
+        commit=commit,
     )
 
 
@@ -112,6 +115,15 @@ def test_a_branch_that_changes_nothing_is_merged_as_well(repository: Repository)
 
     assert merged(repository) == BranchMerged(tip_of(repository))
     assert in_main(repository, BRANCH)
+
+
+def test_a_branch_that_is_not_at_the_commit_to_merge_is_not_merged(repository: Repository) -> None:
+    before, tip = tip_of(repository), tip_of(repository, a_branch(repository, "t", a__txt="x\n"))
+
+    assert merged(repository, commit=before) == BranchMoved(tip)
+
+    assert tip_of(repository) == before
+    assert isinstance(merged(repository, commit=tip), BranchMerged)
 
 
 def test_only_files_that_were_verified_are_merged(repository: Repository) -> None:
