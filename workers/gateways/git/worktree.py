@@ -15,6 +15,7 @@ from interlock.workers.gateways.git.branch import (
     check_name,
     head_commit,
     make,
+    mark_ref,
     marks,
     marks_among,
     refuse_taken,
@@ -53,14 +54,27 @@ def worktrees(repository: Repository) -> tuple[Worktree, ...]:
     )
 
 
+def worktree_and_tip(repository: Repository, branch: str) -> tuple[Worktree | None, str | None]:
+    """Return the worktree of a task's branch and the branch's commit; None for one that is gone."""
+    refs = read_refs(repository, mark_ref(branch), HEADS + branch)
+    mark, tip = marks_among(refs).get(branch), refs.get(HEADS + branch)
+    worktree = None
+    if mark is not None:
+        tree = _at(linked_trees(repository), mark.folder)
+        if tree is not None and not tree.is_gone:
+            worktree = Worktree(branch, mark.folder, mark.base, present=True)
+    return worktree, tip.sha if tip else None
+
+
 def add_worktree(
-    repository: Repository, *, branch: str, folder: Path, base: str | None
+    repository: Repository, *, branch: str, folder: Path, base: str | None, new: bool = False
 ) -> Worktree:
     """Make a branch at a base and check it out in a folder.
 
     The base is a branch or a commit id, or None for the commit that the repository has checked
     out. Repeated with the same branch and folder, it completes the worktree with the base of the
-    first call. Raises RefusedError if the branch or the folder belongs to something else.
+    first call, unless it has to be `new`. Raises RefusedError if the branch or the folder belongs
+    to something else.
     """
     check_name(branch)
     folder = _real(folder)
@@ -69,7 +83,7 @@ def add_worktree(
         refs, trees = read_refs(held, MARKS, *names), linked_trees(held)
         made = marks_among(refs)
         mark = made.get(branch)
-        if mark is None:
+        if mark is None or new:
             _refuse_unfit(held, folder, made, trees)
             mark = _make_marked(held, refs, branch=branch, folder=folder, base=base)
         elif mark.folder != folder:

@@ -18,7 +18,7 @@ from interlock.workers.tasks.ownership import COMMITTER, SCOPE_VIOLATION, outsid
 from interlock.workers.tasks.verification.evidence import changes_text
 from interlock.workers.tasks.verification.judges import Judges
 from interlock.workers.tasks.verification.review_checkout import review_checkout
-from interlock.workers.tasks.verification.work import repository_of, verify, worktree_of
+from interlock.workers.tasks.verification.work import repository_of, verify, worktree_and_commit
 
 AGENT_LOST = {"reason": "its agent was lost", "why": TransitionReason.ORPHAN_RECOVERED}
 
@@ -41,7 +41,7 @@ async def recovery(work: Work) -> Outcome:
 async def _recover(judges: Judges) -> Outcome:
     work, record = judges.work, judges.work.record
     repository = await asyncio.to_thread(repository_of, record)
-    tree = await asyncio.to_thread(worktree_of, repository, record)
+    tree, _ = await asyncio.to_thread(worktree_and_commit, repository, record)
     if tree is None:
         return Outcome("requeued", {**AGENT_LOST, "detail": "its worktree is gone"})
     if agent := record.data["claim"].get("agent"):

@@ -9,7 +9,7 @@ from functools import partial
 from interlock.kernel.errors import UnknownRecordError
 from interlock.kernel.reason import TransitionReason
 from interlock.workers.engine.work import Outcome, Work
-from interlock.workers.gateways.git.branch import commit_of, head
+from interlock.workers.gateways.git.branch import commit_of
 from interlock.workers.gateways.git.diff import lines_between, paths_between
 from interlock.workers.gateways.git.errors import RefusedError
 from interlock.workers.tasks.claim_names import ClaimNames, claim_names
@@ -23,7 +23,7 @@ from interlock.workers.tasks.verification.work import (
     repository_of,
     results_of,
     verify,
-    worktree_of,
+    worktree_and_commit,
 )
 
 PATHS_MAX = 100
@@ -89,11 +89,9 @@ async def _verify_subtasks(judges: Judges) -> Outcome:
 async def _verify_claim(judges: Judges) -> Outcome:
     work, record = judges.work, judges.work.record
     repository = await asyncio.to_thread(repository_of, record)
-    tree = await asyncio.to_thread(worktree_of, repository, record)
+    tree, commit = await asyncio.to_thread(worktree_and_commit, repository, record)
     if tree is None:
         return Outcome("verification_rejected", {"reason": "its worktree is gone"})
-    branch = claim_names(record).branch
-    commit = await asyncio.to_thread(head, repository, branch)
     if commit is None:
         return Outcome("verification_rejected", {"reason": "its branch is gone"})
     changed = await asyncio.to_thread(paths_between, repository, base=tree.base, commit=commit)
@@ -116,7 +114,7 @@ async def _verify_claim(judges: Judges) -> Outcome:
     if outcome.trigger != "verified":
         return outcome
     counts = await asyncio.to_thread(lines_between, repository, base=tree.base, commit=commit)
-    merged = {"branch": branch, "changes": asdict(counts)}
+    merged = {"branch": names.branch, "changes": asdict(counts)}
     return replace(outcome, payload={**outcome.payload, **merged})
 
 

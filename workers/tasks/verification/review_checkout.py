@@ -9,12 +9,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 from interlock.workers.config import Settings
 from interlock.workers.gateways.git.branch import delete_branch
+from interlock.workers.gateways.git.errors import RefusedError
 from interlock.workers.gateways.git.repository import Repository
-from interlock.workers.gateways.git.worktree import add_worktree, remove_worktree
+from interlock.workers.gateways.git.worktree import Worktree, add_worktree, remove_worktree
 from interlock.workers.tasks.claim_names import REVIEW_MARK, ClaimNames
 
 
@@ -25,15 +27,21 @@ async def review_checkout(
     """Check a commit out into a folder of its own during the block. Raises GitError."""
     branch, worktree = names.review_branch(commit), names.worktree(settings)
     folder = worktree.with_name(f"{worktree.name}{REVIEW_MARK}{commit[:12]}")
-    # A verification that was lost may have left its checkout.
-    await asyncio.to_thread(_remove, repository, branch, folder, commit)
     try:
-        tree = await asyncio.to_thread(
-            add_worktree, repository, branch=branch, folder=folder, base=commit
-        )
+        tree = await asyncio.to_thread(_add, repository, branch, folder, commit)
         yield tree.folder
     finally:
         await asyncio.to_thread(_remove, repository, branch, folder, commit)
+
+
+def _add(repository: Repository, branch: str, folder: Path, commit: str) -> Worktree:
+    add = partial(add_worktree, repository, branch=branch, folder=folder, base=commit, new=True)
+    try:
+        return add()
+    except RefusedError:
+        # A verification that was lost may have left its checkout.
+        _remove(repository, branch, folder, commit)
+        return add()
 
 
 def _remove(repository: Repository, branch: str, folder: Path, commit: str) -> None:

@@ -12,7 +12,7 @@ from interlock.kernel.record import Record
 from interlock.workers.config import Settings
 from interlock.workers.engine.work_environment import environment_of_check
 from interlock.workers.gateways.git.repository import Repository
-from interlock.workers.gateways.git.worktree import Worktree, worktrees
+from interlock.workers.gateways.git.worktree import Worktree, worktree_and_tip
 from interlock.workers.tasks.claim_names import claim_names
 from interlock.workers.tasks.verification.check import check
 from interlock.workers.tasks.verification.evidence import task_text
@@ -34,14 +34,14 @@ def repository_of(record: Record) -> Repository:
     return Repository.open(Path(str(record.data["repo"])))
 
 
-def worktree_of(repository: Repository, record: Record) -> Worktree | None:
-    """Return the worktree of a task's current claim, or None if it is gone.
+def worktree_and_commit(
+    repository: Repository, record: Record
+) -> tuple[Worktree | None, str | None]:
+    """Return the worktree of a task's current claim and its commit; None for one that is gone.
 
     It is looked for by its branch: the setting of its folder may have changed since it was made.
     """
-    branch = claim_names(record).branch
-    found = (tree for tree in worktrees(repository) if tree.branch == branch and tree.present)
-    return next(found, None)
+    return worktree_and_tip(repository, claim_names(record).branch)
 
 
 def signals_of(record: Record) -> list[ParsedSignal]:
