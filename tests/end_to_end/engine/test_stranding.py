@@ -16,14 +16,21 @@ from tests.end_to_end.conftest import NewDeployment
 from tests.end_to_end.deployment import Deployment, thread
 
 
+@pytest.fixture
+def deployment(joint_deployment: Deployment) -> Deployment:
+    """Return a deployment that tests of this module share, each with its own records."""
+    return joint_deployment
+
+
 def test_proposed_whose_producer_died_before_it_began_is_begun_by_the_sweep(
     deployment: Deployment,
 ) -> None:
+    one = f"{deployment.scope}-one"
     producer = Call(Cause("producer"))
-    deployment.client.dispatch.create("thread", "one", thread("jot"), producer)
+    deployment.client.dispatch.create("thread", one, thread("jot"), producer)
 
-    assert deployment.ends("one")[0].state == "done"
-    begun = next(event for event in deployment.events("one") if event.trigger == "begin_inference")
+    assert deployment.ends(one)[0].state == "done"
+    begun = next(event for event in deployment.events(one) if event.trigger == "begin_inference")
     assert begun.cause.actor == "stalls"
 
 
@@ -53,32 +60,34 @@ def test_awaiting_inference_goes_on_when_a_worker_comes_back(new_deployment: New
 
 
 def test_executing_a_capability_that_hangs_ends_at_its_deadline(deployment: Deployment) -> None:
-    deployment.client.submit(thread("endless"), machine="thread", id="one")
+    one = f"{deployment.scope}-one"
+    deployment.client.submit(thread("endless"), machine="thread", id=one)
 
-    record = deployment.reaches("one", "awaiting_redirect")
+    record = deployment.reaches(one, "awaiting_redirect")
 
     assert record.data["failure"]["code"] == "deadline"
-    finished = deployment.notes("one", "execution_finished")[-1].detail
+    finished = deployment.notes(one, "execution_finished")[-1].detail
     assert (finished["success"], finished["error"]) == (False, "deadline")
 
 
 def test_executing_without_a_proposal_is_refused_and_the_card_shows_what_to_do(
     deployment: Deployment,
 ) -> None:
-    deployment.client.submit(thread("jot", policy="plan_then_review"), machine="thread", id="one")
-    waiting = deployment.reaches("one", "awaiting_confirmation")
-    cleared = deployment.client.decide("one", "edit", {"clear": True}, proposal=waiting.proposal)
+    one = f"{deployment.scope}-one"
+    deployment.client.submit(thread("jot", policy="plan_then_review"), machine="thread", id=one)
+    waiting = deployment.reaches(one, "awaiting_confirmation")
+    cleared = deployment.client.decide(one, "edit", {"clear": True}, proposal=waiting.proposal)
 
     with pytest.raises(GuardRefusedError, match="edit it first"):
-        deployment.client.decide("one", "approve", proposal=cleared.proposal)
-    card = deployment.client.card("one")
+        deployment.client.decide(one, "approve", proposal=cleared.proposal)
+    card = deployment.client.card(one)
     assert card is not None
     assert "taken back" in card.question
     again = {"capability": "jot", "parameters": {"text": "again"}}
-    edited = deployment.client.decide("one", "edit", again, proposal=cleared.proposal)
-    deployment.client.decide("one", "approve", proposal=edited.proposal)
+    edited = deployment.client.decide(one, "edit", again, proposal=cleared.proposal)
+    deployment.client.decide(one, "approve", proposal=edited.proposal)
 
-    assert deployment.ends("one")[0].data["result"] == "again"
+    assert deployment.ends(one)[0].data["result"] == "again"
 
 
 def test_cleaning_up_whose_worker_dies_is_done_by_another(new_deployment: NewDeployment) -> None:
@@ -102,26 +111,27 @@ def test_cleaning_up_whose_worker_dies_is_done_by_another(new_deployment: NewDep
 def test_monitoring_that_missed_the_end_of_a_child_rechecks(
     deployment: Deployment, client: redis.Redis
 ) -> None:
+    one = f"{deployment.scope}-one"
     payload = thread("jot")
     payload["given"]["action"]["kind"] = "suggestion"
-    deployment.client.submit(payload, machine="thread", id="one")
-    waiting = deployment.reaches("one", "awaiting_confirmation")
+    deployment.client.submit(payload, machine="thread", id=one)
+    waiting = deployment.reaches(one, "awaiting_confirmation")
     parts = [
         {"title": "quick", "given": thread("jot")["given"]},
         {"title": "asks", "policy": "hands_off", "given": thread("jot")["given"]},
     ]
-    parent = Threads(deployment.client).decompose("one", parts, proposal=waiting.proposal)
-    quick, asks = (f"one/{parent.version}.{n}" for n in (1, 2))
+    parent = Threads(deployment.client).decompose(one, parts, proposal=waiting.proposal)
+    quick, asks = (f"{one}/{parent.version}.{n}" for n in (1, 2))
     deployment.ends(quick)
     deployment.reaches(asks, "awaiting_intent_confirmation")
     # As if the end of the first had not been counted, and the recheck were due.
     keys, members = Keys(deployment.prefix), f"children:{parent.version}"
-    client.sadd(keys.members("one", members), quick)
-    client.hdel(keys.tally("one", members), "done")
+    client.sadd(keys.members(one, members), quick)
+    client.hdel(keys.tally(one, members), "done")
     deployment.client.cancel(asks)
-    due(deployment.client.dispatch, client, "one", "recheck")
+    due(deployment.client.dispatch, client, one, "recheck")
 
-    record = deployment.ends("one")[0]
+    record = deployment.ends(one)[0]
 
     assert (record.state, record.data["tally"]) == ("done", {"done": 1, "dismissed": 1})
 

@@ -92,21 +92,23 @@ REJECTED = len(GARBAGE) - 1  # an unknown record may be one that was pruned
 
 
 def test_garbage_in_the_queues_is_rejected_and_ends_no_worker(
-    deployment: Deployment, client: redis.Redis
+    joint_deployment: Deployment, client: redis.Redis
 ) -> None:
+    deployment, one = joint_deployment, f"{joint_deployment.scope}-one"
+    rejected = deployment.client.dispatch.rejected
+    wanted = sum(rejected.counts().values()) + 3 * REJECTED
     for queue in ("execution", "inference", "sweeps"):
         client.lpush(f"{deployment.prefix}.{queue}", *GARBAGE.values())
 
-    deployment.client.submit(thread("jot"), machine="thread", id="one")
-    assert deployment.ends("one")[0].state == "done"
-    rejected = deployment.client.dispatch.rejected
+    deployment.client.submit(thread("jot"), machine="thread", id=one)
+    assert deployment.ends(one)[0].state == "done"
     deployment.sees(
-        lambda: sum(rejected.counts().values()) >= 3 * REJECTED,
-        what=f"all are rejected, of {3 * REJECTED} there are {rejected.counts()}",
+        lambda: sum(rejected.counts().values()) >= wanted,
+        what=f"all are rejected, of {wanted} there are {rejected.counts()}",
     )
 
     assert all(process.alive for process in deployment.processes)
-    assert sum(rejected.counts().values()) == 3 * REJECTED, "no message is rejected twice"
+    assert sum(rejected.counts().values()) == wanted, "no message is rejected twice"
     assert all(
         client.llen(f"{deployment.prefix}.{name}") == 0 for name in ("execution", "inference")
     )
@@ -158,12 +160,9 @@ def test_a_message_that_names_another_effect_starts_nothing(new_deployment: NewD
     ("variables", "sentence"),
     [
         ({"INTERLOCK_LEASE_S": "-1"}, "INTERLOCK_LEASE_S"),
-        ({"INTERLOCK_LAESE_S": "5"}, "INTERLOCK_LAESE_S"),
         ({"INTERLOCK_CAPABILITIES": "nowhere.at.all"}, "nowhere"),
         ({"INTERLOCK_MODEL": "nobody:knows", "INTERLOCK_MODEL_BASE_URL": ""}, "INTERLOCK_MODEL"),
         ({"INTERLOCK_STORE_URL": "redis://127.0.0.1:9/0"}, "the store does not answer"),
-        ({"INTERLOCK_STORE_URL": "http://127.0.0.1:9"}, "INTERLOCK_STORE_URL"),
-        ({"INTERLOCK_ENQUEUE": "fused", "INTERLOCK_BROKER_URL": "amqp://x"}, "INTERLOCK_ENQUEUE"),
     ],
 )
 def test_a_wrong_setting_ends_the_start_of_a_worker_with_one_clear_sentence(
