@@ -289,17 +289,17 @@ def _nearest(
         return _Reading(None, 0.0)
     scores: dict[str, float] = {}
     begins = "" if compared.question is not None else opening(compared.parts[0])
-    background = list(BACKGROUND)
+    phrases = {choice.name: [choice.description, *choice.examples] for choice in question.catalog}
     for choice in question.catalog:
-        phrases = [choice.description, *choice.examples]
         evidence = _evidence(choice, request)
         texts = [*compared.parts, _QUOTED.sub("this", compared.parts[0])]
         if evidence <= 0 and compared.question is not None:
             texts = list(compared.question)
-        scores[choice.name] = model.nearness(texts, phrases) + evidence
+        scores[choice.name] = model.nearness(texts, phrases[choice.name]) + evidence
         if begins and begins in map(opening, choice.examples):
             scores[choice.name] += BEGINS_ALIKE
-        background = [other for other in background if model.nearness([other], phrases) < SAME]
+    offered = model.nearness_of_each(BACKGROUND, [one for each in phrases.values() for one in each])
+    background = [text for text, near in zip(BACKGROUND, offered, strict=True) if near < SAME]
     # The sentences of a long text have many subjects, so only the whole text is compared.
     background_score = max(model.nearness(compared.whole, background), FLOOR)
     if compared.question is not None:
