@@ -138,10 +138,10 @@ def test_an_event_without_a_version_has_the_first() -> None:
     assert run_event(posted) == run_event({**posted, "version": GOLDEN["version"]})
 
 
-@pytest.mark.parametrize("version", [0, 2, "1", None, 1.5])
 @pytest.mark.parametrize("name", EVERY)
-def test_another_version_is_refused_and_named(name: str, version: object) -> None:
-    assert problems({**event(name), "version": version}) == ("version: Input should be 1",)
+def test_another_version_is_refused_and_named(name: str) -> None:
+    for version in (0, 2, "1", None, 1.5):
+        assert problems({**event(name), "version": version}) == ("version: Input should be 1",)
 
 
 @pytest.mark.parametrize("name", ["", "runstarted", "RunBegun", None, 7, ["RunStarted"]])
