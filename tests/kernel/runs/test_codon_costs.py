@@ -226,7 +226,7 @@ def transition(chance: Random, state: str) -> dict[str, Any]:
     return {"from": source, "to": to, "metadata": given}
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_any_events_lead_to_the_state_of_the_oracle(seed: int) -> None:
     chance = Random(seed)
     codon, oracle, ended = PureCodon(), CodonOracle(), dict.fromkeys(ENDS, 0)

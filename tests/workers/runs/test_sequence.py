@@ -401,7 +401,7 @@ def any_end(random: Random, name: str) -> Execution:
 def test_random_histories_are_followed_as_a_slow_oracle_computes(*, is_proof: bool) -> None:
     random = Random(0)
     seen: set[str] = set()
-    for _ in range(3_000 if is_proof else 300):
+    for _ in range(3_000 if is_proof else 150):
         planned, history, start_index = any_plan(random), list[Execution](), 0
         for _ in range(25):
             step = next_step(planned, history, start_index=start_index)
