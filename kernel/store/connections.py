@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Any
 
 import hiredis
-from redis import ConnectionPool, Redis, exceptions
+from redis import ConnectionPool, exceptions
 
 # Fewer than the connections that a client may have beyond one for each of its threads, so that no
 # thread waits for a connection that is kept here.
@@ -25,7 +25,7 @@ class ConnectionCache:
         self.pool = pool
         self._idle: list[Any] = []
 
-    def exchange(self, client: Redis, commands: Sequence[Sequence[Any]]) -> list[Any] | None:
+    def exchange(self, client: Any, commands: Sequence[Sequence[Any]]) -> list[Any] | None:
         """Send commands at once, and return the reply or the refusal of each, in order.
 
         Returns None if the connection fails. Raises what redis-py raises if none can be opened.
@@ -60,9 +60,8 @@ class ConnectionCache:
         self.pool.release(connection)
 
 
-def _reply(client: Redis, connection: Any, command: str) -> Any:
-    parse: Any = client.parse_response  # redis-py leaves it untyped
+def _reply(client: Any, connection: Any, command: str) -> Any:
     try:
-        return parse(connection, command)
+        return client.parse_response(connection, command)  # redis-py leaves it untyped
     except exceptions.ResponseError as refusal:
         return refusal.with_traceback(None)  # it would keep the connection open

@@ -176,9 +176,7 @@ def _send_by_cache(client: Client, commands: Sequence[Sequence[Any]]) -> list[An
     The client then sends them itself, as often as it may.
     """
     connections = _state_of(client).connections
-    if connections is None or isinstance(client, RedisCluster):
-        return None
-    return connections.exchange(client, commands)
+    return None if connections is None else connections.exchange(client, commands)
 
 
 def _answer(client: Client, times: CallTimes | None, kind: str, ask: Callable[[], Any]) -> Any:
