@@ -73,7 +73,7 @@ def test_a_name_that_is_no_key_depends_on_nothing() -> None:
 def test_many_jobs_take_linear_time_and_no_recursion() -> None:
     count = 20_000
     chain = {str(n): [str(n - 1)] if n else [] for n in range(count)}
-    layers = {str(n): [str(m) for m in range(max(0, n - 50), n)] for n in range(count)}
+    layers = {str(n): [str(m) for m in range(max(0, n - 10), n)] for n in range(count)}
     pairs = {str(n): [str(n ^ 1)] for n in range(count)}
     began = time.process_time()
 
@@ -82,4 +82,4 @@ def test_many_jobs_take_linear_time_and_no_recursion() -> None:
     assert len(cycle) == count + 1
     assert len(cycles_in(pairs)) == count // 2
 
-    assert time.process_time() - began < 20  # it takes one second
+    assert time.process_time() - began < 20  # it takes half a second

@@ -373,7 +373,7 @@ def test_the_number_of_suggestions_is_limited(file: Path, monkeypatch: pytest.Mo
 @pytest.mark.parametrize("wide", [False, True], ids=["chain", "layers"])
 def test_thousands_of_steps_are_read(file: Path, *, wide: bool) -> None:
     # A function that called itself for each step of the chain would end with an error.
-    count, layer = 3_000, 100
+    count, layer = 2_000, 100
     lines = ["graph: g", "steps:"]
     for n in range(count):
         above = range(n // layer * layer - layer, n // layer * layer, 10) if wide else [n - 1]
@@ -388,7 +388,7 @@ def test_thousands_of_steps_are_read(file: Path, *, wide: bool) -> None:
 
 
 def test_a_chain_of_thousands_of_steps_may_be_one_cycle(file: Path) -> None:
-    count = 3_000
+    count = 2_000
     steps = [f"- {{name: s{n}, worker: w, depends_on: [s{(n + 1) % count}]}}" for n in range(count)]
 
     (only,) = problems_of(file, "graph: g\nsteps:\n" + "\n".join(steps))
