@@ -152,12 +152,17 @@ def shown(client: Client, record: Record) -> Card:
     return card
 
 
+def distinct(given: Iterator[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return each answer once; two are the same if they have the same text."""
+    return list({repr(sorted(one.items())): one for one in given}.values())
+
+
 def compare(client: Client, record: Record) -> set[str]:
     """Compare what the card of a record takes with what `decide` accepts; return its choices."""
     machine, offers = MACHINES[record.machine], shown(client, record).affordances
     for offer in offers:
         validator = validator_of(offer.schema)
-        given = list(answers(machine, offer.trigger, offer.schema))
+        given = distinct(answers(machine, offer.trigger, offer.schema))
         verdicts = [accepts(client, record, offer.trigger, one) for one in given]
         accepted = [one for one, verdict in zip(given, verdicts, strict=True) if verdict]
         fits = [validator.is_valid(one) for one in given]
