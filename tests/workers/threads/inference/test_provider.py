@@ -106,6 +106,9 @@ def test_a_model_may_correct_itself_once(broken: Script) -> None:
     assert outcome.cost_micro == 72
     assert len(server.asked) == 2
 
+
+@pytest.mark.parametrize("broken", [says({"kind": "dance"}), silent()])
+def test_a_model_does_not_correct_itself_twice(broken: Script) -> None:
     outcome, server = outcome_of(broken, broken, says(ACTION))
 
     assert failed(outcome).code is INVALID
