@@ -14,7 +14,7 @@ import redis
 
 from interlock.kernel.record import Record
 from interlock.workers.gateways.server import EmbeddedServer
-from interlock.workers.processes.agent.containment import Containment
+from interlock.workers.processes.agent.containment import KINDS
 from interlock.workers.tasks.agents import Agents
 from interlock.workers.tasks.client import Tasks
 from tests.end_to_end.conftest import NewDeployment
@@ -145,7 +145,7 @@ def test_a_session_goes_from_task_to_task_and_is_recycled_when_idle(
     assert (repo / "b").exists()
     deployment.sees(lambda: trees(repo) == 1, what="no worktree is left")
     deployment.sees(lambda: not is_alive(ended.data["pid"]), what="its process is gone")
-    assert ended.data["containment"] in set(Containment)
+    assert ended.data["containment"] in KINDS
 
 
 def test_a_stop_hook_sends_a_session_back_and_fails_a_plain_command(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _signal
 import os
 import signal
 import subprocess
@@ -116,7 +117,7 @@ def test_a_process_that_cannot_be_killed_raises_an_error(
 ) -> None:
     agent.agent_fires("ended", {"exit_code": 1})
     monkeypatch.setattr(os, "pidfd_open", lambda _: os.open(os.devnull, os.O_RDONLY))
-    monkeypatch.setattr(signal, "pidfd_send_signal", lambda *_: None)
+    monkeypatch.setattr(_signal, "pidfd_send_signal", lambda *_: None)
     monkeypatch.setattr(leftovers, "END_S_MAX", 0.1)
 
     with pytest.raises(LeftoversError, match="cannot be ended"):

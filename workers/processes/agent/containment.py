@@ -7,13 +7,11 @@ the process group alone. Only the first two contain processes that called setsid
 
 from __future__ import annotations
 
+import _signal as signal
 import ctypes
 import os
-import signal
 import sys
 import time
-from collections.abc import Callable, Collection
-from enum import StrEnum
 
 from interlock.workers.processes.agent.process_table import (
     ProcessInfo,
@@ -22,25 +20,21 @@ from interlock.workers.processes.agent.process_table import (
     send_signals,
 )
 
-# Type checkers take this name for true. A watchdog without a cgroup starts sooner without these.
+# As in `watchdog`, which says what may be imported.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
     from interlock.workers.processes.agent.cgroup import Cgroup
 
+# The kinds of containment, the best first.
+CGROUP, SUBREAPER, GROUP = KINDS = ("cgroup", "subreaper", "process group")
 LABEL_VARIABLE = "INTERLOCK_AGENT_MARK"
 # Less than the watchdog's margin, so that a process that cannot be stopped does not delay the kill.
 FREEZE_S = 0.25
 _POLL_S = 0.005
 _QUIET_POLLS = 2
 _PR_SET_CHILD_SUBREAPER = 36
-
-
-class Containment(StrEnum):
-    """The kinds of containment, the best first."""
-
-    CGROUP = "cgroup"
-    SUBREAPER = "subreaper"
-    GROUP = "process group"
 
 
 class ProcessTree:

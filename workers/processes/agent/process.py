@@ -20,7 +20,7 @@ from typing import Any, Self
 from uuid import uuid4
 
 from interlock.workers.processes.agent.cgroup import own_folder
-from interlock.workers.processes.agent.containment import LABEL_VARIABLE, Containment
+from interlock.workers.processes.agent.containment import GROUP, KINDS, LABEL_VARIABLE
 from interlock.workers.processes.agent.output import OutputLog
 from interlock.workers.processes.agent.pipes import Pipes
 from interlock.workers.processes.agent.watchdog import WatchdogSpec, deadline_of
@@ -84,7 +84,7 @@ class AgentProcess:
         self._over = threading.Event()
         self._began = time.monotonic()
         self.pid = 0
-        self.containment = Containment.GROUP
+        self.containment = GROUP
         self.survivors: tuple[int, ...] = ()
 
     @classmethod
@@ -100,7 +100,7 @@ class AgentProcess:
         logs: LogFiles,
         label: str,
         kill_by: float,
-        kinds: Sequence[Containment] = tuple(Containment),
+        kinds: Sequence[str] = KINDS,
     ) -> Self:
         """Start a command. All is killed by `kill_by` (of time.monotonic) unless `arm` moves that.
 
@@ -123,7 +123,7 @@ class AgentProcess:
             command=list(command),
             folder=str(folder),
             environment={**environment, **added},
-            kinds=[str(kind) for kind in kinds],
+            kinds=list(kinds),
             cgroup=_cgroup_path(),
             descriptors=list(pipes.agent_ends),
             deadline=deadline_of(kill_by),
@@ -190,10 +190,10 @@ class AgentProcess:
         self.close()
 
     def _begin(self, command: Sequence[str]) -> None:
-        report: list[Any] = next(self._reports, [])
+        report = next(self._reports, ())
         match report:
-            case ["started", int(pid), str(kind)]:
-                self.pid, self.containment = pid, Containment(kind)
+            case ("started", int(pid), str(kind)):
+                self.pid, self.containment = pid, kind
             case _:
                 self._watchdog.close()
                 if not report:
@@ -210,8 +210,8 @@ class AgentProcess:
         threading.Thread(target=self._watch, name="agent-watch", daemon=True).start()
 
     def _watch(self) -> None:
-        exited: list[Any] | None = None
-        used: list[Any] | None = None
+        exited: Sequence[Any] | None = None
+        used: Sequence[Any] | None = None
         for kind, *values in self._reports:
             match kind:
                 case "exited":
@@ -240,7 +240,7 @@ class AgentProcess:
     def _set_survivors(self, survivors: list[int]) -> None:
         self.survivors = tuple(survivors)
 
-    def _ended(self, exited: list[Any], used: list[Any]) -> Exit:
+    def _ended(self, exited: Sequence[Any], used: Sequence[Any]) -> Exit:
         code, left_behind, cause, wall_s = exited
         reasons = {None: None, "order": self._reason, "deadline": KILL_BY_PASSED}
         pipes = self._pipes

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import _signal as signal
 import os
-import signal
-from collections.abc import Iterator
-from contextlib import suppress
+
+# As in `watchdog`, which says what may be imported.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 DEAD = "ZX"
 HALTED = "ZXTtD"
@@ -79,8 +82,9 @@ def send_signals(process: ProcessInfo, *signals: int) -> None:
     try:
         if process.is_same(read_process(process.pid)):
             for number in signals:
-                with suppress(ProcessLookupError, PermissionError):
-                    signal.pidfd_send_signal(descriptor, number)
+                signal.pidfd_send_signal(descriptor, number)
+    except (ProcessLookupError, PermissionError):
+        return
     finally:
         os.close(descriptor)
 
@@ -88,9 +92,11 @@ def send_signals(process: ProcessInfo, *signals: int) -> None:
 def _send_by_number(process: ProcessInfo, *signals: int) -> None:
     # An old system or no free descriptor: the id may be reused just after the comparison.
     for number in signals:
-        if process.is_same(read_process(process.pid)):
-            with suppress(ProcessLookupError, PermissionError):
+        try:
+            if process.is_same(read_process(process.pid)):
                 os.kill(process.pid, number)
+        except (ProcessLookupError, PermissionError):
+            return
 
 
 def has_variable(pid: int, entry: bytes) -> bool:

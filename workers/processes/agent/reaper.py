@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from contextlib import suppress
 
 from interlock.workers.processes.agent.containment import AgentGroup, ProcessTree
 
@@ -41,8 +40,10 @@ class Reaper:
         found = processes.signal()
         for process in found:
             if process.has_ended and process.parent == os.getpid():
-                with suppress(ChildProcessError):
+                try:
                     self._reap(process.pid)
+                except ChildProcessError:
+                    continue
         # Two rounds: a process that started and ended between them would still be unreaped.
         self._quiet = 0 if found else self._quiet + 1
         return self._quiet >= _QUIET_POLLS and not processes.any_left()

@@ -9,35 +9,36 @@ supervisor is a subreaper as well, for the case that the watchdog is killed.
 
 from __future__ import annotations
 
-import json
-import math
+import _signal as signal
+import marshal
 import os
 import select
-import signal
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import suppress
 
 from interlock.workers.processes.agent.containment import (
+    CGROUP,
+    GROUP,
     AgentGroup,
-    Containment,
     ProcessTree,
     adopt_orphans,
     kill_everything,
 )
 from interlock.workers.processes.agent.reaper import Reaper
 
-# Type checkers take this name for true. `typing`, `subprocess` and `pathlib` are not imported,
-# because each would take a fifth of the time in which this program starts.
+# Neither this program nor a module that it imports may import `contextlib`, `enum`, `json`,
+# `signal` or `typing`: together they take as long as the start of the interpreter. `_signal` is
+# the part of `signal` without the enums. Type checkers take this name for true.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import NoReturn
+    from collections.abc import Iterator
+    from typing import Any, NoReturn
 
     from interlock.workers.processes.agent.cgroup import Cgroup
 
 LEFT_BEHIND_GRACE_S = 1.0
 KILL_S_MAX = 5.0
+NEVER = float("inf")
 # Killing takes a moment, and must be done by the deadline.
 MARGIN_S = 0.5
 _POLL_S = 1.0
@@ -88,11 +89,21 @@ def deadline_of(kill_by: float) -> float:
     return clock() + (kill_by - time.monotonic())
 
 
+def to_line(value: Any) -> bytes:
+    """Encode a value of built-in types as a line. JSON would need modules that import many more."""
+    return marshal.dumps(value).hex().encode() + b"\n"
+
+
+def from_line(line: bytes) -> Any:
+    """Decode a line that the other end of the pipe, which runs in the same Python, has encoded."""
+    return marshal.loads(bytes.fromhex(line.decode()))  # noqa: S302 - no other process can write it
+
+
 def main() -> None:
     """Start the agent of the first line on stdin, and stay until none of its processes is left."""
     woken = _ignore_signals()
     orders = OrderReader(0)
-    spec = WatchdogSpec(**json.loads(orders.first()))
+    spec = WatchdogSpec(**from_line(orders.first()))
     try:
         leader, processes, kind = _launch(spec)
     except (OSError, ValueError) as error:
@@ -118,7 +129,7 @@ class Watchdog:
     ) -> None:
         self._processes, self._orders, self._woken = processes, orders, woken
         self._reaper = Reaper(leader)
-        self._deadline, self._kill_at = deadline, math.inf
+        self._deadline, self._kill_at = deadline, NEVER
         self._cause: str | None = None
         self._exit_reported = False
         self._began, self._rounds = time.monotonic(), 0
@@ -157,14 +168,14 @@ class Watchdog:
     def _kill(self) -> None:
         self._cause = self._cause or "deadline"
         self._rounds += 1
-        self._deadline = math.inf
+        self._deadline = NEVER
         if kill_everything(self._processes, nothing_left=self._nothing_left, within_s=KILL_S_MAX):
             return
         _report("left", self._processes.pids()[:_SHOWN_MAX])
         self._kill_at = clock() + _POLL_S
 
     def _listen(self) -> None:
-        ending = self._kill_at < math.inf
+        ending = self._kill_at < NEVER
         until = min(self._kill_at, self._deadline - MARGIN_S) - clock()
         wait_s = max(0.0, min(until, _ENDING_POLL_S if ending else _POLL_S))
         for order in self._orders.read_orders(self._woken, wait_s):
@@ -174,7 +185,7 @@ class Watchdog:
                 case ["end", grace_s]:
                     self._end(float(grace_s))
         if self._orders.closed:
-            self._cause, self._kill_at = self._cause or "supervisor", -math.inf
+            self._cause, self._kill_at = self._cause or "supervisor", -NEVER
 
     def _end(self, grace_s: float) -> None:
         # An agent that ended before this order arrived has ended by itself.
@@ -222,13 +233,13 @@ class OrderReader:
 
 def _launch(spec: WatchdogSpec) -> tuple[int, ProcessTree | AgentGroup, str]:
     adopts = adopt_orphans(enabled=True)
-    for kind in map(Containment, spec.kinds):
+    for kind in spec.kinds:
         cgroup = None
-        if kind is Containment.CGROUP and spec.cgroup is not None:
+        if kind == CGROUP and spec.cgroup is not None:
             cgroup = make_cgroup(spec.cgroup)
-        if kind is Containment.CGROUP and cgroup is None:
+        if kind == CGROUP and cgroup is None:
             continue
-        if kind is not Containment.GROUP and not adopts:
+        if kind != GROUP and not adopts:
             continue
         try:
             leader = _start(spec, cgroup)
@@ -239,7 +250,7 @@ def _launch(spec: WatchdogSpec) -> tuple[int, ProcessTree | AgentGroup, str]:
                 # The next kind may work.
                 continue
             raise
-        if kind is Containment.GROUP:
+        if kind == GROUP:
             return leader, AgentGroup(leader), kind
         return leader, ProcessTree(os.getpid(), cgroup=cgroup), kind
     raise ValueError("none of the requested kinds of containment works on this system")
@@ -299,8 +310,10 @@ def _reason(error: Exception) -> str:
 
 
 def _report(*fields: object) -> None:
-    with suppress(BrokenPipeError):
-        os.write(1, json.dumps(fields).encode() + b"\n")
+    try:
+        os.write(1, to_line(fields))
+    except BrokenPipeError:
+        return
 
 
 def _ignore_signals() -> int:

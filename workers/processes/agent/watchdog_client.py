@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import select
 import subprocess
@@ -17,16 +16,21 @@ from typing import Any
 from interlock.workers.processes.agent import watchdog
 from interlock.workers.processes.agent.cgroup import Cgroup
 from interlock.workers.processes.agent.containment import (
+    GROUP,
     LABEL_VARIABLE,
     AgentGroup,
-    Containment,
     ProcessTree,
     adopt_orphans,
     kill_everything,
 )
 from interlock.workers.processes.agent.process_table import ProcessInfo, newest_processes
 from interlock.workers.processes.agent.reaper import Reaper
-from interlock.workers.processes.agent.watchdog import KILL_S_MAX, WatchdogSpec
+from interlock.workers.processes.agent.watchdog import (
+    KILL_S_MAX,
+    WatchdogSpec,
+    from_line,
+    to_line,
+)
 
 START_S_MAX = 20.0
 # A watchdog that is ending an agent reports more often than this.
@@ -42,7 +46,7 @@ class WatchdogClient:
     def __init__(self, spec: WatchdogSpec) -> None:
         # Children that exist already do not belong to the agent: `take_over` must spare them.
         self._excluded = _children()
-        if any(kind != Containment.GROUP for kind in spec.kinds):
+        if any(kind != GROUP for kind in spec.kinds):
             adopt_orphans(enabled=True)
         self._spec = spec
         self._process = start_watchdog(spec)
@@ -68,7 +72,7 @@ class WatchdogClient:
         """Kill the watchdog if it reports nothing for `silence_s` plus SILENCE_S_MAX."""
         self._silent_until = time.monotonic() + silence_s + SILENCE_S_MAX
 
-    def reports(self) -> Iterator[list[Any]]:
+    def reports(self) -> Iterator[tuple[Any, ...]]:
         """Yield the reports of the watchdog until it is gone."""
         assert self._process.stdout is not None, "started with pipes"
         descriptor, pending = self._process.stdout.fileno(), b""
@@ -81,7 +85,7 @@ class WatchdogClient:
                     return
                 self._silent_until = max(self._silent_until, now + SILENCE_S_MAX)
                 *lines, pending = (pending + chunk).split(b"\n")
-                yield from map(json.loads, lines)
+                yield from map(from_line, lines)
             elif now > self._silent_until:
                 self._process.kill()
 
@@ -111,7 +115,7 @@ class WatchdogClient:
         # A cgroup that was not made behaves like an empty one.
         cgroup = None if folder is None else Cgroup(Path(folder))
         processes: ProcessTree | AgentGroup = AgentGroup(leader)
-        if kind != Containment.GROUP:
+        if kind != GROUP:
             label = self._spec.environment[LABEL_VARIABLE]
             processes = ProcessTree(
                 os.getpid(), cgroup=cgroup, excluded=self._excluded, label=label
@@ -146,7 +150,7 @@ def start_watchdog(spec: WatchdogSpec) -> subprocess.Popen[bytes]:
     )
     assert process.stdin is not None, "started with pipes"
     with suppress(BrokenPipeError):
-        rest = memoryview(json.dumps(vars(spec)).encode() + b"\n")
+        rest = memoryview(to_line(vars(spec)))
         while rest:
             rest = rest[process.stdin.write(rest) :]
     return process

@@ -11,9 +11,9 @@ import pytest
 
 from interlock.workers.processes.agent.cgroup import Cgroup
 from interlock.workers.processes.agent.containment import (
+    CGROUP,
     LABEL_VARIABLE,
     AgentGroup,
-    Containment,
     ProcessTree,
     kill_labelled,
 )
@@ -103,7 +103,7 @@ def test_a_label_ends_its_processes_with_their_descendants_and_no_other() -> Non
 
 
 def test_a_cgroup_is_killed_with_all_cgroups_below_it() -> None:
-    with cgroups_for(Containment.CGROUP) as parent:
+    with cgroups_for(CGROUP) as parent:
         assert parent is not None
         cgroup = Cgroup.make(parent / "one")
         assert cgroup is not None

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from interlock.workers.processes.agent import process
-from interlock.workers.processes.agent.containment import Containment
+from interlock.workers.processes.agent.containment import CGROUP, GROUP, SUBREAPER
 from interlock.workers.processes.agent.pipes import DRAIN_S_MAX
 from interlock.workers.processes.agent.process import AgentProcess, LogFiles, SpawnError
 from interlock.workers.processes.agent.process_table import read_process
@@ -75,13 +75,12 @@ for _ in range(50):
 ORDINARY = 0x7FFFFFFF
 
 
-@pytest.fixture(params=[Containment.CGROUP, Containment.SUBREAPER])
-def kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Containment]:
+@pytest.fixture(params=[CGROUP, SUBREAPER])
+def kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """Return each kind that finds all processes, with a folder for its cgroups."""
-    wanted = Containment(request.param)
-    with cgroups_for(wanted) as parent:
+    with cgroups_for(request.param) as parent:
         monkeypatch.setattr(process, "own_folder", lambda: parent)
-        yield wanted
+        yield request.param
 
 
 def state_of(pid: int) -> str:
@@ -160,7 +159,7 @@ def test_an_agent_killed_before_the_order_was_read_was_not_killed_by_us(tmp_path
     assert (exit_.code, exit_.reason_by_us) == (-signal.SIGKILL, None)
 
 
-def test_no_descendant_survives_however_it_hides(tmp_path: Path, kind: Containment) -> None:
+def test_no_descendant_survives_however_it_hides(tmp_path: Path, kind: str) -> None:
     with running(python(FAMILY), tmp_path, kinds=[kind]) as agent:
         family = ids(tmp_path, *MEMBERS)
         assert agent.containment is kind
@@ -172,9 +171,7 @@ def test_no_descendant_survives_however_it_hides(tmp_path: Path, kind: Containme
     assert (exit_.code, exit_.reason_by_us) == (-signal.SIGKILL, "parent_aborted")
 
 
-def test_processes_that_outlive_the_leader_are_ended_and_counted(
-    tmp_path: Path, kind: Containment
-) -> None:
+def test_processes_that_outlive_the_leader_are_ended_and_counted(tmp_path: Path, kind: str) -> None:
     up = " and ".join(f"os.path.exists('{name}')" for name in MEMBERS[1:])
     leaving = f"while not ({up}):\n    time.sleep(0.01)\nos._exit(7)"
     program = FAMILY.replace('stay("leader")', leaving)
@@ -187,7 +184,7 @@ def test_processes_that_outlive_the_leader_are_ended_and_counted(
 
 
 def test_a_process_that_forks_while_being_killed_is_killed_as_well(
-    tmp_path: Path, kind: Containment
+    tmp_path: Path, kind: str
 ) -> None:
     births = tmp_path / "births"
 
@@ -204,7 +201,7 @@ def test_a_process_that_forks_while_being_killed_is_killed_as_well(
 
 
 def test_all_are_stopped_before_any_is_killed(tmp_path: Path) -> None:
-    with running(python(HYDRA), tmp_path, kinds=[Containment.SUBREAPER]) as agent:
+    with running(python(HYDRA), tmp_path, kinds=[SUBREAPER]) as agent:
         until((tmp_path / "up").exists, what="the hydra is up")
         agent.end("timeout", grace_s=0.05)
         ended(agent)
@@ -214,9 +211,9 @@ def test_all_are_stopped_before_any_is_killed(tmp_path: Path) -> None:
 
 def test_a_process_group_is_ended_without_a_better_containment(tmp_path: Path) -> None:
     program = f"{STAY}\nos.fork() or stay('child')\nstay('leader')"
-    with running(python(program), tmp_path, kinds=[Containment.GROUP]) as agent:
+    with running(python(program), tmp_path, kinds=[GROUP]) as agent:
         both = ids(tmp_path, "leader", "child")
-        assert agent.containment is Containment.GROUP
+        assert agent.containment == GROUP
         agent.end("timeout", grace_s=0.1)
 
         assert ended(agent).code == -signal.SIGKILL
@@ -398,7 +395,7 @@ def test_a_pipe_that_another_process_holds_open_does_not_delay_the_end(tmp_path:
     assert exit_.cut
 
 
-def test_time_and_memory_are_those_of_all_processes(tmp_path: Path, kind: Containment) -> None:
+def test_time_and_memory_are_those_of_all_processes(tmp_path: Path, kind: str) -> None:
     grow = python("x = b'1' * 60_000_000; import time\nwhile time.process_time() < 0.3: pass")
     with running(["bash", "-c", '"$@" & wait', "bash", *grow], tmp_path, kinds=[kind]) as agent:
         exit_ = ended(agent)

@@ -15,7 +15,12 @@ from typing import Any, NamedTuple
 import pytest
 
 from interlock.workers.processes.agent import process, watchdog_client
-from interlock.workers.processes.agent.containment import LABEL_VARIABLE, Containment, kill_labelled
+from interlock.workers.processes.agent.containment import (
+    CGROUP,
+    LABEL_VARIABLE,
+    SUBREAPER,
+    kill_labelled,
+)
 from interlock.workers.processes.agent.process import KILL_BY_PASSED, WATCHDOG_LOST, SpawnError
 from interlock.workers.processes.agent.process_table import newest_processes
 from interlock.workers.processes.agent.watchdog import WatchdogSpec
@@ -42,9 +47,8 @@ import dataclasses, json, os, sys, time
 from pathlib import Path
 from interlock.workers.processes.agent import process, watchdog_client
 from interlock.workers.processes.agent.process import AgentProcess, LogFiles
-from interlock.workers.processes.agent.containment import Containment
 
-folder, kind, arm_s = Path(sys.argv[1]), Containment(sys.argv[2]), float(sys.argv[5])
+folder, kind, arm_s = Path(sys.argv[1]), sys.argv[2], float(sys.argv[5])
 
 def write(name, value):
     (folder / (name + ".part")).write_text(json.dumps(value))
@@ -72,22 +76,21 @@ FORK = "if not os.fork():\n    time.sleep(600)"
 class ContainmentIn(NamedTuple):
     """A kind of containment, and the folder for its cgroups."""
 
-    kind: Containment
+    kind: str
     parent: Path | None = None
 
 
-SUBREAPER = ContainmentIn(Containment.SUBREAPER)
+IN_SUBREAPER = ContainmentIn(SUBREAPER)
 
 
-@pytest.fixture(params=[Containment.CGROUP, Containment.SUBREAPER])
+@pytest.fixture(params=[CGROUP, SUBREAPER])
 def containment(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[ContainmentIn]:
     """Return each kind that finds all processes."""
-    wanted = Containment(request.param)
-    with cgroups_for(wanted) as parent:
+    with cgroups_for(request.param) as parent:
         monkeypatch.setattr(process, "own_folder", lambda: parent)
-        yield ContainmentIn(wanted, parent)
+        yield ContainmentIn(request.param, parent)
 
 
 @contextmanager
@@ -131,7 +134,7 @@ def test_a_frozen_supervisors_agent_is_dead_by_the_deadline(
 
 
 def test_a_deadline_that_is_moved_in_time_kills_no_process(tmp_path: Path) -> None:
-    with supervised(FAMILY, tmp_path, SUBREAPER, arm_s=ARM_S) as supervisor:
+    with supervised(FAMILY, tmp_path, IN_SUBREAPER, arm_s=ARM_S) as supervisor:
         family = ids(tmp_path, *MEMBERS)
         later = time.monotonic() + 2 * ARM_S
         until(lambda: time.monotonic() > later, what="the first deadline is long past")
@@ -163,7 +166,7 @@ def test_a_closed_pipe_is_a_dead_supervisor(tmp_path: Path) -> None:
 
 
 def test_a_child_that_the_supervisor_forked_keeps_no_agent_alive(tmp_path: Path) -> None:
-    with supervised(FAMILY, tmp_path, SUBREAPER, then=FORK) as supervisor:
+    with supervised(FAMILY, tmp_path, IN_SUBREAPER, then=FORK) as supervisor:
         family = ids(tmp_path, *MEMBERS)
         # The fork comes before the first renewal, so it is there when the supervisor is killed.
         written(tmp_path, "watchdog")
@@ -203,7 +206,7 @@ for number in range(50):
 time.sleep(600)
 """
     forks = tmp_path / "forks"
-    with running(python(program), tmp_path, kinds=[Containment.SUBREAPER]) as agent:
+    with running(python(program), tmp_path, kinds=[SUBREAPER]) as agent:
         until(forks.exists, what="the forks are running")
         agent._watchdog._process.kill()
         ended(agent)
@@ -258,7 +261,7 @@ def test_only_sigkill_ends_a_watchdog(tmp_path: Path) -> None:
 
 def test_the_label_finds_leftovers_when_supervisor_and_watchdog_are_killed(tmp_path: Path) -> None:
     labelled = [name for name in MEMBERS if name != "stranger"]
-    with supervised(FAMILY, tmp_path, SUBREAPER) as supervisor:
+    with supervised(FAMILY, tmp_path, IN_SUBREAPER) as supervisor:
         family = ids(tmp_path, *MEMBERS)
         os.kill(supervisor.pid, signal.SIGSTOP)
         os.kill(written(tmp_path, "watchdog"), signal.SIGKILL)
@@ -275,7 +278,7 @@ def test_the_label_finds_leftovers_when_supervisor_and_watchdog_are_killed(tmp_p
 def test_a_cgroup_that_cannot_be_joined_is_not_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with cgroups_for(Containment.CGROUP) as parent:
+    with cgroups_for(CGROUP) as parent:
         assert parent is not None
         # Beside a threaded cgroup one can be made and killed, but not joined.
         sibling = parent / "threaded"
@@ -283,7 +286,7 @@ def test_a_cgroup_that_cannot_be_joined_is_not_used(
         (sibling / "cgroup.type").write_text("threaded")
         monkeypatch.setattr(process, "own_folder", lambda: parent)
         with running(python(FAMILY), tmp_path) as agent:
-            assert agent.containment is Containment.SUBREAPER
+            assert agent.containment == SUBREAPER
             family = ids(tmp_path, *MEMBERS)
         assert not alive(family)
         sibling.rmdir()
@@ -295,7 +298,7 @@ def test_a_folder_outside_the_cgroup_filesystem_is_not_used(
     (tmp_path / "plain").mkdir()
     monkeypatch.setattr(process, "own_folder", lambda: tmp_path / "plain")
     with running(["true"], tmp_path) as agent:
-        assert agent.containment is Containment.SUBREAPER
+        assert agent.containment == SUBREAPER
     assert not list((tmp_path / "plain").iterdir())
 
 
