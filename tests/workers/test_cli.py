@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,91 +16,87 @@ from interlock.workers.config import environment_without_settings
 from interlock.workers.engine.system import Panel
 from interlock.workers.gateways.server import EmbeddedServer
 
-RUN = """
-import sys
+ROOT = Path(__file__).parents[2]
+# Each of these steps may import more than those before it, so one process goes through all.
+STEPS = """
+import json, os, sys
 from interlock.__main__ import main
 
-try:
-    main()
-except SystemExit as end:
-    assert not end.code, end.code
-"""
-START_A_WORKER = """
-import sys
+def note():
+    packages = sorted({name.partition(".")[0] for name in sys.modules})
+    os.write(2, json.dumps(packages).encode() + b"\\n")
+
+def run(*arguments):
+    sys.argv = ["interlock", *arguments]
+    try:
+        main()
+    except SystemExit as end:
+        assert not end.code, end.code
+    note()
+
+run("--help")
+run("list")
+
 from interlock.workers.config import read_settings
 from interlock.workers.main import app
 from interlock.workers.systems import openers
 
 assert all(opener(read_settings()) or True for opener in openers())
+note()
+
+import interlock.workers.console.app
+note()
 """
-PRINT_MODULES = "\nimport os; os.write(2, ' '.join(sys.modules).encode())"
 OF_MODELS = {"pydantic_ai", "openai", "httpx2", "genai_prices", "mcp", "anthropic"}
 OF_WORKERS = OF_MODELS | {"celery", "kombu", "flower", "jsonschema", "tenacity", "numpy"}
-SLOW = {"typing", "subprocess", "pathlib", "dataclasses", "inspect", "logging"}
+SLOW = {
+    *("typing", "subprocess", "pathlib", "dataclasses", "inspect", "logging"),
+    *("contextlib", "enum", "json", "re", "signal"),
+}
 OF_THE_STORE = {"redis", "hiredis", "pydantic", "asyncio"}
 
 
-def imported(
-    program: str, *arguments: str, python: Sequence[str] = (), **environment: str
-) -> set[str]:
-    """Run a program, with these options of Python, and return the packages that it imported."""
-    done = subprocess.run(
-        [sys.executable, *python, "-c", program + PRINT_MODULES, *arguments],
-        cwd=Path(__file__).parents[2],
-        env=environment_without_settings() | environment,
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-    return {name.partition(".")[0] for name in done.stderr.split()}
-
-
-def test_the_help_imports_neither_store_nor_workers() -> None:
-    assert not imported(RUN, "--help") & (OF_THE_STORE | OF_WORKERS)
-
-
-def test_a_command_that_reads_imports_nothing_of_workers(
+def test_no_process_imports_what_it_does_not_use(
     server: EmbeddedServer, prefix: str, tmp_path: Path
 ) -> None:
-    found = imported(
-        RUN,
-        "list",
-        INTERLOCK_STORE_URL=server.url,
-        INTERLOCK_PREFIX=prefix,
-        INTERLOCK_HOME=str(tmp_path),
+    settings = {
+        "STORE_URL": server.url,
+        "PREFIX": prefix,
+        "HOME": str(tmp_path),
+        "CAPABILITIES": "examples/capabilities.toml",
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", STEPS],
+        cwd=ROOT,
+        env=environment_without_settings()
+        | {f"INTERLOCK_{name}": value for name, value in settings.items()},
+        check=True,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
     )
+    imported = [set(json.loads(line)) for line in done.stderr.splitlines()]
+    after_the_help, after_a_command_that_reads, after_a_worker, after_the_api = imported
 
-    assert "redis" in found
-    assert not found & OF_WORKERS
-
-
-def test_a_worker_with_the_default_model_and_a_listed_server_imports_no_model_and_no_mcp() -> None:
-    found = imported(
-        START_A_WORKER,
-        INTERLOCK_STORE_URL="redis://127.0.0.1:9/0",
-        INTERLOCK_CAPABILITIES="examples/capabilities.toml",
-    )
-
-    assert {"celery", "examples"} <= found
-    assert not found & OF_MODELS
+    assert not after_the_help & (OF_THE_STORE | OF_WORKERS)
+    assert "redis" in after_a_command_that_reads
+    assert not after_a_command_that_reads & OF_WORKERS
+    assert {"celery", "examples"} <= after_a_worker, "it offers the tools of a listed server"
+    assert not after_a_worker & OF_MODELS, "its model is the default one, and no tool is called"
+    assert "fastapi" in after_the_api
+    assert "mcp" not in after_the_api, "it imports that library at the first call"
 
 
 @pytest.mark.parametrize("program", ["agent.watchdog", "bound_command"])
 def test_a_program_that_each_command_of_an_agent_or_job_waits_for_imports_no_slow_module(
     program: str,
 ) -> None:
-    path = f"import sys; sys.path.insert(0, {str(Path(__file__).parents[2])!r})\n"
-    found = imported(path + f"import interlock.workers.processes.{program}", python=["-I", "-S"])
+    path = f"import sys; sys.path.insert(0, {str(ROOT)!r})"
+    load = f"{path}; import interlock.workers.processes.{program}; print(*sys.modules)"
+    found = subprocess.check_output([sys.executable, "-I", "-S", "-c", load], text=True).split()
 
-    assert "interlock" in found
-    assert not found & SLOW
-
-
-def test_the_api_imports_the_library_of_mcp_at_the_first_call_only() -> None:
-    found = imported("import sys, interlock.workers.console.app")
-
-    assert "fastapi" in found
-    assert "mcp" not in found
+    assert f"interlock.workers.processes.{program}" in found
+    assert not SLOW & {*found}
 
 
 @pytest.mark.parametrize("name", sorted({row.name for row in commands()}))
