@@ -140,50 +140,48 @@ def terminal(
         os.close(master)
 
 
-@pytest.mark.parametrize(("columns", "rows"), [(80, 24), (160, 50)])
 def test_in_a_terminal_it_fits_does_not_flicker_and_exits_with_0(
-    client: Client, variables: dict[str, str], columns: int, rows: int
+    client: Client, variables: dict[str, str]
 ) -> None:
     scene(client)
     for number in range(20):
         claimed(client, f"b/{'long-' * 8}{number}").alive()
 
-    with terminal(variables, "--interval", "0.2", columns=columns, rows=rows) as screen:
+    with terminal(variables, "--interval", "0.2", columns=80, rows=24) as screen:
         screen.wait_for("b/hangs")
         until(lambda: screen.output.count(HOME) > 6, what="it is redrawn several times")
-        shown = screen.rows
+        narrow = screen.rows
+        termios.tcsetwinsize(screen.master, (50, 160))
+        until(lambda: len(screen.rows) == 50, what="it fills the larger terminal")
+        wide = screen.rows
         os.write(screen.master, b"\x03")
         assert screen.process.wait(60) == 0
 
-    assert len(shown) == rows
-    assert max(map(cell_len, shown)) <= columns
+    assert len(narrow) == 24
+    assert max(map(cell_len, narrow)) <= 80 < max(map(cell_len, wide)) <= 160
     drawn_again = screen.output.split(HOME, 3)[3]
     assert "\x1b[2J" not in drawn_again, "the screen is never cleared between two frames"
     assert screen.output.count("\x1b[?1049h") == screen.output.count("\x1b[?1049l") == 1
     assert "Traceback" not in screen.output
 
 
-@pytest.mark.parametrize("fault", ["refuse", "black_hole"])
 def test_a_store_that_goes_away_is_reported_on_the_screen_until_it_is_back(
-    client: Client,
-    variables: dict[str, str],
-    server: EmbeddedServer,
-    new_proxy: NewProxy,
-    fault: str,
+    client: Client, variables: dict[str, str], server: EmbeddedServer, new_proxy: NewProxy
 ) -> None:
-    claimed(client, "b/one").alive()
+    claimed(client, "b/first").alive()
     proxy = new_proxy(server.port)
     through = {**variables, "INTERLOCK_STORE_URL": proxy.url}
 
     with terminal(through, "--interval", "0.2", columns=80, rows=24) as screen:
-        screen.wait_for("b/one")
-        getattr(proxy, fault)()
-        screen.wait_for("the store does not answer")
-        assert any("b/one" in row for row in screen.rows), "the last snapshot stays"
-        assert max(map(cell_len, screen.rows)) <= 80
-        claimed(client, "b/two").alive()
-        proxy.heal()
-        screen.wait_for("b/two")
-        assert not any("does not answer" in row for row in screen.rows)
+        screen.wait_for("b/first")
+        for fault in (proxy.refuse, proxy.black_hole):
+            fault()
+            screen.wait_for("the store does not answer")
+            assert any("b/first" in row for row in screen.rows), "the last snapshot stays"
+            assert max(map(cell_len, screen.rows)) <= 80
+            claimed(client, f"b/{fault.__name__}").alive()
+            proxy.heal()
+            screen.wait_for(f"b/{fault.__name__}")
+            assert not any("does not answer" in row for row in screen.rows)
         os.write(screen.master, b"\x03")
         assert screen.process.wait(60) == 0
