@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
-from mcp.server.mcpserver import Context
+from mcp.server.mcpserver import Context, MCPServer
 
 from interlock.kernel.errors import ForbiddenError
 from interlock.workers.access.roles import Act
@@ -24,7 +24,11 @@ def mcp(
     name: Actor = "mcp",
 ) -> None:
     """Serve records as tools of agents (Model Context Protocol) on stdin and stdout."""
-    connected = caller(name)
+    serving(caller(name), write=write).run("stdio")
+
+
+def serving(connected: Verbs, *, write: bool) -> MCPServer[Any]:
+    """Return a server whose tools act by this client; only with `write` do they change records."""
     acts = READ_ONLY
     if write:
         acts |= {Act.SUBMIT}
@@ -37,4 +41,4 @@ def mcp(
             raise ForbiddenError(f"this server may not {act}: it was started without --write")
         return connected
 
-    make_server(offered_tools(reach, acts)).run("stdio")
+    return make_server(offered_tools(reach, acts))

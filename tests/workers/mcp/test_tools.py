@@ -31,7 +31,9 @@ from interlock.kernel.event import Event, Note
 from interlock.workers.api.app import create_app
 from interlock.workers.client import Client
 from interlock.workers.gateways.server import EmbeddedServer
+from interlock.workers.mcp.cli import serving
 from interlock.workers.producer_message import send_message
+from interlock.workers.remote.client import HttpClient
 from interlock.workers.tasks.client import Tasks
 from tests.damage import chances, damaged
 from tests.workers.access.tokens import new_token
@@ -308,43 +310,51 @@ def test_who_is_not_asked_for_a_token_only_reads(server: EmbeddedServer, prefix:
         asyncio.run(act(url))
 
 
-def test_a_process_that_reaches_an_api_under_a_claimed_name_decides_nothing(
+def test_an_api_that_is_reached_under_a_claimed_name_decides_nothing(
     server: EmbeddedServer, prefix: str
 ) -> None:
     open_to_all = client_of(server.url, prefix, auth="none")
     with_mail(open_to_all)
 
-    async def act(url: str) -> None:
-        environment = dict(os.environ) | {"INTERLOCK_API_URL": url}
-        words = ["-m", "interlock", "mcp", "--write"]
-        started = StdioServerParameters(command=sys.executable, args=words, env=environment)
-        async with McpClient(stdio_client(started), cache=None) as client:
+    async def act(reached: HttpClient) -> None:
+        async with McpClient(serving(reached, write=True), cache=None) as client:
             named = {tool.name for tool in (await client.list_tools()).tools}
             assert named == READS | WRITES
             (mail,) = await call(client, "read_mail", record_id="owl/1")
             assert mail["fields"]["text"] == "wake up"
 
-    with served(open_to_all) as url:
-        asyncio.run(act(url))
+    with served(open_to_all) as url, httpx2.Client(timeout=60) as http:
+        asyncio.run(act(HttpClient(url, http=http)))
 
 
-@pytest.mark.parametrize("write", [False, True])
+def test_without_write_no_tool_changes_a_record(interlock: Client) -> None:
+    bring(interlock, "one", "awaiting_confirmation")
+
+    async def act() -> None:
+        async with McpClient(serving(interlock, write=False), cache=None) as client:
+            assert {tool.name for tool in (await client.list_tools()).tools} == READS
+            assert (await call(client, "show_record", record_id="one"))["id"] == "one"
+            assert "cancel" in await call(client, "cancel", record_id="one", reason="x")
+
+    asyncio.run(act())
+    assert interlock.show("one").state == "awaiting_confirmation"
+
+
 def test_a_process_serves_its_stdin_and_decides_nothing(
-    interlock: Client, server: EmbeddedServer, prefix: str, *, write: bool
+    interlock: Client, server: EmbeddedServer, prefix: str
 ) -> None:
     bring(interlock, "one", "awaiting_confirmation")
     settings = {"STORE_URL": server.url, "PREFIX": prefix, "NAMESPACE": prefix}
     environment = os.environ | {f"INTERLOCK_{name}": value for name, value in settings.items()}
-    words = ["-m", "interlock", "mcp", *(["--write"] if write else [])]
+    words = ["-m", "interlock", "mcp", "--write"]
 
     async def act() -> None:
         started = StdioServerParameters(command=sys.executable, args=words, env=dict(environment))
         async with McpClient(stdio_client(started), cache=None) as client:
             named = {tool.name for tool in (await client.list_tools()).tools}
-            assert named == READS | (WRITES if write else set())
+            assert named == READS | WRITES
             assert (await call(client, "show_record", record_id="one"))["id"] == "one"
-            if write:
-                done = await call(client, "cancel", record_id="one", reason="x")
-                assert json.dumps(done) == '{"id": "one", "state": "dismissed"}'
+            done = await call(client, "cancel", record_id="one", reason="x")
+            assert json.dumps(done) == '{"id": "one", "state": "dismissed"}'
 
     asyncio.run(act())
