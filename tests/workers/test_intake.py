@@ -5,8 +5,6 @@ from __future__ import annotations
 import base64
 import json
 import os
-import subprocess
-import sys
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
@@ -16,6 +14,7 @@ from random import Random
 from typing import Any
 
 import pytest
+from celery import Celery
 from tenacity import stop_after_attempt, wait_none
 
 from interlock.workers import producer_message
@@ -34,22 +33,6 @@ from tests.workers.threads.threads import client_of, thread_payload
 
 ROOT = Path(__file__).parents[2]
 READY_S = 60.0
-# A producer needs to know the broker, the queue and the task's name, and none of our code.
-PRODUCER = """
-import json, sys
-from celery import Celery
-for line in sys.stdin:
-    broker, queue, requests = json.loads(line)
-    app = Celery(broker=broker)
-    for request in requests:
-        verb, answers = "submit", None
-        if isinstance(request, dict) and "send_task" in request:
-            verb, answers, request = request["send_task"]
-        app.send_task(f"interlock.{verb}", [request], queue=queue, reply_to=answers)
-    assert not [name for name in sys.modules if name.partition(".")[0] == "interlock"]
-    app.close()
-    print("sent", flush=True)
-"""
 IMPATIENT_APP = "tests.workers.impatient_intake"
 
 
@@ -59,7 +42,6 @@ def task_request(**fields: Any) -> dict[str, Any]:
 
 DAMAGED = 200
 NewIntake = Callable[..., Process]
-Send = Callable[..., None]
 
 
 @pytest.fixture
@@ -91,27 +73,15 @@ def new_intake(preloaded: Preloaded, tmp_path: Path) -> Iterator[NewIntake]:
         yield start
 
 
-@pytest.fixture(scope="module")
-def send() -> Iterator[Send]:
-    """Return a function that sends messages from a process that does not import Interlock."""
-    with subprocess.Popen(
-        [sys.executable, "-c", PRODUCER],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        cwd="/",
-    ) as process:
-        requests_go_to, answers = process.stdin, process.stdout
-        assert requests_go_to is not None
-        assert answers is not None
-
-        def send_each(client: Client, *requests: Any) -> None:
+def send(client: Client, *requests: Any) -> None:
+    """Send plain messages, for which a producer needs the broker, the queue and the task's name."""
+    with Celery(broker=client.settings.store, set_as_current=False) as producer:
+        for request in requests:
+            verb, answers, argument = "submit", None, request
+            if isinstance(request, dict) and "send_task" in request:
+                verb, answers, argument = request["send_task"]
             queue = f"{client.settings.namespace}.intake"
-            requests_go_to.write(json.dumps([client.settings.store, queue, requests]) + "\n")
-            requests_go_to.flush()
-            assert answers.readline() == "sent\n"
-
-        yield send_each
+            producer.send_task(f"interlock.{verb}", [argument], queue=queue, reply_to=answers)
 
 
 def push(client: Client, message: bytes) -> None:
@@ -139,7 +109,7 @@ def wait_until_they_exist(client: Client, *ids: str) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(200)
 def test_a_malformed_message_does_not_stop_intake_and_is_acknowledged(
-    interlock: Client, new_intake: NewIntake, send: Send
+    interlock: Client, new_intake: NewIntake
 ) -> None:
     process = new_intake(interlock)
     queue = f"{interlock.settings.namespace}.intake"
@@ -201,7 +171,7 @@ def nearly_right(number: int) -> Iterator[bytes]:
 @pytest.mark.slow
 @pytest.mark.timeout(200)
 def test_a_plain_message_creates_one_record_and_a_bad_one_is_rejected(
-    interlock: Client, new_intake: NewIntake, send: Send
+    interlock: Client, new_intake: NewIntake
 ) -> None:
     new_intake(interlock)
 
@@ -301,7 +271,7 @@ def with_options(
 @pytest.mark.slow
 @pytest.mark.timeout(200)
 def test_a_producer_gets_its_answers_and_a_message_that_has_to_wait_is_read_again(
-    interlock: Client, new_intake: NewIntake, send: Send, tmp_path: Path
+    interlock: Client, new_intake: NewIntake, tmp_path: Path
 ) -> None:
     new_intake(interlock)
     queue = f"{interlock.settings.namespace}.answers.importer"
@@ -389,7 +359,7 @@ def answer(client: Client, queue: str, message_id: str) -> dict[str, Any]:
 @pytest.mark.slow
 @pytest.mark.timeout(200)
 def test_a_message_whose_worker_is_killed_before_its_record_exists_is_delivered_again(
-    interlock: Client, new_intake: NewIntake, send: Send, tmp_path: Path
+    interlock: Client, new_intake: NewIntake, tmp_path: Path
 ) -> None:
     died = tmp_path / "died"
     process = new_intake(interlock, DIES_ONCE=str(died))
@@ -409,7 +379,6 @@ def test_a_message_whose_worker_is_killed_before_its_record_exists_is_delivered_
 def test_nothing_is_lost_while_the_store_is_away(
     interlock: Client,
     new_intake: NewIntake,
-    send: Send,
     new_proxy: Callable[[int], FaultProxy],
     server: EmbeddedServer,
 ) -> None:
