@@ -433,22 +433,19 @@ def test_a_wrong_table_is_one_sentence_that_names_its_module(
 
 
 def test_a_worker_with_a_wrong_module_ends_with_one_sentence(
-    project: Path, environment: dict[str, str]
+    project: Path, environment: dict[str, str], added: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    del added
     (project / "wrong.py").write_text("SYSTEM = 1\n")
+    for name, value in (environment | {"INTERLOCK_SYSTEMS": "wrong"}).items():
+        monkeypatch.setenv(name, value)
 
-    done = subprocess.run(
-        [sys.executable, "-c", "import interlock.workers.intake"],
-        cwd=project,
-        env={**environment_without_settings(), **environment, "INTERLOCK_SYSTEMS": "wrong"},
-        check=False,
-        capture_output=True,
-        text=True,
-    )
+    with pytest.raises(SystemExit) as end:
+        runpy.run_path(f"{ROOT}/workers/intake.py")
 
-    assert done.returncode == 1
-    assert done.stderr.startswith("interlock: INTERLOCK_SYSTEMS: the module 'wrong' has no SYSTEM")
-    assert done.stderr.count("\n") == 1
+    sentence = str(end.value.code)
+    assert sentence.startswith("interlock: INTERLOCK_SYSTEMS: the module 'wrong' has no SYSTEM")
+    assert "\n" not in sentence
 
 
 def handlers_of(module: str) -> dict[str, Handler]:
