@@ -22,6 +22,7 @@ from interlock.kernel.event import Event
 from interlock.workers.access.roles import Role
 from interlock.workers.client import Client
 from interlock.workers.console.app import create_console
+from interlock.workers.console.sessions import COOKIE
 from interlock.workers.gateways.server import EmbeddedServer
 from tests.end_to_end.browser import CHROMIUM, WITHIN_MS, chromium_browser
 from tests.end_to_end.console.screenshots import IMAGES, PICTURES, draw
@@ -143,14 +144,15 @@ def address(interlock: Client, chromium: Browser) -> Iterator[str]:
 
 
 def open_page(
-    chromium: Browser, interlock: Client, address: str, role: Role = Role.ADMIN, **options: Any
+    chromium: Browser, interlock: Client, address: str, path: str = "/", **options: Any
 ) -> Page:
-    """Open a page in a browser of its own, whose person has signed in."""
-    page = chromium.new_context(base_url=address, **options).new_page()
+    """Open a page of the console in a browser of its own, whose person has signed in."""
+    context = chromium.new_context(base_url=address, **options)
+    token = new_token(interlock, Role.ADMIN)
+    context.add_cookies([{"name": COOKIE, "value": token, "url": address}])
+    page = context.new_page()
     page.set_default_timeout(WITHIN_MS)
-    page.goto("/")
-    page.get_by_label("Access token").fill(new_token(interlock, role))
-    page.get_by_role("button", name="Sign in", exact=True).click()
+    page.goto(path)
     return page
 
 
@@ -278,10 +280,13 @@ def test_pages_fit_a_phone_and_a_wall_and_no_script_of_an_agent_runs(
     assert {path: lines for path, lines in too_long.items() if lines} == {}
 
 
-def test_an_empty_store_leads_to_a_first_thread_in_one_click(
+def test_a_person_signs_in_and_an_empty_store_leads_to_a_first_thread_in_one_click(
     chromium: Browser, interlock: Client, address: str
 ) -> None:
-    page = open_page(chromium, interlock, address)
+    page = chromium.new_context(base_url=address).new_page()
+    page.goto("/")
+    page.get_by_label("Access token").fill(new_token(interlock, Role.ADMIN))
+    page.get_by_role("button", name="Sign in", exact=True).click()
 
     page.get_by_role("button", name="Create a first thread").click()
 
@@ -293,9 +298,8 @@ def test_a_card_is_rejected_with_a_reason_on_a_phone(
     chromium: Browser, interlock: Client, address: str
 ) -> None:
     bring(interlock, "paper", "awaiting_confirmation", title="Buy paper")
-    page = open_page(chromium, interlock, address, viewport=PHONE, has_touch=True)
+    page = open_page(chromium, interlock, address, "/inbox", viewport=PHONE, has_touch=True)
 
-    page.goto("/inbox")
     page.get_by_role("link", name="Buy paper").tap()
     page.get_by_text("Reject …").tap()
     page.get_by_label("reason").fill("too dear")
@@ -314,8 +318,7 @@ def test_a_key_asks_once_and_names_what_it_would_do(
     chromium: Browser, interlock: Client, address: str
 ) -> None:
     bring(interlock, "paper", "awaiting_confirmation", title="Buy paper")
-    page = open_page(chromium, interlock, address)
-    page.goto("/inbox")
+    page = open_page(chromium, interlock, address, "/inbox")
 
     page.keyboard.press("?")
     expect(page.locator("#keys")).to_be_visible(timeout=WITHIN_MS)
@@ -338,9 +341,7 @@ def test_of_two_who_answer_one_card_the_second_is_told_what_the_first_said(
     chromium: Browser, interlock: Client, address: str
 ) -> None:
     bring(interlock, "paper", "awaiting_confirmation", title="Buy paper")
-    ann, bob = (open_page(chromium, interlock, address) for _ in range(2))
-    for page in (ann, bob):
-        page.goto("/inbox/paper")
+    ann, bob = (open_page(chromium, interlock, address, "/inbox/paper") for _ in range(2))
     bob.get_by_text("Reject …").click()
     bob.get_by_label("reason").fill("too dear")
 
@@ -364,8 +365,7 @@ def test_cards_lists_and_the_buttons_of_systems_are_used_without_scripts(
 ) -> None:
     for name in ("one", "two", "three"):
         bring(interlock, name, "awaiting_confirmation", title=f"Buy {name}")
-    page = open_page(chromium, interlock, address, java_script_enabled=False)
-    page.goto("/inbox")
+    page = open_page(chromium, interlock, address, "/inbox", java_script_enabled=False)
 
     for name in ("one", "two"):
         page.get_by_label(f"Answer with others: Buy {name}").check()
@@ -423,8 +423,9 @@ def test_axe_finds_nothing_serious_on_any_page_light_or_dark(
 ) -> None:
     pages = sample_pages(client, interlock, tmp_path, lambda field: f"Look at {field}")
     # A colour that is still on its way to its new value has a contrast of its own.
-    page = open_page(chromium, interlock, address, color_scheme="light", reduced_motion="reduce")
-    page.goto(pages["link that answers"])
+    first = pages["link that answers"]
+    options = {"color_scheme": "light", "reduced_motion": "reduce"}
+    page = open_page(chromium, interlock, address, first, **options)
     page.evaluate(AXE.axe_script)
     assert_nothing_serious(page)
     page.goto("/")
