@@ -31,6 +31,8 @@ from tests.workers.threads.threads import bring, client_of
 
 NewServer = Callable[..., EmbeddedServer]
 STATES = ("awaiting_confirmation", "awaiting_review", "awaiting_redirect", "awaiting_inference")
+# A store waits 5 s for more replicas before it sends its data to the first one.
+AT_ONCE = {"repl-diskless-sync-delay": "0"}
 
 
 @pytest.fixture
@@ -373,7 +375,7 @@ def test_the_level_follows_from_the_live_configuration(
 def test_replicas_raise_the_level_only_if_a_write_must_reach_one(
     new_server: NewServer, minimum: str, level: str
 ) -> None:
-    primary = new_server(settings={"min-replicas-to-write": minimum})
+    primary = new_server(settings={**AT_ONCE, "min-replicas-to-write": minimum})
     for _ in range(2):
         new_server(settings={"replicaof": f"127.0.0.1 {primary.port}"})
     interlock = client_of(primary.url, "il")
@@ -383,7 +385,7 @@ def test_replicas_raise_the_level_only_if_a_write_must_reach_one(
 
 
 def test_one_replica_is_too_few_for_level_d3(new_server: NewServer) -> None:
-    primary = new_server(settings={"min-replicas-to-write": "1"})
+    primary = new_server(settings={**AT_ONCE, "min-replicas-to-write": "1"})
     new_server(settings={"replicaof": f"127.0.0.1 {primary.port}"})
     interlock = client_of(primary.url, "il")
     until(lambda: diagnose(interlock.dispatch)["store"]["replicas"] == "1", what="it follows")
