@@ -50,13 +50,17 @@ class UnknownRecordError(CallError):
         self.record_id = record_id
 
 
-class DamagedRecordError(KernelError, ValueError):
-    """A record in the store cannot be understood. It is a ValueError, as any text that cannot."""
+class UnreadableRecordError(KernelError, ValueError):
+    """A record cannot be read: keep the files of the store, and ask `interlock verify` why.
+
+    It is a ValueError, so that all that leaves out unreadable text leaves it out.
+    """
 
     def __init__(self, record_id: str, fault: str) -> None:
         super().__init__(
-            f"the record {record_id!r} is damaged in the store: {fault}; keep the files of the"
-            " store, and report it"
+            f"the record {record_id!r} cannot be read: {fault}; it is damaged in the store, or a"
+            f" function of its machine is wrong: `interlock verify {record_id}` says whether the"
+            " store is damaged, and if so, keep its files and report it"
         )
         self.record_id = record_id
 

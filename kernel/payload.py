@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, ClassVar, TypeVar
 
 from pydantic import (
@@ -92,13 +92,19 @@ def parsed(model: type[Model], subject: str, payload: Mapping[str, Any]) -> Mode
     try:
         return model.model_validate(payload)
     except ValidationError as refusal:
-        problems = [_problem(error) for error in refusal.errors(include_url=False)]
+        problems = [
+            problem_of(error, path_of(error["loc"])) for error in refusal.errors(include_url=False)
+        ]
         raise InvalidPayloadError(subject, problems) from None
 
 
-def _problem(error: ErrorDetails) -> str:
+def path_of(location: Iterable[int | str]) -> str:
+    """Return the path of a field, such as `steps.0.name`."""
+    return ".".join(map(str, location))
+
+
+def problem_of(error: ErrorDetails, field: str) -> str:
     """Return the wrong field, what it should be and, where that helps, its value."""
-    field = ".".join(str(part) for part in error["loc"])
     if error["type"] == "missing":
         return f"{field}: this field is missing, add it"
     message = error["msg"].removeprefix("Value error, ")

@@ -260,7 +260,7 @@ class Client:
         return explain_all(self.dispatch, self.answers(self.show(record_id)), self.actor)
 
     def show(self, record_id: str) -> Record:
-        """Return a record as it is now. Raises UnknownRecordError, DamagedRecordError."""
+        """Return a record as it is now. Raises UnknownRecordError, UnreadableRecordError."""
         return self.dispatch.views.record(record_id)
 
     def outlook(self, record: Record) -> str:

@@ -134,8 +134,8 @@ def diff_source(client: Client, record: Record) -> DiffSource:
         )
     if hidden := sorted(set(source.machines) - set(client.machines)):
         raise CallError(
-            f"the difference and checkpoints of {record.id} are shown only to who may also see the "
-            f"records of: {', '.join(hidden)}"
+            f"the difference and checkpoints of {record.id} are shown only to callers who may also "
+            f"see the records of: {', '.join(hidden)}"
         )
     return source
 

@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 from interlock.kernel.effect import Kind
-from interlock.kernel.errors import DamagedRecordError, InvalidPayloadError
+from interlock.kernel.errors import InvalidPayloadError, UnreadableRecordError
 from interlock.kernel.event import Cause, Event, Note
 from interlock.kernel.machine import Machine
 from interlock.kernel.record import Entry, Record, RecordContent, RecordId, TimerEntry, Version
@@ -144,21 +144,21 @@ def timer_of(name: str, line: str) -> TimerEntry:
     return TimerEntry(name, int(due_at), int(version), left_ms, int(fired))
 
 
-def damage_of(record_id: str, fault: Exception) -> DamagedRecordError:
-    """Return the error that names a damaged record, given what reading it raised."""
-    if isinstance(fault, DamagedRecordError):
+def unreadable_record(record_id: str, fault: Exception) -> UnreadableRecordError:
+    """Return the error that names a record, given what reading it raised."""
+    if isinstance(fault, UnreadableRecordError):
         return fault
     if isinstance(fault, KeyError):
-        return DamagedRecordError(record_id, f"its field {fault} is missing")
-    return DamagedRecordError(record_id, f"a part of it cannot be read ({fault})")
+        return UnreadableRecordError(record_id, f"its field {fault} is missing")
+    return UnreadableRecordError(record_id, f"{fault}")
 
 
 def record_of(record_id: str, pairs: Pairs, counters: Pairs = ()) -> Record:
-    """Parse a record as it is stored. Raises DamagedRecordError."""
+    """Parse a record as it is stored. Raises UnreadableRecordError."""
     try:
         return _record_of(record_id, pairs, counters)
     except UNREADABLE as fault:
-        raise damage_of(record_id, fault) from fault
+        raise unreadable_record(record_id, fault) from fault
 
 
 def _record_of(record_id: str, pairs: Pairs, counters: Pairs) -> Record:

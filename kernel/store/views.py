@@ -56,7 +56,7 @@ class Views:
         self.client, self.keys = client, keys
 
     def record(self, record_id: str) -> Record:
-        """Return a record. Raises UnknownRecordError, DamagedRecordError."""
+        """Return a record. Raises UnknownRecordError, UnreadableRecordError."""
         names = (self.keys.record(record_id), self.keys.counters(record_id))
         pairs, counters = read_all(self.client, [("HGETALL", name) for name in names])
         if not pairs:

@@ -1,4 +1,4 @@
-"""The addresses of the difference of a record, and of the checkpoints that it is between."""
+"""Serves the difference of a record, and the checkpoints of a run's folder."""
 
 from __future__ import annotations
 
@@ -49,6 +49,8 @@ def diff(record_id: Id, client: Reading, between: Between = "") -> DiffBody:
 def checkpoints(record_id: Id, client: Reading) -> list[dict[str, str]]:
     """Return the checkpoints of a run's folder, the oldest first. Other records have none."""
     record = client.show(record_id)
+    if find_diff_source(record) is None:
+        return []
     return diff_source(client, record).checkpoints(client.dispatch, record)
 
 

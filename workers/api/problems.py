@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from http import HTTPStatus
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -11,6 +12,7 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
 from interlock.kernel.errors import KernelError
+from interlock.kernel.payload import path_of, problem_of
 from interlock.workers.remote.problems import HEAD, KINDS, NO_TOKEN, ProblemKind, kind_of
 
 log = logging.getLogger(__name__)
@@ -87,7 +89,7 @@ def answer(kind: ProblemKind, detail: str, **more: Any) -> JSONResponse:
 def answer_refusal(refusal: KernelError) -> JSONResponse:
     """Return an error of the kernel as the answer to a request."""
     kind = kind_of(refusal)
-    if kind is KINDS[KernelError]:
+    if kind.status == HTTPStatus.INTERNAL_SERVER_ERROR:
         log.error("a request failed", exc_info=refusal)
     return answer(kind, str(refusal), **_more(refusal))
 
@@ -110,7 +112,7 @@ def add_problem_answers(app: FastAPI) -> None:
 
     @app.exception_handler(RequestValidationError)
     def invalid(_: Request, refusal: RequestValidationError) -> JSONResponse:
-        found = [_sentence(error) for error in refusal.errors()]
+        found = [problem_of(error, path_of(error["loc"])) for error in refusal.errors()]
         return answer(BAD_REQUEST, "; ".join(found), problems=found)
 
     @app.exception_handler(HTTPException)
@@ -137,8 +139,3 @@ def _methods(request: Request) -> str:
 def _more(refusal: KernelError) -> dict[str, Any]:
     problems = getattr(refusal, "problems", None)
     return {"problems": list(problems)} if problems else {}
-
-
-def _sentence(error: Any) -> str:
-    place = ".".join(str(part) for part in error["loc"])
-    return f"{place}: {error['msg']}"

@@ -10,7 +10,7 @@ from fastapi.concurrency import run_in_threadpool
 from sse_starlette import ServerSentEvent
 
 from interlock.kernel.event import START, Event, Note
-from interlock.kernel.store.codec import UNREADABLE, damage_of
+from interlock.kernel.store.codec import UNREADABLE, unreadable_record
 from interlock.workers.api.event_stream import EventStream
 from interlock.workers.api.followers import Followers
 from interlock.workers.api.records import POSITION
@@ -77,7 +77,7 @@ def record(
             request, client, lambda: client.explain_all(record_id), what="explained", by=by
         )
     except UNREADABLE as fault:
-        raise damage_of(record_id, fault) from fault
+        raise unreadable_record(record_id, fault) from fault
     acts = request.state.caller.acts
     panels = looked_up(
         request,

@@ -9,6 +9,7 @@ import logging
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -20,7 +21,8 @@ from fastapi.routing import APIRoute
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from interlock.kernel.errors import DamagedRecordError, KernelError, StoreError, TokenRefusedError
+from interlock.kernel.errors import KernelError, StoreError, TokenRefusedError
+from interlock.kernel.payload import problem_of
 from interlock.workers.access.roles import Act, Caller
 from interlock.workers.api.problems import RefusedRequestError
 from interlock.workers.console.flow import FlowWatch
@@ -202,10 +204,10 @@ def _refused(request: Request, refusal: Exception) -> Response:
         case KernelError():
             kind = kind_of(refusal)
             title, sentence, status = kind.title, f"{refusal}.", kind.status
-            if isinstance(refusal, DamagedRecordError):
+            if status == HTTPStatus.INTERNAL_SERVER_ERROR:
                 log.error("a page could not be shown", exc_info=refusal)
         case RequestValidationError():
-            found = "; ".join(f"{each['loc'][-1]}: {each['msg']}" for each in refusal.errors())
+            found = "; ".join(problem_of(each, str(each["loc"][-1])) for each in refusal.errors())
             title, sentence, status = "This request is wrong", f"{found}.", 422
         case _:
             log.error("a page could not be shown", exc_info=refusal)

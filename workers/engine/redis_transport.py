@@ -38,7 +38,7 @@ from interlock.kernel.store.connect import DRIVER
 from interlock.workers.engine.refusals import Repeated
 
 log = logging.getLogger(__name__)
-Word = TypeVar("Word", str, bytes)
+Name = TypeVar("Name", str, bytes)
 
 # The name of this transport. Kombu's `redis` stays what it is, because a producer's program may use
 # it beside a client of ours. Kombu shows the addresses of both as redis://, which Flower reads.
@@ -207,7 +207,7 @@ class Channel(kombu_redis.Channel):
         return lists
 
     def _encoded_lists_of(self, queue: str) -> Sequence[bytes]:
-        """Return these names as a command has them. They are encoded once."""
+        """Return the names of a queue's lists as bytes of a command. They are encoded once."""
         if (lists := self._encoded_lists.get(queue)) is None:
             lists = self._encoded_lists[queue] = [encoded(name) for name in self._lists_of(queue)]
         return lists
@@ -299,7 +299,7 @@ class Transport(kombu_redis.Transport):
         return None
 
 
-def by_priority(lists: Iterable[Sequence[Word]]) -> list[Word]:
+def by_priority(lists: Iterable[Sequence[Name]]) -> list[Name]:
     """Return the lists of all queues in the order in which they are read."""
     return [name for of_one_priority in zip(*lists, strict=True) for name in of_one_priority]
 

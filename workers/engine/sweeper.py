@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from celery import Celery
 
-from interlock.kernel.errors import DamagedRecordError, KernelError, StoreError
+from interlock.kernel.errors import KernelError, StoreError, UnreadableRecordError
 from interlock.workers.config import Settings
 from interlock.workers.engine.celery_app import SWEEPS_QUEUE, queue_of
 from interlock.workers.engine.dispatch import Dispatch, ms
@@ -79,7 +79,7 @@ def act_on_each(items: Mapping[str, Callable[[], str]]) -> Counter[str]:
             seen[act()] += 1
         except StoreError:
             raise
-        except DamagedRecordError:
+        except UnreadableRecordError:
             log.exception("%s cannot be swept", name)
             seen["failed"] += 1
         except KernelError as refusal:

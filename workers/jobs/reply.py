@@ -22,6 +22,7 @@ from pydantic import (
 
 from interlock.kernel.machines.jobs.job.names import ReviewVerdict, State
 from interlock.kernel.machines.jobs.job.payloads import EVIDENCE_MAX
+from interlock.kernel.payload import path_of, problem_of
 from interlock.workers.files.folder import problem_of_path
 from interlock.workers.text import sentence
 
@@ -153,7 +154,7 @@ def parse(model: type[WorkerReply], value: object) -> WorkerReply:
         return model.model_validate(dict(value))
     except ValidationError as refusal:
         errors = refusal.errors(include_url=False)
-        faults = [_fault(error["loc"], error["msg"]) for error in errors]
+        faults = [problem_of(error, path_of(error["loc"])) for error in errors]
         raise ReplyError("; ".join(faults[:10])) from None
 
 
@@ -185,9 +186,3 @@ def open_plain_file(file: Path) -> BinaryIO:
         return os.fdopen(descriptor, "rb")
     os.close(descriptor)
     raise OSError("it is no plain file")
-
-
-def _fault(path: tuple[int | str, ...], problem: str) -> str:
-    """Return a problem with its path; one of several fields names them itself and has no path."""
-    text = problem.removeprefix("Value error, ")
-    return f"{'.'.join(map(str, path))}: {text}" if path else text

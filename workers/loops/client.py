@@ -10,7 +10,7 @@ from typing import Any
 from interlock.kernel.errors import CallError, HeldError, IdTakenError, InvalidPayloadError
 from interlock.kernel.machines.loops.loop.names import State, Trigger
 from interlock.kernel.record import Record
-from interlock.kernel.store.codec import UNREADABLE, damage_of
+from interlock.kernel.store.codec import UNREADABLE, unreadable_record
 from interlock.workers.client import Client
 from interlock.workers.engine.polling import polls
 from interlock.workers.engine.printed_output import Logs
@@ -121,14 +121,14 @@ class Loops:
     def show(self, name: str) -> dict[str, Any]:
         """Return an agent's state, session, errors and mail, and its timers in `due`.
 
-        Raises UnknownAgentError, DamagedRecordError.
+        Raises UnknownAgentError, UnreadableRecordError.
         """
         found = self.mailbox.life_records(name)
         lives = found or [self.client.show(self.mailbox.current_life(name))]
         try:
             return self._shown(name, lives)
         except UNREADABLE as fault:
-            raise damage_of(lives[-1].id, fault) from fault
+            raise unreadable_record(lives[-1].id, fault) from fault
 
     def _shown(self, name: str, lives: Sequence[Record]) -> dict[str, Any]:
         record = lives[-1]

@@ -24,10 +24,10 @@ def mcp(
     name: Actor = "mcp",
 ) -> None:
     """Serve records as tools of agents (Model Context Protocol) on stdin and stdout."""
-    serving(caller(name), write=write).run("stdio")
+    build_server(caller(name), write=write).run("stdio")
 
 
-def serving(connected: Verbs, *, write: bool) -> MCPServer[Any]:
+def build_server(connected: Verbs, *, write: bool) -> MCPServer[Any]:
     """Return a server whose tools act by this client; only with `write` do they change records."""
     acts = READ_ONLY
     if write:

@@ -15,11 +15,7 @@ from interlock.workers.engine.printed_output import (
     follow_output,
     published_logs,
 )
-from interlock.workers.engine.record_diff import (
-    DiffState,
-    RecordDiff,
-    awaited_diff,
-)
+from interlock.workers.engine.record_diff import DiffState, RecordDiff, awaited_diff
 from interlock.workers.gateways.git.diff import FileDiff
 from interlock.workers.remote.bodies import Body, each_of, known, shown_of
 from interlock.workers.remote.connection import ApiConnection

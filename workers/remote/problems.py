@@ -64,8 +64,8 @@ KINDS: dict[type[KernelError], ProblemKind] = {
     errors.ForbiddenError: ProblemKind(403, "forbidden", "Your roles do not allow this"),
     errors.MissedError: ProblemKind(410, "missed", "What follows is no longer kept completely"),
     errors.CallError: ProblemKind(400, "bad-call", "The call is wrong"),
-    errors.DamagedRecordError: ProblemKind(
-        500, "damaged-record", "The record is damaged in the store"
+    errors.UnreadableRecordError: ProblemKind(
+        500, "unreadable-record", "The record cannot be read"
     ),
     errors.StoreError: ProblemKind(503, "store-away", "The store cannot serve now", RETRY_AFTER_S),
     errors.KernelError: ProblemKind(500, "internal-error", "Something is wrong on our side"),

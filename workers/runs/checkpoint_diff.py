@@ -7,11 +7,7 @@ from pathlib import Path
 from interlock.kernel.machines.runs.run.table import SELF as RUN
 from interlock.kernel.record import Record, root_of
 from interlock.workers.engine.dispatch import Dispatch
-from interlock.workers.engine.record_diff import (
-    DiffLimits,
-    DiffSource,
-    NoDiffError,
-)
+from interlock.workers.engine.record_diff import DiffLimits, DiffSource, NoDiffError
 from interlock.workers.gateways.git.checkpoint_store import CheckpointStore, UnknownCheckpointError
 from interlock.workers.gateways.git.diff import Diff, diff
 from interlock.workers.gateways.git.errors import GitError
@@ -45,7 +41,7 @@ def host_of_run(_: Dispatch, run: Record) -> str:
 
 def checkpoints_of_folder(dispatch: Dispatch, run: Record) -> list[dict[str, str]]:
     """Return the checkpoints of all runs of a run's folder, the oldest first."""
-    return [one.listed for one in list_checkpoints(dispatch, root_of(run.id))]
+    return [one.fields for one in list_checkpoints(dispatch, root_of(run.id))]
 
 
 SOURCE = DiffSource(

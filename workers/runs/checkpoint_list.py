@@ -52,10 +52,15 @@ class RunCheckpoint:
         return self.done[-1].runtime_id if self.done else ""
 
     @property
-    def listed(self) -> dict[str, str]:
+    def fields(self) -> dict[str, str]:
         """Return the fields that commands and the API list."""
-        shown = {"sha": self.sha, "type": self.type, "run": self.run, "codon": self.codon}
-        return {**shown, "after": self.after}
+        return {
+            "sha": self.sha,
+            "type": self.type,
+            "run": self.run,
+            "codon": self.codon,
+            "after": self.after,
+        }
 
 
 def list_checkpoints(dispatch: Dispatch, workspace: str) -> list[RunCheckpoint]:

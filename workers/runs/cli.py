@@ -228,7 +228,7 @@ def close(
 def checkpoints(workspace: Workspace = HERE, as_json: AsJson = False) -> None:
     """List the checkpoints that the workspace can be restored to."""
     runs = Runs(client())
-    rows = [each.listed for each in runs.checkpoints(workspace)]
+    rows = [each.fields for each in runs.checkpoints(workspace)]
     answer(rows, as_json=as_json, show=run_screen.checkpoints)
 
 

@@ -27,7 +27,7 @@ from interlock.kernel.machines.runs.values import (
     Sha,
     TokenCounts,
 )
-from interlock.kernel.payload import Shape
+from interlock.kernel.payload import Shape, path_of, problem_of
 from interlock.kernel.record import Record
 
 
@@ -192,7 +192,7 @@ def codon_from(fields: Mapping[str, Any], subject: str) -> Codon:
         return codon_types().validate_python(fields)
     except ValidationError as refusal:
         problems = [
-            f"{'.'.join(str(part) for part in error['loc'][1:])}: {error['msg']}"
+            problem_of(error, path_of(error["loc"][1:]))
             for error in refusal.errors(include_url=False)
         ]
         raise InvalidPayloadError(subject, problems) from None

@@ -42,7 +42,7 @@ from interlock.kernel.machines.runs.values import (
     Sha,
     StartingConditions,
 )
-from interlock.kernel.payload import Shape
+from interlock.kernel.payload import Shape, problem_of
 
 
 class TransitionMetadata(Shape):
@@ -295,7 +295,7 @@ def run_event(data: Mapping[str, Any]) -> RunEvent:
         for error in refusal.errors(include_url=False):
             parts = [str(part) for part in error["loc"][1:]]
             where = ".".join(map(published_name, parts) if is_theirs else parts) or "type"
-            problems.append(f"{where}: {error['msg'].removeprefix('Value error, ')}")
+            problems.append(problem_of(error, where))
         raise InvalidPayloadError("the event", problems) from None
 
 

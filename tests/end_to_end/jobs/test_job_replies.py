@@ -52,7 +52,7 @@ FAULTS: Mapping[str, tuple[str, str]] = {
     "a folder": (f"mkdir {REPLY}", "it cannot be read: it is no plain file"),
     "a pipe": (f"mkfifo {REPLY}", "it cannot be read: it is no plain file"),
     "a device": (f"ln -s /dev/zero {REPLY}", "it cannot be read: it is no plain file"),
-    "nothing in it": (f"echo '{{}}' > {REPLY}", "action: Field required"),
+    "nothing in it": (f"echo '{{}}' > {REPLY}", "action: this field is missing, add it"),
     "another field": (
         answers(action="COMPLETED", sumary="x"),
         "sumary: Extra inputs are not permitted",

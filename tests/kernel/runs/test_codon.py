@@ -274,7 +274,7 @@ def test_data_that_do_not_fit_their_state_are_refused_as_corrupt() -> None:
         codon_of(with_data(codon, torn))
 
     assert str(refused.value).startswith("codon data/1/1 in completed is invalid: ")
-    assert "final_cost: Field required" in str(refused.value)
+    assert "final_cost: this field is missing, add it" in str(refused.value)
 
 
 def with_data(codon: PureCodon, data: dict[str, Any]) -> Any:

@@ -203,7 +203,11 @@ def test_a_state_in_a_list_of_codons_is_written_and_read(field: str, state: Stat
 @pytest.mark.parametrize(
     ("name", "data", "expected"),
     [
-        ("CostsIncremented", {"codonId": "c", "costDelta": 1}, "data.runId: Field required"),
+        (
+            "CostsIncremented",
+            {"codonId": "c", "costDelta": 1},
+            "data.runId: this field is missing, add it",
+        ),
         ("CostsUpdated", {**IDS, "cost": "1"}, "data.cost: '1' is not a number of dollars"),
         ("CostsUpdated", {**IDS, "cost": True}, "data.cost: True is not a number of dollars"),
         ("CostsUpdated", {**IDS, "cost": float("nan")}, "data.cost: nan is not a number"),

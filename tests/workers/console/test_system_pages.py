@@ -369,8 +369,8 @@ def test_a_damaged_record_hides_no_other(interlock: Client, tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("data", "fault"),
     [
-        ("{", "a part of it cannot be read"),
-        ("[]", "a part of it cannot be read"),
+        ("{", "Expecting property name"),
+        ("[]", ".*list"),
         ("{}", "its field &#39;[a-z_]+&#39; is missing"),
     ],
 )
@@ -386,10 +386,11 @@ def test_the_pages_of_a_damaged_agent_name_its_record_and_the_fault(
         shown = browser.get(path)
 
         assert shown.status_code == 500
-        assert "The record is damaged in the store" in shown.text
-        named = f"the record &#39;agent-0/1&#39; is damaged in the store: {fault}"
+        assert "The record cannot be read" in shown.text
+        named = f"<p>the record &#39;agent-0/1&#39; cannot be read: {fault}"
         assert re.search(named, shown.text), shown.text
-        assert "keep the files of the store, and report it" in shown.text
+        # Once in the sentence, and once in the text that its button copies.
+        assert shown.text.count("`interlock verify agent-0/1` says whether") == 2
     assert browser.get("/records/scout/1").status_code == 200
 
 

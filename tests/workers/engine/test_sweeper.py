@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from interlock.kernel.errors import (
-    DamagedRecordError,
     FencedError,
     IdTakenError,
     StoreDownError,
     UnknownRecordError,
+    UnreadableRecordError,
 )
 from interlock.kernel.record import PARTITIONS, partition_of
 from interlock.workers.engine.sweeper import Sweep, act_on_each, late_sweeps, sweep_all
@@ -51,7 +51,7 @@ def test_an_item_that_fails_is_counted_and_the_others_go_on() -> None:
         "a": raising(FencedError("a", "token")),
         "b": raising(ZeroDivisionError()),
         "c": lambda: "done",
-        "d": raising(DamagedRecordError("d", "its field 'data' is missing")),
+        "d": raising(UnreadableRecordError("d", "its field 'data' is missing")),
     }
 
     assert act_on_each(items) == Counter(refused=1, failed=2, done=1)

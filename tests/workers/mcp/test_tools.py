@@ -31,7 +31,7 @@ from interlock.kernel.event import Event, Note
 from interlock.workers.api.app import create_app
 from interlock.workers.client import Client
 from interlock.workers.gateways.server import EmbeddedServer
-from interlock.workers.mcp.cli import serving
+from interlock.workers.mcp.cli import build_server
 from interlock.workers.producer_message import send_message
 from interlock.workers.remote.client import HttpClient
 from interlock.workers.tasks.client import Tasks
@@ -317,7 +317,7 @@ def test_an_api_that_is_reached_under_a_claimed_name_decides_nothing(
     with_mail(open_to_all)
 
     async def act(reached: HttpClient) -> None:
-        async with McpClient(serving(reached, write=True), cache=None) as client:
+        async with McpClient(build_server(reached, write=True), cache=None) as client:
             named = {tool.name for tool in (await client.list_tools()).tools}
             assert named == READS | WRITES
             (mail,) = await call(client, "read_mail", record_id="owl/1")
@@ -331,7 +331,7 @@ def test_without_write_no_tool_changes_a_record(interlock: Client) -> None:
     bring(interlock, "one", "awaiting_confirmation")
 
     async def act() -> None:
-        async with McpClient(serving(interlock, write=False), cache=None) as client:
+        async with McpClient(build_server(interlock, write=False), cache=None) as client:
             assert {tool.name for tool in (await client.list_tools()).tools} == READS
             assert (await call(client, "show_record", record_id="one"))["id"] == "one"
             assert "cancel" in await call(client, "cancel", record_id="one", reason="x")

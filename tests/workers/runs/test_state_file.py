@@ -141,7 +141,7 @@ def change_cost(state: dict[str, Any]) -> None:
     ("damage", "fault", "problem"),
     [
         (lose_current_run, "missing_run", "currentRunId is other, which is no run"),
-        (lose_session, "invalid_codon", "claudeSessionId: Field required"),
+        (lose_session, "invalid_codon", "claudeSessionId: this field is missing, add it"),
         (change_checkpoint, "missing_checkpoint", "b" * 40),
         (lose_run_id, "corrupted_data", "runs.0 is invalid: runId: this field is missing, add it"),
         (

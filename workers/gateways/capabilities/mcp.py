@@ -17,6 +17,7 @@ from typing import Any, Protocol, TypeVar
 
 from pydantic import ValidationError
 
+from interlock.kernel.payload import path_of, problem_of
 from interlock.kernel.scales import Level
 from interlock.workers.gateways.capabilities.capability import (
     Capability,
@@ -168,8 +169,8 @@ def servers(tables: Sequence[ServerTable]) -> tuple[McpServer, ...]:
             table = McpTable.model_validate(written.table)
         except ValidationError as error:
             first = error.errors()[0]
-            where = ".".join(str(part) for part in first["loc"])
-            raise ExtensionError(written.file, f"[[mcp]] {where}: {first['msg']}") from error
+            problem = problem_of(first, path_of(first["loc"]))
+            raise ExtensionError(written.file, f"[[mcp]] {problem}") from error
         try:
             found.append(McpServer(table, written.file.parent))
         except CapabilityDefectError as error:

@@ -19,7 +19,7 @@ VERSION_MIN = (2, 38)
 _LOCK_NAME = "interlock"
 # By the path of a git program, what it prints as its version. A process asks each program once.
 _versions: dict[str | None, str] = {}
-# By git's folder in a repository, which files it consisted of when git was asked about it.
+# By the path of git's folder in a repository, its `_state` when git was last asked about it.
 _known_states: dict[Path, tuple[int, ...]] = {}
 _SSH = "-o BatchMode=yes -o ConnectTimeout=15 -o ServerAliveInterval=15 -o ServerAliveCountMax=2"
 # A shell function that looks up the user's ssh command and runs it with our options. Git calls it

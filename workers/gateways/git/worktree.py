@@ -73,8 +73,8 @@ def add_worktree(
 
     The base is a branch or a commit id, or None for the commit that the repository has checked
     out. Repeated with the same branch and folder, it completes the worktree with the base of the
-    first call, unless it has to be `new`. Raises RefusedError if the branch or the folder belongs
-    to something else.
+    first call; with `new`, a branch that exists is refused instead. Raises RefusedError if the
+    branch or the folder belongs to something else.
     """
     check_name(branch)
     folder = _real(folder)

@@ -12,6 +12,7 @@ import yaml
 from pydantic import ValidationError
 
 from interlock.kernel.errors import CallError
+from interlock.kernel.payload import path_of, problem_of
 from interlock.workers.jobs.file.fields import GRAPH, INHERITED, STEP, graph_payload, job_payload
 from interlock.workers.jobs.file.file import Step, parse_graph
 from interlock.workers.specs.fields import PartialPayload, write_fields
@@ -44,8 +45,7 @@ def graph_text(name: str, payload: Mapping[str, Any], steps: Sequence[Step]) -> 
         payloads = [_payload_of_step(step) for step in steps]
     except ValidationError as refusal:
         first = refusal.errors(include_url=False)[0]
-        part = ".".join(map(str, first["loc"]))
-        raise UnwritableGraphError(name, f"{part}: {first['msg']}") from refusal
+        raise UnwritableGraphError(name, problem_of(first, path_of(first["loc"]))) from refusal
     parent = _common_parent(steps, payloads)
     folder = next((job["folder"] for job in payloads if "folder" in job), None)
     inherited = shared | {"folder": folder, "dir": parent}

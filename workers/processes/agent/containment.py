@@ -20,7 +20,7 @@ from interlock.workers.processes.agent.process_table import (
     send_signals,
 )
 
-# As in `watchdog`, which says what may be imported.
+# Not imported when it runs: the comment in `watchdog` says why.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection

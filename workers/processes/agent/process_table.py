@@ -5,7 +5,7 @@ from __future__ import annotations
 import _signal as signal
 import os
 
-# As in `watchdog`, which says what may be imported.
+# Not imported when it runs: the comment in `watchdog` says why.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
 from interlock.kernel.errors import CallError, KernelError
 from interlock.kernel.event import Event, Note
+from interlock.kernel.payload import path_of, problem_of
 from interlock.kernel.record import Record, Version, record_id
 from interlock.kernel.restoration import LoggedRecord
 from interlock.kernel.store import codec
@@ -148,7 +149,7 @@ def read_archive(content: bytes) -> Archive:
         records = tuple(_archived(stored) for stored in file.records)
     except ValidationError as refusal:
         errors = refusal.errors(include_url=False)[:PROBLEMS_MAX]
-        problems = [f"{_where(error['loc'])}: {error['msg']}" for error in errors]
+        problems = [problem_of(error, path_of(error["loc"])) for error in errors]
         raise BrokenArchiveError("; ".join(problems)) from None
     if problem := next(_misplaced(file.workspace, records), ""):
         raise BrokenArchiveError(problem)
@@ -237,7 +238,3 @@ def _canonical(value: Mapping[str, Any]) -> bytes:
 
 def _digest(body: Mapping[str, Any]) -> str:
     return hashlib.sha256(_canonical(body)).hexdigest()
-
-
-def _where(location: tuple[int | str, ...]) -> str:
-    return ".".join(str(part) for part in location)

@@ -141,7 +141,7 @@ def _delete_branches(
     claims = {ClaimNames(str(data["task"]), number).branch for number in numbers}
     for tree in trees:
         # Another cleanup may have removed the worktree after the list was read.
-        if tree == own or (tree.branch in claims and not tree.folder.is_dir()):
+        if tree == own or (tree.branch in claims and not (tree.present and tree.folder.is_dir())):
             with suppress(RefusedError):
                 # A branch with commits that the target lacks is refused without force, and kept.
                 target = str(data["target"])

@@ -412,7 +412,10 @@ def test_a_server_gets_its_own_settings_and_none_of_ours(
     [
         ({"tool": []}, "tool: Tuple should have at least 1 item"),
         ({"comand": "x"}, "comand: Extra inputs are not permitted"),
-        ({"tool": [{"tool": "a", "irreversibility": "low"}]}, "tool.0.idempotent: Field required"),
+        (
+            {"tool": [{"tool": "a", "irreversibility": "low"}]},
+            "tool.0.idempotent: this field is missing, add it",
+        ),
         ({"tool": [{**ACT, "irreversibility": "moderate"}]}, "'low', 'medium' or 'high'"),
         ({"tool": [{**ACT, "runtime": {"a": "thread_id"}}]}, "tool.0.runtime.a"),
         ({"tool": [{**ACT, "tool": "word-count"}]}, "small letters"),

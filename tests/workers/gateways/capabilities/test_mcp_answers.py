@@ -106,8 +106,8 @@ def server(method: str, chance: Random, **more: Any) -> mcp.McpServer:
     """Return a server whose answers to a method are damaged."""
     table = {"name": "fake", "command": "none", "start_s": 1, "tool": [{**TABLE, **more}]}
     (found,) = mcp.servers([ServerTable(Path("capabilities.toml"), table)])
-    session: Any = found._client
-    session._transport = lambda: Answering(method, chance)
+    client: Any = found._client
+    client._transport = lambda: Answering(method, chance)
     return found
 
 

@@ -261,7 +261,7 @@ def nested(depth: int) -> Any:
 
 UNWRITABLE: list[tuple[str, dict[str, Any], list[tuple[str, dict[str, Any]]]]] = [
     ("steps: write a list of at least one step", {}, []),
-    ("phases: Field required", {}, [("a", {"phases": None})]),
+    ("phases: this field is missing, add it", {}, [("a", {"phases": None})]),
     ("state: Extra inputs are not permitted", {}, [("a", {"state": "running"})]),
     ("slots: Input should be a valid integer", {"slots": "x"}, [("a", {})]),
     ("tenant: Extra inputs are not permitted", {"tenant": "x"}, [("a", {})]),

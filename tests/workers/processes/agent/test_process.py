@@ -162,7 +162,7 @@ def test_an_agent_killed_before_the_order_was_read_was_not_killed_by_us(tmp_path
 def test_no_descendant_survives_however_it_hides(tmp_path: Path, kind: str) -> None:
     with running(python(FAMILY), tmp_path, kinds=[kind]) as agent:
         family = ids(tmp_path, *MEMBERS)
-        assert agent.containment is kind
+        assert agent.containment == kind
         assert agent.pid == family[0]
         agent.end("parent_aborted", grace_s=0.1)
         exit_ = ended(agent)

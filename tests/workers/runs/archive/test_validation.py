@@ -219,7 +219,7 @@ def test_a_codon_whose_data_is_not_its_states_is_invalid(workspace: StoredWorksp
 
     named = {one.type: one.message for one in workspace.validate().errors if one.where == codon}
 
-    assert "final_cost: Field required" in named[Fault.INVALID_CODON]
+    assert "final_cost: this field is missing, add it" in named[Fault.INVALID_CODON]
     assert Fault.CORRUPTED_DATA in named
 
 
