@@ -73,8 +73,8 @@ def add_worktree(
 
     The base is a branch or a commit id, or None for the commit that the repository has checked
     out. Repeated with the same branch and folder, it completes the worktree with the base of the
-    first call; with `new`, a branch that exists is refused instead. Raises RefusedError if the
-    branch or the folder belongs to something else.
+    first call; with `new`, a branch that exists is refused instead, and so is one of which only
+    the mark exists. Raises RefusedError if the branch or the folder belongs to something else.
     """
     check_name(branch)
     folder = _real(folder)
@@ -83,7 +83,10 @@ def add_worktree(
         refs, trees = read_refs(held, MARKS, *names), linked_trees(held)
         made = marks_among(refs)
         mark = made.get(branch)
-        if mark is None or new:
+        if new and mark is not None:
+            problem = f"the branch {branch!r} belongs to the worktree {mark.folder}"
+            raise RefusedError(Refusal.BRANCH_EXISTS, problem, "remove both first")
+        if mark is None:
             _refuse_unfit(held, folder, made, trees)
             mark = _make_marked(held, refs, branch=branch, folder=folder, base=base)
         elif mark.folder != folder:

@@ -16,7 +16,9 @@ from tests.workers.gateways.git.scene import commit, git, make_repository, open_
 NAMES = ClaimNames("backlog/task", 1)
 
 
-@pytest.mark.parametrize("left", ["its folder and branch", "its branch"])
+@pytest.mark.parametrize(
+    "left", ["its folder and branch", "its branch", "the mark of its branch with another folder"]
+)
 def test_the_checkout_of_a_lost_verification_is_made_anew(tmp_path: Path, left: str) -> None:
     repository = open_copy(make_repository(tmp_path / "repository"))
     verified, settings = tip_of(repository), Settings(home=tmp_path / "home")
@@ -30,11 +32,15 @@ def test_the_checkout_of_a_lost_verification_is_made_anew(tmp_path: Path, left: 
     folder = asyncio.run(verify())
     assert worktrees(repository) == ()
     branch = NAMES.review_branch(verified)
-    add_worktree(repository, branch=branch, folder=folder, base=verified)
-    commit(folder, "by a test", a__txt="committed\n")
-    write(folder, b__txt="written\n", new__txt="new\n")
-    if left == "its branch":
-        git(repository.root, "worktree", "remove", "--force", str(folder))
+    only_mark = left.startswith("the mark")
+    earlier = tmp_path / "another home" if only_mark else folder
+    add_worktree(repository, branch=branch, folder=earlier, base=verified)
+    commit(earlier, "by a test", a__txt="committed\n")
+    write(earlier, b__txt="written\n", new__txt="new\n")
+    if left != "its folder and branch":
+        git(repository.root, "worktree", "remove", "--force", str(earlier))
+    if only_mark:
+        git(repository.root, "branch", "-D", branch)
 
     assert asyncio.run(verify()) == folder
 
