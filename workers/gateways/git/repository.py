@@ -133,12 +133,22 @@ def _known_common_folder(git: Git) -> Path:
 
 
 def _state(folder: Path) -> tuple[int, ...] | None:
-    """Return what changes if git's folder is replaced or configured; None if it is no folder."""
+    """Return the identity and the time of the files that configure a repository.
+
+    Another folder of git in its place has other files. None if there is no such file, or if git's
+    folder is no folder.
+    """
+    state = _identity_and_time(folder / "config") + _identity_and_time(folder / "config.worktree")
+    return state if any(state) else None
+
+
+def _identity_and_time(file: Path) -> tuple[int, int]:
+    """Return the inode and the time of the last change in ns of a file; zeros if there is none."""
     try:
-        top, config = folder.stat(), (folder / "config").stat()
+        facts = file.stat()
     except OSError:
-        return None
-    return (top.st_dev, top.st_ino, config.st_dev, config.st_ino, config.st_mtime_ns)
+        return 0, 0
+    return facts.st_ino, facts.st_mtime_ns
 
 
 def _common_folder(git: Git) -> Path:

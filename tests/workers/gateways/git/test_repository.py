@@ -110,6 +110,34 @@ def test_a_repository_that_has_changed_since_it_was_opened_is_refused(root: Path
     assert_refused(Refusal.NOT_A_REPOSITORY, refused(root), root, "git init")
 
 
+@pytest.mark.parametrize("name", ["config", "config.worktree"])
+@pytest.mark.parametrize("way", ["in place", "by another file of the same time"])
+def test_a_configuration_that_has_changed_since_is_noticed(root: Path, name: str, way: str) -> None:
+    git(root, "config", "extensions.worktreeConfig", "true")
+    file = root / ".git" / name
+    git(root, "config", "--file", str(file), "core.bare", "false")
+    os.utime(file, (1, 1))
+    Repository.open(root)
+    changed = file.read_text().replace("bare = false", "bare = true")
+    if way == "in place":
+        file.write_text(changed)
+    else:
+        other = file.with_name("other")
+        other.write_text(changed)
+        os.utime(other, (1, 1))
+        other.replace(file)
+
+    assert_refused(Refusal.BARE, refused(root), "no working tree")
+
+
+def test_the_first_configuration_of_a_worktree_is_noticed(root: Path) -> None:
+    git(root, "config", "extensions.worktreeConfig", "true")
+    Repository.open(root)
+    git(root, "config", "--worktree", "core.bare", "true")
+
+    assert_refused(Refusal.BARE, refused(root), "no working tree")
+
+
 def test_a_repository_that_git_does_not_trust_is_a_failure_in_its_words(root: Path) -> None:
     (root / ".git/config").write_text("[core\n")
 
