@@ -162,7 +162,8 @@ def admin_of(repository: Repository, folder: Path) -> Path:
 def lock_of(admin: Path) -> Path:
     """Return the lock file that a call holds while it changes a task's worktree.
 
-    It is there from the time when the worktree is complete, and only a task's worktree has it.
+    A complete worktree has it, unless an earlier version made it or its maker was killed; nothing
+    but a task's worktree has it.
     """
     return admin / _LOCK_NAME
 
