@@ -18,6 +18,7 @@ from interlock.workers.gateways.git.worktree import (
     Worktree,
     add_worktree,
     remove_worktree,
+    worktree_and_tip,
     worktrees,
 )
 from tests.workers.gateways.git.scene import (
@@ -293,6 +294,27 @@ def test_a_git_that_hangs_in_a_checkout_leaves_nothing_behind(root: Path) -> Non
 
     slow_down(repository, "true")
     assert a_task(Repository.open(root), "t").present
+
+
+@pytest.mark.parametrize("gone", ["nothing", "folder", "worktree", "branch"])
+def test_the_worktree_of_a_branch_and_its_tip_are_found_unless_they_are_gone(
+    repository: Repository, tree: Worktree, gone: str
+) -> None:
+    tip = commit(tree.folder, "later", a__txt="later\n")
+    match gone:
+        case "folder":
+            shutil.rmtree(tree.folder)
+        case "worktree" | "branch":
+            remove_worktree(repository, tree.folder, force=True)
+    if gone == "branch":
+        delete_branch(repository, BRANCH, target="main", force=True)
+
+    found = worktree_and_tip(repository, BRANCH)
+
+    assert found == (
+        tree if gone == "nothing" else None,
+        None if gone == "branch" else tip,
+    )
 
 
 def test_a_clean_worktree_is_removed_and_its_branch_stays(repository: Repository) -> None:
