@@ -20,6 +20,7 @@ from interlock.kernel.errors import (
     IdTakenError,
     KernelError,
     UnknownRecordError,
+    UnreadableRecordError,
 )
 from interlock.kernel.event import Cause
 from interlock.kernel.machines.tasks.deadline import Complexity, Deadline, Scope, deadline
@@ -64,12 +65,17 @@ def holder_call(lease: Lease, trigger: str) -> Call:
 
 
 def queued_tasks(dispatch: Dispatch, root: str, queue: str) -> Iterator[Record]:
-    """Yield the open tasks of a queue in their order, at most QUEUE_READ_MAX of them."""
+    """Yield the open tasks of a queue in their order, at most QUEUE_READ_MAX of them.
+
+    A task that cannot be read is logged and left out.
+    """
     for start in range(0, QUEUE_READ_MAX, PAGE):
         page = dispatch.views.queue(root, queue, start, PAGE)
         for record_id in page:
             try:
                 yield dispatch.views.record(record_id)
+            except UnreadableRecordError:
+                log.exception("%s cannot be claimed", record_id)
             except CallError:
                 continue
         if len(page) < PAGE:

@@ -90,6 +90,21 @@ def test_a_fault_in_the_computation_of_a_time_limit_is_not_taken_for_a_refusal(
         claim(client.dispatch, task, agent="b/agent~x")
 
 
+def test_a_damaged_task_is_logged_and_the_one_behind_it_is_claimed(
+    client: Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    for name in ("damaged", "behind"):
+        client.submit({"title": name}, id=f"b/{name}", machine="task")
+    client.dispatch.client.hset(client.dispatch.keys.record("b/damaged"), "data", "{")
+
+    claimed_by_ann = Tasks(client).claim_next("b", owner="ann")
+
+    assert claimed_by_ann is not None
+    assert client.show("b/behind").data["claim"]["owner"] == "ann"
+    assert [line.getMessage() for line in caplog.records] == ["b/damaged cannot be claimed"]
+    assert "the record 'b/damaged' cannot be read" in caplog.text
+
+
 def test_a_deadline_that_the_task_sets_is_explained_as_such(client: Client) -> None:
     assert deadline_s(client, submitted(client, "short", deadline_s=20)) == 20
 
