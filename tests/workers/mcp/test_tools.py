@@ -9,6 +9,7 @@ import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from random import Random
+from types import SimpleNamespace
 from typing import Any
 
 import httpx2
@@ -26,12 +27,15 @@ from pydantic_ai import Agent
 from pydantic_ai import Tool as AgentTool
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
+from typer.testing import CliRunner
 
 from interlock.kernel.event import Event, Note
 from interlock.workers.api.app import create_app
+from interlock.workers.cli import app
 from interlock.workers.client import Client
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.mcp.cli import build_server
+from interlock.workers.mcp.tools import Verbs
 from interlock.workers.producer_message import send_message
 from interlock.workers.remote.client import HttpClient
 from interlock.workers.tasks.client import Tasks
@@ -338,6 +342,25 @@ def test_without_write_no_tool_changes_a_record(interlock: Client) -> None:
 
     asyncio.run(act())
     assert interlock.show("one").state == "awaiting_confirmation"
+
+
+@pytest.mark.parametrize(("options", "write"), [([], False), (["--write"], True)])
+def test_the_command_offers_to_change_records_of_the_api_only_with_write(
+    monkeypatch: pytest.MonkeyPatch, options: list[str], *, write: bool
+) -> None:
+    served_on: list[str] = []
+    built: list[tuple[type, bool]] = []
+
+    def build(connected: Verbs, *, write: bool) -> SimpleNamespace:
+        built.append((type(connected), write))
+        return SimpleNamespace(run=served_on.append)
+
+    monkeypatch.setenv("INTERLOCK_API_URL", "http://interlock.example")
+    monkeypatch.setattr("interlock.workers.mcp.cli.build_server", build)
+    answered = CliRunner().invoke(app, ["mcp", *options])
+
+    assert answered.exit_code == 0, answered.output
+    assert (built, served_on) == ([(HttpClient, write)], ["stdio"])
 
 
 def test_a_process_serves_its_stdin_and_decides_nothing(
