@@ -226,11 +226,12 @@ def transition(chance: Random, state: str) -> dict[str, Any]:
     return {"from": source, "to": to, "metadata": given}
 
 
+@pytest.mark.fuzz
 @pytest.mark.parametrize("seed", range(2))
-def test_any_events_lead_to_the_state_of_the_oracle(seed: int) -> None:
+def test_any_events_lead_to_the_state_of_the_oracle(seed: int, *, is_proof: bool) -> None:
     chance = Random(seed)
     codon, oracle, ended = PureCodon(), CodonOracle(), dict.fromkeys(ENDS, 0)
-    for _ in range(3_000):
+    for _ in range(30_000 if is_proof else 3_000):
         if codon.state in ENDS and chance.random() < 0.2:
             ended[codon.state] += 1
             codon, oracle = PureCodon(), CodonOracle()

@@ -32,7 +32,6 @@ from tests.kernel.store.machines_runs import (
 )
 
 NAMES = ("cost", "spent")
-STEPS = 150
 
 
 def counted(world: World, of: str, prefix: str = "tree.") -> dict[str, int]:
@@ -201,12 +200,16 @@ class Programme:
         tell(self.world, name, self.alive, **said)
 
 
+@pytest.mark.fuzz
 @pytest.mark.parametrize("seed", range(2))
-def test_counters_are_the_fold_of_the_logs_after_any_events(world: World, seed: int) -> None:
+def test_counters_are_the_fold_of_the_logs_after_any_events(
+    world: World, seed: int, *, is_proof: bool
+) -> None:
     programme = Programme(world, Random(seed))
-    for number in range(STEPS):
+    steps, between_sums = (300, 10) if is_proof else (150, 30)
+    for number in range(steps):
         programme.step()
-        if number % 30 == 0:
+        if number % between_sums == 0:
             adds_up(world, programme.codons)
     adds_up(world, programme.codons)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, partial
-from itertools import product
+from itertools import chain, product
 
 import pytest
 
@@ -14,10 +14,7 @@ from interlock.kernel.reason import AbortReason
 
 SIBLING, PARENT = AbortReason.SIBLING_ABORTED, AbortReason.PARENT_ABORTED
 POLICIES = [AbortPolicy(tool, sibling) for tool, sibling in product((False, True), repeat=2)]
-# A rule is about at most four: the session, its parent, a sibling and a child of that. FAMILY below
-# is deeper.
-SIZES = range(1, 5)
-FORESTS = {1: 1, 2: 3, 3: 16, 4: 125}  # labelled rooted forests: (n + 1) ** (n - 1)
+FORESTS = {1: 1, 2: 3, 3: 16, 4: 125, 5: 1_296}  # labelled rooted forests: (n + 1) ** (n - 1)
 
 # grandparent g, parent p, its children a b c, their children, and a second root
 FAMILY = {
@@ -34,9 +31,18 @@ FAMILY = {
 }
 
 
+@pytest.fixture
+def sizes(*, is_proof: bool) -> range:
+    """Return how many sessions the small trees have.
+
+    A rule is about at most four: the session, its parent, a sibling and a child of that.
+    """
+    return range(1, 6 if is_proof else 5)
+
+
 def maps(size: int) -> Iterator[Mapping[str, str | None]]:
     """Yield every way of giving each of `size` sessions a parent among them, or none."""
-    names = "abcd"[:size]
+    names = "abcde"[:size]
     for parents in product((None, *names), repeat=size):
         yield dict(zip(names, parents, strict=True))
 
@@ -86,16 +92,16 @@ def oracle(
     return {one: why for one in tree if (why := reason(one)) is not None}
 
 
-@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.fuzz
 @pytest.mark.parametrize("policy", POLICIES, ids=str)
 def test_an_abort_ends_the_sessions_of_the_oracle_on_every_small_tree(
-    policy: AbortPolicy, size: int
+    policy: AbortPolicy, sizes: range
 ) -> None:
-    seen = 0
-    for tree, above, has_cycle in small_maps(size):
+    seen = dict.fromkeys(sizes, 0)
+    for tree, above, has_cycle in chain.from_iterable(map(small_maps, sizes)):
         if has_cycle:
             continue
-        seen += 1
+        seen[len(tree)] += 1
         for session, scope in product(tree, AbortScope):
             ended = aborts(tree, session=session, scope=scope, policy=policy)
             assert ended == oracle(tree, above, session, scope, policy)
@@ -106,19 +112,19 @@ def test_an_abort_ends_the_sessions_of_the_oracle_on_every_small_tree(
                 if tree[one] in ended
             ), "a parent ends before its children"
 
-    assert seen == FORESTS[size]
+    assert seen == {size: FORESTS[size] for size in sizes}
 
 
-@pytest.mark.parametrize("size", SIZES)
-def test_every_small_map_with_a_cycle_is_refused(size: int) -> None:
-    refused = 0
-    for tree, _, has_cycle in small_maps(size):
+@pytest.mark.fuzz
+def test_every_small_map_with_a_cycle_is_refused(sizes: range) -> None:
+    refused = dict.fromkeys(sizes, 0)
+    for tree, _, has_cycle in chain.from_iterable(map(small_maps, sizes)):
         if has_cycle:
-            refused += 1
+            refused[len(tree)] += 1
             with pytest.raises(InvalidPayloadError, match="is a cycle"):
                 aborts(tree, session="nobody", scope=AbortScope.TOOL)
 
-    assert refused == (size + 1) ** size - FORESTS[size]
+    assert refused == {size: (size + 1) ** size - FORESTS[size] for size in sizes}
 
 
 def test_a_cycle_is_shown_without_the_way_into_it() -> None:
@@ -222,6 +228,6 @@ def test_siblings_end_in_the_order_of_the_tree() -> None:
 
 @pytest.mark.timeout(10)  # milliseconds, unless the way to the root is walked from every session
 def test_an_abort_reaches_the_end_of_a_long_chain() -> None:
-    chain = {str(n): str(n - 1) for n in range(1, 20_001)}
+    line = {str(n): str(n - 1) for n in range(1, 20_001)}
 
-    assert len(aborts(chain, session="0", scope=AbortScope.SESSION)) == 20_000
+    assert len(aborts(line, session="0", scope=AbortScope.SESSION)) == 20_000
