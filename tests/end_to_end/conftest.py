@@ -72,14 +72,14 @@ def shared_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def shared_variables(request: pytest.FixtureRequest) -> dict[str, str]:
-    """Return the variables of that deployment: the `SHARED` of the module."""
-    return dict(getattr(request.module, "SHARED", {}))
+def shared_variables() -> dict[str, str]:
+    """Return the variables of the deployment that the tests of a module share: none."""
+    return {}
 
 
 @pytest.fixture(scope="module")
 def start_shared() -> StartWorkers:
-    """Return a function that starts the workers and beat of that deployment."""
+    """Return a function that starts the workers and beat of a deployment that tests share."""
     return partial(Deployment.full, concurrency=60)
 
 
@@ -91,7 +91,11 @@ def module_workers(
     shared_variables: dict[str, str],
     start_shared: StartWorkers,
 ) -> Iterator[Deployment]:
-    """Return that deployment. A module chooses its variables and workers by own fixtures."""
+    """Return the deployment that the tests of a module share.
+
+    A module chooses its variables by the fixture `shared_variables`, and its workers by
+    `start_shared`.
+    """
     prefix = f"t{uuid4().hex[:12]}"
     workers = Deployment(preloaded, shared_folder, server.url, prefix, shared_variables)
     try:
@@ -104,7 +108,10 @@ def module_workers(
 def joint_deployment(
     request: pytest.FixtureRequest, module_workers: Deployment
 ) -> Iterator[Deployment]:
-    """Return that deployment with a scope and a client of this test, for records of its own."""
+    """Return the deployment that the tests of a module share, with a scope and a client of a test.
+
+    By its scope a test gives its records ids that no other test uses.
+    """
     scope = f"b{uuid4().hex[:6]}"
     yield replace(module_workers, scope=scope)
     if FAILED in request.node.stash:

@@ -27,7 +27,7 @@ def start_shared() -> StartWorkers:
 
 @pytest.fixture
 def deployment(joint_deployment: Deployment) -> Deployment:
-    """Return that deployment. All tests have records with other ids in it."""
+    """Return a deployment that the tests of this module share, each with its own records."""
     return joint_deployment
 
 

@@ -19,7 +19,9 @@ from tests.processes import is_alive
 pytestmark = pytest.mark.timeout(180)
 
 
-SHARED = {"INTERLOCK_LEASE_S": "3"}
+@pytest.fixture(scope="module")
+def shared_variables() -> dict[str, str]:
+    return {"INTERLOCK_LEASE_S": "3"}
 
 
 @pytest.fixture

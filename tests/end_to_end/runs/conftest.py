@@ -21,7 +21,7 @@ def shared_variables(shared_folder: Path) -> dict[str, str]:
 def new_workspace(
     request: pytest.FixtureRequest, joint_deployment: Deployment, tmp_path: Path
 ) -> Iterator[NewWorkspace]:
-    """Return a function that makes workspaces for runs in that deployment."""
+    """Return a function that makes workspaces for runs in a shared deployment."""
     with workspaces(joint_deployment, tmp_path, lambda: FAILED in request.node.stash) as build:
         yield build
 

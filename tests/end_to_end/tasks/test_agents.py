@@ -71,8 +71,12 @@ for line in sys.stdin:
     else:
         do({**last, "text": last["title"]})
 """
-SHARED = SHARED_AGENTS
 DONE = {"type": "verify_requested", "summary": "done"}
+
+
+@pytest.fixture(scope="module")
+def shared_variables() -> dict[str, str]:
+    return SHARED_AGENTS
 
 
 @pytest.fixture

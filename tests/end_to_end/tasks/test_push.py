@@ -15,7 +15,6 @@ from tests.end_to_end.conftest import NewDeployment
 from tests.end_to_end.deployment import Deployment
 from tests.end_to_end.tasks.coding import SHARED_AGENTS
 
-SHARED = SHARED_AGENTS
 AUTHOR = ("-c", "user.name=u", "-c", "user.email=u@x")
 
 
@@ -23,6 +22,11 @@ def git(folder: Path, *arguments: str) -> str:
     command = ["/usr/bin/env", "git", *arguments]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
     return done.stdout.strip()
+
+
+@pytest.fixture(scope="module")
+def shared_variables() -> dict[str, str]:
+    return SHARED_AGENTS
 
 
 @pytest.fixture

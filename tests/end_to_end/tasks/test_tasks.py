@@ -33,7 +33,10 @@ from tests.end_to_end.tasks.coding import (
 from tests.fakes.proxy import FaultProxy
 from tests.processes import is_alive
 
-SHARED = SHARED_AGENTS
+
+@pytest.fixture(scope="module")
+def shared_variables() -> dict[str, str]:
+    return SHARED_AGENTS
 
 
 @pytest.fixture
