@@ -143,13 +143,15 @@ def test_the_actors_of_all_rows_are_in_the_closed_list() -> None:
 
 
 def test_without_a_reason_in_the_payload_the_reason_is_that_of_the_row() -> None:
-    for row in rows():
+    found_rows = list(rows())
+    assert found_rows
+    for row in found_rows:
         machine, source, trigger, target, actor = row
         found = EVENTS.published(event(trigger, target, source=source, actor=actor), machine)
 
         by_component, by_hand = REASONS[machine, trigger, target]
         assert found.transition_reason == (by_component if actor in COMPONENTS else by_hand), row
-        assert (found.abort_reason, found.actor) == (None, actor)
+        assert (found.abort_reason, found.actor) == (None, actor), row
         if target in CONTRADICTED:
             assert found.transition_reason not in CONTRADICTED[target], row
 

@@ -51,6 +51,8 @@ from tests.kernel.store.tables import LIFE, ROWS, STAGES, STALL, S, T
 GOLDEN = Path(__file__).parents[1] / "golden"
 EVERY = sorted(LISTED)  # the other machine, that of canaries, has the table of threads
 ROW_OF = tuple[str, str, str]
+# A row, and the data of the record before it and after it.
+Followed = tuple[Transition, Mapping[str, Any], Mapping[str, Any]]
 SENTENCE_LENGTH_MAX = 100
 
 
@@ -68,10 +70,10 @@ def record(machine: Machine, state: str, data: Mapping[str, Any]) -> Record:
 
 
 @cache
-def followed(name: str) -> list[tuple[Transition, Mapping[str, Any], Mapping[str, Any]]]:
+def followed(name: str) -> tuple[Followed, ...]:
     """Fire everything at every state with every sample; return the row, and the data around it."""
     machine = MACHINES[name]
-    seen: list[tuple[Transition, Mapping[str, Any], Mapping[str, Any]]] = []
+    seen: list[Followed] = []
     datas, payloads = SAMPLES[machine.name]
     for stage, trigger in product(machine.stages, machine.triggers):
         rows = machine.rows(str(stage.state), trigger)
@@ -90,7 +92,7 @@ def followed(name: str) -> list[tuple[Transition, Mapping[str, Any], Mapping[str
             assert decision.says == sentence(says, admitted)
             assert all(str(admitted[field]) for field in fields_named(says))
             seen.append((row, data, decision.after.data))
-    return seen
+    return tuple(seen)
 
 
 @pytest.mark.parametrize("name", EVERY)
