@@ -23,7 +23,7 @@ from interlock.workers.processes.agent.cgroup import own_folder
 from interlock.workers.processes.agent.containment import GROUP, KINDS, LABEL_VARIABLE
 from interlock.workers.processes.agent.output import OutputLog
 from interlock.workers.processes.agent.pipes import Pipes
-from interlock.workers.processes.agent.watchdog import WatchdogSpec, deadline_of
+from interlock.workers.processes.agent.watchdog import ITSELF, WatchdogSpec, deadline_of
 from interlock.workers.processes.agent.watchdog_client import WatchdogClient
 
 REPORT_FD = "INTERLOCK_REPORT_FD"
@@ -242,7 +242,7 @@ class AgentProcess:
 
     def _ended(self, exited: Sequence[Any], used: Sequence[Any]) -> Exit:
         code, left_behind, cause, wall_s = exited
-        reasons = {None: None, "order": self._reason, "deadline": KILL_BY_PASSED}
+        reasons = {ITSELF: None, "order": self._reason, "deadline": KILL_BY_PASSED}
         pipes = self._pipes
         return Exit(
             code=code,

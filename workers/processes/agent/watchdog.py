@@ -32,13 +32,15 @@ from interlock.workers.processes.agent.reaper import Reaper
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any, NoReturn
+    from typing import NoReturn
 
     from interlock.workers.processes.agent.cgroup import Cgroup
 
 LEFT_BEHIND_GRACE_S = 1.0
 KILL_S_MAX = 5.0
 NEVER = float("inf")
+# The cause in the report of an agent that ended by itself.
+ITSELF = "itself"
 # Killing takes a moment, and must be done by the deadline.
 MARGIN_S = 0.5
 _POLL_S = 1.0
@@ -89,21 +91,25 @@ def deadline_of(kill_by: float) -> float:
     return clock() + (kill_by - time.monotonic())
 
 
-def to_line(value: Any) -> bytes:
-    """Encode a value of built-in types as a line. JSON would need modules that import many more."""
-    return marshal.dumps(value).hex().encode() + b"\n"
+def to_line(spec: WatchdogSpec) -> bytes:
+    """Encode a spec as a line. JSON would need modules that import many more."""
+    return marshal.dumps(vars(spec)).hex().encode() + b"\n"
 
 
-def from_line(line: bytes) -> Any:
-    """Decode a line that the other end of the pipe, which runs in the same Python, has encoded."""
-    return marshal.loads(bytes.fromhex(line.decode()))  # noqa: S302 - no other process can write it
+def from_line(line: bytes) -> WatchdogSpec:
+    """Decode the spec that the supervisor, which runs in the same Python, has encoded.
+
+    An agent can write to the pipes of its watchdog, so no other line may be decoded in this way.
+    """
+    values = marshal.loads(bytes.fromhex(line.decode()))  # noqa: S302 - read before the agent runs
+    return WatchdogSpec(**values)
 
 
 def main() -> None:
     """Start the agent of the first line on stdin, and stay until none of its processes is left."""
     woken = _ignore_signals()
     orders = OrderReader(0)
-    spec = WatchdogSpec(**from_line(orders.first()))
+    spec = from_line(orders.first())
     try:
         leader, processes, kind = _launch(spec)
     except (OSError, ValueError) as error:
@@ -160,7 +166,7 @@ class Watchdog:
         self._exit_reported = True
         left_behind = 0 if self._cause else len(self._processes.pids())
         wall_s = time.monotonic() - self._began
-        _report("exited", self._reaper.code, left_behind, self._cause, wall_s)
+        _report("exited", self._reaper.code, left_behind, self._cause or ITSELF, wall_s)
         if left_behind:
             self._processes.terminate()
             self._kill_at = min(self._kill_at, clock() + LEFT_BEHIND_GRACE_S)
@@ -171,7 +177,7 @@ class Watchdog:
         self._deadline = NEVER
         if kill_everything(self._processes, nothing_left=self._nothing_left, within_s=KILL_S_MAX):
             return
-        _report("left", self._processes.pids()[:_SHOWN_MAX])
+        _report("left", *self._processes.pids()[:_SHOWN_MAX])
         self._kill_at = clock() + _POLL_S
 
     def _listen(self) -> None:
@@ -310,8 +316,10 @@ def _reason(error: Exception) -> str:
 
 
 def _report(*fields: object) -> None:
+    # A reason may have line breaks, or characters that are not text.
+    words = " ".join(map(str, fields)).split()
     try:
-        os.write(1, to_line(fields))
+        os.write(1, " ".join(words).encode(errors="backslashreplace") + b"\n")
     except BrokenPipeError:
         return
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import select
 import subprocess
@@ -25,12 +26,7 @@ from interlock.workers.processes.agent.containment import (
 )
 from interlock.workers.processes.agent.process_table import ProcessInfo, newest_processes
 from interlock.workers.processes.agent.reaper import Reaper
-from interlock.workers.processes.agent.watchdog import (
-    KILL_S_MAX,
-    WatchdogSpec,
-    from_line,
-    to_line,
-)
+from interlock.workers.processes.agent.watchdog import KILL_S_MAX, WatchdogSpec, to_line
 
 START_S_MAX = 20.0
 # A watchdog that is ending an agent reports more often than this.
@@ -38,6 +34,7 @@ SILENCE_S_MAX = 10.0
 _POLL_S = 0.5
 _ROUNDS_MAX = 600
 _READ_BYTES = 64 * 1024
+_LINE_BYTES_MAX = 64 * 1024
 
 
 class WatchdogClient:
@@ -73,21 +70,15 @@ class WatchdogClient:
         self._silent_until = time.monotonic() + silence_s + SILENCE_S_MAX
 
     def reports(self) -> Iterator[tuple[Any, ...]]:
-        """Yield the reports of the watchdog until it is gone."""
-        assert self._process.stdout is not None, "started with pipes"
-        descriptor, pending = self._process.stdout.fileno(), b""
-        while True:
-            ready, _, _ = select.select([descriptor], [], [], _POLL_S)
-            now = time.monotonic()
-            if ready:
-                chunk = os.read(descriptor, _READ_BYTES)
-                if not chunk:
-                    return
-                self._silent_until = max(self._silent_until, now + SILENCE_S_MAX)
-                *lines, pending = (pending + chunk).split(b"\n")
-                yield from map(from_line, lines)
-            elif now > self._silent_until:
-                self._process.kill()
+        """Yield the reports of the watchdog until it is gone.
+
+        Its agent can write to the same pipe. A watchdog whose reports cannot be understood any
+        more is killed, so that it counts as lost.
+        """
+        try:
+            yield from map(read_report, self._lines())
+        except ValueError:
+            self._process.kill()
 
     def close(self) -> None:
         """Kill the watchdog if it still runs, and close the pipes to it."""
@@ -131,6 +122,47 @@ class WatchdogClient:
             on_survivors(processes.pids())
         return None
 
+    def _lines(self) -> Iterator[bytes]:
+        assert self._process.stdout is not None, "started with pipes"
+        descriptor, pending = self._process.stdout.fileno(), b""
+        while True:
+            ready, _, _ = select.select([descriptor], [], [], _POLL_S)
+            now = time.monotonic()
+            if ready:
+                chunk = os.read(descriptor, _READ_BYTES)
+                if not chunk:
+                    return
+                self._silent_until = max(self._silent_until, now + SILENCE_S_MAX)
+                *lines, pending = (pending + chunk).split(b"\n")
+                yield from lines
+                if len(pending) > _LINE_BYTES_MAX:
+                    raise ValueError("a line of the watchdog's pipe is too long for a report")
+            elif now > self._silent_until:
+                self._process.kill()
+
+
+def read_report(line: bytes) -> tuple[Any, ...]:
+    """Return the kind of a watchdog's report and its values; ValueError if it is not a report."""
+    match line.decode().split():
+        case ["started", pid, *kind]:
+            return "started", int(pid), " ".join(kind)
+        case ["failed", *reason]:
+            return "failed", " ".join(reason)
+        case ["exited", code, left_behind, cause, wall_s]:
+            return "exited", int(code), int(left_behind), cause, _seconds(wall_s)
+        case ["left", *pids]:
+            return "left", [int(pid) for pid in pids]
+        case ["gone", cpu_s, max_rss_bytes]:
+            return "gone", _seconds(cpu_s), int(max_rss_bytes)
+    raise ValueError(f"a watchdog has no such report: {line!r}")
+
+
+def _seconds(word: str) -> float:
+    seconds = float(word)
+    if not 0 <= seconds < math.inf:
+        raise ValueError(f"not a number of seconds: {word!r}")
+    return seconds
+
 
 def start_watchdog(spec: WatchdogSpec) -> subprocess.Popen[bytes]:
     """Start the program. Its first line on stdout is `started` or `failed`."""
@@ -150,7 +182,7 @@ def start_watchdog(spec: WatchdogSpec) -> subprocess.Popen[bytes]:
     )
     assert process.stdin is not None, "started with pipes"
     with suppress(BrokenPipeError):
-        rest = memoryview(to_line(vars(spec)))
+        rest = memoryview(to_line(spec))
         while rest:
             rest = rest[process.stdin.write(rest) :]
     return process

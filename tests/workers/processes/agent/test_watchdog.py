@@ -228,6 +228,26 @@ def test_a_frozen_watchdog_is_replaced_when_the_agent_has_to_end(
     assert (exit_.code, exit_.reason_by_us) == (-signal.SIGKILL, "timeout")
 
 
+@pytest.mark.parametrize("report", ["zz", r"\0377", "left one", "exited 0 0 itself nan"])
+def test_an_agent_that_writes_to_its_watchdogs_pipe_is_ended(tmp_path: Path, report: str) -> None:
+    # It waits until the start is reported.
+    script = f"read x; printf '%b\\n' '{report}' > /proc/$PPID/fd/1; exec sleep 600"
+    with running(["sh", "-c", script], tmp_path, more_follows=True) as agent:
+        agent.send("\n", last=True)
+        exit_ = ended(agent)
+
+    assert (exit_.code, exit_.reason_by_us) == (-signal.SIGKILL, WATCHDOG_LOST)
+
+
+def test_a_line_without_an_end_in_a_watchdogs_pipe_is_not_kept(tmp_path: Path) -> None:
+    script = "read x; exec cat /dev/zero > /proc/$PPID/fd/1"
+    with running(["sh", "-c", script], tmp_path, more_follows=True) as agent:
+        agent.send("\n", last=True)
+        exit_ = ended(agent)
+
+    assert exit_.reason_by_us == WATCHDOG_LOST
+
+
 def test_an_agent_of_a_watchdog_that_died_before_its_report_is_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
