@@ -130,7 +130,7 @@ class AgentProcess:
         )
         try:
             watchdog = WatchdogClient(spec)
-        except OSError as error:
+        except (OSError, ValueError) as error:
             pipes.finish()
             raise SpawnError(command, f"its watchdog cannot be started: {error}") from error
         agent = cls(watchdog, pipes)

@@ -58,7 +58,10 @@ _READ_BYTES = 64 * 1024
 
 
 class WatchdogSpec:
-    """The agent to start. `descriptors` are its stdin, stdout, stderr and report descriptor."""
+    """The agent to start. `descriptors` are its stdin, stdout, stderr and report descriptor.
+
+    All values are of built-in types, and of no subclass of them such as a StrEnum.
+    """
 
     def __init__(
         self,
@@ -92,8 +95,16 @@ def deadline_of(kill_by: float) -> float:
 
 
 def to_line(spec: WatchdogSpec) -> bytes:
-    """Encode a spec as a line. JSON would need modules that import many more."""
-    return marshal.dumps(vars(spec)).hex().encode() + b"\n"
+    """Encode a spec as a line; ValueError if a value is of a type that is not built in.
+
+    JSON would need modules that import many more.
+    """
+    try:
+        return marshal.dumps(vars(spec)).hex().encode() + b"\n"
+    except ValueError as error:
+        raise ValueError(
+            "a part of its command or environment is not of a built-in type; convert it to str"
+        ) from error
 
 
 def from_line(line: bytes) -> WatchdogSpec:

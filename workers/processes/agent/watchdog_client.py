@@ -165,7 +165,11 @@ def _seconds(word: str) -> float:
 
 
 def start_watchdog(spec: WatchdogSpec) -> subprocess.Popen[bytes]:
-    """Start the program. Its first line on stdout is `started` or `failed`."""
+    """Start the program. Its first line on stdout is `started` or `failed`.
+
+    Raises OSError, or ValueError if the spec has a value of a type that is not built in.
+    """
+    line = to_line(spec)
     root = str(Path(__file__).absolute().parents[4])
     load = f"sys.path.insert(0, {root!r}); from {watchdog.__name__} import main"
     # Garbage collection during the imports, and the teardown at the end, are a sixth of its time.
@@ -182,7 +186,7 @@ def start_watchdog(spec: WatchdogSpec) -> subprocess.Popen[bytes]:
     )
     assert process.stdin is not None, "started with pipes"
     with suppress(BrokenPipeError):
-        rest = memoryview(to_line(spec))
+        rest = memoryview(line)
         while rest:
             rest = rest[process.stdin.write(rest) :]
     return process

@@ -9,6 +9,7 @@ import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from enum import StrEnum
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -246,6 +247,23 @@ def test_a_line_without_an_end_in_a_watchdogs_pipe_is_not_kept(tmp_path: Path) -
         exit_ = ended(agent)
 
     assert exit_.reason_by_us == WATCHDOG_LOST
+
+
+def test_a_value_that_no_watchdog_can_be_sent_starts_none_and_leaves_no_pipe(
+    tmp_path: Path,
+) -> None:
+    class Colour(StrEnum):
+        RED = "red"
+
+    before = sorted(Path("/proc/self/fd").iterdir()), _children(os.getpid())
+    environment = {**ENVIRONMENT, "COLOUR": Colour.RED}
+    with (
+        pytest.raises(SpawnError, match="not of a built-in type"),
+        running(["true"], tmp_path, environment=environment),
+    ):
+        pass
+
+    assert (sorted(Path("/proc/self/fd").iterdir()), _children(os.getpid())) == before
 
 
 def test_an_agent_of_a_watchdog_that_died_before_its_report_is_ended(
