@@ -26,9 +26,10 @@ from interlock.workers.processes.agent.containment import (
 )
 from interlock.workers.processes.agent.reaper import Reaper
 
-# Neither this program nor a module that it imports may import `contextlib`, `enum`, `json`,
-# `signal` or `typing`: together they take as long as the start of the interpreter. `_signal` is
-# the part of `signal` without the enums. Type checkers take this name for true.
+# No module that is imported at the start may import `contextlib`, `enum`, `json`, `signal` or
+# `typing`: together they take as long as the start of the interpreter. A watchdog that makes a
+# cgroup imports more when it makes it. `_signal` is the part of `signal` without the enums. Type
+# checkers take this name for true.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
