@@ -6,9 +6,9 @@ Linux can set on a child, would be simpler, but it fires when the *thread* that 
 ends. This program has only one thread, so it sets the death signal on the command: if this program
 is killed, the command dies too.
 
-Every command of a job waits for this program to start. So it imports little: with `contextlib`, and
-with `signal`, which makes enums of its numbers, it would take half as long again. The
-interpreter is not torn down at the end.
+Every command of a job waits for this program to start. So it imports little: `contextlib` and
+`signal`, which makes enums of its numbers, would make its start half as long again. The interpreter
+is not torn down at the end.
 """
 
 from __future__ import annotations
