@@ -220,8 +220,9 @@ class AgentProcess:
                     self._set_survivors(values[0])
                 case "gone":
                     used = values
-        self._watchdog.close()
-        if used is None:
+        # The agent can write these reports too, but it cannot let a killed watchdog exit with 0.
+        is_done = self._watchdog.close()
+        if used is None or exited is None or not is_done:
             reaper = self._watchdog.take_over(
                 self.pid, self.containment, on_survivors=self._set_survivors
             )
@@ -232,7 +233,6 @@ class AgentProcess:
             exited = exited or [code, 0, "lost", time.monotonic() - self._began]
         self._watchdog.release()
         self._pipes.finish()
-        assert exited is not None, "the watchdog reports the leader's end before its own"
         self._exit = self._ended(exited, used)
         self.survivors = ()
         self._over.set()

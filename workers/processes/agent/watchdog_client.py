@@ -80,15 +80,19 @@ class WatchdogClient:
         except ValueError:
             self._process.kill()
 
-    def close(self) -> None:
-        """Kill the watchdog if it still runs, and close the pipes to it."""
+    def close(self) -> bool:
+        """Kill the watchdog if it still runs, and close the pipes to it.
+
+        Returns whether it has ended by itself and without an error.
+        """
         self._process.kill()
         # Its children become ours only after it is reaped.
-        self._process.wait()
+        code = self._process.wait()
         with self._lock:
             self._orders.close()
         if self._process.stdout is not None:
             self._process.stdout.close()
+        return code == 0
 
     def release(self) -> None:
         """Stop adopting orphans, because no process of the agent is left."""
@@ -126,6 +130,8 @@ class WatchdogClient:
         assert self._process.stdout is not None, "started with pipes"
         descriptor, pending = self._process.stdout.fileno(), b""
         while True:
+            # Asked before the pipe is read, so that no report of an ended watchdog is missed.
+            has_ended = self._process.poll() is not None
             ready, _, _ = select.select([descriptor], [], [], _POLL_S)
             now = time.monotonic()
             if ready:
@@ -137,6 +143,8 @@ class WatchdogClient:
                 yield from lines
                 if len(pending) > _LINE_BYTES_MAX:
                     raise ValueError("a line of the watchdog's pipe is too long for a report")
+            elif has_ended:
+                return  # the agent, which can open the pipe as well, keeps it from its end
             elif now > self._silent_until:
                 self._process.kill()
 

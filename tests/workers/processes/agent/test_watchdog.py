@@ -240,6 +240,17 @@ def test_an_agent_that_writes_to_its_watchdogs_pipe_is_ended(tmp_path: Path, rep
     assert (exit_.code, exit_.reason_by_us) == (-signal.SIGKILL, WATCHDOG_LOST)
 
 
+@pytest.mark.parametrize("misuse", ["exec 9> {pipe}", "echo gone 0 0 > {pipe}"])
+def test_an_agent_cannot_hide_that_it_killed_its_watchdog(tmp_path: Path, misuse: str) -> None:
+    misuse = misuse.format(pipe="/proc/$PPID/fd/1")
+    script = f"read x; {misuse}; kill -KILL $PPID; exec sleep 600"
+    with running(["sh", "-c", script], tmp_path, more_follows=True) as agent:
+        agent.send("\n", last=True)
+        exit_ = ended(agent)
+
+    assert (exit_.code, exit_.reason_by_us) == (-signal.SIGKILL, WATCHDOG_LOST)
+
+
 def test_a_line_without_an_end_in_a_watchdogs_pipe_is_not_kept(tmp_path: Path) -> None:
     script = "read x; exec cat /dev/zero > /proc/$PPID/fd/1"
     with running(["sh", "-c", script], tmp_path, more_follows=True) as agent:
