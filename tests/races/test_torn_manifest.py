@@ -28,16 +28,19 @@ from tests.races.in_process_worker import InProcessWorker, LostError
 from tests.waiting import until
 
 # Kills go on until so many of them hit a writer while its file was incomplete.
-KILLS_MAX, TORN_MIN = 2_000, 3
-SIZE = 200_000  # large enough that most of its time goes into the file
+KILLS_MAX, TORN_MIN = 1_000, 3
+SIZE = 100_000  # so large that it is not written at once
 TORN = f"{MANIFEST_FILE}.torn"
 # A program that reads numbers. For each it forks a child, which writes long manifests with this and
-# the following numbers until it is killed; a manifest repeats its number throughout.
+# the following numbers until it is killed; a manifest repeats its number throughout. Its disk is a
+# slow one, so that about half of the kills leave an incomplete file.
 WRITERS = """
-import itertools, os, sys
+import itertools, os, sys, time
 from pathlib import Path
 from interlock.workers.jobs.manifest import manifest_lock, write_manifest
 folder, size = Path(sys.argv[1]), int(sys.argv[2])
+fsync = os.fsync
+os.fsync = lambda file: (time.sleep(0.01), fsync(file))
 for first in sys.stdin:
     child = os.fork()
     if child:

@@ -87,7 +87,7 @@ FAULTS: Mapping[str, tuple[str, str]] = {
     ),
     "two faults": (
         answers(action="STUCK", retry_after_s=-1, cost=-1),
-        "cost: Input should be greater than or equal to 0; retry_after_s: Input should be",
+        "cost: Input should be greater than or equal to 0, not -1; retry_after_s: Input should be",
     ),
     "too much evidence": (
         wrote(*map(str, range(201))),

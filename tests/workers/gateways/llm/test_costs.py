@@ -16,7 +16,7 @@ from tests.fakes.openai_server import (
     OpenAIServer,
     Reply,
     Script,
-    hangs,
+    breaks_off,
     refuses,
     says,
 )
@@ -121,14 +121,14 @@ def test_usage_that_is_not_reported_is_booked_at_its_bound(usage: dict[str, int]
 
 
 def test_a_model_on_no_price_list_is_marked_as_such() -> None:
-    with OpenAIServer([says(ACTION), hangs(), hangs()]) as server:
-        model = model_at(server, "my-own:7b", request_s_max=0.2, sleep=Sleeper())
+    with OpenAIServer([says(ACTION), breaks_off(), breaks_off()]) as server:
+        model = model_at(server, "my-own:7b", sleep=Sleeper())
         answer = ask(model, question())
-        late = ask(model, question())
+        broken = ask(model, question())
 
     assert answer.usage == TokenUsage(input_tokens=120, output_tokens=30, requests=1, priced=False)
-    assert not late.usage.priced
-    assert answer.cost_micro == late.cost_micro == 0
+    assert not broken.usage.priced
+    assert answer.cost_micro == broken.cost_micro == 0
     with pytest.raises(UnknownPriceError, match="INTERLOCK_MODEL_PRICES=my-own:7b=INPUT/OUTPUT "):
         model.estimate_micro(question())
     assert server.asked[0].model == "my-own:7b"

@@ -183,7 +183,7 @@ def test_an_answer_that_breaks_off_is_tried_again() -> None:
 
 def test_no_correction_is_left_after_a_request_that_may_be_billed() -> None:
     wrong = says({**ACTION, "capability": "rm"})
-    outcome, server = outcome_of(hangs(), wrong, says(ACTION), request_s_max=0.2)
+    outcome, server = outcome_of(breaks_off(), wrong, says(ACTION))
 
     assert failed(outcome).code is INVALID
     assert len(server.asked) == 2
