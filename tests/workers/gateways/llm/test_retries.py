@@ -87,12 +87,12 @@ def test_retry_after_in_seconds_is_waited_for() -> None:
 
 def test_retry_after_as_a_date_is_waited_for() -> None:
     sleeper = Sleeper()
-    moment = datetime.now(UTC) + timedelta(seconds=9)
-    when = format_datetime(moment, usegmt=True)
-    outcome, _ = outcome_of(refuses(429, retry_after=when), says(ACTION), sleep=sleeper)
+    when = format_datetime(datetime.now(UTC) + timedelta(hours=1), usegmt=True)
+    script = [refuses(429, retry_after=when), says(ACTION)]
+    outcome, _ = outcome_of(*script, sleep=sleeper, wait_s_max=7_200, timeout_s=7_200)
 
     answered(outcome)
-    assert [5 < waited <= 9 for waited in sleeper.asked] == [True]
+    assert [1_800 < waited <= 3_600 for waited in sleeper.asked] == [True]
 
 
 def test_retry_after_is_capped() -> None:

@@ -83,7 +83,7 @@ def model_at(
     )
 
 
-def ask(model: InferenceModel, asked: Question, *, timeout_s: float = 20.0) -> InferenceOutcome:
+def ask(model: InferenceModel, asked: Question, *, timeout_s: float = 600.0) -> InferenceOutcome:
     """Ask once, in a new event loop."""
 
     async def once() -> InferenceOutcome:
@@ -96,7 +96,7 @@ def ask(model: InferenceModel, asked: Question, *, timeout_s: float = 20.0) -> I
 
 
 def outcome_of(
-    *script: Script, asked: Question | None = None, timeout_s: float = 20.0, **options: Any
+    *script: Script, asked: Question | None = None, timeout_s: float = 600.0, **options: Any
 ) -> tuple[Answered | Unanswered, OpenAIServer]:
     options.setdefault("sleep", Sleeper())
     with OpenAIServer(script, otherwise=refuses(418)) as server:
