@@ -145,7 +145,10 @@ def timer_of(name: str, line: str) -> TimerEntry:
 
 
 def unreadable_record(record_id: str, fault: Exception) -> UnreadableRecordError:
-    """Return the error that names a record, given what reading it raised."""
+    """Return an error that names the record and says why it could not be read.
+
+    `fault` is the exception that reading it raised.
+    """
     if isinstance(fault, UnreadableRecordError):
         return fault
     if isinstance(fault, KeyError):

@@ -67,7 +67,7 @@ class Template:
     body: str
 
     def fill(self, queue: str, argument: str, shown: str, traceparent: str) -> tuple[str, bytes]:
-        """Return the Redis list, and the message for an argument with a new delivery tag."""
+        """Return the name of the queue's Redis list, and a message with a new delivery tag."""
         body = self.body.replace(ARGUMENT, json.dumps(argument)[1:-1])
         values = {
             "queue": queue,

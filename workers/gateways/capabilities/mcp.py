@@ -51,7 +51,7 @@ _log = logging.getLogger(__name__)
 
 
 class ServerClient(Protocol):
-    """A client of one server."""
+    """Asks one MCP server for its tools, and calls them."""
 
     async def listing(self) -> Mapping[str, ListedTool]:
         """Return the tools of the server by name. Raises UnavailableError."""

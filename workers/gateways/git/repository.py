@@ -117,10 +117,11 @@ def _check_version(git: Git) -> None:
 
 
 def _known_common_folder(git: Git) -> Path:
-    """Return the folder of git in a repository; git is asked again only after a change there.
+    """Return the folder in which git keeps a repository.
 
-    If git would refuse the repository for another reason, such as a new setting of the user, the
-    next command fails.
+    Git is asked once, and again after the repository's configuration has changed. If git would
+    refuse the repository for another reason, such as a new setting of the user, the next command
+    fails.
     """
     folder = git.folder / ".git"
     state = _state(folder)
@@ -133,10 +134,9 @@ def _known_common_folder(git: Git) -> Path:
 
 
 def _state(folder: Path) -> tuple[int, ...] | None:
-    """Return the identity and the time of the files that configure a repository.
+    """Return the inodes and the change times of the files that configure a repository.
 
-    Another folder of git in its place has other files. None if there is no such file, or if git's
-    folder is no folder.
+    They change when a file is written or replaced. None if neither file exists.
     """
     state = _identity_and_time(folder / "config") + _identity_and_time(folder / "config.worktree")
     return state if any(state) else None

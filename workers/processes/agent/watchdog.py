@@ -59,7 +59,7 @@ _READ_BYTES = 64 * 1024
 
 
 class WatchdogSpec:
-    """The agent to start. `descriptors` are its stdin, stdout, stderr and report descriptor.
+    """How to start an agent. `descriptors` become its stdin, stdout, stderr and report pipe.
 
     All values are of built-in types, and of no subclass of them such as a StrEnum.
     """
