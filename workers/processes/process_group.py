@@ -55,13 +55,19 @@ class ProcessGroup:
             if await self._emptied(wait_s):
                 return
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """Close the pipes, which a survivor outside the group might hold open."""
-        if self.leader.stdin is not None:
-            self.leader.stdin.close()
+        stdin = self.leader.stdin
+        if stdin is not None and stdin.transport.get_write_buffer_size():
+            # Nobody in the group reads the rest any more, and close() would wait for a reader.
+            stdin.transport.abort()
         transport = getattr(self.leader, "_transport", None)
         if transport is not None:
             transport.close()
+        if stdin is not None:
+            # Python 3.11.2 logs that the pipe broke, unless somebody asks how it was closed.
+            with suppress(ConnectionError):
+                await stdin.wait_closed()
 
     async def _emptied(self, wait_s: float) -> bool:
         loop = asyncio.get_running_loop()
@@ -199,7 +205,7 @@ def text_of(output: bytes) -> str:
 
 async def _end(group: ProcessGroup) -> None:
     await group.end()
-    group.close()
+    await group.close()
 
 
 async def _abandon(starting: asyncio.Future[Process], *, grace_s: float) -> None:

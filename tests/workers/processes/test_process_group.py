@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 from pathlib import Path
 
@@ -129,3 +130,41 @@ def test_leaving_the_block_with_an_error_ends_the_group() -> None:
         asyncio.run(fails())
 
     assert not alive(pids[0])
+
+
+UNREAD = b"x" * 1_000_000  # more than a pipe holds
+
+
+def test_a_command_that_does_not_read_its_input_is_no_error(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def unread() -> None:
+        async with process_group(["true"], reads=True) as group:
+            stdin = group.leader.stdin
+            assert stdin is not None, "started with pipes"
+            stdin.write(UNREAD)
+            with pytest.raises(ConnectionError):
+                await stdin.drain()
+
+    asyncio.run(unread())
+    gc.collect()
+
+    assert not caplog.records
+
+
+def test_the_input_is_closed_although_a_survivor_never_reads_it(tmp_path: Path) -> None:
+    away = "exec 3<&0; setsid bash -c 'echo $$ > pid; exec sleep 300' <&3 &"
+
+    async def unread() -> bool:
+        command = ["bash", "-c", f"{away} wait"]
+        async with process_group(command, reads=True, folder=tmp_path) as group:
+            stdin = group.leader.stdin
+            assert stdin is not None, "started with pipes"
+            stdin.write(UNREAD)
+            await until(tmp_path / "pid")
+        return stdin.transport.get_write_buffer_size() == 0
+
+    try:
+        assert asyncio.run(unread())
+    finally:
+        os.kill(int((tmp_path / "pid").read_text()), 9)
