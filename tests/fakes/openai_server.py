@@ -21,7 +21,7 @@ from tests.fakes.connections import end_connections
 
 HEAD_BYTES_MAX = 64 * 1024
 BODY_BYTES_MAX = 8 * 1024 * 1024
-START_S_MAX = 10.0
+START_S_MAX = 60.0
 USAGE = {"prompt_tokens": 120, "completion_tokens": 30, "total_tokens": 150}
 _DATA = re.compile(r'<data name="([a-z ]+)">\n(.*?)\n</data>', re.DOTALL)
 
