@@ -3,10 +3,12 @@ from __future__ import annotations
 import asyncio
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
+from typing import Any
 
 import pytest
 
 from interlock.workers.gateways.llm.outcome import TokenUsage
+from interlock.workers.threads.inference.outcome import Answered
 from tests.fakes.openai_server import (
     OpenAIServer,
     Reply,
@@ -119,9 +121,8 @@ def test_a_retry_after_that_says_nothing_is_a_growing_wait(nonsense: str) -> Non
 
 def test_a_wait_beyond_the_total_time_is_not_begun() -> None:
     sleeper = Sleeper()
-    outcome, server = outcome_of(
-        refuses(429, retry_after="8"), says(ACTION), sleep=sleeper, timeout_s=5.0
-    )
+    script = [refuses(429, retry_after="3600"), says(ACTION)]
+    outcome, server = outcome_of(*script, sleep=sleeper, wait_s_max=7_200, timeout_s=1_800)
 
     assert failed(outcome).code is BROKEN
     assert sleeper.asked == []
@@ -129,7 +130,11 @@ def test_a_wait_beyond_the_total_time_is_not_begun() -> None:
 
 
 def test_a_request_that_hangs_is_tried_again_and_booked_at_its_bound() -> None:
-    outcome, server = outcome_of(hangs(), says(ACTION), request_s_max=3)
+    # A busy machine may not send a request, or not answer the second one, in so short a time.
+    for request_s_max in (0.5, 5.0, 60.0):
+        outcome, server = outcome_of(hangs(), says(ACTION), request_s_max=request_s_max)
+        if isinstance(outcome, Answered):
+            break
     answer = answered(outcome)
 
     assert len(server.asked) == 2
@@ -138,10 +143,15 @@ def test_a_request_that_hangs_is_tried_again_and_booked_at_its_bound() -> None:
 
 
 def test_two_requests_that_hang_are_a_timeout_however_many_attempts_are_left() -> None:
-    with OpenAIServer([hangs()] * 9) as server:
-        model = model_at(server, request_s_max=0.2, sleep=Sleeper(), attempts_max=9)
-        estimate = model.estimate_micro(question())
-        outcome = ask(model, question())
+    # A busy machine may not send a request in so short a time.
+    for request_s_max in (0.2, 2.0, 60.0):
+        with OpenAIServer([hangs()] * 9) as server:
+            limits: dict[str, Any] = {"request_s_max": request_s_max, "attempts_max": 9}
+            model = model_at(server, sleep=Sleeper(), **limits)
+            estimate = model.estimate_micro(question())
+            outcome = ask(model, question())
+        if len(server.asked) == outcome.usage.requests:
+            break
 
     assert failed(outcome).code is LATE
     # No third one: each may be billed although nothing came of it.
@@ -150,10 +160,14 @@ def test_two_requests_that_hang_are_a_timeout_however_many_attempts_are_left() -
 
 
 def test_the_total_time_ends_a_request_that_hangs() -> None:
-    outcome, _ = outcome_of(hangs(), timeout_s=0.3)
+    # A busy machine may not begin with the request in so short a time.
+    for timeout_s in (0.3, 3.0, 60.0):
+        outcome, _ = outcome_of(hangs(), timeout_s=timeout_s)
+        if outcome.usage.requests:
+            break
 
     assert failed(outcome).code is LATE
-    assert failed(outcome).detail == "openai:gpt-4o-mini did not answer within 0.3 s."
+    assert failed(outcome).detail == f"openai:gpt-4o-mini did not answer within {timeout_s:g} s."
     assert outcome.usage == TokenUsage(requests=1, unmeasured=1)
     assert outcome.cost_micro > 0
 
@@ -194,7 +208,7 @@ def test_a_cancelled_question_stays_cancelled() -> None:
         with OpenAIServer([hangs()]) as server:
             model = model_at(server)
             task = asyncio.create_task(model.answer(question(), timeout_s=60))
-            assert await asyncio.to_thread(server.was_asked.wait, 10)
+            assert await asyncio.to_thread(server.was_asked.wait, 60)
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await task

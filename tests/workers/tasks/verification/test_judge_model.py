@@ -64,7 +64,7 @@ def judge(spec: str, base_url: str | None = None) -> JudgeModel:
 
 
 def asked(
-    *script: Script, about: Inquiry | None = None, timeout_s: float = 20.0, spec: str = MODEL
+    *script: Script, about: Inquiry | None = None, timeout_s: float = 60.0, spec: str = MODEL
 ) -> tuple[Any, Ledger, OpenAIServer]:
     with OpenAIServer(script, otherwise=refuses(418)) as server:
         model = judge(spec, server.url)
@@ -207,12 +207,16 @@ def test_an_outage_that_passes_costs_time_only() -> None:
 
 
 def test_a_model_that_answers_too_late_has_not_answered_and_is_booked_at_its_bound() -> None:
-    answer, ledger, _ = asked(hangs(), timeout_s=0.3)
+    # A busy machine may not begin with the request in so short a time.
+    for timeout_s in (0.3, 3.0, 60.0):
+        answer, ledger, _ = asked(hangs(), timeout_s=timeout_s)
+        if ledger.usage.requests:
+            break
 
     assert isinstance(answer, Unanswered)
     assert (answer.code, answer.detail) == (
         FailureCode.TIMEOUT,
-        f"{MODEL} did not answer within 0.3 s.",
+        f"{MODEL} did not answer within {timeout_s:g} s.",
     )
     assert 0 < ledger.cost_micro <= ledger.bound.micro()
 

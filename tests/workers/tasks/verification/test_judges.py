@@ -139,7 +139,7 @@ def test_the_possible_cost_of_a_cancelled_call_is_booked(
 
     async def cancel() -> None:
         task = asyncio.create_task(cancelled())
-        await asyncio.to_thread(provider.was_asked.wait, 10)
+        await asyncio.to_thread(provider.was_asked.wait, 60)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
