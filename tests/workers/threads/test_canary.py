@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from interlock.kernel.errors import UnknownMachineError
 from interlock.kernel.machines import MACHINES
+from interlock.workers.gateways.capabilities import registry
+from interlock.workers.gateways.capabilities.canary import interlock_canary
 from interlock.workers.gateways.capabilities.registry import load_registry
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.ops.doctor import diagnose
@@ -18,7 +22,9 @@ from tests.workers.threads.threads import FAILED, STARTED, step
 
 
 @pytest.fixture
-def running(server: EmbeddedServer, prefix: str) -> Running:
+def running(server: EmbeddedServer, prefix: str, monkeypatch: pytest.MonkeyPatch) -> Running:
+    canary = replace(interlock_canary, deadline_s=60)
+    monkeypatch.setattr(registry, "interlock_canary", canary)
     return Running(
         settings_for(server.url, prefix, INTERLOCK_CANARY_S="60", INTERLOCK_RECORDS_MAX="1")
     )
@@ -108,7 +114,7 @@ def test_a_canary_that_cannot_go_on_asks_nobody_and_ends_by_itself(running: Runn
 
 
 def test_nobody_is_offered_the_capability_of_canaries() -> None:
-    registry = load_registry(None)
+    loaded = load_registry(None)
 
-    registry.check("interlock_canary", {})
-    assert [one.name for one in registry.catalog()] == [*registry.names] == ["decompose"]
+    loaded.check("interlock_canary", {})
+    assert [one.name for one in loaded.catalog()] == [*loaded.names] == ["decompose"]

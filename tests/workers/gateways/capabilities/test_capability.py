@@ -117,8 +117,10 @@ def test_regret_is_as_high_as_irreversibility_unless_declared() -> None:
     ],
 )
 def test_a_cost_is_a_number_or_a_function_of_the_parameters_else_it_is_unknown(
-    cost: Any, known: float | None, problem: str
+    cost: Any, known: float | None, problem: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(cost_module, "COST_S_MAX", 60)
+
     def copy(*, pages: int, key: str) -> None:
         """Copy pages."""
 
@@ -137,7 +139,7 @@ def test_nobody_waits_long_for_a_cost_and_slow_calculations_do_not_pile_up(
 
     def slow() -> float:
         calls.release()
-        goes_on.wait(10)  # not for ever, so that a missing limit fails this test soon
+        goes_on.wait(60)  # not for ever, so that a missing limit fails this test
         return 1.0
 
     def copy() -> None:

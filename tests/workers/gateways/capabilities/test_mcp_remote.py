@@ -69,7 +69,7 @@ def served() -> Iterator[Served]:
 def listed(url: str, sha256: str | None = "?", **more: Any) -> mcp.McpServer:
     """Return the server as the operator lists it."""
     pinned = {"sha256": sha256} if sha256 is not None else {}
-    table = {"name": "sums", "url": url, "tool": [ADD | pinned], **more}
+    table = {"name": "sums", "url": url, "start_s": 60, "tool": [ADD | pinned], **more}
     (found,) = mcp.servers([ServerTable(Path("capabilities.toml"), table)])
     return found
 

@@ -47,7 +47,7 @@ REGISTRY = Registry([echo])
 
 def call(called: Capability, **bound: Any) -> Result:
     """Call a capability and return its result."""
-    return asyncio.run(call_capability(called, bound, deadline_s=10))
+    return asyncio.run(call_capability(called, bound, deadline_s=60))
 
 
 def test_a_name_finds_its_capability() -> None:

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from interlock.kernel.event import Note
 from interlock.kernel.scales import Level
+from interlock.workers.gateways.capabilities import registry
 from interlock.workers.gateways.capabilities.capability import Steps, capability
+from interlock.workers.gateways.capabilities.decompose import decompose
 from interlock.workers.gateways.server import EmbeddedServer
 from tests.workers.engine.running import Running, settings_for
 
 
 @pytest.fixture
-def running(server: EmbeddedServer, prefix: str) -> Running:
+def running(server: EmbeddedServer, prefix: str, monkeypatch: pytest.MonkeyPatch) -> Running:
+    monkeypatch.setattr(registry, "decompose", replace(decompose, deadline_s=60))
     return Running(settings_for(server.url, prefix))
 
 
