@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from interlock.workers.gateways.git import program
 from interlock.workers.gateways.git.repository import Repository
 from interlock.workers.gateways.git.worktree import Worktree
+from tests.waiting import until
 from tests.workers.gateways.git.scene import REAL_GIT, copy_task, make_repository, open_copy
 
 
@@ -54,5 +57,31 @@ def instead_of_git(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[
         program.chmod(0o755)
         monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
         return folder
+
+    return install
+
+
+@pytest.fixture
+def hangs_from(monkeypatch: pytest.MonkeyPatch) -> Callable[[Path], Path]:
+    """Let the time of one git begin when it hangs, as a file shows that it writes before.
+
+    The others have as much time as a slow machine needs, also to end when they are asked to.
+    """
+
+    def install(file: Path) -> Path:
+        real, hung = program._exit_code, list[int]()
+
+        def exit_code(process: subprocess.Popen[bytes], limit_s: float) -> int:
+            def ended() -> bool:
+                return process.poll() is not None
+
+            until(lambda: ended() or (file.exists() and not hung), what="git ends or hangs")
+            if not ended():
+                hung.append(process.pid)
+            return real(process, limit_s)
+
+        monkeypatch.setattr(program, "_exit_code", exit_code)
+        monkeypatch.setattr(program, "GRACE_S", 60)
+        return file
 
     return install

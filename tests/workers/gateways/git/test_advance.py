@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -71,12 +72,14 @@ def stopped_half_way(repository: Repository, *, index: bool) -> None:
         (root / ".git/index").write_bytes(before)
 
 
-def test_a_merge_that_hangs_is_ended_and_put_back(ready: Repository) -> None:
-    before, old = files(ready.root), tip_of(ready)
-    at_s(ready, "sleep 1000")
+def test_a_merge_that_hangs_is_ended_and_put_back(
+    ready: Repository, tmp_path: Path, hangs_from: Callable[[Path], Path]
+) -> None:
+    before, old, begun = files(ready.root), tip_of(ready), hangs_from(tmp_path / "begun")
+    at_s(ready, f"touch {begun}; sleep 1000")
 
     with pytest.raises(TimedOutError):
-        merged(Repository.open(ready.root, command_s=1.0))
+        merged(Repository.open(ready.root, command_s=0.1))
 
     assert files(ready.root) == before
     assert tip_of(ready) == old

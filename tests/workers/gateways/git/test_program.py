@@ -26,6 +26,7 @@ from tests.waiting import until
 from tests.workers.gateways.git.scene import a_task, git
 
 Instead = Callable[[str], Path]
+HangsFrom = Callable[[Path], Path]
 HERE = Path(__file__).resolve().parents[4]
 
 
@@ -36,17 +37,19 @@ def gone_soon(file: Path) -> None:
 
 
 def test_a_git_that_hangs_is_ended_with_all_it_has_started(
-    root: Path, instead_of_git: Instead
+    root: Path, instead_of_git: Instead, hangs_from: HangsFrom
 ) -> None:
     folder = instead_of_git(
         'sh -c \'trap "" TERM; echo $$ > "$0.child"; sleep 1000 & wait; sleep 1000\' "$0" &\n'
         'until [ -s "$0.child" ]; do :; done; echo $$ > "$0.self"; wait; sleep 1000'
     )
 
-    with pytest.raises(TimedOutError, match=r"git status did not end within 1 s"):
-        Git(root, 1.0).run("status")
+    begun = hangs_from(folder / "git.self")
 
-    gone_soon(folder / "git.self")
+    with pytest.raises(TimedOutError, match=r"git status did not end within 0\.1 s"):
+        Git(root, 0.1).run("status")
+
+    gone_soon(begun)
     gone_soon(folder / "git.child")
 
 
@@ -60,14 +63,16 @@ def test_what_a_finished_git_leaves_in_the_background_is_ended(
     gone_soon(folder / "git.child")
 
 
-def test_git_asked_to_end_takes_its_lock_along(repository: Repository) -> None:
-    folder = repository.root
+def test_git_asked_to_end_takes_its_lock_along(
+    repository: Repository, tmp_path: Path, hangs_from: HangsFrom
+) -> None:
+    folder, begun = repository.root, hangs_from(tmp_path / "begun")
     (folder / "slow.txt").write_text("s\n")
-    git(folder, "config", "filter.slow.clean", "sleep 1000")
+    git(folder, "config", "filter.slow.clean", f"touch {begun}; sleep 1000")
     (folder / ".git/info/attributes").write_text("slow.txt filter=slow\n")
 
     with pytest.raises(TimedOutError):
-        dataclasses.replace(repository.git, command_s=0.5).run("add", "--all")
+        dataclasses.replace(repository.git, command_s=0.1).run("add", "--all")
 
     assert not (folder / ".git/index.lock").exists()
 
@@ -286,5 +291,5 @@ def test_the_lock_lives_as_long_as_a_git_that_outlives_its_killed_caller(
         pass
     (root / "pipe").write_text("")
 
-    with Git(root, 20).locked(lock):
+    with Git(root, 60).locked(lock):
         pass

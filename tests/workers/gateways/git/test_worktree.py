@@ -285,9 +285,12 @@ def test_a_half_made_worktree_is_removed_without_force(repository: Repository, l
     assert registered(repository) == 0
 
 
-def test_a_git_that_hangs_in_a_checkout_leaves_nothing_behind(root: Path) -> None:
-    repository = Repository.open(root, command_s=0.5)
-    slow_down(repository, "sleep 1000")
+def test_a_git_that_hangs_in_a_checkout_leaves_nothing_behind(
+    root: Path, tmp_path: Path, hangs_from: Callable[[Path], Path]
+) -> None:
+    begun = hangs_from(tmp_path / "begun")
+    repository = Repository.open(root, command_s=0.1)
+    slow_down(repository, f"touch {begun}; sleep 1000")
 
     with pytest.raises(TimedOutError):
         a_task(repository, "t")
