@@ -31,12 +31,22 @@ from tests.waiting import until
 STARTER = """
 import sys
 from pathlib import Path
-from interlock.workers.gateways.server import EmbeddedServer
+from interlock.workers.gateways import server as module
 
-server = EmbeddedServer(Path(sys.argv[1])).start()
+module._ANSWER_S = 60
+server = module.EmbeddedServer(Path(sys.argv[1]), start_s=60).start()
 print(server.port, server.process_id, flush=True)
 sys.stdin.read()
 """
+
+
+@pytest.fixture(autouse=True)
+def slow_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave a server as much time to start, to answer and to end as a slow machine needs."""
+    defaults = EmbeddedServer.__init__.__kwdefaults__ or {}
+    monkeypatch.setitem(defaults, "start_s", 60.0)
+    monkeypatch.setattr(server_module, "_ANSWER_S", 60)
+    monkeypatch.setattr(server_module, "STOP_S", 60)
 
 
 @contextmanager
@@ -94,7 +104,7 @@ def test_a_sigkill_of_the_parent_ends_the_server(tmp_path: Path) -> None:
 def test_what_was_written_survives_a_sigkill_of_the_server(tmp_path: Path) -> None:
     with EmbeddedServer(tmp_path) as server, client_of(server) as client:
         client.set("kept", "yes")
-        client.waitaof(1, 0, 5000)
+        client.waitaof(1, 0, 60_000)
         os.kill(server.process_id, signal.SIGKILL)
         until(lambda: not server.running, what="the server is gone")
 
@@ -133,7 +143,9 @@ def test_a_free_port_that_is_snatched_away_is_replaced(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     good = free_port()
-    with socket.create_server(("127.0.0.1", 0)) as taken:
+    with socket.socket() as taken:
+        # It is not listened on: a connection is refused, and nobody waits for an answer.
+        taken.bind(("127.0.0.1", 0))
         ports = iter([taken.getsockname()[1], good])
         monkeypatch.setattr(server_module, "free_port", lambda: next(ports))
         with EmbeddedServer(tmp_path) as server:

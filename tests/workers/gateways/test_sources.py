@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from interlock.workers.files.atomic import replace_bytes
+from interlock.workers.gateways import sources
 from interlock.workers.gateways.capabilities.extension import ExtensionError
 from interlock.workers.gateways.sources import (
     CleanedUp,
@@ -29,6 +30,12 @@ def clean_up(
 ) -> CleanUpOutcome:
     """Clean up with the shipped sources."""
     return asyncio.run(load_sources(root=root).clean_up(inciting, key=key))
+
+
+@pytest.fixture(autouse=True)
+def slow_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave a source as much time as a slow machine needs."""
+    monkeypatch.setattr(sources, "DEADLINE_S", 60)
 
 
 @pytest.fixture

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
+from interlock.workers.gateways import sources
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.threads.requests import read_request
 from tests.workers.engine.running import Running, settings_for
@@ -17,8 +20,9 @@ def machine_named(name: str, server: EmbeddedServer, prefix: str, folder: Path) 
 
 
 def test_only_a_worker_of_the_submitting_machine_removes_the_file(
-    server: EmbeddedServer, prefix: str, tmp_path: Path
+    server: EmbeddedServer, prefix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(sources, "DEADLINE_S", 60)
     north, south = (machine_named(name, server, prefix, tmp_path) for name in ("north", "south"))
     file = tmp_path / "milk.md"
     file.write_text("# Buy milk\n")
