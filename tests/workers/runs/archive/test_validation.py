@@ -247,6 +247,7 @@ def test_a_codon_that_outlives_its_run_is_invalid_once_it_should_be_cleared(
     run = workspace.start_run()
     codon = workspace.codon(run, upto="running")
     complete(workspace.world, run)
+    monkeypatch.setattr(validation, "CLEANUP_MS", 600_000)
     assert workspace.validate().valid, "the codon has time to end"
 
     monkeypatch.setattr(validation, "CLEANUP_MS", -1)

@@ -19,8 +19,8 @@ from interlock.workers.runs.codon.transcript import Transcript
 from interlock.workers.runs.plan.model import Budget, BudgetPolicy, PlannedCodon
 from interlock.workers.supervision.reports import UsageTotal, UsedTokens
 
-AGO_S = 100
-# It used 500 micro-dollars and 40 tokens within 100 s.
+AGO_S = 1_000
+# It used 500 micro-dollars and 40 tokens within AGO_S.
 USED = UsageTotal(500, UsedTokens(output_tokens=40))
 
 
@@ -28,7 +28,7 @@ def limits(
     whole: Budget | None = None, before: BudgetUsage | None = None, **codon: Any
 ) -> CodonLimits:
     """Return the limits of a codon whose process started AGO_S seconds ago."""
-    planned = PlannedCodon(id="one", command="true", **{"idle_s": 1_000, **codon})
+    planned = PlannedCodon(id="one", command="true", **{"idle_s": AGO_S * 10, **codon})
     made = CodonLimits(planned, whole, before or BudgetUsage())
     made.start()
     made.started_at -= AGO_S
@@ -65,9 +65,9 @@ def test_each_limit_is_passed_where_more_was_used_than_it_allows(
 
 
 def test_a_sign_of_life_ends_its_silence_and_none_is_expected_before_it_began() -> None:
-    assert reason_to_end(limits(idle_s=50), silent_s=40) is None
-    assert reason_to_end(limits(idle_s=50), silent_s=60) == IDLE
-    young = limits(idle_s=50)
+    assert reason_to_end(limits(idle_s=500), silent_s=400) is None
+    assert reason_to_end(limits(idle_s=500), silent_s=600) == IDLE
+    young = limits(idle_s=500)
     young.start()
     assert reason_to_end(young, silent_s=AGO_S) is None
 
@@ -78,8 +78,8 @@ def test_a_sign_of_life_ends_its_silence_and_none_is_expected_before_it_began() 
         (BudgetUsage(cost_micro=1), Budget(cost_micro=500), OVER_BUDGET),
         (BudgetUsage(), Budget(cost_micro=500), None),
         (BudgetUsage(output_tokens=1), Budget(output_tokens=40), OVER_BUDGET),
-        (BudgetUsage(duration_ms=150_000), Budget(duration_s=200), OVER_BUDGET),
-        (BudgetUsage(duration_ms=50_000), Budget(duration_s=200), None),
+        (BudgetUsage(duration_ms=1_500_000), Budget(duration_s=2_000), OVER_BUDGET),
+        (BudgetUsage(duration_ms=500_000), Budget(duration_s=2_000), None),
     ],
 )
 def test_what_earlier_codons_used_counts_for_the_budget_of_the_whole(

@@ -25,7 +25,7 @@ def sentinel(name: str = "eye", command: str | None = None, **more: Any) -> Sent
     ordered = "sequence" in more
     names = more.pop("sequence", more.pop("on", ("e",)))
     [(kind, limit)] = more.pop("strategy", {"immediate": 0}).items()
-    defaults: dict[str, Any] = {"model": None, "prompt": None, "required": False, "timeout_s": 20}
+    defaults: dict[str, Any] = {"model": None, "prompt": None, "required": False, "timeout_s": 300}
     return SentinelSpecification(
         id=name,
         trigger=SentinelTrigger(tuple(names), ordered=ordered),
@@ -83,6 +83,11 @@ def alive(pid: int) -> bool:
     except OSError:
         return False
     return stat.rpartition(")")[2].split()[0] != "Z"
+
+
+def ends(pid: int) -> None:
+    """Check that a process has ended."""
+    until(lambda: not alive(pid), what="the end of a command")
 
 
 def pid_in(file: Path) -> int:

@@ -19,8 +19,8 @@ from interlock.workers.runs.sentinels.trigger import SentinelEvent
 from interlock.workers.specs.json_line import COUNT_MAX
 from tests.waiting import until
 from tests.workers.runs.sentinels.sentinel_hosts import (
-    alive,
     calls_in,
+    ends,
     host_in,
     no_thread_left,
     notify,
@@ -39,7 +39,7 @@ def test_a_command_is_given_the_events_in_the_workspace(tmp_path: Path) -> None:
     with host_in(tmp_path, sentinel(command=command)) as host:
         assert host.load() == []
         notify(host, 2)
-        assert host.drain(20)
+        assert host.drain(60)
 
     assert calls_in(tmp_path / "calls") == [
         {
@@ -60,7 +60,7 @@ def test_what_a_command_says_of_its_usage_adds_up_and_the_rest_is_its_words(
     with host_in(tmp_path, sentinel(command=command)) as host:
         host.load()
         notify(host, 2)
-        host.drain(20)
+        host.drain(60)
 
     assert state(host).total_cost == 280
     assert {one.text for one in host.take_remarks()} == {"before\nafter"}
@@ -72,7 +72,7 @@ def test_a_usage_that_cannot_be_costs_nothing_and_shows(tmp_path: Path, cost: st
     with host_in(tmp_path, sentinel(command=f"echo '{line}'")) as host:
         host.load()
         notify(host)
-        host.drain(20)
+        host.drain(60)
 
     assert state(host).total_cost == 0
     assert [one.text for one in host.take_remarks()] == [line]
@@ -83,7 +83,7 @@ def test_a_sum_that_no_record_takes_stays_at_the_highest_that_one_does(tmp_path:
     with host_in(tmp_path, sentinel(command=f"echo '{line}'; echo '{line}'")) as host:
         host.load()
         notify(host)
-        host.drain(20)
+        host.drain(60)
 
     assert state(host).total_cost == COUNT_MAX
 
@@ -93,7 +93,7 @@ def test_a_last_line_without_its_end_counts(tmp_path: Path) -> None:
     with host_in(tmp_path, sentinel(command=f"printf %s '{line}'")) as host:
         host.load()
         notify(host)
-        host.drain(20)
+        host.drain(60)
 
     assert state(host).total_cost == 7
 
@@ -103,7 +103,7 @@ def test_of_endless_words_the_last_are_kept(tmp_path: Path) -> None:
     with host_in(tmp_path, sentinel(command=command)) as host:
         host.load()
         notify(host)
-        host.drain(20)
+        host.drain(60)
 
     [remark] = host.take_remarks()
     assert remark.text.endswith("y\nend")
@@ -114,7 +114,7 @@ def test_a_command_need_not_read_what_it_is_given(tmp_path: Path) -> None:
     with host_in(tmp_path, sentinel(command="exec <&-; echo fine")) as host:
         host.load()
         host.notify(SentinelEvent("e", 0, {"text": "x" * 1_000_000}))
-        assert host.drain(20)
+        assert host.drain(60)
 
     assert [one.text for one in host.take_remarks()] == ["fine"]
 
@@ -126,7 +126,7 @@ def test_three_failures_in_a_row_unload_a_sentinel_and_keep_its_cost(tmp_path: P
         notify(host, FAILURES_MAX + 2)
         until(lambda: state(host).status == "unloaded", what="it is unloaded")
         notify(host)
-        assert host.drain(20)
+        assert host.drain(60)
 
     found = state(host)
     assert found.unload_reason == UnloadReason.CONSECUTIVE_FAILURES
@@ -145,7 +145,7 @@ def test_a_success_in_between_forgives_the_failures_before(tmp_path: Path) -> No
     with host_in(tmp_path, sentinel(command=command)) as host:
         host.load()
         notify(host, 3 * FAILURES_MAX)
-        assert host.drain(20)
+        assert host.drain(60)
 
     found = state(host)
     assert found.unload_reason == UnloadReason.CODON_COMPLETE
@@ -157,7 +157,7 @@ def test_what_turns_out_to_be_no_command_is_unloaded_at_once(tmp_path: Path, cod
     with host_in(tmp_path, sentinel(command=f"exit {code}")) as host:
         host.load()
         notify(host, 3)
-        host.drain(20)
+        host.drain(60)
 
     found = state(host)
     assert found.unload_reason == UnloadReason.FATAL_ERROR
@@ -169,16 +169,21 @@ def test_a_command_over_its_time_is_killed_with_its_grandchild_and_what_it_cost_
 ) -> None:
     grandchild = "(trap '' TERM; echo $BASHPID > pid; while :; do sleep 1; done) &"
     command = f"{USAGE}; {grandchild} wait"
-    with host_in(tmp_path, sentinel(command=command, timeout_s=1.5)) as host:
-        host.load()
-        notify(host)
-        pid = pid_in(tmp_path / "pid")
-        assert host.drain(20)
+    # A busy machine may not start the grandchild in time: try again with a longer limit.
+    for timeout_s in (0.5, 5.0, 60.0):
+        with host_in(tmp_path, sentinel(command=command, timeout_s=timeout_s)) as host:
+            host.load()
+            notify(host)
+            assert host.drain(120)
+        if (tmp_path / "pid").exists():
+            break
 
-    assert not alive(pid)
+    ends(pid_in(tmp_path / "pid"))
     found = state(host)
     assert (found.failed_llm_calls, found.total_cost) == (1, 70)
-    assert [one.problem for one in host.take_remarks()] == ["the command did not end within 1.5 s"]
+    assert [one.problem for one in host.take_remarks()] == [
+        f"the command did not end within {timeout_s:g} s"
+    ]
 
 
 def test_a_folder_that_is_gone_is_a_failure_and_not_a_defect(tmp_path: Path) -> None:
@@ -188,7 +193,7 @@ def test_a_folder_that_is_gone_is_a_failure_and_not_a_defect(tmp_path: Path) -> 
         host.load()
         folder.rmdir()
         notify(host)
-        assert host.drain(20)
+        assert host.drain(60)
 
     assert state(host).failed_llm_calls == 1
     [remark] = host.take_remarks()
@@ -211,7 +216,7 @@ def test_a_command_that_cannot_run_is_not_loaded(
     with host_in(tmp_path, broken, sentinel(command="echo fine")) as host:
         [failure] = host.load()
         notify(host)
-        assert host.drain(20)
+        assert host.drain(60)
 
     assert (failure.sentinel, failure.required) == ("broken", True)
     assert problem in failure.problem
@@ -228,7 +233,7 @@ def test_where_nobody_can_be_loaded_nothing_runs(tmp_path: Path) -> None:
         assert no_thread_left()
         assert host.take_changes() == host.states()
         notify(host)
-        assert host.drain(20)
+        assert host.drain(60)
         assert host.take_changes() is None
 
 
@@ -240,7 +245,7 @@ def test_a_killed_call_is_a_failure_and_no_process_stays(tmp_path: Path) -> None
         pid = pid_in(tmp_path / "pid")
         wait_for_calls(host, 1)
 
-    assert not alive(pid)
+    ends(pid)
     assert no_thread_left()
     found = state(host)
     assert found.unload_reason == UnloadReason.SHUTDOWN

@@ -13,8 +13,8 @@ from interlock.kernel.machines.runs.values import UnloadReason
 from interlock.workers.runs.sentinels.call import BookCost, FatalSentinelError, SentinelCallError
 from interlock.workers.runs.sentinels.host import SentinelHost
 from tests.workers.runs.sentinels.sentinel_hosts import (
-    alive,
     calls_in,
+    ends,
     host_in,
     no_thread_left,
     notify,
@@ -72,7 +72,7 @@ def test_a_state_tells_the_whole_story(tmp_path: Path) -> None:
         notify(host, 4)
         wait_for_calls(host, 2)
         notify(host, 3, name="other")
-        host.drain(20)
+        host.drain(60)
 
     found = state(host)
     assert (loaded.status, loaded.unloaded_at, loaded.unload_reason) == ("active", None, None)
@@ -91,7 +91,7 @@ def test_changes_are_told_once(tmp_path: Path) -> None:
         assert host.take_changes() is None
         notify(host, name="other")
         notify(host)
-        host.drain(20)
+        host.drain(60)
         assert host.take_changes() == host.states()
         assert host.take_changes() is None
 
@@ -104,7 +104,7 @@ def test_what_waits_for_silence_is_handed_over_by_itself(tmp_path: Path) -> None
         wait_for_calls(host, 1)
         notify(host, 1, first=3)
         wait_for_calls(host, 2)
-        host.drain(20)
+        host.drain(60)
 
     assert [number for call in numbers(tmp_path / "calls") for number in call] == [0, 1, 2, 3]
 
@@ -116,7 +116,7 @@ def test_a_drain_hands_over_what_has_accumulated(
     with host_in(tmp_path, sentinel(command=APPENDS_CALLS, strategy=strategy)) as host:
         host.load()
         notify(host, 3)
-        assert host.drain(20)
+        assert host.drain(60)
         notify(host)
 
     assert numbers(tmp_path / "calls") == [[0, 1, 2]]
@@ -131,7 +131,7 @@ def test_a_drain_ends_at_its_limit_and_kills_what_runs(tmp_path: Path) -> None:
         pid = pid_in(tmp_path / "pid")
         assert not host.drain(0.05)
         assert no_thread_left()
-        assert not alive(pid)
+        ends(pid)
 
     found = state(host, "slow")
     assert found.unload_reason == state(host).unload_reason == UnloadReason.CODON_COMPLETE
@@ -155,9 +155,9 @@ def test_a_shutdown_from_elsewhere_ends_a_drain(tmp_path: Path) -> None:
 def test_after_a_drain_nothing_is_left_to_shut_down(tmp_path: Path) -> None:
     with host_in(tmp_path, sentinel(command="true")) as host:
         host.load()
-        assert host.drain(20)
+        assert host.drain(60)
         assert no_thread_left()
-        assert host.drain(20)
+        assert host.drain(60)
         host.shutdown()
 
     assert state(host).unload_reason == UnloadReason.CODON_COMPLETE
@@ -172,7 +172,7 @@ def test_a_slow_sentinel_delays_neither_who_tells_nor_the_others(tmp_path: Path)
         # The slow sentinel waits for this test, so a host that waited for it would hang.
         assert state(host, "slow").llm_call_count == 1
         (tmp_path / "go").touch()
-        assert host.drain(20)
+        assert host.drain(60)
 
     assert numbers(tmp_path / "calls") == [[number] for number in range(5)]
 
@@ -185,7 +185,7 @@ def test_sentinels_run_at_the_same_time(tmp_path: Path) -> None:
     with host_in(tmp_path, one, two) as host:
         host.load()
         notify(host)
-        assert host.drain(20)
+        assert host.drain(60)
 
 
 def test_a_sentinel_is_called_once_at_a_time(tmp_path: Path) -> None:
@@ -193,7 +193,7 @@ def test_a_sentinel_is_called_once_at_a_time(tmp_path: Path) -> None:
     with host_in(tmp_path, sentinel(command=alone)) as host:
         host.load()
         notify(host, 10)
-        assert host.drain(20)
+        assert host.drain(60)
 
     assert (state(host).llm_call_count, state(host).failed_llm_calls) == (10, 0)
 
@@ -204,7 +204,7 @@ def test_a_sequence_calls_with_the_events_that_made_it_up(tmp_path: Path) -> Non
         host.load()
         for number, name in enumerate("abxaxb"):
             notify(host, name=name, first=number)
-        assert host.drain(20)
+        assert host.drain(60)
 
     assert numbers(tmp_path / "calls") == [[0, 1], [3, 5]]
     assert state(host).total_triggers == 2
@@ -215,7 +215,7 @@ def test_a_model_is_asked_with_its_prompt_and_the_events(tmp_path: Path) -> None
     with host_in(tmp_path, sentinel(**WITH_MODEL), models=models) as host:
         assert host.load() == []
         notify(host, 2)
-        assert host.drain(20)
+        assert host.drain(60)
 
     first, second = host.take_remarks()
     assert (first.text, first.problem) == ("all is well", "")
@@ -237,7 +237,7 @@ def test_a_model_that_does_not_answer_in_time_has_failed_and_its_cost_counts(
     with host_in(tmp_path, sentinel(**WITH_MODEL, timeout_s=0.05), models=Models()) as host:
         host.load()
         notify(host)
-        assert host.drain(20)
+        assert host.drain(60)
 
     assert (state(host).failed_llm_calls, state(host).total_cost) == (1, 30)
     assert [one.problem for one in host.take_remarks()] == [
