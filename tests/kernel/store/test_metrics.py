@@ -81,11 +81,14 @@ def test_the_time_of_each_call_is_counted_and_added_to_the_counts_of_all_process
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world.create("r")
+    begin_s = perf_counter()
+    for module in (scripts, call_times):
+        monkeypatch.setattr(module, "perf_counter", lambda: begin_s)
     count_call_times(world.client, CallTimes(world.keys.metrics(0)))
     world.fire("r", "begin")
     read_one(world.client, "TIME")
     assert read(world).calls == {}, "they are added later"
-    monkeypatch.setattr(scripts, "perf_counter", lambda: perf_counter() + call_times.ADD_S)
+    monkeypatch.setattr(scripts, "perf_counter", lambda: begin_s + call_times.ADD_S)
     with pytest.raises(StoreError):
         read_one(world.client, "NONSENSE")
     added: Any = world.client.hkeys(world.keys.metrics(0))
