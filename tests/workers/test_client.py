@@ -34,7 +34,6 @@ from interlock.kernel.store.commands import Call
 from interlock.kernel.store.counts import RecordCounts
 from interlock.kernel.store.feed import Feed, text_of
 from interlock.kernel.store.leases import Lease
-from interlock.workers.api import followers
 from interlock.workers.api.app import create_app
 from interlock.workers.client import Client
 from interlock.workers.config import Settings
@@ -43,8 +42,8 @@ from interlock.workers.engine.polling import WaitTimeoutError
 from interlock.workers.engine.record_filter import Wanted
 from interlock.workers.engine.sweeps import prune
 from interlock.workers.gateways.server import EmbeddedServer, free_port
-from interlock.workers.remote import client as remote
 from interlock.workers.remote.client import HttpClient
+from tests.workers.api.serving import end_streams_soon
 from tests.workers.threads.threads import bring, client_of, obstruct, thread_payload
 
 
@@ -403,7 +402,7 @@ def test_a_watch_yields_each_line_once_until_the_end(interlock: Client) -> None:
     answer = threading.Timer(0.1, reject)
     answer.start()
 
-    lines = list(interlock.watch("one", timeout_s=2))
+    lines = list(interlock.watch("one", timeout_s=60))
     answer.join()
 
     assert lines == interlock.history("one")
@@ -518,10 +517,7 @@ def test_a_record_of_a_newer_schema_is_not_changed(interlock: Client) -> None:
 def test_the_events_of_all_records_come_each_once_also_to_who_goes_on(
     interlock: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # A stream of the test client is answered when it has ended.
-    monkeypatch.setattr(followers, "LISTEN_S", 0.3)
-    monkeypatch.setattr(followers, "POLL_S", 0.01)
-    monkeypatch.setattr(remote, "AGAIN_S", 0)
+    end_streams_soon(monkeypatch)
     with getattr(interlock, "served", nullcontext()):
         following = interlock.events()
         for name in ("one", "two"):

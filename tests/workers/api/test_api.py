@@ -357,19 +357,6 @@ def test_machines_and_health_are_shown(http: TestClient) -> None:
     assert http.get("/openapi.json").json()["openapi"].startswith("3.1")
 
 
-def test_a_hung_store_is_away(server: EmbeddedServer, prefix: str, new_proxy: NewProxy) -> None:
-    proxy = new_proxy(server.port)
-    interlock = client_of(proxy.url, prefix, auth="none")
-    with TestClient(create_app(interlock)) as http:
-        store: Any = interlock.dispatch.client
-        store.connection_pool.disconnect()
-        store.connection_pool.connection_kwargs["socket_timeout"] = 0.05
-        store.connection_pool.reset()
-        proxy.black_hole()
-        problem(http.get("/healthz"), 503, "store-away")
-    assert proxy.connections == 2, "a store that hangs is tried once"
-
-
 def test_a_record_is_created_once_although_the_store_goes_away_meanwhile(
     server: EmbeddedServer, prefix: str, new_proxy: NewProxy
 ) -> None:

@@ -19,6 +19,7 @@ from hypothesis import HealthCheck, given, settings
 
 from interlock.kernel.errors import InvalidPayloadError
 from interlock.workers.client import Client
+from interlock.workers.console import oidc
 from interlock.workers.console.app import create_console
 from interlock.workers.console.oidc import Attempt, NotSignedInError, Provider
 from interlock.workers.gateways.server import EmbeddedServer
@@ -38,7 +39,8 @@ ANN = {
 
 
 @pytest.fixture
-def provider() -> Iterator[OidcProvider]:
+def provider(monkeypatch: pytest.MonkeyPatch) -> Iterator[OidcProvider]:
+    monkeypatch.setattr(oidc, "WITHIN_S", 60.0)
     with oidc_provider("console") as running:
         running.person = dict(ANN)
         yield running

@@ -259,11 +259,12 @@ def test_an_agent_reports_on_the_task_that_it_has_claimed(interlock: Client, add
 
 
 def test_nobody_is_served_without_a_token(address: str) -> None:
-    refused = httpx2.post(address, json={"jsonrpc": "2.0", "id": 1, "method": "tools/list"})
+    asked = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+    refused = httpx2.post(address, json=asked, timeout=60)
     assert (refused.status_code, refused.headers["WWW-Authenticate"]) == (401, "Bearer")
-    assert httpx2.get(address).status_code == 405, "no stream is held open"
+    assert httpx2.get(address, timeout=60).status_code == 405, "no stream is held open"
     wrong = {"Authorization": "bearer il_x"}
-    assert httpx2.post(address, json={}, headers=wrong).status_code == 401
+    assert httpx2.post(address, json={}, headers=wrong, timeout=60).status_code == 401
 
 
 RIGHT: dict[str, dict[str, Any]] = {

@@ -10,13 +10,12 @@ import pytest
 from fastapi.testclient import TestClient
 
 from interlock.kernel.exported_event import LifecycleEvent
-from interlock.workers.api import followers
 from interlock.workers.api.app import create_app
 from interlock.workers.client import Client
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.ops.remote_export import RemoteExport
-from interlock.workers.remote import client as remote
 from interlock.workers.remote.client import HttpClient
+from tests.workers.api.serving import end_streams_soon
 from tests.workers.threads.threads import client_of
 
 
@@ -36,10 +35,7 @@ class CancelsMeanwhile(HttpClient):
 def test_what_is_committed_during_an_export_is_exported_once(
     server: EmbeddedServer, prefix: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # A stream of the test client is answered when it has ended.
-    monkeypatch.setattr(followers, "LISTEN_S", 0.2)
-    monkeypatch.setattr(followers, "POLL_S", 0.01)
-    monkeypatch.setattr(remote, "AGAIN_S", 0)
+    end_streams_soon(monkeypatch)
     interlock = client_of(server.url, prefix, auth="none")
     for record_id in ("one/x", "two/x"):
         interlock.submit({"title": "x"}, id=record_id, machine="task")
