@@ -26,7 +26,7 @@ THREAD = MACHINES["thread"]
 
 
 def settings_for(url: str, prefix: str, **more: str) -> Settings:
-    """Return settings for a prefix, with short leases and a model that is not there."""
+    """Return settings for a prefix: short leases, long sweeps and a model that is not there."""
     variables = {
         "INTERLOCK_STORE_URL": url,
         "INTERLOCK_PREFIX": prefix,
@@ -36,6 +36,7 @@ def settings_for(url: str, prefix: str, **more: str) -> Settings:
         "INTERLOCK_MODEL_PRICES": "local=0/0",
         "INTERLOCK_MODEL_BASE_URL": "http://127.0.0.1:9/v1",
         "INTERLOCK_LEASE_S": "1.5",
+        "INTERLOCK_SWEEP_BUDGET_S": "600",
     }
     return read_settings({**variables, **more})
 

@@ -13,6 +13,7 @@ from structlog.contextvars import get_contextvars
 from interlock.kernel.errors import StoreDownError
 from interlock.kernel.event import Note
 from interlock.workers.engine import runner
+from interlock.workers.engine.retry_delay import retry_delay_ms
 from interlock.workers.engine.work import Outcome, Work
 from interlock.workers.gateways.server import EmbeddedServer
 from tests.conftest import NewProxy
@@ -78,14 +79,17 @@ def test_of_two_deliveries_at_once_one_runs(running: Running) -> None:
 
 
 def test_a_handler_that_fails_is_tried_again_later_and_the_log_has_the_reason(
-    running: Running,
+    running: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     running.approved()
+    # An hour for each second: so the second try comes too early, however slow this machine is.
+    monkeypatch.setattr(runner, "retry_delay_ms", lambda n: 3_600 * retry_delay_ms(n))
 
     def fail(_: Work) -> Outcome:
         raise ValueError("a bug of ours")
 
-    assert running.perform("one", fail) == "retry: tried again in 1 s: ValueError: a bug of ours"
+    said = "retry: tried again in 3600 s: ValueError: a bug of ours"
+    assert running.perform("one", fail) == said
     entry = running.entry("one")
     assert (entry.state, entry.attempts) == ("owed", 1)
     assert running.perform("one", fail).startswith("retry: not claimed: early")
@@ -175,7 +179,7 @@ def test_a_revoked_effect_is_stopped_within_a_renewal_and_confirmed_gone(
     async def sleep(_: Work) -> Outcome:
         began.set()
         try:
-            await asyncio.sleep(30)
+            await asyncio.sleep(90)
         finally:
             ended.set()
         return DONE
@@ -205,7 +209,7 @@ def test_a_shutdown_gives_restartable_work_back_and_claims_no_more(running: Runn
 
     async def sleep(_: Work) -> Outcome:
         began.set()
-        await asyncio.sleep(30)
+        await asyncio.sleep(90)
         return DONE
 
     with ThreadPoolExecutor(1) as pool:

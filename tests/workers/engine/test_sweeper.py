@@ -118,9 +118,9 @@ def test_a_sweep_visits_only_partitions_with_a_due_item(running: Running) -> Non
 def test_of_the_messages_of_a_sweep_one_runs_in_half_a_period(running: Running) -> None:
     begin = running.dispatch.indexes.begin_sweep
 
-    assert begin("orphans", 60_000)
-    assert not begin("orphans", 60_000), "a second beat, or a message that waited"
-    assert begin("stalls", 60_000), "another sweep"
+    assert begin("orphans", 3_600_000)
+    assert not begin("orphans", 3_600_000), "a second beat, or a message that waited"
+    assert begin("stalls", 3_600_000), "another sweep"
     assert begin("orphans", 0), "half of its period is over"
 
 
@@ -132,14 +132,17 @@ def test_a_sweep_goes_on_after_the_clock_of_the_store_was_set_back(running: Runn
     assert dispatch.indexes.begin_sweep("orphans", 60_000)
 
 
-def test_a_sweep_that_nobody_runs_is_late(running: Running) -> None:
+def test_a_sweep_that_nobody_runs_is_late(
+    running: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
     dispatch = running.dispatch
     assert late_sweeps(dispatch, [stalls.SWEEP]) == {"stalls": None}
     dispatch.indexes.begin_sweep("stalls", 1_000)
+    begun_ms = dispatch.indexes.last_sweeps()["stalls"]
+    monkeypatch.setattr(dispatch.views, "now_ms", lambda: begun_ms + 1_000)
     assert late_sweeps(dispatch, [stalls.SWEEP]) == {}
 
-    long_ago = dispatch.views.now_ms() - 60_000
-    dispatch.client.hset(dispatch.keys.sweeps(), "stalls", long_ago)
+    monkeypatch.setattr(dispatch.views, "now_ms", lambda: begun_ms + 60_000)
 
     assert late_sweeps(dispatch, [stalls.SWEEP]) == {"stalls": 60}
     unneeded = replace(stalls.SWEEP, is_needed=lambda _: False)
@@ -249,17 +252,17 @@ def test_a_gate_opened_before_a_restart_of_the_server_is_closed(running: Running
 
 
 def test_a_timer_that_is_due_fires_once(running: Running) -> None:
-    running.client.submit(
-        {**thread("jot"), "hold": True, "expires_s": 1}, machine="thread", id="one"
-    )
-    partition = partition_of("one")
-    assert not stalls.run(running.dispatch, partition)
+    for name, expires_s in (("later", 3_600), ("one", 1)):
+        payload = {**thread("jot"), "hold": True, "expires_s": expires_s}
+        running.client.submit(payload, machine="thread", id=name)
+    assert not stalls.run(running.dispatch, partition_of("later"))
     record = running.client.show("one")
     due_at = next(timer.due_at for timer in record.timers if timer.name == "expiry")
 
-    seen: Counter[str] = Counter()
-    while running.dispatch.views.now_ms() <= due_at + 20:
-        seen += stalls.run(running.dispatch, partition)
+    seen, is_over = Counter[str](), False
+    while not is_over:
+        is_over = running.dispatch.views.now_ms() > due_at + 20
+        seen += stalls.run(running.dispatch, partition_of("one"))
 
     assert seen == Counter(fired=1)
     assert running.client.show("one").state == "dismissed"

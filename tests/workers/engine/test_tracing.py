@@ -419,7 +419,7 @@ def test_a_command_waits_for_a_silent_receiver_for_a_short_time_only(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(trace_context, "SEND_S", 0.01)
-    monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "1")
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "60")
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = "http://{}:{}".format(*silent.getsockname())
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", address)

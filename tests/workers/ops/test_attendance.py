@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from interlock.workers.client import Client
+from interlock.workers.engine import sweeper
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.ops.attendance import problems_of
 from interlock.workers.systems import sweeps
@@ -14,7 +15,8 @@ DEPTHS = {"effects": 3, "timers": 0, "waits": 0}
 
 
 @pytest.fixture
-def client(server: EmbeddedServer, prefix: str) -> Client:
+def client(server: EmbeddedServer, prefix: str, monkeypatch: pytest.MonkeyPatch) -> Client:
+    monkeypatch.setattr(sweeper, "LATE_S", 600.0)
     return client_of(server.url, prefix)
 
 

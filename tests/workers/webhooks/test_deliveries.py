@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from base64 import b64decode
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NoReturn, cast
 
 import pytest
 import redis
@@ -35,6 +37,7 @@ from tests.workers.webhooks.test_endpoints import SECRET
 OTHER_SECRET = "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD"
 PUBLIC_URL = "https://interlock.example"
 DELIVERY = MACHINES["delivery"]
+POST = webhook._post_to
 ROW = "{{name: chat, url: '{url}', secrets: [{secrets}], allow_private: true{more}}}"
 
 
@@ -88,8 +91,9 @@ NewWebhook = Callable[..., Webhook]
 
 @pytest.fixture
 def new_webhook(
-    server: EmbeddedServer, prefix: str, tmp_path: Path
+    server: EmbeddedServer, prefix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Callable[..., Webhook]]:
+    monkeypatch.setattr(webhook, "TIMEOUT_S", 60.0)
     with receiver() as there:
 
         def build(
@@ -379,12 +383,13 @@ def test_a_sweep_without_news_takes_two_round_trips(new_webhook: NewWebhook) -> 
 def test_a_failed_attempt_is_followed_by_another_under_the_same_id(
     new_webhook: NewWebhook, monkeypatch: pytest.MonkeyPatch, answer: Answer, why: str
 ) -> None:
-    if answer == HANG:
-        monkeypatch.setattr(webhook, "TIMEOUT_S", 0.2)
     there = new_webhook(answer)
     asking(there)
 
-    failed = there.send()
+    with monkeypatch.context() as patch:
+        if answer == HANG:
+            patch.setattr(webhook, "_post_to", partial(time_out, there.there))
+        failed = there.send()
     taken = there.next_try(failed)
 
     first, second = there.there.requests
@@ -392,6 +397,15 @@ def test_a_failed_attempt_is_followed_by_another_under_the_same_id(
     assert failed.data["failure"]["detail"].startswith(why)
     assert first.headers["webhook-id"] == second.headers["webhook-id"] == taken.id
     assert first.body == second.body
+
+
+async def time_out(there: Receiver, *request: Any) -> NoReturn:
+    """Post to a receiver that does not answer; the time is over as soon as it has the request."""
+    posting = asyncio.create_task(POST(*request))
+    while not there.requests:  # noqa: ASYNC110 - the receiver is in another thread
+        await asyncio.sleep(0.01)
+    posting.cancel()
+    raise TimeoutError
 
 
 def test_the_waits_grow_until_no_attempt_is_left_and_a_person_sends_it_again(
