@@ -271,7 +271,9 @@ def test_up_keeps_everything_running_until_ctrl_c(
     until(lambda: answers(page), what="Flower answers", within_s=LIMIT_S)
 
     assert f"{api}/v1" in log.read_text()
-    assert httpx.get(f"{api}/v1/me").json()["proved"] is False, "nobody is asked who it is"
+    assert httpx.get(f"{api}/v1/me", timeout=60).json()["proved"] is False, (
+        "nobody is asked who it is"
+    )
 
     # Another terminal finds the store by the file in the same home.
     submitted = run_json(environment, "submit", "--title", "Call the dentist", "--id", "call")
@@ -292,7 +294,7 @@ def test_up_keeps_everything_running_until_ctrl_c(
     said = " ".join(second.stderr.split())  # it is wrapped
     assert f"process {process.pid} runs Interlock in {tmp_path} already" in said
     assert local_settings({"INTERLOCK_HOME": str(tmp_path)}).store == store_url
-    assert httpx.get(f"{api}/v1/records/call").json()["id"] == "call"
+    assert httpx.get(f"{api}/v1/records/call", timeout=60).json()["id"] == "call"
 
     assert press_ctrl_c(process) == 0
     assert all_gone(owner)

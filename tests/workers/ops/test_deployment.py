@@ -23,7 +23,7 @@ from tests.processes import is_alive
 from tests.waiting import until
 
 WORDS = "x ready. Sending due task sweep. Uvicorn running on"
-READY = f"import time; print('{WORDS}', flush=True); time.sleep(60)"
+READY = f"import time; print('{WORDS}', flush=True); time.sleep(600)"
 
 
 def settings_in(folder: Path, **options: Any) -> Settings:
@@ -37,6 +37,7 @@ def replace_celery(folder: Path, script: str, monkeypatch: pytest.MonkeyPatch) -
     # The server of modules finds the script in its folder.
     monkeypatch.chdir(folder)
     monkeypatch.setattr(deployment, "IMPORTS", ())
+    monkeypatch.setattr(deployment, "READY_S", 120.0)
     start = ModuleServer.start
 
     def start_instead(
@@ -61,7 +62,7 @@ def test_a_process_that_ends_at_its_start_is_named_with_its_log(
 def test_a_deployment_that_is_not_ready_in_time_leaves_no_process(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    script = "import os, time; open(f'{os.getpid()}.pid', 'w').close(); time.sleep(60)"
+    script = "import os, time; open(f'{os.getpid()}.pid', 'w').close(); time.sleep(600)"
     replace_celery(tmp_path, script, monkeypatch)
     monkeypatch.setattr(deployment, "READY_S", 0.5)
     monkeypatch.chdir(tmp_path)
@@ -110,7 +111,7 @@ def test_a_deployment_is_not_up_before_beat_has_sent_a_sweep(
         "while sys.argv[1] == 'beat' and not may_send.exists():\n"
         "    time.sleep(0.01)\n"
         "print('Sending due task sweep.', flush=True)\n"
-        "time.sleep(60)\n"
+        "time.sleep(600)\n"
     )
     replace_celery(tmp_path, script, monkeypatch)
     url = f"redis://127.0.0.1:{free_port()}/0"
@@ -141,7 +142,7 @@ def test_a_process_that_has_ended_is_named_and_started_again(
         "if sys.argv[1] == 'beat' and not ended.exists():\n"
         "    ended.touch()\n"
         "    sys.exit('interlock: the clock is gone')\n"
-        "time.sleep(60)\n"
+        "time.sleep(600)\n"
     )
     replace_celery(tmp_path, script, monkeypatch)
     monkeypatch.setattr(deployment.Deployment, "dead", lambda _: None)

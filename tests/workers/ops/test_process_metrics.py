@@ -6,7 +6,6 @@ import re
 import socket
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from typing import Any
 
 import httpx2
@@ -49,8 +48,9 @@ def times_of(*ms: float) -> CallTimes:
 
 
 @pytest.fixture
-def serve() -> Iterator[Serve]:
+def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve]:
     """Return a function that serves metrics at a port of its own, to the end of the test."""
+    monkeypatch.setattr(process_metrics, "READER_S", 60.0)
     served: list[MetricsServer] = []
 
     def run(metrics: ProcessMetrics) -> MetricsServer:
@@ -70,7 +70,7 @@ def address(server: MetricsServer) -> tuple[str, int]:
 
 
 def scraped(server: MetricsServer) -> dict[str, Any]:
-    text = httpx2.get("http://{}:{}/metrics".format(*address(server))).text
+    text = httpx2.get("http://{}:{}/metrics".format(*address(server)), timeout=60).text
     return {family.name: family for family in text_string_to_metric_families(text)}
 
 
@@ -160,8 +160,11 @@ def test_an_address_that_is_taken_is_a_line_of_the_log(
 def test_a_reader_that_asks_nothing_is_cut_off(
     serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(process_metrics, "READER_S", 0.02)
     server = serve(ProcessMetrics(NAME, times_of()))
-    with closing(socket.create_connection(address(server))) as silent:
-        assert "interlock_process_info" in scraped(server)
+    with monkeypatch.context() as patch:
+        patch.setattr(process_metrics, "READER_S", 0.02)
+        silent = socket.create_connection(address(server))
         assert silent.recv(1) == b""
+        silent.close()
+    # It is no longer in the way of those that ask.
+    assert "interlock_process_info" in scraped(server)

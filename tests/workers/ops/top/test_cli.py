@@ -40,12 +40,13 @@ HOME = "\x1b[H"
 
 @pytest.fixture
 def client(server: EmbeddedServer, prefix: str) -> Client:
-    return client_of(server.url, prefix)
+    return client_of(server.url, prefix, lease_s=600)
 
 
 @pytest.fixture
 def variables(server: EmbeddedServer, prefix: str) -> dict[str, str]:
-    values = {"STORE_URL": server.url, "PREFIX": prefix, "NAMESPACE": prefix, "STALL_S": "30"}
+    values = {"STORE_URL": server.url, "PREFIX": prefix, "NAMESPACE": prefix}
+    values |= {"LEASE_S": "600", "STALL_S": "300", "SPAWN_S": "300"}
     return {f"{PREFIX}{name}": value for name, value in values.items()}
 
 
