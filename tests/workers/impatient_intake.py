@@ -1,7 +1,8 @@
 """The deployed intake app in a hurry.
 
-It redelivers an unacknowledged message after two seconds instead of a minute, reads one that has to
-wait again after 0.2 seconds, and kills itself at the first message if DIES_ONCE is set.
+It reads a message that has to wait again after 0.2 seconds. If VISIBILITY_S is set, it redelivers
+an unacknowledged message after so long instead of a minute. If DIES_ONCE is set, it kills itself
+at the first message.
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ from interlock.workers import intake, producer_message
 from interlock.workers.engine import consumer
 
 app = intake.app
-app.conf.broker_transport_options |= {"visibility_timeout": 2}
 intake.HELD_S = consumer.GIVE_BACK_S = 0.2
 dies_once = os.environ.get("DIES_ONCE")
 
@@ -25,5 +25,7 @@ def die(*_: object) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+if "VISIBILITY_S" in os.environ:
+    app.conf.broker_transport_options |= {"visibility_timeout": int(os.environ["VISIBILITY_S"])}
 if dies_once and not Path(dies_once).exists():
     producer_message.accept = die  # type: ignore[assignment]

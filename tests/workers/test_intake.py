@@ -362,13 +362,13 @@ def test_a_message_whose_worker_is_killed_before_its_record_exists_is_delivered_
     interlock: Client, new_intake: NewIntake, tmp_path: Path
 ) -> None:
     died = tmp_path / "died"
-    process = new_intake(interlock, DIES_ONCE=str(died))
+    process = new_intake(interlock, DIES_ONCE=str(died), VISIBILITY_S="2")
     send(interlock, request("one"))
     until(lambda: not process.alive, what="the worker is killed", within_s=READY_S)
     assert died.exists()
     assert interlock.list(machine="thread") == []
 
-    new_intake(interlock, DIES_ONCE=str(died))
+    new_intake(interlock, DIES_ONCE=str(died), VISIBILITY_S="2")
 
     wait_until_they_exist(interlock, "one")
     assert interlock.show("one").version == 2
@@ -384,7 +384,8 @@ def test_nothing_is_lost_while_the_store_is_away(
 ) -> None:
     proxy = new_proxy(server.port)
     # The broker answers: messages are received, and must be neither acknowledged nor dropped.
-    process = new_intake(interlock, url=proxy.url, INTERLOCK_BROKER_URL=server.url)
+    variables = {"INTERLOCK_BROKER_URL": server.url, "VISIBILITY_S": "2"}
+    process = new_intake(interlock, url=proxy.url, **variables)
     proxy.refuse()
     before = proxy.connections
     # More than it takes at once, of each kind that it can only keep: what it does not understand.
@@ -408,7 +409,8 @@ def test_nothing_is_lost_while_the_store_is_away(
     wait_until_they_exist(interlock, *[f"r{number}" for number in range(20)])
     assert process.alive
     kept = interlock.dispatch.rejected.counts
-    until(lambda: sum(kept().values()) == len(rejected), what="the others are kept")
+    # One that is read again while it is being kept is kept twice.
+    until(lambda: sum(kept().values()) >= len(rejected), what="the others are kept")
     receipts = f"{interlock.settings.namespace}.unacked"
     until(lambda: not interlock.dispatch.client.hlen(receipts), what="all are acknowledged")
 

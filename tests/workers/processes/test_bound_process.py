@@ -60,7 +60,7 @@ while not os.path.exists("go"):
     time.sleep(0.01)
 """
 WAIT = "sys.stdin.read()"
-FORK = "import os\nif os.fork():\n    sys.stdin.read()\nelse:\n    import time; time.sleep(30)"
+FORK = "import os\nif os.fork():\n    sys.stdin.read()\nelse:\n    import time; time.sleep(600)"
 
 
 @contextmanager

@@ -65,8 +65,10 @@ def test_the_end_is_orderly_and_waits_no_longer_than_the_time_of_grace(
     server: ModuleServer,
 ) -> None:
     says_so = "import sys, signal; signal.signal(signal.SIGTERM, lambda *_: sys.exit('asked'))\n"
-    forks = [start(server, script) for script in (says_so + SLEEPS, IGNORES_SIGTERM)]
+    patient = ModuleServer([], grace_s=600)
+    forks = [start(patient, says_so + SLEEPS), start(server, IGNORES_SIGTERM)]
 
+    patient.end()
     server.end()
 
     assert "asked" in output()
