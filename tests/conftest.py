@@ -35,7 +35,15 @@ from tests.fakes.proxy import FaultProxy
 from tests.forked_processes import start_server
 from tests.preloaded_process import ADDRESS, Preloaded, preloaded_process
 from tests.processes import PROC, kill_marked
-from tests.servers import RABBITMQ, Watched, cluster_server, rabbitmq_node, redis_binary, sentinel
+from tests.servers import (
+    RABBITMQ,
+    STORE_START_S,
+    Watched,
+    cluster_server,
+    rabbitmq_node,
+    redis_binary,
+    sentinel,
+)
 from tests.waiting import until
 
 # The clients of each shared store, by its address and by their options. If each test opened its
@@ -277,7 +285,7 @@ def server(
 ) -> Iterator[EmbeddedServer]:
     """Return the store that the tests of this process share; keep to your own `prefix` in it."""
     del no_process_left
-    with EmbeddedServer(tmp_path_factory.mktemp("store")) as shared:
+    with EmbeddedServer(tmp_path_factory.mktemp("store"), start_s=STORE_START_S) as shared:
         clients = SHARED[shared.url] = {}
         yield shared
         del SHARED[shared.url]
@@ -309,7 +317,7 @@ def new_server(tmp_path: Path) -> Iterator[NewServer]:
         def start(folder: Path | None = None, **options: object) -> EmbeddedServer:
             store_folder = folder or tmp_path / f"store-{uuid4().hex[:8]}"
             build: Callable[..., EmbeddedServer] = EmbeddedServer
-            return stack.enter_context(build(store_folder, **options))
+            return stack.enter_context(build(store_folder, **{"start_s": STORE_START_S, **options}))
 
         yield start
 
@@ -343,7 +351,8 @@ def redis_server(
     if binary is None:
         _missing("redis-server")
     else:
-        with EmbeddedServer(tmp_path_factory.mktemp("redis"), binary=binary) as shared:
+        folder = tmp_path_factory.mktemp("redis")
+        with EmbeddedServer(folder, binary=binary, start_s=STORE_START_S) as shared:
             yield shared
 
 

@@ -25,6 +25,8 @@ SLOT_LAST = 16_383
 RABBITMQ = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")
 RABBITMQ_START_S = 180.0
 RABBITMQ_STOP_S = 60.0
+# A machine may be so busy that a store takes much longer than usual to start.
+STORE_START_S = 120.0
 # A store that is killed while its disk is late would lose what it acknowledged: level D2.
 EACH_WRITE_ON_DISK = {"appendfsync": "always"}
 # Why a server that answers refuses: the command after which it does, and the one that ends it.
@@ -52,7 +54,7 @@ def cluster_server(folder: Path) -> Iterator[EmbeddedServer]:
         "cluster-port": str(free_port()),
         "cluster-announce-ip": LOOPBACK,
     }
-    with EmbeddedServer(folder, settings=settings) as server:
+    with EmbeddedServer(folder, settings=settings, start_s=STORE_START_S) as server:
         with redis.Redis.from_url(server.url, decode_responses=True) as client:
             client.execute_command("CLUSTER ADDSLOTSRANGE", 0, SLOT_LAST)
             until(
@@ -84,8 +86,10 @@ class Watched:
     def kill_master(self) -> None:
         """Kill the master as soon as its replica has all writes up to now."""
         with redis.Redis.from_url(self.master.url) as master:
-            assert master.wait(1, 5_000) == 1
+            assert master.wait(1, 60_000) == 1
         self.master.stop()
+        # Before that, a master that only was slow would have been taken for a lost one.
+        self.ask("SET", "interlock", "down-after-milliseconds", "1000")
 
     def is_in_step(self) -> bool:
         """Whether the Sentinel reports that the replica is synchronised with its master."""
@@ -104,7 +108,7 @@ def sentinel(folder: Path, master: EmbeddedServer, replica: EmbeddedServer) -> I
     config.write_text(
         f"port {watched.port}\nbind {LOOPBACK}\nprotected-mode yes\n"
         f"sentinel monitor interlock {LOOPBACK} {master.port} 1\n"
-        "sentinel down-after-milliseconds interlock 1000\n"
+        "sentinel down-after-milliseconds interlock 600000\n"
         "sentinel failover-timeout interlock 5000\n"
     )
     with ExitStack() as stack:
@@ -223,7 +227,7 @@ def rabbitmq_node(folder: Path) -> Iterator[str]:
 def _listens(port: int, bound: subprocess.Popen[bytes], log: Path) -> bool:
     assert bound.poll() is None, f"it ended with {bound.returncode}:\n{log.read_text()[-2000:]}"
     try:
-        socket.create_connection((LOOPBACK, port), timeout=1).close()
+        socket.create_connection((LOOPBACK, port), timeout=60).close()
     except OSError:
         return False
     return True

@@ -25,7 +25,7 @@ from interlock import capability
 from workers.notes import NAME
 
 
-@capability(idempotent=True, irreversibility="low", deadline_s=10)
+@capability(idempotent=True, irreversibility="low", deadline_s=60)
 def jot(text: str) -> str:
     '''Write a note.'''
     Path(NAME).write_text(text)

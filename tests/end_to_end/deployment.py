@@ -28,7 +28,7 @@ from tests.processes import is_alive, processes, start_of
 from tests.waiting import until
 
 ROOT = Path(__file__).parents[2]
-READY_S = 60.0
+READY_S = 120.0
 POLL_S = 0.1
 STOP_S = 60.0
 # Task events, which only Flower reads, are a sixth of a worker's time.
@@ -184,7 +184,7 @@ class Deployment:
         self.beat()
         return self
 
-    def sees(self, condition: Callable[[], Any], *, what: str, within_s: float = 60) -> Any:
+    def sees(self, condition: Callable[[], Any], *, what: str, within_s: float = 120) -> Any:
         """Wait for a condition. It polls slowly, because the workers run on the same cores."""
 
         def poll() -> Any:
@@ -196,7 +196,7 @@ class Deployment:
 
         return until(poll, what=what, within_s=within_s)
 
-    def reaches(self, record_id: str, *states: str, within_s: float = 60) -> Record:
+    def reaches(self, record_id: str, *states: str, within_s: float = 120) -> Record:
         """Wait until a record is in one of these states, and return it."""
 
         def record_in_state() -> Record | None:
@@ -216,7 +216,7 @@ class Deployment:
         except UnknownRecordError:
             return None
 
-    def ends(self, *record_ids: str, within_s: float = 60.0) -> list[Record]:
+    def ends(self, *record_ids: str, within_s: float = 120) -> list[Record]:
         """Wait until records have ended, check each against its log, and return them."""
         waiting = list(record_ids)
 

@@ -34,8 +34,8 @@ async def main():
     for number in range(20):
         for name, given in (("append_note", {"text": "n"}), ("add_task", {"title": "t"})):
             bound = registry.bind(name, given, {"key": f"{sys.argv[1]}-{number}"})
-            await call_capability(registry[name], bound, deadline_s=30)
-            await call_capability(registry[name], bound, deadline_s=30)
+            await call_capability(registry[name], bound, deadline_s=60)
+            await call_capability(registry[name], bound, deadline_s=60)
 asyncio.run(main())
 """
 
@@ -56,7 +56,7 @@ def registry() -> Registry:
 def act(registry: Registry, which: str, /, *, key: str = "k", **parameters: Any) -> Result:
     """Run a capability as the execution does."""
     bound = registry.bind(which, parameters, {"key": key})
-    return asyncio.run(call_capability(registry[which], bound, deadline_s=30))
+    return asyncio.run(call_capability(registry[which], bound, deadline_s=60))
 
 
 def test_the_desk_offers_what_the_readme_says(registry: Registry) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -31,7 +32,7 @@ def variables(interlock: Client) -> Iterator[dict[str, str]]:
     """Return the variables of a producer that may also answer, for a served API."""
     token = new_token(interlock, "producer", "approver", holder="shop")
     with served(interlock) as url:
-        yield {"INTERLOCK_API_URL": url, "INTERLOCK_API_TOKEN": token, "SECONDS_TO_FOLLOW": "2"}
+        yield {"INTERLOCK_API_URL": url, "INTERLOCK_API_TOKEN": token, "SECONDS_TO_FOLLOW": "600"}
 
 
 def run(*command: str, variables: dict[str, str]) -> Any:
@@ -47,12 +48,28 @@ def answered_by(interlock: Client) -> tuple[str, str]:
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="there is no curl here")
 def test_the_example_for_a_shell(interlock: Client, variables: dict[str, str]) -> None:
-    done = run("/bin/sh", str(HTTP / "follow.sh"), "call", "drop", variables=variables)
+    command = ["/bin/sh", str(HTTP / "follow.sh"), "call", "drop"]
+    environment, lines = os.environ | variables, list[str]()
+    with subprocess.Popen(
+        command, env=environment, stdout=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            lines.append(line.strip())
+            if '"target":"dismissed"' in line.replace(" ", ""):
+                os.killpg(process.pid, signal.SIGKILL)
+
+    assert '{"id":"call","replayed":false}' in lines
+    assert lines.count("event: event") == interlock.show("call").version
+    assert answered_by(interlock) == ("shop", "dismissed")
+
+
+@pytest.mark.skipif(shutil.which("curl") is None, reason="there is no curl here")
+def test_the_example_for_a_shell_ends_when_its_time_is_up(variables: dict[str, str]) -> None:
+    command = ["/bin/sh", str(HTTP / "follow.sh"), "call", "drop"]
+    done = run(*command, variables=variables | {"SECONDS_TO_FOLLOW": "1"})
 
     assert done.returncode == 0, done.stderr + done.stdout
-    assert '{"id":"call","replayed":false}' in done.stdout
-    assert done.stdout.count("event: event") == interlock.show("call").version
-    assert answered_by(interlock) == ("shop", "dismissed")
 
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="there is no Node here")

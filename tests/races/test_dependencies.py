@@ -61,7 +61,7 @@ def test_a_dependency_that_ends_while_its_dependent_is_activated_counts_once(
     worker: InProcessWorker, end: str
 ) -> None:
     counted = {"notification": 0, "subscription": 0}
-    behind_s = 0.0
+    behind_s, step_s, last = 0.0, APART_S, False
     for number in range(PAIRS):
         needed = worker.create_job(f"g/a{number}")
         waits = worker.create_job(
@@ -79,8 +79,10 @@ def test_a_dependency_that_ends_while_its_dependent_is_activated_counts_once(
         race(ends, begins, behind_s=behind_s)
         heard_late = bool(list(worker.dispatch.subscriptions.subscribers(needed)))
         counted["notification" if heard_late else "subscription"] += 1
-        # The next round favours the other order, so that both come up on every machine.
-        behind_s += -APART_S if heard_late else APART_S
+        # The next round favours the other order, the more the longer the same one comes up, so that
+        # both come up on every machine.
+        step_s = 2 * step_s if heard_late == last else APART_S
+        behind_s, last = behind_s + (-step_s if heard_late else step_s), heard_late
         meets(worker, needed, waits, lost=end == "cancel")
     assert min(counted.values()) > PAIRS // 20, f"one order was hardly tried: {counted}"
     worker.check_consistency()

@@ -82,7 +82,7 @@ def shared_variables(shared_folder: Path) -> dict[str, str]:
 def test_a_thread_runs_from_its_producer_to_its_end(
     joint_deployment: Deployment, scenario: Scenario
 ) -> None:
-    scenario(joint_deployment, 30)
+    scenario(joint_deployment, 90)
 
 
 @pytest.mark.proof
