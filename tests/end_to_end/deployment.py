@@ -16,9 +16,11 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from interlock.kernel.errors import UnknownRecordError
+import redis
+
+from interlock.kernel.errors import StoreError, UnknownRecordError
 from interlock.kernel.event import Event, Note
-from interlock.kernel.record import Record
+from interlock.kernel.record import PARTITIONS, Record, partition_of, split_key
 from interlock.kernel.store.fold import fold
 from interlock.kernel.table import Terminal
 from interlock.workers.client import Client
@@ -31,9 +33,21 @@ ROOT = Path(__file__).parents[2]
 READY_S = 120.0
 POLL_S = 0.1
 STOP_S = 60.0
+# A lease does not lapse because the machine is busy. `sees` ends those of lost processes.
+LEASE_S = 60
+EXPIRE_PERIOD_S = 0.5
+# The positions of fields in the stored line of an effect.
+STATE, HOLDER, LEASE_UNTIL, KILL_BY, GRACE_MS = 2, 4, 9, 10, 19
+# Ends a lease, unless its entry has changed meanwhile.
+EXPIRE = """
+if redis.call('HGET', KEYS[1], ARGV[1]) == ARGV[2] then
+  redis.call('HSET', KEYS[1], ARGV[1], ARGV[3])
+  redis.call('ZADD', KEYS[2], ARGV[4], ARGV[5])
+end
+"""
 # Task events, which only Flower reads, are a sixth of a worker's time.
 QUICK: Mapping[str, str] = {
-    "INTERLOCK_LEASE_S": "2",
+    "INTERLOCK_LEASE_S": str(LEASE_S),
     "INTERLOCK_POLL_S": "1",
     "INTERLOCK_SWEEP_PERIOD_S": "1",
     "INTERLOCK_TASK_EVENTS": "0",
@@ -101,6 +115,10 @@ class Deployment:
     processes: list[Process] = field(default_factory=list)
     workers_wanted: int = 0
     scope: str = "b"
+    ends_lost_leases: bool = True
+    # How long a lost process is waited for after its lease; 0: as long as its effect says.
+    grace_ms: int = 0
+    expired_at: float = 0.0
 
     @property
     def environment(self) -> dict[str, str]:
@@ -190,11 +208,42 @@ class Deployment:
         def poll() -> Any:
             if self.workers_wanted:
                 self._replace_dead_workers()
+            due_at = self.expired_at + EXPIRE_PERIOD_S
+            if self.ends_lost_leases and due_at < time.monotonic():
+                # The store of a test may be away.
+                with suppress(StoreError, redis.RedisError):
+                    self.expire_leases()
+                self.expired_at = time.monotonic()
             if not (value := condition()):
                 time.sleep(POLL_S)
             return value
 
         return until(poll, what=what, within_s=within_s)
+
+    def expire_leases(self, *record_ids: str) -> None:
+        """End the leases of processes that are gone, and of these records, before their time."""
+        dispatch = self.client.dispatch
+        keys, store = dispatch.keys, dispatch.client
+        now_ms = dispatch.views.now_ms()
+        with store.pipeline(transaction=False) as pipe:
+            for partition in range(PARTITIONS):
+                pipe.zrange(keys.effects(partition), 0, -1)
+            members = [member.decode() for found in pipe.execute() for member in found]
+        with store.pipeline(transaction=False) as pipe:
+            for member in members:
+                pipe.hget(keys.record(split_key(member)[0]), f"e:{split_key(member)[1]}")
+            lines = pipe.execute() if members else []
+        for member, line in zip(members, lines, strict=True):
+            record_id, suffix = split_key(member)
+            parts = line.decode().split(" ") if line else []
+            if parts[STATE:][:1] != ["leased"] or int(parts[LEASE_UNTIL]) <= now_ms:
+                continue
+            if record_id in record_ids or is_lost(parts[HOLDER]):
+                parts[LEASE_UNTIL] = str(now_ms)
+                parts[KILL_BY] = str(now_ms + (self.grace_ms or int(parts[GRACE_MS])))
+                owner = (keys.record(record_id), keys.effects(partition_of(record_id)))
+                entry = (f"e:{suffix}", line, " ".join(parts), now_ms, member)
+                store.eval(EXPIRE, len(owner), *owner, *entry)
 
     def reaches(self, record_id: str, *states: str, within_s: float = 120) -> Record:
         """Wait until a record is in one of these states, and return it."""
@@ -317,6 +366,14 @@ class Deployment:
         process = Process(name, self.preloaded.start(command, environment, log), log)
         self.processes.append(process)
         return process
+
+
+def is_lost(holder: str) -> bool:
+    """Whether the process that holds a lease is gone: a worker, or a supervisor that it started."""
+    # The host and the id of the worker, six random letters, and the id of the supervisor.
+    _, *ids = holder.split(":")
+    process_id = (ids[2:] or ids or [""])[0]
+    return process_id.isdigit() and not is_alive(int(process_id))
 
 
 def thread(

@@ -28,6 +28,7 @@ from interlock.kernel.machines import MACHINES
 from interlock.kernel.payload import Shape
 from interlock.kernel.store.scripts import sha_of
 from interlock.workers.config import read_settings
+from interlock.workers.engine import heartbeat
 from interlock.workers.engine.celery_app import effect_queues, make_app, queue_of
 from interlock.workers.engine.messages import MessageTemplates
 from interlock.workers.processes.module_server import begin_fork, run
@@ -82,12 +83,15 @@ OWN_FORK_SERVER = "DEPLOYMENT_OWN_FORK_SERVER"
 # The descriptor over which a worker requests its fork server.
 FORK_SERVERS = "DEPLOYMENT_FORK_SERVERS"
 REQUEST_BYTES_MAX = 262_144
+# Tests wait for orders, which a holder reads when it renews its lease.
+RENEWAL_S_MAX = 0.7
 PR_SET_PDEATHSIG = 1
 
 
 def main(listener: socket.socket) -> None:
     """Fork for ever."""
     end_with_parent()
+    heartbeat.PERIOD_S_MAX = RENEWAL_S_MAX
     for module in MODULES:
         importlib.import_module(module)
     for load in (handlers, openers, sweeps):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -179,26 +180,52 @@ def test_an_effect_that_kills_every_worker_ends_before_a_person(
     assert len(deployment.saw("poison", "start")) == 3, "as many as the effect has attempts"
 
 
-def test_a_long_effect_under_a_short_lease_runs_once(new_deployment: NewDeployment) -> None:
-    # On busy processors two seconds may pass without a turn for the thread that renews a lease.
-    runs_once(new_deployment(INTERLOCK_LEASE_S="5").full(workers=2), seconds=11)
+def test_the_lease_of_a_long_effect_is_renewed_and_it_runs_once(
+    new_deployment: NewDeployment, tmp_path: Path
+) -> None:
+    deployment, go = new_deployment().full(workers=2), tmp_path / "go"
+    begin(deployment, go=str(go))
+    for name in LONG:
+        renewed(deployment, name)
+    go.touch()
+
+    run_once(deployment)
 
 
 @pytest.mark.proof
-def test_an_effect_of_18_s_under_a_lease_of_5_s_runs_once_at_a_time(
+def test_an_effect_of_130_s_under_a_lease_of_60_s_runs_once_at_a_time(
     new_deployment: NewDeployment,
 ) -> None:
-    runs_once(new_deployment(INTERLOCK_LEASE_S="5").full(workers=2), seconds=18)
+    deployment = new_deployment().full(workers=2)
+    begin(deployment, seconds=130)
+
+    run_once(deployment)
 
 
-def runs_once(deployment: Deployment, *, seconds: float) -> None:
-    """Run long effects of each kind, and count their runs."""
-    for name, capability in (("soft", "slow"), ("hard", "stubborn"), ("once", "slow_once")):
-        deployment.client.submit(thread(capability, seconds=seconds), machine="thread", id=name)
+LONG = {"soft": "slow", "hard": "stubborn", "once": "slow_once"}
 
-    ended = deployment.ends("soft", "hard", "once", within_s=seconds + 30)
 
-    for record in ended:
+def begin(deployment: Deployment, **parameters: Any) -> None:
+    """Submit a thread with a long effect of each kind."""
+    for name, capability in LONG.items():
+        deployment.client.submit(thread(capability, **parameters), machine="thread", id=name)
+
+
+def renewed(deployment: Deployment, record_id: str) -> None:
+    """Wait until the lease of a record's execution has been renewed twice."""
+    seen = set[int]()
+
+    def often() -> bool:
+        entries = deployment.client.show(record_id).entries
+        seen.update(one.lease_until for one in entries if one.name == "execution")
+        return len(seen - {0}) > 2
+
+    deployment.sees(often, what=f"the lease of {record_id} is renewed")
+
+
+def run_once(deployment: Deployment) -> None:
+    """Wait for the ends of the long effects, and count their runs."""
+    for record in deployment.ends(*LONG, within_s=220):
         assert record.state == "done"
         assert len(deployment.saw(record.id, "start")) == 1
         assert not list(overlaps(spans(deployment, record.id)))

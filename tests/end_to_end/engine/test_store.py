@@ -61,9 +61,7 @@ def test_a_store_that_is_killed_under_load_loses_no_acknowledged_thread(
     new_server: NewServer, new_deployment: NewDeployment
 ) -> None:
     store = new_server(port=free_port(), settings=EACH_WRITE_ON_DISK)
-    # An action that may not run twice asks a person once its lease has expired. Here the store
-    # may take long to start, and no worker is lost.
-    deployment = new_deployment(store.url, INTERLOCK_LEASE_S="30").full(workers=2, concurrency=4)
+    deployment = new_deployment(store.url).full(workers=2, concurrency=4)
     producer = Producer(deployment, 120)
     producer.start()
     for wanted in (30, 60, 90):

@@ -169,12 +169,15 @@ def test_an_active_state_that_gets_no_outcome_for_hours_asks_a_person(
     assert deployment.events("one")[-1].cause.actor == "stalls"
 
 
-def due(dispatch: Dispatch, client: redis.Redis, record_id: str, timer: str) -> None:
-    """Make a timer due now instead of in hours."""
+def due(
+    dispatch: Dispatch, client: redis.Redis, record_id: str, timer: str, *, in_ms: int = 0
+) -> int:
+    """Make a timer due now, or soon, instead of in hours. Return when it is due."""
     keys, partition_key = dispatch.keys, f"t:{timer}"
     line = client.hget(keys.record(record_id), partition_key)
     assert isinstance(line, bytes), f"{record_id} has no timer {timer}"
     _, created, delay, fired = line.decode().split(" ")
-    now = dispatch.views.now_ms()
+    now = dispatch.views.now_ms() + in_ms
     client.hset(keys.record(record_id), partition_key, f"{now} {created} {delay} {fired}")
     client.zadd(keys.timers(partition_of(record_id)), {f"{record_id}:{timer}": now})
+    return now

@@ -30,7 +30,6 @@ SEED = "JOB_GRAPHS_SEED"
 QUEUES = {"wide": 3, "narrow": 1}
 SLOTS = {"g": 2, "h": 0, "k": 5}
 SETTINGS = {
-    "INTERLOCK_LEASE_S": "3",
     "INTERLOCK_QUEUE_SLOTS": ",".join(f"{name}={slots}" for name, slots in QUEUES.items()),
 }
 AT_WORK = ("running", "paused")
@@ -253,7 +252,7 @@ def under_fire(deployment: Deployment, plan: Plan, *, kills_max: int, within_s: 
             deployment.worker(concurrency=2, ready=False)
             kills += 1
     sys.stdout.write(f"{kills} workers were killed\n")
-    succeed(deployment, plan, within_s=until - time.monotonic())
+    succeed(deployment, plan, within_s=max(120, until - time.monotonic()))
     all_went_well(deployment, plan, killed=True)
     return kills
 
@@ -264,7 +263,7 @@ def test_a_small_graph_ends_in_order_each_job_once_while_workers_are_killed(
 ) -> None:
     plan = Plan.drawn(30, tmp_path, commands=0.1, work_s=0.05)
 
-    assert under_fire(new_deployment(**SETTINGS), plan, kills_max=4, within_s=90) >= 1
+    assert under_fire(new_deployment(**SETTINGS), plan, kills_max=4, within_s=150) >= 1
 
 
 @pytest.mark.proof

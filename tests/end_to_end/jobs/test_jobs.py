@@ -19,11 +19,6 @@ from tests.processes import is_alive
 pytestmark = pytest.mark.timeout(180)
 
 
-@pytest.fixture(scope="module")
-def shared_variables() -> dict[str, str]:
-    return {"INTERLOCK_LEASE_S": "3"}
-
-
 @pytest.fixture
 def jobs(joint_deployment: Deployment) -> Deployment:
     """Return a deployment that the tests of this module share, each with its own graphs."""
@@ -128,7 +123,7 @@ def test_a_suspended_job_stops_its_worker_and_goes_on_later(
 def test_a_killed_worker_is_recovered_and_its_command_dies_with_it(
     new_deployment: NewDeployment, tmp_path: Path
 ) -> None:
-    jobs = new_deployment(INTERLOCK_LEASE_S="3").full()
+    jobs = new_deployment().full()
     graphs = Graphs(jobs.client)
     worker = "echo $$ >> pids; test $INTERLOCK_JOB_RUN = 2 || sleep 60"
     graphs.create("g/a", job(tmp_path, worker, name="a"), held=False)
@@ -179,9 +174,7 @@ def test_the_manifest_says_what_the_log_says(jobs: Deployment, tmp_path: Path) -
 def test_a_full_disk_suspends_a_job_before_it_begins(
     new_deployment: NewDeployment, tmp_path: Path
 ) -> None:
-    deployment = new_deployment(
-        INTERLOCK_LEASE_S="3", INTERLOCK_DISK_FREE_MIN_MB=str(10**12)
-    ).full()
+    deployment = new_deployment(INTERLOCK_DISK_FREE_MIN_MB=str(10**12)).full()
     Graphs(deployment.client).create("g/a", job(tmp_path, "touch made"), held=False)
     record = deployment.reaches("g/a", "suspended")
     assert not (tmp_path / "made").exists()

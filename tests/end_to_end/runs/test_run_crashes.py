@@ -298,7 +298,7 @@ def test_a_store_that_is_away_for_less_than_a_lease_does_not_affect_a_run(
     new_deployment: NewDeployment, new_server: NewServer, tmp_path: Path
 ) -> None:
     store = new_server(port=free_port(), settings=EACH_WRITE_ON_DISK)
-    deployment = new_deployment(store.url, INTERLOCK_LEASE_S="10").full()
+    deployment = new_deployment(store.url).full()
     workspace = RunWorkspace(deployment, tmp_path / "work")
     run = workspace.start(TWO)
     agent = workspace.wait_for_cue("agent")
@@ -320,7 +320,7 @@ def test_a_store_that_is_away_for_longer_than_a_lease_ends_the_agent_and_the_run
     new_deployment: NewDeployment, new_server: NewServer, tmp_path: Path
 ) -> None:
     store = new_server(port=free_port())
-    deployment = new_deployment(store.url).full()
+    deployment = new_deployment(store.url, INTERLOCK_LEASE_S="2").full()
     workspace = RunWorkspace(deployment, tmp_path / "work")
     run = workspace.start(TWO)
     agent = workspace.wait_for_cue("agent")
@@ -344,16 +344,17 @@ def test_a_store_that_is_away_for_longer_than_a_lease_ends_the_agent_and_the_run
 
 @pytest.mark.proof
 def test_a_supervisor_that_was_frozen_for_longer_than_its_lease_changes_nothing_any_more(
-    new_workspace: NewWorkspace,
+    new_deployment: NewDeployment, tmp_path: Path
 ) -> None:
-    busy, waiting = new_workspace("busy"), new_workspace("waiting")
+    deployment = new_deployment(INTERLOCK_LEASE_S="4").full()
+    busy, waiting = (RunWorkspace(deployment, tmp_path / name) for name in ("busy", "waiting"))
     old = [
         busy.start(TWO),
         waiting.start("""
     codons:
       - codon: one
         command: did; [ -e $CUES/repaired ] || exit 1; hold agent
-        on_failure: {retry: {delay_ms: 5000}}
+        on_failure: {retry: {delay_ms: 60000}}
     """),
     ]
     agent = busy.wait_for_cue("agent")

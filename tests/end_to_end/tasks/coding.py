@@ -16,7 +16,7 @@ from tests.end_to_end.deployment import Deployment
 from tests.processes import processes
 from tests.workers.gateways.git.scene import begin_original
 
-AGENTS = {"INTERLOCK_AGENTS_MAX": "2", "INTERLOCK_LEASE_S": "3"}
+AGENTS = {"INTERLOCK_AGENTS_MAX": "2"}
 # Of a deployment that tests share: the agents that a test leaves behind must not keep others out.
 SHARED_AGENTS = AGENTS | {"INTERLOCK_AGENTS_MAX": "24"}
 FIXES = "echo 42 > answer.txt"
@@ -55,7 +55,7 @@ def submit(deployment: Deployment, name: str, payload: dict[str, Any]) -> str:
     )
 
 
-def reaches(deployment: Deployment, record_id: str, *states: str, within_s: float = 60) -> Record:
+def reaches(deployment: Deployment, record_id: str, *states: str, within_s: float = 120) -> Record:
     return deployment.reaches(record_id, *states, within_s=within_s)
 
 

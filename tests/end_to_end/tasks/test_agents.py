@@ -401,7 +401,7 @@ def test_a_session_survives_an_outage_of_the_store(
     new_deployment: NewDeployment, repo: Path, command: str, server: EmbeddedServer
 ) -> None:
     with FaultProxy(server.port) as proxy:
-        alone = {"INTERLOCK_AGENTS_MAX": "1", "INTERLOCK_LEASE_S": "10"}
+        alone = {"INTERLOCK_AGENTS_MAX": "1"}
         deployment = new_deployment(proxy.url, **AGENTS | alone).full()
         reaches(
             deployment,

@@ -228,6 +228,7 @@ def people_and_external_agents(scenes: Scenes) -> None:
     tasks.report(waits.key, waits.token, "blocked", {"on": "trivial", "kind": "task"})
     # This claim is not renewed, so it lapses.
     scenes.claims_externally("left")
+    scenes.deployment.expire_leases("b/left")
 
 
 def local_agents(scenes: Scenes) -> None:

@@ -14,7 +14,7 @@ from interlock.workers.tasks.plans.file import PlanFile, read_plan
 from tests.end_to_end.conftest import NewDeployment
 from tests.end_to_end.deployment import Deployment
 
-AGENTS = {"INTERLOCK_AGENTS_MAX": "2", "INTERLOCK_LEASE_S": "3"}
+AGENTS = {"INTERLOCK_AGENTS_MAX": "2"}
 QUIET_SWEEPS = 4
 PLAN = """
 plan: {plan}

@@ -335,9 +335,7 @@ def test_an_agent_reports_on_its_descriptor_and_splits_its_task(
 def test_thirty_tasks_with_four_agents_end_merged_and_leave_nothing(
     new_deployment: NewDeployment, repo: Path
 ) -> None:
-    deployment = new_deployment(
-        **AGENTS | {"INTERLOCK_AGENTS_MAX": "4", "INTERLOCK_LEASE_S": "10"}
-    ).full()
+    deployment = new_deployment(**AGENTS | {"INTERLOCK_AGENTS_MAX": "4"}).full()
     names = [f"n{n}" for n in range(30)]
     for name in names:
         signal = {"type": "file_contains", "value": f"{name}.txt :: {name}"}

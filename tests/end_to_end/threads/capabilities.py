@@ -53,7 +53,7 @@ def die() -> None:
 
 
 def declared(
-    name: str, call: Any, *, idempotent: bool, deadline_s: float = 60, **more: Any
+    name: str, call: Any, *, idempotent: bool, deadline_s: float = 600, **more: Any
 ) -> Capability:
     """Declare a function under a name."""
     declare = capability(
@@ -73,11 +73,15 @@ def jot(*, record_id: str, key: str, token_number: int, text: str = "") -> str:
     return text or "written"
 
 
-async def slow(*, record_id: str, key: str, token_number: int, seconds: float = 1.0) -> str:
-    """Take a while, and stop when cancelled."""
+async def slow(
+    *, record_id: str, key: str, token_number: int, seconds: float = 1.0, go: str = ""
+) -> str:
+    """Take a while, or until there is the file `go`, and stop when cancelled."""
     record_call("start", record_id, key, token=token_number)
     try:
-        await asyncio.sleep(seconds)
+        while go and not os.path.exists(go):  # noqa: ASYNC110, ASYNC240, PTH110 - another process makes it
+            await asyncio.sleep(0.02)
+        await asyncio.sleep(0 if go else seconds)
     except asyncio.CancelledError:
         record_call("stopped", record_id, key, token=token_number)
         raise
@@ -85,10 +89,14 @@ async def slow(*, record_id: str, key: str, token_number: int, seconds: float = 
     return "slept"
 
 
-def stubborn(*, record_id: str, key: str, token_number: int, seconds: float = 1.0) -> str:
-    """Take a while in a thread, which cannot be stopped."""
+def stubborn(
+    *, record_id: str, key: str, token_number: int, seconds: float = 1.0, go: str = ""
+) -> str:
+    """Take a while, or until there is the file `go`, in a thread, which cannot be stopped."""
     record_call("start", record_id, key, token=token_number)
-    time.sleep(seconds)
+    while go and not Path(go).exists():
+        time.sleep(0.02)
+    time.sleep(0 if go else seconds)
     record_call("end", record_id, key, token=token_number)
     return "slept"
 
@@ -135,8 +143,8 @@ def broken(*, record_id: str, key: str, why: str = "it is broken") -> str:
 
 
 async def program(*, record_id: str, key: str) -> str:
-    """Run a program for a minute; when cancelled, kill it before the call ends."""
-    child = await asyncio.create_subprocess_exec("sleep", "60")
+    """Run a program for ten minutes; when cancelled, kill it before the call ends."""
+    child = await asyncio.create_subprocess_exec("sleep", "600")
     record_call("start", record_id, key, child=child.pid)
     try:
         await child.wait()

@@ -19,6 +19,7 @@ from interlock.workers.engine.runner import MissingHandlerError, Runner, registe
 from interlock.workers.systems import handlers
 from tests.end_to_end.conftest import NewDeployment
 from tests.end_to_end.deployment import ROOT, Deployment, thread
+from tests.waiting import until
 
 
 def envelope(body: Any, **headers: Any) -> bytes:
@@ -170,7 +171,7 @@ def test_a_wrong_setting_ends_the_start_of_a_worker_with_one_clear_sentence(
 ) -> None:
     deployment = new_deployment(**variables)
     process = deployment.worker(ready=False)
-    deployment.sees(lambda: not process.alive, what="it ended", within_s=60)
+    until(lambda: not process.alive, what="it ended", within_s=120)
 
     lines = [line for line in process.output.splitlines() if "interlock: " in line]
     assert len(lines) == 1

@@ -104,13 +104,16 @@ def test_closing_a_parent_reaches_its_grandchildren(deployment: Deployment) -> N
 def test_a_first_child_that_ends_before_the_second_exists_does_not_end_the_parent(
     new_deployment: NewDeployment,
 ) -> None:
-    deployment = new_deployment(INTERLOCK_LEASE_S="4").tend(2)
+    deployment = new_deployment().tend(2)
+    deployment.ends_lost_leases = False
     payload = thread("jot")
     payload["given"]["action"]["kind"] = "suggestion"
     name = "kill-between_children-spawn"
     deployment.client.submit(payload, machine="thread", id=name)
     children = split(deployment, [part(), part(), part()], record_id=name)
 
+    deployment.ends(children[0])
+    deployment.ends_lost_leases = True
     parent = deployment.ends(name, *children)[0]
 
     assert deployment.killed(name)
