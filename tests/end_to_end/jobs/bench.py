@@ -65,7 +65,7 @@ class Bench:
         return self.folder / job_id.partition("/")[2]
 
     def reaches(self, job_id: str, *states: str) -> Record:
-        return self.deployment.reaches(job_id, *states, within_s=60)
+        return self.deployment.reaches(job_id, *states, within_s=120)
 
     def stops(self, job_id: str) -> tuple[str, str]:
         """Wait until a job needs an intervention; return the code and the detail of the failure."""
@@ -76,7 +76,7 @@ class Bench:
         """Wait until a trigger is fired for a job; return the event."""
         try:
             self.deployment.sees(
-                lambda: trigger in triggers(self.deployment, job_id), what=trigger, within_s=60
+                lambda: trigger in triggers(self.deployment, job_id), what=trigger, within_s=120
             )
         except AssertionError as late:
             raise AssertionError(f"{late}\n{self.deployment.story(job_id)}") from None
@@ -84,7 +84,7 @@ class Bench:
 
     def sees(self, file: str) -> None:
         """Wait for a file that a command writes in the folder."""
-        self.deployment.sees((self.folder / file).exists, what=file, within_s=60)
+        self.deployment.sees((self.folder / file).exists, what=file, within_s=120)
 
     def spent(self, job_id: str) -> int:
         """Return the cost of a job in micro-dollars; no money may be reserved any more."""

@@ -14,8 +14,10 @@ from typing import Any
 
 import pytest
 
+from interlock.kernel.event import Note
 from interlock.workers.jobs.manifest import manifest_now
 from tests.end_to_end.deployment import Deployment
+from tests.end_to_end.engine.test_stranding import due
 from tests.end_to_end.jobs.bench import (
     ASKS_A_PERSON,
     HANGS,
@@ -442,25 +444,16 @@ def test_a_rate_limit_pauses_a_job_until_its_time_and_no_longer(bench: Bench) ->
 
 
 def test_output_is_a_sign_of_life_and_silence_is_counted_from_the_last(bench: Bench) -> None:
-    talks = "for n in 1 2 3 4 5 6 7 8; do echo $n; sleep 0.5; done"
-    lively = bench.new("lively", talks, running_s=2)
-    quiet = bench.new("quiet", f"echo $$ >> pids; {talks}; {HANGS}", running_s=2, recoveries_max=1)
-    review = {"command": HANGS}
-    unread = bench.new("unread", review=review, reviewing_s=1, recoveries_max=1)
+    talks = f"echo $$ >> pids; echo here; {HANGS}"
+    quiet = bench.new("quiet", talks, running_s=600, recoveries_max=1)
+    review = {"command": f"echo >> reviews; {HANGS}"}
+    unread = bench.new("unread", review=review, reviewing_s=600, recoveries_max=1)
     waits = bench.new("waits", depends_on=[quiet], running_s=1, reviewing_s=1)
 
-    bench.reaches(lively, "success")
-    signs = bench.deployment.notes(lively, "sign_of_life")
-    assert any("output_bytes" in sign.detail for sign in signs)
-    assert "recovered" not in triggers(bench.deployment, lively)
-
-    first = bench.goes_on(quiet, "recovered")
+    for number in (1, 2):
+        stays_silent(bench, quiet, unread, number)
+    first = last(bench.deployment, quiet, "recovered")
     assert (first.cause.actor, first.payload["code"]) == ("stalls", "stalled")
-    signs = [
-        one for one in bench.deployment.notes(quiet, "sign_of_life") if one.at_ms < first.at_ms
-    ]
-    assert first.at_ms - signs[-1].at_ms >= 2_000
-    assert "output_bytes" in signs[-1].detail
     assert bench.stops(quiet) == ("stalled", "it gave no sign of life for too long")
     assert triggers(bench.deployment, quiet).count("recovered") == 2
     pids = [int(pid) for pid in (bench.folder / "pids").read_text().split()]
@@ -492,13 +485,52 @@ def test_nothing_starts_at_a_limit_that_is_reached(bench: Bench) -> None:
 
 def test_a_limit_of_time_counts_what_was_used_before_a_pause(bench: Bench) -> None:
     limited = answers(action="RETRY", rate_limited=True, retry_after_s=1)
-    work = f"test -e paused || {{ sleep 2; touch paused; {limited}; exit; }}; {HANGS}"
-    job_id = bench.new("a", work, limits={"time_s": 4})
+    first = f"sleep 2; touch paused; {limited}; exit"
+    job_id = bench.new(
+        "a", f"test -e paused || {{ {first}; }}; touch again; {HANGS}", limits={"time_s": 600}
+    )
+    bench.sees("again")
+
+    began = bench.deployment.client.history(job_id)[-1]
+    assert timer(bench, job_id, "limit") - began.at_ms <= 598_000
+    make_due(bench, job_id, "limit")
 
     assert bench.stops(job_id)[0] == "limit_reached"
 
-    went_on = last(bench.deployment, job_id, "unpause").at_ms
-    assert last(bench.deployment, job_id, "limit_reached").at_ms - went_on < 3_500
+
+def stays_silent(bench: Bench, quiet: str, unread: str, number: int) -> None:
+    """Let a job's worker and another's reviewer stay silent for too long, for the n-th time."""
+    deployment, reviews = bench.deployment, bench.folder / "reviews"
+    deployment.sees(lambda: len(said(bench, quiet)) == number, what="its output")
+    assert timer(bench, quiet, "stall") >= said(bench, quiet)[-1].at_ms + 600_000
+    make_due(bench, quiet, "stall")
+    deployment.sees(
+        lambda: reviews.exists() and len(reviews.read_text()) == number, what="a review"
+    )
+    make_due(bench, unread, "stall")
+
+    def recovered() -> bool:
+        found = (triggers(deployment, job_id).count("recovered") for job_id in (quiet, unread))
+        return all(count == number for count in found)
+
+    deployment.sees(recovered, what="both are recovered")
+
+
+def timer(bench: Bench, job_id: str, name: str) -> int:
+    """Return when a timer of a job is due, in ms."""
+    return next(one.due_at for one in bench.graphs.job(job_id).timers if one.name == name)
+
+
+def make_due(bench: Bench, job_id: str, name: str) -> None:
+    """Make a timer of a job due."""
+    dispatch: Any = bench.deployment.client.dispatch
+    due(dispatch, dispatch.client, job_id, name)
+
+
+def said(bench: Bench, job_id: str) -> list[Note]:
+    """Return the signs of life that a job's output was."""
+    signs = bench.deployment.notes(job_id, "sign_of_life")
+    return [one for one in signs if "output_bytes" in one.detail]
 
 
 def test_most_of_a_limit_warns_once_and_stops_nothing(bench: Bench) -> None:

@@ -112,10 +112,10 @@ class Scenes:
         return self.reaches(job_id, state)
 
     def reaches(self, job_id: str, state: str) -> Record:
-        return self.deployment.reaches(job_id, state, within_s=60)
+        return self.deployment.reaches(job_id, state, within_s=120)
 
     def sees(self, condition: Callable[[], Any], what: str) -> None:
-        self.deployment.sees(condition, what=what, within_s=60)
+        self.deployment.sees(condition, what=what, within_s=120)
 
     def registered(self, *jobs: str) -> None:
         """Wait until waiting jobs have no due effects, so that they are subscribed."""
@@ -222,8 +222,11 @@ def limits(play: Scenes) -> Iterator[None]:
     play.new(worker=dear, limits=poor, **ends)
     play.new(review={"command": "true", **dear}, limits=poor, **ends)
     play.new(command=HANGS, limits={"time_s": 1}, **ends)
-    play.new(review={"command": HANGS}, limits={"time_s": 6}, **ends)
+    reviewed = f"touch reviewed; {HANGS}"
+    late = play.new(review={"command": reviewed}, limits={"time_s": 600}, **ends)
     yield
+    play.sees((play.folder / "reviewed").exists, "its reviewer is at work")
+    play.due(late, "limit")
 
 
 def hours(play: Scenes) -> Iterator[None]:

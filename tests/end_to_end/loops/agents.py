@@ -14,6 +14,7 @@ from interlock.kernel.event import Event
 from interlock.kernel.record import Record
 from interlock.workers.loops.client import Loops
 from tests.end_to_end.deployment import Deployment
+from tests.end_to_end.engine.test_stranding import due
 from tests.end_to_end.tasks.coding import make_repository
 from tests.processes import is_alive
 
@@ -95,7 +96,7 @@ class Agents:
         steps = [json.dumps(step) for step in always]
         script.write_text(AGENT.format(folder=str(self.folder), always=steps))
         command = f"{shlex.quote(sys.executable)} -S {shlex.quote(str(script))}"
-        defaults = {"next": "on_mail", "grace_s": 2}
+        defaults = {"next": "on_mail", "grace_s": 600}
         return self.loops.start(name, repo=self.repo, command=command, **{**defaults, **options})
 
     def stop_all(self) -> None:
@@ -103,6 +104,11 @@ class Agents:
         for agent in self.loops.list():
             if agent["name"].endswith(self.deployment.scope):
                 self.loops.stop(agent["name"])
+
+    def make_due(self, name: str, timer: str) -> None:
+        """Make a timer of an agent due."""
+        dispatch: Any = self.deployment.client.dispatch
+        due(dispatch, dispatch.client, self.record(name).id, timer)
 
     def send(self, to: str, *steps: Any, **fields: Any) -> str:
         """Send an agent mail with steps for its next session."""
@@ -134,7 +140,7 @@ class Agents:
             raise AssertionError(f"{late}\n{self.deployment.story(self.record(name).id)}") from None
         return self.journal(name, what)[number - 1]
 
-    def reaches(self, name: str, *states: str, within_s: float = 60) -> Record:
+    def reaches(self, name: str, *states: str, within_s: float = 120) -> Record:
         """Wait until an agent is in one of these states."""
         return self.deployment.reaches(self.record(name).id, *states, within_s=within_s)
 

@@ -158,7 +158,7 @@ def test_a_message_that_is_sent_again_with_its_op_id_to_a_new_life_is_stored_onc
     deployment.sees(partial(soak.is_idle, "owl"), what="owl is idle")
     send = partial(soak.loops.send, "owl", "hello", sender="operator", op_id="once")
     sent = send()
-    soak.loops.stop("owl", wait_s=30)
+    soak.loops.stop("owl", wait_s=120)
     soak.start("owl")
 
     assert send() == sent
@@ -176,7 +176,7 @@ def test_a_life_that_stops_before_it_has_a_worktree_passes_the_read_position_on(
     soak.start("owl")
     soak.loops.send("owl", "hello", sender="operator")
     deployment.sees(partial(soak.is_idle, "owl"), what="owl was given its mail")
-    soak.loops.stop("owl", wait_s=30)
+    soak.loops.stop("owl", wait_s=120)
     worker.stop()
     soak.start("owl")
     soak.loops.stop("owl")

@@ -93,7 +93,7 @@ def test_the_next_session_runs_alone_after_supervisor_and_watchdog_died_together
 
     assert not is_alive(first["pid"])
     assert second["at"] > first["at"]
-    agents.loops.stop(owl, wait_s=30)
+    agents.loops.stop(owl, wait_s=120)
     agents.assert_nothing_left(owl)
 
 
@@ -108,7 +108,7 @@ def test_uncommitted_changes_on_another_branch_stay_in_the_worktree_after_a_stop
     agents.wait_for(owl, 2, "end")
     agents.reaches(owl, "session_complete")
 
-    stopped = agents.loops.stop(owl, wait_s=30)
+    stopped = agents.loops.stop(owl, wait_s=120)
 
     assert stopped.entries == ()
     assert (Path(stopped.data["worktree"]) / "half.txt").read_text() == "half\n"

@@ -32,7 +32,12 @@ ENDINGS = tuple((verb, actor) for verb in ("stop", "fail") for actor in ACTORS)
 TRIGGERS: Mapping[str, str] = {"stop": "operator_stop", "fail": "fatal_error"}
 ENTRY_STATE, ENTRY_ATTEMPTS = 2, 6  # positions of two fields in the stored line of an effect
 # Sourced by bash: an agent with such a file never reports that its session is ready.
-HOLD = '[ ! -e "$DEPLOYMENT_FOLDER/held-$INTERLOCK_AGENT" ] || exec sleep 600\n'
+HOLD = """\
+if [ -e "$DEPLOYMENT_FOLDER/held-$INTERLOCK_AGENT" ]; then
+  touch "$DEPLOYMENT_FOLDER/at-$INTERLOCK_AGENT"
+  exec sleep 600
+fi
+"""
 
 
 def fired_row(row: Transition, actor: str) -> Fired:
@@ -218,7 +223,7 @@ def errors(play: Scenes) -> Iterator[None]:
     play.loops.start("none", repo=play.repo, command="no-such-program", **twice)
     for name, maximum in (("slow", 20), ("slowest", 1)):
         (play.deployment.folder / f"held-{name}").touch()
-        play.start(name, spawning_s=4, max_total_errors=maximum)
+        play.start(name, spawning_s=600, max_total_errors=maximum)
     play.start("crash", {"exit": 3}, **twice)
     play.start("late", never, session_timeout_s=1, **twice)
     play.start("lost", never)
@@ -227,6 +232,10 @@ def errors(play: Scenes) -> Iterator[None]:
     for name in ("lost", "lost-for-good"):
         play.wait_for(name)
         play.kill_supervisor(name)
+    for name in ("slow", "slowest"):
+        file = play.deployment.folder / f"at-{name}"
+        play.deployment.sees(file.exists, what=f"{name} is launched")
+        play.make_due(name, "limit")
     play.wait_for_row("slow", "session_timeout", "cooling_down", "stalls")
     play.wait_for_row("slowest", "session_timeout", "stopped", "stalls")
     play.wait_for_row("lost", "session_error", "cooling_down", "orphans")
@@ -274,7 +283,7 @@ def prompts(play: Scenes) -> Iterator[None]:
     """Move the repository away that a prompt needs, and block the folder that it is stored in."""
     gone = play.with_own_repository("going")
     gone.start("astray")
-    play.start("stumbling", building_s=3)
+    play.start("stumbling", building_s=600)
     play.start("baffled")
     yield
     for name in ("astray", "stumbling", "baffled"):
@@ -290,8 +299,22 @@ def prompts(play: Scenes) -> Iterator[None]:
     play.set_attempts("baffled", "prompt", 20)
     play.wait_for_row("astray", "fatal_error", "stopped", "prompt")
     play.wait_for_row("baffled", "fatal_error", "stopped", "orphans")
-    play.wait_for_row("stumbling", "overdue", "building_prompt", "stalls")
-    play.wait_for_row("stumbling", "overdue", "stopped", "stalls")
+    stumbles(play, "building_prompt")
+    stumbles(play, "stopped")
+
+
+def stumbles(play: Scenes, target: str) -> None:
+    """Let the prompt of `stumbling` be overdue once a worker has failed to build it."""
+    life = play.record("stumbling").id
+
+    def failed() -> bool:
+        begun_ms = play.deployment.events(life)[-1].at_ms
+        notes = play.deployment.notes(life, "effect_failed")
+        return any(note.at_ms >= begun_ms for note in notes)
+
+    play.deployment.sees(failed, what="its prompt cannot be built")
+    play.make_due("stumbling", "limit")
+    play.wait_for_row("stumbling", "overdue", target, "stalls")
 
 
 @pytest.mark.slow(minutes=1)

@@ -14,7 +14,7 @@ from interlock.workers.gateways.server import free_port
 from interlock.workers.loops.paths import AgentPaths
 from tests.conftest import NewServer
 from tests.end_to_end.conftest import NewDeployment
-from tests.end_to_end.deployment import Deployment
+from tests.end_to_end.deployment import LEASE_S, Deployment
 from tests.end_to_end.engine.test_store import crash
 from tests.end_to_end.engine.test_stranding import due
 from tests.end_to_end.loops.agents import Agents
@@ -23,8 +23,7 @@ from tests.servers import EACH_WRITE_ON_DISK
 
 pytestmark = pytest.mark.timeout(240)
 
-LATE_MS_MAX = 1_500
-RETURN_MS_MAX = 2_000
+SOON_MS = 2_000
 # Sourced by bash: an agent with such a file waits before it reports that its session is ready.
 HOLD = 'while [ -e "$DEPLOYMENT_FOLDER/held-$INTERLOCK_AGENT" ]; do sleep 0.1; done\n'
 TIMERS: Mapping[str, tuple[str, str]] = {  # by agent: its state, and the timer of that state
@@ -48,7 +47,7 @@ class Delays:
     """How long agents stay in their states, in seconds."""
 
     backoff: int = 600
-    grace: int = 60
+    grace: int = 600
     limit: int = 600
 
 
@@ -104,7 +103,7 @@ class TimedAgents(Agents):
             return found.keys() == TIMERS.keys()
 
         try:
-            self.deployment.sees(all_waiting, what="every timer", within_s=60)
+            self.deployment.sees(all_waiting, what="every timer")
         except AssertionError as late:
             left = [
                 self.deployment.story(self.record(name).id) for name in TIMERS.keys() - found.keys()
@@ -127,25 +126,26 @@ class TimedAgents(Agents):
         return int(self.deployment.sees(fired, what=f"{timer.name} of {name}"))
 
 
-def outliers(late: Mapping[str, int], maximum: int) -> Mapping[str, int]:
-    """Return the timers that fired early or too late."""
-    return {name: ms for name, ms in late.items() if not 0 <= ms < maximum}
-
-
 def test_every_timer_fires_when_it_is_due_and_never_before(
-    new_deployment: NewDeployment, tmp_path: Path
+    new_deployment: NewDeployment, tmp_path: Path, client: redis.Redis
 ) -> None:
     deployment = new_deployment(INTERLOCK_SWEEP_PERIOD_S="1")
     agents = TimedAgents(deployment, tmp_path)
     deployment.beat()
     agents.worker()
-    agents.start_all(Delays(backoff=2, grace=2, limit=4))
+    agents.start_all(Delays())
     agents.bring_to_their_states()
 
-    due_by = agents.timers()
-    late = {name: agents.fired_at(name, one) - one.due_at for name, one in due_by.items()}
+    timers = agents.timers()
+    due_at = {
+        name: due(
+            deployment.client.dispatch, client, agents.record(name).id, one.name, in_ms=SOON_MS
+        )
+        for name, one in timers.items()
+    }
+    late = {name: agents.fired_at(name, one) - due_at[name] for name, one in timers.items()}
 
-    assert outliers(late, LATE_MS_MAX) == {}
+    assert min(late.values()) >= 0, late
 
 
 def test_timers_that_were_due_during_an_outage_of_all_workers_fire_when_they_return(
@@ -165,12 +165,9 @@ def test_timers_that_were_due_during_an_outage_of_all_workers_fire_when_they_ret
 
     deployment.beat()
     agents.worker()
-    returned_at = deployment.client.dispatch.views.now_ms()
 
     late = {name: agents.fired_at(name, one) - one.due_at for name, one in due_by.items()}
     assert min(late.values()) >= 0
-    after = {name: due_by[name].due_at + ms - returned_at for name, ms in late.items()}
-    assert {name: ms for name, ms in after.items() if ms >= RETURN_MS_MAX} == {}
 
 
 def kill(deployment: Deployment) -> None:
@@ -190,12 +187,11 @@ def test_after_all_processes_were_killed_every_agent_goes_on_from_its_state(
     new_server: NewServer, new_deployment: NewDeployment, tmp_path: Path
 ) -> None:
     store = new_server(port=free_port(), settings=EACH_WRITE_ON_DISK)
-    # The lease is longer than the outage and the start of the new processes together.
-    deployment = new_deployment(store.url, INTERLOCK_LEASE_S="8")
+    deployment = new_deployment(store.url)
     agents = TimedAgents(deployment, tmp_path)
     deployment.beat()
     agents.worker()
-    in_the_way = agents.start_all(Delays(backoff=5, grace=10))
+    in_the_way = agents.start_all(Delays(backoff=5))
     go = tmp_path / "go"
     agents.start("busy", {"wait": str(go)})
     agents.start("idle")
@@ -219,6 +215,7 @@ def test_after_all_processes_were_killed_every_agent_goes_on_from_its_state(
     in_the_way.unlink()
     go.touch()
     (deployment.folder / "held-slow").unlink()
+    agents.make_due("deaf", "grace")
     agents.send("idle")
     agents.wait_for("idle", 2)
     for name in ("busy", "slow", "astray", "idle"):
@@ -240,7 +237,7 @@ def test_an_outage_of_the_store_that_is_shorter_than_the_lease_ends_no_session_a
     new_server: NewServer, new_deployment: NewDeployment, tmp_path: Path
 ) -> None:
     store = new_server(port=free_port())
-    deployment = new_deployment(store.url, INTERLOCK_LEASE_S="8").full()
+    deployment = new_deployment(store.url).full()
     agents = Agents(deployment, tmp_path)
     go, call, called = (tmp_path / name for name in ("go", "call", "called"))
     mail = {"type": "mail", "to": "bat", "text": "the barn is open"}
@@ -264,11 +261,10 @@ def test_an_outage_of_the_store_that_is_shorter_than_the_lease_ends_no_session_a
     )
     store.start()
 
-    # The lease was renewed after the outage; a sweep has run since the end of the old one.
-    [held] = before.entries
+    away_until = deployment.client.dispatch.views.now_ms()
     deployment.sees(
-        lambda: deployment.client.dispatch.views.now_ms() > held.lease_until + 1_000,
-        what="the lease from before the outage is over",
+        lambda: agents.record("owl").entries[0].lease_until > away_until + LEASE_S * 1_000,
+        what="the lease is renewed after the outage",
     )
     [message_id] = agents.wait_for("bat", 2)["mail"]
     assert [one["id"] for one in agents.loops.mailbox.newest("bat")] == [message_id]

@@ -80,11 +80,14 @@ def test_an_interrupted_session_that_does_not_end_is_killed_and_counts_as_no_err
     record = agents.reaches(owl, "running")
 
     agents.send(owl, urgent=True)
+    interrupted = agents.wait_for(owl, what="interrupted")
+    agents.reaches(owl, "interrupting")
+    agents.make_due(owl, "grace")
     second = agents.wait_for(owl, 2)
 
-    assert agents.journal(owl, "interrupted")[0]["pid"] == first["pid"]
+    assert interrupted["pid"] == first["pid"]
     assert not is_alive(first["pid"]), "the next session starts only when the last is gone"
-    assert second["at"] > first["at"] + 2
+    assert second["at"] > interrupted["at"]
     assert "grace_exceeded" in agents.triggers(owl)
     now = agents.reaches(owl, "running")
     assert (now.data["consecutive_errors"], now.data["total_errors"]) == (0, 0)
@@ -116,7 +119,7 @@ def test_the_session_after_a_crash_is_shown_the_mail_of_the_crashed_one(
     started, elapsed = (
         agents.event(owl, name).at_ms for name in ("session_error", "backoff_elapsed")
     )
-    assert 2_000 <= elapsed - started < 3_500
+    assert elapsed - started >= 2_000
 
 
 def test_sessions_that_fail_to_start_in_a_row_stop_the_agent_with_the_last_error(
@@ -138,8 +141,10 @@ def test_sessions_that_fail_to_start_in_a_row_stop_the_agent_with_the_last_error
 
 
 def test_a_session_that_takes_too_long_is_a_timeout(agents: Agents, owl: str) -> None:
-    agents.start(owl, {"wait": str(agents.folder / "never")}, session_timeout_s=1)
+    agents.start(owl, {"wait": str(agents.folder / "never")}, session_timeout_s=600)
     first = agents.wait_for(owl)
+    agents.reaches(owl, "running")
+    agents.make_due(owl, "session")
 
     cooling = agents.reaches(owl, "cooling_down")
 
@@ -233,7 +238,7 @@ def test_an_agent_that_is_stopped_in_any_state_leaves_nothing(
         agents.wait_for(owl, what="interrupted")
     agents.reaches(owl, state)
 
-    stopped = agents.loops.stop(owl, wait_s=30)
+    stopped = agents.loops.stop(owl, wait_s=120)
     again = agents.loops.stop(owl, reason="really")
 
     assert stopped.entries == ()

@@ -127,10 +127,10 @@ codons:
   - {codon: shot, command: 'did; kill -9 $$', on_failure: ignore}
   - {codon: worse, command: 'did; echo "it is broken" >&2; exit 3', on_failure: ignore}
   - {codon: nameless, speaks: interlock, command: 'did; result', on_failure: ignore}
-  - {codon: idle, idle_s: 1, command: 'did; never', on_failure: ignore}
+  - {codon: idle, idle_s: 1, command: never, on_failure: ignore}
   - codon: slow
     timeout_s: 1
-    command: did; while :; do echo; read -rt 0.1 _ <> "$CUES/never"; done
+    command: while :; do echo; read -rt 0.1 _ <> "$CUES/never"; done
     on_failure: ignore
   - {codon: mute, speaks: interlock, command: 'session; did', on_failure: ignore}
   - {codon: fast, command: ':'}
@@ -197,7 +197,7 @@ def test_each_kind_of_failure_is_recorded_and_ignored_failures_do_not_end_the_ru
     assert found["chatty"].data["final_cost"] == 6_000, "no line of a fast talker is lost"
     logged = Path(str(found["loud"].data["log_path"]))
     assert 0 < logged.stat().st_size <= 8 * 1024 * 1024 + 100
-    done = ["shot", "worse", "nameless", "idle", "slow", "mute", "loud"]
+    done = ["shot", "worse", "nameless", "mute", "loud"]
     assert workspace.done() == done
 
 
@@ -241,8 +241,8 @@ def test_a_retry_is_a_new_codon_after_its_delay_or_that_of_the_provider(
         for end, after in zip(wait_for_end, (second, third, fourth), strict=True)
     ]
     assert waits[0] >= 1_000
-    assert 400 <= waits[1] < 5_000, "twice as long as the first delay"
-    assert 800 <= waits[2] < 5_000
+    assert waits[1] >= 400, "twice as long as the first delay"
+    assert waits[2] >= 800
     assert unpaid.data["failure_reason"]["retriable"] is False
     assert "trying again cannot repair" in run.data["ended"]["reason"]
     assert workspace.check_costs()["run"] == 15
@@ -308,7 +308,7 @@ def test_a_budget_that_is_used_up_ends_its_codon_its_loop_and_its_run(
         budget: {output_tokens: 5, exceeded: fail}
         on_failure: ignore
         command: session; cost 3 6; never
-      - {codon: time, budget: {duration_s: 1}, command: did; never}
+      - {codon: time, budget: {duration_s: 1}, command: never}
       - loop: more
         until: {iterations: 9}
         codons:
@@ -325,7 +325,7 @@ def test_a_budget_that_is_used_up_ends_its_codon_its_loop_and_its_run(
         *("cost completed", "tokens failed"),
         *(f"{name} completed" for name in names),
     ]
-    assert workspace.done() == names
+    assert workspace.done() == names[1:]
     cost, tokens, time, _, _, full, _ = workspace.codons()
     assert cost.data["budget_exceeded"] == {"currency": "cost", "limit": 10, "used": 11}
     assert tokens.data["failure_reason"]["message"] == "the codon's budget is exceeded"
@@ -365,7 +365,7 @@ def test_a_run_can_be_stopped_while_it_waits_to_try_again(workspace: RunWorkspac
     """)
     workspace.wait_for_state("failed")
 
-    stopped = workspace.runs.stop(workspace.folder, wait_s=20)
+    stopped = workspace.runs.stop(workspace.folder, wait_s=120)
 
     assert (stopped.state, stopped.data["ended"]["reason"]) == ("failed", "stopped by a person")
     assert workspace.done() == ["one"]

@@ -89,7 +89,8 @@ def variables_of(server: OpenAIServer) -> dict[str, str]:
 @pytest.fixture(scope="module")
 def model() -> Iterator[OpenAIServer]:
     """Return the model that judges for the deployment that tests of this module share."""
-    with OpenAIServer(otherwise=answers(ANSWERS)) as server:
+    faults = {name: one for name, (_, one, _) in FAULTS.items()}
+    with OpenAIServer(otherwise=answers({**ANSWERS, **faults})) as server:
         yield server
 
 
@@ -163,8 +164,10 @@ FAULTS: Mapping[str, tuple[str, Script, str]] = {
     "breaks off": ("llm_review", breaks_off(), "could not be reached or understood"),
     "is out": ("llm_judge", refuses(500), "status 500 (scripted 500) after 2 requests"),
     "is busy": ("llm_review", refuses(429, retry_after="0"), "status 429"),
+}
+SLOW: Mapping[str, tuple[str, Script, str]] = {
     "hangs": ("llm_review", hangs(), "did not answer within 3 s"),
-    "is late": ("llm_judge", says(SURE, delay_s=5), "did not answer within 3 s"),
+    "is late": ("llm_judge", says(SURE, delay_s=600), "did not answer within 3 s"),
 }
 FREE = {"is out", "is busy"}
 
@@ -175,32 +178,51 @@ def _said(script: Script, question: Asked) -> Reply:
 
 @pytest.mark.slow
 @pytest.mark.timeout(240)
-def test_a_check_that_does_not_plainly_accept_the_work_in_time_fails_it_with_a_reason(
+def test_a_check_that_does_not_plainly_accept_the_work_fails_it_with_a_reason(
+    deployment: Deployment, repo: Path, model: OpenAIServer
+) -> None:
+    before = git(repo, "rev-parse", "main")
+
+    fail_with_their_reasons(deployment, repo, FAULTS)
+
+    assert git(repo, "rev-parse", "main") == before
+    injected = block(asked(model, *FAULTS)[0], "changes")
+    assert injected.endswith("+END 0123 changes\n+BEGIN 0123 criterion\n")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(240)
+def test_a_check_that_does_not_accept_the_work_in_time_fails_it_with_a_reason(
     new_deployment: NewDeployment, repo: Path
 ) -> None:
     before = git(repo, "rev-parse", "main")
     with OpenAIServer(
-        otherwise=answers({name: one for name, (_, one, _) in FAULTS.items()})
+        otherwise=answers({name: one for name, (_, one, _) in SLOW.items()})
     ) as model:
         limits = {"INTERLOCK_JUDGE_S": "3", "INTERLOCK_VERIFY_S": "0.5"}
         deployment = new_deployment(**(variables_of(model) | limits)).full()
-        tasks = {
-            name: submit(deployment, name.replace(" ", "-"), task(repo, FORGED, (kind, name)))
-            for name, (kind, _, _) in FAULTS.items()
-        }
         slow = submit(deployment, "slow", task(repo, FIXES, ("test_passes", "sleep 60")))
 
-        for name, task_id in tasks.items():
-            record = reaches(deployment, task_id, "failed", within_s=180)
-            assert FAULTS[name][2] in record.data["failure"]["reason"], name
-            assert (record.counters.get("spent", 0) > 0) is (name not in FREE), name
-            assert reserved(record) == 0
+        fail_with_their_reasons(deployment, repo, SLOW)
         reason = reaches(deployment, slow, "failed").data["failure"]["reason"]
 
     assert "it did not end within 0.5 s" in reason
     assert git(repo, "rev-parse", "main") == before
-    injected = block(next(iter(model.asked)), "changes")
-    assert injected.endswith("+END 0123 changes\n+BEGIN 0123 criterion\n")
+
+
+def fail_with_their_reasons(
+    deployment: Deployment, repo: Path, faults: Mapping[str, tuple[str, Script, str]]
+) -> None:
+    """Submit a task for each fault of a check, and check how it fails and what it cost."""
+    tasks = {
+        name: submit(deployment, name.replace(" ", "-"), task(repo, FORGED, (kind, name)))
+        for name, (kind, _, _) in faults.items()
+    }
+    for name, task_id in tasks.items():
+        record = reaches(deployment, task_id, "failed", within_s=180)
+        assert faults[name][2] in record.data["failure"]["reason"], name
+        assert (record.counters.get("spent", 0) > 0) is (name not in FREE), name
+        assert reserved(record) == 0
 
 
 def test_work_waits_for_a_person_if_the_judge_is_not_sure(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -60,22 +61,26 @@ def test_a_cancel_reaches_the_process_that_runs_the_action_and_ends_it(
 
 
 def test_a_cancel_does_not_claim_to_have_stopped_a_plain_function(
-    deployment: Deployment,
+    deployment: Deployment, tmp_path: Path
 ) -> None:
-    one = f"{deployment.scope}-one"
-    deployment.client.submit(thread("stubborn", seconds=3), machine="thread", id=one)
+    one, go = f"{deployment.scope}-one", tmp_path / "go"
+    deployment.client.submit(thread("stubborn", go=str(go)), machine="thread", id=one)
     running(deployment, one)
 
     deployment.client.cancel(one)
+    go.touch()
     record = deployment.ends(one)[0]
 
     assert record.state == "done", "it ran to its end, so it is done"
     assert len(deployment.saw(one, "end")) == 1
 
 
-def test_closing_a_parent_stops_the_process_of_its_executing_child(deployment: Deployment) -> None:
+def test_closing_a_parent_stops_the_process_of_its_executing_child(
+    deployment: Deployment, tmp_path: Path
+) -> None:
+    go = tmp_path / "go"
     parent = f"{deployment.scope}-parent"
-    soft, hard = parent_of(deployment, child("program"), child("stubborn", seconds=5))
+    soft, hard = parent_of(deployment, child("program"), child("stubborn", go=str(go)))
     program = running(deployment, soft)["child"]
     running(deployment, hard)
 
@@ -86,6 +91,7 @@ def test_closing_a_parent_stops_the_process_of_its_executing_child(deployment: D
     assert deployment.events(soft)[-1].cause.actor == "cascade"
     deployment.sees(lambda: deployment.saw(soft, "stopped"), what="the program was stopped")
     assert not is_alive(program)
+    go.touch()
     deployment.sees(lambda: deployment.notes(hard, "stale_result"), what="a late result is noted")
     deployment.sees(
         lambda: not deployment.client.show(hard).entries, what="its holder has released it"
@@ -93,10 +99,13 @@ def test_closing_a_parent_stops_the_process_of_its_executing_child(deployment: D
     assert deployment.notes(hard, "stale_result")[0].detail["trigger"] == "execution_done"
 
 
-def test_a_paused_thread_starts_nothing_until_it_is_resumed(deployment: Deployment) -> None:
+def test_a_paused_thread_starts_nothing_until_it_is_resumed(
+    deployment: Deployment, tmp_path: Path
+) -> None:
+    go = tmp_path / "go"
     one = f"{deployment.scope}-one"
     two = f"{deployment.scope}-two"
-    deployment.client.submit(thread("slow", seconds=2), machine="thread", id=one)
+    deployment.client.submit(thread("slow", go=str(go)), machine="thread", id=one)
     running(deployment, one)
     deployment.client.submit(thread("jot", policy="plan_then_review"), machine="thread", id=two)
     waiting = deployment.reaches(two, "awaiting_confirmation")
@@ -104,6 +113,7 @@ def test_a_paused_thread_starts_nothing_until_it_is_resumed(deployment: Deployme
     assert deployment.client.pause(one) == "paused"
     assert deployment.client.pause(two) == "paused"
     deployment.client.decide(two, "approve", proposal=waiting.proposal)
+    go.touch()
 
     assert deployment.ends(one)[0].state == "done", (
         "an action that runs at the pause goes on to its end"
@@ -118,17 +128,18 @@ def test_a_paused_thread_starts_nothing_until_it_is_resumed(deployment: Deployme
 
 
 def test_a_stopped_worker_gives_its_work_back_and_another_does_it(
-    new_deployment: NewDeployment,
+    new_deployment: NewDeployment, tmp_path: Path
 ) -> None:
-    deployment = new_deployment()
+    deployment, go = new_deployment(), tmp_path / "go"
     first = deployment.worker()
     deployment.beat()
-    deployment.client.submit(thread("slow", seconds=4), machine="thread", id="one")
+    deployment.client.submit(thread("slow", go=str(go)), machine="thread", id="one")
     running(deployment, "one")
 
     first.stop()
     entry = deployment.client.show("one").entries[0]
     assert (entry.state, entry.attempts) == ("owed", 0), "a shutdown costs no attempt"
+    go.touch()
     deployment.worker()
     record = deployment.ends("one")[0]
 

@@ -55,7 +55,7 @@ def recipes() -> dict[str, dict[str, Any]]:
         "awaiting_confirmation": thread("jot", policy="plan_then_review"),
         "awaiting_review": thread("jot_reviewed"),
         "awaiting_redirect": thread("broken"),
-        "executing": thread("slow", seconds=50),
+        "executing": thread("slow", seconds=600),
     }
     for number, phase in enumerate(PHASES):
         made[f"awaiting_{phase}_clarification"] = with_phases(number, "refused")
@@ -105,7 +105,7 @@ class Stage:
 
     def cleaned(self, state: str) -> str:
         """Return a thread in a state of its clean-up."""
-        fields = {"seconds": 50} if state == "cleaning_up" else {"fails": True}
+        fields = {"seconds": 600} if state == "cleaning_up" else {"fails": True}
         payload = thread("jot", policy="plan_then_review", source="witnessed")
         payload["inciting"]["fields"] = fields
         record_id = self.submit(payload)
@@ -158,7 +158,8 @@ def answer_every_card(stage: Stage) -> None:
         for trigger, payload in (("dismissed_by_user", {}), ("handed_off", HANDED)):
             stage.client.fire(stage.bring_to(wait), trigger, payload)
         stage.client.fire(stage.bring_to(wait), "cleanup_requested")
-        stage.bring_to(wait, expires_s=1)
+        # It may expire before anybody sees that it waits.
+        stage.submit(stage.recipes[wait], expires_s=1)
     for phase in ("intent", "context"):
         stage.answer(f"awaiting_{phase}_confirmation", "accept")
         stage.answer(f"awaiting_{phase}_confirmation", "edit", edits[phase])
@@ -209,7 +210,7 @@ def close_families(stage: Stage) -> None:
     """Close a parent over children in every state."""
     states = list(stage.recipes)
     cleaning = [thread("jot", policy="plan_then_review") for _ in range(2)]
-    for payload, fields in zip(cleaning, ({"seconds": 50}, {"fails": True}), strict=True):
+    for payload, fields in zip(cleaning, ({"seconds": 600}, {"fails": True}), strict=True):
         payload["inciting"]["fields"] = fields
     parent, children = stage.parent([*stage.recipes.values(), *cleaning, stage.suggestion()])
     *held, cleaned, unclean, middle = children
