@@ -299,13 +299,15 @@ def prompts(play: Scenes) -> Iterator[None]:
     play.set_attempts("baffled", "prompt", 20)
     play.wait_for_row("astray", "fatal_error", "stopped", "prompt")
     play.wait_for_row("baffled", "fatal_error", "stopped", "orphans")
-    stumbles(play, "building_prompt")
-    stumbles(play, "stopped")
+    while play.record("stumbling").state != "stopped":
+        stumble(play)
+    play.wait_for_row("stumbling", "overdue", "building_prompt", "stalls")
+    play.wait_for_row("stumbling", "overdue", "stopped", "stalls")
 
 
-def stumbles(play: Scenes, target: str) -> None:
+def stumble(play: Scenes) -> None:
     """Let the prompt of `stumbling` be overdue once a worker has failed to build it."""
-    life = play.record("stumbling").id
+    life, version = play.record("stumbling").id, play.record("stumbling").version
 
     def failed() -> bool:
         begun_ms = play.deployment.events(life)[-1].at_ms
@@ -314,7 +316,7 @@ def stumbles(play: Scenes, target: str) -> None:
 
     play.deployment.sees(failed, what="its prompt cannot be built")
     play.make_due("stumbling", "limit")
-    play.wait_for_row("stumbling", "overdue", target, "stalls")
+    play.deployment.sees(lambda: play.record("stumbling").version > version, what="it is overdue")
 
 
 @pytest.mark.slow(minutes=1)
