@@ -9,7 +9,7 @@ from pathlib import Path
 from interlock.workers.processes.bound_process import end_bound, start_bound
 from tests.waiting import until
 
-READY_S = 60.0
+READY_S = 180.0
 
 
 @contextmanager

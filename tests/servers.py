@@ -227,7 +227,7 @@ def rabbitmq_node(folder: Path) -> Iterator[str]:
 def _listens(port: int, bound: subprocess.Popen[bytes], log: Path) -> bool:
     assert bound.poll() is None, f"it ended with {bound.returncode}:\n{log.read_text()[-2000:]}"
     try:
-        socket.create_connection((LOOPBACK, port), timeout=60).close()
+        socket.create_connection((LOOPBACK, port), timeout=180).close()
     except OSError:
         return False
     return True

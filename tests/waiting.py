@@ -10,7 +10,7 @@ T = TypeVar("T")
 PAUSE_S, PAUSE_MAX_S = 0.005, 0.1
 
 
-def until(condition: Callable[[], T], *, what: str, within_s: float = 60) -> T:
+def until(condition: Callable[[], T], *, what: str, within_s: float = 180) -> T:
     """Return the first true value of the condition; fail with `what` if there is none in time."""
     deadline, pause_s = time.monotonic() + within_s, PAUSE_S
     while True:

@@ -220,7 +220,7 @@ class ComposeServices:
             env=self.environment(service, name),
             cwd=ROOT,
             capture_output=True,
-            timeout=60,
+            timeout=180,
             check=False,
         )
         return found.returncode == 0

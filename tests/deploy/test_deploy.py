@@ -201,23 +201,23 @@ def the_api_answers_the_holder_of_a_token(deployed: ComposeServices) -> None:
     body = json.dumps({"machine": "thread", "payload": thread("by-http")}).encode()
     headers = bearer | {"Idempotency-Key": "by-http", "Content-Type": "application/json"}
     address = f"http://127.0.0.1:{deployed.api_port}/v1/records"
-    with urlopen(Request(address, body, headers), timeout=60) as answer:
+    with urlopen(Request(address, body, headers), timeout=180) as answer:
         assert answer.status == 201
     deployed.client("producer").wait("by-http", timeout_s=READY_S)
     with pytest.raises(HTTPError, match="401") as refusal:
-        urlopen(address, timeout=60)
+        urlopen(address, timeout=180)
     refusal.value.close()
 
 
 def flower_shows_the_workers_to_a_user_with_the_password(deployed: ComposeServices) -> None:
     address = f"http://127.0.0.1:{deployed.flower_port}/api/workers?refresh=1"
     with pytest.raises(HTTPError) as refusal:
-        urlopen(address, timeout=60)
+        urlopen(address, timeout=180)
     refusal.value.close()
     request = Request(address, headers={"Authorization": "Basic bWU6bWluZQ=="})
 
     def names() -> set[str]:
-        with urlopen(request, timeout=60) as answer:  # noqa: S310
+        with urlopen(request, timeout=180) as answer:  # noqa: S310
             return {name.partition("@")[0] for name in json.load(answer)}
 
     assert refusal.value.code == 401
@@ -466,7 +466,7 @@ def test_the_commands_that_build_the_image_run_here(tmp_path: Path) -> None:
                 local = _useradd(tmp_path, arguments)
             case _:
                 pytest.fail(f"no test runs {command}")
-        subprocess.run(local, cwd=ROOT, check=True, capture_output=True, timeout=100)
+        subprocess.run(local, cwd=ROOT, check=True, capture_output=True, timeout=280)
 
 
 @pytest.mark.proof

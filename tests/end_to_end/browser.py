@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, sync_playwright
 
 # The one without windows does the same pages with half the processor time.
 CHROMIUM = shutil.which("chromium-headless-shell") or shutil.which("chromium")
-WITHIN_MS = 60_000
+WITHIN_MS = 120_000
 
 
 @contextmanager

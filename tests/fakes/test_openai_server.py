@@ -20,6 +20,6 @@ def test_its_end_closes_a_connection_that_is_just_being_accepted() -> None:
 
     with socket.socket() as client:
         server._loop.call_soon_threadsafe(connect_and_close)
-        server._thread.join(60)
+        server._thread.join(180)
 
         assert is_ended(client)

@@ -42,13 +42,13 @@ def test_it_passes_large_values_unchanged(through: redis.Redis, prefix: str) -> 
 
 
 def test_a_dropped_connection_is_reset_and_the_next_is_passed(proxy: FaultProxy) -> None:
-    with socket.create_connection(("127.0.0.1", proxy.port), timeout=60) as first:
+    with socket.create_connection(("127.0.0.1", proxy.port), timeout=180) as first:
         first.sendall(b"PING\r\n")
         assert first.recv(100) == b"+PONG\r\n"
         proxy.drop()
         with suppress(ConnectionResetError):
             assert first.recv(100) == b""
-    with socket.create_connection(("127.0.0.1", proxy.port), timeout=60) as second:
+    with socket.create_connection(("127.0.0.1", proxy.port), timeout=180) as second:
         second.sendall(b"PING\r\n")
         assert second.recv(100) == b"+PONG\r\n"
 
@@ -66,7 +66,7 @@ def test_refused_connections_fail_until_it_heals(proxy: FaultProxy, through: red
 def test_a_black_hole_answers_nothing_and_refuses_nothing(
     proxy: FaultProxy, client: redis.Redis, prefix: str
 ) -> None:
-    with socket.create_connection(("127.0.0.1", proxy.port), timeout=60) as through:
+    with socket.create_connection(("127.0.0.1", proxy.port), timeout=180) as through:
         through.sendall(b"PING\r\n")
         assert through.recv(100) == b"+PONG\r\n"
         proxy.black_hole()

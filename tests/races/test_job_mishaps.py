@@ -358,7 +358,7 @@ def test_jobs_that_are_scheduled_side_by_side_never_pass_a_limit_of_iterations(
     both_looked = Barrier(2)
 
     def acquire_together(work: Work, slots: Mapping[str, int]) -> list[str]:
-        both_looked.wait(60)
+        both_looked.wait(180)
         return acquire_slots(work, slots)
 
     monkeypatch.setattr(SCHEDULER, "acquire_slots", acquire_together)

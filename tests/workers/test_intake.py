@@ -32,7 +32,7 @@ from tests.workers.gateways.git.scene import make_repository
 from tests.workers.threads.threads import client_of, thread_payload
 
 ROOT = Path(__file__).parents[2]
-READY_S = 60.0
+READY_S = 180.0
 IMPATIENT_APP = "tests.workers.impatient_intake"
 
 

@@ -51,7 +51,7 @@ PAGE = (ROOT / "docs" / "own_machines.md").read_text("utf-8")
 BILLING, PRODUCER, BILLING_PAGE = re.findall(
     r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL
 )
-READY_S = 60.0
+READY_S = 180.0
 INTERLOCK = "import sys; sys.path.pop(0); from interlock.__main__ import main; main()"
 MODULES = ("billing", "billing_page", "parcels", "wrong", "table")
 Run = Callable[..., subprocess.CompletedProcess[str]]

@@ -350,6 +350,7 @@ def test_of_two_who_answer_one_card_the_second_is_told_what_the_first_said(
     bob.get_by_label("reason").fill("too dear")
 
     ann.get_by_role("button", name="Approve").click()
+    until(lambda: interlock.show("paper").state == "executing", what="the first answer has come")
     expect(bob.locator("#news")).to_contain_text("execute", timeout=WITHIN_MS)
     bob.get_by_role("button", name="Reject").click()
 

@@ -75,7 +75,7 @@ def test_a_worker_killed_in_an_execution_that_is_not_idempotent_leaves_a_card_an
     deployment.client.submit(thread("deadly_once"), machine="thread", id="mid-once")
 
     for name in begun:
-        record = deployment.reaches(name, "awaiting_redirect", within_s=60)
+        record = deployment.reaches(name, "awaiting_redirect")
         assert record.data["failure"]["code"] == "lost_worker"
         assert deployment.events(name)[-1].cause.actor == "orphans"
         card = deployment.client.card(name)
@@ -107,7 +107,7 @@ def test_a_worker_killed_at_any_step_of_an_inference_costs_an_attempt_or_asks_a_
     assert {record.state for record in deployment.ends(*restarts)} == {"done"}
     assert deployment.killed(*restarts)
     for name in carried:
-        record = deployment.reaches(name, "awaiting_intent_clarification", within_s=60)
+        record = deployment.reaches(name, "awaiting_intent_clarification")
         assert record.data["failure"]["code"] == "lost_worker"
 
 
@@ -164,7 +164,7 @@ def test_a_card_is_shown_although_its_worker_is_killed(
 
     for name in ids:
         card = deployment.folder / "cards" / f"{name}.json"
-        deployment.sees(card.exists, what=f"the card of {name}", within_s=60)
+        deployment.sees(card.exists, what=f"the card of {name}")
         deployment.settles(name)
     assert deployment.killed(*ids)
 

@@ -45,7 +45,7 @@ class Flower:
     def page(self, path: str) -> str:
         """Return a page, or '' while Flower starts."""
         try:
-            answer = httpx.get(f"{self.address}{path}", auth=("me", "mine"), timeout=60)
+            answer = httpx.get(f"{self.address}{path}", auth=("me", "mine"), timeout=180)
         except httpx.TransportError:
             return ""
         return answer.raise_for_status().text
@@ -77,7 +77,7 @@ def flower_of(deployment: Deployment) -> Flower:
     flower = Flower(f"http://127.0.0.1:{port}")
     # Flower shows only tasks that run while it listens.
     workers = partial(flower.page, "/api/workers?refresh=true")
-    deployment.sees(lambda: len(workers()) > 2, what="flower is up", within_s=60)
+    deployment.sees(lambda: len(workers()) > 2, what="flower is up")
     return flower
 
 
@@ -104,7 +104,7 @@ def test_flower_shows_every_effect_with_its_true_state_and_a_readable_name(
 
 
 def nobody_reads_the_api_without_the_login(flower: Flower) -> None:
-    assert httpx.get(f"{flower.address}/api/tasks", timeout=60).status_code == 401
+    assert httpx.get(f"{flower.address}/api/tasks", timeout=180).status_code == 401
     assert json.loads(flower.page("/api/tasks")) == {}
 
 

@@ -93,7 +93,7 @@ def all_went_well(deployment: Deployment, plan: Plan, *, killed: bool = False) -
     assert faults == []
     # A graph keeps its recheck timer, even when all its jobs have ended.
     rest = {f"{graph}:recheck" for graph in SLOTS}
-    deployment.sees(lambda: set(indexed(deployment)) == rest, what="no effect is due", within_s=60)
+    deployment.sees(lambda: set(indexed(deployment)) == rest, what="no effect is due")
     for job_id, payload in plan.jobs.items():
         if folder := payload.get("dir"):
             assert read_manifest(Path(folder)) == manifest_now(

@@ -127,7 +127,7 @@ def test_each_message_goes_to_one_session_whatever_is_killed(
     soak = MailSoak(deployment.full(workers=2, concurrency=6), tmp_path)
 
     killer = send_while_killing(
-        soak, messages=150, producers=3, pause_s=0.8, kill_pause_s=0.6, within_s=60
+        soak, messages=150, producers=3, pause_s=0.8, kill_pause_s=0.6, within_s=180
     )
 
     assert killer.done.total() >= KILLS_MIN

@@ -93,7 +93,7 @@ class Scenes(Agents):
             return wanted in {(one.trigger, one.target, one.cause.actor) for one in events}
 
         try:
-            self.deployment.sees(is_logged, what=" ".join((name, *wanted)), within_s=60)
+            self.deployment.sees(is_logged, what=" ".join((name, *wanted)))
         except AssertionError as late:
             raise AssertionError(f"{late}\n{self.deployment.story(life)}") from None
 

@@ -277,7 +277,7 @@ def lost_supervisors(scenes: Scenes) -> None:
     scenes.runs("beyond", "failed", work["beyond"], owned_files=["answer.txt"])
     for name in work:
         scenes.deployment.sees(
-            (folder / f"at-{name}").exists, what=f"{name} is at work", within_s=60
+            (folder / f"at-{name}").exists, what=f"{name} is at work", within_s=180
         )
         reaches(scenes.deployment, f"b/{name}", "in_progress")
         kill_supervisor(f"{name}~1")
@@ -326,7 +326,7 @@ def test_every_row_and_every_reason_has_its_producer(new_scenes: Callable[[], Sc
     lost_supervisors(scenes)
     aborted(scenes)
     scenes.settle()
-    reaches(scenes.deployment, "b/left", "open", within_s=60)
+    reaches(scenes.deployment, "b/left", "open")
     scenes.deployment.sees(
         lambda: not scenes.agents.of("b"), what="every agent has ended", within_s=90
     )

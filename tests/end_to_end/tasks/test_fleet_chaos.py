@@ -134,7 +134,7 @@ class Fleet:
             stories = [self.deployment.story(task_id) for task_id in self.open()]
             raise AssertionError("\n".join([str(late), *stories])) from None
         self.deployment.sees(
-            lambda: not self.running(), what=f"nothing runs: {self.running()}", within_s=60
+            lambda: not self.running(), what=f"nothing runs: {self.running()}", within_s=180
         )
 
     def running(self) -> dict[int, str]:

@@ -135,7 +135,7 @@ def test_sixteen_that_race_for_five_runs_never_begin_more_than_five(world: World
     line = Barrier(RACERS)
 
     def begins(of: str) -> bool:
-        line.wait(60)
+        line.wait(180)
         return start(world, of)
 
     with ThreadPoolExecutor(RACERS) as pool:

@@ -59,7 +59,7 @@ def listening(
     every = address.replace("/records", f"/events?{query}")
     path = f"{address}/{record_id}:events" if record_id else every
     request = Request(path, headers=headers)  # noqa: S310 - our own
-    with urlopen(request, timeout=60) as answer:  # noqa: S310 - as above
+    with urlopen(request, timeout=180) as answer:  # noqa: S310 - as above
         yield answer
 
 

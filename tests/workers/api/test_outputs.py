@@ -43,7 +43,7 @@ def address(interlock: Client, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]
 
 
 def got(address: str, record_id: str) -> Any:
-    with urlopen(f"{address}/{record_id}:output", timeout=60) as answer:  # noqa: S310 - our own
+    with urlopen(f"{address}/{record_id}:output", timeout=180) as answer:  # noqa: S310 - our own
         return json.loads(answer.read())
 
 
@@ -65,7 +65,7 @@ def test_a_listener_gets_what_an_agent_prints_as_its_computer_publishes_it(
     claim.alive(host="anvil")
     stream = f"{address}/b/one:output-events"
 
-    with urlopen(stream, timeout=60) as answer:  # noqa: S310 - our own
+    with urlopen(stream, timeout=180) as answer:  # noqa: S310 - our own
         _, asked = next_event(answer)
         published.prints(FOLDER, "one\n", "a warning\n")
         until(published.publisher.publish, what="the API asks for the output")
@@ -74,7 +74,7 @@ def test_a_listener_gets_what_an_agent_prints_as_its_computer_publishes_it(
         published.publisher.publish()
         last, second = next_event(answer)
     again = Request(stream, headers={"Last-Event-ID": last})  # noqa: S310 - our own
-    with urlopen(again, timeout=60) as answer:  # noqa: S310 - our own
+    with urlopen(again, timeout=180) as answer:  # noqa: S310 - our own
         published.prints(FOLDER, "one\ntwo\nthree\n")
         published.publisher.publish()
         _, third = next_event(answer)
@@ -111,6 +111,6 @@ def test_records_that_have_no_agent_have_no_output(interlock: Client, address: s
 
     for path in ("paper:output", "paper:output-events"):
         with pytest.raises(HTTPError) as refused:
-            urlopen(f"{address}/{path}", timeout=60)  # noqa: S310 - our own
+            urlopen(f"{address}/{path}", timeout=180)  # noqa: S310 - our own
         assert refused.value.code == 400
         assert "paper is a thread" in json.loads(refused.value.read())["detail"]

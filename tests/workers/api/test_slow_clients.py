@@ -34,7 +34,7 @@ ANSWERS = 200  # of 80 KB each: more than the system keeps of a connection
 
 def connected(address: str) -> socket.socket:
     parts = urlsplit(address)
-    return socket.create_connection((parts.hostname, parts.port), timeout=60)
+    return socket.create_connection((parts.hostname, parts.port), timeout=180)
 
 
 def rest(connection: socket.socket) -> bytes:
@@ -75,7 +75,7 @@ def test_who_sends_a_part_of_a_request_is_cut_off_and_others_are_served(
         half_body = opened.enter_context(connected(address))
         half_body.sendall(BODY_BEGUN)
 
-        with urlopen(f"{address}/healthz", timeout=60) as answer:  # noqa: S310 - our own address
+        with urlopen(f"{address}/healthz", timeout=180) as answer:  # noqa: S310 - our own address
             assert answer.status == 200
         assert rest(silent) == rest(half_head) == rest(later_head) == b""
         assert half_body.recv(65_536).startswith(b"HTTP/1.1 408")

@@ -154,12 +154,12 @@ def test_a_page_that_is_open_shows_a_commit_within_two_seconds(
     with served(interlock, create_console) as address:
         for verb, button in (("pause", "Resume"), ("resume", "Pause"), ("pause", "Resume")):
             seen = interlock.history("paper")[-1].position
-            with urlopen(f"{address}/follow/paper?after={seen}", timeout=60) as stream:  # noqa: S310 - our own
+            with urlopen(f"{address}/follow/paper?after={seen}", timeout=180) as stream:  # noqa: S310 - our own
                 getattr(interlock, verb)("paper")
                 lines = iter(stream.readline, b"")
                 assert any(line.startswith(b"event: changed") for line in lines)
             page = Request(f"{address}/records/paper?seen={verb}", headers=RENEWED)  # noqa: S310 - our own
-            with urlopen(page, timeout=60) as renewed:  # noqa: S310 - our own
+            with urlopen(page, timeout=180) as renewed:  # noqa: S310 - our own
                 assert f">{button}</button>" in renewed.read().decode()
 
     # All that a fast machine waits for: the next look at the log, and the next look at the record.

@@ -29,7 +29,7 @@ url, transport, name = sys.argv[1:]
 options = {"unacked_key": name + ".unacked", "unacked_index_key": name + ".unacked_index"}
 connection = Connection(url, transport=transport, transport_options=options)
 with Consumer(connection, [Queue(name)], callbacks=[print]):
-    connection.drain_events(timeout=60)
+    connection.drain_events(timeout=180)
 """
 
 
@@ -85,7 +85,7 @@ def test_a_reader_does_not_wait_while_a_list_that_it_does_not_watch_has_messages
         message.ack()
 
     def has_read_all() -> bool:
-        connection.drain_events(timeout=60)
+        connection.drain_events(timeout=180)
         return len(read) == 100
 
     with connection_of(server, prefix) as connection:
@@ -93,7 +93,7 @@ def test_a_reader_does_not_wait_while_a_list_that_it_does_not_watch_has_messages
         for number in range(100):
             producer.publish({"id": number}, routing_key=prefix, priority=9)
         with Consumer(connection, [Queue(prefix)], callbacks=[keep]):
-            until(has_read_all, what="every message is read", within_s=60)
+            until(has_read_all, what="every message is read", within_s=180)
 
 
 # A password is not asked of a client that is connected.

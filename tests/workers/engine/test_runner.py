@@ -65,12 +65,12 @@ def test_of_two_deliveries_at_once_one_runs(running: Running) -> None:
 
     def wait(_: Work) -> Outcome:
         began.set()
-        over.wait(60)
+        over.wait(180)
         return DONE
 
     with ThreadPoolExecutor(1) as pool:
         first = pool.submit(running.perform, "one", wait)
-        began.wait(60)
+        began.wait(180)
         second = running.perform("one", wait)
         over.set()
 
@@ -195,7 +195,7 @@ def test_a_revoked_effect_is_stopped_within_a_renewal_and_confirmed_gone(
 
     with ThreadPoolExecutor(1) as pool:
         answer = pool.submit(running.perform, "one", sleep if asynchronous else loop)
-        began.wait(60)
+        began.wait(180)
         running.client.fire("one", "parent_force_close")
         assert answer.result(60) == "stopped by order"
 
@@ -214,7 +214,7 @@ def test_a_shutdown_gives_restartable_work_back_and_claims_no_more(running: Runn
 
     with ThreadPoolExecutor(1) as pool:
         answer = pool.submit(running.perform, "one", sleep)
-        began.wait(60)
+        began.wait(180)
         running.runner.shut_down()
         assert answer.result(60) == "retry: released at shutdown: owed"
 
@@ -239,12 +239,12 @@ def test_a_shutdown_lets_work_end_that_would_crash_its_state(running: Running) -
 
     def wait(_: Work) -> Outcome:
         began.set()
-        over.wait(60)
+        over.wait(180)
         return DONE
 
     with ThreadPoolExecutor(1) as pool:
         answer = pool.submit(running.perform, "one", wait)
-        began.wait(60)
+        began.wait(180)
         running.runner.shut_down()
         over.set()
         assert answer.result(60) == "execution_done -> done"

@@ -37,10 +37,10 @@ def received(server: EmbeddedServer) -> Iterator[list[dict[str, Any]]]:
     found: list[dict[str, Any]] = []
     with redis.Redis.from_url(server.url) as store, store.pubsub() as channel:
         channel.psubscribe("/0.celeryev*")
-        assert channel.get_message(timeout=60), "it is subscribed"
+        assert channel.get_message(timeout=180), "it is subscribed"
         yield found
         while not (found and found[-1]["type"] in ENDS):
-            message = channel.get_message(ignore_subscribe_messages=True, timeout=60)
+            message = channel.get_message(ignore_subscribe_messages=True, timeout=180)
             assert message, f"the last event comes after {found}"
             event = json.loads(base64.b64decode(json.loads(message["data"])["body"]))
             if event["hostname"] == WORKER:
@@ -126,7 +126,7 @@ def test_many_lost_effects_are_shown_by_one_thread(
 
     def send(_: TaskEvents, events: list[TaskEvent]) -> None:
         shown.put(str(events[0][1]["uuid"]))
-        assert may_end.wait(60)
+        assert may_end.wait(180)
 
     monkeypatch.setattr(TaskEvents, "_send", send)
     monkeypatch.setattr(task_events, "this_worker", lambda: WORKER)
@@ -134,7 +134,7 @@ def test_many_lost_effects_are_shown_by_one_thread(
         task_events.show_lost(dispatch, f"b/{number}:1.0", "its host is gone")
 
     # The first is still being sent, as to a broker that does not answer.
-    assert shown.get(timeout=60) == "b/0:1.0"
+    assert shown.get(timeout=180) == "b/0:1.0"
     assert shown.empty()
     may_end.set()
-    assert [shown.get(timeout=60) for _ in range(2)] == ["b/1:1.0", "b/2:1.0"]
+    assert [shown.get(timeout=180) for _ in range(2)] == ["b/1:1.0", "b/2:1.0"]

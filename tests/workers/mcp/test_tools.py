@@ -76,7 +76,7 @@ def token(interlock: Client, *roles: str, machines: tuple[str, ...] = ()) -> dic
 @asynccontextmanager
 async def over_http(address: str, headers: dict[str, str]) -> AsyncIterator[McpClient]:
     async with (
-        httpx2.AsyncClient(headers=headers, timeout=60) as http,
+        httpx2.AsyncClient(headers=headers, timeout=180) as http,
         McpClient(streamable_http_client(address, http_client=http), cache=None) as client,
     ):
         yield client
@@ -260,11 +260,11 @@ def test_an_agent_reports_on_the_task_that_it_has_claimed(interlock: Client, add
 
 def test_nobody_is_served_without_a_token(address: str) -> None:
     asked = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
-    refused = httpx2.post(address, json=asked, timeout=60)
+    refused = httpx2.post(address, json=asked, timeout=180)
     assert (refused.status_code, refused.headers["WWW-Authenticate"]) == (401, "Bearer")
-    assert httpx2.get(address, timeout=60).status_code == 405, "no stream is held open"
+    assert httpx2.get(address, timeout=180).status_code == 405, "no stream is held open"
     wrong = {"Authorization": "bearer il_x"}
-    assert httpx2.post(address, json={}, headers=wrong, timeout=60).status_code == 401
+    assert httpx2.post(address, json={}, headers=wrong, timeout=180).status_code == 401
 
 
 RIGHT: dict[str, dict[str, Any]] = {
@@ -328,7 +328,7 @@ def test_an_api_that_is_reached_under_a_claimed_name_decides_nothing(
             (mail,) = await call(client, "read_mail", record_id="owl/1")
             assert mail["fields"]["text"] == "wake up"
 
-    with served(open_to_all) as url, httpx2.Client(timeout=60) as http:
+    with served(open_to_all) as url, httpx2.Client(timeout=180) as http:
         asyncio.run(act(HttpClient(url, http=http)))
 
 

@@ -208,7 +208,7 @@ def test_in_a_terminal_the_demonstration_ends_with_the_console_until_ctrl_c(
         output += os.read(ours, 65_536).decode(errors="replace")
         found = re.search(r"until Ctrl-C:[^h]*(http://[\d.:]+)[\x1b\r]", output)
 
-    page = httpx.get(f"{found[1]}/records/01-printer-paper", timeout=60).text
+    page = httpx.get(f"{found[1]}/records/01-printer-paper", timeout=180).text
     code = press_ctrl_c(process)
     os.close(ours)
 
@@ -271,7 +271,7 @@ def test_up_keeps_everything_running_until_ctrl_c(
     until(lambda: answers(page), what="Flower answers", within_s=LIMIT_S)
 
     assert f"{api}/v1" in log.read_text()
-    assert httpx.get(f"{api}/v1/me", timeout=60).json()["proved"] is False, (
+    assert httpx.get(f"{api}/v1/me", timeout=180).json()["proved"] is False, (
         "nobody is asked who it is"
     )
 
@@ -294,7 +294,7 @@ def test_up_keeps_everything_running_until_ctrl_c(
     said = " ".join(second.stderr.split())  # it is wrapped
     assert f"process {process.pid} runs Interlock in {tmp_path} already" in said
     assert local_settings({"INTERLOCK_HOME": str(tmp_path)}).store == store_url
-    assert httpx.get(f"{api}/v1/records/call", timeout=60).json()["id"] == "call"
+    assert httpx.get(f"{api}/v1/records/call", timeout=180).json()["id"] == "call"
 
     assert press_ctrl_c(process) == 0
     assert all_gone(owner)
@@ -328,7 +328,7 @@ def run_json(environment: dict[str, str], *arguments: str) -> str:
 def answers(address: str) -> bool:
     """Return whether a page answers with 200."""
     try:
-        return httpx.get(address, timeout=60).status_code == httpx.codes.OK
+        return httpx.get(address, timeout=180).status_code == httpx.codes.OK
     except httpx.TransportError:
         return False
 

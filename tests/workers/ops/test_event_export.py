@@ -371,7 +371,7 @@ def test_the_command_ends_quietly_when_its_reader_is_gone(
         assert process.stdout.readline().startswith(b"{")
         process.stdout.close()
 
-        assert (process.wait(60), process.stderr.read()) == (0, b"")
+        assert (process.wait(180), process.stderr.read()) == (0, b"")
 
 
 def test_following_writes_new_events_and_ends_with_its_reader_without_another_event(
@@ -387,7 +387,7 @@ def test_following_writes_new_events_and_ends_with_its_reader_without_another_ev
         assert json.loads(process.stdout.readline())["entity_id"] == "b/two"
         process.stdout.close()
 
-        assert (process.wait(60), process.stderr.read()) == (0, b"")
+        assert (process.wait(180), process.stderr.read()) == (0, b"")
 
 
 def test_ctrl_c_ends_following_with_0(interlock: Client, environment: dict[str, str]) -> None:
@@ -399,7 +399,7 @@ def test_ctrl_c_ends_following_with_0(interlock: Client, environment: dict[str, 
         process.stdout.readline()
         process.send_signal(signal.SIGINT)
 
-        assert (process.wait(60), process.stderr.read()) == (0, b"")
+        assert (process.wait(180), process.stderr.read()) == (0, b"")
 
 
 def actors_in(tree: ast.AST) -> Iterator[str]:

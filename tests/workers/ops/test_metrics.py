@@ -285,7 +285,7 @@ def test_prometheus_fires_the_alerts_of_a_store_that_nobody_sweeps(
 def firing(listen: str) -> set[str]:
     """Return the names of the alerts that Prometheus fires."""
     try:
-        answer = httpx2.get(f"http://{listen}/api/v1/alerts", timeout=60)
+        answer = httpx2.get(f"http://{listen}/api/v1/alerts", timeout=180)
         found = answer.json()["data"]["alerts"]
     except (httpx2.TransportError, ValueError, KeyError):
         return set()

@@ -70,7 +70,7 @@ def address(server: MetricsServer) -> tuple[str, int]:
 
 
 def scraped(server: MetricsServer) -> dict[str, Any]:
-    text = httpx2.get("http://{}:{}/metrics".format(*address(server)), timeout=60).text
+    text = httpx2.get("http://{}:{}/metrics".format(*address(server)), timeout=180).text
     return {family.name: family for family in text_string_to_metric_families(text)}
 
 
@@ -105,7 +105,7 @@ def test_a_worker_counts_the_tasks_at_work_and_how_the_others_ended(
     def task(how: str) -> None:
         if how == "wait":
             begun.set()
-            may_end.wait(60)
+            may_end.wait(180)
         elif how != "succeed":
             raise {"retry": EffectRetriedError("later"), "ignore": Ignore()}.get(how, ValueError())
 
@@ -118,7 +118,7 @@ def test_a_worker_counts_the_tasks_at_work_and_how_the_others_ended(
     try:
         for how in ("succeed", "retry", "ignore", "fail", "wait"):
             app.send_task("thread.one", [how])
-        assert begun.wait(60)
+        assert begun.wait(180)
         ends = {"succeeded": 1, "retried": 1, "ignored": 1, "failed": 1}
         expected = {("thread.one", outcome): number for outcome, number in ends.items()}
         until(lambda: app.task_counts.read() == ({"thread.one": 1}, expected), what="counts")

@@ -85,7 +85,7 @@ def running(
 
 
 def ended(agent: AgentProcess) -> Exit:
-    exit_ = agent.wait(60)
+    exit_ = agent.wait(180)
     assert exit_ is not None, f"still there: {agent.survivors}"
     return exit_
 

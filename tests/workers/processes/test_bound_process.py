@@ -155,13 +155,13 @@ def test_the_end_of_the_thread_that_started_it_does_not_end_the_command(tmp_path
 
 def test_a_bound_process_exits_with_the_code_of_its_command(tmp_path: Path) -> None:
     with bound_to_this_process("raise SystemExit(7)", tmp_path) as bound:
-        assert bound.wait(60) == 7
+        assert bound.wait(180) == 7
 
 
 def test_a_program_that_does_not_exist_is_named_in_the_output(tmp_path: Path) -> None:
     with (tmp_path / "log").open("wb") as output:
         bound = start_bound(["no-such-program"], folder=tmp_path, output=output, grace_s=0.2)
-        code = bound.wait(60)
+        code = bound.wait(180)
         end_bound(bound, patience_s=60)
 
     assert code == 127
@@ -221,7 +221,7 @@ def test_a_command_with_a_deadline_ends_when_it_is_not_extended(tmp_path: Path) 
 
         until(lambda: gone(ids), what="command and child are gone, and the pipe is open")
         assert time.monotonic() - extended_at >= 0.3
-        assert bound.wait(60) == 128 + signal.SIGKILL
+        assert bound.wait(180) == 128 + signal.SIGKILL
         extend(bound, 60)  # no process is left to read it
 
 

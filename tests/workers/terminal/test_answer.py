@@ -248,7 +248,7 @@ def at_terminal(arguments: list[str], typed: bytes) -> str:
         with suppress(OSError):  # the terminal is closed at the command's end
             while chunk := os.read(master, 65_536):
                 output += chunk
-        process.wait(60)
+        process.wait(180)
     os.close(master)
     return output.decode()
 

@@ -139,7 +139,7 @@ def test_nobody_waits_long_for_a_cost_and_slow_calculations_do_not_pile_up(
 
     def slow() -> float:
         calls.release()
-        goes_on.wait(60)  # not for ever, so that a missing limit fails this test
+        goes_on.wait(180)  # not for ever, so that a missing limit fails this test
         return 1.0
 
     def copy() -> None:
@@ -149,7 +149,7 @@ def test_nobody_waits_long_for_a_cost_and_slow_calculations_do_not_pile_up(
     made = capability(idempotent=True, irreversibility=Level.LOW, deadline_s=1, cost=slow)(copy)
     found = {made.cost_of({}) for _ in range(CALLS_MAX + 2)}
     for _ in range(CALLS_MAX):
-        assert calls.acquire(timeout=60)
+        assert calls.acquire(timeout=180)
     goes_on.set()
 
     assert found == {CostEstimate(None, "its cost function takes longer than 1 s")}
@@ -165,7 +165,7 @@ def test_a_cost_is_calculated_for_all_who_look_at_the_same_time(
 
     def waits() -> float:
         begun.release()
-        goes_on.wait(60)
+        goes_on.wait(180)
         return 1.0
 
     monkeypatch.setattr(cost_module, "COST_S_MAX", 60)
@@ -173,7 +173,7 @@ def test_a_cost_is_calculated_for_all_who_look_at_the_same_time(
     with ThreadPoolExecutor(CALLS_MAX + 1) as pool:
         found = [pool.submit(calculation.estimate, waits, {}) for _ in range(CALLS_MAX)]
         for _ in found:
-            assert begun.acquire(timeout=60)
+            assert begun.acquire(timeout=180)
         found.append(pool.submit(calculation.estimate, waits, {}))
         wait(found, timeout=0.05)  # the last one has come while all others are at work
         goes_on.set()

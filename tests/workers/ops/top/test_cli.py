@@ -104,7 +104,7 @@ class Screen:
         frames = self.output.split(HOME)
         return CODES.sub("", frames[-2]).split("\r\n") if len(frames) > 2 else []
 
-    def wait_for(self, text: str, within_s: float = 60) -> None:
+    def wait_for(self, text: str, within_s: float = 180) -> None:
         def is_shown() -> bool:
             time.sleep(0.05)
             return any(text in row for row in self.rows)
@@ -156,7 +156,7 @@ def test_in_a_terminal_it_fits_does_not_flicker_and_exits_with_0(
         until(lambda: len(screen.rows) == 50, what="it fills the larger terminal")
         wide = screen.rows
         os.write(screen.master, b"\x03")
-        assert screen.process.wait(60) == 0
+        assert screen.process.wait(180) == 0
 
     assert len(narrow) == 24
     assert max(map(cell_len, narrow)) <= 80 < max(map(cell_len, wide)) <= 160
@@ -185,4 +185,4 @@ def test_a_store_that_goes_away_is_reported_on_the_screen_until_it_is_back(
             screen.wait_for(f"b/{fault.__name__}")
             assert not any("does not answer" in row for row in screen.rows)
         os.write(screen.master, b"\x03")
-        assert screen.process.wait(60) == 0
+        assert screen.process.wait(180) == 0

@@ -89,7 +89,7 @@ def test_a_label_ends_its_processes_with_their_descendants_and_no_other() -> Non
         child = read_process(below(labelled.pid)[0])
         assert child is not None
         # A zombie that this test has to reap counts as gone.
-        assert kill_labelled(label, within_s=60)
+        assert kill_labelled(label, within_s=180)
         assert labelled.wait() == -signal.SIGKILL
         until(
             lambda: (now := read_process(child.pid)) is None or now.has_ended,

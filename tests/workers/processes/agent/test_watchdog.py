@@ -360,7 +360,7 @@ def test_the_label_finds_leftovers_when_supervisor_and_watchdog_are_killed(tmp_p
         os.kill(supervisor.pid, signal.SIGKILL)
         try:
             assert alive(family) == family
-            assert kill_labelled(str(tmp_path), within_s=60)
+            assert kill_labelled(str(tmp_path), within_s=180)
             assert alive(family) == ids(tmp_path, *set(MEMBERS) - set(labelled))
         finally:
             for process_id in alive(family):

@@ -220,7 +220,7 @@ def test_a_codon_that_is_stopped_books_the_request_that_may_be_billed(run: RunPr
 
         def stop() -> None:
             # Only the program that asks the provider catches the signal.
-            if provider.was_asked.wait(60):
+            if provider.was_asked.wait(180):
                 os.kill(os.getpid(), signal.SIGTERM)
 
         stopping = threading.Thread(target=stop)

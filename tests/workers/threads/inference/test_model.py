@@ -28,7 +28,7 @@ except ConfigurationError as error:
 def opened_without(absent: list[str], spec: str) -> str:
     program = ABSENT.format(absent=absent) + OPEN.format(spec=spec)
     command = [sys.executable, "-c", program]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=True)
     return done.stdout.strip()
 
 
@@ -158,7 +158,7 @@ import logging
 print(type(asyncio.run(once())).__name__, logging.getLogger().handlers)
 """
     command = [sys.executable, "-c", offline]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
 
     # The library's own logging setup is kept out as well.
     assert (done.stdout.strip(), done.stderr) == ("Answered []", "")
