@@ -13,13 +13,14 @@ from typing import Any
 
 from interlock.kernel.errors import CallError, GuardRefusedError, KernelError
 from interlock.kernel.machines.tasks.breaker import BreakerLimits, Trip, tripped
+from interlock.kernel.machines.tasks.ownership import outside
 from interlock.kernel.reason import ABORT_OF, AbortReason, TransitionReason, why_of
 from interlock.kernel.record import Record
 from interlock.workers.engine.work import Outcome, Work
 from interlock.workers.engine.work_environment import environment_of_check
 from interlock.workers.gateways.git.changes import changed_files, commit_all
 from interlock.workers.gateways.git.errors import GitError
-from interlock.workers.gateways.git.repository import Repository
+from interlock.workers.gateways.git.repository import COMMITTER, Repository
 from interlock.workers.gateways.git.worktree import Worktree
 from interlock.workers.processes.agent.process import WATCHDOG_LOST, Exit
 from interlock.workers.specs.json_line import as_line
@@ -31,7 +32,6 @@ from interlock.workers.supervision.reports import (
     Subtask,
 )
 from interlock.workers.tasks.launch_spec import PreparedClaim
-from interlock.workers.tasks.ownership import COMMITTER, outside
 from interlock.workers.tasks.turn_reports import TurnReports
 from interlock.workers.tasks.verification.check import check
 from interlock.workers.tasks.verification.judgeable import check_parts

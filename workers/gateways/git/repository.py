@@ -54,6 +54,10 @@ class Identity:
         }
 
 
+# The name under which Interlock commits the work of coding tasks.
+COMMITTER = Identity("Interlock", "interlock@localhost")
+
+
 @dataclass(frozen=True, slots=True)
 class Repository:
     """A repository with a working tree: `root` is that tree, `common` the folder of git in it."""

@@ -8,6 +8,7 @@ from contextlib import suppress
 from interlock.kernel.effect import Kind
 from interlock.kernel.errors import CallError, UnknownRecordError
 from interlock.kernel.event import Cause
+from interlock.kernel.machines.tasks.ownership import SCOPE_VIOLATION
 from interlock.kernel.machines.tasks.task.subtasks import waits_for_subtasks
 from interlock.kernel.record import Record, parent_of, root_of
 from interlock.kernel.store.commands import Call, Warrant
@@ -16,7 +17,6 @@ from interlock.workers.engine.work import Work
 from interlock.workers.tasks.assignment import assign
 from interlock.workers.tasks.claim_names import CLAIM_STATES, ClaimNames
 from interlock.workers.tasks.claims import component_call
-from interlock.workers.tasks.ownership import SCOPE_VIOLATION
 from interlock.workers.tasks.waits import Waits
 
 COMPONENT = "follow_up"

@@ -21,10 +21,9 @@ from interlock.workers.gateways.git.merge import (
 )
 from interlock.workers.gateways.git.merge import merge as merge_branch
 from interlock.workers.gateways.git.remote import push
-from interlock.workers.gateways.git.repository import Repository
+from interlock.workers.gateways.git.repository import COMMITTER, Repository
 from interlock.workers.tasks.claim_names import claim_names
 from interlock.workers.tasks.claims import cancelled_parent
-from interlock.workers.tasks.ownership import COMMITTER
 from interlock.workers.tasks.verification.review_checkout import review_checkout
 from interlock.workers.tasks.verification.work import (
     rejection,

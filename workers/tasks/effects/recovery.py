@@ -6,15 +6,16 @@ import asyncio
 from dataclasses import replace
 from functools import partial
 
+from interlock.kernel.machines.tasks.ownership import SCOPE_VIOLATION, outside
 from interlock.kernel.reason import TransitionReason
 from interlock.workers.engine.work import Outcome, Work
 from interlock.workers.gateways.git.branch import head
 from interlock.workers.gateways.git.changes import commit_all
 from interlock.workers.gateways.git.diff import paths_between
 from interlock.workers.gateways.git.errors import GitError
+from interlock.workers.gateways.git.repository import COMMITTER
 from interlock.workers.tasks.claim_names import claim_names
 from interlock.workers.tasks.leftovers import kill_leftovers_of
-from interlock.workers.tasks.ownership import COMMITTER, SCOPE_VIOLATION, outside
 from interlock.workers.tasks.verification.evidence import changes_text
 from interlock.workers.tasks.verification.judges import Judges
 from interlock.workers.tasks.verification.review_checkout import review_checkout

@@ -12,12 +12,11 @@ from interlock.workers.engine.work import NotYetError, Outcome, Work
 from interlock.workers.gateways.git.branch import delete_branch
 from interlock.workers.gateways.git.changes import commit_all
 from interlock.workers.gateways.git.errors import RefusedError
-from interlock.workers.gateways.git.repository import Repository
+from interlock.workers.gateways.git.repository import COMMITTER, Repository
 from interlock.workers.gateways.git.worktree import Worktree, remove_worktree, worktrees
 from interlock.workers.tasks.claim_names import CLAIM_STATES, ClaimNames
 from interlock.workers.tasks.claims import component_call
 from interlock.workers.tasks.leftovers import kill_leftovers_of
-from interlock.workers.tasks.ownership import COMMITTER
 
 COMPONENT = "turn_cleanup"
 

@@ -7,13 +7,13 @@ from dataclasses import asdict, replace
 from functools import partial
 
 from interlock.kernel.errors import UnknownRecordError
+from interlock.kernel.machines.tasks.ownership import SCOPE_VIOLATION, outside
 from interlock.kernel.reason import TransitionReason
 from interlock.workers.engine.work import Outcome, Work
 from interlock.workers.gateways.git.branch import commit_of
 from interlock.workers.gateways.git.diff import lines_between, paths_between
 from interlock.workers.gateways.git.errors import RefusedError
 from interlock.workers.tasks.claim_names import ClaimNames, claim_names
-from interlock.workers.tasks.ownership import SCOPE_VIOLATION, outside
 from interlock.workers.tasks.verification.evidence import changes_text, parts_text
 from interlock.workers.tasks.verification.judges import Judges
 from interlock.workers.tasks.verification.review_checkout import review_checkout

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from interlock.kernel.errors import InvalidPayloadError
+from interlock.kernel.machines.tasks.ownership import outside
 from interlock.kernel.machines.tasks.task import choice
 from interlock.kernel.machines.tasks.task.names import State
 from interlock.kernel.machines.tasks.task.payloads import NewTask
@@ -339,8 +340,8 @@ def split(ask: Ask) -> Data:
 
 
 def _refuse_files_outside(number: int, paths: Sequence[str], owned: Sequence[str]) -> None:
-    if outside := [path for path in paths if not _below(path, owned)]:
-        problem = f"part {number} owns {', '.join(outside)}: the whole owns only {', '.join(owned)}"
+    if found := outside(paths, owned):
+        problem = f"part {number} owns {', '.join(found)}: the whole owns only {', '.join(owned)}"
         raise InvalidPayloadError("split", [problem])
 
 
@@ -371,11 +372,6 @@ def child_payload(parent: Data, child: Data, siblings: Sequence[str]) -> tuple[D
         bound["depends_on"] = [siblings[number - 1].partition("/")[2] for number in earlier]
     own = {name: value for name, value in child.items() if name != "after"}
     return {**inherited, **own, **bound}, None
-
-
-def _below(path: str, owned: Sequence[str]) -> bool:
-    """Whether a path is owned, or below an owned one; where nothing is owned, every path is."""
-    return not owned or any(path == one or path.startswith(f"{one}/") for one in owned)
 
 
 def cancelled(ask: Ask) -> Data:
