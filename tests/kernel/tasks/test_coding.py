@@ -16,7 +16,7 @@ from interlock.kernel.machine import Decision, Machine
 from interlock.kernel.machines.tasks.agent.table import AGENT
 from interlock.kernel.machines.tasks.task.changes import (
     BACKOFF_S_MAX,
-    CLAIMS_MAX,
+    CLAIMS_SINCE_RETRY_MAX,
     backoff_ms,
     child_payload,
 )
@@ -205,7 +205,7 @@ def test_each_claim_has_its_own_number_and_no_data_of_the_claim_before() -> None
 
 def test_a_task_that_is_released_again_and_again_fails() -> None:
     task = PureTask(max_retries=0)
-    for _ in range(CLAIMS_MAX - 1):
+    for _ in range(CLAIMS_SINCE_RETRY_MAX - 1):
         assert task.to("claimed", "released").state == "open"
 
     assert task.to("claimed", "released").state == "failed"

@@ -17,9 +17,11 @@ from interlock.kernel.record import Record, RecordId, root_of
 from interlock.kernel.table import Ask, Bounds, Data
 
 BACKOFF_S_MAX = 300
-CRASHES_MAX = 2
-CLAIMS_MAX = 20
-CHILDREN_MAX = 100
+# Since the last retry: the loss of so many agents fails the task, and so does the release of the
+# last of so many claims.
+CRASHES_SINCE_RETRY_MAX = 3
+CLAIMS_SINCE_RETRY_MAX = 20
+CANCELLED_SUBTASKS_MAX = 100  # the last ones that the owner gave up are listed
 REJECTIONS_MAX = 5  # of the rejections by a person, so many are given to the next agent
 # The fields that name tasks to wait for, and the states in which such a task satisfies the wait. A
 # task is done before its work is verified, and closed once that is merged.
@@ -66,7 +68,11 @@ CLEARED_FIELDS = (
 
 
 def initial_data(payload: Data) -> Data:
-    """Check what a producer hands in and return the first data of the task."""
+    """Check what a producer hands in and return the first data of the task.
+
+    `claims` and `crashes` count the claims and the lost agents since the last retry. `claimed`
+    counts all claims, and so numbers them.
+    """
     data = validated(NewTask, "the task", payload)
     return {**data, "retries": 0, "crashes": 0, "claims": 0, "claimed": 0}
 
@@ -155,7 +161,7 @@ def host(data: Data) -> str:
 
 def claims_left(ask: Ask) -> bool:
     """Whether another claim may follow one that was released."""
-    return bool(ask.data["claims"] < CLAIMS_MAX)
+    return bool(ask.data["claims"] < CLAIMS_SINCE_RETRY_MAX)
 
 
 def unclaimed(ask: Ask) -> Data:
@@ -197,7 +203,7 @@ def rejected(ask: Ask) -> Data:
 
 
 def retried(ask: Ask) -> Data:
-    """Count the retry; claims and crashes are counted anew."""
+    """Count the retry. Claims and crashes are counted from 0 again."""
     counts = {"retries": ask.data["retries"] + 1, "claims": 0, "crashes": 0, "given_up": False}
     return {**unclaimed(ask), **counts}
 
@@ -240,7 +246,7 @@ def lost_too_often(ask: Ask) -> Data:
 
 def may_crash_again(ask: Ask) -> bool:
     """Whether another agent may follow a lost one."""
-    return bool(ask.data["crashes"] <= CRASHES_MAX)
+    return bool(ask.data["crashes"] < CRASHES_SINCE_RETRY_MAX)
 
 
 def recovered(ask: Ask) -> Data:
@@ -348,7 +354,7 @@ def _refuse_files_outside(number: int, paths: Sequence[str], owned: Sequence[str
 def child_cancelled(ask: Ask) -> Data:
     """List a subtask that the owner gives up; an effect ends it."""
     listed = [*ask.data.get("cancel_children", []), ask.payload["child"]]
-    return {**ask.data, "cancel_children": listed[-CHILDREN_MAX:]}
+    return {**ask.data, "cancel_children": listed[-CANCELLED_SUBTASKS_MAX:]}
 
 
 def child_payload(parent: Data, child: Data, siblings: Sequence[str]) -> tuple[Data, int | None]:
