@@ -62,7 +62,7 @@ def partition_of(member_id: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """An effect that a record owes, from its creation until it is settled. Times are ms.
+    """An effect that a record owes, until its outcome is fired or it is settled. Times are ms.
 
     Its state is owed, leased, lapsed (its holder is lost), quarantined (a person must decide) or
     draining (revoked, and its holder has not stopped yet).

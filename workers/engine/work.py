@@ -173,7 +173,7 @@ class Work:
             return None
 
     def settle(self) -> str:
-        """End this effect without an outcome, or after one that came too late.
+        """End this effect without an outcome, or with one that came too late to be fired.
 
         Publishes the effects that its end makes due.
 

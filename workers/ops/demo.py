@@ -260,7 +260,7 @@ def play(client: Client, inbox: Path) -> tuple[list[str], list[Record], list[Scr
             for item in [scripted for scripted in unanswered if answer_card(client, scripted)]:
                 unanswered.remove(item)
                 answered.append(item)
-            if all(is_settled(client, record) for record in records) and not unanswered:
+            if all(is_at_rest(client, record) for record in records) and not unanswered:
                 break
             if time.monotonic() > until:
                 break
@@ -280,15 +280,15 @@ def answer_card(client: Client, scripted: ScriptedAnswer) -> bool:
     return True
 
 
-def is_settled(client: Client, record: Record) -> bool:
+def is_at_rest(client: Client, record: Record) -> bool:
     """Return whether a record has ended, or needs a person before it goes on."""
     stage = client.dispatch.lifecycle.machine(record.machine).stage(record.state)
-    settled = (
+    at_rest = (
         isinstance(stage, Terminal)
         or stage.waits_for_person(record.data)
         or record.state == "monitoring"
     )
-    return settled and not any(entry.state in ("owed", "leased") for entry in record.entries)
+    return at_rest and not any(entry.state in ("owed", "leased") for entry in record.entries)
 
 
 def board(records: Sequence[Record], answered: Sequence[ScriptedAnswer]) -> Table:

@@ -46,12 +46,12 @@ SIGNALS_FROM, SIGNALS_MAX = 128, 64
 
 
 class CurrentTask:
-    """A claimed task, its lease and its turn. `settled` means that its outcome is reported."""
+    """A claimed task, its lease and its turn. `reported` means that its outcome is reported."""
 
     def __init__(self, work: Work, claim: PreparedClaim, agent: Record) -> None:
         self.work, self.claim = work, claim
         self.reports = TurnReports(work.dispatch, claim.turn, agent)
-        self.settled = False
+        self.reported = False
         self.begun_at = time.monotonic()
         self.outside: tuple[str, ...] = ()
         self._tools_ended_at_check = 0
@@ -156,7 +156,7 @@ class CurrentTask:
             return ""
         except KernelError:
             log.exception("the end of the work of %s could not be reported", self.work.key)
-        self.settled = True
+        self.reported = True
         verb = "split" if isinstance(end_report, SplitRequested) else "blocked"
         self.reports.fire("task_failed", reason=f"the agent {verb} its task")
         return ""
@@ -221,7 +221,7 @@ class CurrentTask:
             names = ("reason", "why", "abort")
             payload = {name: value for name, value in outcome.payload.items() if name in names}
             self.reports.fire("task_failed", **payload)
-        self.settled = True
+        self.reported = True
         report_outcome(self.work, outcome, fallback="failed")
 
     def _repository(self) -> Repository:

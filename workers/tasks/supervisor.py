@@ -98,7 +98,7 @@ class TaskSupervisor(Supervisor):
 
     def _leases(self) -> list[Work]:
         """Return the work whose leases the agent's process needs."""
-        if self.task is None or self.task.settled:
+        if self.task is None or self.task.reported:
             return [self.agent]
         return [self.agent, self.task.work]
 
@@ -167,7 +167,7 @@ class TaskSupervisor(Supervisor):
                 case CancelRequested() if refusal := task.cancel_child(request):
                     self._send_refusal(process, refusal)
         match task.reports.end_report:
-            case (AgentBlocked() | SplitRequested()) as end_report if not task.settled:
+            case (AgentBlocked() | SplitRequested()) as end_report if not task.reported:
                 if refusal := task.report_end(end_report):
                     task.reports.end_report = None
                     self._send_refusal(process, refusal)
@@ -185,11 +185,11 @@ class TaskSupervisor(Supervisor):
             self.trip = task.trip()
         if self.trip is not None:
             return self.trip.abort
-        taken_away = task is not None and not task.settled and task.work.stopped.is_set()
+        taken_away = task is not None and not task.reported and task.work.stopped.is_set()
         if self.agent.stopped.is_set() or taken_away:
             return self._why_stopped()
         over = task is not None and (
-            task.settled or isinstance(task.reports.end_report, AgentFailed)
+            task.reported or isinstance(task.reports.end_report, AgentFailed)
         )
         return WORK_OVER if over and not self.spec.session else ""
 
@@ -233,7 +233,7 @@ class TaskSupervisor(Supervisor):
     def _check_files(self, now: float) -> None:
         task = self.task
         busy = self.finishing is not None or self.claiming is not None
-        if task is None or task.settled or busy or now < self.checked_at + FILE_CHECK_S:
+        if task is None or task.reported or busy or now < self.checked_at + FILE_CHECK_S:
             return
         if task.file_check_is_due():
             self.checked_at = now
@@ -243,7 +243,7 @@ class TaskSupervisor(Supervisor):
         task = self.task
         if task is None:
             self._take_next_task(process, now)
-        elif task.settled:
+        elif task.reported:
             self._drop_task()
         elif isinstance(task.reports.end_report, AgentFailed):
             task.report(failure_outcome(task.reports.end_report))
@@ -327,7 +327,7 @@ class TaskSupervisor(Supervisor):
         end_report = self.task.reports.end_report if self.task else None
         if self.task is not None:
             self.task.reports.count_usage()
-            if not self.task.settled:
+            if not self.task.reported:
                 self.task.report(self._task_outcome(self.task, ended, abort))
         if isinstance(end_report, AgentFailed):
             abort = abort or failure_outcome(end_report).payload["abort"]

@@ -23,7 +23,7 @@ from interlock.kernel.machines.tasks.task.changes import (
 from interlock.kernel.machines.tasks.task.questions import (
     approve_merge,
     diff_command,
-    is_settled,
+    is_still_blocked,
     next_try,
 )
 from interlock.kernel.machines.tasks.task.table import TASK
@@ -303,13 +303,13 @@ def test_a_task_that_is_blocked_on_its_subtasks_names_them_and_goes_on() -> None
         found = {"tally": {"closed": 1, "failed": 2}, "unfinished": ["b/t/1.2 failed"]}
         assert task.fire("subtasks_checked", found).owed == ["resolution"]
         assert "for 2 of its 3 subtasks: b/t/1.2 failed and 1 more. It goes on by itself" in (
-            is_settled(task.record.data)
+            is_still_blocked(task.record.data)
         )
         with pytest.raises(GuardRefusedError, match="the same ones"):
             task.fire("subtasks_checked", found)
         cancelled = {"tally": {"closed": 1, "cancelled": 2}, "unfinished": ["b/t/1.2 failed"]}
         assert task.fire("subtasks_checked", cancelled).owed == ["resolution"]
-        assert "It does not go on by itself" in is_settled(task.record.data)
+        assert "It does not go on by itself" in is_still_blocked(task.record.data)
         assert task.fire("subtasks_checked", {"tally": {"closed": 3}}).state == "done"
         assert "blocked_on" not in task.record.data
     with pytest.raises(GuardRefusedError, match="not blocked on its subtasks"):

@@ -106,24 +106,24 @@ async def _call_in_thread(
     if strays >= STRAY_CALLS_MAX:
         return Failed("unavailable", f"{strays} calls hang in this worker; restart it")
     loop = asyncio.get_running_loop()
-    settled: asyncio.Future[Result] = loop.create_future()
+    answered: asyncio.Future[Result] = loop.create_future()
 
-    def settle() -> None:
+    def answer() -> None:
         result = _result_of_sync(capability, arguments)
         with suppress(RuntimeError):  # the loop is closed, so the caller no longer waits
-            loop.call_soon_threadsafe(_deliver, settled, result)
+            loop.call_soon_threadsafe(_deliver, answered, result)
 
     context = contextvars.copy_context()
     name = _THREAD + capability.name
-    thread = threading.Thread(target=context.run, args=(settle,), name=name, daemon=True)
+    thread = threading.Thread(target=context.run, args=(answer,), name=name, daemon=True)
     thread.start()
     try:
-        done, _ = await asyncio.wait({settled}, timeout=deadline_s)
+        done, _ = await asyncio.wait({answered}, timeout=deadline_s)
     finally:
         # From here on the caller waits no longer. If the thread still runs, its name marks a stray.
         thread.name = _STRAY + capability.name
     if done:
-        return settled.result()
+        return answered.result()
     late = f"{capability.name} did not end within {deadline_s:g} s"
     return Failed("deadline", f"{late}; it cannot be stopped and may still be running")
 
@@ -136,9 +136,9 @@ def _result_of_sync(capability: Capability, arguments: dict[str, Any]) -> Result
         return _failure(error)
 
 
-def _deliver(settled: asyncio.Future[Result], result: Result) -> None:
-    if not settled.done():
-        settled.set_result(result)
+def _deliver(answered: asyncio.Future[Result], result: Result) -> None:
+    if not answered.done():
+        answered.set_result(result)
 
 
 def _result(capability: Capability, value: object) -> Result:

@@ -90,7 +90,7 @@ def put_back(repository: Repository, target: str) -> None:
         return
     new, now = refs[MERGING + target].sha, refs.get(HEADS + target)
     old = repository.git.line("rev-parse", "--verify", f"{new}^1")
-    # If the target has moved, the merge was complete, or the user has settled it.
+    # If the target has moved, the merge was complete, or the user has resolved it.
     if now is not None and now.sha == old:
         checkout = checkout_of(repository, target)
         if checkout is not None:

@@ -27,7 +27,7 @@ class Judges:
     """The deployment's model as reviewer and judge. If the block raises, the cost so far is booked.
 
     Before each call its cost is reserved, together with the cost of the calls before: an effect
-    has one reservation, which its outcome settles. So the outcome must carry `deltas`.
+    has one reservation, which its outcome replaces by the cost. So the outcome must carry `deltas`.
     """
 
     def __init__(self, work: Work) -> None:

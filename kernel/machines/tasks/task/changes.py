@@ -310,7 +310,7 @@ def blocked(ask: Ask) -> Data:
 
 
 def waits_for_person(data: Data) -> bool:
-    """Whether a person must settle what blocks the task."""
+    """Whether a person must resolve what blocks the task."""
     return bool(data.get("blocked_on", {}).get("kind") != "task")
 
 

@@ -200,7 +200,7 @@ class TaskRejected(TaskAnswer):
 
 
 class TaskBlocked(Shape):
-    """The cause of a block: another task of the backlog, or something that a person settles."""
+    """The cause of a block: another task of the backlog, or something that a person resolves."""
 
     on: Line
     kind: Literal["task", "text"] = "text"

@@ -75,8 +75,8 @@ def try_again(data: Data) -> str:
     return f"It failed and has no retries left: {failure_reason(data)} Try it again? {ELSE}"
 
 
-def is_settled(data: Data) -> str:
-    """Ask whether what blocks a task is settled."""
+def is_still_blocked(data: Data) -> str:
+    """Ask whether a blocked task has to wait any longer."""
     if waits_for_subtasks(data):
         blocked_on = data["blocked_on"]
         onward = NEVER_GOES_ON if blocked_on.get("cancelled") else GOES_ON

@@ -161,7 +161,7 @@ STAGES = (
         asks=changes.waits_for_person,
         notifies=RESOLUTION,
         card="block",
-        question=questions.is_settled,
+        question=questions.is_still_blocked,
         affordances=BLOCK,
     ),
     Waiting(
