@@ -78,7 +78,7 @@ class Entry:
     attempts_max: int
     lease_until: int
     kill_by: int  # the last holder has surely stopped by then
-    carried: bool  # it may not start again
+    no_restart: bool  # if its holder is lost, nobody may start it again
     posted: int = 0  # interrupts to its holder
     exclusive: bool = False
     countdown: str = ""

@@ -329,7 +329,8 @@ class Runner:
 
 def not_claimed(refused: Refused) -> Exception:
     """Return the exception for a claim that the store refused."""
-    line = f"not claimed: {refused.status} {refused.detail}".rstrip()
+    why = "it has begun once and may not start again" if refused.status == "carried" else ""
+    line = f"not claimed: {why or refused.status} {refused.detail}".rstrip()
     if refused.status in REFUSED_FOR_NOW:
         return EffectRetriedError(line)
     return Ignore(line) if refused.status == "held" else EffectNotOwedError(line)

@@ -126,7 +126,7 @@ class Work:
             return True
         stage = self.machine.stage(self.record.state)
         carried_in = isinstance(stage, Active) and stage.effect is None
-        return not (carried_in or self.entry.carried)
+        return not (carried_in or self.entry.no_restart)
 
     @property
     def kill_by(self) -> float:

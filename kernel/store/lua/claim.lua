@@ -6,7 +6,7 @@
 --          effect as the message has it
 -- Returns  {status, token, attempt, {record}, {counters}}; status: granted, or with a detail in the
 --          place of the token: gone | other | quarantined | paused | held | carried | exhausted |
---          early | busy | newer
+--          early | busy | newer. `carried`: it has begun once and may not start again
 local record = KEYS[1]
 local log = KEYS[2]
 local effects = KEYS[3]
@@ -47,7 +47,7 @@ if not repeated then
   if entry.state == 'leased' then
     return refused('held', entry.holder)
   end
-  if entry.carried == 1 then
+  if entry.no_restart == 1 then
     return refused('carried')
   end
   if entry.attempts >= entry.attempts_max then

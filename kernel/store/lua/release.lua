@@ -1,10 +1,10 @@
 --@use clock entry exclusive budget drop quarantine holds_and_queues metrics
--- Gives an effect back: at shutdown (not counted), or for another attempt later (counted). A
--- carried effect may not start again, so it is lapsed at once. An effect that needs names which
--- another record holds waits for them: it is polled when its turn has come, at the latest after the
--- delay. Its attempt does not count. Where a person has to remove something first, such as changes
--- that are in the way of a merge, the record asks for that until the effect is claimed again. The
--- effect is tried again after the delay, whether the person has answered or not.
+-- Gives an effect back: at shutdown (not counted), or for another attempt later (counted). One that
+-- may not start again is lapsed at once. An effect that needs names which another record holds
+-- waits for them: it is polled when its turn has come, at the latest after the delay. Its attempt
+-- does not count. Where a person has to remove something first, such as changes that are in the way
+-- of a merge, the record asks for that until the effect is claimed again. The effect is tried again
+-- after the delay, whether the person has answered or not.
 -- KEYS     record, effects, waits, timers, holds, hold queue, metrics, chain of counters
 -- ARGV     id, suffix, token, delay in ms, '1' if the attempt counts, how many releases may be
 --          uncounted, names that it needs, '1' if it asks a person
@@ -44,7 +44,7 @@ local due_at = now_ms + delay_ms
 local asked = asks_person(entry)
 -- The holder has left the place that exclusive effects share, so it is free at once.
 entry.kill_by = now_ms
-if entry.carried == 1 then
+if entry.no_restart == 1 then
   entry.state = 'lapsed'
   entry.lease_until = now_ms
   due_at = now_ms

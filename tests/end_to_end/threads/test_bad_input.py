@@ -151,7 +151,7 @@ def test_a_message_that_names_another_effect_starts_nothing(new_deployment: NewD
     deployment.sees(deployment.client.dispatch.rejected.counts, what="it is rejected")
 
     left = next(e for e in deployment.client.show("one").entries if e.name == "execution")
-    assert (left.state, left.attempts, left.carried) == ("owed", 0, False)
+    assert (left.state, left.attempts, left.no_restart) == ("owed", 0, False)
     worker.stop()
     deployment.full()
     assert deployment.ends("one")[0].state == "done"

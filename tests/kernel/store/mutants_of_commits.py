@@ -218,15 +218,15 @@ COMMITS = (
     Mutant(
         "an effect that has begun is marked carried",
         "commit",
-        "entry.carried = entry.begun",
-        "entry.carried = 0",
+        "entry.no_restart = entry.begun",
+        "entry.no_restart = 0",
         outcomes.test_carrying_keeps_the_effect_and_its_token,
     ),
     Mutant(
         "an effect that never began is not marked carried",
         "commit",
-        "entry.carried = entry.begun",
-        "entry.carried = 1",
+        "entry.no_restart = entry.begun",
+        "entry.no_restart = 1",
         outcomes.test_anybody_may_carry_and_what_never_began_may_still_start,
     ),
     Mutant(

@@ -55,7 +55,7 @@ LEASES = (
     Mutant(
         "a carried effect never starts again",
         "claim",
-        "if entry.carried == 1 then",
+        "if entry.no_restart == 1 then",
         "if false then",
         claims.test_a_carried_effect_never_starts_again,
     ),
@@ -163,7 +163,7 @@ LEASES = (
     Mutant(
         "a carried effect is not given back",
         "release",
-        "if entry.carried == 1 then",
+        "if entry.no_restart == 1 then",
         "if false then",
         claims.test_a_carried_effect_that_is_released_is_lapsed_at_once,
     ),
@@ -240,7 +240,7 @@ LEASES = (
     Mutant(
         "a carried effect that lapses is a crash",
         "poll_effects",
-        "if entry.carried == 1 then",
+        "if entry.no_restart == 1 then",
         "if false then",
         claims.test_a_carried_effect_never_starts_again,
     ),

@@ -175,7 +175,7 @@ class History(RuleBasedStateMachine):
             return
         assert lease.token_number > self.tokens.get(of, 0), "tokens rise"
         assert not record.paused, "nothing starts under pause"
-        assert not entry.carried, "what is carried never starts again"
+        assert not entry.no_restart, "one with no_restart never starts again"
         assert entry.state in ("owed", "lapsed"), f"a {entry.state} effect was given away"
         assert lease.attempt <= entry.attempts_max, "attempts are bounded"
         self.tokens[of], self.current[lease.key] = lease.token_number, lease.token

@@ -95,7 +95,7 @@ def test_carrying_keeps_the_effect_and_its_token(world: World) -> None:
     world.fire(lease.record, "go_on", warrant=token(lease))
     entry = world.entry()
 
-    assert (entry.state, entry.token, entry.carried) == ("leased", lease.token, True)
+    assert (entry.state, entry.token, entry.no_restart) == ("leased", lease.token, True)
     assert world.key() == lease.key
     assert world.renew(lease) is Order.GO
     assert world.fire("r", "done", warrant=token(lease)).version == 4
@@ -105,7 +105,7 @@ def test_anybody_may_carry_and_what_never_began_may_still_start(world: World) ->
     world.at("working")
     world.fire("r", "go_on")
 
-    assert (world.state_of(), world.entry().carried) == ("owed", False)
+    assert (world.state_of(), world.entry().no_restart) == ("owed", False)
     assert isinstance(world.ask(world.key()), Lease)
 
 
@@ -140,7 +140,7 @@ def test_carrying_a_lapsed_effect_leaves_it_lapsed(world: World) -> None:
     world.poll()
     world.fire("r", "go_on")
 
-    assert (world.state_of(), world.entry().carried) == ("lapsed", True)
+    assert (world.state_of(), world.entry().no_restart) == ("lapsed", True)
 
 
 def test_an_internal_loop_keeps_effect_timers_token_and_proposal(world: World) -> None:
@@ -262,7 +262,7 @@ def test_an_effect_that_drains_is_not_carried_along(world: World) -> None:
     world.fire("r", "again")
     world.fire("r", "go_on")
 
-    assert [entry.carried for entry in world.record().entries if entry.state == "draining"] == [
+    assert [entry.no_restart for entry in world.record().entries if entry.state == "draining"] == [
         False
     ]
 

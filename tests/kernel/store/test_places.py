@@ -333,7 +333,7 @@ def test_what_is_carried_may_still_change_hands(world: World) -> None:
     world.later(LEASE_MS)
 
     assert world.poll_status(taken.key) == "crash"
-    assert world.entry("build").carried
+    assert world.entry("build").no_restart
 
 
 def test_a_place_that_is_freed_wakes_nothing_that_does_not_need_it(world: World) -> None:

@@ -106,7 +106,7 @@ def test_a_late_carry_by_its_own_holder_makes_it_live(world: World) -> None:
     lease = quarantined(world)
     world.fire("r", "go_on", warrant=token(lease))
 
-    assert (world.state_of("polish"), world.entry("polish").carried) == ("leased", True)
+    assert (world.state_of("polish"), world.entry("polish").no_restart) == ("leased", True)
     assert world.score(lease.key) is not None
     released(world)
     assert world.poll_status(lease.key) == "crash"

@@ -320,7 +320,7 @@ def thread_with(*, state: str, holder: str = "") -> Record:
         attempts_max=20,
         lease_until=0,
         kill_by=0,
-        carried=False,
+        no_restart=False,
     )
     data = {"inciting": {"title": "Paper"}}
     return Record(RecordId("one"), "thread", "done", Version(3), data, entries=(entry,))

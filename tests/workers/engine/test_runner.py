@@ -126,7 +126,8 @@ def test_an_effect_that_must_not_start_twice_is_not_tried_again_after_a_failure(
         raise ValueError("a bug of ours")
 
     assert running.perform("one", fail) == "failure: ValueError: a bug of ours"
-    assert running.perform("one", fail) == "revoked: not claimed: carried"
+    again = "revoked: not claimed: it has begun once and may not start again"
+    assert running.perform("one", fail) == again
 
 
 def test_an_execution_that_fails_notes_its_end(

@@ -16,7 +16,7 @@ local function read_entry(record, suffix)
     return nil
   end
   local name, kind, state, token, holder, countdown,
-    attempts, attempts_max, releases, lease_until, kill_by, not_before, begun, carried,
+    attempts, attempts_max, releases, lease_until, kill_by, not_before, begun, no_restart,
     once, interrupts, acknowledged, polls, reserved, grace_ms, fires_exhausted, exclusive
     = string.match(line, ENTRY_PATTERN)
   return {
@@ -33,8 +33,8 @@ local function read_entry(record, suffix)
     kill_by = tonumber(kill_by), -- the last holder's process is surely dead by then
     not_before = tonumber(not_before),
     begun = tonumber(begun), -- 1: it was claimed once
-    carried = tonumber(carried), -- 1: it may not start again
-    once = tonumber(once), -- 1: it is carried from its first claim on
+    no_restart = tonumber(no_restart), -- 1: if its holder is lost, nobody may start it again
+    once = tonumber(once), -- 1: no_restart is set at its first claim
     interrupts = tonumber(interrupts), -- how many were posted to the holder
     acknowledged = tonumber(acknowledged), -- how many of them the holder has acknowledged
     polls = tonumber(polls), -- how often a sweep has polled it since it was last held
@@ -62,7 +62,7 @@ local function write_entry(record, suffix, entry)
     entry.kill_by or 0,
     entry.not_before or 0,
     entry.begun or 0,
-    entry.carried or 0,
+    entry.no_restart or 0,
     entry.once or 0,
     entry.interrupts or 0,
     entry.acknowledged or 0,

@@ -6,7 +6,7 @@ local function grant(record, log, suffix, entry, nonce, holder)
   entry.begun = 1
   entry.acknowledged = 0
   if entry.once == 1 then
-    entry.carried = 1
+    entry.no_restart = 1
   end
   local fields = '"effect":"%s","token":"%s","attempt":%d,"holder":"%s"'
   write_effect_note(log, version, 'claim', fields, suffix, entry.token, entry.attempts, holder)

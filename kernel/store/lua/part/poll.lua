@@ -80,7 +80,7 @@ local function poll_unheld(sweep, poll, entry)
   local delay_ms = math.min(sweep.poll_ms * 2 ^ math.min(entry.polls, 20), POLL_MS_MAX)
   local next_ms = math.floor(now_ms + delay_ms * poll.jitter)
   local status, detail
-  if entry.carried == 1 then
+  if entry.no_restart == 1 then
     poll_again(poll, next_ms)
     status, detail = 'crash', entry.token
   elseif stored[1] == '1' then

@@ -15,13 +15,14 @@ local function revoke(owner, suffix, entry)
   end
 end
 
--- Takes an effect along into the next state. One that has begun may not start again, so if its
--- holder gave it back it is lapsed now. Whether its exhaustion fires is up to the next state.
+-- Carries an effect into the next state. One that has begun may not start again, because there it
+-- would begin in the middle; so if its holder gave it back it is lapsed now. Whether its exhaustion
+-- fires is up to the next state.
 local function carry(owner, suffix, entry, fires_exhausted)
   if entry.state == 'draining' then
     return
   end
-  entry.carried = entry.begun
+  entry.no_restart = entry.begun
   entry.fires_exhausted = fires_exhausted and 1 or 0
   if entry.state == 'owed' and entry.begun == 1 then
     entry.state = 'lapsed'
