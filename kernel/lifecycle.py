@@ -340,13 +340,13 @@ class Lifecycle:
         if why := unauthorised(machine, decision, warrant):
             raise GuardRefusedError(machine.name, record.state, trigger, why)
         if warrant.kind == "token":
-            self._check_gate(machine, decision, warrant)
+            self._check_holder(machine, decision, warrant)
         return decision
 
-    def _check_gate(self, machine: Machine, decision: Decision, warrant: Warrant) -> None:
-        """Refuse a holder that the machine's gate keeps out, and note in the log that it tried."""
+    def _check_holder(self, machine: Machine, decision: Decision, warrant: Warrant) -> None:
+        """Refuse what the facts do not allow the holder, and note in the log that it tried."""
         record, trigger = decision.before, decision.trigger
-        why = machine.gate(trigger, record.data, decision.facts)
+        why = machine.holder_refusal(trigger, record.data, decision.facts)
         if why:
             suffix, token = warrant.proof
             draft = NoteDraft("refused", {"effect": suffix, "trigger": trigger, "why": why})

@@ -213,9 +213,9 @@ class Machine:
         """Return the records besides its ancestors that decisions about a record read."""
         return self.facts.sources(record) if self.facts else ()
 
-    def gate(self, trigger: str, data: Data, facts: Data) -> str:
+    def holder_refusal(self, trigger: str, data: Data, facts: Data) -> str:
         """Return why, by the facts, the holder of an effect may not fire a trigger, or ''."""
-        return self.facts.gate(trigger, data, facts) if self.facts else ""
+        return self.facts.holder_refusal(trigger, data, facts) if self.facts else ""
 
     @cached_property
     def _stage_of(self) -> Mapping[str, Stage]:

@@ -280,7 +280,7 @@ class Transition:
     spawns: str = ""  # the countdown that the effect fills
     mode: Mode = Mode.LEAVE
     interrupts: bool = False  # whether the effect at work is asked to come to its end
-    reads: bool = False  # whether its guard, or the machine's gate, reads facts of other records
+    reads: bool = False  # whether a decision about it reads facts of other records
     by: tuple[str, ...] = ()  # who may fire it: an effect's holder, a component, people, a sweep
     names_proposal: bool = False  # whether a person must name the proposal that was seen
     bounds: bool = False  # whether its update may change what the record's family may use

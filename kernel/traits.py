@@ -71,7 +71,8 @@ class Facts:
     """Decisions about a record read other records: its ancestors, and those that are named here."""
 
     sources: Callable[[Record], tuple[RecordId, ...]]
-    gate: Callable[[str, Data, Data], str]  # why an effect may not fire a trigger, by the facts
+    # Why, by the facts, the holder of an effect may not fire a trigger, or ''.
+    holder_refusal: Callable[[str, Data, Data], str]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,5 @@
--- Adds members to a countdown of a record while its sentinel is in. A repeat adds no member twice;
--- a member that has left joins again, and has to leave again.
+-- Adds members to a countdown of a record while its placeholder is in. A repeat adds no member
+-- twice; a member that has left joins again, and has to leave again.
 -- KEYS     record, members
 -- ARGV     ids of the members
 -- Returns  {status}: joined | closed

@@ -1,7 +1,7 @@
 --@use keys entry drop quarantine countdown metrics
 -- Settles an effect: ends one of a transition, or confirms that a draining one has ended. A live
 -- effect of a state is refused, because only an outcome ends it. The end of a spawn takes the
--- sentinel out of its countdown.
+-- placeholder out of its countdown.
 -- KEYS     record, effects, waits, timers, members of the countdown, its tally, metrics, chain of
 --          counters, [queue of the advance]
 -- ARGV     plan, [message of the advance]

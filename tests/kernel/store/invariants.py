@@ -110,7 +110,7 @@ def counts_down(world: World, record: Record) -> None:
     assert not (counted and advances), "an advance is owed although somebody is counted"
     assert len(advances) < 2
     spawning = any(entry.kind is Kind.SPAWN for entry in record.entries)
-    assert ("*" in counted) == spawning, "the sentinel is the spawning's"
+    assert ("*" in counted) == spawning, "the placeholder is the spawning's"
     assert ticks(world, record, "recheck")
 
 

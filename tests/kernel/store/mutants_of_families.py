@@ -13,14 +13,14 @@ from tests.kernel.store.mutant import Mutant
 
 FAMILIES = (
     Mutant(
-        "a spawn puts the sentinel into its countdown",
+        "a spawn puts the placeholder into its countdown",
         "commit",
         "if plan.spawns then",
         "if false then",
         countdowns.test_a_first_child_that_ends_before_the_second_exists_ends_nothing,
     ),
     Mutant(
-        "nobody joins without the sentinel",
+        "nobody joins without the placeholder",
         "create",
         " or redis.call('SISMEMBER', members, '*') == 0",
         "",
@@ -69,11 +69,11 @@ FAMILIES = (
         countdowns.test_sixty_four_children_that_end_at_once_advance_the_parent_once,
     ),
     Mutant(
-        "a spawn's outcome leaves the sentinel",
+        "a spawn's outcome leaves the placeholder",
         "commit",
         " and entry.kind ~= 'spawn' then",
         " then",
-        countdowns.test_an_outcome_under_a_spawns_token_leaves_the_sentinel_to_its_settling,
+        countdowns.test_an_outcome_under_a_spawns_token_leaves_the_placeholder_to_its_settling,
     ),
     Mutant(
         "an id belongs to one payload",

@@ -41,14 +41,14 @@ TELLS: tuple[Mutant, ...] = (
         "join_countdown",
         "if ended or",
         "if",
-        tells.test_nobody_joins_a_record_that_ended_although_the_sentinel_is_in,
+        tells.test_nobody_joins_a_record_that_ended_although_the_placeholder_is_in,
     ),
     Mutant(
-        "no member joins after the sentinel has left",
+        "no member joins after the placeholder has left",
         "join_countdown",
         " or redis.call('SISMEMBER', members, '*') == 0",
         "",
-        tells.test_who_joins_is_counted_while_the_sentinel_is_in,
+        tells.test_who_joins_is_counted_while_the_placeholder_is_in,
     ),
     Mutant(
         "every member of a page joins",

@@ -67,7 +67,7 @@ def test_when_all_ended_before_the_spawning_did_its_settling_owes_the_advance(
     assert world.settle(spawn).status == "lost"
 
 
-def test_a_lapsed_or_quarantined_spawning_keeps_the_sentinel(world: World) -> None:
+def test_a_lapsed_or_quarantined_spawning_keeps_the_placeholder(world: World) -> None:
     spawn = world.split()
     world.create_child("r", "a")
     end(world, "a")
@@ -80,7 +80,7 @@ def test_a_lapsed_or_quarantined_spawning_keeps_the_sentinel(world: World) -> No
     assert world.settle(spawn).status == "settled"
 
 
-def test_an_outcome_under_a_spawns_token_leaves_the_sentinel_to_its_settling(
+def test_an_outcome_under_a_spawns_token_leaves_the_placeholder_to_its_settling(
     world: World,
 ) -> None:
     spawn = world.split()

@@ -121,7 +121,7 @@ def test_there_may_be_more_dependents_than_fit_on_a_page(world: World) -> None:
     assert set(world.subscriptions.subscribers(TARGET)) == many
 
 
-def test_who_joins_is_counted_while_the_sentinel_is_in(world: World) -> None:
+def test_who_joins_is_counted_while_the_placeholder_is_in(world: World) -> None:
     one, spawn = counting(world, "h/w")
     assert world.subscriptions.join(one, ["g/a", "g/b"])
     assert world.subscriptions.join(one, ["g/b"]), "a repeat adds nobody twice"
@@ -141,7 +141,7 @@ def test_nobody_joins_before_a_countdown_or_a_later_one(world: World) -> None:
         assert world.views.counted(one.id, countdown) == set()
 
 
-def test_nobody_joins_a_record_that_ended_although_the_sentinel_is_in(world: World) -> None:
+def test_nobody_joins_a_record_that_ended_although_the_placeholder_is_in(world: World) -> None:
     one, spawn = counting(world, "h/w")
     world.fire("h/w", "cancel")
     assert world.views.counted(one.id, one.countdown) == {"*"}
@@ -279,7 +279,7 @@ def test_a_repeated_departure_and_one_of_a_stranger_change_nothing(world: World)
     assert world.settle(advance).status == "settled"
 
 
-def test_whoever_leaves_before_the_sentinel_owes_nothing(world: World) -> None:
+def test_whoever_leaves_before_the_placeholder_owes_nothing(world: World) -> None:
     one, spawn = counting(world, "h/w")
     world.subscriptions.join(one, [TARGET])
 

@@ -126,7 +126,7 @@ def fact_sources(record: Record) -> tuple[RecordId, ...]:
     return tuple(RecordId(f"{root_of(record.id)}/{name}") for name in awaited(record.data))
 
 
-def gate(trigger: str, data: Data, facts: Data) -> str:
+def trust_refusal(trigger: str, data: Data, facts: Data) -> str:
     """Say why an owner's identity is not trusted enough to fire this, or nothing."""
     if trigger not in MINIMUM_TRUST:
         return ""

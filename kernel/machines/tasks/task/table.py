@@ -257,5 +257,5 @@ TASK = Machine(
         advance_trigger=Trigger.SUBTASKS_ENDED,
         close_trigger=Trigger.CANCELLED,
     ),
-    facts=Facts(changes.fact_sources, gate=changes.gate),
+    facts=Facts(changes.fact_sources, holder_refusal=changes.trust_refusal),
 )

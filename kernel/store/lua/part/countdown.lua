@@ -1,12 +1,13 @@
 --@use new_effect
 -- A countdown is the set of the members that a record waits for, with a tally of the states in
--- which they ended. As long as members may still join, the sentinel '*' is one of them. The script
--- that takes the last member out creates the advance of the record in the same step.
+-- which they ended. As long as members may still join, the placeholder '*' is one of them, so that
+-- the countdown does not end. The script that takes the last member out creates the advance of the
+-- record in the same step.
 
 -- Takes a member out. Returns the suffix of the advance that was created, or ''.
 -- parent  = {id, generation, advance: its new effect, nonce, poll_ms}, as the plan has it
 -- keys    = {record, members, tally} of the parent; `effects` is the index of its partition
--- outcome = the state in which the member ended, or '' for the sentinel
+-- outcome = the state in which the member ended, or '' for the placeholder
 -- queue, message: of the advance, nil where the caller publishes it itself
 local function leave_countdown(parent, keys, effects, member, outcome, queue, message)
   local record, members, tally = unpack(keys)

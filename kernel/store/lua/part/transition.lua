@@ -16,7 +16,8 @@ local function change_effects(owner, plan, reporting, paused)
     if suffix == reporting and entry.state == 'quarantined' and (internal or carries) then
       revive(owner, suffix, entry)
     end
-    -- An outcome does not end a spawn. Settling does: it takes the sentinel out in the same step.
+    -- An outcome does not end a spawn. Settling does: it takes the placeholder out of the
+    -- countdown in the same step.
     if suffix == reporting and not internal and not carries and entry.kind ~= 'spawn' then
       drop(owner, suffix, entry, false)
       count(owner.metrics, 'run', entry.name, plan.trigger)
