@@ -1,4 +1,4 @@
-"""Takes the reports of an agent that a user runs and that calls over HTTP or by tools.
+"""Takes the reports of an external agent that calls over HTTP or by tools.
 
 They are the reports that other agents write as lines: supervision/streams reads both.
 """

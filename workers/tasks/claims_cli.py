@@ -1,4 +1,4 @@
-"""The commands `interlock task ...` for agents that you run yourself: to claim, and to report."""
+"""The commands `interlock task ...` for external agents: to claim, and to report."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The claim of an agent that a user runs: its reports do what a supervisor does for other agents.
+"""The claim of an external agent: its reports do what a supervisor does for other agents.
 
 They move its turn, and confirm that it has stopped.
 """

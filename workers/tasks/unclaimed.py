@@ -1,4 +1,4 @@
-"""Says why an agent that a user runs can claim none of the tasks of a backlog now."""
+"""Says why an external agent can claim none of the tasks of a backlog now."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ class TaskWork(Shape):
 class NewTask(TaskWork):
     """A task as a producer submits it.
 
-    `agent` is a shell command; an agent that a user runs claims a task without one. `depends_on`
+    `agent` is a shell command; an external agent claims a task without one. `depends_on`
     names tasks of the same backlog by their ids without the backlog: the task waits until they are
     closed, that is merged. Those of `depends_on_done` only have to be done, which is before their
     verification.
