@@ -21,7 +21,7 @@ DELTA_MAX = 2**53  # the largest number that a script counts exactly
 
 
 def check_kept_effects(decision: Decision, initial_lease: InitialLease | None) -> None:
-    """Refuse a decision that owes a kept effect to nobody.
+    """Refuse a decision by which a kept effect would be owed that nobody holds.
 
     A kept effect is never published, so the caller must hold its lease from the start.
     """

@@ -108,7 +108,7 @@ def claim(dispatch: Dispatch, record: Record, *, agent: str) -> Lease | None:
     except REFUSALS as refusal:
         log.debug(NOT_CLAIMED, record.id, refusal)
         return None
-    payload |= time_limit(dispatch, record)
+    payload |= deadline_fields(dispatch, record)
     call = component_call(COMPONENT, "claimed", record.id)
     try:
         dispatch.fire(record, "claimed", payload, call, initial_lease=initial_lease)
@@ -136,7 +136,7 @@ def claim_payload(
     return payload
 
 
-def time_limit(dispatch: Dispatch, record: Record) -> dict[str, Any]:
+def deadline_fields(dispatch: Dispatch, record: Record) -> dict[str, Any]:
     """Return how long a claim of a task may take and why, as fields of the claim's payload."""
     limit = deadline_of(dispatch, record)
     return {"deadline_s": limit.seconds, "deadline_reasons": list(limit.reasons)}

@@ -38,8 +38,8 @@ from interlock.workers.tasks import external_claim
 from interlock.workers.tasks.claim_names import ClaimNames
 from interlock.workers.tasks.claims import (
     claim_payload,
+    deadline_fields,
     queued_tasks,
-    time_limit,
 )
 from interlock.workers.tasks.next_try import next_try_s
 from interlock.workers.tasks.output_source import output_source
@@ -159,7 +159,7 @@ class Tasks:
         initial_lease = InitialLease(uuid4().hex[:8], owner, effect.lease_ms)
         claimer = {"owner": owner, "tenant": tenant} | ({} if role is None else {"role": role})
         payload = claim_payload(self.dispatch, found, claimer, name=owner, command="")
-        payload |= time_limit(self.dispatch, found)
+        payload |= deadline_fields(self.dispatch, found)
         call = Call(self.client.cause())
         self.dispatch.fire(task, "claimed", payload, call, initial_lease=initial_lease)
         lease = claim_initial_lease(self.dispatch, task, initial_lease)
