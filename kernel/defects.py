@@ -211,7 +211,7 @@ def _unanswered(stage: Stage, rows: Rows, owed: Sequence[tuple[str, str]]) -> It
 
 
 def _fires(reason: str) -> str:
-    """Return the actor that fires a trigger owed for this reason, or '' if an effect does."""
+    """Return the actor that fires a trigger for this reason, or '' if an effect does."""
     if reason.startswith("timer "):
         return STALLS
     return {"its crash": ORPHANS, "its exhaustion": ORPHANS, "a card's answer": PERSON}.get(
@@ -230,7 +230,7 @@ def _carries(stages: Sequence[Stage], rows: Rows) -> Iterator[str]:
         if counts and row.mode is not Mode.INTERNAL and row.spawns != counts:
             yield f"{row.source}/{row.trigger} enters {row.target} and spawns no {counts} to count"
         if row.spawns and not row.effect:
-            yield f"{row.source}/{row.trigger} spawns {row.spawns} and owes no effect that does it"
+            yield f"{row.source}/{row.trigger} spawns {row.spawns} and names no effect that does it"
 
 
 def _cells(rows: Rows) -> Iterator[str]:

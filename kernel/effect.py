@@ -1,4 +1,4 @@
-"""Effects: work that a state or a row owes, each with its limits."""
+"""Effects: the kinds of work that records owe, each with its limits."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from enum import StrEnum, auto
 
 
 class Kind(StrEnum):
-    """What owes an effect, and so what ends it."""
+    """Why a record owes an effect, and so what ends it."""
 
-    STATE = auto()  # ended by its outcome; revoked when the record leaves the state
-    TRANSITION = auto()  # ended by settling; owed whatever the record does next
+    STATE = auto()  # ended by its outcome, or revoked when the record leaves the state
+    TRANSITION = auto()  # ended by settling, whatever state the record enters meanwhile
     SPAWN = auto()  # ended by settling; until then the countdown that it fills cannot end
-    ADVANCE = auto()  # ended by its outcome or by settling; owed by the end of a countdown
+    ADVANCE = auto()  # of an ended countdown: ended by its outcome or by settling
 
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """A kind of work that records owe, with its limits."""
+    """A kind of work that a record may owe, with its limits."""
 
     name: str
     lease_ms: int = 30_000  # how long its holder may be silent

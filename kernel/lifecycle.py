@@ -1,4 +1,4 @@
-"""Creates records and fires triggers at them: the only way in which a record changes."""
+"""Creates records and fires triggers at them: the only way in which a record changes its state."""
 
 from __future__ import annotations
 
@@ -230,7 +230,7 @@ class Lifecycle:
         """Write a note into a record's log. With an op-id a repeat writes nothing.
 
         Deltas and effects need an op-id: repeated without one, they would be counted and owed
-        twice. A note with deltas also owes the mirror of the record.
+        twice. After a note with deltas the record also owes its mirror.
         """
         machine = self.machine(record.machine)
         if draft.deltas:

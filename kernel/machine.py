@@ -60,7 +60,7 @@ NOTHING: Shared = ("", frozenset())
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """A transition with all that it owes: the store commits it whole, or not at all."""
+    """A transition, and the effects that the record owes by it: committed whole or not at all."""
 
     before: Record
     after: Record
@@ -112,15 +112,15 @@ class Machine:
     initial_state: Callable[[Data], StrEnum] | None = None  # where the data decide it
     first_trigger: str = ""  # a producer fires it right after the creation
     cancel_triggers: tuple[str, ...] = ()  # a person's cancel fires the first legal one
-    ignores: Mapping[str, str] = field(default_factory=dict)  # triggers noted without a row: why
-    says: Mapping[str, str] = field(default_factory=dict)  # by trigger, what its rows say: why
+    ignores: Mapping[str, str] = field(default_factory=dict)  # trigger: why it is only noted
+    says: Mapping[str, str] = field(default_factory=dict)  # trigger: why it moved a record
 
     placement: Placement = field(default_factory=Placement)
     bookkeeping: Bookkeeping = field(default_factory=Bookkeeping)
     waits_for: Children | Prerequisites | None = None
     facts: Facts | None = None
     inbox: FamilyInbox | None = None
-    mirror: Effect | None = None  # each commit of a record owes it: it shows the record elsewhere
+    mirror: Effect | None = None  # owed after each commit: it shows the record elsewhere
 
     def __post_init__(self) -> None:
         named = (self.advance_trigger, self.close_trigger, self.lost_trigger, self.first_trigger)
@@ -173,9 +173,9 @@ class Machine:
 
     @cached_property
     def effects(self) -> Mapping[str, Effect]:
-        """Every effect that this machine may owe, by name."""
+        """Every effect that a record of this machine may owe, by name."""
         found = [self.mirror, self.inbox.effect if self.inbox else None]
-        # The commit that empties a countdown owes its record a cascade, whatever the table says.
+        # A record whose countdown has ended owes a cascade, whatever the table says.
         found += [CASCADE if self.waits_for else None]
         found += [row.effect for row in self.transitions]
         for stage in self.stages:

@@ -1,4 +1,4 @@
-"""The reasons of transitions: in words, and with those of abnormal ends as closed lists."""
+"""Why records moved: two fixed lists of reasons, and the sentence that a row says."""
 
 from __future__ import annotations
 

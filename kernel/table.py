@@ -1,4 +1,4 @@
-"""What a table is made of: stages, which are states with what they owe, and rows between them."""
+"""What a table is made of: stages, and the rows between them."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ class Timer:
 
     When it is due, the stall sweep fires `trigger` with `payload`. Where no worker ever claimed the
     state's effect, it fires with `unbegun_payload`, and `unbegun_deltas` take back what was counted
-    too early. A timer without a trigger is a reminder: the sweep owes `effect` again, writes a note
-    and sets the timer again, each time with a longer delay.
+    too early. A timer without a trigger is a reminder: the sweep makes the record owe `effect`
+    again, writes a note and sets the timer again, each time with a longer delay.
     """
 
     name: str
@@ -101,7 +101,7 @@ class Shares:
 
 @dataclass(frozen=True, slots=True)
 class Owed:
-    """An effect that a decision owes. Once begun, one that is to run `once` is not restarted."""
+    """An effect that a decision makes its record owe. With `once` it is never restarted."""
 
     effect: Effect
     kind: Kind
@@ -119,7 +119,7 @@ class HeldSlot:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A state of a machine, and what the kernel owes a record in it."""
+    """A state of a machine, and what a record has and owes in it."""
 
     state: StrEnum
     timers: tuple[Timer, ...] = ()
@@ -158,7 +158,7 @@ class Stage:
         return next((timer for timer in self.timers if timer.name == name), None)
 
     def owes(self) -> Iterator[Effect | None]:
-        """Name every effect that this stage may owe."""
+        """Name every effect that this stage may make a record owe."""
         yield from (timer.effect for timer in self.timers)
         yield self.slot.release if self.slot else None
 
@@ -213,7 +213,7 @@ class Waiting(Stage):
         return self.values[trigger](data) if trigger in self.values else {}
 
     def owes(self) -> Iterator[Effect | None]:
-        """Name every effect that this stage may owe."""
+        """Name every effect that this stage may make a record owe."""
         yield from Stage.owes(self)
         yield self.notifies
         yield self.offers
@@ -241,7 +241,7 @@ class Active(Stage):
         return trigger in (self.crash, self.exhausted, *self.failures)
 
     def owes(self) -> Iterator[Effect | None]:
-        """Name every effect that this stage may owe."""
+        """Name every effect that this stage may make a record owe."""
         yield from Stage.owes(self)
         yield self.effect
         yield self.later
@@ -256,7 +256,7 @@ class Terminal(Stage):
     is_success: bool = False  # to its subscribers; any other end is a loss to them
 
     def owes(self) -> Iterator[Effect | None]:
-        """Name every effect that this stage may owe."""
+        """Name every effect that this stage may make a record owe."""
         yield self.notification
         yield self.cleanup
 
@@ -288,10 +288,10 @@ class Transition:
     guarded: str = ""  # why it asks a guard, where the published row asks none
     reason: TransitionReason | None = None  # the published one, where the payload gives none
     reason_by_hand: TransitionReason | None = None  # instead, where a person or producer fired it
-    says: str = ""  # the reason in words, where that of the machine for its trigger does not fit
+    says: str = ""  # why it moved a record; if empty, what the machine says of its trigger
 
     def owes(self) -> tuple[Owed, ...]:
-        """Return the effect that following this row owes."""
+        """Return the effect that a record owes once it has followed this row."""
         if self.effect is None:
             return ()
         kind = Kind.SPAWN if self.spawns else Kind.TRANSITION

@@ -1,4 +1,4 @@
-"""The values that make a machine special: each machine has one of a kind, or has it not."""
+"""The optional parts of a machine; it has at most one of each kind."""
 
 from __future__ import annotations
 
@@ -80,4 +80,4 @@ class FamilyInbox:
     """The families of the machine have an inbox, to which messages are posted."""
 
     data: Callable[[Data], Data]  # checks a message
-    effect: Effect  # owed by a message that was posted
+    effect: Effect  # owed once a message was posted: it reads the inbox

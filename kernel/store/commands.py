@@ -120,7 +120,7 @@ class InitialLease:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The answer of a script. `owed` are the messages that the caller should publish."""
+    """The answer of a script. `owed` has the messages that the caller should publish."""
 
     status: str
     version: int = 0
@@ -280,7 +280,7 @@ def effect_messages(record: Record, nonce: str, owes: Sequence[Owed]) -> tuple[E
 def advance_message(
     parent: RecordId, machine: str, countdown: str, nonce: str, priority: int
 ) -> EffectMessage:
-    """Return the message of the advance that is owed when a countdown has ended."""
+    """Return the message of the advance that a parent owes when a countdown has ended."""
     name, _, generation = countdown.partition(":")
     key = f"{parent}:{generation}.advance.{name}:{nonce}"
     return EffectMessage(key, machine, CASCADE.name, priority)

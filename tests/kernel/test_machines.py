@@ -423,7 +423,7 @@ DEFECTS: dict[str, str] = {
     "idle/split enters grouping and spawns no children to count": broken(
         rows=rowed(S.IDLE, T.SPLIT, spawns="", effect=None)
     ),
-    "idle/split spawns children and owes no effect that does it": broken(
+    "idle/split spawns children and names no effect that does it": broken(
         rows=rowed(S.IDLE, T.SPLIT, effect=None)
     ),
 }

@@ -1,6 +1,6 @@
 """Renders messages as Celery would send them, from templates that Celery rendered once.
 
-The commit that owes an effect pushes its message too, so rendering needs no connection: Celery
+The commit that creates an effect pushes its message too, so rendering needs no connection: Celery
 renders through a channel of kombu that keeps what it would send, and asks no server.
 """
 

@@ -14,7 +14,7 @@ from interlock.workers.jobs.manifest import (
 def manifest(work: Work) -> None:
     """Read the log and write the manifest under one lock, so that the newest is written last.
 
-    If the job has changed since this was owed, its change owes the manifest again.
+    If the job has changed since this was owed, it owes the manifest once more.
     """
     owed_by = int(work.lease.suffix.partition(".")[0])
     if owed_by < work.record.version:

@@ -1,4 +1,4 @@
-"""What the kernel owes a job in each of its states: effects, timers, cards."""
+"""What a job owes in each of its states, and its timers and cards."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the kernel owes a long-lived agent in each of its states: effects and time limits."""
+"""What a long-lived agent owes in each of its states, and its time limits."""
 
 from __future__ import annotations
 

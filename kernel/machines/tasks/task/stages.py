@@ -1,4 +1,4 @@
-"""What the kernel owes a task in each of its states: effects, time limits, queues, cards."""
+"""What a task owes in each of its states, and its time limits, queues and cards."""
 
 from __future__ import annotations
 

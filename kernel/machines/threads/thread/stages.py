@@ -1,4 +1,4 @@
-"""What the kernel owes a thread in each of its states: effects, timers, cards."""
+"""What a thread owes in each of its states, and its timers and cards."""
 
 from __future__ import annotations
 
