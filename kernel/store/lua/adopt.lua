@@ -1,6 +1,6 @@
 --@use entry token effect_note lease quarantine
--- Hands a lease over to another process: gives it a new token, and counts no new attempt. The
--- process that gave the lease away is fenced from then on. A repeat gets the same token.
+-- Lets another process take a lease over: gives it a new token, and counts no new attempt. The
+-- process that had the lease is fenced from then on. A repeat gets the same token.
 -- KEYS     record, log, effects, waits, timers, counters
 -- ARGV     id, suffix, token of the giver, nonce, holder, lease in ms
 -- Returns  {status, token, attempt, {record}, {counters}}; status: adopted | lost

@@ -89,7 +89,7 @@ class PureJob:
 
     @property
     def owed(self) -> list[str]:
-        """The effects that the last transition owes, beside the manifest, which each owes."""
+        """The effects owed by the last transition, beside the manifest, which follows each."""
         *others, mirror = [owed.effect.name for owed in self.last.owes]
         assert mirror == "manifest"
         return others

@@ -1,4 +1,4 @@
-"""Starts the supervisor of a long-lived agent's session and hands its lease over."""
+"""Starts the supervisor of a long-lived agent's session, which takes over this effect's lease."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Launches the supervisor of a run on the workspace's machine, and hands its lease over."""
+"""Launches the supervisor of a run on the workspace's machine, which takes over the lease."""
 
 from __future__ import annotations
 
