@@ -87,7 +87,7 @@ class Leases:
         return _lease(key, suffix, effect, token.decode(), int(attempt), record)
 
     def adopt(self, key: str, effect: Effect, token: str, *, nonce: str, holder: str) -> Lease:
-        """Take a lease over from another process, which is fenced from then on.
+        """Take a lease over from its holder, which is fenced from then on.
 
         It counts as the same attempt. A repeat with the same nonce gets the same token. Raises
         FencedError where `token` is no longer good, or the work was revoked.

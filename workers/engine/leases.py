@@ -1,4 +1,4 @@
-"""Claims the initial lease, which was created together with a record or with its state."""
+"""Reads the initial lease, which the commit of a new record or state gives to the caller."""
 
 from __future__ import annotations
 
@@ -8,13 +8,17 @@ from interlock.kernel.store.leases import Lease, Refused
 from interlock.workers.engine.dispatch import Dispatch
 
 
-def claim_initial_lease(dispatch: Dispatch, record_id: str, initial_lease: InitialLease) -> Lease:
-    """Return the initial lease. Raises HeldError if another process has taken it already."""
+def read_initial_lease(dispatch: Dispatch, record_id: str, initial_lease: InitialLease) -> Lease:
+    """Return the lease that a commit has given to this process, with its token.
+
+    A claim with the nonce of that commit returns it, and renews it. Raises HeldError if this
+    process has lost it already.
+    """
     record = dispatch.views.record(record_id)
     machine = dispatch.lifecycle.machine(record.machine)
     leased = [e for e in record.entries if e.token.endswith(f"-{initial_lease.nonce}")]
     if not leased:
-        raise HeldError(record_id, "another process took its effect at once")
+        raise HeldError(record_id, "its effect has another holder already, or is over")
     entry = leased[0]
     lease = dispatch.leases.claim(
         entry.key(record.id),
@@ -24,5 +28,5 @@ def claim_initial_lease(dispatch: Dispatch, record_id: str, initial_lease: Initi
         schema=machine.schema,
     )
     if isinstance(lease, Refused):
-        raise HeldError(record_id, f"another process took its effect at once: {lease.status}")
+        raise HeldError(record_id, f"its effect was lost meanwhile: {lease.status}")
     return lease

@@ -17,7 +17,7 @@ from interlock.kernel.store.commands import Call, InitialLease
 from interlock.workers.config import PREFIX, as_variable
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.heartbeat import Heartbeat
-from interlock.workers.engine.leases import claim_initial_lease
+from interlock.workers.engine.leases import read_initial_lease
 from interlock.workers.engine.work import Work
 from interlock.workers.engine.work_environment import trace_settings
 from interlock.workers.files.atomic import write_private
@@ -73,7 +73,7 @@ class RunContext:
 
         self.work.retried(create)
         lease = self.work.retried(
-            lambda: claim_initial_lease(self.dispatch, paths.id, initial_lease)
+            lambda: read_initial_lease(self.dispatch, paths.id, initial_lease)
         )
         paths.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         write_private(paths.process_label, lease.key)

@@ -77,8 +77,8 @@ def process_label(work_folder: Path) -> str | None:
         return None
 
 
-class ForkServer:
-    """The worker's connection to its fork server. Safe to use from any thread."""
+class ForkServerLink:
+    """A worker's connection to its fork server, which it starts. Safe to use from any thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -149,7 +149,7 @@ class ForkServer:
         self._link = self._process = None
 
 
-FORK_SERVER = ForkServer()
+FORK_SERVER = ForkServerLink()
 
 
 def launch(
@@ -200,10 +200,12 @@ def _read_until_ready(reading: int, renew: Callable[[], object], *, every_s: flo
     return output
 
 
-def hand_over(work_folder: Path, take_over: Callable[[], Callable[[], object]]) -> None:
+def take_over_and_supervise(
+    work_folder: Path, take_over: Callable[[], Callable[[], object]]
+) -> None:
     """Take the leases over, report that to the launching process, and supervise.
 
-    `take_over` takes the leases over, and returns the function that supervises.
+    A supervisor calls this. `take_over` adopts the leases, and returns what supervises.
     """
     log = os.open(work_folder / "supervisor.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     # The launching process waits no longer: after that time SIGALRM ends this process.

@@ -30,7 +30,7 @@ from interlock.workers.engine.task_events import TaskEvents
 from interlock.workers.engine.trace_context import start_traces
 from interlock.workers.engine.tracing import traced
 from interlock.workers.engine.work import Work
-from interlock.workers.supervision.launch import LaunchSpec, hand_over
+from interlock.workers.supervision.launch import LaunchSpec, take_over_and_supervise
 
 # Read at import, so that the fork server has every table of ours before it forks.
 TABLES = dict(MACHINES)
@@ -107,7 +107,9 @@ def supervise(spec_type: type[Spec], supervisor: Callable[[Spec, Dispatch], Supe
     set_up_log(settings.log_format)
     start_traces(settings, "supervisor")
     spec = spec_type.read(Path(sys.argv[1]))
-    hand_over(Path(spec.work_folder), lambda: supervisor(spec, open_dispatch()).run_to_end)
+    take_over_and_supervise(
+        Path(spec.work_folder), lambda: supervisor(spec, open_dispatch()).run_to_end
+    )
 
 
 def open_dispatch() -> Dispatch:

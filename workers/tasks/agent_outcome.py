@@ -21,7 +21,10 @@ def agent_outcome(
     trip: Trip | None,
     alive: bool,
 ) -> Outcome:
-    """Return the outcome: `spawn_failed` if the agent never gave a sign of life, else `ended`."""
+    """Return the outcome: `spawn_failed` if the agent ended before it began to work, else `ended`.
+
+    It is `alive` once it has printed or reported something, or has run for a second.
+    """
     end = {
         "exit_code": ended.code,
         "abort": abort,
@@ -38,7 +41,7 @@ def agent_outcome(
 
 def _spawn_failure(end_report: EndReport | None) -> dict[str, str]:
     if not isinstance(end_report, AgentFailed):
-        return {"code": "fast_exit", "reason": "it ended before it gave a sign of life"}
+        return {"code": "fast_exit", "reason": "it ended before it began to work"}
     overloaded = end_report.reason is TransitionReason.PROVIDER_529
     limited = overloaded or end_report.retry_after_s is not None
     code = "rate_limit" if limited else "spawn_error"

@@ -15,7 +15,7 @@ from interlock.kernel.store.commands import Call, InitialLease
 from interlock.kernel.store.leases import Lease
 from interlock.kernel.table import Data
 from interlock.workers.engine.dispatch import Dispatch
-from interlock.workers.engine.leases import claim_initial_lease
+from interlock.workers.engine.leases import read_initial_lease
 from interlock.workers.gateways.git.errors import GitError
 from interlock.workers.supervision.launch import SupervisorError, launch
 from interlock.workers.tasks.agent_slots import Slot, take_slot
@@ -145,7 +145,7 @@ def _create_agent(dispatch: Dispatch, task: Lease, names: ClaimNames) -> Lease:
         agent["progress_limit_s"] = int(data.get("deadline_s") or claimed["deadline_s"])
     call = Call(Cause(COMPONENT))
     dispatch.create("agent", names.agent, agent, call, initial_lease=initial_lease)
-    return claim_initial_lease(dispatch, names.agent, initial_lease)
+    return read_initial_lease(dispatch, names.agent, initial_lease)
 
 
 def _agent_lease_ms(dispatch: Dispatch) -> int:

@@ -29,7 +29,7 @@ from interlock.kernel.store.commands import Call, InitialLease, Warrant, facts_r
 from interlock.kernel.store.leases import Lease
 from interlock.kernel.table import Data
 from interlock.workers.engine.dispatch import Dispatch
-from interlock.workers.engine.leases import claim_initial_lease
+from interlock.workers.engine.leases import read_initial_lease
 from interlock.workers.gateways.git.errors import RefusedError
 from interlock.workers.gateways.git.repository import Repository
 from interlock.workers.gateways.git.worktree import Worktree, add_worktree
@@ -112,7 +112,7 @@ def claim(dispatch: Dispatch, record: Record, *, agent: str) -> Lease | None:
     call = component_call(COMPONENT, "claimed", record.id)
     try:
         dispatch.fire(record, "claimed", payload, call, initial_lease=initial_lease)
-        return claim_initial_lease(dispatch, record.id, initial_lease)
+        return read_initial_lease(dispatch, record.id, initial_lease)
     except REFUSALS as refusal:
         log.debug(NOT_CLAIMED, record.id, refusal)
         return None

@@ -24,7 +24,7 @@ from interlock.kernel.store import codec
 from interlock.kernel.store.commands import Call, InitialLease, Warrant
 from interlock.workers.client import Client
 from interlock.workers.engine.card import asks_person
-from interlock.workers.engine.leases import claim_initial_lease
+from interlock.workers.engine.leases import read_initial_lease
 from interlock.workers.engine.printed_output import Logs
 from interlock.workers.engine.record_diff import NoDiffError, RecordDiff, awaited_diff
 from interlock.workers.engine.submission import Submitted
@@ -162,7 +162,7 @@ class Tasks:
         payload |= deadline_fields(self.dispatch, found)
         call = Call(self.client.cause())
         self.dispatch.fire(task, "claimed", payload, call, initial_lease=initial_lease)
-        lease = claim_initial_lease(self.dispatch, task, initial_lease)
+        lease = read_initial_lease(self.dispatch, task, initial_lease)
         external_claim.begin_turn_of(self.dispatch, lease.record)
         return TaskClaim(task, lease.key, lease.token, lease.record)
 

@@ -102,14 +102,14 @@ class CurrentTask:
         }
         return as_line({"type": "task", **fields})
 
-    def launch(self) -> None:
+    def report_spawned(self) -> None:
         """Report that the agent's process runs, which leads the turn to `spawning`."""
         self.reports.fire("agent_spawned")
 
-    def start(self) -> None:
+    def report_started(self) -> None:
         """Report that the agent works on the task, which leads the turn to `running`.
 
-        The published table has the same trigger for this step as for that of `launch`.
+        The published table has the same trigger for this step as for that of `report_spawned`.
         """
         with suppress(KernelError):
             self.work.fire(Outcome("started"))

@@ -91,7 +91,7 @@ class TaskSupervisor(Supervisor):
             return
         with agent:
             self.started_at = time.monotonic()
-            self.first_task.launch()
+            self.first_task.report_spawned()
             ended = process.follow(agent, read=self._read_reports, act=self._act)
         if ended.reason_by_us != FOLDER_DELETED:
             self._report_end(ended)
@@ -127,7 +127,10 @@ class TaskSupervisor(Supervisor):
         )
 
     def _act(self, process: AgentProcess) -> None:
-        """Confirm that the agent is alive, end it, or lead a session from one task to the next."""
+        """Confirm that the agent works, end it, or lead a session from one task to the next.
+
+        It works once it has printed or reported something, or has run for ALIVE_AFTER_S.
+        """
         now = time.monotonic()
         alive = process.progress > self.started_at or now > self.started_at + ALIVE_AFTER_S
         has_failed = isinstance(self.first_task.reports.end_report, AgentFailed)
@@ -145,7 +148,7 @@ class TaskSupervisor(Supervisor):
         if self.spec.stream != "plain":
             by_line += [self.output_stream.feed(line) for line in process.output_lines()]
         every = [report for reports in by_line for report in reports]
-        # An agent that only reports a failure to start has given no sign of life.
+        # An agent that only reports a failure to start does not work.
         if not (self.alive or all(isinstance(report, AgentFailed) for report in every)):
             self._confirm_alive(process)
         if self.task is None:
@@ -212,13 +215,13 @@ class TaskSupervisor(Supervisor):
         return str(abort or AbortReason.SHUTDOWN_SIGNAL)
 
     def _confirm_alive(self, process: AgentProcess) -> None:
-        """Report that the agent has given a sign of life, and that its first task has started."""
+        """Report that the agent works, and that its first task has started."""
         self.alive = True
         where = {"pid": process.pid, "containment": process.containment}
         host = self.dispatch.settings.host
         with suppress(KernelError):
             self.agent.fire(Outcome("confirmed_alive", {**where, "host": host}))
-        self.first_task.start()
+        self.first_task.report_started()
 
     def _note_progress(self, progressed_at: float, now: float) -> None:
         due = now >= self.progress_noted_at + PROGRESS_NOTE_S
@@ -297,9 +300,9 @@ class TaskSupervisor(Supervisor):
         self.heartbeat.hold(task.work.held)
         with suppress(KernelError):
             self.agent.fire(Outcome("task_assigned", {"task": task.record_id}))
-        task.launch()
+        task.report_spawned()
         if process.send(task.line, last=False):
-            task.start()
+            task.report_started()
 
     def _claim_next_task(self) -> CurrentTask | None:
         """Claim the next task for this session and make its worktree. None if there is none."""
@@ -345,11 +348,11 @@ class TaskSupervisor(Supervisor):
         if self.spec.session and task.reports.summary is None:
             return Outcome("failed", {"reason": "its agent ended without a report on the task"})
         if not self.alive:
-            # A command that ended well within a second has given its sign of life by that.
+            # A command that ended well within its first second has worked.
             self.alive = True
             with suppress(KernelError):
                 self.agent.fire(Outcome("confirmed_alive", {"host": self.dispatch.settings.host}))
-            task.start()
+            task.report_started()
         return task.finish(ended.output)
 
 

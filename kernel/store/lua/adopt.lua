@@ -1,8 +1,8 @@
 --@use entry token effect_note lease quarantine
--- Lets another process take a lease over: gives it a new token, and counts no new attempt. The
--- process that had the lease is fenced from then on. A repeat gets the same token.
+-- Adopts a lease: a process takes it over from its holder, with a new token, and no new attempt is
+-- counted. The former holder is fenced from then on. A repeat gets the same token.
 -- KEYS     record, log, effects, waits, timers, counters
--- ARGV     id, suffix, token of the giver, nonce, holder, lease in ms
+-- ARGV     id, suffix, token of the former holder, nonce, holder, lease in ms
 -- Returns  {status, token, attempt, {record}, {counters}}; status: adopted | lost
 local record = KEYS[1]
 local log = KEYS[2]

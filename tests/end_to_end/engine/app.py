@@ -20,7 +20,7 @@ from interlock.kernel.store.leases import Lease, Leases
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.runner import Runner
 from interlock.workers.engine.work import Work
-from interlock.workers.supervision.launch import ForkServer
+from interlock.workers.supervision.launch import ForkServerLink
 from interlock.workers.systems import handlers
 from tests.end_to_end.engine.preloaded import FORK_SERVERS, request_fork_server
 from tests.end_to_end.threads.capabilities import die, first_time
@@ -105,7 +105,7 @@ if without := os.environ.get("DEPLOYMENT_WITHOUT"):
     vars(interlock.workers.systems)["handlers"] = lambda: found
 
 if FORK_SERVERS in os.environ:
-    setattr(ForkServer, "_start", request_fork_server)  # noqa: B010 - the type is a method's
+    setattr(ForkServerLink, "_start", request_fork_server)  # noqa: B010 - the type is a method's
 
 around(Leases, "claim", before_claim, after_claim)
 around(Leases, "settle", before_settle, after_settle)

@@ -34,7 +34,7 @@ from interlock.workers.engine.messages import MessageTemplates
 from interlock.workers.processes.module_server import begin_fork, run
 from interlock.workers.specs.values import PRIORITY_DEFAULT
 from interlock.workers.supervision import fork_server
-from interlock.workers.supervision.launch import ForkServer
+from interlock.workers.supervision.launch import ForkServerLink
 from interlock.workers.systems import handlers, openers, sweeps
 
 MODULES = (
@@ -188,8 +188,8 @@ def end_with_parent() -> None:
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
-def request_fork_server(worker: ForkServer) -> socket.socket:
-    """Request a fork server in a worker; return the link to it, as `ForkServer._start` does."""
+def request_fork_server(worker: ForkServerLink) -> socket.socket:
+    """Request a fork server in a worker; return the link to it, as `ForkServerLink._start` does."""
     worker._link, theirs = socket.socketpair()
     environment = json.dumps(dict(os.environ)).encode()
     with theirs, socket.socket(fileno=os.dup(int(os.environ[FORK_SERVERS]))) as requests:

@@ -61,7 +61,7 @@ def main() -> None:
     }
     file.with_name("seen.json.new").write_text(json.dumps(seen))
     file.with_name("seen.json.new").rename(file.with_name("seen.json"))
-    launching.hand_over(file.parent, lambda: Probe(fields).run)
+    launching.take_over_and_supervise(file.parent, lambda: Probe(fields).run)
 
 
 def descriptors(process: int | str) -> dict[int, str]:

@@ -28,7 +28,7 @@ class Claimed:
     names: ClaimNames
 
     def alive(self, **where: Any) -> Claimed:
-        """Do what a supervisor does when the process has given a sign of life."""
+        """Do what a supervisor does when the agent has begun to work."""
         self.agent_fires("confirmed_alive", where)
         self.task_fires("started")
         self.turn("agent_spawned")

@@ -108,7 +108,7 @@ def reported(client: Client, code: int, abort: AbortReason, *, started: bool) ->
     prepared = PreparedClaim(claim.task.key, claim.task.token, claim.names.turn, "", "", "", "")
     task = CurrentTask(held(client, claim.task), prepared, client.show(claim.names.agent))
     if started:
-        task.start()
+        task.report_started()
     ended = Exit(code, None, 0, "", "", cut=False, wall_s=1.0, cpu_s=0.1, max_rss_bytes=1)
     task.report(task.failure(ended, abort, None))
     return claim
@@ -211,7 +211,7 @@ def test_a_task_whose_worktree_is_gone_is_orphaned_and_has_not_failed(
     gone = str(tmp_path / "gone")
     prepared = PreparedClaim(claim.task.key, claim.task.token, claim.names.turn, "", gone, "", "")
     task = CurrentTask(held(client, claim.task), prepared, client.show(claim.names.agent))
-    task.start()
+    task.report_started()
 
     task.report(task.finish("done"))
 

@@ -19,9 +19,10 @@ Seconds = Annotated[int, Field(ge=1, le=86_400)]
 class NewAgent(Shape):
     """The agent (name, role and command decide on trust), its task and its time limits.
 
-    `spawn_limit_s` ends an agent that gives no sign of life, `progress_limit_s` one that lives and
-    makes no progress, `idle_limit_s` a `session` that gets no other task. Its `parent` is the agent
-    that split the task. `tool_to_sibling` and `sibling_to_session` say how far an abort of it goes.
+    `spawn_limit_s` ends an agent that is not `working` so long after its record was created, which
+    includes the time for its worktree and its launch; `progress_limit_s` one that works and makes
+    no progress, `idle_limit_s` a `session` that gets no other task. Its `parent` is the agent that
+    split the task. `tool_to_sibling` and `sibling_to_session` say how far an abort of it goes.
     """
 
     name: Line

@@ -76,12 +76,12 @@ def limit(name: str) -> Callable[[Data], int | None]:
     return lambda data: int(data[name]) * 1_000
 
 
-SILENT = {"reason": "it gave no sign of life", "abort": "timeout"}
+NOT_WORKING = {"reason": "it did not begin to work in time", "abort": "timeout"}
 IDLING = {"reason": "it made no progress", "abort": "timeout"}
 STAGES = (
     Active(
         State.STARTING,
-        (Timer("spawn", limit("spawn_limit_s"), Trigger.SPAWN_FAILED, payload=SILENT),),
+        (Timer("spawn", limit("spawn_limit_s"), Trigger.SPAWN_FAILED, payload=NOT_WORKING),),
         effect=SUPERVISION,
         outcomes=(Trigger.SPAWN_FAILED,),
         crash=Trigger.SPAWN_FAILED,
