@@ -118,7 +118,7 @@ def _start_agent(dispatch: Dispatch, task: Lease, slot: Slot) -> None:
 
 
 def _refuse_unjudgeable(dispatch: Dispatch, task: Lease) -> None:
-    """Refuse signals that this computer, which verifies the work, cannot judge."""
+    """Refuse signals for a judge model that this computer, which verifies the work, has not."""
     signals = task.record.data["signals"]
     refuse_unjudgeable(dispatch, signals, host=dispatch.settings.host)
 

@@ -165,7 +165,7 @@ def ensure_identity(dispatch: Dispatch, root: str, *, name: str, role: str, comm
 def deadline_of(dispatch: Dispatch, record: Record) -> Deadline:
     """Return how long a task may take: as it says, or from its size and from earlier tasks.
 
-    These are, of the HISTORY_MAX tasks of its backlog that were closed last, those of its role.
+    Of the last HISTORY_MAX closed tasks of its backlog, those of its role count.
     """
     data, views = record.data, dispatch.views
     if asked_s := data.get("deadline_s"):

@@ -197,7 +197,7 @@ class CurrentTask:
         return Outcome("completed", {"summary": summary, **where})
 
     def failure(self, ended: Exit, abort: AbortReason, trip: Trip | None) -> Outcome:
-        """Return the outcome to report for an agent that was ended before its work was done."""
+        """Return the outcome to report for an agent that was ended, or ended with an error."""
         if trip is not None:
             codes = {"abort": trip.abort, "why": trip.why, "code": f"breaker_{trip.cause}"}
             return Outcome("failed", {**codes, "reason": trip.reason, "final": trip.final})

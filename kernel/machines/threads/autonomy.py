@@ -254,7 +254,7 @@ def join(declared: Risk, claimed: Risk) -> Risk:
     )
 
 
-def judge(
+def advance_verdict(
     policy: AutonomyPolicy,
     *,
     wait_state: str,

@@ -23,10 +23,10 @@ from interlock.kernel.machines.threads.autonomy import (
     InvocationContext,
     ProposalKind,
     Risk,
+    advance_verdict,
     demands_review,
     effective,
     join,
-    judge,
     meet,
     parse,
     tier_for,
@@ -48,7 +48,7 @@ def ask(risk: Risk = MEDIUM, kind: ActionKind = ActionKind.STANDARD) -> ActionAs
 def judged(
     policy: AutonomyPolicy, action: ActionAsk | None = None, confidence: float | None = 0.8
 ) -> AdvanceVerdict:
-    return judge(
+    return advance_verdict(
         policy,
         wait_state=Gate.AWAITING_CONFIRMATION,
         proposal_kind=ProposalKind.ACTION_INFERRED,
@@ -174,7 +174,9 @@ def test_a_composition_passes_exactly_its_gates(
 ) -> None:
     action = ask(MILD) if kind is ProposalKind.ACTION_INFERRED else None
     policy = parse(composition)
-    verdict = judge(policy, wait_state=gate, proposal_kind=kind, confidence=0.9, action=action)
+    verdict = advance_verdict(
+        policy, wait_state=gate, proposal_kind=kind, confidence=0.9, action=action
+    )
 
     assert verdict.advance == (kind in passes)
 
@@ -209,7 +211,7 @@ def test_only_a_standard_action_ever_advances(
 
 
 def test_a_proposal_of_an_action_without_its_action_never_advances() -> None:
-    verdict = judge(
+    verdict = advance_verdict(
         BOLD,
         wait_state="awaiting_confirmation",
         proposal_kind="action_inferred",
@@ -221,7 +223,7 @@ def test_a_proposal_of_an_action_without_its_action_never_advances() -> None:
 
 
 def test_an_unknown_kind_of_proposal_or_an_unknown_wait_never_advances() -> None:
-    sure = partial(judge, BOLD, confidence=1.0, action=None)
+    sure = partial(advance_verdict, BOLD, confidence=1.0, action=None)
     kind = sure(wait_state="awaiting_confirmation", proposal_kind="action_approved")
 
     assert not sure(wait_state="awaiting_review", proposal_kind="intent_inferred").advance

@@ -82,7 +82,7 @@ def using_commit_of(repository: Repository, *names: str) -> Iterator[tuple[str, 
 
 
 def contains(repository: Repository, commit: str, other: str) -> bool:
-    """Tell whether a commit is another one or comes after it."""
+    """Whether `commit` is `other`, or has it among its ancestors."""
     if commit == other:
         return True
     finished = repository.git.run("merge-base", "--is-ancestor", other, commit, allowed=(0, 1))

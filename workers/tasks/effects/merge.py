@@ -25,11 +25,11 @@ from interlock.workers.gateways.git.repository import COMMITTER, Repository
 from interlock.workers.tasks.claim_names import claim_names
 from interlock.workers.tasks.claims import cancelled_parent
 from interlock.workers.tasks.verification.review_checkout import review_checkout
-from interlock.workers.tasks.verification.work import (
+from interlock.workers.tasks.verification.task_check import (
+    check_task_without_models,
     rejection,
     repository_of,
-    signals_of_files,
-    verify_files,
+    signals_without_models,
 )
 
 ATTEMPTS_MAX = 20
@@ -67,7 +67,7 @@ async def _merge_branch(work: Work, repository: Repository) -> Outcome:
     record, target = work.record, str(work.record.data["target"])
     branch, commit = claim_names(record).branch, str(record.data["commit"])
     # Where the target has not moved since the claim, a merge has exactly the files of this commit.
-    verified = {commit} if signals_of_files(record) else None
+    verified = {commit} if signals_without_models(record) else None
     for _ in range(ATTEMPTS_MAX):
         work.raise_if_stopped()
         done = await asyncio.to_thread(
@@ -85,8 +85,8 @@ async def _merge_branch(work: Work, repository: Repository) -> Outcome:
                 refused = await asyncio.to_thread(_push, work, repository, target)
                 return refused or Outcome("merged", {"commit": done.commit})
             case MergeUnverified():
-                assert verified is not None, "any files are allowed"
-                if rejected := await _verify_merge(work, repository, done.commit):
+                assert verified is not None, "a merge is unverified only where commits were given"
+                if rejected := await _check_merge(work, repository, done.commit):
                     return rejected
                 verified.add(done.commit)
             case MergeConflict():
@@ -102,7 +102,7 @@ async def _merge_branch(work: Work, repository: Repository) -> Outcome:
     raise RuntimeError(f"{target} moved {ATTEMPTS_MAX} times while it was merged into")
 
 
-async def _verify_merge(work: Work, repository: Repository, commit: str) -> Outcome | None:
+async def _check_merge(work: Work, repository: Repository, commit: str) -> Outcome | None:
     """Check a merge before the target has it. Return an outcome only if a signal fails.
 
     No model is asked again: it judged the changes of the task, and these are the same.
@@ -110,7 +110,7 @@ async def _verify_merge(work: Work, repository: Repository, commit: str) -> Outc
     record, settings = work.record, work.dispatch.settings
     await asyncio.to_thread(work.note, "activity", {"doing": "verifying the merge"})
     async with review_checkout(repository, claim_names(record), commit, settings) as folder:
-        verdict = await verify_files(record, folder, settings)
+        verdict = await check_task_without_models(record, folder, settings)
     rejected = rejection(verdict, merged_into=str(record.data["target"]))
     return Outcome("verification_rejected", rejected) if rejected else None
 

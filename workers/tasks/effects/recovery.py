@@ -1,4 +1,4 @@
-"""Commits the work that a lost agent left behind, and verifies it. Merges nothing."""
+"""Commits the work that a lost agent left, and checks the task's completion signals."""
 
 from __future__ import annotations
 
@@ -17,30 +17,36 @@ from interlock.workers.gateways.git.repository import COMMITTER
 from interlock.workers.tasks.claim_names import claim_names
 from interlock.workers.tasks.leftovers import kill_leftovers_of
 from interlock.workers.tasks.verification.evidence import changes_text
-from interlock.workers.tasks.verification.judges import Judges
+from interlock.workers.tasks.verification.model_inquiries import ModelInquiries
 from interlock.workers.tasks.verification.review_checkout import review_checkout
-from interlock.workers.tasks.verification.work import repository_of, verify, worktree_and_commit
+from interlock.workers.tasks.verification.task_check import (
+    check_task,
+    repository_of,
+    worktree_and_commit,
+)
 
 AGENT_LOST = {"reason": "its agent was lost", "why": TransitionReason.ORPHAN_RECOVERED}
 
 
 async def recovery(work: Work) -> Outcome:
-    """Commit partial work to its branch. If the completion signals accept it, the task is done.
+    """Commit partial work to its branch. If its completion signals pass, the task is `done`.
 
-    Otherwise another agent starts anew, or a person is asked.
+    Then it is verified and merged like any other. A task that has no signals or did not pass them
+    is opened again, as long as another agent may be lost. Work in files that the task does not own
+    fails the task, and a person is asked.
     """
     if not work.record.data.get("repo"):
         return Outcome("requeued", AGENT_LOST)
-    async with Judges(work) as judges:
+    async with ModelInquiries(work) as inquiries:
         try:
-            outcome = await _recover(judges)
+            outcome = await _recover(inquiries)
         except GitError as refusal:
             outcome = Outcome("requeued", {**AGENT_LOST, "detail": str(refusal)})
-    return replace(outcome, deltas=judges.deltas)
+    return replace(outcome, deltas=inquiries.deltas)
 
 
-async def _recover(judges: Judges) -> Outcome:
-    work, record = judges.work, judges.work.record
+async def _recover(inquiries: ModelInquiries) -> Outcome:
+    work, record = inquiries.work, inquiries.work.record
     repository = await asyncio.to_thread(repository_of, record)
     tree, _ = await asyncio.to_thread(worktree_and_commit, repository, record)
     if tree is None:
@@ -62,6 +68,6 @@ async def _recover(judges: Judges) -> Outcome:
     if changed and record.data["signals"]:
         changes = partial(changes_text, repository, base=tree.base, commit=commit)
         async with review_checkout(repository, names, commit, settings) as folder:
-            if (await verify(judges, folder, changes)).passed:
+            if (await check_task(inquiries, folder, changes)).passed:
                 return Outcome("recovered", {"commit": commit, "branch": names.branch})
     return Outcome("requeued", AGENT_LOST)

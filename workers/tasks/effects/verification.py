@@ -15,14 +15,14 @@ from interlock.workers.gateways.git.diff import lines_between, paths_between
 from interlock.workers.gateways.git.errors import RefusedError
 from interlock.workers.tasks.claim_names import ClaimNames, claim_names
 from interlock.workers.tasks.verification.evidence import changes_text, parts_text
-from interlock.workers.tasks.verification.judges import Judges
+from interlock.workers.tasks.verification.model_inquiries import ModelInquiries
 from interlock.workers.tasks.verification.review_checkout import review_checkout
 from interlock.workers.tasks.verification.signals import CompletionVerdict
-from interlock.workers.tasks.verification.work import (
+from interlock.workers.tasks.verification.task_check import (
+    check_task,
     rejection,
     repository_of,
     results_of,
-    verify,
     worktree_and_commit,
 )
 
@@ -33,21 +33,21 @@ AGENT_POLLS_MAX = 900
 
 
 async def verification(work: Work) -> Outcome:
-    """Verify the branch of a claim in a review checkout.
+    """Verify the branch of a claim in a review checkout, or what the subtasks of a task merged.
 
-    The work is rejected if the worktree is gone, because the commit that it began at is not known.
+    Work whose worktree or branch is gone is rejected. The work of a task without a repository is
+    accepted, since there is nothing to check.
     """
     if not work.record.data.get("repo"):
-        # A task without a repository: there is nothing to check.
         return Outcome("verified", {})
     await _wait_for_agent(work)
     verify_record = _verify_claim if "claim" in work.record.data else _verify_subtasks
-    async with Judges(work) as judges:
+    async with ModelInquiries(work) as inquiries:
         try:
-            outcome = await verify_record(judges)
+            outcome = await verify_record(inquiries)
         except RefusedError as refusal:
             outcome = Outcome("verification_rejected", {"reason": str(refusal), "final": True})
-    return replace(outcome, deltas=judges.deltas)
+    return replace(outcome, deltas=inquiries.deltas)
 
 
 class AgentAtWorkError(RuntimeError):
@@ -73,9 +73,9 @@ def _is_at_work(work: Work, agent: str) -> bool:
     return on_this_task and found.state in ("starting", "working")
 
 
-async def _verify_subtasks(judges: Judges) -> Outcome:
+async def _verify_subtasks(inquiries: ModelInquiries) -> Outcome:
     """Verify what the subtasks of a task merged, in a checkout of the target as it is now."""
-    work, record = judges.work, judges.work.record
+    work, record = inquiries.work, inquiries.work.record
     if not record.data["signals"]:
         return Outcome("verified", {})
     repository = await asyncio.to_thread(repository_of, record)
@@ -83,11 +83,11 @@ async def _verify_subtasks(judges: Judges) -> Outcome:
     names = ClaimNames(record.id, 0)  # Claims count from 1, so these names are free.
     async with review_checkout(repository, names, commit, work.dispatch.settings) as folder:
         changes = partial(parts_text, repository, record, work.dispatch.views)
-        return _outcome(await verify(judges, folder, changes), commit)
+        return _outcome(await check_task(inquiries, folder, changes), commit)
 
 
-async def _verify_claim(judges: Judges) -> Outcome:
-    work, record = judges.work, judges.work.record
+async def _verify_claim(inquiries: ModelInquiries) -> Outcome:
+    work, record = inquiries.work, inquiries.work.record
     repository = await asyncio.to_thread(repository_of, record)
     tree, commit = await asyncio.to_thread(worktree_and_commit, repository, record)
     if tree is None:
@@ -110,7 +110,7 @@ async def _verify_claim(judges: Judges) -> Outcome:
     changes = partial(changes_text, repository, base=tree.base, commit=commit)
     names, settings = claim_names(record), work.dispatch.settings
     async with review_checkout(repository, names, commit, settings) as folder:
-        outcome = _outcome(await verify(judges, folder, changes), commit)
+        outcome = _outcome(await check_task(inquiries, folder, changes), commit)
     if outcome.trigger != "verified":
         return outcome
     counts = await asyncio.to_thread(lines_between, repository, base=tree.base, commit=commit)

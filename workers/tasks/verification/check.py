@@ -45,7 +45,7 @@ async def check(
     test_s: float = TEST_S,
     answer_s: float = ANSWER_S,
 ) -> CompletionVerdict:
-    """Check the signals one after the other. A judge is asked last, and only if all others passed.
+    """Check the signals one after the other. A model is asked to judge last, if all others passed.
 
     Without an `environment` a test command has the worker's own. Cancelling ends the test command
     with every process that it started.
@@ -83,10 +83,10 @@ class _SignalChecker:
     async def result(self, signal: ParsedSignal) -> SignalResult:
         loop = asyncio.get_running_loop()
         started = loop.time()
-        finding = await self._check(signal)
+        finding = await self._finding(signal)
         return replace(_result(signal, finding), seconds=loop.time() - started)
 
-    async def _check(self, signal: ParsedSignal) -> _Finding | ModelVerdict:
+    async def _finding(self, signal: ParsedSignal) -> _Finding | ModelVerdict:
         if signal.type not in set(SignalType):
             return _Finding(sentence(f"{signal.type!r} is not a type of signal"))
         match SignalType(signal.type):

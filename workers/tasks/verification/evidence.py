@@ -1,4 +1,4 @@
-"""Renders a task and its changes as the text that a reviewing or judging model reads."""
+"""Renders a task and its changes as the text that the judge model reads."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""A language model as reviewer and judge of finished work, which it is shown as mere material.
+"""The judge model: the language model that reviews and judges finished work.
 
-The work comes from an agent that may want to be accepted. So the message shows all of it in blocks
+The signal `llm_review` asks it for a review, and `llm_judge` for a judgement. The work is material
+from an agent that may want to be accepted. So the message shows all of it in blocks
 with a marker that the agent could not know, and no instruction in them counts: a review passes by
 the one word alone, a judgement by a typed answer.
 """
@@ -68,7 +69,7 @@ INSTRUCTIONS: Mapping[InquiryKind, str] = {
 
 
 class Judgement(ClosedAnswer):
-    """What a judge answers."""
+    """What the model answers when it judges."""
 
     verdict: Literal["accept", "retry"]
     confidence: Confidence

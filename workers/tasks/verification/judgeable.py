@@ -1,4 +1,4 @@
-"""Refuses the signals that nothing in the deployment can judge, before an agent works for them."""
+"""Refuses signals for a judge model that no computer has, before an agent works for them."""
 
 from __future__ import annotations
 
@@ -13,12 +13,15 @@ from interlock.workers.tasks.verification.signals import (
     parse_signals,
 )
 
-# The fact that a computer with agents announces: whether it has a model that can judge.
+# The fact that a computer with agents announces: whether it has a judge model.
 JUDGE = "judge"
 
 
 def check_signals(dispatch: Dispatch, signals: Sequence[Mapping[str, Any]]) -> None:
-    """Refuse signals that are invalid or that no computer can judge. Raises InvalidSignalError."""
+    """Refuse invalid signals, and those for a judge model that no computer has.
+
+    Raises InvalidSignalError.
+    """
     parse_signals(signals)
     refuse_unjudgeable(dispatch, signals)
 
@@ -40,7 +43,7 @@ def check_parts(dispatch: Dispatch, parts: object) -> None:
 def refuse_unjudgeable(
     dispatch: Dispatch, signals: Sequence[Mapping[str, Any]], *, host: str | None = None
 ) -> None:
-    """Refuse a signal for a model if no computer with agents has one, or if `host` has none.
+    """Refuse a signal for a judge model if no computer with agents has one, or `host` has none.
 
     Only computers that have announced themselves count: where none has yet, nothing is refused.
     Raises InvalidSignalError.

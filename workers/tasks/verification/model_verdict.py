@@ -30,7 +30,7 @@ class UnansweredError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ModelVerdict:
-    """Whether the work is good, and how sure a judge is of that. `detail` is one sentence."""
+    """Whether the work is good, and how sure the model is of that. `detail` is one sentence."""
 
     passed: bool
     detail: str
@@ -38,7 +38,7 @@ class ModelVerdict:
 
     @property
     def flagged(self) -> bool:
-        """Whether a judge was not sure, so that a person should look at the work."""
+        """Whether the model was not sure, so that a person should look at the work."""
         return self.confidence is not None and self.confidence < CONFIDENCE_MIN
 
 
@@ -55,7 +55,7 @@ async def ask_reviewer(
 
 
 async def ask_judge(judge: AskModel | None, instruction: str, *, within_s: float) -> ModelVerdict:
-    """Ask a judge. An unreadable answer is a retry with confidence 0. Raises nothing of its own."""
+    """Ask a model to judge the work. An unreadable answer is a retry with confidence 0."""
     answer, problem = await _answer(judge, instruction, within_s=within_s)
     if problem:
         return ModelVerdict(passed=False, detail=f"retry: the judge {problem}", confidence=0.0)

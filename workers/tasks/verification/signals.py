@@ -50,7 +50,7 @@ class ParsedSignal:
 
 @dataclass(frozen=True, slots=True)
 class SignalResult:
-    """Whether one signal passed. `flagged`: a judge was not sure, so a person should look."""
+    """Whether one signal passed. `flagged`: the model was not sure, so a person should look."""
 
     type: str
     value: str

@@ -190,7 +190,7 @@ def failed(ask: Ask) -> Data:
 
 
 def verification_rejected(ask: Ask) -> Data:
-    """Keep why the work is not accepted, and what its judges found."""
+    """Keep why the work is not accepted, and the results of its completion signals."""
     return {**failed(ask), "checked": ask.payload.get("results", [])}
 
 
@@ -257,7 +257,7 @@ def recovered(ask: Ask) -> Data:
 
 
 def verified(ask: Ask) -> Data:
-    """Keep what the judges found, and what would be merged."""
+    """Keep the results of the completion signals, and what would be merged."""
     found = {"verified": True, "checked": ask.payload["results"]}
     work = {name: ask.payload[name] for name in ("branch", "changes") if ask.payload.get(name)}
     return {**ask.data, **found, **work, "commit": ask.payload.get("commit")}
@@ -289,7 +289,7 @@ def merge_hold(data: Data) -> tuple[str, ...]:
 
 
 def needs_approval(ask: Ask) -> bool:
-    """Whether a person must agree before the merge: a producer or an unsure judge asked for it."""
+    """Whether a person must agree to the merge: a producer asked for it, or a model is unsure."""
     unsure = any(result.get("flagged") for result in ask.payload.get("results", ()))
     return bool((ask.data["needs_approval"] or unsure) and not ask.data.get("approved"))
 
@@ -366,8 +366,8 @@ def child_payload(parent: Data, child: Data, siblings: Sequence[str]) -> tuple[D
     inherited = {name: parent[name] for name in INHERITED if parent.get(name) is not None}
     # What binds a task binds its subtasks, or a split would be a way around it. Where the task has
     # signals, and a subtask has none or those that its agent chose, a person must see its work.
-    unjudged = parent["signals"] and (parent.get("split_by") or not child.get("signals"))
-    asks = parent["needs_approval"] or child.get("needs_approval") or unjudged
+    unchecked = parent["signals"] and (parent.get("split_by") or not child.get("signals"))
+    asks = parent["needs_approval"] or child.get("needs_approval") or unchecked
     bound: dict[str, Any] = {"needs_approval": bool(asks)}
     if child.get("role", "any") == "any":
         bound["role"] = parent["role"]

@@ -261,7 +261,7 @@ class TaskChanges(Shape):
 
 
 class TaskVerified(Shape):
-    """The findings of the judges of the completion signals, and the commit that they judged.
+    """The results of the completion signals, and the commit that was checked.
 
     `branch` has the commit, and `changes` is what it would bring to the target.
     """

@@ -55,9 +55,9 @@ def next_step(data: Data) -> str:
     """Say what follows when an agent has delivered its work: its verification, then the merge."""
     if not is_verified(data):
         return "Its work is verified next."
-    judged = "approved" if data.get("approved") else "verified"
+    how = "approved" if data.get("approved") else "verified"
     into = f"; it is merged into {data['target']} next" if data.get("repo") else ""
-    return f"Its work is {judged}{into}."
+    return f"Its work is {how}{into}."
 
 
 def next_try(data: Data) -> str:

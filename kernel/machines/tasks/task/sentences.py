@@ -32,7 +32,7 @@ SAYS: Mapping[str, str] = {
     Trigger.REQUEUED: "a person put it back into the queue",
     Trigger.CANCELLED: "it is no longer wanted",
     Trigger.ORPHANED: "its agent was lost at work",
-    Trigger.RECOVERED: "the work of its lost agent was saved, and is verified next",
+    Trigger.RECOVERED: "the work of its lost agent was saved, and its completion signals pass",
     Trigger.UNRECOVERABLE: "the work of its lost agent could not be saved",
     Trigger.SUBTASKS_ENDED: "all of its subtasks succeeded",
     Trigger.SUBTASKS_CHECKED: "some of its subtasks have not ended well",

@@ -27,7 +27,7 @@ RECOVERY_MS = 900_000
 DEADLINE_S = 1_800
 
 LATE = {"reason": "it took longer than its deadline", "abort": "timeout"}
-UNJUDGED = {"reason": "it was not judged and merged in time"}
+NOT_MERGED = {"reason": "it was not verified and merged in time"}
 APPROVAL = (("approve", "approved"), ("reject", "rejected"))
 MERGE_APPROVAL = (*APPROVAL, ("cancel", "cancelled"))
 BLOCK = (("unblock", "unblocked"), ("cancel", "cancelled"))
@@ -55,8 +55,11 @@ def subtasks_limit(data: Data) -> int | None:
     return int(data.get("subtasks_s") or subtasks_limit_s(data.get("children", ()))) * 1_000
 
 
-def judging(data: Data) -> int:
-    """Return how long verification may take, in ms, or the merge, which may wait for a user."""
+def done_limit(data: Data) -> int:
+    """Return the limit in ms: of the verification, or after it of the merge.
+
+    A merge may wait for a user, who has changes in the checkout of the target.
+    """
     return MERGE_MS if changes.is_verified(data) else VERIFICATION_MS
 
 
@@ -70,9 +73,11 @@ def owned(data: Data) -> tuple[str, ...]:
     return tuple(data["owned_files"])
 
 
-def only_when(asked: Callable[[Data], bool], delay: Callable[[Data], int | None]) -> Timer:
-    """Return the timer that reminds a person while one is asked."""
-    return Timer("reminder", lambda data: delay(data) if asked(data) else None, effect=RESOLUTION)
+def reminder_while(asked: Callable[[Data], bool]) -> Timer:
+    """Return the timer that reminds a person as long as one is asked."""
+    return Timer(
+        "reminder", lambda data: reminder(data) if asked(data) else None, effect=RESOLUTION
+    )
 
 
 REMIND = Timer("reminder", reminder, effect=RESOLUTION)
@@ -125,7 +130,7 @@ STAGES = (
     ),
     Active(
         State.DONE,
-        (Timer("stall", judging, Trigger.VERIFICATION_REJECTED, payload=UNJUDGED),),
+        (Timer("stall", done_limit, Trigger.VERIFICATION_REJECTED, payload=NOT_MERGED),),
         effect=VERIFICATION,
         holds=changes.merge_hold,
         outlook=questions.next_step,
@@ -138,7 +143,7 @@ STAGES = (
         State.FAILED,
         (
             Timer("backoff", changes.backoff_ms, Trigger.RETRIED),
-            only_when(changes.given_up, reminder),
+            reminder_while(changes.given_up),
         ),
         asks=changes.given_up,
         counts_as_ended=changes.given_up,
@@ -151,7 +156,7 @@ STAGES = (
     Waiting(
         State.BLOCKED,
         (
-            only_when(changes.waits_for_person, reminder),
+            reminder_while(changes.waits_for_person),
             Timer(
                 "recheck",
                 lambda data: RECHECK_MS if changes.waits_for_tasks(data) else None,

@@ -15,10 +15,10 @@ from interlock.kernel.machines.threads.autonomy import (
     ProposalKind,
     Review,
     Risk,
+    advance_verdict,
     demands_review,
     effective,
     join,
-    judge,
     parse,
 )
 from interlock.kernel.machines.threads.thread.payloads import PROPOSED
@@ -126,7 +126,7 @@ def _verdict(ask: Ask, gate: Gate, kind: ProposalKind) -> AdvanceVerdict:
             risk=risk_of(proposal["payload"], ask.payload.get("declared")),
             invocation=InvocationContext.ACTION_PROPOSAL,
         )
-    return judge(
+    return advance_verdict(
         policy_of(ask.data, ask.facts),
         wait_state=gate,
         proposal_kind=kind,

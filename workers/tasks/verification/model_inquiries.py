@@ -1,4 +1,4 @@
-"""Asks the deployment's model about work as reviewer and judge, and books what that costs."""
+"""Asks the judge model about the work of a task, and books what that costs."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ if TYPE_CHECKING:  # it comes from the model, where there is one
     from interlock.workers.gateways.llm.cost import Ledger
 
 
-class Judges:
-    """The deployment's model as reviewer and judge. If the block raises, the cost so far is booked.
+class ModelInquiries:
+    """The inquiries of one effect about some work. If the block raises, their cost is booked.
 
     Before each call its cost is reserved, together with the cost of the calls before: an effect
     has one reservation, which its outcome replaces by the cost. So the outcome must carry `deltas`.
@@ -49,7 +49,7 @@ class Judges:
 
     @property
     def available(self) -> bool:
-        """Whether the deployment has a model that can judge."""
+        """Whether the deployment has a judge model."""
         return self._model is not None
 
     def question(self, kind: InquiryKind, *, task: str, changes: str) -> AskModel | None:

@@ -1,4 +1,4 @@
-"""Finds the work of a task's current claim on this computer, and verifies it in a folder."""
+"""Finds the work of a task's current claim, and checks a folder against the task's signals."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from interlock.workers.tasks.claim_names import claim_names
 from interlock.workers.tasks.verification.check import check
 from interlock.workers.tasks.verification.evidence import task_text
 from interlock.workers.tasks.verification.judge_model import InquiryKind
-from interlock.workers.tasks.verification.judges import Judges
+from interlock.workers.tasks.verification.model_inquiries import ModelInquiries
 from interlock.workers.tasks.verification.model_verdict import AskModel
 from interlock.workers.tasks.verification.signals import (
     MODEL_SIGNALS,
@@ -49,28 +49,32 @@ def signals_of(record: Record) -> list[ParsedSignal]:
     return [ParsedSignal(signal["type"], signal["value"]) for signal in record.data["signals"]]
 
 
-def signals_of_files(record: Record) -> list[ParsedSignal]:
-    """Return the completion signals of a task that no model judges."""
+def signals_without_models(record: Record) -> list[ParsedSignal]:
+    """Return the completion signals of a task but those for a model."""
     return [signal for signal in signals_of(record) if signal.type not in MODEL_SIGNALS]
 
 
-async def verify(judges: Judges, folder: Path, changes: Callable[[], str]) -> CompletionVerdict:
+async def check_task(
+    inquiries: ModelInquiries, folder: Path, changes: Callable[[], str]
+) -> CompletionVerdict:
     """Check a folder against the completion signals of a task.
 
     `changes` is called only if a model is asked.
     """
-    record, settings = judges.work.record, judges.work.dispatch.settings
+    record, settings = inquiries.work.record, inquiries.work.dispatch.settings
     signals, reviewer, judge = signals_of(record), None, None
-    if judges.available and any(signal.type in MODEL_SIGNALS for signal in signals):
+    if inquiries.available and any(signal.type in MODEL_SIGNALS for signal in signals):
         shown = {"task": task_text(record), "changes": await asyncio.to_thread(changes)}
-        reviewer = judges.question(InquiryKind.REVIEW, **shown)
-        judge = judges.question(InquiryKind.JUDGEMENT, **shown)
-    return await _check(signals, folder, settings, reviewer, judge)
+        reviewer = inquiries.question(InquiryKind.REVIEW, **shown)
+        judge = inquiries.question(InquiryKind.JUDGEMENT, **shown)
+    return await _check_signals(signals, folder, settings, reviewer, judge)
 
 
-async def verify_files(record: Record, folder: Path, settings: Settings) -> CompletionVerdict:
-    """Check a folder against the completion signals of a task that no model judges."""
-    return await _check(signals_of_files(record), folder, settings, None, None)
+async def check_task_without_models(
+    record: Record, folder: Path, settings: Settings
+) -> CompletionVerdict:
+    """Check a folder against the completion signals of a task but those for a model."""
+    return await _check_signals(signals_without_models(record), folder, settings, None, None)
 
 
 def rejection(verdict: CompletionVerdict, *, merged_into: str = "") -> dict[str, Any] | None:
@@ -89,7 +93,7 @@ def results_of(verdict: CompletionVerdict) -> list[dict[str, Any]]:
     return [asdict(result) for result in verdict.results][:RESULTS_MAX]
 
 
-async def _check(
+async def _check_signals(
     signals: Sequence[ParsedSignal],
     folder: Path,
     settings: Settings,

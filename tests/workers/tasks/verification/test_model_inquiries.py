@@ -11,7 +11,7 @@ import pytest
 from interlock.workers.engine.work import Outcome, Work
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.tasks.verification.judge_model import InquiryKind, open_judge
-from interlock.workers.tasks.verification.judges import Judges
+from interlock.workers.tasks.verification.model_inquiries import ModelInquiries
 from interlock.workers.tasks.verification.model_verdict import UnansweredError
 from tests.fakes.openai_server import OpenAIServer, hangs, refuses, writes
 from tests.workers.engine.running import Running, settings_for
@@ -47,8 +47,8 @@ def start(server: EmbeddedServer, prefix: str, provider: OpenAIServer) -> Iterat
         running.dispatch.client.close()
 
 
-async def ask(judges: Judges) -> Any:
-    ask_model = judges.question(InquiryKind.REVIEW, task="fix it", changes="+a\n")
+async def ask(inquiries: ModelInquiries) -> Any:
+    ask_model = inquiries.question(InquiryKind.REVIEW, task="fix it", changes="+a\n")
     assert ask_model is not None
     return await ask_model("is it good?")
 
@@ -80,11 +80,11 @@ def test_each_call_is_reserved_together_with_the_cost_so_far(
     held = []
 
     async def twice() -> dict[str, int]:
-        async with Judges(work) as judges:
+        async with ModelInquiries(work) as inquiries:
             for _ in range(2):
-                await ask(judges)
+                await ask(inquiries)
                 held.append(counters(work)[1])
-            return dict(judges.deltas)
+            return dict(inquiries.deltas)
 
     assert run(work, twice()) == {"spent": 72, "tokens_in": 240, "tokens_out": 60}
     assert held[1] == held[0] + 36
@@ -99,12 +99,12 @@ def test_a_call_beyond_the_budget_is_not_made_and_keeps_the_reservation(
     other = 1_000_000 - 1_000
 
     async def twice() -> None:
-        async with Judges(work) as judges:
-            await ask(judges)
+        async with ModelInquiries(work) as inquiries:
+            await ask(inquiries)
             spend = Outcome("elsewhere", deltas={"spent": other})
             await asyncio.to_thread(work.note_late, spend)
             with pytest.raises(UnansweredError, match=r"may cost \$0\.00\d+, more than"):
-                await ask(judges)
+                await ask(inquiries)
 
     run(work, twice())
 
@@ -118,9 +118,9 @@ def test_under_a_cap_a_judge_without_a_known_price_is_not_asked(
     work = start(1_000_000, INTERLOCK_JUDGE_MODEL="mine:7b")
 
     async def once() -> None:
-        async with Judges(work) as judges:
+        async with ModelInquiries(work) as inquiries:
             with pytest.raises(UnansweredError, match="set INTERLOCK_MODEL_PRICES=mine:7b=INPUT"):
-                await ask(judges)
+                await ask(inquiries)
 
     run(work, once())
 
@@ -134,8 +134,8 @@ def test_the_possible_cost_of_a_cancelled_call_is_booked(
     work = start(1_000_000)
 
     async def cancelled() -> None:
-        async with Judges(work) as judges:
-            await ask(judges)
+        async with ModelInquiries(work) as inquiries:
+            await ask(inquiries)
 
     async def cancel() -> None:
         task = asyncio.create_task(cancelled())
@@ -156,10 +156,10 @@ def test_a_failure_of_the_provider_is_reported_and_costs_nothing(
     work = start(1_000_000)
 
     async def refused() -> None:
-        async with Judges(work) as judges:
+        async with ModelInquiries(work) as inquiries:
             with pytest.raises(UnansweredError, match="refused with status 418"):
-                await ask(judges)
-            assert judges.deltas == {}
+                await ask(inquiries)
+            assert inquiries.deltas == {}
 
     run(work, refused())
 
@@ -175,7 +175,7 @@ def test_the_inference_model_judges_if_no_judge_is_configured(start: Start) -> N
 
 def test_the_embedded_model_cannot_judge(start: Start) -> None:
     none = {"INTERLOCK_JUDGE_MODEL": "", "INTERLOCK_MODEL": "embedded:wordllama"}
-    judges = Judges(start(1, **none))
+    inquiries = ModelInquiries(start(1, **none))
 
-    assert not judges.available
-    assert judges.question(InquiryKind.REVIEW, task="", changes="") is None
+    assert not inquiries.available
+    assert inquiries.question(InquiryKind.REVIEW, task="", changes="") is None
