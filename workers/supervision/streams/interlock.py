@@ -52,7 +52,8 @@ from interlock.workers.supervision.reports import (
 )
 
 LINE_BYTES_MAX = 64 * 1024
-SUBTASKS_MAX = 50
+# Of one line, which has a limit of its bytes; a person or a program may split a task into more.
+LINE_SUBTASKS_MAX = 50
 ITEMS_MAX = 100  # in a list of a subtask
 WAIT_S_MAX = 86_400
 Item = TypeVar("Item")
@@ -132,7 +133,7 @@ def _one_of(known: type[StrEnum]) -> Callable[[object, str], StrEnum | None]:
 
 
 def _part_number(value: object, where: str) -> int:
-    return read_number(value, where, minimum=1, maximum=SUBTASKS_MAX)
+    return read_number(value, where, minimum=1, maximum=LINE_SUBTASKS_MAX)
 
 
 def _wait_s(value: object, where: str) -> int:
@@ -203,7 +204,7 @@ _SUBTASK: Fields = {
     "owned_files?": _list_of(read_text, ITEMS_MAX),
     "after?": _list_of(_part_number, ITEMS_MAX),
 }
-_subtasks = _list_of(_object(_SUBTASK, Subtask), SUBTASKS_MAX, minimum=1)
+_subtasks = _list_of(_object(_SUBTASK, Subtask), LINE_SUBTASKS_MAX, minimum=1)
 # In a usage line two kinds of tokens have other names than in a line of total costs.
 _USAGE_NAMES = {"tokens_in": "input_tokens", "tokens_out": "output_tokens"}
 _TOKENS: Fields = {

@@ -29,7 +29,11 @@ from interlock.workers.specs.json_line import shown
 from interlock.workers.specs.problems import ItemNames, Location, Problems, node_within
 from interlock.workers.specs.values import PATH, PLAIN, PRIORITY, PRIORITY_DEFAULT, read_value
 from interlock.workers.specs.yaml_document import Node
-from interlock.workers.tasks.verification.signals import InvalidSignalError, parse_signals
+from interlock.workers.tasks.verification.signals import (
+    InvalidSignalError,
+    parse_signals,
+    problem_of_number,
+)
 
 BYTES_MAX = 256 * 1024
 TASKS_MAX = 200
@@ -233,10 +237,11 @@ class _TaskPlanReader:
             payload["repo"] = self._absolute(payload["repo"])
         written = {**self._written, **(node.value if isinstance(node.value, dict) else {})}
         if complete and self._problems.count == before:
+            _check_number_of_signals(payload, node.line, location)
+        if complete and self._problems.count == before:
             payload = checked_payload(
                 _task_payload, payload | {"plan": plan or None}, node.line, location
             )
-            _check_number_of_signals(payload, node.line, location)
         return PlannedTask(name, Node(node.line, written), priority, payload)
 
     def _absolute(self, repo: str) -> str:
@@ -250,7 +255,5 @@ def _task_payload(payload: PartialPayload) -> PartialPayload:
 
 def _check_number_of_signals(payload: PartialPayload, line: int, location: Location) -> None:
     # Each signal has been checked where it is written, but `verify` and `signals` count together.
-    try:
-        parse_signals(payload.get("signals", ()))
-    except InvalidSignalError as error:
-        location.refuse(line, error.problem)
+    if problem := problem_of_number(len(payload.get("signals", ()))):
+        location.refuse(line, problem)

@@ -8,11 +8,10 @@ from enum import StrEnum, auto
 from typing import Any
 
 from interlock.kernel.errors import CallError
+from interlock.kernel.machines.tasks.task.payloads import SIGNAL_LENGTH_MAX, SIGNALS_MAX
 from interlock.workers.files.folder import problem_of_path
 from interlock.workers.text import sentence
 
-SIGNALS_MAX = 50
-VALUE_LENGTH_MAX = 4_000
 SEPARATOR = " :: "
 _SHOWN_LENGTH_MAX = 80
 
@@ -71,8 +70,7 @@ class CompletionVerdict:
 
 def parse_signals(values: Sequence[Mapping[str, Any]]) -> tuple[ParsedSignal, ...]:
     """Read a task's signals: each has a type and a value. Raises InvalidSignalError."""
-    if len(values) > SIGNALS_MAX:
-        too_many = f"a task has at most {SIGNALS_MAX} signals, these are {len(values)}"
+    if too_many := problem_of_number(len(values)):
         raise InvalidSignalError(SIGNALS_MAX, values[SIGNALS_MAX], too_many)
     signals = []
     for index, value in enumerate(values):
@@ -82,6 +80,13 @@ def parse_signals(values: Sequence[Mapping[str, Any]]) -> tuple[ParsedSignal, ..
             raise InvalidSignalError(index, shown, problem)
         signals.append(ParsedSignal(SignalType(value["type"]), value["value"]))
     return tuple(signals)
+
+
+def problem_of_number(number: int) -> str | None:
+    """Return why a task cannot have so many signals, or None if it can."""
+    if number <= SIGNALS_MAX:
+        return None
+    return f"a task has at most {SIGNALS_MAX} signals, these are {number}"
 
 
 def file_and_text(value: str) -> tuple[str, str]:
@@ -103,8 +108,8 @@ def _problem_of(signal: object) -> str | None:
 def _problem_of_text(value: object) -> str | None:
     if not isinstance(value, str) or not value.strip():
         return "the value must be a text"
-    if len(value) > VALUE_LENGTH_MAX:
-        return f"the value has {len(value)} characters, at most {VALUE_LENGTH_MAX} are allowed"
+    if len(value) > SIGNAL_LENGTH_MAX:
+        return f"the value has {len(value)} characters, at most {SIGNAL_LENGTH_MAX} are allowed"
     if "\0" in value or any("\ud800" <= letter <= "\udfff" for letter in value):
         return "the value has a character that a command or a path cannot have"
     return None

@@ -13,6 +13,8 @@ from interlock.kernel.tags import Tags
 
 SUBTASKS_MAX = 1_000
 FILES_MAX = 1_000
+SIGNALS_MAX = 50
+SIGNAL_LENGTH_MAX = 4_000
 Line = Annotated[str, Field(min_length=1, max_length=2_000)]
 Text = Annotated[str, Field(max_length=64_000)]
 
@@ -32,7 +34,7 @@ class CompletionSignal(Shape):
     """One completion signal. A signal of an unknown type fails when it is verified."""
 
     type: Word
-    value: Line
+    value: Annotated[str, Field(min_length=1, max_length=SIGNAL_LENGTH_MAX)]
 
 
 class TaskAbortPolicy(Shape):
@@ -52,7 +54,7 @@ class TaskWork(Shape):
     complexity: Complexity = Complexity.MEDIUM
     model: Line | None = None
     owned_files: Annotated[list[Inside], Field(max_length=FILES_MAX)] = []
-    signals: Annotated[list[CompletionSignal], Field(max_length=100)] = []
+    signals: Annotated[list[CompletionSignal], Field(max_length=SIGNALS_MAX)] = []
     needs_approval: bool = False
     max_retries: Annotated[int, Field(ge=0, le=100)] = 3
     retry_delay_s: Annotated[int, Field(ge=1, le=300)] = 30

@@ -33,7 +33,7 @@ from interlock.workers.supervision.reports import (
 )
 from interlock.workers.supervision.streams.interlock import (
     LINE_BYTES_MAX,
-    SUBTASKS_MAX,
+    LINE_SUBTASKS_MAX,
     ReportKinds,
     parse_line,
 )
@@ -224,7 +224,10 @@ def test_every_published_reason_may_be_given(reason: TransitionReason) -> None:
         (line(type="blocked", task="no task"), "blocked: task: 'no task' cannot be an id"),
         (line(type="split", subtasks=[]), "must be a list of 1 to 50, it is []"),
         (line(type="split", subtasks={}), "must be a list of 1 to 50, it is {}"),
-        (line(type="split", subtasks=[{"title": "a"}] * (SUBTASKS_MAX + 1)), "list of 1 to 50"),
+        (
+            line(type="split", subtasks=[{"title": "a"}] * (LINE_SUBTASKS_MAX + 1)),
+            "list of 1 to 50",
+        ),
         (line(type="split", subtasks=["a"]), "subtasks[0] must be an object, it is 'a'"),
         (line(type="split", subtasks=[{"title": "a"}, {}]), "subtasks[1] needs the field 'title'"),
         (line(type="split", subtasks=[{"title": "a", "type": "b"}]), "has no field 'type'"),

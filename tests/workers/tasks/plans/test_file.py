@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from interlock.kernel.machines.tasks.task.payloads import NewTask
+from interlock.kernel.machines.tasks.task.payloads import SIGNAL_LENGTH_MAX, SIGNALS_MAX, NewTask
 from interlock.workers.specs.problems import SpecFileError
 from interlock.workers.tasks.plans.file import (
     BYTES_MAX,
@@ -20,7 +20,6 @@ from interlock.workers.tasks.plans.file import (
     PlanFile,
     read_plan,
 )
-from interlock.workers.tasks.verification.signals import SIGNALS_MAX
 from tests.any_text import any_text
 
 PAGE = (Path(__file__).parents[4] / "docs" / "plans.md").read_text("utf-8")
@@ -220,8 +219,9 @@ REFUSED = [
         "      {type: path_exists, value: ../x}]}",
     ),
     (
-        "5: task 'a': signals (entry 1).value: '",
-        HEAD + f"  - {SIGNALS}[\n      {{type: test_passes, value: {'x' * 2001}}}]}}",
+        f"the value has {SIGNAL_LENGTH_MAX + 1} characters, at most {SIGNAL_LENGTH_MAX} are",
+        HEAD
+        + f"  - {SIGNALS}[\n      {{type: test_passes, value: {'x' * (SIGNAL_LENGTH_MAX + 1)}}}]}}",
     ),
     ("4: task 'a': signals (entry 1): 7: a signal has the two", HEAD + f"  - {SIGNALS}[7]}}\n"),
     (

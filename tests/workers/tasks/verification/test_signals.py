@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from interlock.kernel.errors import CallError
+from interlock.kernel.errors import CallError, InvalidPayloadError
+from interlock.kernel.machines.tasks.task.changes import initial_data
+from interlock.kernel.machines.tasks.task.payloads import SIGNAL_LENGTH_MAX, SIGNALS_MAX
 from interlock.workers.tasks.verification.signals import (
-    SIGNALS_MAX,
-    VALUE_LENGTH_MAX,
     InvalidSignalError,
     ParsedSignal,
     SignalType,
@@ -49,7 +49,7 @@ def test_no_signals_are_fine() -> None:
         ({"type": ["path_exists"], "value": "a"}, "is not a type of signal"),
         ({"type": "llm_review", "value": 7}, "signal 1, 7: the value must be a text"),
         ({"type": "llm_review", "value": " "}, "the value must be a text"),
-        ({"type": "llm_review", "value": "a" * (VALUE_LENGTH_MAX + 1)}, "at most 4000 are allow"),
+        ({"type": "llm_review", "value": "a" * (SIGNAL_LENGTH_MAX + 1)}, "at most 4000 are allow"),
         ({"type": "test_passes", "value": "a\0b"}, "a character that a command or a path"),
         ({"type": "test_passes", "value": "\udc80"}, "a character that a command or a path"),
         ({"type": "path_exists", "value": "../x"}, "signal 1, '../x': the path has '..'"),
@@ -79,3 +79,17 @@ def test_a_task_has_a_bounded_number_of_signals() -> None:
 
     with pytest.raises(InvalidSignalError, match="at most 50 signals, these are 51"):
         parse_signals(signals(*[("llm_review", "a")] * (SIGNALS_MAX + 1)))
+
+
+def test_a_task_may_have_all_signals_that_are_valid_and_no_more() -> None:
+    work = {"title": "x", "repo": "/r", "agent": "make"}
+    longest = signals(*[("llm_review", "a" * SIGNAL_LENGTH_MAX)] * SIGNALS_MAX)
+
+    parse_signals(longest)
+
+    assert initial_data({**work, "signals": longest})["signals"] == longest
+    for wrong in ([*longest, longest[0]], signals(("llm_review", "a" * (SIGNAL_LENGTH_MAX + 1)))):
+        with pytest.raises(InvalidSignalError):
+            parse_signals(wrong)
+        with pytest.raises(InvalidPayloadError):
+            initial_data({**work, "signals": wrong})
