@@ -194,6 +194,6 @@ def write_docs() -> None:
 
 
 def machine() -> str:
-    """Describe the machine in general terms."""
+    """Describe the computer in general terms."""
     python = ".".join(platform.python_version_tuple()[:2])
     return f"{os.cpu_count()} virtual cores, {platform.system()}, Python {python}"

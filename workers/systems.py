@@ -75,7 +75,7 @@ def openers() -> tuple[Callable[[Settings], Any], ...]:
 
 
 def facts(resources: Resources) -> dict[str, bool]:
-    """Return what a machine announces of itself: which of the things it has that may be missing."""
+    """Return what a computer announces of itself: of each thing that it may lack, if it has it."""
     named = (pair for system in systems() for pair in system.facts.items())
     return {name: resources.get(load(opener)) is not None for name, opener in named}
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from interlock.kernel.store.keys import Keys
 from interlock.kernel.store.scripts import Client, call
 
-# A machine that has announced nothing for so long is no longer believed: it may be gone for good.
+# A computer that has announced nothing for so long is no longer believed: it may be gone for good.
 SILENCE_MS = 600_000
 
 
@@ -19,7 +19,7 @@ class Hosts:
         self.client, self.keys = client, keys
 
     def announce(self, host: str, facts: Mapping[str, bool]) -> None:
-        """Keep the facts of a machine, in place of those that it announced before."""
+        """Keep the facts of a computer, in place of those that it announced before."""
         written = json.dumps(dict(facts), sort_keys=True)
         call(self.client, "announce", self._names(), [host, written, SILENCE_MS])
 

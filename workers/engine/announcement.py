@@ -11,7 +11,7 @@ from interlock.kernel.store.hosts import Hosts
 
 log = logging.getLogger(__name__)
 
-PERIOD_S = 60.0  # a tenth of the silence after which a machine is no longer believed
+PERIOD_S = 60.0  # a tenth of the silence after which a computer is no longer believed
 
 
 class Announcer:

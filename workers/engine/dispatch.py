@@ -1,4 +1,4 @@
-"""Commits to the kernel for workers and clients, and publishes the effects that follow."""
+"""Calls the kernel for workers and clients, and publishes the effects that follow."""
 
 from __future__ import annotations
 
@@ -195,7 +195,7 @@ class Dispatch:
 
     @cached_property
     def hosts(self) -> Hosts:
-        """What the machines of the deployment say of themselves."""
+        """What the computers of the deployment say of themselves."""
         return Hosts(self.client, self.keys)
 
     @cached_property

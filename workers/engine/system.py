@@ -58,25 +58,25 @@ class System:
     `effects` is the package whose `HANDLERS` run its effects, `sweeps` the one with its `SWEEPS`.
     `resources` lists the openers of its models and other outside things, as `module:function`; a
     worker calls all of them at its start, so that a wrong setting ends the start. `facts` lists
-    what a computer with agents announces when its worker starts: each with the opener of a thing
-    that the machine has or lacks. `commands` lists its commands and groups of commands. `submit`
-    gives, for each machine whose records a producer's plain message may create, the
-    `module:function` that accepts it; a machine of `machines` needs none. `messages` gives the
-    same for each further kind of plain message, by the name of the kind, and `messages_about` the
-    machine for a kind that is about records of one machine alone. `machines` is for a system
-    that is not a part of Interlock: it gives, for each of its machines, where the table is, as
-    `module:attribute`. `details` gives, for a machine, the `module:function` that returns what
-    `interlock show` prints of its records instead of `shown`. `evidence` gives, for a machine, the
-    `module:function` that yields what the console shows beside the cards of its records, each a
-    `Section`. `outputs` gives, for a machine whose records have an agent that prints something, the
-    `module:function` that returns where its output is: the `OutputSource` of a `Client`, a `Record`
-    and the number of a run, or None before there is one. For None as the number it returns that of
-    the last run. `diffs` gives, for a machine whose records have a difference of files that only
-    one computer can compare, the `DiffSource` as `module:attribute`. `starved` is the
-    `module:function` that counts records which will never go on by themselves although no person is
-    asked: it gets the `Dispatch`, and returns a `StarvedCount`. `counted` lists the machines whose
-    records `interlock top` counts by state, `shown` the fields of a record's data that `interlock
-    show` prints if they are set.
+    what a computer with agents announces when its worker starts: each fact says whether it has a
+    thing that it may lack, and is given with the opener of that thing. `commands` lists its
+    commands and groups of commands. `submit` gives, for each machine whose records a producer's
+    plain message may create, the `module:function` that accepts it; a machine of `machines` needs
+    none. `messages` gives the same for each further kind of plain message, by the name of the kind,
+    and `messages_about` the machine for a kind that is about records of one machine alone.
+    `machines` is for a system that is not a part of Interlock: it gives, for each of its machines,
+    where the table is, as `module:attribute`. `details` gives, for a machine, the `module:function`
+    that returns what `interlock show` prints of its records instead of `shown`. `evidence` gives,
+    for a machine, the `module:function` that yields what the console shows beside the cards of its
+    records, each a `Section`. `outputs` gives, for a machine whose records have an agent that
+    prints something, the `module:function` that returns where its output is: the `OutputSource` of
+    a `Client`, a `Record` and the number of a run, or None before there is one. For None as the
+    number it returns that of the last run. `diffs` gives, for a machine whose records have a
+    difference of files that only one computer can compare, the `DiffSource` as `module:attribute`.
+    `starved` is the `module:function` that counts records which will never go on by themselves
+    although no person is asked: it gets the `Dispatch`, and returns a `StarvedCount`. `counted`
+    lists the machines whose records `interlock top` counts by state, `shown` the fields of a
+    record's data that `interlock show` prints if they are set.
     `page` is where its page of the console is, as `module:attribute`: a `SystemPage`. What a page
     or section has is in workers/terminal/page.py.
     """

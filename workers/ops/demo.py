@@ -159,7 +159,7 @@ def has_agents(machine: Machine) -> bool:
 
 @contextmanager
 def named_store(deployment: Deployment) -> Iterator[None]:
-    """Tell commands with the same home the store, the machine's name, and the modules."""
+    """Tell commands with the same home the store, the computer's name, and the modules."""
     settings = deployment.settings
     # What a command on this computer submits is cleaned up by the workers with this name.
     values = {"store_url": settings.store, "host": settings.host}

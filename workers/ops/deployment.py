@@ -1,4 +1,4 @@
-"""Starts and ends the processes of one machine: store, workers, intake, beat, API, Flower.
+"""Starts and ends the processes of one computer: store, workers, intake, beat, API, Flower.
 
 All but the store are forks of one process, which imports once what they share.
 """

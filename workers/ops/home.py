@@ -1,4 +1,4 @@
-"""The folder of a deployment on one machine: one process uses it at a time; it keeps the ports."""
+"""The folder of a deployment on one computer: one process uses it at a time; it keeps the ports."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 --@use clock
--- Keeps what a machine says of itself, in place of what it said before, and when it said so. What
--- machines said that have been silent for too long is removed.
+-- Keeps what a computer says of itself, in place of what it said before, and when it said so. What
+-- computers said that have been silent for too long is removed.
 -- KEYS     hosts, announced
--- ARGV     host, facts, ms of silence after which a machine is no longer believed
+-- ARGV     host, facts, ms of silence after which a computer is no longer believed
 -- Returns  {'kept'}
 local hosts = KEYS[1]
 local announced = KEYS[2]

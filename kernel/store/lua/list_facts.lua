@@ -1,7 +1,7 @@
 --@use clock
--- Lists what the machines say of themselves, but for those that have been silent for too long.
+-- Lists what the computers say of themselves, but for those that have been silent for too long.
 -- KEYS     hosts, announced
--- ARGV     ms of silence after which a machine is no longer believed
+-- ARGV     ms of silence after which a computer is no longer believed
 -- Returns  {host, facts, host, facts, ...}
 local hosts = KEYS[1]
 local announced = KEYS[2]

@@ -85,7 +85,7 @@ class JoinError(Exception):
 
 
 def clock() -> float:
-    """Return seconds of a clock that also runs while the machine sleeps, as leases do."""
+    """Return seconds of a clock that also runs while the computer sleeps, as leases do."""
     return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 

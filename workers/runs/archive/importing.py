@@ -1,7 +1,7 @@
 """Restores the runs of a workspace from an export, into a store that lost them.
 
-The logs contain the ids, the folder and the machine, so an export can only be restored for the
-folder and the machine from which it was made. No run can start there until the import is complete.
+The logs contain the ids, the folder and the computer, so an export can only be restored for the
+folder and the computer from which it was made. No run can start there until the import is complete.
 An import that was interrupted continues when it is repeated.
 """
 

@@ -26,14 +26,14 @@ class NoPayload(CardAnswer):
     """A trigger that carries nothing."""
 
 
-# The field that names the machine with the request. A queue is called by that name.
+# The field that names the computer with the request. A queue is called by that name.
 REQUEST_HOST = "request_host"
 
 
 def _checked_host(fields: dict[str, Any]) -> dict[str, Any]:
     host = fields.get(REQUEST_HOST)
     if host is not None and not (isinstance(host, str) and re.fullmatch(WORD_PATTERN, host)):
-        named = "a machine is named by at most 64 letters, digits, '.', '_', '~' and '-'"
+        named = "a computer is named by at most 64 letters, digits, '.', '_', '~' and '-'"
         raise ValueError(f"{REQUEST_HOST}: {named}")
     return fields
 
