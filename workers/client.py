@@ -28,9 +28,9 @@ from interlock.workers.engine.bulk import BulkAct, BulkPage, BulkVerb, check_bou
 from interlock.workers.engine.card import Card, CardPage, asks_person
 from interlock.workers.engine.card_answers import ACTION_FIELDS, CardAnswers
 from interlock.workers.engine.dispatch import Dispatch
-from interlock.workers.engine.door import submit_record
 from interlock.workers.engine.event_feed import EventFeed, FollowedEvent
 from interlock.workers.engine.explanations import explain, explain_all
+from interlock.workers.engine.new_record import submit_record
 from interlock.workers.engine.open_cards import OpenCards, WantedCards, gather_cards
 from interlock.workers.engine.own_systems import add_systems
 from interlock.workers.engine.polling import WaitTimeoutError, polls

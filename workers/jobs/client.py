@@ -24,7 +24,7 @@ from interlock.kernel.record import Record, RecordContent, record_id
 from interlock.kernel.store.codec import digest, encode
 from interlock.kernel.store.commands import Call, Warrant
 from interlock.workers.client import Client
-from interlock.workers.engine.door import submit_record
+from interlock.workers.engine.new_record import submit_record
 from interlock.workers.engine.polling import polls
 from interlock.workers.engine.submission import Submitted, op_id_of_call
 from interlock.workers.jobs.admission import GraphAdmission, dependencies_in

@@ -13,7 +13,7 @@ from interlock.kernel.reason import AbortReason, TransitionReason, why_of
 from interlock.kernel.record import Record
 from interlock.workers.client import Client
 from interlock.workers.tasks.agent_tree import ALIVE, reached
-from interlock.workers.tasks.claims import ensure_identity
+from interlock.workers.tasks.identities import ensure_identity
 
 Scope = Literal["sibling", "session"]
 

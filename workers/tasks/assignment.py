@@ -10,6 +10,7 @@ from uuid import uuid4
 
 from interlock.kernel.errors import KernelError
 from interlock.kernel.event import Cause
+from interlock.kernel.machines.tasks.effects import ASSIGNMENT
 from interlock.kernel.record import Record, root_of
 from interlock.kernel.store.commands import Call, InitialLease
 from interlock.kernel.store.leases import Lease
@@ -19,13 +20,12 @@ from interlock.workers.engine.leases import read_initial_lease
 from interlock.workers.gateways.git.errors import GitError
 from interlock.workers.supervision.launch import SupervisorError, launch
 from interlock.workers.tasks.agent_slots import Slot, take_slot
+from interlock.workers.tasks.calls import holder_call
 from interlock.workers.tasks.claim_names import ClaimNames, claim_names
 from interlock.workers.tasks.claims import (
-    COMPONENT,
     ERROR_LENGTH_MAX,
     claim,
     fail_claim,
-    holder_call,
     is_local,
     prepare_claim,
     queued_tasks,
@@ -143,7 +143,7 @@ def _create_agent(dispatch: Dispatch, task: Lease, names: ClaimNames) -> Lease:
     if data["stream"] == "plain":
         # Many commands print nothing before they end, so only the deadline limits their silence.
         agent["progress_limit_s"] = int(data.get("deadline_s") or claimed["deadline_s"])
-    call = Call(Cause(COMPONENT))
+    call = Call(Cause(ASSIGNMENT.name))
     dispatch.create("agent", names.agent, agent, call, initial_lease=initial_lease)
     return read_initial_lease(dispatch, names.agent, initial_lease)
 

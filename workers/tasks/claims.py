@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import logging
 from collections.abc import Iterator
 from contextlib import suppress
@@ -17,15 +15,15 @@ from interlock.kernel.errors import (
     ConflictError,
     FencedError,
     HeldError,
-    IdTakenError,
     KernelError,
     UnknownRecordError,
     UnreadableRecordError,
 )
 from interlock.kernel.event import Cause
 from interlock.kernel.machines.tasks.deadline import Complexity, Deadline, Scope, deadline
+from interlock.kernel.machines.tasks.effects import ASSIGNMENT
 from interlock.kernel.record import Record, root_of
-from interlock.kernel.store.commands import Call, InitialLease, Warrant, facts_read
+from interlock.kernel.store.commands import Call, InitialLease, facts_read
 from interlock.kernel.store.leases import Lease
 from interlock.kernel.table import Data
 from interlock.workers.engine.dispatch import Dispatch
@@ -33,13 +31,14 @@ from interlock.workers.engine.leases import read_initial_lease
 from interlock.workers.gateways.git.errors import RefusedError
 from interlock.workers.gateways.git.repository import Repository
 from interlock.workers.gateways.git.worktree import Worktree, add_worktree
+from interlock.workers.tasks.calls import component_call, holder_call
 from interlock.workers.tasks.claim_names import ClaimNames, claim_names
+from interlock.workers.tasks.identities import ensure_identity, identity_id
 from interlock.workers.tasks.launch_spec import PreparedClaim
 from interlock.workers.tasks.leftovers import kill_leftovers_of
 
 log = logging.getLogger(__name__)
 
-COMPONENT = "assignment"
 PAGE = 50
 HISTORY_MAX = 50
 QUEUE_READ_MAX = 2_000
@@ -47,21 +46,6 @@ ERROR_LENGTH_MAX = 2_000
 # The errors by which a claim is refused.
 REFUSALS = (CallError, ConflictError, FencedError, HeldError)
 NOT_CLAIMED = "%s is not claimed: %s"
-
-
-def component_call(name: str, trigger: str, record_id: str) -> Call:
-    """Return the call with which a component, which holds no lease of the record, fires a trigger.
-
-    The log of the record names the component as the actor.
-    """
-    op_id = f"{name}:{trigger}:{record_id}:{uuid4().hex[:8]}"
-    return Call(Cause(name), op_id, Warrant.component(name))
-
-
-def holder_call(lease: Lease, trigger: str) -> Call:
-    """Return the call by which the holder of a lease reports the outcome of its work."""
-    warrant = Warrant.token(lease.suffix, lease.token)
-    return Call(Cause(lease.name), f"{lease.token}:{trigger}", warrant)
 
 
 def queued_tasks(dispatch: Dispatch, root: str, queue: str) -> Iterator[Record]:
@@ -87,14 +71,6 @@ def is_local(data: Data) -> bool:
     return bool(data.get("agent")) and Path(str(data["repo"])).is_dir()
 
 
-def cancelled_parent(dispatch: Dispatch, task: Record) -> str:
-    """Return the id of the task that this one is a subtask of, if it was cancelled, or ''."""
-    parent = task.parent
-    if parent is None or "/" not in parent:
-        return ""
-    return parent if dispatch.views.record(parent).state == "cancelled" else ""
-
-
 def claim(dispatch: Dispatch, record: Record, *, agent: str) -> Lease | None:
     """Claim a task for an agent, with a lease. Return None if it cannot be claimed now."""
     initial_lease = InitialLease(
@@ -109,7 +85,7 @@ def claim(dispatch: Dispatch, record: Record, *, agent: str) -> Lease | None:
         log.debug(NOT_CLAIMED, record.id, refusal)
         return None
     payload |= deadline_fields(dispatch, record)
-    call = component_call(COMPONENT, "claimed", record.id)
+    call = component_call(ASSIGNMENT.name, "claimed", record.id)
     try:
         dispatch.fire(record, "claimed", payload, call, initial_lease=initial_lease)
         return read_initial_lease(dispatch, record.id, initial_lease)
@@ -140,26 +116,6 @@ def deadline_fields(dispatch: Dispatch, record: Record) -> dict[str, Any]:
     """Return how long a claim of a task may take and why, as fields of the claim's payload."""
     limit = deadline_of(dispatch, record)
     return {"deadline_s": limit.seconds, "deadline_reasons": list(limit.reasons)}
-
-
-def identity_id(root: str, *, name: str, role: str, command: str) -> str:
-    """Return the id of an identity, whether its record exists or not."""
-    digest = hashlib.sha256(json.dumps([name, role, command]).encode()).hexdigest()[:16]
-    return f"{root}/identity~{digest}"
-
-
-def ensure_identity(dispatch: Dispatch, root: str, *, name: str, role: str, command: str) -> str:
-    """Return the id of an identity; create its record if it is new.
-
-    Raises HeldError if a person took the identity out of service.
-    """
-    fields = {"name": name, "role": role, "command": command}
-    record_id = identity_id(root, name=name, role=role, command=command)
-    with suppress(IdTakenError):
-        dispatch.create("identity", record_id, fields, Call(Cause(COMPONENT)))
-    if dispatch.views.record(record_id).state == "retired":
-        raise HeldError(record_id, f"the agent {name} was taken out of service by a person")
-    return record_id
 
 
 def deadline_of(dispatch: Dispatch, record: Record) -> Deadline:
@@ -207,7 +163,7 @@ def prepare_claim(dispatch: Dispatch, task: Lease, *, agent: str) -> PreparedCla
 def begin_turn(dispatch: Dispatch, names: ClaimNames, **fields: str) -> None:
     """Create the turn of a claim, and report to it that the task is claimed."""
     turn = {"task": names.task, "number": names.number, **fields}
-    dispatch.create("turn", names.turn, turn, Call(Cause(COMPONENT)))
+    dispatch.create("turn", names.turn, turn, Call(Cause(ASSIGNMENT.name)))
     _fire_turn(dispatch, names.turn, "task_claimed", {})
 
 
@@ -228,7 +184,7 @@ def fail_claim(dispatch: Dispatch, task: Lease, failure: Exception) -> None:
 
 
 def _fire_turn(dispatch: Dispatch, turn: str, trigger: str, payload: Data) -> None:
-    dispatch.fire(turn, trigger, payload, component_call(COMPONENT, trigger, turn))
+    dispatch.fire(turn, trigger, payload, component_call(ASSIGNMENT.name, trigger, turn))
 
 
 def _kill_leftovers_of_previous_claim(dispatch: Dispatch, names: ClaimNames) -> None:

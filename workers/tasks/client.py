@@ -81,8 +81,9 @@ class Tasks:
     ) -> Submitted:
         """Submit a task. Its repository is checked before anything is written.
 
-        Raises RefusedError for an unfit repository, InvalidSignalError for an invalid signal,
-        UnknownRoleError for a role that is not listed, InvalidPayloadError for any other fault.
+        Raises a CallError for a wrong task: RefusedError for an unfit repository,
+        InvalidSignalError, UnknownRoleError for a role that is not listed, CommandError for a
+        command that cannot run, InvalidPayloadError, IdTakenError, or QuotaError.
         """
         if not isinstance(payload, Mapping):
             raise InvalidPayloadError("the task", ["it is not an object"])

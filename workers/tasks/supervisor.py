@@ -35,7 +35,6 @@ from interlock.workers.supervision.streams.interlock import ReportKinds
 from interlock.workers.supervision.supervisor import Supervisor, supervise
 from interlock.workers.tasks.agent_outcome import abort_by_us, agent_outcome
 from interlock.workers.tasks.assignment import next_task
-from interlock.workers.tasks.claims import cancelled_parent
 from interlock.workers.tasks.current_task import (
     REASON_LENGTH_MAX,
     CurrentTask,
@@ -43,6 +42,7 @@ from interlock.workers.tasks.current_task import (
     report_outcome,
 )
 from interlock.workers.tasks.launch_spec import TaskLaunchSpec
+from interlock.workers.tasks.parent_task import cancelled_parent
 
 ALIVE_AFTER_S = 1.0
 NEXT_TASK_S = 1.0

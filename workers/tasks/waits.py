@@ -9,7 +9,7 @@ from interlock.kernel.machines.tasks.task import choice
 from interlock.kernel.machines.tasks.task.changes import awaited, changed_nothing, unmet
 from interlock.kernel.record import Record, RecordContent, root_of
 from interlock.workers.engine.dispatch import Dispatch
-from interlock.workers.tasks.claims import identity_id
+from interlock.workers.tasks.identities import identity_id
 
 CHAIN_MAX = 1_000
 

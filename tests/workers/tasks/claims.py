@@ -13,8 +13,8 @@ from interlock.kernel.record import Entry, Record, partition_of
 from interlock.kernel.store.commands import Call, InitialLease, NoteDraft, Warrant
 from interlock.kernel.store.leases import Lease
 from interlock.workers.client import Client
+from interlock.workers.tasks.calls import component_call
 from interlock.workers.tasks.claim_names import ClaimNames, claim_names
-from interlock.workers.tasks.claims import component_call
 from interlock.workers.tasks.client import Tasks
 
 

@@ -16,8 +16,9 @@ from interlock.workers.cli import app
 from interlock.workers.client import Client
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.tasks.agents import Agents
-from interlock.workers.tasks.claims import claim, ensure_identity
+from interlock.workers.tasks.claims import claim
 from interlock.workers.tasks.client import Tasks
+from interlock.workers.tasks.identities import ensure_identity
 from interlock.workers.tasks.waits import Waits
 from tests.workers.threads.threads import client_of
 

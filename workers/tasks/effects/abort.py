@@ -10,7 +10,7 @@ from interlock.kernel.machines.tasks.abort import AbortScope
 from interlock.kernel.reason import AbortReason, TransitionReason, why_of
 from interlock.workers.engine.work import Work
 from interlock.workers.tasks.agent_tree import reached
-from interlock.workers.tasks.claims import component_call
+from interlock.workers.tasks.calls import component_call
 
 COMPONENT = "abort"
 # Triggers that leave the agent's own session at work.

@@ -1,4 +1,4 @@
-"""Starts agents of this computer when a task becomes open."""
+"""Starts agents for a backlog when one of its tasks becomes open."""
 
 from __future__ import annotations
 
@@ -8,5 +8,10 @@ from interlock.workers.tasks.assignment import assign
 
 
 def assignment(work: Work) -> None:
-    """Start agents for the task's backlog. If no slot is free now, a sweep tries again."""
+    """Start agents on this computer for the task's backlog.
+
+    Any worker may get the message. If its computer has not the task's repository, or no free slot,
+    it starts nothing for the task: the sweep `assignments` and the task's recheck try again, until
+    a worker of the right computer gets their message.
+    """
     assign(work.dispatch, root_of(work.record.id))

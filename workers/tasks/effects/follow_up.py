@@ -15,8 +15,8 @@ from interlock.kernel.store.commands import Call, Warrant
 from interlock.kernel.table import Data
 from interlock.workers.engine.work import Work
 from interlock.workers.tasks.assignment import assign
+from interlock.workers.tasks.calls import component_call
 from interlock.workers.tasks.claim_names import CLAIM_STATES, ClaimNames
-from interlock.workers.tasks.claims import component_call
 from interlock.workers.tasks.waits import Waits
 
 COMPONENT = "follow_up"

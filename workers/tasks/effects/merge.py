@@ -23,7 +23,7 @@ from interlock.workers.gateways.git.merge import merge as merge_branch
 from interlock.workers.gateways.git.remote import push
 from interlock.workers.gateways.git.repository import COMMITTER, Repository
 from interlock.workers.tasks.claim_names import claim_names
-from interlock.workers.tasks.claims import cancelled_parent
+from interlock.workers.tasks.parent_task import cancelled_parent
 from interlock.workers.tasks.verification.review_checkout import review_checkout
 from interlock.workers.tasks.verification.task_check import (
     check_task_without_models,

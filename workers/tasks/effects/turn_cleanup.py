@@ -14,8 +14,8 @@ from interlock.workers.gateways.git.changes import commit_all
 from interlock.workers.gateways.git.errors import RefusedError
 from interlock.workers.gateways.git.repository import COMMITTER, Repository
 from interlock.workers.gateways.git.worktree import Worktree, remove_worktree, worktrees
+from interlock.workers.tasks.calls import component_call
 from interlock.workers.tasks.claim_names import CLAIM_STATES, ClaimNames
-from interlock.workers.tasks.claims import component_call
 from interlock.workers.tasks.leftovers import kill_leftovers_of
 
 COMPONENT = "turn_cleanup"

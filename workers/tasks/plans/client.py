@@ -19,7 +19,7 @@ from interlock.kernel.machines.tasks.task.changes import awaited
 from interlock.kernel.machines.tasks.task.names import State
 from interlock.kernel.record import Record
 from interlock.workers.client import Client
-from interlock.workers.engine.door import submit_record
+from interlock.workers.engine.new_record import submit_record
 from interlock.workers.engine.submission import Submitted
 from interlock.workers.specs.dependencies import in_order, starved_by
 from interlock.workers.specs.problems import Problems

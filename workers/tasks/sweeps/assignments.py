@@ -1,4 +1,4 @@
-"""Starts agents for queued tasks whenever this computer has free slots."""
+"""Starts agents for open tasks whose repositories are on this computer, while it has free slots."""
 
 from __future__ import annotations
 

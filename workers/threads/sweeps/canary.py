@@ -20,7 +20,7 @@ from interlock.kernel.store.listings import ListedRecord
 from interlock.kernel.table import PRODUCER
 from interlock.workers.config import Settings
 from interlock.workers.engine.dispatch import Dispatch, ms
-from interlock.workers.engine.door import submit_record
+from interlock.workers.engine.new_record import submit_record
 from interlock.workers.engine.sweeper import Sweep, act_on_each
 from interlock.workers.threads.canary import (
     CANARIES_MAX,

@@ -31,7 +31,7 @@ from interlock.kernel.table import (
 from interlock.kernel.traits import Bookkeeping, Children, Facts, Placement
 
 # Why a row is ours.
-APPROVAL = "pending_approval is published outside the table; here a person's act is a row like any"
+APPROVAL = "pending_approval is published outside the table; here each act of a person is a row"
 SERIAL = "one merge at a time into a target branch: the task that merges holds its name"
 TWO_STEPS = "verified work is merged by an effect of its own"
 MIXED = "published as an escalation of its time limit; a mix of ends is known before the limit"
@@ -45,7 +45,7 @@ LATE_SUBTASKS = "a task that was blocked on its subtasks goes on once all have e
 CHOSEN_AGENT = "a person chooses who gets a task next, or lifts that choice"
 
 # Why a published row asks a guard; the page lets every row through.
-ONE_AT_A_TIME = "dependencies, time, role, tenant and a person's choice decide who may have it when"
+CLAIMABLE = "dependencies, time, role, tenant and a person's choice decide who may have it when"
 NO_STORM = "a task that is never started, or whose agents are always lost, comes to a person"
 ALL_CLOSED = "the page says all subtasks completed; others are a person's question"
 
@@ -65,7 +65,7 @@ PUBLISHED = (
     ),
     *rows(State.OPEN,
         move(Trigger.CLAIMED, State.CLAIMED, by(ASSIGNMENT, PRODUCER, PERSON), reads=True,
-             guard=changes.claimable, guarded=ONE_AT_A_TIME,
+             guard=changes.claimable, guarded=CLAIMABLE,
              refusal=changes.why_not_claimable, update=changes.claimed),
         move(Trigger.SPLIT, State.WAITING_FOR_SUBTASKS, by(PRODUCER, PERSON),
              update=changes.split, effect=SPAWN, spawns="subtasks"),

@@ -22,8 +22,9 @@ from interlock.workers.gateways.git.worktree import (
 )
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.systems import handlers
+from interlock.workers.tasks.calls import component_call
 from interlock.workers.tasks.claim_names import ClaimNames
-from interlock.workers.tasks.claims import begin_turn, component_call
+from interlock.workers.tasks.claims import begin_turn
 from interlock.workers.tasks.effects.turn_cleanup import turn_cleanup
 from tests.end_to_end.engine.test_stranding import due
 from tests.workers.gateways.git.scene import git, make_repository, open_copy

@@ -1,4 +1,4 @@
-"""Creates a record for a caller outside, where the quota has room for it, and begins it."""
+"""Creates a record for a caller outside, where the quota has room, and starts its work."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def submit_record(
     priority: int = 5,
     is_admitted: bool = False,
 ) -> Submitted:
-    """Create a record, and fire the trigger with which its machine begins, if it has one.
+    """Create a record, and fire the first trigger of its machine, if it has one.
 
     A repetition with the same payload changes nothing. Raises IdTakenError if the id exists with
     another payload, and QuotaError if the deployment has no room for another record, unless the
@@ -35,7 +35,7 @@ def submit_record(
     fired = dispatch.create(machine, new_id, payload, Call(cause), priority=priority)
     begins = dispatch.lifecycle.machine(machine).first_trigger
     if begins and not payload.get("hold") and fired.version:
-        # After a repeated submission the record has begun already, and may even be pruned.
+        # After a repeated submission it was fired already, and the record may even be pruned.
         with suppress(CallError):
             dispatch.fire(new_id, begins, {}, Call(cause, f"begin:{new_id}"))
     return Submitted(new_id, fired.replayed)
