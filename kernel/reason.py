@@ -70,8 +70,8 @@ def why_of(abort: AbortReason) -> TransitionReason:
 # POSIX fixes these three numbers; an exit code is minus the signal that ended the process.
 _SIGINT, _SIGKILL, _SIGTERM = 2, 9, 15
 
-# A SIGKILL that is not ours is most likely that of the system for want of memory. A shell returns
-# 128 plus the number of the signal.
+# A SIGKILL that is not ours is most likely that of the operating system for want of memory. A shell
+# returns 128 plus the number of the signal, for SIGKILL 137.
 _OF_EXIT_CODE: Mapping[int, AbortReason] = {
     124: AbortReason.TIMEOUT,
     126: AbortReason.PERMISSION_DENIED,
