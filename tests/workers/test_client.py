@@ -6,7 +6,6 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
-from functools import partial
 from itertools import islice
 from operator import itemgetter
 from typing import Any
@@ -136,16 +135,20 @@ def test_an_id_stays_taken_after_its_record_is_pruned(interlock: Client) -> None
         interlock.submit(thread_payload("Pens"), machine="thread", id="one")
 
 
-def prune_now(client: Client) -> None:
-    """Settle the effects of the ended record `one`, and prune it."""
-    record = client.show("one")
-    for entry in record.entries:
+def settle_all(client: Client, thread_id: str) -> None:
+    """Settle the effects of a thread that has ended."""
+    for entry in client.show(thread_id).entries:
         effect = client.dispatch.effect("thread", entry.name)
         lease = client.dispatch.leases.claim(
-            entry.key("one"), effect, nonce="n", holder="test", schema=1
+            entry.key(thread_id), effect, nonce="n", holder="test", schema=1
         )
         assert isinstance(lease, Lease)
         client.dispatch.leases.settle(lease, client.dispatch.render)
+
+
+def prune_now(client: Client) -> None:
+    """Settle the effects of the ended record `one`, and prune it."""
+    settle_all(client, "one")
     client.dispatch.settings = client.settings.model_copy(update={"prune_after_s": 0.001})
     pruned = sum(prune.run(client.dispatch, number)["pruned"] for number in range(PARTITIONS))
     assert pruned == 1
@@ -398,15 +401,26 @@ def test_a_wait_returns_when_an_effect_asks_a_person(interlock: Client) -> None:
 
 def test_a_watch_yields_each_line_once_until_the_end(interlock: Client) -> None:
     record = bring(interlock, "one", "awaiting_confirmation")
-    reject = partial(interlock.decide, "one", "reject", proposal=record.proposal)
-    answer = threading.Timer(0.1, reject)
-    answer.start()
 
-    lines = list(interlock.watch("one", timeout_s=60))
-    answer.join()
+    def ends() -> None:
+        interlock.decide("one", "reject", proposal=record.proposal)
+        settle_all(interlock, "one")
+
+    watched = interlock.watch("one", timeout_s=600)
+    lines = [next(watched)]
+    ending = threading.Timer(0.1, ends)
+    ending.start()
+    lines += watched
+    ending.join()
 
     assert lines == interlock.history("one")
     assert [e.version for e in lines if isinstance(e, Event)] == list(range(1, record.version + 2))
+
+
+def test_a_watch_ends_when_its_time_is_up(interlock: Client) -> None:
+    bring(interlock, "one", "awaiting_confirmation")
+
+    assert list(interlock.watch("one", timeout_s=0.1)) == interlock.history("one")
 
 
 def test_a_list_is_ordered_and_counted_and_refuses_an_unknown_state(interlock: Client) -> None:

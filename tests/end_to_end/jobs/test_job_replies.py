@@ -33,6 +33,7 @@ pytestmark = pytest.mark.timeout(180)
 
 REPLY = '"$INTERLOCK_JOB_REPLY"'
 DIR = '"$INTERLOCK_JOB_DIR"'
+QUIET_S = 80
 WRONG = "its reply is invalid: "
 
 
@@ -445,7 +446,8 @@ def test_a_rate_limit_pauses_a_job_until_its_time_and_no_longer(bench: Bench) ->
 
 def test_output_is_a_sign_of_life_and_silence_is_counted_from_the_last(bench: Bench) -> None:
     talks = f"echo $$ >> pids; echo here; {HANGS}"
-    quiet = bench.new("quiet", talks, running_s=600, recoveries_max=1)
+    # Its output is noted every twentieth part of this time.
+    quiet = bench.new("quiet", talks, running_s=QUIET_S, recoveries_max=1)
     review = {"command": f"echo >> reviews; {HANGS}"}
     unread = bench.new("unread", review=review, reviewing_s=600, recoveries_max=1)
     waits = bench.new("waits", depends_on=[quiet], running_s=1, reviewing_s=1)
@@ -502,7 +504,7 @@ def stays_silent(bench: Bench, quiet: str, unread: str, number: int) -> None:
     """Let a job's worker and another's reviewer stay silent for too long, for the n-th time."""
     deployment, reviews = bench.deployment, bench.folder / "reviews"
     deployment.sees(lambda: len(said(bench, quiet)) == number, what="its output")
-    assert timer(bench, quiet, "stall") >= said(bench, quiet)[-1].at_ms + 600_000
+    assert timer(bench, quiet, "stall") >= said(bench, quiet)[-1].at_ms + QUIET_S * 1_000
     make_due(bench, quiet, "stall")
     deployment.sees(
         lambda: reviews.exists() and len(reviews.read_text()) == number, what="a review"

@@ -247,10 +247,7 @@ def test_a_sentinel_has_a_password_of_its_own() -> None:
     assert (watcher["username"], watcher["password"]) == (None, "theirs")
 
 
-def test_a_store_is_reached_over_its_socket_file(
-    new_server: NewServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(connect, "GREETING_S", 60.0)
+def test_a_store_is_reached_over_its_socket_file(new_server: NewServer, tmp_path: Path) -> None:
     file = tmp_path / "store.sock"
     new_server(settings={"unixsocket": str(file)})
 
@@ -258,7 +255,8 @@ def test_a_store_is_reached_over_its_socket_file(
     refuse_unsafe(open_store(f"unix://{file}"))
 
 
-def test_a_port_that_is_silent_is_given_up_after_one_try() -> None:
+def test_a_port_that_is_silent_is_given_up_after_one_try(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connect, "GREETING_S", 0.1)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         with pytest.raises(StoreDownError, match="does not answer"):
             greet(f"redis://127.0.0.1:{silent.getsockname()[1]}/0")
@@ -269,8 +267,7 @@ def test_a_port_that_is_silent_is_given_up_after_one_try() -> None:
             silent.accept()
 
 
-def test_a_program_that_is_no_store_is_named_as_that(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connect, "GREETING_S", 60.0)
+def test_a_program_that_is_no_store_is_named_as_that() -> None:
     with socket.create_server(("127.0.0.1", 0)) as web:
 
         def serve() -> None:
@@ -287,10 +284,7 @@ def test_a_program_that_is_no_store_is_named_as_that(monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize("login", ["", ":wrong@", "nobody:wrong@"])
-def test_a_password_that_is_wrong_or_missing_is_named_as_that(
-    tmp_path: Path, login: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(connect, "GREETING_S", 60.0)
+def test_a_password_that_is_wrong_or_missing_is_named_as_that(tmp_path: Path, login: str) -> None:
     with EmbeddedServer(tmp_path) as server:
         with redis.Redis.from_url(server.url) as client:
             client.config_set("requirepass", "right")
