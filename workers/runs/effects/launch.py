@@ -1,4 +1,4 @@
-"""Launches the supervisor of a run on the workspace's machine, which takes over the lease."""
+"""Launches the supervisor of a run on the workspace's computer, which takes over the lease."""
 
 from __future__ import annotations
 

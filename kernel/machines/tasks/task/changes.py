@@ -9,7 +9,7 @@ from interlock.kernel.errors import InvalidPayloadError
 from interlock.kernel.machines.tasks.ownership import outside
 from interlock.kernel.machines.tasks.task import choice
 from interlock.kernel.machines.tasks.task.names import State
-from interlock.kernel.machines.tasks.task.payloads import NewTask
+from interlock.kernel.machines.tasks.task.payloads import SUBTASKS_MAX, NewTask
 from interlock.kernel.machines.tasks.trust import MINIMUM_TRUST, Trust, refusal
 from interlock.kernel.payload import validated
 from interlock.kernel.reason import TransitionReason
@@ -21,7 +21,6 @@ BACKOFF_S_MAX = 300
 # last of so many claims.
 CRASHES_SINCE_RETRY_MAX = 3
 CLAIMS_SINCE_RETRY_MAX = 20
-CANCELLED_SUBTASKS_MAX = 100  # the last ones that the owner gave up are listed
 REJECTIONS_MAX = 5  # of the rejections by a person, so many are given to the next agent
 # The fields that name tasks to wait for, and the states in which such a task satisfies the wait. A
 # task is done before its work is verified, and closed once that is merged.
@@ -353,8 +352,8 @@ def _refuse_files_outside(number: int, paths: Sequence[str], owned: Sequence[str
 
 def child_cancelled(ask: Ask) -> Data:
     """List a subtask that the owner gives up; an effect ends it."""
-    listed = [*ask.data.get("cancel_children", []), ask.payload["child"]]
-    return {**ask.data, "cancel_children": listed[-CANCELLED_SUBTASKS_MAX:]}
+    listed = dict.fromkeys([*ask.data.get("cancel_children", []), ask.payload["child"]])
+    return {**ask.data, "cancel_children": [*listed][-SUBTASKS_MAX:]}
 
 
 def child_payload(parent: Data, child: Data, siblings: Sequence[str]) -> tuple[Data, int | None]:
