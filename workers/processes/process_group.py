@@ -59,14 +59,15 @@ class ProcessGroup:
         """Close the pipes, which a survivor outside the group might hold open."""
         stdin = self.leader.stdin
         if stdin is not None and stdin.transport.get_write_buffer_size():
-            # Nobody in the group reads the rest any more, and close() would wait for a reader.
+            # Nobody in the group reads the rest any more, and its close() would wait for a reader.
             stdin.transport.abort()
         transport = getattr(self.leader, "_transport", None)
         if transport is not None:
             transport.close()
         if stdin is not None:
+            stdin.close()
             # Python 3.11.2 logs that the pipe broke, unless somebody asks how it was closed.
-            with suppress(ConnectionError):
+            with suppress(OSError):
                 await stdin.wait_closed()
 
     async def _emptied(self, wait_s: float) -> bool:

@@ -11,8 +11,6 @@ import pytest
 from interlock.workers.jobs.client import Graphs
 from tests.end_to_end.conftest import NewDeployment
 
-pytestmark = pytest.mark.timeout(180)
-
 ENDED = re.compile(r"Task job\.worker\[g/a.*\] (succeeded in .* 'stale: |ignored)")
 # The second run checks whether the process of the first still exists.
 ONCE_AT_A_TIME = """

@@ -20,8 +20,6 @@ from tests.end_to_end.jobs.bench import ASKS_A_PERSON, Bench, answers, last, tri
 from tests.end_to_end.threads import capabilities
 from tests.fakes.openai_server import Asked, OpenAIServer, Reply, Script, hangs, refuses, says
 
-pytestmark = pytest.mark.timeout(180)
-
 PRICED = "openai:gpt-4o-mini"
 ORDER = re.compile(r"BEGIN \w+ order\n(.*?)\nEND \w+ order", re.DOTALL)
 POEM = "Roses are red"

@@ -355,7 +355,6 @@ SCENES: tuple[Scene, ...] = (
 
 
 @pytest.mark.slow(minutes=0.5)
-@pytest.mark.timeout(300)
 def test_every_row_is_fired_by_each_of_its_producers(
     new_deployment: NewDeployment, tmp_path: Path, client: redis.Redis
 ) -> None:

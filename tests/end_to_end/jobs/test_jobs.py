@@ -16,8 +16,6 @@ from tests.end_to_end.conftest import NewDeployment
 from tests.end_to_end.deployment import Deployment
 from tests.processes import is_alive
 
-pytestmark = pytest.mark.timeout(180)
-
 
 @pytest.fixture
 def jobs(joint_deployment: Deployment) -> Deployment:

@@ -20,8 +20,6 @@ from tests.end_to_end.loops.agents import Agents
 from tests.end_to_end.tasks.coding import git
 from tests.processes import is_alive, processes
 
-pytestmark = pytest.mark.timeout(240)
-
 # Writes down which other processes of this command are alive, and ignores SIGTERM.
 ALONE = """\
 trap '' TERM

@@ -320,7 +320,6 @@ def stumble(play: Scenes) -> None:
 
 
 @pytest.mark.slow(minutes=1)
-@pytest.mark.timeout(300)
 def test_every_row_is_fired_by_each_of_its_actors(
     new_deployment: NewDeployment, tmp_path: Path, client: redis.Redis
 ) -> None:

@@ -7,12 +7,8 @@ import shutil
 import signal
 from typing import Any
 
-import pytest
-
 from interlock.workers.runs.codon.execution import REJECTED_NOTES_MAX
 from tests.end_to_end.runs.workspaces import NewWorkspace, RunWorkspace
-
-pytestmark = [pytest.mark.timeout(300)]
 
 BAD_LINES = 3 * REJECTED_NOTES_MAX
 

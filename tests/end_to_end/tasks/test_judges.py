@@ -177,7 +177,6 @@ def _said(script: Script, question: Asked) -> Reply:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(240)
 def test_a_check_that_does_not_plainly_accept_the_work_fails_it_with_a_reason(
     deployment: Deployment, repo: Path, model: OpenAIServer
 ) -> None:
@@ -191,7 +190,6 @@ def test_a_check_that_does_not_plainly_accept_the_work_fails_it_with_a_reason(
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(240)
 def test_a_check_that_does_not_accept_the_work_in_time_fails_it_with_a_reason(
     new_deployment: NewDeployment, repo: Path
 ) -> None:

@@ -331,7 +331,6 @@ def test_an_agent_reports_on_its_descriptor_and_splits_its_task(
 
 
 @pytest.mark.proof
-@pytest.mark.timeout(300)
 def test_thirty_tasks_with_four_agents_end_merged_and_leave_nothing(
     new_deployment: NewDeployment, repo: Path
 ) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, partial
 from itertools import chain, product
-from typing import Any
 
 import pytest
 
@@ -227,20 +226,9 @@ def test_siblings_end_in_the_order_of_the_tree() -> None:
     assert list(aborts(tree, session="m", scope=AbortScope.SIBLING)) == ["z", "a", "q"]
 
 
-def test_an_abort_reaches_the_end_of_a_long_chain_and_looks_at_each_session_a_few_times() -> None:
-    class Counted(dict[str, str]):
-        looks = 0
+def test_an_abort_reaches_the_end_of_a_long_chain() -> None:
+    # If the way to the root were walked from every session, this would not end within the limit
+    # of a test.
+    line = {str(n): str(n - 1) for n in range(1, 100_001)}
 
-        def __getitem__(self, key: str) -> str:
-            self.looks += 1
-            return super().__getitem__(key)
-
-        def get(self, key: str, default: Any = None) -> Any:
-            self.looks += 1
-            return super().get(key, default)
-
-    line = Counted({str(n): str(n - 1) for n in range(1, 20_001)})
-
-    assert len(aborts(line, session="0", scope=AbortScope.SESSION)) == 20_000
-    # If the way to the root were walked from every session, there were 200 million.
-    assert line.looks <= 100_000
+    assert len(aborts(line, session="0", scope=AbortScope.SESSION)) == 100_000

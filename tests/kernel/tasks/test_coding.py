@@ -20,6 +20,7 @@ from interlock.kernel.machines.tasks.task.changes import (
     backoff_ms,
     child_payload,
 )
+from interlock.kernel.machines.tasks.task.payloads import SUBTASKS_MAX
 from interlock.kernel.machines.tasks.task.questions import (
     approve_merge,
     diff_command,
@@ -102,6 +103,15 @@ def test_the_published_edges_are_all_there_and_ours_are_marked(machine: Machine)
     ends = [str(stage.state) for stage in machine.stages if isinstance(stage, Terminal)]
     assert sorted(ends) == kept["terminal"]
     assert [row for row in machine.transitions if not row.by] == []
+
+
+def test_each_subtask_that_is_given_up_is_listed_once_and_the_newest_are_kept() -> None:
+    task = PureTask().to("claimed", "started")
+    for number in (1, 1, *range(2, SUBTASKS_MAX + 2)):
+        task.fire("child_cancelled", {"child": f"b/t/{number}"})
+
+    newest = [f"b/t/{number}" for number in range(2, SUBTASKS_MAX + 2)]
+    assert task.record.data["cancel_children"] == newest
 
 
 def test_the_published_task_has_thirty_edges_and_no_other_state() -> None:

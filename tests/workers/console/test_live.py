@@ -146,7 +146,7 @@ def test_a_list_is_renewed_without_its_search_field(
     assert renewed.status_code == 200  # it leads nowhere else while a person looks
 
 
-def test_a_page_that_is_open_shows_a_commit_within_two_seconds(
+def test_a_page_that_is_open_is_sent_a_commit_and_shows_it_after_two_pauses(
     server: EmbeddedServer, prefix: str
 ) -> None:
     interlock = client_of(server.url, prefix, auth="none")
@@ -162,7 +162,7 @@ def test_a_page_that_is_open_shows_a_commit_within_two_seconds(
             with urlopen(page, timeout=180) as renewed:  # noqa: S310 - our own
                 assert f">{button}</button>" in renewed.read().decode()
 
-    # All that a fast machine waits for: the next look at the log, and the next look at the record.
+    # The pauses are those before the next look at the log and before the next at the record.
     assert followers.POLL_S + live.KEPT_S < SHOWN_WITHIN_S
 
 

@@ -167,4 +167,5 @@ def test_the_input_is_closed_although_a_survivor_never_reads_it(tmp_path: Path) 
     try:
         assert asyncio.run(unread())
     finally:
-        os.kill(int((tmp_path / "pid").read_text()), 9)
+        if survivor := _text(tmp_path / "pid"):
+            os.kill(int(survivor), 9)

@@ -12,7 +12,7 @@ from interlock.kernel.machines.tasks.ownership import SCOPE_VIOLATION
 from interlock.kernel.machines.tasks.task.subtasks import waits_for_subtasks
 from interlock.kernel.record import Record, parent_of, root_of
 from interlock.kernel.store.commands import Call, Warrant
-from interlock.kernel.table import Data
+from interlock.kernel.table import Data, Terminal
 from interlock.workers.engine.work import Work
 from interlock.workers.tasks.assignment import assign
 from interlock.workers.tasks.calls import component_call
@@ -108,13 +108,17 @@ def _identity_trigger(record: Record) -> str:
 
 def _cancel_children(work: Work, record: Record) -> None:
     """Cancel the subtasks that the task's owner gave up, and no task that is not a subtask."""
-    for child in record.data.get("cancel_children", ()):
-        if parent_of(child) != record.id:
+    listed = record.data.get("cancel_children", ())
+    own = [child for child in listed if parent_of(child) == record.id]
+    found = work.dispatch.views.records(own, readable_by=work.dispatch.machines)
+    for child in found.values():
+        if isinstance(work.machine.stage(child.state), Terminal):
             continue
+        work.raise_if_stopped()
         why = f"{record.id} no longer wants it"
-        call = Call(Cause(COMPONENT), f"cancel:{child}:{record.entered}")
+        call = Call(Cause(COMPONENT), f"cancel:{child.id}:{record.entered}")
         with suppress(CallError):
-            work.dispatch.fire(child, "cancelled", {"reason": why}, call)
+            work.dispatch.fire(child.id, "cancelled", {"reason": why}, call)
 
 
 def _unblock(work: Work, record: Record) -> None:

@@ -351,7 +351,7 @@ def _refuse_files_outside(number: int, paths: Sequence[str], owned: Sequence[str
 
 
 def child_cancelled(ask: Ask) -> Data:
-    """List a subtask that the owner gives up; an effect ends it."""
+    """List a subtask that the owner gives up; an effect ends it. The newest are kept."""
     listed = dict.fromkeys([*ask.data.get("cancel_children", []), ask.payload["child"]])
     return {**ask.data, "cancel_children": [*listed][-SUBTASKS_MAX:]}
 
