@@ -51,7 +51,7 @@ def main() -> None:
     if unknown := [name for name in arguments.parts if name not in parts]:
         parser.error(f"no part {', '.join(unknown)}; there are {', '.join(parts)}")
     if arguments.parts or not arguments.write_docs:
-        measured: dict[str, Any] = {"machine": figures.machine()}
+        measured: dict[str, Any] = {"machine": figures.computer()}
         with open_server() as server:
             for name in arguments.parts or PARTS:
                 print(f"measuring {name} ...", flush=True)

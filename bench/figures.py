@@ -193,7 +193,7 @@ def write_docs() -> None:
     DOCS.write_text("\n".join([head + BEGIN, *lines, END + tail]), "utf-8")
 
 
-def machine() -> str:
+def computer() -> str:
     """Describe the computer in general terms."""
     python = ".".join(platform.python_version_tuple()[:2])
     return f"{os.cpu_count()} virtual cores, {platform.system()}, Python {python}"

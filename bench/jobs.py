@@ -75,7 +75,7 @@ def measure(server: BenchServer) -> dict[str, Any]:
     """Measure both shapes at both sizes, and compare independent jobs with plain Celery."""
     found: dict[str, Any] = {}
     for shape, needs in SHAPES.items():
-        # Few before and after many, so that other load on the machine affects both sizes.
+        # Few before and after many, so that other load on the computer affects both sizes.
         before, many, after = (_graph(server, number, needs) for number in (FEW, MANY, FEW))
         few_ms = (before.processor_ms + after.processor_ms) / 2
         found[shape] = {
@@ -281,7 +281,7 @@ def _release(server: BenchServer) -> None:
 
 
 def _scripts(server: BenchServer) -> int:
-    """Return how many scripts the server has run. Other load on the machine does not change it."""
+    """Return how many scripts the server has run. Other load on the computer does not change it."""
     return int(server.client.info("commandstats")["cmdstat_evalsha"]["calls"])
 
 

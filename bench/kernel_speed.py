@@ -43,7 +43,7 @@ def transitions(server: BenchServer) -> dict[str, Any]:
     assert answer is not None, "the connection failed"
     assert not isinstance(answer, Exception), answer
     fired_s, bare_s = [], []
-    # Alternately and with medians, so that a busy moment of the machine affects both or neither.
+    # Alternately and with medians, so that a busy moment of the computer affects both or neither.
     for record in create_records(dispatch, TRANSITIONS):
         fire = partial(dispatch.lifecycle.fire, record, Trigger.STEPPED, {}, Call(CAUSE))
         fired_s.append(_timed(fire))

@@ -207,7 +207,7 @@ def surroundings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
         patch.delenv("SSL_CERT_FILE", raising=False)
         patch.setenv("SSL_CERT_DIR", str(tmp_path_factory.mktemp("certificates")))
-        # A busy machine takes long to answer, and a test may count how often a store is asked.
+        # A busy computer takes long to answer, and a test may count how often a store is asked.
         patch.setattr(connect, "TIMEOUT_S", 60.0)
         patch.setattr(connect, "GREETING_S", 60.0)
         yield

@@ -25,7 +25,7 @@ SLOT_LAST = 16_383
 RABBITMQ = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")
 RABBITMQ_START_S = 180.0
 RABBITMQ_STOP_S = 60.0
-# A machine may be so busy that a store takes much longer than usual to start.
+# A computer may be so busy that a store takes much longer than usual to start.
 STORE_START_S = 120.0
 # A store that is killed while its disk is late would lose what it acknowledged: level D2.
 EACH_WRITE_ON_DISK = {"appendfsync": "always"}

@@ -85,7 +85,7 @@ class Fork:
 
 @dataclass
 class ComposeServices:
-    """The services as processes of this machine.
+    """The services as processes of this computer.
 
     Those of Celery and Interlock are forks of one process: each would import for seconds.
     """
@@ -112,7 +112,7 @@ class ComposeServices:
         tools.joinpath("python").symlink_to(sys.executable)
 
     def localized(self, text: str, name: str = "") -> str:
-        """Return a text of the compose file with the paths and addresses of this machine."""
+        """Return a text of the compose file with the paths and addresses of this computer."""
         folder = self.folder / (name or "any")
         folder.mkdir(exist_ok=True)
         replacements = {

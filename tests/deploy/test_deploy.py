@@ -1,4 +1,4 @@
-"""Runs the commands of docker-compose.yml and of deploy/ on this machine."""
+"""Runs the commands of docker-compose.yml and of deploy/ on this computer."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_the_compose_file_runs_a_whole_interlock(deployed: ComposeServices) -> N
     a_card_is_shown_to_the_producer_and_decided(deployed)
     the_sweeps_of_both_beats_are_sent(deployed)
     a_canary_gets_through(deployed)
-    a_machine_with_agents_works_for_the_deployment(deployed)
+    a_computer_with_agents_works_for_the_deployment(deployed)
     the_api_answers_the_holder_of_a_token(deployed)
     flower_shows_the_workers_to_a_user_with_the_password(deployed)
     the_operator_sees_the_level_and_that_nothing_was_denied(deployed)
@@ -168,7 +168,7 @@ def a_canary_gets_through(deployed: ComposeServices) -> None:
     until(lambda: canaries(dispatch).done, what="a canary is done", within_s=READY_S)
 
 
-def a_machine_with_agents_works_for_the_deployment(deployed: ComposeServices) -> None:
+def a_computer_with_agents_works_for_the_deployment(deployed: ComposeServices) -> None:
     deployed.start_unit("agents", INTERLOCK_HOST="agents", INTERLOCK_LEASE_S="10")
     until(
         partial(deployed.has_logged, "agents", " ready."), what="agents is ready", within_s=READY_S
@@ -412,7 +412,7 @@ def test_the_image_runs_as_its_own_user_and_in_exec_form() -> None:
     assert all(rest.startswith("[") for word, rest in STEPS if word in ("RUN", "CMD"))
 
 
-def test_the_containers_are_one_machine_whose_files_are_on_one_volume() -> None:
+def test_the_containers_are_one_computer_whose_files_are_on_one_volume() -> None:
     image = dict(
         found.split("=", 1) for word, rest in STEPS if word == "ENV" for found in rest.split()
     )

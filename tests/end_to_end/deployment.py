@@ -34,7 +34,7 @@ ROOT = Path(__file__).parents[2]
 READY_S = 120.0
 POLL_S = 0.1
 STOP_S = 60.0
-# A lease does not lapse because the machine is busy. `sees` ends those of lost processes.
+# A lease does not lapse because the computer is busy. `sees` ends those of lost processes.
 LEASE_S = 60
 EXPIRE_PERIOD_S = 0.5
 # The positions of fields in the stored line of an effect, as in kernel/store/lua/part/entry.lua.
@@ -85,7 +85,7 @@ class Process:
             os.kill(self.id, number)
 
     def kill(self) -> None:
-        """Kill the process and all that it started, as if its machine had lost power."""
+        """Kill the process and all that it started, as if its computer had lost power."""
         with suppress(ProcessLookupError):
             os.killpg(self.id, signal.SIGKILL)
         until(lambda: not self.alive, what=f"{self.name} is gone")
@@ -304,9 +304,9 @@ class Deployment:
         )
         return record
 
-    def settles(self, record_id: str) -> None:
+    def comes_to_rest(self, record_id: str) -> None:
         """Wait until a record has no effect left."""
-        self.sees(lambda: not self.client.show(record_id).entries, what=f"{record_id} is settled")
+        self.sees(lambda: not self.client.show(record_id).entries, what=f"{record_id} is at rest")
 
     def killed(self, *record_ids: str) -> bool:
         """Whether each of these records has killed a worker at the point that its id names."""

@@ -43,7 +43,7 @@ class Receiver:
 
 @contextmanager
 def receiver(*script: Answer, certificate: Path | None = None) -> Iterator[Receiver]:
-    """Run a receiver on this machine; with a certificate, over TLS."""
+    """Run a receiver on this computer; with a certificate, over TLS."""
     found = Receiver(script=[*script])
 
     class Handler(BaseHTTPRequestHandler):

@@ -1,4 +1,4 @@
-"""Fixtures: workers answer questions for publications in time, however slow this machine is."""
+"""Fixtures: workers answer questions for publications in time, however slow this computer is."""
 
 from __future__ import annotations
 
@@ -12,7 +12,11 @@ AN_HOUR_MS = 3_600_000
 
 @pytest.fixture(autouse=True)
 def publications_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let a question and an answer count for long: a slow machine takes seconds between the two."""
+    """Let a question, an answer and a diff count for an hour: a slow computer takes seconds.
+
+    A question has to count until it is answered, and an answer until it is read. A diff would be
+    made anew meanwhile, and tests count how often one was made.
+    """
     monkeypatch.setattr(publications, "ASKED_MS", AN_HOUR_MS)
     for module in (agent_output, record_diffs):
         monkeypatch.setattr(module, "ANSWER_MS", AN_HOUR_MS)

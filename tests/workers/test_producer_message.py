@@ -66,14 +66,14 @@ def run(tmp_path: Path, name: str = "tonight", **fields: Any) -> dict[str, Any]:
     return {"id": name, "machine": "run", "payload": payload}
 
 
-def test_an_agent_is_started_once_on_the_machine_that_has_its_repository(
+def test_an_agent_is_started_once_on_the_computer_that_has_its_repository(
     client: Client, tmp_path: Path
 ) -> None:
     answers = [sent(client, "submit", loop(tmp_path)) for _ in range(2)]
 
     assert [answer["answer"] for answer in answers] == ["accepted", "known"]
     assert client.show("owl/1").data["host"] == "here"
-    # The repository of another machine is checked there.
+    # The repository of another computer is checked there.
     assert sent(client, "submit", loop(tmp_path, "ant/1", repo="/r", host="far"))["answer"]
     assert client.show("ant/1").data["host"] == "far"
     with pytest.raises(HeldError):  # an earlier life of the name is at work
@@ -113,7 +113,7 @@ def test_a_run_is_started_once_with_the_plan_of_its_message(client: Client, tmp_
         sent(client, "submit", run(tmp_path, "tomorrow"))
     runs.stop(tmp_path / "folder", force=True)
     assert sent(client, "submit", run(tmp_path))["answer"] == "known"
-    # The folder of another machine is checked there.
+    # The folder of another computer is checked there.
     assert sent(client, "submit", run(tmp_path, "far", folder="/w", host="far"))["record"]
 
 

@@ -53,7 +53,7 @@ def serve(
         options["log_config"] = None
     console = create_console(interlock)
     # Objects that are loaded by now stay. A garbage collection that visited them again would stop
-    # all requests for a tenth of a second, and longer on a busy machine.
+    # all requests for a tenth of a second, and longer on a busy computer.
     gc.collect()
     gc.freeze()
     uvicorn.run(console, **options)

@@ -97,7 +97,7 @@ def claim(dispatch: Dispatch, record: Record, *, agent: str) -> Lease | None:
 def claim_payload(
     dispatch: Dispatch, record: Record, claimer: Data, *, name: str, command: str
 ) -> dict[str, Any]:
-    """Return the payload of a claim without its time limit: the claimer and its identity.
+    """Return the payload of a claim without its deadline: the claimer and its identity.
 
     An identity that is new is created. If the task's table refuses the claim now, this raises what
     firing it would raise, before it creates an identity.

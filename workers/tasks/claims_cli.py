@@ -48,7 +48,10 @@ def claim(
     tenant: Annotated[str, typer.Option(help="The tenant whose tasks are claimed.")] = "default",
     as_json: AsJson = False,
 ) -> None:
-    """Claim the next task of a backlog, or one task, for an agent that you run yourself."""
+    """Claim the next task of a backlog, or one task, for an external agent.
+
+    An external agent is one that you run yourself.
+    """
     opened = tasks(owner)
     found: TaskClaim | None
     if "/" in backlog:

@@ -34,7 +34,7 @@ Agent = Annotated[
     str | None,
     typer.Option(
         help="The shell command that works on it. Without it and --repo, "
-        "an agent that you run yourself claims the task."
+        "an external agent (one that you run yourself) claims the task."
     ),
 ]
 Owns = Annotated[

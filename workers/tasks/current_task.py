@@ -46,7 +46,10 @@ SIGNALS_FROM, SIGNALS_MAX = 128, 64
 
 
 class CurrentTask:
-    """A claimed task, its lease and its turn. `reported` means that its outcome is reported."""
+    """A claimed task, its lease and its turn.
+
+    `reported`: its outcome was reported, or could not be; it is not reported again.
+    """
 
     def __init__(self, work: Work, claim: PreparedClaim, agent: Record) -> None:
         self.work, self.claim = work, claim

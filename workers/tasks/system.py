@@ -6,7 +6,7 @@ from interlock.workers.engine.system import CommandRow, Panel, System
 
 TASKS = "interlock.workers.tasks"
 TASK_HELP = "Coding tasks: agents work on them in git worktrees."
-CLAIM_HELP = "Agents that you run yourself claim them."
+CLAIM_HELP = "External agents (those that you run yourself) claim them."
 PLAN_HELP = "Plans: tasks that wait until you approve them."
 AGENT_HELP = "Agents that work on tasks, and their trust."
 

@@ -12,7 +12,7 @@ local timers = KEYS[5]
 local counters = KEYS[6]
 local id = ARGV[1]
 local suffix = ARGV[2]
-local giver_token = ARGV[3]
+local former_token = ARGV[3]
 local nonce = ARGV[4]
 local holder = ARGV[5]
 local lease_ms = tonumber(ARGV[6])
@@ -24,7 +24,7 @@ if not entry or entry.state == 'owed' or entry.state == 'draining' then
 end
 local repeated = string.match(entry.token, '^%d+%-(.*)$') == nonce
 if not repeated then
-  if entry.token ~= giver_token then
+  if entry.token ~= former_token then
     return lost
   end
   local version = renew_token(record, entry, nonce)

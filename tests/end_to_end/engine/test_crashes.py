@@ -165,7 +165,7 @@ def test_a_card_is_shown_although_its_worker_is_killed(
     for name in ids:
         card = deployment.folder / "cards" / f"{name}.json"
         deployment.sees(card.exists, what=f"the card of {name}")
-        deployment.settles(name)
+        deployment.comes_to_rest(name)
     assert deployment.killed(*ids)
 
 

@@ -313,7 +313,7 @@ def test_a_suspended_worker_is_stopped_and_its_late_reply_is_noted(bench: Bench)
 
     late_reply = "its late reply is noted"
     bench.deployment.sees(lambda: bench.deployment.notes(job_id, "late_reply"), what=late_reply)
-    bench.deployment.settles(job_id)
+    bench.deployment.comes_to_rest(job_id)
     record = bench.deployment.checked(job_id)
     assert "just in time" in bench.deployment.notes(job_id, "late_reply")[0].detail["reply"]
     assert (record.state, record.data["phase"], record.data["summary"]) == (
@@ -340,7 +340,7 @@ def test_a_late_reply_that_cannot_be_read_blocks_nothing(bench: Bench) -> None:
 
     bench.graphs.command(job_id, "suspend")
 
-    bench.deployment.settles(job_id)
+    bench.deployment.comes_to_rest(job_id)
     [noted] = bench.deployment.notes(job_id, "late_reply")
     assert noted.detail["reply"] == "it cannot be read: it is no plain file"
 

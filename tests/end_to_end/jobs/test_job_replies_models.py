@@ -116,7 +116,7 @@ class Desk(Bench):
 
     def spent(self, job_id: str) -> int:
         """Return the cost of a job in micro-dollars; no money may be reserved any more."""
-        self.deployment.settles(job_id)
+        self.deployment.comes_to_rest(job_id)
         counters = self.deployment.client.show(job_id).counters
         assert counters.get("tree.reserved", 0) == 0
         return counters.get("tree.spent", 0) + counters.get("tree.residue", 0)

@@ -120,7 +120,7 @@ class Scenes:
     def registered(self, *jobs: str) -> None:
         """Wait until waiting jobs have no due effects, so that they are subscribed."""
         for job_id in jobs:
-            self.deployment.settles(job_id)
+            self.deployment.comes_to_rest(job_id)
 
     def starved(self, job_id: str) -> None:
         """Wait until a job is starved."""

@@ -156,7 +156,7 @@ class Agents:
     def assert_nothing_left(self, name: str) -> None:
         """Wait until no process, no lease, no hold and no worktree of a stopped agent is left."""
         record = self.reaches(name, "stopped")
-        self.deployment.settles(record.id)
+        self.deployment.comes_to_rest(record.id)
         left = [one["pid"] for one in self.journal(name) if is_alive(one["pid"])]
         assert left == []
         assert self.deployment.client.dispatch.views.holds(name) == {}

@@ -111,7 +111,7 @@ def settle(soak: MailSoak, *, within_s: float) -> None:
     for name in soak.names:
         life = soak.loops.latest_life(name)
         deployment.reaches(life, "stopped")
-        deployment.settles(life)
+        deployment.comes_to_rest(life)
         deployment.checked(life)
         assert deployment.client.dispatch.views.holds(name) == {}
     # A supervisor that has reported how its session ended needs a moment to exit.

@@ -156,7 +156,7 @@ def stop_all(soak: MailSoak) -> None:
 
 
 def is_cleaned_up(soak: MailSoak, life: str) -> bool:
-    """Return whether an agent has stopped and all its effects are settled."""
+    """Return whether an agent has stopped and all its effects have ended."""
     record: Record = soak.deployment.client.show(life)
     return record.state == "stopped" and not record.entries
 

@@ -196,7 +196,7 @@ class RunWorkspace:
         record = self.deployment.checked(run.id)
         assert record.state in (states or ("completed",)), self.story()
         for one in self.codons(run.id):
-            self.deployment.settles(one.id)
+            self.deployment.comes_to_rest(one.id)
             self.deployment.checked(one.id)
         return record
 

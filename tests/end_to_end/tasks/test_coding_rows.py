@@ -346,7 +346,7 @@ def test_every_row_and_every_reason_has_its_producer(new_scenes: Callable[[], Sc
     assert set(TransitionReason) - reasons == set()
     assert [event.record_id for _, event in scenes.events() if not event.says] == []
     said = {e.reason.partition(": ")[2] for e in reported if e.entity_type == "turn"}
-    # On a busy machine the cleanup of a turn comes before its supervisor says why the task left it.
+    # On a busy computer a turn's cleanup comes before its supervisor says why the task left it.
     ends = {"the agent blocked its task", "the agent split its task"}
     assert said & {"an agent began the task", *ends}
     assert {reason for reason in said if reason.endswith("its task")} <= ends

@@ -125,7 +125,7 @@ class Fleet:
             for machine in MACHINES
         }
 
-    def settles(self) -> None:
+    def comes_to_rest(self) -> None:
         """Wait until every task is over, no record is open and no process runs."""
         self.deployment.sees(lambda: not self.left(), what="all tasks are over", within_s=WITHIN_S)
         try:
@@ -343,7 +343,7 @@ def test_a_fleet_with_random_kills_merges_or_explains_every_task(
     fleet.hand_in()
 
     killer.run()
-    fleet.settles()
+    fleet.comes_to_rest()
 
     found = nothing_is_lost_and_nothing_left(fleet)
     sys.stdout.write(f"{dict(found)}\n")
@@ -377,7 +377,7 @@ def test_a_fleet_whose_workers_are_redeployed_claims_no_task_twice(fleet: Fleet)
             what="the old workers have ended",
             within_s=120,
         )
-    fleet.settles()
+    fleet.comes_to_rest()
 
     assert nothing_is_lost_and_nothing_left(fleet) == {"closed": TASKS}
     for name in fleet.names:

@@ -268,7 +268,7 @@ def test_without_a_language_model_a_signal_for_one_is_refused_before_an_agent_wo
 
     with pytest.raises(InvalidSignalError, match=refusal):
         Tasks(deployment.client).submit(payload, backlog="b", name="alone")
-    # One that was submitted before the machines were known to have no model.
+    # One that was submitted before the computers were known to have no model.
     task_id = submit(deployment, "early", payload | {"max_retries": 3})
 
     assert re.match(refusal, reaches(deployment, task_id, "failed").data["failure"]["reason"])

@@ -351,7 +351,7 @@ def test_thirty_tasks_with_four_agents_end_merged_and_leave_nothing(
     assert git(repo, "branch", "--list", "interlock/*") == ""
 
 
-def test_effects_on_the_files_of_a_machine_run_on_that_machine(
+def test_effects_on_the_files_of_a_computer_run_on_that_computer(
     new_deployment: NewDeployment, repo: Path, tmp_path: Path
 ) -> None:
     deployment = new_deployment(**AGENTS)

@@ -1,4 +1,4 @@
-"""Groups of workers on different machines share one store."""
+"""Groups of workers on different computers share one store."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ UNSHARE = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "--uts"
 
 
 def can_unshare() -> bool:
-    """Return whether this machine allows new namespaces."""
+    """Return whether this computer allows new namespaces."""
     if shutil.which("unshare") is None:
         return False
     return subprocess.run([*UNSHARE, "true"], capture_output=True, check=False).returncode == 0
@@ -32,8 +32,8 @@ def is_ready(log: Path) -> bool:
 
 
 @contextmanager
-def machine(deployment: Deployment, name: str) -> Iterator[tuple[subprocess.Popen[bytes], Path]]:
-    """Run a worker as on another machine, with a separate host name and process table."""
+def computer(deployment: Deployment, name: str) -> Iterator[tuple[subprocess.Popen[bytes], Path]]:
+    """Run a worker as on another computer, with a separate host name and process table."""
     log = deployment.folder / f"{name}.log"
     celery = f"{sys.executable} -m celery -A tests.end_to_end.engine.app worker -P threads -c 4"
     quiet = "-n w@%h --without-mingle --without-gossip -l INFO"
@@ -58,13 +58,13 @@ def machine(deployment: Deployment, name: str) -> Iterator[tuple[subprocess.Pope
 def test_groups_with_separate_host_names_and_processes_share_one_store(
     new_deployment: NewDeployment,
 ) -> None:
-    # The test cannot see which of the other machines' processes are alive.
+    # The test cannot see which of the other computers' processes are alive.
     deployment = new_deployment(INTERLOCK_LEASE_S="5")
     deployment.ends_lost_leases = False
     deployment.beat()
     with (
-        machine(deployment, "alder") as (alder, alder_log),
-        machine(deployment, "birch") as (_, birch_log),
+        computer(deployment, "alder") as (alder, alder_log),
+        computer(deployment, "birch") as (_, birch_log),
     ):
         for log in (alder_log, birch_log):
             deployment.sees(partial(is_ready, log), what="ready")

@@ -32,7 +32,7 @@ def test_a_suspended_job_keeps_work_and_guidance_and_resumes_as_pending(
     case.having(evidence=shown, guidance=[guidance], runs=3, summary="half", backoff_ms=9_000)
     case.having(slots=["g"], going="gate")
     before = case.data
-    case.fire("suspend", reason="the machine is needed")
+    case.fire("suspend", reason="the computer is needed")
 
     for name in ("evidence", "guidance", "runs", "summary", "phase", "limits", "phases"):
         assert case.data[name] == before[name], name

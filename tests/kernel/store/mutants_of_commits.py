@@ -216,14 +216,14 @@ COMMITS = (
         takes.test_the_grace_of_a_carried_effect_is_its_own,
     ),
     Mutant(
-        "an effect that has begun is marked carried",
+        "an effect that has begun may not start again",
         "commit",
         "entry.no_restart = entry.begun",
         "entry.no_restart = 0",
         outcomes.test_carrying_keeps_the_effect_and_its_token,
     ),
     Mutant(
-        "an effect that never began is not marked carried",
+        "an effect that never began may start again",
         "commit",
         "entry.no_restart = entry.begun",
         "entry.no_restart = 1",

@@ -53,7 +53,7 @@ LEASES = (
         claims.test_a_leased_effect_is_held_by_its_holder,
     ),
     Mutant(
-        "a carried effect never starts again",
+        "an effect that may not start again is not claimed",
         "claim",
         "if entry.no_restart == 1 then",
         "if false then",
@@ -81,11 +81,11 @@ LEASES = (
         claims.test_an_older_worker_leaves_a_newer_record_alone_and_no_attempt_is_counted,
     ),
     Mutant(
-        "an effect that may run once is marked at its claim",
+        "an effect that may run once may not start again after its claim",
         "claim",
         "if entry.once == 1 then",
         "if false then",
-        claims.test_an_effect_that_may_run_once_is_carried_from_its_claim_on,
+        claims.test_an_effect_that_may_run_once_may_not_start_again_after_its_claim,
     ),
     Mutant(
         "tokens rise although the clock goes back",
@@ -161,7 +161,7 @@ LEASES = (
         claims.test_an_uncounted_release_gives_the_attempt_back_but_not_for_ever,
     ),
     Mutant(
-        "a carried effect is not given back",
+        "an effect that may not start again is not given back",
         "release",
         "if entry.no_restart == 1 then",
         "if false then",
@@ -238,7 +238,7 @@ LEASES = (
         takes.test_a_draining_entry_stays_until_its_fixed_end,
     ),
     Mutant(
-        "a carried effect that lapses is a crash",
+        "an effect that may not start again is a crash when it lapses",
         "poll_effects",
         "if entry.no_restart == 1 then",
         "if false then",

@@ -119,11 +119,11 @@ PLACES = (
         places.test_a_place_that_is_freed_under_pause_wakes_nobody,
     ),
     Mutant(
-        "only the holder's token is given away",
+        "only who names the holder's token adopts its lease",
         "adopt",
-        "if entry.token ~= giver_token then",
+        "if entry.token ~= former_token then",
         "if false then",
-        places.test_only_the_holders_token_can_be_given_away,
+        places.test_only_who_names_the_holders_token_adopts_its_lease,
     ),
     Mutant(
         "a revoked effect is not adopted",
@@ -147,11 +147,11 @@ PLACES = (
         places.test_an_adopted_token_is_higher_even_when_the_clock_goes_back,
     ),
     Mutant(
-        "the giver is fenced",
+        "the former holder is fenced",
         "adopt",
         "entry.token = number .. '-' .. nonce",
         "",
-        places.test_the_giver_is_fenced,
+        places.test_the_former_holder_is_fenced,
     ),
     Mutant(
         "an adopted lease is live",

@@ -142,7 +142,7 @@ def test_a_carried_effect_never_starts_again(world: World) -> None:
     assert world.refused(lease.key, "b") == "carried"
 
 
-def test_an_effect_that_may_run_once_is_carried_from_its_claim_on(world: World) -> None:
+def test_an_effect_that_may_run_once_may_not_start_again_after_its_claim(world: World) -> None:
     world.at("working", payload={"once": True})
     lease = world.claim(nonce="a")
     world.later(LEASE_MS)

@@ -176,7 +176,7 @@ class History(RuleBasedStateMachine):
         assert lease.token_number > self.tokens.get(of, 0), "tokens rise"
         assert not record.paused, "nothing starts under pause"
         assert not entry.no_restart, "one with no_restart never starts again"
-        assert entry.state in ("owed", "lapsed"), f"a {entry.state} effect was given away"
+        assert entry.state in ("owed", "lapsed"), f"a {entry.state} effect was claimed"
         assert lease.attempt <= entry.attempts_max, "attempts are bounded"
         self.tokens[of], self.current[lease.key] = lease.token_number, lease.token
         self.leases.append(lease)
@@ -200,23 +200,23 @@ class History(RuleBasedStateMachine):
     @precondition(lambda self: self.leases)
     @rule(number=pick, again=st.booleans())
     def another_process_adopts(self, number: int, again: bool) -> None:  # noqa: FBT001 - drawn
-        given = self.lease(number)
+        former = self.lease(number)
         self.nonces += not again
-        effect = LIFE.effects[given.name]
+        effect = LIFE.effects[former.name]
         try:
             lease = self.world.leases.adopt(
-                given.key, effect, given.token, nonce=f"n{self.nonces}", holder="keeper"
+                former.key, effect, former.token, nonce=f"n{self.nonces}", holder="keeper"
             )
         except FencedError:
             return
         if lease.token in {one.token for one in self.leases}:
             return
-        assert self.current[lease.key] == given.token, "a stale holder gave its work away"
-        assert lease.attempt == given.attempt, "handing over is no attempt"
+        assert self.current[lease.key] == former.token, "a lease was adopted with a stale token"
+        assert lease.attempt == former.attempt, "an adoption is no attempt"
         self.tokens[lease.record.id], self.current[lease.key] = lease.token_number, lease.token
         self.leases.append(lease)
-        if given.token in self.place(given):
-            self.leaves(given)
+        if former.token in self.place(former):
+            self.leaves(former)
             self.enters(lease)
 
     @precondition(lambda self: self.leases)

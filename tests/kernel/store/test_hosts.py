@@ -1,4 +1,4 @@
-"""What machines say of themselves counts only while they go on saying it."""
+"""What computers say of themselves counts only while they go on saying it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from interlock.kernel.store.hosts import SILENCE_MS
 from tests.kernel.store.kernel_at_a_fixed_time import World
 
 
-def test_a_machine_that_has_been_silent_for_too_long_is_no_longer_believed(world: World) -> None:
+def test_a_computer_that_has_been_silent_for_too_long_is_no_longer_believed(world: World) -> None:
     world.hosts.announce("north", {"judge": True})
     world.later(SILENCE_MS - 1)
     world.hosts.announce("south", {"judge": False})
@@ -18,7 +18,7 @@ def test_a_machine_that_has_been_silent_for_too_long_is_no_longer_believed(world
     assert world.hosts.facts() == {"south": {"judge": False}}
 
 
-def test_a_machine_that_repeats_its_facts_is_believed_and_the_last_ones_count(world: World) -> None:
+def test_a_computer_that_repeats_its_facts_is_believed_and_the_last_count(world: World) -> None:
     world.hosts.announce("north", {"judge": True})
     world.later(SILENCE_MS - 1)
     world.hosts.announce("north", {"judge": False})
@@ -27,7 +27,7 @@ def test_a_machine_that_repeats_its_facts_is_believed_and_the_last_ones_count(wo
     assert world.hosts.facts() == {"north": {"judge": False}}
 
 
-def test_what_a_silent_machine_said_is_removed(world: World) -> None:
+def test_what_a_silent_computer_said_is_removed(world: World) -> None:
     world.hosts.announce("north", {"judge": True})
     world.later(SILENCE_MS)
     world.hosts.announce("south", {"judge": True})

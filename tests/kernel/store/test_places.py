@@ -205,12 +205,12 @@ def test_a_place_that_is_freed_under_pause_wakes_nobody(world: World) -> None:
 
 def test_an_adopted_lease_goes_on_under_a_new_token_and_no_new_attempt(world: World) -> None:
     world.at("building")
-    given = world.claim("build")
+    former = world.claim("build")
     world.later(5_000)
-    taken = adopted(world, given)
+    taken = adopted(world, former)
 
-    assert (taken.attempt, taken.key, taken.kind) == (given.attempt, given.key, given.kind)
-    assert taken.token_number > given.token_number
+    assert (taken.attempt, taken.key, taken.kind) == (former.attempt, former.key, former.kind)
+    assert taken.token_number > former.token_number
     assert world.entry("build").holder == "keeper"
     assert world.entry("build").lease_until == world.now + LEASE_MS
     assert world.entry("build").kill_by == world.now + LEASE_MS + GRACE_MS
@@ -219,44 +219,44 @@ def test_an_adopted_lease_goes_on_under_a_new_token_and_no_new_attempt(world: Wo
     assert world.notes()[-1].detail["token"] == taken.token
 
 
-def test_the_giver_is_fenced(world: World) -> None:
+def test_the_former_holder_is_fenced(world: World) -> None:
     world.at("building")
-    given = world.claim("build")
-    taken = adopted(world, given)
+    former = world.claim("build")
+    taken = adopted(world, former)
 
-    assert world.renew(given) is Order.LOST
-    assert world.leases.release(given, counted=False) == "lost"
-    assert world.settle(given).status == "lost"
-    assert world.fails("done", token(given)) == "FencedError"
+    assert world.renew(former) is Order.LOST
+    assert world.leases.release(former, counted=False) == "lost"
+    assert world.settle(former).status == "lost"
+    assert world.fails("done", token(former)) == "FencedError"
     assert world.fire("r", "done", warrant=token(taken)).version == 3
 
 
 def test_a_repeated_adoption_gets_its_own_lease_back_and_renews_it(world: World) -> None:
     world.at("building")
-    given = world.claim("build")
-    first = adopted(world, given)
+    former = world.claim("build")
+    first = adopted(world, former)
     world.later(3_000)
-    again = adopted(world, given)
+    again = adopted(world, former)
 
     assert again.token == first.token
     assert world.entry("build").lease_until == world.now + LEASE_MS
     assert [note.kind for note in world.notes()].count("adopt") == 1
 
 
-def test_only_the_holders_token_can_be_given_away(world: World) -> None:
+def test_only_who_names_the_holders_token_adopts_its_lease(world: World) -> None:
     world.at("building")
-    given = world.claim("build")
-    adopted(world, given)
+    former = world.claim("build")
+    adopted(world, former)
 
     with pytest.raises(FencedError):
-        adopted(world, given, "other")
+        adopted(world, former, "other")
 
 
 def test_the_dash_that_stands_for_no_token_is_nobodys_token(world: World) -> None:
     world.at("building")
-    given = world.claim("build")
-    world.leases.release(given, counted=False)
-    nobody = replace(given, token="-")
+    former = world.claim("build")
+    world.leases.release(former, counted=False)
+    nobody = replace(former, token="-")
 
     assert world.renew(nobody) is Order.LOST
     assert world.leases.release(nobody, counted=False) == "lost"
@@ -267,19 +267,19 @@ def test_the_dash_that_stands_for_no_token_is_nobodys_token(world: World) -> Non
 
 def test_what_has_ended_is_not_adopted(world: World) -> None:
     world.at("building")
-    given = world.claim("build")
-    world.fire("r", "done", warrant=token(given))
+    former = world.claim("build")
+    world.fire("r", "done", warrant=token(former))
 
     with pytest.raises(FencedError):
-        adopted(world, given)
+        adopted(world, former)
 
 
 def test_what_was_revoked_or_given_back_is_not_adopted(world: World) -> None:
     world.at("building")
-    given = world.claim("build")
-    world.leases.release(given, counted=False)
+    former = world.claim("build")
+    world.leases.release(former, counted=False)
     with pytest.raises(FencedError):
-        adopted(world, given)
+        adopted(world, former)
     again = world.claim("build", "b")
     world.fire("r", "cancel")
 
@@ -291,45 +291,45 @@ def test_what_was_revoked_or_given_back_is_not_adopted(world: World) -> None:
 
 def test_an_adopted_token_is_higher_even_when_the_clock_goes_back(world: World) -> None:
     world.at("building")
-    given = world.claim("build")
+    former = world.claim("build")
     world.later(-3_600_000)
 
-    assert adopted(world, given).token_number == given.token_number + 1
+    assert adopted(world, former).token_number == former.token_number + 1
 
 
 def test_a_lapsed_lease_that_is_adopted_lives_again(world: World) -> None:
     world.at("working")
-    given = world.claim()
+    former = world.claim()
     world.later(LEASE_MS)
     world.poll()
-    world.leases.adopt(given.key, WORK, given.token, nonce="k", holder="keeper")
+    world.leases.adopt(former.key, WORK, former.token, nonce="k", holder="keeper")
 
     assert world.state_of() == "leased"
-    assert world.refused(given.key, "b") == "held"
+    assert world.refused(former.key, "b") == "held"
 
 
 def test_adopting_ends_a_quarantine(world: World) -> None:
     world.at("polishing")
     for nonce in ("a", "b"):
-        given = world.claim("polish", nonce)
+        former = world.claim("polish", nonce)
         world.later(LEASE_MS * 2)
         world.poll()
     world.later(LEASE_MS)
-    world.make_due(given.key)
+    world.make_due(former.key)
     world.poll()
     assert world.state_of("polish") == "quarantined"
     effect = world.lifecycle.machines["life"].effects["polish"]
-    world.leases.adopt(given.key, effect, given.token, nonce="k", holder="keeper")
+    world.leases.adopt(former.key, effect, former.token, nonce="k", holder="keeper")
 
     assert world.state_of("polish") == "leased"
     holds(world, "r")
 
 
-def test_what_is_carried_may_still_change_hands(world: World) -> None:
+def test_what_is_carried_may_still_be_adopted(world: World) -> None:
     world.at("building")
-    given = world.claim("build")
-    world.fire(given.record, "go_on", warrant=token(given))
-    taken = adopted(world, given)
+    former = world.claim("build")
+    world.fire(former.record, "go_on", warrant=token(former))
+    taken = adopted(world, former)
     world.later(LEASE_MS)
 
     assert world.poll_status(taken.key) == "crash"

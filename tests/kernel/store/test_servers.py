@@ -78,16 +78,16 @@ def whole_life(world: World) -> None:
 
 
 def shared_life(world: World) -> None:
-    """Enter a family's queue, hold names, and hand a lease over."""
+    """Enter a family's queue, hold names, and adopt a lease."""
     world.create("b/one", {"files": ["x"]}, machine="ticket")
     world.create("b/two", {"files": ["x/y"]}, machine="ticket")
     assert world.views.queue("b", "any", 0, 10) == ["b/one", "b/two"]
     world.fire("b/one", "take", initial_lease=InitialLease("mine", "fleet", LEASE_MS))
     with pytest.raises(HeldError):
         world.fire("b/two", "take")
-    given = world.claim("handle", "mine", "b/one")
+    former = world.claim("handle", "mine", "b/one")
     effect = world.lifecycle.machines["ticket"].effects["handle"]
-    kept = world.leases.adopt(given.key, effect, given.token, nonce="k", holder="keeper")
+    kept = world.leases.adopt(former.key, effect, former.token, nonce="k", holder="keeper")
     world.fire("b/one", "finish", warrant=token(kept))
     world.fire("b/two", "take")
     assert world.views.holds("b") == {"x/y": "b/two"}

@@ -396,7 +396,7 @@ def test_an_invalid_thread_is_refused(payload: Data) -> None:
         THREAD.initial_data(payload)
 
 
-def test_a_part_is_on_the_machine_of_the_whole_whatever_it_names() -> None:
+def test_a_part_is_on_the_computer_of_the_whole_whatever_it_names() -> None:
     fields = {"request_host": "north"}
     parent = THREAD.initial_data({"inciting": INCITING | {"fields": fields}})
     assert isinstance(THREAD.waits_for, Children)
@@ -411,7 +411,7 @@ def test_a_part_is_on_the_machine_of_the_whole_whatever_it_names() -> None:
 
 
 @pytest.mark.parametrize("host", ["north", ""])
-def test_a_clean_up_that_no_worker_began_says_on_which_machine_one_is_needed(host: str) -> None:
+def test_a_clean_up_that_no_worker_began_says_on_which_computer_one_is_needed(host: str) -> None:
     fields = {"request_host": host} if host else {}
     case = PureThread(thread(inciting=INCITING | {"fields": fields}), "cleaning_up")
     timer = THREAD.stage(case.state).timer("stall")

@@ -20,7 +20,7 @@ from interlock.workers.gateways.server import free_port
 from interlock.workers.remote import client as remote
 from tests.waiting import until
 
-PATIENCE_S = 600  # with the clients of the test, however slow this machine is
+PATIENCE_S = 600  # with the clients of the test, however slow this computer is
 
 
 @contextmanager
@@ -54,7 +54,8 @@ def served(interlock: Client, create: Callable[[Client], FastAPI] = create_app) 
 def end_streams_soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let streams of events end soon: a test client gets the answer of one when it has ended.
 
-    Each may take longer than the one before, as on a slow machine the first have nothing in them.
+    Each stream lasts longer than the one before: on a slow computer the first may end before
+    anything is in them.
     """
     messages = Followers.messages
 

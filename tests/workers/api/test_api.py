@@ -583,5 +583,5 @@ def test_an_installation_without_the_extra_names_it(monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1", "localhost", "127.9.9.9"])
-def test_an_address_of_this_machine_is_served(host: str) -> None:
+def test_an_address_of_this_computer_is_served(host: str) -> None:
     check_loopback(host)

@@ -241,7 +241,7 @@ def test_a_stream_ends_after_a_while_and_its_listener_comes_back(
 ) -> None:
     bring(interlock, "one", "awaiting_confirmation")
     lines, last, found = len(interlock.history("one")), "", list[dict[str, Any]]()
-    for listen_s in (1, 10, 60):  # on a slow machine there may be nothing in the first stream
+    for listen_s in (1, 10, 60):  # on a slow computer there may be nothing in the first stream
         monkeypatch.setattr(followers, "LISTEN_S", listen_s)
         with listening(address, "one", last=last) as answer:
             for line in answer.read().decode().splitlines():

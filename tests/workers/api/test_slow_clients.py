@@ -71,7 +71,7 @@ def test_who_sends_a_part_of_a_request_is_cut_off_and_others_are_served(
             half_head.sendall(HEAD[:-2])
             later_head.sendall(HEAD[:-2])
             until(lambda: bounds.count(0.5) == 3, what="the server waits for all three")
-        # Those that come now have more time, as a slow machine would cut them off as well.
+        # Those that come now have more time, as a slow computer would cut them off as well.
         half_body = opened.enter_context(connected(address))
         half_body.sendall(BODY_BEGUN)
 

@@ -1,4 +1,4 @@
-"""A worker announces what its machine has as long as it runs."""
+"""A worker announces what its computer has as long as it runs."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ def test_a_handler_that_fails_is_tried_again_later_and_the_log_has_the_reason(
     running: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     running.approved()
-    # An hour for each second: so the second try comes too early, however slow this machine is.
+    # An hour for each second: so the second try comes too early, however slow this computer is.
     monkeypatch.setattr(runner, "retry_delay_ms", lambda n: 3_600 * retry_delay_ms(n))
 
     def fail(_: Work) -> Outcome:

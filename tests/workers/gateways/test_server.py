@@ -41,8 +41,8 @@ sys.stdin.read()
 
 
 @pytest.fixture(autouse=True)
-def slow_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leave a server as much time to start, to answer and to end as a slow machine needs."""
+def slow_computer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave a server as much time to start, to answer and to end as a slow computer needs."""
     defaults = EmbeddedServer.__init__.__kwdefaults__ or {}
     monkeypatch.setitem(defaults, "start_s", 60.0)
     monkeypatch.setattr(server_module, "_ANSWER_S", 60)

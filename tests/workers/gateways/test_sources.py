@@ -33,8 +33,8 @@ def clean_up(
 
 
 @pytest.fixture(autouse=True)
-def slow_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leave a source as much time as a slow machine needs."""
+def slow_computer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave a source as much time as a slow computer needs."""
     monkeypatch.setattr(sources, "DEADLINE_S", 60)
 
 

@@ -35,8 +35,8 @@ BODY = b'{"test": 2432232314}'
 
 
 @pytest.fixture(autouse=True)
-def slow_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leave an endpoint as much time to answer as a slow machine needs."""
+def slow_computer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave an endpoint as much time to answer as a slow computer needs."""
     monkeypatch.setattr(webhook, "TIMEOUT_S", 60)
 
 

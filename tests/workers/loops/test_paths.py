@@ -1,4 +1,4 @@
-"""Each name has one branch and one worktree, which are found again on every machine."""
+"""Each name has one branch and one worktree, which are found again on every computer."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def paths(tmp_path: Path) -> AgentPaths:
 
 @pytest.fixture
 def elsewhere(tmp_path: Path) -> AgentPaths:
-    """Return the same life as another machine sees it."""
+    """Return the same life as another computer sees it."""
     return AgentPaths("owl/1", Settings(home=tmp_path / "there"))
 
 
@@ -130,7 +130,7 @@ def test_a_worktree_that_is_partly_missing_is_completed(
     assert registered(repository) == 1
 
 
-def test_a_worktree_that_is_gone_with_its_machine_is_created_here_on_the_same_branch(
+def test_a_worktree_that_is_gone_with_its_computer_is_created_here_on_the_same_branch(
     repository: Repository, paths: AgentPaths, elsewhere: AgentPaths
 ) -> None:
     remote = prepare_worktree(elsewhere, repository, base="main")
@@ -146,7 +146,7 @@ def test_a_worktree_that_is_gone_with_its_machine_is_created_here_on_the_same_br
     assert [mark.folder for mark in marks(repository)] == [paths.folder]
 
 
-def test_machines_that_share_their_files_use_the_worktree_where_it_was_created(
+def test_computers_that_share_their_files_use_the_worktree_where_it_was_created(
     repository: Repository, paths: AgentPaths, elsewhere: AgentPaths
 ) -> None:
     remote = prepare_worktree(elsewhere, repository, base="main")

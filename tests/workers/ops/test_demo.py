@@ -344,7 +344,7 @@ def test_ctrl_c_during_the_start_ends_it_without_a_traceback(
     until(partial(all_gone, owner), what="nothing is left", within_s=STOP_S)
 
 
-def test_the_end_of_up_names_the_agents_that_go_on_on_this_machine(
+def test_the_end_of_up_names_the_agents_that_go_on_on_this_computer(
     server: EmbeddedServer, prefix: str
 ) -> None:
     client = client_of(server.url, prefix)

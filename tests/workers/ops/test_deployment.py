@@ -1,4 +1,4 @@
-"""The processes of one machine start together, and none outlives its owner."""
+"""The processes of one computer start together, and none outlives its owner."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def test_a_deployment_is_not_up_before_beat_has_sent_a_sweep(
     with ThreadPoolExecutor(1) as thread:
         started = thread.submit(starting.__enter__)
         until(all_ready, what="every process has begun")
-        # Long enough for several looks; a slower machine cannot make this fail.
+        # Long enough for several looks; a slower computer cannot make this fail.
         is_up_early = bool(wait([started], timeout=0.5).done)
         (tmp_path / "may_send").touch()
         started.result(60).__exit__(None, None, None)

@@ -249,7 +249,7 @@ def test_prometheus_fires_the_alerts_of_a_store_that_nobody_sweeps(
     config = config.replace("127.0.0.1:8470", address)
     # Prometheus waits no longer for an answer than until it asks again.
     (tmp_path / "prometheus.yml").write_text(config.replace("15s", "200ms"))
-    # A slow machine takes longer to answer: it is asked less often from then on.
+    # A slow computer takes longer to answer: it is asked less often from then on.
     patience = iter(((10, "5s"), (60, "30s"), (600, "")))
     began, patient_s, slower = time.monotonic(), *next(patience)
     (tmp_path / "interlock.token").write_text("not asked for here")

@@ -1,4 +1,4 @@
-"""A shell that checks a command has as much time as a slow machine needs."""
+"""A shell that checks a command has as much time as a slow computer needs."""
 
 from __future__ import annotations
 

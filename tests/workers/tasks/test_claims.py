@@ -77,7 +77,7 @@ def test_the_deadline_in_the_store_moves_with_the_history_of_the_role(
     assert "3000" in reasons.replace(",", "")
 
 
-def test_a_fault_in_the_computation_of_a_time_limit_is_not_taken_for_a_refusal(
+def test_a_fault_in_the_computation_of_a_deadline_is_not_taken_for_a_refusal(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fault(*_: Any) -> None:

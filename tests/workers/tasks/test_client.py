@@ -486,7 +486,7 @@ def test_show_says_how_long_a_task_waits_for_its_subtasks(
     assert shows(shown, r"subtasks +2, which may take 120 min; (119|120) min left")
 
 
-def test_logs_print_the_output_of_an_agent_of_this_machine(
+def test_logs_print_the_output_of_an_agent_of_this_computer(
     shell: Callable[..., Result],
     client: Client,
     tmp_path: Path,

@@ -37,7 +37,7 @@ def client(
 
 @pytest.fixture
 def agent(client: Client) -> Claimed:
-    """Return an agent at work, whose launch spec is on this machine."""
+    """Return an agent at work, whose launch spec is on this computer."""
     claim = claimed(client, "b/one").alive()
     prepared = PreparedClaim(claim.task.key, claim.task.token, claim.names.turn, "", "", "", "")
     work_folder = str(claim.names.work_folder(client.settings))
@@ -98,7 +98,7 @@ def test_an_agent_of_another_deployment_with_the_same_name_is_left_alone(
         other.kill()
 
 
-def test_an_agent_that_was_never_started_on_this_machine_has_no_leftovers(
+def test_an_agent_that_was_never_started_on_this_computer_has_no_leftovers(
     client: Client, agent: Claimed, process_of_agent: subprocess.Popen[bytes]
 ) -> None:
     agent.agent_fires("ended", {"exit_code": 1})

@@ -85,7 +85,7 @@ def test_a_folder_of_requests_is_submitted_once(interlock: Client, run: Run) -> 
     assert len(interlock.list(machine="thread")) >= 12
 
 
-def test_a_request_notes_the_machine_on_which_it_was_submitted(
+def test_a_request_notes_the_computer_on_which_it_was_submitted(
     interlock: Client, run_json: RunJson, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("INTERLOCK_HOST", "north")

@@ -1,7 +1,7 @@
 """The coding task: claimed, worked on in a worktree of its own, verified, merged, closed.
 
 `names` has its states and triggers. `payloads` has what a task is created from and what each
-trigger carries, with the limits and defaults of every field. `stages` has what it owes in each
-state, and its time limits. `changes` has guards and updates, with the counts of claims, crashes and
-retries that end a task. `table` has the transitions.
+trigger carries, with the limits and defaults of every field. `stages` has what a task owes in
+each state, and its time limits. `changes` has guards and updates, with the counts of claims,
+crashes and retries that end a task. `table` has the transitions.
 """

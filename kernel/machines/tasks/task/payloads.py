@@ -106,7 +106,7 @@ class NewTask(TaskWork):
         if self.repo and not self.agent:
             raise ValueError(
                 "a repository needs the command of an agent (--agent); "
-                "an agent that you run yourself takes tasks without a repository"
+                "an external agent (one that you run yourself) takes tasks without a repository"
             )
         if self.signals and not self.repo:
             raise ValueError("signals are checked in a repository, but it names none (--repo)")

@@ -81,4 +81,4 @@ def is_still_blocked(data: Data) -> str:
         blocked_on = data["blocked_on"]
         onward = NEVER_GOES_ON if blocked_on.get("cancelled") else GOES_ON
         return f"It waits for {blocked_on['on']}. {onward} Its subtasks go on too."
-    return f"It waits for this: {as_sentence(data['blocked_on']['on'])} Is it settled?"
+    return f"It waits for this: {as_sentence(data['blocked_on']['on'])} Is it resolved?"

@@ -56,7 +56,7 @@ def subtasks_limit(data: Data) -> int | None:
 
 
 def done_limit(data: Data) -> int:
-    """Return the limit in ms: of the verification, or after it of the merge.
+    """Return how long the verification may take, in ms, or, once the work is verified, the merge.
 
     A merge may wait for a user, who has changes in the checkout of the target.
     """

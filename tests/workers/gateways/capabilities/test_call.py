@@ -361,7 +361,7 @@ def test_a_deadline_ends_the_grandchildren_of_a_command(tmp_path: Path) -> None:
         return (await run_command(["bash", "-c", command], folder=tmp_path)).exit_code
 
     command, pid = "(sleep 300 & echo $! > pid; wait) & wait", tmp_path / "pid"
-    # A busy machine may not start the grandchild in time: try again with a longer deadline.
+    # A busy computer may not start the grandchild in time: try again with a longer deadline.
     for deadline_s in (0.5, 5.0, 60.0):
         result = result_of(shell, command=command, deadline_s=deadline_s)
         if pid.exists() and pid.read_text():

@@ -117,8 +117,8 @@ ACT = {
 
 
 @pytest.fixture(autouse=True)
-def slow_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leave a server that did not come up as much time to end as a slow machine needs."""
+def slow_computer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave a server that did not come up as much time to end as a slow computer needs."""
     monkeypatch.setattr(mcp, "_JOIN_S", 60)
 
 
@@ -279,7 +279,7 @@ def test_a_call_that_goes_wrong_is_an_error_in_a_sentence(
 def test_a_deadline_ends_the_server_and_its_children(tmp_path: Path) -> None:
     found = server(tmp_path)
 
-    # A busy machine may not start both in time: try again with a longer deadline.
+    # A busy computer may not start both in time: try again with a longer deadline.
     for deadline_s in (2.0, 20.0, 60.0):
         code, _ = failure(act(found, "grandchild", deadline_s=deadline_s))
         if pids_in(tmp_path):

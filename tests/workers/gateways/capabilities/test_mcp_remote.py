@@ -145,6 +145,6 @@ def test_a_wrong_table_is_refused(fields: dict[str, Any], said: str) -> None:
         listed(**({"url": "https://sums.example/mcp"} | fields))
 
 
-def test_an_address_of_this_machine_needs_no_tls() -> None:
+def test_an_address_of_this_computer_needs_no_tls() -> None:
     for url in ("http://127.0.0.1:1/mcp", "http://localhost/mcp", "http://[::1]/mcp"):
         check_address(url)

@@ -1,4 +1,4 @@
-"""A machine where git knows nobody's name, a repository on it, and a way to stand before git."""
+"""A computer where git knows nobody's name, a repository on it, and a way to stand before git."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.workers.gateways.git.scene import REAL_GIT, copy_task, make_repositor
 
 
 @pytest.fixture(autouse=True)
-def bare_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def bare_computer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home = tmp_path / "home"
     home.mkdir()
     for name in tuple(os.environ):
@@ -26,7 +26,7 @@ def bare_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(home))
     monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
-    # Without it git would make up a name from the machine's.
+    # Without it git would make up a name from the computer's.
     (home / ".gitconfig").write_text("[user]\nuseConfigOnly = true\n")
 
 
@@ -65,7 +65,7 @@ def instead_of_git(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[
 def hangs_from(monkeypatch: pytest.MonkeyPatch) -> Callable[[Path], Path]:
     """Let the time of one git begin when it hangs, as a file shows that it writes before.
 
-    The others have as much time as a slow machine needs, also to end when they are asked to.
+    The others have as much time as a slow computer needs, also to end when they are asked to.
     """
 
     def install(file: Path) -> Path:

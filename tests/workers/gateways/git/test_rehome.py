@@ -1,4 +1,4 @@
-"""A worktree whose folder went with its machine is made elsewhere, on the same branch."""
+"""A worktree whose folder went with its computer is made elsewhere, on the same branch."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ BRANCH = "interlock/t"
 
 @pytest.fixture
 def elsewhere(tmp_path: Path) -> Path:
-    return tmp_path / "other-machine" / "t"
+    return tmp_path / "other-computer" / "t"
 
 
 def seen(repository: Repository) -> tuple[str, str]:
@@ -46,11 +46,11 @@ def refused(repository: Repository, branch: str, folder: Path) -> RefusedError:
     return caught.value
 
 
-def test_what_is_gone_with_its_machine_is_made_elsewhere_with_all_that_was_committed(
+def test_what_is_gone_with_its_computer_is_made_elsewhere_with_all_that_was_committed(
     repository: Repository, elsewhere: Path
 ) -> None:
     tree = a_task(repository, "t", a__txt="committed\n")
-    write(tree.folder, b__txt="lost with the machine\n")
+    write(tree.folder, b__txt="lost with the computer\n")
     shutil.rmtree(tree.folder)
 
     rehome(repository, BRANCH, elsewhere)

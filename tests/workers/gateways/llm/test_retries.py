@@ -130,7 +130,7 @@ def test_a_wait_beyond_the_total_time_is_not_begun() -> None:
 
 
 def test_a_request_that_hangs_is_tried_again_and_booked_at_its_bound() -> None:
-    # A busy machine may not send a request, or not answer the second one, in so short a time.
+    # A busy computer may not send a request, or not answer the second one, in so short a time.
     for request_s_max in (0.5, 5.0, 60.0):
         outcome, server = outcome_of(hangs(), says(ACTION), request_s_max=request_s_max)
         if isinstance(outcome, Answered):
@@ -143,7 +143,7 @@ def test_a_request_that_hangs_is_tried_again_and_booked_at_its_bound() -> None:
 
 
 def test_two_requests_that_hang_are_a_timeout_however_many_attempts_are_left() -> None:
-    # A busy machine may not send a request in so short a time.
+    # A busy computer may not send a request in so short a time.
     for request_s_max in (0.2, 2.0, 60.0):
         with OpenAIServer([hangs()] * 9) as server:
             limits: dict[str, Any] = {"request_s_max": request_s_max, "attempts_max": 9}
@@ -160,7 +160,7 @@ def test_two_requests_that_hang_are_a_timeout_however_many_attempts_are_left() -
 
 
 def test_the_total_time_ends_a_request_that_hangs() -> None:
-    # A busy machine may not begin with the request in so short a time.
+    # A busy computer may not begin with the request in so short a time.
     for timeout_s in (0.3, 3.0, 60.0):
         outcome, _ = outcome_of(hangs(), timeout_s=timeout_s)
         if outcome.usage.requests:

@@ -167,7 +167,7 @@ def test_a_fatal_stop_needs_a_reason(agents: InProcessAgents, run_refused: RunRe
     assert agents.record("owl/1").state == "initializing"
 
 
-def test_logs_and_tail_name_the_machine_whose_worker_does_not_answer(
+def test_logs_and_tail_name_the_computer_whose_worker_does_not_answer(
     agents: InProcessAgents, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     agents.create("owl/1")

@@ -23,8 +23,8 @@ from tests.workers.supervision.published import Published
 
 
 @pytest.fixture(autouse=True)
-def slow_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leave a worker that is asked for output as much time as a slow machine needs."""
+def slow_computer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave a worker that is asked for output as much time as a slow computer needs."""
     monkeypatch.setattr(printed_output, "ANSWER_S", 60)
     monkeypatch.setattr(agent_output, "ANSWER_MS", 60_000)
 
@@ -38,7 +38,7 @@ def output(agents: InProcessAgents, life: str) -> Path:
     return folder / "output.log"
 
 
-def test_an_agent_is_started_in_a_repository_of_this_machine(
+def test_an_agent_is_started_in_a_repository_of_this_computer(
     agents: InProcessAgents, run_json: RunJson, repo: Path
 ) -> None:
     printed = run_json("start", "owl", "--repo", "repository", "--command", "my-agent --print")

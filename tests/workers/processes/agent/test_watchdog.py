@@ -163,7 +163,7 @@ def test_a_watchdog_begins_to_kill_so_early_that_all_can_be_dead_by_the_deadline
 
 
 def test_a_deadline_that_is_moved_in_time_kills_no_process(tmp_path: Path) -> None:
-    # A slow machine moves it too late at first, and in time where there is more of that.
+    # A slow computer may move the deadline too late. With a longer one it moves it in time.
     assert any(outlives_deadlines(tmp_path / f"{arm_s}", arm_s) for arm_s in (ARM_S, 12.0, 75.0))
 
 

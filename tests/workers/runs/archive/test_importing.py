@@ -189,7 +189,7 @@ def test_a_workspace_that_is_there_is_never_replaced(workspace: StoredWorkspace)
     assert contents(workspace.world) == before
 
 
-def test_an_export_comes_back_for_its_own_folder_and_machine_only(
+def test_an_export_comes_back_for_its_own_folder_and_computer_only(
     workspace: StoredWorkspace, tmp_path: Path
 ) -> None:
     workspace.completed_run()

@@ -54,7 +54,7 @@ from tests.fakes.span_receiver import span_receiver
 ReportType = TypeVar("ReportType")
 # Variables that tell a codon's process about its work, and are no settings.
 ABOUT_WORK = ("COSTS_LIMITED", "CODON_MODEL", "CONVERSATION", "PROMPT_FILE")
-# The program, with as much time for its last spans as a slow machine needs.
+# The program, with as much time for its last spans as a slow computer needs.
 PROGRAM = """
 import runpy
 from interlock.workers.engine import trace_context
@@ -337,7 +337,7 @@ def test_a_line_that_goes_dead_costs_at_least_what_was_charged(run: RunProgram) 
 
 
 def given_up(run: RunProgram, **variables: str) -> ProgramRun:
-    """Ask a provider that hangs, for as long as this machine needs to begin with a request."""
+    """Ask a provider that hangs, for as long as this computer needs to begin with a request."""
     for timeout_s in ("0.2", "2", "60"):
         with Provider([Step(hangs=True)]) as provider:
             ran = run("go", provider, MODEL_TIMEOUT_S=timeout_s, **variables)

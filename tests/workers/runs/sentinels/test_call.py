@@ -169,7 +169,7 @@ def test_a_command_over_its_time_is_killed_with_its_grandchild_and_what_it_cost_
 ) -> None:
     grandchild = "(trap '' TERM; echo $BASHPID > pid; while :; do sleep 1; done) &"
     command = f"{USAGE}; {grandchild} wait"
-    # A busy machine may not start the grandchild in time: try again with a longer limit.
+    # A busy computer may not start the grandchild in time: try again with a longer limit.
     for timeout_s in (0.5, 5.0, 60.0):
         with host_in(tmp_path, sentinel(command=command, timeout_s=timeout_s)) as host:
             host.load()

@@ -54,7 +54,7 @@ def test_a_provider_that_refuses_is_a_failure() -> None:
 
 
 def test_a_request_without_an_answer_is_booked_at_its_bound() -> None:
-    # A busy machine may not begin with the request in so short a time.
+    # A busy computer may not begin with the request in so short a time.
     for timeout_s in (0.3, 3.0, 60.0):
         answer, booked, _ = asked(hangs(), timeout_s=timeout_s)
         if any(booked):

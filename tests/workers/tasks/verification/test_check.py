@@ -71,8 +71,8 @@ def ends(pid: Path) -> None:
 
 
 @pytest.fixture(autouse=True)
-def slow_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leave as much time to read the output of a test that has ended as a slow machine needs."""
+def slow_computer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave as much time to read the output of a test that has ended as a slow computer needs."""
     monkeypatch.setattr(check_module, "_READ_S", 60.0)
 
 
@@ -197,7 +197,7 @@ def test_a_test_command_has_the_environment_that_was_given(tmp_path: Path) -> No
 
 def test_a_test_that_hangs_fails_and_leaves_no_grandchild(tmp_path: Path) -> None:
     pid = tmp_path / "pid"
-    # A busy machine may not start the grandchild in time: try again with a longer limit.
+    # A busy computer may not start the grandchild in time: try again with a longer limit.
     for test_s in (0.5, 5.0, 60.0):
         result = only(tmp_path, "test_passes", f"{STUBBORN} echo up; wait", test_s=test_s)
         if pid.exists() and pid.read_text() and "up" in result.detail:

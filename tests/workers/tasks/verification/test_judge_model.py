@@ -207,7 +207,7 @@ def test_an_outage_that_passes_costs_time_only() -> None:
 
 
 def test_a_model_that_answers_too_late_has_not_answered_and_is_booked_at_its_bound() -> None:
-    # A busy machine may not begin with the request in so short a time.
+    # A busy computer may not begin with the request in so short a time.
     for timeout_s in (0.3, 3.0, 60.0):
         answer, ledger, _ = asked(hangs(), timeout_s=timeout_s)
         if ledger.usage.requests:

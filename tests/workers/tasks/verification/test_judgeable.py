@@ -25,9 +25,9 @@ def client(server: EmbeddedServer, prefix: str) -> Client:
     return client_of(server.url, prefix)
 
 
-def test_a_signal_for_a_model_is_refused_where_no_machine_has_one(client: Client) -> None:
+def test_a_signal_for_a_model_is_refused_where_no_computer_has_one(client: Client) -> None:
     dispatch = client.dispatch
-    refuse_unjudgeable(dispatch, SIGNALS)  # No machine has announced anything.
+    refuse_unjudgeable(dispatch, SIGNALS)  # No computer has announced anything.
     dispatch.hosts.announce("north", {"judge": False})
 
     refuse_unjudgeable(dispatch, SIGNALS[:1])

@@ -1,4 +1,4 @@
-"""Removing a request from its source: only a worker of the machine that has it does it."""
+"""Removing a request from its source: only a worker of the computer that has it does it."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from tests.workers.threads.threads import bring
 
 
 def machine_named(name: str, server: EmbeddedServer, prefix: str, folder: Path) -> Running:
-    """Return a worker of a machine, which may change the files of the folder."""
+    """Return a worker of a computer, which may change the files of the folder."""
     root = {"INTERLOCK_SOURCES_ROOT": str(folder)}
     return Running(settings_for(server.url, prefix, INTERLOCK_HOST=name, **root))
 
 
-def test_only_a_worker_of_the_submitting_machine_removes_the_file(
+def test_only_a_worker_of_the_submitting_computer_removes_the_file(
     server: EmbeddedServer, prefix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sources, "DEADLINE_S", 60)

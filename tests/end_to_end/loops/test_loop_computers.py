@@ -1,4 +1,4 @@
-"""Long-lived agents on two machines: if one is lost, its agents run on the other, never on both."""
+"""Long-lived agents on two computers: those of a lost one run on the other, never on both."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ while [ ! -e {go} ]; do sleep 0.05; done
 
 
 @dataclass
-class Machine:
+class Computer:
     """A worker with a host name and files of its own."""
 
     name: str
@@ -39,12 +39,12 @@ class Machine:
     worker: Process
 
     def destroy(self) -> None:
-        """Kill the worker and delete its files. The other machine has the repository too."""
+        """Kill the worker and delete its files. The other computer has the repository too."""
         self.worker.kill()
         shutil.rmtree(self.home)
 
 
-def machine(deployment: Deployment, folder: Path, name: str) -> Machine:
+def computer(deployment: Deployment, folder: Path, name: str) -> Computer:
     """Start a worker under a host name."""
     home = folder / name
     worker = deployment.worker(
@@ -52,7 +52,7 @@ def machine(deployment: Deployment, folder: Path, name: str) -> Machine:
         INTERLOCK_HOME=str(home),
         INTERLOCK_WORKTREES=str(home / "worktrees"),
     )
-    return Machine(name, home, worker)
+    return Computer(name, home, worker)
 
 
 def wait_for_lines(agents: Agents, journal: Path, number: int) -> None:
@@ -88,7 +88,7 @@ def agents(new_deployment: NewDeployment, tmp_path: Path) -> Agents:
 
 @pytest.fixture(autouse=True)
 def no_session_left(tmp_path: Path) -> Iterator[None]:
-    """Kill the processes of both machines: a deployment only ends those in its own folder."""
+    """Kill the processes of both computers: a deployment only ends those in its own folder."""
     yield
     for pid in processes(lambda _, words: str(tmp_path).encode() in words):
         with suppress(ProcessLookupError):
@@ -96,10 +96,10 @@ def no_session_left(tmp_path: Path) -> Iterator[None]:
 
 
 @pytest.mark.proof
-def test_an_agent_whose_machine_is_gone_runs_on_the_other_with_its_branch_and_its_mail(
+def test_an_agent_whose_computer_is_gone_runs_on_the_other_with_its_branch_and_its_mail(
     agents: Agents, tmp_path: Path
 ) -> None:
-    north = machine(agents.deployment, tmp_path, "north")
+    north = computer(agents.deployment, tmp_path, "north")
     never = {"wait": str(tmp_path / "never")}
     agents.start("owl", host="north", building_s=4)
     agents.reaches("owl", "session_complete")
@@ -117,7 +117,7 @@ def test_an_agent_whose_machine_is_gone_runs_on_the_other_with_its_branch_and_it
     os.kill(supervisor_of(running), signal.SIGKILL)
     north.destroy()
     third = agents.send("owl", "the barn is open")
-    south = machine(agents.deployment, tmp_path, "south")
+    south = computer(agents.deployment, tmp_path, "south")
     agents.deployment.sees(
         lambda: "worktree_ready" in triggers_since(agents, running),
         what="the other computer has its worktree",
@@ -140,14 +140,14 @@ def test_an_agent_whose_machine_is_gone_runs_on_the_other_with_its_branch_and_it
     events = agents.deployment.events("owl/1")
     overdue = [one for one in events if (one.trigger, one.target) == ("overdue", "initializing")]
     assert [one.payload["unbegun"] for one in overdue] == [True], agents.deployment.story("owl/1")
-    assert now["total_errors"] == 1, "only the lost session counts as an error, not the machine"
+    assert now["total_errors"] == 1, "only the lost session counts as an error, not the computer"
 
 
 @pytest.mark.proof
 def test_a_prompt_that_nobody_builds_is_overdue_while_a_lost_session_is_still_waited_for(
     agents: Agents, tmp_path: Path
 ) -> None:
-    north = machine(agents.deployment, tmp_path, "north")
+    north = computer(agents.deployment, tmp_path, "north")
     agents.start("owl", {"wait": str(tmp_path / "never")}, host="north", building_s=2)
     agents.wait_for("owl")
     running = agents.reaches("owl", "running")
@@ -155,7 +155,7 @@ def test_a_prompt_that_nobody_builds_is_overdue_while_a_lost_session_is_still_wa
     os.kill(supervisor_of(running), signal.SIGKILL)
     north.destroy()
 
-    machine(agents.deployment, tmp_path, "south")
+    computer(agents.deployment, tmp_path, "south")
 
     agents.deployment.sees(
         lambda: "overdue" in triggers_since(agents, running), what="no prompt is built"
@@ -171,16 +171,16 @@ def test_a_prompt_that_nobody_builds_is_overdue_while_a_lost_session_is_still_wa
 
 
 @pytest.mark.proof
-def test_machines_that_share_their_files_go_on_in_the_same_worktree(
+def test_computers_that_share_their_files_go_on_in_the_same_worktree(
     agents: Agents, tmp_path: Path
 ) -> None:
-    north = machine(agents.deployment, tmp_path, "north")
+    north = computer(agents.deployment, tmp_path, "north")
     agents.start("owl", host="north", building_s=4)
     before = agents.reaches("owl", "session_complete").data
     (Path(before["worktree"]) / "half.txt").write_text("not committed")
     north.worker.kill()
 
-    machine(agents.deployment, tmp_path, "south")
+    computer(agents.deployment, tmp_path, "south")
     agents.send("owl")
     agents.wait_for("owl", 2)
 
@@ -196,7 +196,7 @@ def test_no_second_session_starts_while_the_first_may_still_run(
 ) -> None:
     # How long a frozen supervisor is waited for cannot be shortened: its lease ends by itself.
     agents.deployment.variables["INTERLOCK_LEASE_S"] = "2"
-    north = machine(agents.deployment, tmp_path, "north")
+    north = computer(agents.deployment, tmp_path, "north")
     journal, go = tmp_path / "journal", tmp_path / "go"
     paths = {"journal": shlex.quote(str(journal)), "go": shlex.quote(str(go))}
     agents.loops.start(
@@ -204,11 +204,11 @@ def test_no_second_session_starts_while_the_first_may_still_run(
     )
     wait_for_lines(agents, journal, 1)
     running = agents.reaches("owl", "running")
-    machine(agents.deployment, tmp_path, "south")
+    computer(agents.deployment, tmp_path, "south")
     if gone:
         north.worker.kill()
 
-    # The other machine cannot tell a frozen supervisor from one that has ended.
+    # The other computer cannot tell a frozen supervisor from one that has ended.
     os.kill(supervisor_of(running), signal.SIGSTOP)
     [held] = [one for one in running.entries if one.name == "session"]
     wait_for_lines(agents, journal, 2)
@@ -222,17 +222,17 @@ def test_no_second_session_starts_while_the_first_may_still_run(
     go.touch()
 
 
-def test_an_agent_stays_on_its_machine_while_its_session_runs_without_a_worker(
+def test_an_agent_stays_on_its_computer_while_its_session_runs_without_a_worker(
     agents: Agents, tmp_path: Path
 ) -> None:
-    north = machine(agents.deployment, tmp_path, "north")
+    north = computer(agents.deployment, tmp_path, "north")
     go = tmp_path / "go"
     agents.start("owl", {"wait": str(go)}, host="north", building_s=4)
     first = agents.wait_for("owl")
     before = agents.reaches("owl", "running")
 
     north.worker.stop()
-    machine(agents.deployment, tmp_path, "south")
+    computer(agents.deployment, tmp_path, "south")
     [held] = agents.record("owl").entries
     agents.deployment.sees(
         lambda: agents.record("owl").entries[0].lease_until > held.lease_until + 1_000,
@@ -248,16 +248,16 @@ def test_an_agent_stays_on_its_machine_while_its_session_runs_without_a_worker(
 
 
 @pytest.mark.proof
-def test_a_name_that_was_stopped_on_a_lost_machine_can_be_started_on_another(
+def test_a_name_that_was_stopped_on_a_lost_computer_can_be_started_on_another(
     agents: Agents, tmp_path: Path
 ) -> None:
-    north = machine(agents.deployment, tmp_path, "north")
+    north = computer(agents.deployment, tmp_path, "north")
     agents.start("owl", host="north")
     agents.reaches("owl", "session_complete")
     north.destroy()
     agents.loops.stop("owl")
 
-    machine(agents.deployment, tmp_path, "south")
+    computer(agents.deployment, tmp_path, "south")
     agents.start("owl", host="south")
 
     now = agents.reaches("owl", "session_complete")
