@@ -178,7 +178,7 @@ def test_a_plain_message_creates_one_record_and_a_bad_one_is_rejected(
 
     assert interlock.show("one").state == "awaiting_inference"
     assert interlock.show("one").priority == 1
-    # The repository is on another machine, which checks it later.
+    # The repository is on another computer, which checks it later.
     elsewhere = task_request(repo="/nowhere", agent="make")
     send(interlock, {**elsewhere, "id": "b/far"})
     until(lambda: interlock.list(machine="task"), what="the task exists")

@@ -231,7 +231,7 @@ def test_graphs_at_random_run_in_order_within_their_slots_each_job_once(
 def under_fire(deployment: Deployment, plan: Plan, *, kills_max: int, within_s: float) -> int:
     """Kill one worker after another while there is work; return how many were killed.
 
-    The next one is killed after a few more jobs have succeeded, so that a fast machine has as many
+    The next one is killed after a few more jobs have succeeded, so that a fast computer has as many
     kills as a slow one.
     """
     graphs, draw = Graphs(deployment.client), random.Random(f"{plan.seed} kills")

@@ -227,7 +227,7 @@ def test_after_all_processes_were_killed_every_agent_goes_on_from_its_state(
     assert agents.triggers("slow").count("session_started") == 1
     for name in (*expected, "cool"):
         assert agents.record(name).data["total_errors"] == 0
-    assert agents.record("seeker").state == "initializing", "its machine does not exist"
+    assert agents.record("seeker").state == "initializing", "its computer does not exist"
 
 
 @pytest.mark.slow
