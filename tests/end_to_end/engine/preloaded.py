@@ -31,6 +31,7 @@ from interlock.workers.config import read_settings
 from interlock.workers.engine import heartbeat
 from interlock.workers.engine.celery_app import effect_queues, make_app, queue_of
 from interlock.workers.engine.messages import MessageTemplates
+from interlock.workers.jobs import command_run
 from interlock.workers.processes.module_server import begin_fork, run
 from interlock.workers.specs.values import PRIORITY_DEFAULT
 from interlock.workers.supervision import fork_server
@@ -85,6 +86,8 @@ FORK_SERVERS = "DEPLOYMENT_FORK_SERVERS"
 REQUEST_BYTES_MAX = 262_144
 # Tests wait for orders, which a holder reads when it renews its lease.
 RENEWAL_S_MAX = 0.7
+# A job's command that has to stop may reply until then.
+JOB_GRACE_S = 60.0
 PR_SET_PDEATHSIG = 1
 
 
@@ -92,6 +95,7 @@ def main(listener: socket.socket) -> None:
     """Fork for ever."""
     end_with_parent()
     heartbeat.PERIOD_S_MAX = RENEWAL_S_MAX
+    command_run.GRACE_S = JOB_GRACE_S
     for module in MODULES:
         importlib.import_module(module)
     for load in (handlers, openers, sweeps):

@@ -320,7 +320,7 @@ def test_a_store_that_is_away_for_longer_than_a_lease_ends_the_agent_and_the_run
     new_deployment: NewDeployment, new_server: NewServer, tmp_path: Path
 ) -> None:
     store = new_server(port=free_port())
-    deployment = new_deployment(store.url, INTERLOCK_LEASE_S="2").full()
+    deployment = new_deployment(store.url).full()
     workspace = RunWorkspace(deployment, tmp_path / "work")
     run = workspace.start(TWO)
     agent = workspace.wait_for_cue("agent")
@@ -329,7 +329,7 @@ def test_a_store_that_is_away_for_longer_than_a_lease_ends_the_agent_and_the_run
     store.stop()
     until(lambda: not is_alive(agent), what="the agent is killed at its deadline")
     store.start()
-    ended = workspace.wait_for_end(run, "crashed", "failed")
+    ended = workspace.wait_for_end(run, "crashed", "failed", within_s=240)
 
     assert [one for one in workspace.types() if one in ("RunCrashed", "RunFailed")] == [
         {"crashed": "RunCrashed", "failed": "RunFailed"}[ended.state]
@@ -346,7 +346,7 @@ def test_a_store_that_is_away_for_longer_than_a_lease_ends_the_agent_and_the_run
 def test_a_supervisor_that_was_frozen_for_longer_than_its_lease_changes_nothing_any_more(
     new_deployment: NewDeployment, tmp_path: Path
 ) -> None:
-    deployment = new_deployment(INTERLOCK_LEASE_S="4").full()
+    deployment = new_deployment().full()
     busy, waiting = (RunWorkspace(deployment, tmp_path / name) for name in ("busy", "waiting"))
     old = [
         busy.start(TWO),
@@ -365,7 +365,7 @@ def test_a_supervisor_that_was_frozen_for_longer_than_its_lease_changes_nothing_
     until(lambda: not is_alive(agent), what="the watchdog has ended it")
     (waiting.cues / "repaired").touch()
     for run, workspace in zip(old, (busy, waiting), strict=True):
-        workspace.wait_for_end(run, "crashed")
+        workspace.wait_for_end(run, "crashed", within_s=240)
         workspace.runs.resume(workspace.folder)
     new = [
         workspace.wait_for_cue("agent", 2 if workspace is busy else 1)
