@@ -243,7 +243,8 @@ def is_alone(agents: Agents, folder: Path, *, gone: bool, lease_s: int) -> bool:
     assert started[1].at_ms >= frozen[0].kill_by, (
         "the first kept its lease and its grace to the end"
     )
-    assert hosts[1 if gone else 0] in second
+    is_at_home = agents.reaches(name, "running").data["host"] == hosts[0]
+    assert is_at_home is not gone
     go.touch()
     return True
 
