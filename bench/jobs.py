@@ -234,10 +234,10 @@ def _chains(server: BenchServer, number: int, links: int) -> float:
     _hold(server)
     with workers:
         _submit(app, WARM, 1)
-        _until_quiet(server)
+        _until(plain.idle_check(server.client))
         started_s = time.time()
         _release(server)
-        _until_quiet(server)
+        _until(plain.idle_check(server.client))
     totals = workers.totals()
     if totals.bodies != WARM + number * links:
         raise RuntimeError(f"{totals.bodies} bodies of {number} chains of {links}; see {folder}")
@@ -249,19 +249,6 @@ def _submit(app: Celery, number: int, links: int) -> None:
     tasks = chain(*(app.tasks["empty"].si() for _ in range(links)))
     for _ in range(number):
         tasks.apply_async()
-
-
-def _until_quiet(server: BenchServer) -> None:
-    """Wait until three checks find no message: one on its way to a worker is in no list."""
-    quiet = 0
-
-    def is_quiet() -> bool:
-        nonlocal quiet
-        client = server.client
-        quiet = quiet + 1 if not (client.llen("celery") or client.hlen("unacked")) else 0
-        return quiet >= 3
-
-    _until(is_quiet)
 
 
 def _lists(server: BenchServer) -> list[bytes]:

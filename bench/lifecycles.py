@@ -79,19 +79,10 @@ def our_side(server: BenchServer) -> Side:
 def plain_side(server: BenchServer, *, tuned: bool = False) -> Side:
     """Return plain Celery's side; with `tuned`, tuned by `engine/affinity.py`."""
     app = plain.make(server.url)
-    client = server.client
-    quiet = 0
-
-    def done(chains: int) -> bool:
-        nonlocal quiet
-        del chains
-        # While a worker receives a message, the message is in neither list, so check three times.
-        quiet = quiet + 1 if not (client.llen("celery") or client.hlen("unacked")) else 0
-        return quiet >= 3
-
+    is_idle = plain.idle_check(server.client)
     load = lambda chains: plain.submit(app, chains)  # noqa: E731 - one line, as on our side
     environment = {plain.BROKER: server.url} | ({plain.TUNED: "1"} if tuned else {})
-    return Side("bench.plain", environment, load, done)
+    return Side("bench.plain", environment, load, lambda _: is_idle())
 
 
 def drain(

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 
 from celery import Celery, chain
+from redis import Redis
 
 from bench.machine import EFFECTS
 from bench.marks import FOLDER, Marks
@@ -32,6 +34,24 @@ def submit(celery_app: Celery, chains: int) -> None:
     five = chain(*(celery_app.tasks["empty"].si() for _ in range(EFFECTS)))
     for _ in range(chains):
         five.apply_async()
+
+
+def idle_check(client: Redis) -> Callable[[], bool]:
+    """Return a check, to be repeated, whether the workers have no message left.
+
+    While a worker receives a message, the message is in no list, and a long one is for most of the
+    time. So nothing is left only if three looks find no message, and none was published meanwhile.
+    """
+    looks, published = 0, -1
+
+    def is_idle() -> bool:
+        nonlocal looks, published
+        before, published = published, client.info("commandstats")["cmdstat_lpush"]["calls"]
+        waits = client.llen("celery") or client.hlen("unacked")
+        looks = 0 if waits or published != before else looks + 1
+        return looks >= 3
+
+    return is_idle
 
 
 app = make(os.environ.get(BROKER, ""))
