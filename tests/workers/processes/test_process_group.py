@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -143,7 +144,8 @@ def test_a_command_that_does_not_read_its_input_is_no_error(
             stdin = group.leader.stdin
             assert stdin is not None, "started with pipes"
             stdin.write(UNREAD)
-            with pytest.raises(ConnectionError):
+            # It raises nothing where the command had ended before anything was written.
+            with suppress(ConnectionError):
                 await stdin.drain()
 
     asyncio.run(unread())
