@@ -94,9 +94,10 @@ def stubborn(
 ) -> str:
     """Take a while, or until there is the file `go`, in a thread, which cannot be stopped."""
     record_call("start", record_id, key, token=token_number)
+    if not go:
+        time.sleep(seconds)
     while go and not Path(go).exists():
         time.sleep(0.02)
-    time.sleep(0 if go else seconds)
     record_call("end", record_id, key, token=token_number)
     return "slept"
 

@@ -205,7 +205,7 @@ class History(RuleBasedStateMachine):
         effect = LIFE.effects[former.name]
         try:
             lease = self.world.leases.adopt(
-                former.key, effect, former.token, nonce=f"n{self.nonces}", holder="keeper"
+                former.key, effect, former.token, nonce=f"n{self.nonces}", holder="supervisor"
             )
         except FencedError:
             return

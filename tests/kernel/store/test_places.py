@@ -14,7 +14,7 @@ from tests.kernel.store.tables import BUILD, GRACE_MS, LEASE_MS, WORK
 
 
 def adopted(world: World, lease: Lease, nonce: str = "k") -> Lease:
-    return world.leases.adopt(lease.key, BUILD, lease.token, nonce=nonce, holder="keeper")
+    return world.leases.adopt(lease.key, BUILD, lease.token, nonce=nonce, holder="supervisor")
 
 
 def test_a_lost_holder_of_a_place_keeps_it_until_it_is_surely_gone(world: World) -> None:
@@ -211,7 +211,7 @@ def test_an_adopted_lease_goes_on_under_a_new_token_and_no_new_attempt(world: Wo
 
     assert (taken.attempt, taken.key, taken.kind) == (former.attempt, former.key, former.kind)
     assert taken.token_number > former.token_number
-    assert world.entry("build").holder == "keeper"
+    assert world.entry("build").holder == "supervisor"
     assert world.entry("build").lease_until == world.now + LEASE_MS
     assert world.entry("build").kill_by == world.now + LEASE_MS + GRACE_MS
     assert world.score(taken.key) == world.now + LEASE_MS
@@ -302,7 +302,7 @@ def test_a_lapsed_lease_that_is_adopted_lives_again(world: World) -> None:
     former = world.claim()
     world.later(LEASE_MS)
     world.poll()
-    world.leases.adopt(former.key, WORK, former.token, nonce="k", holder="keeper")
+    world.leases.adopt(former.key, WORK, former.token, nonce="k", holder="supervisor")
 
     assert world.state_of() == "leased"
     assert world.refused(former.key, "b") == "held"
@@ -319,7 +319,7 @@ def test_adopting_ends_a_quarantine(world: World) -> None:
     world.poll()
     assert world.state_of("polish") == "quarantined"
     effect = world.lifecycle.machines["life"].effects["polish"]
-    world.leases.adopt(former.key, effect, former.token, nonce="k", holder="keeper")
+    world.leases.adopt(former.key, effect, former.token, nonce="k", holder="supervisor")
 
     assert world.state_of("polish") == "leased"
     holds(world, "r")

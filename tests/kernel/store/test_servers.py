@@ -87,7 +87,7 @@ def shared_life(world: World) -> None:
         world.fire("b/two", "take")
     former = world.claim("handle", "mine", "b/one")
     effect = world.lifecycle.machines["ticket"].effects["handle"]
-    kept = world.leases.adopt(former.key, effect, former.token, nonce="k", holder="keeper")
+    kept = world.leases.adopt(former.key, effect, former.token, nonce="k", holder="supervisor")
     world.fire("b/one", "finish", warrant=token(kept))
     world.fire("b/two", "take")
     assert world.views.holds("b") == {"x/y": "b/two"}

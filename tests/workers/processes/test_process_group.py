@@ -11,15 +11,7 @@ from pathlib import Path
 import pytest
 
 from interlock.workers.processes.process_group import OUTPUT_BYTES_MAX, process_group, run_command
-
-
-def alive(pid: int) -> bool:
-    """Whether a process runs; a zombie does not."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
-        return False
-    return stat.rpartition(")")[2].split()[0] != "Z"
+from tests.processes import is_alive
 
 
 async def until(file: Path) -> int:
@@ -69,13 +61,13 @@ def test_cancelling_ends_a_grandchild_that_ignores_sigterm(tmp_path: Path) -> No
             run_command(["bash", "-c", script], folder=tmp_path, grace_s=0.1)
         )
         pid = await until(tmp_path / "pid")
-        assert alive(pid)
+        assert is_alive(pid)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
         return pid
 
-    assert not alive(asyncio.run(cancelled()))
+    assert not is_alive(asyncio.run(cancelled()))
 
 
 def test_a_second_cancellation_does_not_save_the_group(tmp_path: Path) -> None:
@@ -94,7 +86,7 @@ def test_a_second_cancellation_does_not_save_the_group(tmp_path: Path) -> None:
             await task
         return pid
 
-    assert not alive(asyncio.run(cancelled_twice()))
+    assert not is_alive(asyncio.run(cancelled_twice()))
 
 
 def test_a_child_left_in_the_background_ends_with_its_command(tmp_path: Path) -> None:
@@ -103,7 +95,7 @@ def test_a_child_left_in_the_background_ends_with_its_command(tmp_path: Path) ->
     finished = asyncio.run(run_command(["bash", "-c", script], folder=tmp_path))
 
     assert finished.output == "done\n"
-    assert not alive(int((tmp_path / "pid").read_text()))
+    assert not is_alive(int((tmp_path / "pid").read_text()))
 
 
 def test_a_child_in_a_session_of_its_own_does_not_delay_the_end(tmp_path: Path) -> None:
@@ -130,7 +122,7 @@ def test_leaving_the_block_with_an_error_ends_the_group() -> None:
     with pytest.raises(LookupError):
         asyncio.run(fails())
 
-    assert not alive(pids[0])
+    assert not is_alive(pids[0])
 
 
 UNREAD = b"x" * 1_000_000  # more than a pipe holds

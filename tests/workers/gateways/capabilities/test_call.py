@@ -21,6 +21,7 @@ from interlock.workers.gateways.capabilities.capability import (
 )
 from interlock.workers.gateways.capabilities.result import Failed, Result, Succeeded
 from interlock.workers.processes.process_group import run_command
+from tests.processes import is_alive
 from tests.waiting import until
 
 LOW = capability(idempotent=True, irreversibility=Level.LOW, deadline_s=5)
@@ -369,10 +370,4 @@ def test_a_deadline_ends_the_grandchildren_of_a_command(tmp_path: Path) -> None:
 
     assert isinstance(result, Failed)
     assert result.code == "deadline"
-    until(lambda: not alive(int(pid.read_text())), what="the end of the grandchild")
-
-
-def alive(pid: int) -> bool:
-    """Tell whether a process runs; one that only waits to be reaped does not."""
-    stat = Path(f"/proc/{pid}/stat")
-    return stat.exists() and stat.read_text().rpartition(")")[2].split()[0] != "Z"
+    until(lambda: not is_alive(int(pid.read_text())), what="the end of the grandchild")

@@ -20,6 +20,7 @@ from interlock.workers.gateways.capabilities.registry import (
     load_registry,
 )
 from interlock.workers.gateways.capabilities.result import Failed, Result, Succeeded
+from tests.processes import is_alive
 from tests.waiting import until
 
 EXAMPLES = Path(__file__).parents[4] / "examples"
@@ -148,12 +149,6 @@ def failure(result: Result) -> tuple[str, str]:
     """Return code and sentence of a failure."""
     assert isinstance(result, Failed)
     return result.code, result.detail
-
-
-def alive(pid: int) -> bool:
-    """Tell whether a process runs; one that only waits to be reaped does not."""
-    stat = Path(f"/proc/{pid}/stat")
-    return stat.exists() and stat.read_text().rpartition(")")[2].split()[0] != "Z"
 
 
 def pids_in(folder: Path) -> list[int]:
@@ -287,7 +282,7 @@ def test_a_deadline_ends_the_server_and_its_children(tmp_path: Path) -> None:
 
     assert code == "deadline"
     assert len(pids_in(tmp_path)) == 2
-    until(lambda: not any(map(alive, pids_in(tmp_path))), what="the end of both")
+    until(lambda: not any(map(is_alive, pids_in(tmp_path))), what="the end of both")
 
 
 def test_a_cancelled_call_ends_the_server_and_its_children(tmp_path: Path) -> None:
@@ -304,7 +299,7 @@ def test_a_cancelled_call_ends_the_server_and_its_children(tmp_path: Path) -> No
     with pytest.raises(asyncio.CancelledError):
         asyncio.run(cancelled())
     assert len(pids_in(tmp_path)) == 2
-    until(lambda: not any(map(alive, pids_in(tmp_path))), what="the end of both")
+    until(lambda: not any(map(is_alive, pids_in(tmp_path))), what="the end of both")
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from interlock.workers.runs.sentinels.call_timing import BatchingKind, BatchingS
 from interlock.workers.runs.sentinels.host import SentinelHost
 from interlock.workers.runs.sentinels.specification import SentinelSpecification
 from interlock.workers.runs.sentinels.trigger import SentinelEvent, SentinelTrigger
+from tests.processes import is_alive
 from tests.waiting import until
 
 _MOMENTS = count(1_700_000_000_000)
@@ -76,18 +77,9 @@ def no_thread_left() -> bool:
     return not [one for one in threading.enumerate() if one.name == "sentinels"]
 
 
-def alive(pid: int) -> bool:
-    """Return whether a process runs; a zombie does not."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
-        return False
-    return stat.rpartition(")")[2].split()[0] != "Z"
-
-
 def ends(pid: int) -> None:
     """Check that a process has ended."""
-    until(lambda: not alive(pid), what="the end of a command")
+    until(lambda: not is_alive(pid), what="the end of a command")
 
 
 def pid_in(file: Path) -> int:

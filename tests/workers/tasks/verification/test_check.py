@@ -16,6 +16,7 @@ from interlock.workers.tasks.verification.signals import (
     ParsedSignal,
     SignalResult,
 )
+from tests.processes import is_alive
 from tests.waiting import until
 
 STUBBORN = """sh -c 'trap "" TERM; echo $$ > pid; while :; do sleep 1; done' &"""
@@ -57,17 +58,9 @@ def outcome_of(result: SignalResult) -> tuple[bool, str]:
     return result.passed, result.detail
 
 
-def alive(pid: int) -> bool:
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
-        return False
-    return stat.rpartition(")")[2].split()[0] != "Z"
-
-
 def ends(pid: Path) -> None:
     """Check that the process whose number is in a file has ended."""
-    until(lambda: not alive(int(pid.read_text())), what="the end of the grandchild")
+    until(lambda: not is_alive(int(pid.read_text())), what="the end of the grandchild")
 
 
 @pytest.fixture(autouse=True)
