@@ -43,6 +43,7 @@ from interlock.workers.tasks.claims import (
 )
 from interlock.workers.tasks.next_try import next_try_s
 from interlock.workers.tasks.output_source import output_source
+from interlock.workers.tasks.parent_task import refuse_other_tasks
 from interlock.workers.tasks.reassignment import requeue
 from interlock.workers.tasks.roles import check_role
 from interlock.workers.tasks.task_diff import SOURCE
@@ -181,7 +182,7 @@ class Tasks:
         which cancels a subtask of the claimed task. After the order to stop, released confirms that
         the work has ended; like any report it may be repeated. Raises FencedError if the claim is
         no longer held with this token, GuardRefusedError with the needed level if the owner's trust
-        is too low.
+        is too low, InvalidPayloadError for a wrong part and for a task that is no subtask.
         """
         task, suffix = split_key(key)
         if trigger == "released" and external_claim.confirm_stop(self.dispatch, key, token):
@@ -189,6 +190,8 @@ class Tasks:
         fields = dict(payload or {})
         if trigger == "split":
             check_parts(self.dispatch, fields.get("subtasks"))
+        if trigger == "child_cancelled":
+            refuse_other_tasks(task, fields.get("child"))
         # The same report sent twice counts once; reports that differ are not confused.
         digest = codec.digest(trigger, codec.encode(fields, "the payload"))
         call = Call(

@@ -32,6 +32,7 @@ from interlock.workers.supervision.reports import (
     Subtask,
 )
 from interlock.workers.tasks.launch_spec import PreparedClaim
+from interlock.workers.tasks.parent_task import refuse_other_tasks
 from interlock.workers.tasks.turn_reports import TurnReports
 from interlock.workers.tasks.verification.check import check
 from interlock.workers.tasks.verification.judgeable import check_parts
@@ -168,6 +169,7 @@ class CurrentTask:
         """Cancel a subtask, as the agent asks; return why that is refused, or ''."""
         payload = {"child": request.child, "reason": request.reason[:REASON_LENGTH_MAX]}
         try:
+            refuse_other_tasks(self.record_id, request.child)
             self.work.fire(Outcome("child_cancelled", payload))
         except GuardRefusedError as refusal:
             return refusal.why

@@ -26,6 +26,7 @@ from interlock.workers.processes.agent.process import Exit
 from interlock.workers.supervision.reports import (
     AgentBlocked,
     AgentFailed,
+    CancelRequested,
     SplitRequested,
     Subtask,
 )
@@ -262,6 +263,20 @@ def test_a_split_with_a_signal_that_nothing_judges_is_refused(client: Client) ->
     with pytest.raises(InvalidPayloadError, match=problem):
         tasks.report(lease.key, lease.token, "split", {"subtasks": parts})
     assert [client.show(f"b/{name}").state for name in ("one", "open")] == ["claimed", "open"]
+
+
+@pytest.mark.parametrize("other", ["b/two", "b/one", "b/one/2.1/2.1"])
+def test_an_owner_that_gives_up_what_is_no_subtask_of_its_task_is_told(
+    client: Client, other: str
+) -> None:
+    claim = claimed(client, "b/one").alive()
+    prepared = PreparedClaim(claim.task.key, claim.task.token, claim.names.turn, "", "", "", "")
+    task = CurrentTask(held(client, claim.task), prepared, client.show(claim.names.agent))
+    problem = f"{other} is not a subtask of b/one"
+
+    assert problem in task.cancel_child(CancelRequested(other, "no longer wanted"))
+    with pytest.raises(InvalidPayloadError, match=problem):
+        Tasks(client).report(claim.task.key, claim.task.token, "child_cancelled", {"child": other})
 
 
 def test_an_outcome_has_the_time_that_the_agent_took_in_a_session_too(

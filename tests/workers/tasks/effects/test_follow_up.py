@@ -9,9 +9,10 @@ import pytest
 import redis
 
 from interlock.kernel.errors import FencedError, InvalidPayloadError
-from interlock.kernel.event import Event
+from interlock.kernel.event import Cause, Event
 from interlock.kernel.machines import MACHINES
-from interlock.kernel.record import Record, partition_of
+from interlock.kernel.record import Record, partition_of, split_key
+from interlock.kernel.store.commands import Call, Warrant
 from interlock.kernel.store.leases import Lease
 from interlock.workers.client import Client
 from interlock.workers.engine.resources import Resources
@@ -251,7 +252,7 @@ def test_a_task_blocked_on_one_that_is_at_work_waits(scene: Scene) -> None:
     assert [timer.name for timer in record.timers] == ["recheck"]
 
 
-def test_an_elevated_owner_cancels_subtasks_of_its_own_task_only(
+def test_only_subtasks_are_cancelled_of_what_an_elevated_owner_lists(
     scene: Scene, client: redis.Redis
 ) -> None:
     whole = scene.submit("whole")
@@ -267,8 +268,11 @@ def test_an_elevated_owner_cancels_subtasks_of_its_own_task_only(
     scene.report(claimed, "started")
     scene.promote(claimed, 3)
 
+    # The doors refuse a stranger, and the effect does not rely on that.
+    warrant = Warrant.token(split_key(claimed.key)[1], claimed.token)
     for child in (stranger, part):
-        scene.report(claimed, "child_cancelled", child=child)
+        call = Call(Cause("agent"), child, warrant)
+        scene.client.dispatch.fire(whole, "child_cancelled", {"child": child}, call)
         scene.perform(whole, "follow_up")
 
     assert scene.client.show(stranger).state == "open"
