@@ -245,6 +245,7 @@ class RunWorkspace:
 
     def wait_for_answer(self, receipt: Receipt) -> Note:
         """Wait until an event is answered, and return the answer."""
+        self.wait_for(lambda: self.runs.answer(receipt), what="the event is answered")
         return self.runs.wait_for_pending(receipt)
 
     def check_costs(self) -> dict[str, int]:
