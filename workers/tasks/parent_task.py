@@ -1,4 +1,4 @@
-"""Reads of the task that a subtask belongs to, and a check that a subtask is its own."""
+"""Reads the task that a subtask belongs to, and checks whose subtask a task is."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ def cancelled_parent(dispatch: Dispatch, task: Record) -> str:
 
 
 def refuse_other_tasks(task_id: str, child: object) -> None:
-    """Refuse that the owner of a task cancels a task that is not a subtask of it.
+    """Raise an error if the task `child` is not a subtask of the task `task_id`.
 
-    A value that is no text is not checked here, because the trigger refuses it.
-    Raises InvalidPayloadError.
+    The owner of a task may cancel its subtasks, and no other task. A value that is no text is not
+    checked here, because the trigger refuses it. Raises InvalidPayloadError.
     """
     if isinstance(child, str) and parent_of(child) != task_id:
         problem = f"child: {child} is not a subtask of {task_id}"

@@ -127,7 +127,7 @@ class TaskSupervisor(Supervisor):
         )
 
     def _act(self, process: AgentProcess) -> None:
-        """Report once that the agent works, end it, or give a session its next task.
+        """Do what is due: report that the agent works (once), end it, or give a session its next task.
 
         It works once it has printed or reported something, or has run for ALIVE_AFTER_S.
         """
