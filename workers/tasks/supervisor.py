@@ -127,9 +127,10 @@ class TaskSupervisor(Supervisor):
         )
 
     def _act(self, process: AgentProcess) -> None:
-        """Do what is due: report that the agent works (once), end it, or give a session its next task.
+        """Do what is due: report that the agent works, end it, or give a session its next task.
 
-        It works once it has printed or reported something, or has run for ALIVE_AFTER_S.
+        That it works is reported one time only: as soon as it has printed or reported something,
+        or has run for ALIVE_AFTER_S.
         """
         now = time.monotonic()
         alive = process.progress > self.started_at or now > self.started_at + ALIVE_AFTER_S
