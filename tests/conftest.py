@@ -98,6 +98,12 @@ def pytest_xdist_setupnodes(config: pytest.Config, specs: Sequence[Any]) -> None
     """Let the processes of a whole run be forks of this one, once it has imported all tests."""
     tests = config.rootpath / "tests"
     if sys.platform == "linux" and config.args in (["tests"], [str(tests)]):
+        stack = ExitStack()
+        config.add_cleanup(stack.close)
+        # A short path, because sockets have their addresses in it.
+        folder = Path(stack.enter_context(TemporaryDirectory()))
+        # It imports what workers need while this process imports the tests.
+        os.environ[ADDRESS] = str(stack.enter_context(preloaded_process(folder)))
         files = sorted(tests.rglob("test_*.py"))
         modules = [".".join(f.relative_to(config.rootpath).with_suffix("").parts) for f in files]
         # The first import of a test compiles it, which takes seconds: another core does a half.
@@ -111,11 +117,6 @@ def pytest_xdist_setupnodes(config: pytest.Config, specs: Sequence[Any]) -> None
         os.waitpid(helper, 0)
         # Hypothesis looks for constants in all modules of this project, and each fork would.
         _get_local_constants()
-        stack = ExitStack()
-        config.add_cleanup(stack.close)
-        # A short path, because sockets have their addresses in it.
-        folder = Path(stack.enter_context(TemporaryDirectory()))
-        os.environ[ADDRESS] = str(stack.enter_context(preloaded_process(folder)))
         program = start_server(folder)
         for spec in specs:
             spec.python = program

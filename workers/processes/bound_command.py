@@ -25,8 +25,9 @@ NO_PROGRAM = 127  # as a shell exits when it does not find a program
 _END_POLL_S = 0.01
 _READ_BYTES = 4096
 _PR_SET_PDEATHSIG = 1
-# Python ignores these; a command expects what they do by default.
-_IGNORED = (signal.SIGPIPE, signal.SIGXFSZ)
+# Python ignores the first two, and this program handles the third. A command expects what they do
+# by default.
+_RESET = (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGTERM)
 
 
 def main(arguments: list[str]) -> int:
@@ -64,8 +65,12 @@ def main(arguments: list[str]) -> int:
 def _start(command: list[str]) -> int:
     """Start the command in a process group of its own, with an empty stdin; return its id."""
     program = os.getpid()
+    # A SIGTERM for the command may come before the child runs it. The child would call the handler
+    # of this program, and the command would never get the signal.
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
     child = os.fork()
     if child:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
         # In both processes, because either may be the first to go on.
         try:  # noqa: SIM105 - `contextlib` imports much
             os.setpgid(child, child)
@@ -78,8 +83,9 @@ def _start(command: list[str]) -> int:
             ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() == program:
             os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-            for number in _IGNORED:
+            for number in _RESET:
                 signal.signal(number, signal.SIG_DFL)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
             os.execvp(command[0], command)  # noqa: S606 - a command brings its own shell
     except OSError as error:
         os.write(2, f"{command[0]} cannot be run: {error.strerror}\n".encode())

@@ -182,6 +182,14 @@ def test_a_command_that_ends_at_sigterm_is_not_killed(tmp_path: Path) -> None:
         assert end_bound(bound, patience_s=60) == 3
 
 
+def test_a_command_that_is_ended_before_it_runs_ends_at_sigterm(tmp_path: Path) -> None:
+    with (tmp_path / "log").open("wb") as output:
+        bound = start_bound(["sleep", "600"], folder=tmp_path, output=output, grace_s=60)
+        code = end_bound(bound, patience_s=180)
+
+    assert code == 128 + signal.SIGTERM
+
+
 # --- the deadline ----------------------------------------------------------------------------
 
 
