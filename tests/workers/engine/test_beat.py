@@ -6,6 +6,8 @@ import json
 import logging
 import math
 import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -27,6 +29,21 @@ from tests.workers.engine.running import Running, settings_for
 
 SWEEPS = {"sweep.orphans", "sweep.stalls", "sweep.assignments"}
 
+NewScheduler = Callable[[Celery], SweepScheduler]
+
+
+@pytest.fixture
+def new_scheduler() -> Iterator[NewScheduler]:
+    """Return a function that makes the scheduler of an app; its connection is closed in the end."""
+    with ExitStack() as stack:
+
+        def build(app: Celery) -> SweepScheduler:
+            scheduler = SweepScheduler(app)
+            stack.callback(scheduler.connection.close)
+            return scheduler
+
+        yield build
+
 
 @pytest.fixture
 def app(server: EmbeddedServer, prefix: str) -> Celery:
@@ -46,10 +63,14 @@ def app_over(server: EmbeddedServer, prefix: str) -> Celery:
 # Celery itself waits for a broker to which beat cannot connect, and logs that.
 @pytest.mark.parametrize("why", [why for why in REFUSALS if why != "wants a password"])
 def test_a_broker_that_refuses_is_logged_once_and_the_sweeps_are_sent_when_it_accepts(
-    new_server: NewServer, prefix: str, why: str, caplog: pytest.LogCaptureFixture
+    new_server: NewServer,
+    new_scheduler: NewScheduler,
+    prefix: str,
+    why: str,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     server = new_server()
-    scheduler = SweepScheduler(app_over(server, prefix))
+    scheduler = new_scheduler(app_over(server, prefix))
     with redis.Redis.from_url(server.url) as client:
         with refusing(client, why):
             scheduler.tick()
@@ -82,9 +103,9 @@ def sent(client: redis.Redis, prefix: str) -> list[dict[str, Any]]:
 
 
 def test_every_sweep_is_sent_at_the_start_and_never_expires(
-    app: Celery, client: redis.Redis, prefix: str
+    app: Celery, new_scheduler: NewScheduler, client: redis.Redis, prefix: str
 ) -> None:
-    wait_s = SweepScheduler(app).tick()
+    wait_s = new_scheduler(app).tick()
 
     messages = sent(client, prefix)
     assert {message["task"] for message in messages} == {*SWEEPS, "sweep.prune", "sweep.canary"}
@@ -93,9 +114,13 @@ def test_every_sweep_is_sent_at_the_start_and_never_expires(
 
 
 def test_a_wall_clock_that_is_set_back_stops_no_sweep(
-    app: Celery, client: redis.Redis, prefix: str, monkeypatch: pytest.MonkeyPatch
+    app: Celery,
+    new_scheduler: NewScheduler,
+    client: redis.Redis,
+    prefix: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    scheduler = SweepScheduler(app)
+    scheduler = new_scheduler(app)
     scheduler.tick()
     sent(client, prefix)
     wall_s = time.time
@@ -112,11 +137,15 @@ def test_a_wall_clock_that_is_set_back_stops_no_sweep(
 
 
 def test_no_sweep_is_sent_into_a_queue_that_nobody_serves(
-    app: Celery, client: redis.Redis, prefix: str, monkeypatch: pytest.MonkeyPatch
+    app: Celery,
+    new_scheduler: NewScheduler,
+    client: redis.Redis,
+    prefix: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(beat, "COUNT_PERIOD_S", 0.0)
     monkeypatch.setattr(beat, "WAITING_MAX", 5)
-    scheduler = SweepScheduler(app)
+    scheduler = new_scheduler(app)
 
     def queue_is_full() -> bool:
         scheduler.tick()
@@ -132,12 +161,16 @@ def test_no_sweep_is_sent_into_a_queue_that_nobody_serves(
 
 
 def test_sweeps_are_sent_again_as_soon_as_a_full_queue_is_served(
-    app: Celery, client: redis.Redis, prefix: str, monkeypatch: pytest.MonkeyPatch
+    app: Celery,
+    new_scheduler: NewScheduler,
+    client: redis.Redis,
+    prefix: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(beat, "COUNT_PERIOD_S", math.inf)
     monkeypatch.setattr(beat, "WAITING_MAX", 1)
     client.rpush(f"{prefix}.sweeps", *range(2))
-    scheduler = SweepScheduler(app)
+    scheduler = new_scheduler(app)
     scheduler.tick()
     assert client.llen(f"{prefix}.sweeps") == 2
 
