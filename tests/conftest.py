@@ -102,7 +102,7 @@ def pytest_xdist_setupnodes(config: pytest.Config, specs: Sequence[Any]) -> None
         config.add_cleanup(stack.close)
         # A short path, because sockets have their addresses in it.
         folder = Path(stack.enter_context(TemporaryDirectory()))
-        # It imports what workers need while this process imports the tests.
+        # The preloaded process imports what workers need while this one imports the tests.
         os.environ[ADDRESS] = str(stack.enter_context(preloaded_process(folder)))
         files = sorted(tests.rglob("test_*.py"))
         modules = [".".join(f.relative_to(config.rootpath).with_suffix("").parts) for f in files]

@@ -31,7 +31,7 @@ def preloaded_process(folder: Path) -> Iterator[Path]:
         listener.bind(str(address))
         listener.listen()
         process = subprocess.Popen(
-            [*COMMAND, str(listener.fileno())],
+            [*COMMAND, str(os.getpid()), str(listener.fileno())],
             cwd=Path(__file__).parents[1],
             stdin=subprocess.DEVNULL,
             pass_fds=[listener.fileno()],

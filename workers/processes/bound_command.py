@@ -25,8 +25,8 @@ NO_PROGRAM = 127  # as a shell exits when it does not find a program
 _END_POLL_S = 0.01
 _READ_BYTES = 4096
 _PR_SET_PDEATHSIG = 1
-# Python ignores the first two, and this program handles the third. A command expects what they do
-# by default.
+# A command expects the default actions. It would inherit that Python ignores the first two. The
+# third is reset because this program's handler would stay until the command is executed.
 _RESET = (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGTERM)
 
 
@@ -65,8 +65,8 @@ def main(arguments: list[str]) -> int:
 def _start(command: list[str]) -> int:
     """Start the command in a process group of its own, with an empty stdin; return its id."""
     program = os.getpid()
-    # A SIGTERM for the command may come before the child runs it. The child would call the handler
-    # of this program, and the command would never get the signal.
+    # `_end` may send SIGTERM before the child executes the command. If it were not blocked, the
+    # child would call this program's handler, and the command would then run on without the signal.
     signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
     child = os.fork()
     if child:

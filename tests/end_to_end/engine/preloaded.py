@@ -1,10 +1,10 @@
 """A process that has imported what a worker needs, and forks workers and fork servers on request.
 
-It accepts links at a socket, whose descriptor is its last argument. Each message over a link is a
-request, as a `ModuleServer` gets it; each answer is a process id. Its children run modules as those
-of a `ModuleServer` do, and end when it ends. It ends when the process that started it does. A
-worker requests its fork server over a socket that it inherits; this one serves as the one of a
-deployed worker does. It saves each test seconds of imports.
+Its last arguments are the id of its parent and the descriptor of a socket, at which it accepts
+links. Each message over a link is a request, as a `ModuleServer` gets it; each answer is a process
+id. Its children run modules as those of a `ModuleServer` do, and end when it ends. It ends when its
+parent does. A worker requests its fork server over a socket that it inherits; this one serves as
+the one of a deployed worker does. It saves each test seconds of imports.
 """
 
 from __future__ import annotations
@@ -91,9 +91,9 @@ JOB_GRACE_S = 60.0
 PR_SET_PDEATHSIG = 1
 
 
-def main(listener: socket.socket) -> None:
-    """Fork for ever."""
-    end_with_parent()
+def main(listener: socket.socket, parent: int) -> None:
+    """Fork until the process with the id `parent`, which started this one, ends."""
+    end_with(parent)
     heartbeat.PERIOD_S_MAX = RENEWAL_S_MAX
     command_run.GRACE_S = JOB_GRACE_S
     for module in MODULES:
@@ -187,9 +187,11 @@ def shapes(above: type[Shape]) -> Iterator[type[Shape]]:
         yield from shapes(shape)
 
 
-def end_with_parent() -> None:
-    """Let the system kill this process when the one that started it ends."""
+def end_with(parent: int) -> None:
+    """Let the system kill this process when its parent ends. Exit if it has ended already."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        sys.exit()
 
 
 def request_fork_server(worker: ForkServerLink) -> socket.socket:
@@ -202,5 +204,6 @@ def request_fork_server(worker: ForkServerLink) -> socket.socket:
 
 
 if __name__ == "__main__":
-    with socket.socket(fileno=int(sys.argv[-1])) as links_begin_here:
-        main(links_begin_here)
+    started_by, descriptor = map(int, sys.argv[-2:])
+    with socket.socket(fileno=descriptor) as links_begin_here:
+        main(links_begin_here, started_by)

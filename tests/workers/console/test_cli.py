@@ -36,6 +36,8 @@ def test_a_file_can_be_opened_for_every_listener(
     monkeypatch.setenv("INTERLOCK_PREFIX", prefix)
     limits: list[int] = []
     monkeypatch.setattr(uvicorn, "run", lambda *_, **__: limits.extend(resource.getrlimit(FILES)))
+    # It would keep the objects of this test for the whole run.
+    monkeypatch.setattr("interlock.workers.console.cli.gc.freeze", lambda: None)
 
     answered = CliRunner().invoke(app, ["serve"])
 

@@ -34,12 +34,12 @@ NewScheduler = Callable[[Celery], SweepScheduler]
 
 @pytest.fixture
 def new_scheduler() -> Iterator[NewScheduler]:
-    """Return a function that makes the scheduler of an app; its connection is closed in the end."""
+    """Return a function that makes a scheduler for an app. It is closed after the test."""
     with ExitStack() as stack:
 
         def build(app: Celery) -> SweepScheduler:
             scheduler = SweepScheduler(app)
-            stack.callback(scheduler.connection.close)
+            stack.callback(scheduler.close)
             return scheduler
 
         yield build

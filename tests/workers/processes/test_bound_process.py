@@ -54,6 +54,20 @@ bound_command.time = SimpleNamespace(monotonic=monotonic, sleep=time.sleep)
 bound_command.PARENT_POLL_S = 0.01
 sys.exit(bound_command.main(["0.2", sys.executable, "-c", sys.argv[1]]))
 """
+# A bound command that gets SIGTERM in the moment before it is executed.
+STOPPED_AT_ITS_START = """
+import os, signal, sys
+from interlock.workers.processes import bound_command
+
+dup2 = os.dup2
+
+def signal_and_dup2(*arguments):
+    os.kill(os.getpid(), signal.SIGTERM)
+    return dup2(*arguments)
+
+os.dup2 = signal_and_dup2
+sys.exit(bound_command.main(["60", "true"]))
+"""
 WAIT_FOR_FILE = """
 import os, time
 while not os.path.exists("go"):
@@ -182,12 +196,25 @@ def test_a_command_that_ends_at_sigterm_is_not_killed(tmp_path: Path) -> None:
         assert end_bound(bound, patience_s=60) == 3
 
 
-def test_a_command_that_is_ended_before_it_runs_ends_at_sigterm(tmp_path: Path) -> None:
-    with (tmp_path / "log").open("wb") as output:
-        bound = start_bound(["sleep", "600"], folder=tmp_path, output=output, grace_s=60)
-        code = end_bound(bound, patience_s=180)
+def test_a_command_that_is_stopped_while_it_starts_ends_at_sigterm(tmp_path: Path) -> None:
+    with bound_by(STOPPED_AT_ITS_START, tmp_path) as bound:
+        assert bound.wait(180) == 128 + signal.SIGTERM
 
-    assert code == 128 + signal.SIGTERM
+
+@contextmanager
+def bound_by(program: str, folder: Path, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
+    """Run a program of Python that runs a bound command, and end it."""
+    bound = subprocess.Popen(
+        [sys.executable, "-c", program, *arguments],
+        stdin=subprocess.PIPE,
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(Path.cwd())},
+        start_new_session=True,
+    )
+    try:
+        yield bound
+    finally:
+        end_bound(bound, patience_s=60)
 
 
 # --- the deadline ----------------------------------------------------------------------------
@@ -208,17 +235,8 @@ def wait_for_reads(folder: Path) -> None:
 @contextmanager
 def bound_with_clock(program: str, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
     set_clock(folder, 0)
-    bound = subprocess.Popen(
-        [sys.executable, "-c", CLOCKED, program],
-        stdin=subprocess.PIPE,
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(Path.cwd())},
-        start_new_session=True,
-    )
-    try:
+    with bound_by(CLOCKED, folder, program) as bound:
         yield bound
-    finally:
-        end_bound(bound, patience_s=60)
 
 
 def test_a_command_with_a_deadline_ends_when_it_is_not_extended(tmp_path: Path) -> None:
