@@ -11,6 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -192,15 +193,16 @@ def succeeded(deployment: Deployment) -> int:
     return deployment.client.dispatch.views.counts([machine])[machine.name]["success"]
 
 
-def all_succeeded(deployment: Deployment, plan: Plan) -> bool:
-    return succeeded(deployment) == len(plan.jobs)
+def has_succeeded(deployment: Deployment, jobs: int) -> bool:
+    """Whether at least so many jobs have succeeded."""
+    return succeeded(deployment) >= jobs
 
 
 def succeed(deployment: Deployment, plan: Plan, *, within_s: float) -> None:
     """Wait until every job has succeeded; show the events of a job that has not."""
     try:
         deployment.sees(
-            lambda: all_succeeded(deployment, plan),
+            partial(has_succeeded, deployment, len(plan.jobs)),
             what="every job has succeeded",
             within_s=within_s,
         )
@@ -240,14 +242,21 @@ def under_fire(deployment: Deployment, plan: Plan, *, kills_max: int, within_s: 
     deployment.beat()
     plan.hand_in(graphs)
     kills, until, due_at = 0, time.monotonic() + within_s, 0
-    while kills < kills_max and time.monotonic() < until and not all_succeeded(deployment, plan):
+    while (
+        kills < kills_max
+        and time.monotonic() < until
+        and not has_succeeded(deployment, len(plan.jobs))
+    ):
+        # This also ends the leases of the workers that were killed.
+        due = partial(has_succeeded, deployment, due_at)
+        deployment.sees(due, what="some more jobs have succeeded", within_s=within_s)
         # The workload, not a wait: each worker is killed in the middle of something.
         time.sleep(draw.uniform(0, 0.2))
         ready = [
             w for w in deployment.processes if w.name.startswith("w") and w.alive and w.is_ready()
         ]
-        if ready and succeeded(deployment) >= due_at:
-            due_at = succeeded(deployment) + draw.randint(1, 5)
+        if ready:
+            due_at = min(succeeded(deployment) + draw.randint(1, 5), len(plan.jobs))
             draw.choice(ready).kill()
             deployment.worker(concurrency=2, ready=False)
             kills += 1
