@@ -34,7 +34,7 @@ NewScheduler = Callable[[Celery], SweepScheduler]
 
 @pytest.fixture
 def new_scheduler() -> Iterator[NewScheduler]:
-    """Return a function that makes a scheduler for an app. It is closed after the test."""
+    """Return a function that makes the scheduler of an app, which is closed after the test."""
     with ExitStack() as stack:
 
         def build(app: Celery) -> SweepScheduler:

@@ -83,7 +83,7 @@ def parse_signals(values: Sequence[Mapping[str, Any]]) -> tuple[ParsedSignal, ..
 
 
 def problem_of_number(number: int) -> str | None:
-    """Return what is wrong if a task has this number of signals, or None if it may have them."""
+    """Return why a task may not have this many signals, or None if it may."""
     if number <= SIGNALS_MAX:
         return None
     return f"a task has at most {SIGNALS_MAX} signals, these are {number}"
