@@ -55,6 +55,9 @@ END_PATIENCE_S = 60.0
 # The folder in memory that Linux has. To make a file there takes a fortieth of the time on a disk.
 MEMORY, MEMORY_BYTES_MIN = "/dev/shm", 4 * 1024**3  # noqa: S108 - the folder itself
 SLOW_MINUTES = 0.25  # of a slow test that does not say how many it takes
+# One process of a run has all tests with one of these fixtures, because each process would start
+# a program of its own, which takes seconds.
+COSTLY = ("rabbitmq", "chromium")
 
 NewServer = Callable[..., EmbeddedServer]
 NewProxy = Callable[[int], FaultProxy]
@@ -69,8 +72,22 @@ def pytest_configure(config: pytest.Config) -> None:
     settings.load_profile("proof" if is_run_of_proofs(config) else "test")
     # Tests leave little garbage: looking for it as often as usual takes a twentieth of their time.
     gc.set_threshold(50_000, 20, 20)
-    if "TMPDIR" not in os.environ and is_memory_usable():
-        os.environ["TMPDIR"] = tempfile.tempdir = MEMORY
+    if not hasattr(config, "workerinput"):
+        own_folder(config)
+
+
+def own_folder(config: pytest.Config) -> None:
+    """Give this run a folder for temporary files, in memory if possible, and delete it at the end.
+
+    A process that is killed leaves files there. The folders that pytest itself makes are elsewhere,
+    and those of failed tests stay.
+    """
+    in_memory = "TMPDIR" not in os.environ and is_memory_usable()
+    parent = MEMORY if in_memory else tempfile.gettempdir()
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", parent)
+    folder = TemporaryDirectory(dir=parent, ignore_cleanup_errors=True)
+    config.add_cleanup(folder.cleanup)
+    os.environ["TMPDIR"] = tempfile.tempdir = folder.name
 
 
 def is_run_of_proofs(config: pytest.Config) -> bool:
@@ -153,13 +170,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     leave the other processes without work.
     """
     count = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
-    # One process runs these, because every process would start a node of its own, which takes long.
-    with_rabbitmq = [item for item in items if "rabbitmq" in getattr(item, "fixturenames", ())]
-    rest = [item for item in items if item not in with_rabbitmq]
-    slow = [item for item in rest if item.get_closest_marker("slow")]
-    others = iter([item for item in rest if not item.get_closest_marker("slow")])
-    shares = [with_rabbitmq, *([] for _ in range(count - 1))]
-    minutes = [sum(map(_minutes, share)) for share in shares]
+    shares: list[list[pytest.Item]] = [[] for _ in range(count)]
+    slow, rest = list[pytest.Item](), list[pytest.Item]()
+    for item in items:
+        costly = [name in getattr(item, "fixturenames", ()) for name in COSTLY]
+        if any(costly):
+            shares[costly.index(True) % count].append(item)
+        else:
+            (slow if item.get_closest_marker("slow") else rest).append(item)
+    minutes, others = [sum(map(_minutes, share)) for share in shares], iter(rest)
     for item in sorted(slow, key=_minutes, reverse=True):
         least = minutes.index(min(minutes))
         shares[least].append(item)

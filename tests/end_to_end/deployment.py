@@ -46,11 +46,12 @@ if redis.call('HGET', KEYS[1], ARGV[1]) == ARGV[2] then
   redis.call('ZADD', KEYS[2], ARGV[4], ARGV[5])
 end
 """
-# Task events, which only Flower reads, are a sixth of a worker's time.
+# Task events, which only Flower reads, are a sixth of a worker's time. Each pass of the sweeps asks
+# for all partitions, of a store that deployments share.
 QUICK: Mapping[str, str] = {
     "INTERLOCK_LEASE_S": str(LEASE_S),
     "INTERLOCK_POLL_S": "1",
-    "INTERLOCK_SWEEP_PERIOD_S": "1",
+    "INTERLOCK_SWEEP_PERIOD_S": "2",
     "INTERLOCK_TASK_EVENTS": "0",
     "INTERLOCK_CANARY_S": "0",
     "INTERLOCK_CAPABILITIES": "tests.end_to_end.threads.capabilities",

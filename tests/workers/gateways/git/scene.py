@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import json
 import os
 import shutil
@@ -75,7 +74,6 @@ def _opened() -> Repository:
 def begin_original() -> Path:
     """Begin a repository that the tests of this process copy: without a commit, with few files."""
     folder = Path(tempfile.mkdtemp()).resolve()
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
     git(folder, "init", "-q", "-b", "main", "--template=")
     (folder / ".git" / "info").mkdir()
     # Git compares size and time of a file, which a copy keeps, and not which file it is.
@@ -127,7 +125,6 @@ def copy_task(repository: Repository) -> Worktree:
 def _original_task() -> tuple[Worktree, bytes]:
     """Make a repository with a task; return its worktree and the content of its mark."""
     folder = Path(tempfile.mkdtemp()).resolve()
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
     repository = open_copy(make_repository(folder / "repository"))
     tree = a_task(repository, "t")
     ref = mark_ref(tree.branch)
