@@ -40,6 +40,7 @@ from tests.servers import (
     RABBITMQ,
     STORE_START_S,
     Watched,
+    close_client,
     cluster_server,
     rabbitmq_node,
     redis_binary,
@@ -202,6 +203,13 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish() -> None:
+    """Collect garbage once: pytest does it five times, and would search all objects each time."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture(scope="session")
 def is_proof(pytestconfig: pytest.Config) -> bool:
     """Whether this run is of the proofs: a test with the mark `fuzz` then tries more cases."""
@@ -285,7 +293,7 @@ def no_descriptor_left(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         until(partial(is_idle, loop), what="the loop has ended")
         loop.close()
     for client in opened:
-        client.close()
+        close_client(client)
     pools.reset()
 
 

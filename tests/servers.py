@@ -8,7 +8,7 @@ import shutil
 import socket
 import subprocess
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -16,7 +16,9 @@ from pathlib import Path
 from typing import Any
 
 import redis
+from redis.cluster import RedisCluster
 
+from interlock.kernel.store.scripts import Client
 from interlock.workers.gateways.server import LOOPBACK, EmbeddedServer, find_binary, free_port
 from interlock.workers.processes.bound_process import end_bound, start_bound
 from tests.waiting import until
@@ -44,6 +46,14 @@ LOADS_SLOWLY = {
     "loading-process-events-interval-bytes": "1024",
 }
 SLOW_KEYS = 2_000
+
+
+def close_client(client: Client) -> None:
+    """Close a client of a store, with the connections that redis-py keeps open for a cluster."""
+    if isinstance(client, RedisCluster):
+        disconnect: Callable[[], None] = client.disconnect_connection_pools
+        disconnect()
+    client.close()
 
 
 @contextmanager

@@ -27,7 +27,7 @@ from interlock.kernel.store.scripts import call, read, read_all
 from interlock.workers.client import Client
 from interlock.workers.engine.redis_transport import TRANSPORT
 from interlock.workers.gateways.server import EmbeddedServer, free_port
-from tests.servers import Watched
+from tests.servers import Watched, close_client
 from tests.waiting import until
 from tests.workers.threads.threads import CONSENT, client_of, step, thread_payload
 
@@ -172,15 +172,19 @@ def test_a_password_may_contain_escaped_characters(new_server: NewServer) -> Non
             "me", enabled=True, passwords=["+a/b@c"], categories=["+@all"], keys=["*"]
         )
 
-    refuse_unsafe(open_store(f"redis://me:a%2Fb%40c@127.0.0.1:{server.port}/0"))
+    with open_store(f"redis://me:a%2Fb%40c@127.0.0.1:{server.port}/0") as client:
+        refuse_unsafe(client)
 
 
 @pytest.mark.parametrize("policy", ["allkeys-lru", "volatile-ttl"])
 def test_a_store_that_evicts_is_refused(new_server: NewServer, policy: str) -> None:
     server = new_server(settings={"maxmemory-policy": policy, "maxmemory": "100mb"})
 
-    with pytest.raises(StoreMisconfiguredError, match=f"maxmemory-policy {policy}"):
-        refuse_unsafe(open_store(server.url))
+    with (
+        open_store(server.url) as client,
+        pytest.raises(StoreMisconfiguredError, match=f"maxmemory-policy {policy}"),
+    ):
+        refuse_unsafe(client)
     with pytest.raises(StoreMisconfiguredError):
         client_of(server.url, "any").submit(thread_payload(), machine="thread")
 
@@ -195,6 +199,7 @@ def test_a_cluster_that_evicts_is_refused_too(cluster: EmbeddedServer) -> None:
                 refuse_unsafe(client)
         finally:
             admin.config_set("maxmemory-policy", "noeviction")
+            close_client(client)
 
 
 def test_an_old_store_is_refused(server: EmbeddedServer, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -252,7 +257,8 @@ def test_a_store_is_reached_over_its_socket_file(new_server: NewServer, tmp_path
     new_server(settings={"unixsocket": str(file)})
 
     greet(f"unix://{file}")
-    refuse_unsafe(open_store(f"unix://{file}"))
+    with open_store(f"unix://{file}") as client:
+        refuse_unsafe(client)
 
 
 def test_a_port_that_is_silent_is_given_up_after_one_try(monkeypatch: pytest.MonkeyPatch) -> None:
