@@ -315,9 +315,13 @@ def preloaded(no_process_left: None) -> Iterator[Preloaded]:
 def server(
     no_process_left: None, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[EmbeddedServer]:
-    """Return the store that the tests of this process share; keep to your own `prefix` in it."""
+    """Return the store that the tests of this process share; keep to your own `prefix` in it.
+
+    It writes nothing to a file: a test that kills a store starts one of its own.
+    """
     del no_process_left
-    with EmbeddedServer(tmp_path_factory.mktemp("store"), start_s=STORE_START_S) as shared:
+    folder = tmp_path_factory.mktemp("store")
+    with EmbeddedServer(folder, settings={"appendonly": "no"}, start_s=STORE_START_S) as shared:
         clients = SHARED[shared.url] = {}
         yield shared
         del SHARED[shared.url]

@@ -207,6 +207,8 @@ def rabbitmq_node(folder: Path) -> Iterator[str]:
         "RABBITMQ_NODE_IP_ADDRESS": LOOPBACK,
         "RABBITMQ_NODE_PORT": str(ports["node"]),
         "RABBITMQ_PID_FILE": str(folder / "pid"),
+        # Its threads would otherwise look for work for a while before they sleep.
+        "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": "+sbwt none +sbwtdcpu none +sbwtdio none",
     }
     # The default user may log in from this host only; heartbeats would disturb a stopped test.
     (folder / "rabbitmq.conf").write_text("loopback_users.guest = true\nheartbeat = 0\n")
