@@ -29,6 +29,7 @@ from interlock.kernel.store import connect
 from interlock.kernel.store.connect import DRIVER, open_store
 from interlock.kernel.store.scripts import Client
 from interlock.workers.engine import dispatch, store_client
+from interlock.workers.engine.refusals import refusals_of
 from interlock.workers.engine.runner import Runner
 from interlock.workers.engine.store_client import open_safe_store
 from interlock.workers.gateways.server import EmbeddedServer
@@ -295,6 +296,13 @@ def no_descriptor_left(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     for client in opened:
         close_client(client)
     pools.reset()
+
+
+@pytest.fixture(autouse=True)
+def no_refusal_left() -> Iterator[None]:
+    """Forget that a server refused: the next test would log no first refusal."""
+    yield
+    refusals_of.cache_clear()
 
 
 @pytest.fixture(scope="session")

@@ -10,14 +10,11 @@ import pytest
 
 from interlock.kernel.errors import StoreDownError
 from interlock.workers.engine.consumer import GIVE_BACK_S, Consumer
-from interlock.workers.engine.refusals import refusals_of
 
 
 def test_a_rejected_message_that_cannot_be_kept_is_given_back_to_the_broker(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    refusals_of("the store").end()
-
     def refuse(*_: Any) -> None:
         raise StoreDownError("the store does not answer")
 
@@ -46,7 +43,6 @@ def test_a_rejected_message_that_cannot_be_kept_is_given_back_to_the_broker(
     assert [requeue for *_, requeue in given_back] == [True] * 4
     assert all(isinstance(logger, logging.Logger) for logger, *_ in given_back)
     assert caplog.text.count("the store does not answer") == 1
-    refusals_of("the store").end()
 
 
 def test_a_rejected_message_is_answered_before_it_is_kept() -> None:
