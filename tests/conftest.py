@@ -41,7 +41,6 @@ from tests.servers import (
     RABBITMQ,
     STORE_START_S,
     Watched,
-    close_client,
     cluster_server,
     rabbitmq_node,
     redis_binary,
@@ -57,8 +56,8 @@ END_PATIENCE_S = 60.0
 # The folder in memory that Linux has. To make a file there takes a fortieth of the time on a disk.
 MEMORY, MEMORY_BYTES_MIN = "/dev/shm", 4 * 1024**3  # noqa: S108 - the folder itself
 SLOW_MINUTES = 0.25  # of a slow test that does not say how many it takes
-# One process of a run has all tests with one of these fixtures, because each process would start
-# a program of its own, which takes seconds.
+# These fixtures start a program, which takes seconds. All tests with one of them are given to one
+# process of the run, so that it is started once.
 COSTLY = ("rabbitmq", "chromium")
 
 NewServer = Callable[..., EmbeddedServer]
@@ -70,26 +69,29 @@ settings.register_profile("proof", parent=settings.get_profile("test"), max_exam
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Choose the number of examples, more in a run of the proofs, and collect garbage rarely."""
+    """Choose the number of examples, collect garbage rarely, and make the folder of this run."""
     settings.load_profile("proof" if is_run_of_proofs(config) else "test")
     # Tests leave little garbage: looking for it as often as usual takes a twentieth of their time.
     gc.set_threshold(50_000, 20, 20)
     if not hasattr(config, "workerinput"):
-        own_folder(config)
+        make_folder(config)
 
 
-def own_folder(config: pytest.Config) -> None:
-    """Give this run a folder for temporary files, in memory if possible, and delete it at the end.
+def make_folder(config: pytest.Config) -> None:
+    """Make a folder for the temporary files of this run, in memory if possible, until it ends.
 
-    A process that is killed leaves files there. The folders that pytest itself makes are elsewhere,
-    and those of failed tests stay.
+    Processes that are killed leave files in it. The folders that pytest makes for tests are
+    outside, and stay for whoever looks into a failure.
     """
     in_memory = "TMPDIR" not in os.environ and is_memory_usable()
     parent = MEMORY if in_memory else tempfile.gettempdir()
-    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", parent)
     folder = TemporaryDirectory(dir=parent, ignore_cleanup_errors=True)
     config.add_cleanup(folder.cleanup)
-    os.environ["TMPDIR"] = tempfile.tempdir = folder.name
+    patch = pytest.MonkeyPatch()
+    config.add_cleanup(patch.undo)
+    patch.setenv("PYTEST_DEBUG_TEMPROOT", os.environ.get("PYTEST_DEBUG_TEMPROOT", parent))
+    patch.setenv("TMPDIR", folder.name)
+    patch.setattr(tempfile, "tempdir", folder.name)
 
 
 def is_run_of_proofs(config: pytest.Config) -> bool:
@@ -175,9 +177,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     shares: list[list[pytest.Item]] = [[] for _ in range(count)]
     slow, rest = list[pytest.Item](), list[pytest.Item]()
     for item in items:
-        costly = [name in getattr(item, "fixturenames", ()) for name in COSTLY]
-        if any(costly):
-            shares[costly.index(True) % count].append(item)
+        names = getattr(item, "fixturenames", ())
+        number = next((n for n, costly in enumerate(COSTLY) if costly in names), None)
+        if number is not None:
+            shares[number % count].append(item)
         else:
             (slow if item.get_closest_marker("slow") else rest).append(item)
     minutes, others = [sum(map(_minutes, share)) for share in shares], iter(rest)
@@ -201,13 +204,6 @@ def _minutes(item: pytest.Item) -> float:
 
 def pytest_collection_finish() -> None:
     """Let the garbage collector skip what was collected: thousands of tests, for the whole run."""
-    gc.freeze()
-
-
-@pytest.hookimpl(trylast=True)
-def pytest_sessionfinish() -> None:
-    """Collect garbage once: pytest does it five times, and would search all objects each time."""
-    gc.collect()
     gc.freeze()
 
 
@@ -294,14 +290,13 @@ def no_descriptor_left(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         until(partial(is_idle, loop), what="the loop has ended")
         loop.close()
     for client in opened:
-        close_client(client)
+        client.close()
     pools.reset()
 
 
 @pytest.fixture(autouse=True)
-def no_refusal_left() -> Iterator[None]:
-    """Forget that a server refused: the next test would log no first refusal."""
-    yield
+def no_refusal_noted() -> None:
+    """Forget the refusals of tests before: a process logs only the first, which a test may want."""
     refusals_of.cache_clear()
 
 
@@ -325,7 +320,7 @@ def server(
 ) -> Iterator[EmbeddedServer]:
     """Return the store that the tests of this process share; keep to your own `prefix` in it.
 
-    It writes nothing to a file: a test that kills a store starts one of its own.
+    It has no append-only file: a test that kills a store starts one of its own.
     """
     del no_process_left
     folder = tmp_path_factory.mktemp("store")

@@ -8,7 +8,7 @@ import shutil
 import socket
 import subprocess
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -16,9 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import redis
-from redis.cluster import RedisCluster
 
-from interlock.kernel.store.scripts import Client
 from interlock.workers.gateways.server import LOOPBACK, EmbeddedServer, find_binary, free_port
 from interlock.workers.processes.bound_process import end_bound, start_bound
 from tests.waiting import until
@@ -46,14 +44,6 @@ LOADS_SLOWLY = {
     "loading-process-events-interval-bytes": "1024",
 }
 SLOW_KEYS = 2_000
-
-
-def close_client(client: Client) -> None:
-    """Close a client of a store, with the connections that redis-py keeps open for a cluster."""
-    if isinstance(client, RedisCluster):
-        disconnect: Callable[[], None] = client.disconnect_connection_pools
-        disconnect()
-    client.close()
 
 
 @contextmanager
@@ -207,8 +197,6 @@ def rabbitmq_node(folder: Path) -> Iterator[str]:
         "RABBITMQ_NODE_IP_ADDRESS": LOOPBACK,
         "RABBITMQ_NODE_PORT": str(ports["node"]),
         "RABBITMQ_PID_FILE": str(folder / "pid"),
-        # Its threads would otherwise look for work for a while before they sleep.
-        "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": "+sbwt none +sbwtdcpu none +sbwtdio none",
     }
     # The default user may log in from this host only; heartbeats would disturb a stopped test.
     (folder / "rabbitmq.conf").write_text("loopback_users.guest = true\nheartbeat = 0\n")

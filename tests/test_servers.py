@@ -12,11 +12,10 @@ import pytest
 import redis
 from redis.cluster import RedisCluster
 
-from interlock.kernel.store.scripts import Client
-from interlock.workers.gateways.server import EmbeddedServer
+from interlock.workers.gateways.server import LOOPBACK, EmbeddedServer
 from tests.conftest import NewServer
 from tests.processes import is_alive, kill_marked, marked
-from tests.servers import close_client, redis_binary, redis_version
+from tests.servers import redis_binary, redis_version
 from tests.waiting import until
 
 
@@ -35,10 +34,9 @@ def test_private_servers_are_strangers_to_each_other(new_server: NewServer) -> N
 def test_the_cluster_owns_every_slot_and_refuses_two_slots_in_one_script(
     cluster: EmbeddedServer, prefix: str
 ) -> None:
-    nodes: Client = RedisCluster.from_url(cluster.url, decode_responses=True)
-    nodes.set(f"{{{prefix}}}:key", "value")
-    assert nodes.get(f"{{{prefix}}}:key") == "value"
-    close_client(nodes)
+    with RedisCluster(host=LOOPBACK, port=cluster.port, decode_responses=True) as client:
+        client.set(f"{{{prefix}}}:key", "value")
+        assert client.get(f"{{{prefix}}}:key") == "value"
     with (
         redis.Redis.from_url(cluster.url) as client,
         pytest.raises(redis.ResponseError, match=r"CROSSSLOT|same slot"),

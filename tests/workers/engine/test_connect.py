@@ -27,7 +27,7 @@ from interlock.kernel.store.scripts import call, read, read_all
 from interlock.workers.client import Client
 from interlock.workers.engine.redis_transport import TRANSPORT
 from interlock.workers.gateways.server import EmbeddedServer, free_port
-from tests.servers import Watched, close_client
+from tests.servers import Watched
 from tests.waiting import until
 from tests.workers.threads.threads import CONSENT, client_of, step, thread_payload
 
@@ -190,16 +190,17 @@ def test_a_store_that_evicts_is_refused(new_server: NewServer, policy: str) -> N
 
 
 def test_a_cluster_that_evicts_is_refused_too(cluster: EmbeddedServer) -> None:
-    client = open_store(f"redis+cluster://127.0.0.1:{cluster.port}")
-    refuse_unsafe(client)
-    with redis.Redis.from_url(cluster.url) as admin:
+    with (
+        open_store(f"redis+cluster://127.0.0.1:{cluster.port}") as client,
+        redis.Redis.from_url(cluster.url) as admin,
+    ):
+        refuse_unsafe(client)
         admin.config_set("maxmemory-policy", "allkeys-lru")
         try:
             with pytest.raises(StoreMisconfiguredError, match="allkeys-lru"):
                 refuse_unsafe(client)
         finally:
             admin.config_set("maxmemory-policy", "noeviction")
-            close_client(client)
 
 
 def test_an_old_store_is_refused(server: EmbeddedServer, monkeypatch: pytest.MonkeyPatch) -> None:

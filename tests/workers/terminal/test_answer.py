@@ -349,7 +349,7 @@ def test_doctor_shows_the_store_and_each_rejected_message(
 
     found, shown = run_json("doctor"), run("doctor").stdout
 
-    assert (found["level"], found["enqueue"]) == ("D0", "fused"), "the tests' store keeps no file"
+    assert (found["level"], found["enqueue"]) == ("D0", "fused"), "no append-only file"
     assert (found["problems"], found["workers"]) == ([], {})
     assert found["rejected_messages"][0]["reason"] == "nobody knows it"
     assert "D0" in shown
