@@ -81,7 +81,7 @@ def make_folder(config: pytest.Config) -> None:
     """Make a folder for the temporary files of this run, in memory if possible, until it ends.
 
     Processes that are killed leave files in it. The folders that pytest makes for tests are
-    outside, and stay for whoever looks into a failure.
+    outside, and stay, so that a person can look into a failure.
     """
     in_memory = "TMPDIR" not in os.environ and is_memory_usable()
     parent = MEMORY if in_memory else tempfile.gettempdir()
@@ -296,7 +296,7 @@ def no_descriptor_left(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def no_refusal_noted() -> None:
-    """Forget the refusals of tests before: a process logs only the first, which a test may want."""
+    """Forget the refusals that earlier tests caused: a process logs only the first refusal."""
     refusals_of.cache_clear()
 
 
