@@ -491,7 +491,8 @@ def test_a_limit_of_time_counts_what_was_used_before_a_pause(bench: Bench) -> No
     )
     bench.sees("again")
 
-    began = last(bench.deployment, job_id, "unpause")
+    signs = bench.deployment.notes(job_id, "sign_of_life")
+    began = [one for one in signs if "began" in one.detail][-1]
     assert timer(bench, job_id, "limit") - began.at_ms <= 598_000
     make_due(bench, job_id, "limit")
 
