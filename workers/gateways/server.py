@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import os
-import random
+import secrets
 import socket
 import subprocess
 import time
@@ -29,7 +29,7 @@ LOG_NAME = "server.log"
 START_S = 30.0
 STOP_S = 10.0
 PORT_ATTEMPTS_MAX = 5
-STEADY_PORTS = (20_000, 32_000)
+PORTS = range(20_000, 32_000)
 _POLL_S = 0.01
 _ANSWER_S = 0.5
 _LOG_LINES_SHOWN = 5
@@ -251,23 +251,19 @@ def find_binary() -> Path:
 
 
 def free_port() -> int:
-    """Return a port of the loopback interface that no program listens on at the moment."""
+    """Return a port of the loopback interface that no program listens on at the moment.
+
+    It is below the ports that the system gives to outgoing connections: one of those could take it
+    before the server listens, or hold it while the server is away for a restart.
+    """
+    for _ in range(PORT_ATTEMPTS_MAX):
+        # Processes that seed `random` alike would choose the same ports.
+        port = secrets.choice(PORTS)
+        if is_free(port):
+            return port
     with socket.socket() as probe:
         probe.bind((LOOPBACK, 0))
         return int(probe.getsockname()[1])
-
-
-def steady_port() -> int:
-    """Return a free port for a server that keeps it from start to start.
-
-    It is below the ports that the system gives to outgoing connections: one of those would hold it
-    while the server is away.
-    """
-    for _ in range(PORT_ATTEMPTS_MAX):
-        port = random.randrange(*STEADY_PORTS)  # noqa: S311 - no secret
-        if is_free(port):
-            return port
-    return free_port()
 
 
 def is_free(port: int) -> bool:

@@ -30,8 +30,8 @@ from interlock.workers.engine.own_systems import add_systems
 from interlock.workers.gateways.server import (
     EmbeddedServer,
     PortTakenError,
+    free_port,
     is_free,
-    steady_port,
 )
 from interlock.workers.ops.home import lock_home, read_ports, write_ports
 from interlock.workers.ops.part import Part, last_line
@@ -201,13 +201,13 @@ class Deployment:
     def _start_store(self) -> None:
         asked, kept = self._asked["store"], self._ports.get("store")
         folder = self.home / "store"
-        server = EmbeddedServer(folder, port=asked or kept or steady_port())
+        server = EmbeddedServer(folder, port=asked or kept or free_port())
         try:
             server.start()
         except PortTakenError:
             if asked:
                 raise
-            server = EmbeddedServer(folder, port=steady_port()).start()
+            server = EmbeddedServer(folder, port=free_port()).start()
         self._stack.callback(server.stop)
         self._parts["store"] = Part(
             "store", server.log, server.start, lambda: server.exit_code, time.monotonic()
@@ -226,7 +226,7 @@ class Deployment:
         self._run("api", "interlock", ["serve", "--port", str(port)], INTERLOCK_AUTH=auth)
 
     def _run_flower(self) -> None:
-        port = self._port("flower", steady_port())
+        port = self._port("flower", free_port())
         # Without a login Flower's API answers nobody, or any page in this computer's browsers.
         login = f"interlock:{secrets.token_urlsafe(12)}"
         self.flower_url = f"http://{login}@127.0.0.1:{port}"
@@ -242,7 +242,7 @@ class Deployment:
         if not is_free(port):
             if asked:
                 raise PortTakenError(asked)
-            port = steady_port()
+            port = free_port()
         self._keep(name, port)
         return port
 

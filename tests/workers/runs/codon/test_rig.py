@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import time
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 
 from interlock.workers.processes.agent.process import LogFiles
+from interlock.workers.runs.codon import rig
 from interlock.workers.runs.codon.rig import Rig, RigError
 from interlock.workers.runs.codon.rig_copy import main
 from interlock.workers.runs.plan.model import RigCommand, RigCopy, RigFolder
@@ -107,14 +109,18 @@ def test_a_target_with_a_repository_in_it_is_refused_and_untouched(site: Site) -
     assert site.tree() == before
 
 
-def test_a_copy_whose_lease_runs_out_is_ended(site: Site) -> None:
+def test_a_copy_whose_lease_runs_out_is_ended(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    # A real copy might be made before it is ended.
+    endless = site.logs / "endless_copy.py"
+    endless.write_text("import time\ntime.sleep(600)\n")
+    monkeypatch.setattr(rig, "COPY_PROGRAM", endless)
     site.write(raw__a="1")
     site.work.kill_by = time.monotonic() - GOOD_S
 
-    with pytest.raises(RigError):
+    with pytest.raises(RigError) as ended:
         site.set_up(RigCopy(source="raw", target="new"))
 
-    assert not (site.workspace / "new").exists()
+    assert ended.value.exit_code == 128 + signal.SIGKILL
 
 
 def test_what_is_not_there_cannot_be_copied(site: Site) -> None:
