@@ -22,7 +22,7 @@ from interlock.workers.terminal import screen
 
 HERE = Path(__file__).resolve().parent
 ENDS = ("closed", "failed", "cancelled")
-PATIENCE_S = 90.0
+PATIENCE_S = 120.0
 POLL_S = 0.2
 CALCULATOR = "def add(a, b):\n    return a - b\n"
 TEST = """import unittest

@@ -24,7 +24,7 @@ def test_one_agent_repairs_the_tests_and_three_failures_are_explained(
         capture_output=True,
         text=True,
         check=False,
-        timeout=100,
+        timeout=280,
     )
 
     assert done.returncode == 0, done.stdout + done.stderr

@@ -34,7 +34,7 @@ from interlock.workers.terminal import screen
 from interlock.workers.threads.requests import read_request, request_files
 
 EXAMPLES = Path(__file__).absolute().parents[3] / "examples"
-PATIENCE_S = 45.0
+PATIENCE_S = 120.0
 RECORDS_MAX = 1_000
 POLL_S = 0.1
 ENDED = "\nended; no process is left"

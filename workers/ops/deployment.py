@@ -37,7 +37,7 @@ from interlock.workers.ops.home import lock_home, read_ports, write_ports
 from interlock.workers.ops.part import Part, last_line
 from interlock.workers.processes.module_server import ModuleServer
 
-READY_S = 40.0
+READY_S = 120.0
 STOP_S = 20.0
 # How the log of a process says that it is ready, where it is no worker.
 READY_WORDS = {"beat": b"Sending due task sweep.", "api": b"Uvicorn running on"}

@@ -20,6 +20,7 @@ from interlock.workers.console.fleet import width_of
 from interlock.workers.console.record_look import signs, verbs_of
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.jobs.client import Graphs
+from tests.waiting import until
 from tests.workers.access.tokens import new_token
 from tests.workers.tasks.claims import noted
 from tests.workers.threads.threads import FAILED, STARTED, bring, client_of, step
@@ -156,6 +157,7 @@ def test_the_fleet_has_exact_counts_what_moved_since_and_how_long_it_stayed(
     app = browser.app
     bring(interlock, "paper", "awaiting_confirmation")
     samples = app.state.samples  # type: ignore[attr-defined]
+    until(lambda: samples.kept, what="the console has taken its own sample of this minute")
     samples.kept = []
     samples.look()
     bring(interlock, "pen", "awaiting_inference")

@@ -291,10 +291,12 @@ def test_a_program_that_is_no_store_is_named_as_that() -> None:
 
 
 @pytest.mark.parametrize("login", ["", ":wrong@", "nobody:wrong@"])
-def test_a_password_that_is_wrong_or_missing_is_named_as_that(tmp_path: Path, login: str) -> None:
-    with EmbeddedServer(tmp_path) as server:
-        with redis.Redis.from_url(server.url) as client:
-            client.config_set("requirepass", "right")
+def test_a_password_that_is_wrong_or_missing_is_named_as_that(
+    new_server: NewServer, login: str
+) -> None:
+    server = new_server()
+    with redis.Redis.from_url(server.url) as client:
+        client.config_set("requirepass", "right")
 
-        with pytest.raises(StoreDeniedError, match="refuses this password"):
-            greet(server.url.replace("//", f"//{login}"))
+    with pytest.raises(StoreDeniedError, match="refuses this password"):
+        greet(server.url.replace("//", f"//{login}"))

@@ -50,6 +50,7 @@ from interlock.workers.supervision.launch import LaunchSpec
 from interlock.workers.supervision.supervisor import Supervisor
 from tests.end_to_end.deployment import thread
 from tests.end_to_end.threads.capabilities import declared
+from tests.waiting import until
 from tests.workers.engine.running import Running, settings_for
 from tests.workers.tasks.claims import claimed
 
@@ -415,6 +416,10 @@ def test_a_command_that_changes_something_is_a_span_below_that_of_its_environmen
     assert last.cause.codes == (f"{CODE}{traceparent_of(context_of(cancelled))}",)
 
 
+def is_sending() -> bool:
+    return "last spans" in {thread.name for thread in threading.enumerate()}
+
+
 def test_a_command_waits_for_a_silent_receiver_for_a_short_time_only(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -426,8 +431,10 @@ def test_a_command_waits_for_a_silent_receiver_for_a_short_time_only(
         with traced_command("interlock fire", Settings(traces="otlp")):
             assert current_traceparent()
         assert Tracing.tracer is None
-        assert "last spans" in {thread.name for thread in threading.enumerate()}
-        silent.accept()[0].close()
+        assert is_sending()
+        with silent.accept()[0] as sending:
+            sending.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+            until(lambda: not is_sending(), what="the last spans are sent, and not sent again")
 
 
 @pytest.mark.usefixtures("tracer")

@@ -9,7 +9,7 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -31,6 +31,7 @@ from interlock.workers.ops.deployment import Deployment
 from interlock.workers.ops.doctor import verify_all
 from interlock.workers.ops.home import lock_home
 from tests.processes import marked
+from tests.servers import STORE_START_S
 from tests.waiting import until
 from tests.workers.tasks.claims import claimed
 from tests.workers.threads.threads import client_of
@@ -40,6 +41,14 @@ INTERLOCK = str(Path(sys.executable).with_name("interlock"))
 MARK = "STARTED_BY_THIS_TEST"
 LIMIT_S = 180.0
 STOP_S = 60.0
+# `interlock`, whose deployment never finds that all its processes are ready.
+NEVER_READY = """
+import time
+from interlock.__main__ import main
+from interlock.workers.ops.deployment import Deployment
+Deployment._wait_until_ready = lambda _: time.sleep(600)
+main()
+"""
 
 
 @pytest.fixture
@@ -71,11 +80,16 @@ def locked(home: Path) -> Iterator[None]:
         os.close(lock)
 
 
-def start(environment: dict[str, str], log: Path, *arguments: str) -> subprocess.Popen[bytes]:
+def start(
+    environment: dict[str, str],
+    log: Path,
+    *arguments: str,
+    program: Sequence[str] = (INTERLOCK,),
+) -> subprocess.Popen[bytes]:
     """Start a command as a shell does: in a group of its own, which gets Ctrl-C."""
     with log.open("wb") as output:
         return subprocess.Popen(
-            [INTERLOCK, *arguments],
+            [*program, *arguments],
             cwd=ROOT,
             env=environment,
             stdout=output,
@@ -133,7 +147,7 @@ def test_the_demonstration_runs_the_whole_inbox(
 
 def check_kept_store(home: Path) -> None:
     """Open the store that the demonstration keeps, and check its records."""
-    with EmbeddedServer(home / "store") as server:
+    with EmbeddedServer(home / "store", start_s=STORE_START_S) as server:
         client = Client(Settings(store_url=server.url), actor="person")
         records = {
             str(row.id): client.show(row.id) for row in client.list(machine="thread", limit=1_000)
@@ -336,7 +350,8 @@ def answers(address: str) -> bool:
 def test_ctrl_c_during_the_start_ends_it_without_a_traceback(
     environment: dict[str, str], log: Path, owner: str, tmp_path: Path
 ) -> None:
-    process = start(environment, log, "up", "--api-port", str(free_port()))
+    port, program = str(free_port()), (sys.executable, "-c", NEVER_READY)
+    process = start(environment, log, "up", "--api-port", port, program=program)
     until((tmp_path / "log" / "worker.log").exists, what="it starts", within_s=LIMIT_S)
 
     assert press_ctrl_c(process) == 0
