@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, expect, sync_playwright
 
 # The one without windows does the same pages with half the processor time.
 CHROMIUM = shutil.which("chromium-headless-shell") or shutil.which("chromium")
@@ -15,7 +15,8 @@ WITHIN_MS = 120_000
 
 @contextmanager
 def chromium_browser() -> Iterator[Browser]:
-    """Run Chromium until the block ends."""
+    """Run Chromium until the block ends; what a test expects of a page may take a while."""
+    expect.set_options(timeout=WITHIN_MS)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         yield browser

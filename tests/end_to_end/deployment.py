@@ -305,6 +305,20 @@ class Deployment:
         )
         return record
 
+    def renews_lease(self, record_id: str) -> None:
+        """Wait until the lease of a record's execution has been renewed twice from now on.
+
+        After that its holder has heard every order that was given before.
+        """
+        seen = set[int]()
+
+        def often() -> bool:
+            entries = self.client.show(record_id).entries
+            seen.update(one.lease_until for one in entries if one.name == "execution")
+            return len(seen - {0}) > 2
+
+        self.sees(often, what=f"the lease of {record_id} is renewed")
+
     def comes_to_rest(self, record_id: str) -> None:
         """Wait until a record has no effect left."""
         self.sees(lambda: not self.client.show(record_id).entries, what=f"{record_id} is at rest")
@@ -384,6 +398,11 @@ def is_lost(holder: str) -> bool:
     _, *ids = holder.split(":")
     process_id = (ids[2:] or ids or [""])[0]
     return process_id.isdigit() and not is_alive(int(process_id))
+
+
+def written(path: Path) -> str:
+    """Return the text of a file that a command writes, or nothing if it has not done so yet."""
+    return path.read_text().strip() if path.exists() else ""
 
 
 def thread(

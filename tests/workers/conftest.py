@@ -1,11 +1,12 @@
-"""Fixtures: workers answer questions for publications in time, however slow this computer is."""
+"""Fixtures: what workers wait for comes in time, however slow this computer is."""
 
 from __future__ import annotations
 
 import pytest
 
 from interlock.kernel.store import publications
-from interlock.workers.supervision import agent_output, publishing, record_diffs
+from interlock.workers.processes.agent import watchdog_client
+from interlock.workers.supervision import agent_output, command, publishing, record_diffs
 
 AN_HOUR_MS = 3_600_000
 
@@ -22,3 +23,16 @@ def publications_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, "ANSWER_MS", AN_HOUR_MS)
     monkeypatch.setattr(record_diffs, "FRESH_MS", AN_HOUR_MS)
     monkeypatch.setattr(publishing, "PERIOD_MS", AN_HOUR_MS)
+
+
+@pytest.fixture(autouse=True)
+def slow_shell(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give a shell that checks a command as much time as a slow computer needs."""
+    monkeypatch.setattr(command, "LIMIT_S", 60)
+
+
+@pytest.fixture(autouse=True)
+def slow_watchdog(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a watchdog be silent for as long as it is on a slow computer."""
+    for name in ("START_S_MAX", "SILENCE_S_MAX"):
+        monkeypatch.setattr(watchdog_client, name, 180)

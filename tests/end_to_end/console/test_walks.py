@@ -181,7 +181,7 @@ def test_a_card_is_answered_in_three_clicks_from_the_start_page_and_a_worker_act
     if not scripts:
         joint_deployment.ends(paper)
         page.reload()
-    expect(page.locator("#now")).to_contain_text("It is done", timeout=WITHIN_MS)
+    expect(page.locator("#now")).to_contain_text("It is done")
     assert joint_deployment.saw(paper, "end")
 
 
@@ -198,7 +198,7 @@ def test_why_a_record_does_not_go_on_is_found_in_three_clicks_from_the_start_pag
     page.locator("#thread a", has_text="awaiting redirect").first.click()
     page.get_by_role("link", name="Buy ink").click()
 
-    expect(page.locator("#now .lead")).to_contain_text("awaiting redirect", timeout=WITHIN_MS)
+    expect(page.locator("#now .lead")).to_contain_text("awaiting redirect")
     expect(page.locator("#now .ask-box")).to_contain_text("the shop is closed")
 
 
@@ -221,13 +221,13 @@ def test_what_a_worker_does_is_sent_to_the_page_and_seen_without_a_click(
 
     for gate in GATES:
         words = gate.replace("_", " ")
-        expect(page.locator("#now .lead")).to_contain_text(words, timeout=WITHIN_MS)
+        expect(page.locator("#now .lead")).to_contain_text(words)
         expect(page.locator("details#not-here")).to_have_attribute("open", "")
         expect(page.get_by_label("Reason, for the log")).to_have_value("half a sentence")
         card = interlock.card(paper)
         assert card is not None
         interlock.decide(paper, card.affordances[0].name, proposal=card.proposal)
-    expect(page.locator("#now .lead")).to_contain_text("It is done", timeout=WITHIN_MS)
+    expect(page.locator("#now .lead")).to_contain_text("It is done")
 
     # The page was sent the new lines of the log, and did not only ask again.
     expect(page.locator("input[name=seen]")).not_to_have_value(seen)
@@ -251,15 +251,15 @@ def test_what_is_on_another_computer_is_seen_as_its_worker_publishes_it(
     page.route("**/follow-output/**", lambda route: route.fulfill(status=503), times=1)
     page.goto("/records/b/one")
 
-    expect(page.locator("#output")).to_contain_text("has been asked", timeout=WITHIN_MS)
+    expect(page.locator("#output")).to_contain_text("has been asked")
     for text in ("thinking", "thinking it passed"):
         published.prints("supervisors/b/one~1", text)
         until(published.publisher.publish, what="the console asks for the output")
-        expect(page.locator("#output")).to_contain_text(text, timeout=WITHIN_MS)
+        expect(page.locator("#output")).to_contain_text(text)
     page.goto("/systems/tasks?diff=b/one")
-    expect(page.locator("#diff")).to_contain_text("has been asked", timeout=WITHIN_MS)
+    expect(page.locator("#diff")).to_contain_text("has been asked")
     until(published.publisher.publish, what="the console asks for the diff")
-    expect(page.locator("#diff")).to_contain_text("is not on this computer", timeout=WITHIN_MS)
+    expect(page.locator("#diff")).to_contain_text("is not on this computer")
     expect(page.locator("#diff form")).to_have_count(0)
     [refusal] = failures  # nothing is refused by the policy of the page
     assert "503" in refusal
@@ -294,7 +294,7 @@ def test_a_person_signs_in_and_an_empty_store_leads_to_a_first_thread_in_one_cli
 
     page.get_by_role("button", name="Create a first thread").click()
 
-    expect(page.get_by_role("heading", level=1)).to_have_text("Call the dentist", timeout=WITHIN_MS)
+    expect(page.get_by_role("heading", level=1)).to_have_text("Call the dentist")
     assert [row.title for row in interlock.list()] == ["Call the dentist"]
 
 
@@ -313,7 +313,7 @@ def test_a_card_is_rejected_with_a_reason_on_a_phone(
         assert box["height"] >= THUMB_PX, touched.inner_text()
     page.get_by_role("button", name="Reject").tap()
 
-    expect(page.locator("#now")).to_contain_text("dismissed", timeout=WITHIN_MS)
+    expect(page.locator("#now")).to_contain_text("dismissed")
     last = [line for line in interlock.history("paper") if isinstance(line, Event)][-1]
     assert last.payload["reason"] == "too dear"
 
@@ -325,20 +325,20 @@ def test_a_key_asks_once_and_names_what_it_would_do(
     page = open_page(chromium, interlock, address, "/inbox")
 
     page.keyboard.press("?")
-    expect(page.locator("#keys")).to_be_visible(timeout=WITHIN_MS)
+    expect(page.locator("#keys")).to_be_visible()
     page.keyboard.press("Escape")
     page.keyboard.press("j")
     page.keyboard.press("c")
-    expect(page.locator(".claim")).to_contain_text("You are on it", timeout=WITHIN_MS)
+    expect(page.locator(".claim")).to_contain_text("You are on it")
     page.keyboard.press("a")
-    expect(page.locator("#sure")).to_contain_text("Approve “Buy paper”?", timeout=WITHIN_MS)
+    expect(page.locator("#sure")).to_contain_text("Approve “Buy paper”?")
     assert interlock.show("paper").state == "awaiting_confirmation"
     page.keyboard.press("Escape")
     page.keyboard.press("r")
     page.keyboard.type("too dear")
     page.keyboard.press("Control+Enter")
 
-    expect(page.locator("#now")).to_contain_text("dismissed", timeout=WITHIN_MS)
+    expect(page.locator("#now")).to_contain_text("dismissed")
 
 
 def test_of_two_who_answer_one_card_the_second_is_told_what_the_first_said(
@@ -351,11 +351,11 @@ def test_of_two_who_answer_one_card_the_second_is_told_what_the_first_said(
 
     ann.get_by_role("button", name="Approve").click()
     until(lambda: interlock.show("paper").state == "executing", what="the first answer has come")
-    expect(bob.locator("#news")).to_contain_text("execute", timeout=WITHIN_MS)
+    expect(bob.locator("#news")).to_contain_text("execute")
     bob.get_by_role("button", name="Reject").click()
 
-    expect(bob.get_by_role("alert")).to_contain_text("somebody answered it", timeout=WITHIN_MS)
-    expect(bob.locator("main")).to_contain_text("too dear", timeout=WITHIN_MS)
+    expect(bob.get_by_role("alert")).to_contain_text("somebody answered it")
+    expect(bob.locator("main")).to_contain_text("too dear")
     assert interlock.show("paper").state == "executing"
 
 
@@ -380,7 +380,7 @@ def test_cards_lists_and_the_buttons_of_systems_are_used_without_scripts(
     page.get_by_role("button", name="Approve what is ticked").click()
 
     heading = page.get_by_role("heading", level=1)
-    expect(heading).to_have_text("Approve: 2 answered, 0 refused", timeout=WITHIN_MS)
+    expect(heading).to_have_text("Approve: 2 answered, 0 refused")
     assert [interlock.show(name).state for name in ("one", "two", "three")] == [
         "executing",
         "executing",
@@ -402,7 +402,7 @@ def test_cards_lists_and_the_buttons_of_systems_are_used_without_scripts(
     failed = given_up(interlock, "two")
     page.goto("/systems/tasks")
     page.get_by_role("button", name="Replay").click()
-    expect(page.locator("#now")).to_contain_text("It is open", timeout=WITHIN_MS)
+    expect(page.locator("#now")).to_contain_text("It is open")
     assert interlock.show(failed).state == "open"
 
     agent = {"repo": "/r", "command": "true", "host": "other-host", "next": "on_mail"}
@@ -411,13 +411,13 @@ def test_cards_lists_and_the_buttons_of_systems_are_used_without_scripts(
     page.get_by_label("Text").fill("look here")
     page.get_by_role("button", name="Send").click()
     page.wait_for_url("**/systems/loops?agent=scout")
-    expect(page.locator("main")).to_contain_text("look here", timeout=WITHIN_MS)
+    expect(page.locator("main")).to_contain_text("look here")
 
     folder = make_checkpointed_folder(tmp_path / "checkpointed")
     run = StoredWorkspace(client, server.url, prefix, tmp_path, folder).completed_run()
     page.goto(f"/systems/runs?run={run}")
     page.get_by_role("link", name="changes since the one before").first.click()
-    expect(page.locator("main")).to_contain_text("From checkpoint", timeout=WITHIN_MS)
+    expect(page.locator("main")).to_contain_text("From checkpoint")
     page.go_back()
     page.get_by_role("button", name="Go back to it").first.click()
     page.wait_for_url(f"**/systems/runs?run={quote(run.replace('/1', '/2'), safe='')}")
@@ -465,9 +465,9 @@ def test_the_keyboard_reaches_every_page_and_says_how(
     bring(interlock, "paper", "awaiting_confirmation", title="Buy paper")
     page = open_page(chromium, interlock, address, viewport={"width": 1280, "height": 800})
 
-    expect(page.get_by_role("link", name="Fleet", exact=True)).to_be_visible(timeout=WITHIN_MS)
+    expect(page.get_by_role("link", name="Fleet", exact=True)).to_be_visible()
     page.keyboard.press("?")
-    expect(page.get_by_role("dialog")).to_contain_text("Go to the search", timeout=WITHIN_MS)
+    expect(page.get_by_role("dialog")).to_contain_text("Go to the search")
     page.keyboard.press("Escape")
     page.keyboard.press("g")
     page.keyboard.press("i")

@@ -186,7 +186,7 @@ def test_the_lease_of_a_long_effect_is_renewed_and_it_runs_once(
     deployment, go = new_deployment().full(workers=2), tmp_path / "go"
     begin(deployment, go=str(go))
     for name in LONG:
-        renewed(deployment, name)
+        deployment.renews_lease(name)
     go.touch()
 
     run_once(deployment)
@@ -209,18 +209,6 @@ def begin(deployment: Deployment, **parameters: Any) -> None:
     """Submit a thread with a long effect of each kind."""
     for name, capability in LONG.items():
         deployment.client.submit(thread(capability, **parameters), machine="thread", id=name)
-
-
-def renewed(deployment: Deployment, record_id: str) -> None:
-    """Wait until the lease of a record's execution has been renewed twice."""
-    seen = set[int]()
-
-    def often() -> bool:
-        entries = deployment.client.show(record_id).entries
-        seen.update(one.lease_until for one in entries if one.name == "execution")
-        return len(seen - {0}) > 2
-
-    deployment.sees(often, what=f"the lease of {record_id} is renewed")
 
 
 def run_once(deployment: Deployment) -> None:

@@ -7,6 +7,7 @@ import signal
 import threading
 from contextlib import suppress
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -82,14 +83,15 @@ def test_a_store_that_is_killed_under_load_loses_no_acknowledged_thread(
 
 
 def test_a_store_that_is_away_ends_no_worker(
-    new_server: NewServer, new_deployment: NewDeployment
+    new_server: NewServer, new_deployment: NewDeployment, tmp_path: Path
 ) -> None:
-    store = new_server(port=free_port())
+    store, go = new_server(port=free_port()), tmp_path / "go"
     deployment = new_deployment(store.url).full()
-    deployment.client.submit(thread("slow_once", seconds=2), machine="thread", id="during")
+    deployment.client.submit(thread("slow_once", go=str(go)), machine="thread", id="during")
     deployment.sees(lambda: deployment.saw("during", "start"), what="it runs")
 
     store.stop()
+    go.touch()
     deployment.sees(
         lambda: deployment.saw("during", "end"), what="it ended while the store was away"
     )
@@ -136,17 +138,18 @@ def waits(process: Process) -> bool:
 
 
 def test_a_store_that_is_full_refuses_with_one_sentence_and_goes_on_when_there_is_room(
-    new_server: NewServer, new_deployment: NewDeployment
+    new_server: NewServer, new_deployment: NewDeployment, tmp_path: Path
 ) -> None:
-    store = new_server()
+    store, go = new_server(), tmp_path / "go"
     deployment = new_deployment(store.url).full()
-    deployment.client.submit(thread("slow", seconds=2), machine="thread", id="during")
+    deployment.client.submit(thread("slow", go=str(go)), machine="thread", id="during")
     deployment.sees(lambda: deployment.saw("during", "start"), what="it runs")
 
     admin = deployment.client.dispatch.client
     admin.config_set("maxmemory", 1)
     with pytest.raises(StoreFullError, match="full"):
         deployment.client.submit(thread("jot"), machine="thread", id="refused")
+    go.touch()
     deployment.sees(
         lambda: deployment.saw("during", "end"), what="it ended while the store was full"
     )

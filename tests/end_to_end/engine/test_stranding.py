@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 import redis
 
@@ -90,17 +92,20 @@ def test_executing_without_a_proposal_is_refused_and_the_card_shows_what_to_do(
     assert deployment.ends(one)[0].data["result"] == "again"
 
 
-def test_cleaning_up_whose_worker_dies_is_done_by_another(new_deployment: NewDeployment) -> None:
-    deployment = new_deployment()
+def test_cleaning_up_whose_worker_dies_is_done_by_another(
+    new_deployment: NewDeployment, tmp_path: Path
+) -> None:
+    deployment, go = new_deployment(), tmp_path / "go"
     first = deployment.worker()
     deployment.beat()
     payload = thread("jot", policy="plan_then_review", source="witnessed")
-    payload["inciting"]["fields"] = {"seconds": 5}
+    payload["inciting"]["fields"] = {"go": str(go)}
     deployment.client.submit(payload, machine="thread", id="one")
     deployment.reaches("one", "awaiting_confirmation")
     deployment.client.fire("one", "cleanup_requested")
     deployment.sees(lambda: deployment.saw("one", "clean"), what="it cleans up")
     first.kill()
+    go.touch()
 
     deployment.worker()
 

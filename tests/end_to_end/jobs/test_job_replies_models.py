@@ -31,10 +31,11 @@ def polite(*, text: str) -> dict[str, Any]:
     return {"action": "STUCK", "summary": text, "cost": 0.25}
 
 
-def dear(*, record_id: str, key: str) -> dict[str, Any]:
-    """Work for a while in a thread, which cannot be stopped, then report the cost."""
+def dear(*, record_id: str, key: str, go: str) -> dict[str, Any]:
+    """Wait for the file `go` in a thread, which cannot be stopped, then report the cost."""
     capabilities.record_call("start", record_id, key)
-    time.sleep(1)
+    while not Path(go).exists():
+        time.sleep(0.02)
     return {"action": "COMPLETED", "cost": 0.25}
 
 
@@ -307,17 +308,20 @@ def test_a_capability_that_reviews_approves_unless_it_objects(desk: Desk) -> Non
 
 
 def test_a_suspended_capability_is_stopped_or_awaited_before_another_begins(desk: Desk) -> None:
-    stopped = desk.calls("stopped", "slow", seconds=60)
-    awaited = desk.calls("awaited", "stubborn", seconds=2)
-    both = (stopped, awaited)
+    go = desk.folder / "go"
+    awaited = desk.calls("awaited", "stubborn", go=str(go))
+    stopped = desk.calls("stopped", "slow", seconds=600)
+    both = (awaited, stopped)
     desk.deployment.sees(
         lambda: all(desk.deployment.saw(job_id, "start") for job_id in both), what="both begin"
     )
     for job_id in both:
         desk.graphs.command(job_id, "suspend")
 
+    # The worker asks for the orders to both in one call.
     desk.deployment.sees(lambda: desk.deployment.saw(stopped, "stopped"), what="it was stopped")
     desk.graphs.command(awaited, "resume")
+    go.touch()
     desk.reaches(awaited, "success")
 
     [late] = desk.deployment.notes(awaited, "late_reply")
@@ -328,10 +332,12 @@ def test_a_suspended_capability_is_stopped_or_awaited_before_another_begins(desk
 
 
 def test_the_cost_of_a_suspended_capability_is_booked_when_it_is_reported(desk: Desk) -> None:
-    job_id = desk.calls("a", "dear")
+    go = desk.folder / "go"
+    job_id = desk.calls("a", "dear", go=str(go))
     desk.deployment.sees(lambda: desk.deployment.saw(job_id, "start"), what="it has begun")
 
     desk.graphs.command(job_id, "suspend")
+    go.touch()
 
     assert desk.spent(job_id) == 250_000
     assert desk.graphs.job(job_id).state == "suspended"

@@ -13,7 +13,7 @@ from interlock.workers.jobs.client import Graphs
 from interlock.workers.jobs.file.file import read_graph
 from interlock.workers.jobs.manifest import manifest_now
 from tests.end_to_end.conftest import NewDeployment
-from tests.end_to_end.deployment import Deployment
+from tests.end_to_end.deployment import Deployment, written
 from tests.processes import is_alive
 
 
@@ -30,10 +30,6 @@ def job(folder: Path, command: str = "true", *, name: str = "a", **more: Any) ->
 
 def triggers(deployment: Deployment, job_id: str) -> list[str]:
     return [event.trigger for event in deployment.events(job_id)]
-
-
-def written(path: Path) -> str:
-    return path.read_text().strip() if path.exists() else ""
 
 
 def test_a_job_runs_is_reviewed_and_signed_off(jobs: Deployment, tmp_path: Path) -> None:

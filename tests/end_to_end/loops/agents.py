@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from interlock.kernel.event import Event
+from interlock.kernel.machines.loops.loop.table import LOOP
 from interlock.kernel.record import Record
+from interlock.kernel.store.fold import fold
 from interlock.workers.loops.client import Loops
 from tests.end_to_end.deployment import Deployment
 from tests.end_to_end.engine.test_stranding import due
@@ -152,6 +154,14 @@ class Agents:
         """Return the last event of a trigger."""
         events = self.deployment.events(self.record(name).id)
         return [line for line in events if line.trigger == trigger][-1]
+
+    def after(self, name: str, trigger: str) -> Record:
+        """Wait until a trigger is fired for an agent; return its record as it was just after."""
+        life = self.record(name).id
+        self.deployment.sees(lambda: trigger in self.triggers(name), what=trigger)
+        events = self.deployment.events(life)
+        number = max(n for n, event in enumerate(events, 1) if event.trigger == trigger)
+        return fold(LOOP, events[:number])
 
     def assert_nothing_left(self, name: str) -> None:
         """Wait until no process, no lease, no hold and no worktree of a stopped agent is left."""

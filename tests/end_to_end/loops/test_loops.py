@@ -55,14 +55,16 @@ def test_much_urgent_mail_is_one_interrupt_and_all_of_it_is_in_the_next_prompt(
     agents: Agents,
     owl: str,
 ) -> None:
-    never = {"wait": str(agents.folder / "never")}
+    go, never = agents.folder / "go", {"wait": str(agents.folder / "never")}
     agents.start(owl)
     agents.reaches(owl, "session_complete")
-    agents.send(owl, never)
+    agents.send(owl, {"stubborn": True}, {"wait": str(go)})
     busy = agents.wait_for(owl, 2)
     agents.reaches(owl, "running")
 
     sent = [agents.send(owl, never, urgent=True) for _ in range(2)]
+    agents.wait_for(owl, what="interrupted")
+    go.touch()
     following = agents.wait_for(owl, 3)
 
     assert agents.triggers(owl).count("urgent_message") == 1
@@ -106,9 +108,10 @@ def test_the_session_after_a_crash_is_shown_the_mail_of_the_crashed_one(
     lost = agents.send(owl, "look at the fuse box", {"exit": 3})
     agents.wait_for(owl, 2, "end")
 
-    cooling = agents.reaches(owl, "cooling_down")
+    cooling = agents.after(owl, "session_error")
     third = agents.wait_for(owl, 3)
 
+    assert cooling.state == "cooling_down"
     assert (cooling.data["consecutive_errors"], cooling.data["total_errors"]) == (1, 1)
     assert cooling.data["cooling_ms"] == 2_000
     assert agents.event(owl, "session_error").payload["exit_code"] == 3
@@ -146,8 +149,9 @@ def test_a_session_that_takes_too_long_is_a_timeout(agents: Agents, owl: str) ->
     agents.reaches(owl, "running")
     agents.make_due(owl, "session")
 
-    cooling = agents.reaches(owl, "cooling_down")
+    cooling = agents.after(owl, "session_timeout")
 
+    assert cooling.state == "cooling_down"
     assert cooling.data["last"]["outcome"] == "timeout"
     assert cooling.data["total_errors"] == 1
     agents.wait_for(owl, 2)
@@ -187,11 +191,11 @@ def test_a_stopped_name_starts_again_with_its_branch_and_its_unread_mail(
     agents: Agents,
     owl: str,
 ) -> None:
-    busy = str(agents.folder / "go")
+    written, busy = agents.folder / "written", {"wait": str(agents.folder / "go")}
     agents.start(owl)
     agents.reaches(owl, "session_complete")
-    agents.send(owl, {"write": "kept.txt"}, {"wait": busy})
-    agents.wait_for(owl, 2)
+    agents.send(owl, {"write": "kept.txt"}, {"write": str(written)}, busy)
+    agents.deployment.sees(written.exists, what="the session has written")
     left = agents.send(owl, "for the next life")
     agents.loops.stop(owl)
     agents.assert_nothing_left(owl)

@@ -15,7 +15,6 @@ from tests.end_to_end.conftest import NewDeployment
 from tests.end_to_end.deployment import Deployment
 
 AGENTS = {"INTERLOCK_AGENTS_MAX": "2"}
-QUIET_SWEEPS = 4
 PLAN = """
 plan: {plan}
 backlog: b
@@ -63,14 +62,16 @@ def closed(deployment: Deployment, task_id: str) -> Record:
 
 
 def wait_for_sweeps(deployment: Deployment) -> None:
-    """Wait until every sweep has run a few times."""
-    started = deployment.client.dispatch.views.now_ms()
-    period_ms = 500
+    """Wait until each sweep that acts on the records of a plan has begun twice more."""
+    begun: dict[str, set[int]] = {name: set() for name in ("orphans", "stalls", "assignments")}
 
-    def over() -> bool:
-        return deployment.client.dispatch.views.now_ms() - started > QUIET_SWEEPS * period_ms
+    def often() -> bool:
+        last = deployment.client.dispatch.indexes.last_sweeps()
+        for name, seen in begun.items():
+            seen.add(last.get(name, 0))
+        return all(len(seen) > 2 for seen in begun.values())
 
-    deployment.sees(over, what="a few sweeps have run")
+    deployment.sees(often, what="a few sweeps have run")
 
 
 def test_nothing_runs_before_approval_and_a_whole_plan_is_merged_in_order(

@@ -13,7 +13,7 @@ from interlock.workers.ops.event_export import EventExport
 from interlock.workers.tasks.client import Tasks
 from interlock.workers.threads.requests import read_request
 from tests.end_to_end.conftest import NewDeployment
-from tests.end_to_end.deployment import Deployment, thread
+from tests.end_to_end.deployment import Deployment, thread, written
 from tests.end_to_end.tasks.coding import (
     AGENTS,
     BRANCHES,
@@ -239,13 +239,14 @@ def test_a_cancelled_task_leaves_no_process_and_no_worktree(
     deployment: Deployment, repo: Path, tmp_path: Path
 ) -> None:
     task_id = submit(deployment, "stop", task(repo, f"echo $$ > {tmp_path}/pid; sleep 1000"))
+    pid = int(deployment.sees(lambda: written(tmp_path / "pid"), what="its agent runs"))
     reaches(deployment, task_id, "in_progress")
 
     deployment.client.cancel(task_id, reason="no longer wanted")
 
     reaches(deployment, task_id, "cancelled")
     nothing_left(deployment, repo, "stop")
-    assert not is_alive(int((tmp_path / "pid").read_text()))
+    assert not is_alive(pid)
 
 
 @pytest.mark.proof
@@ -258,7 +259,8 @@ def test_a_task_whose_supervisor_is_killed_is_orphaned_and_done_by_the_next_agen
     )
     task_id = submit(deployment, "orphan", task(repo, agent))
     reaches(deployment, task_id, "in_progress")
-    first = int((tmp_path / "pids").read_text().split()[0])
+    deployment.sees((tmp_path / "once").exists, what="its agent runs")
+    first = int((tmp_path / "pids").read_text())
 
     kill_supervisor("orphan~1")
 

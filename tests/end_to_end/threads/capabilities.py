@@ -73,15 +73,19 @@ def jot(*, record_id: str, key: str, token_number: int, text: str = "") -> str:
     return text or "written"
 
 
+async def made(file: str) -> None:
+    """Wait until there is a file."""
+    while not os.path.exists(file):  # noqa: ASYNC110, ASYNC240, PTH110 - another process makes it
+        await asyncio.sleep(0.02)
+
+
 async def slow(
     *, record_id: str, key: str, token_number: int, seconds: float = 1.0, go: str = ""
 ) -> str:
     """Take a while, or until there is the file `go`, and stop when cancelled."""
     record_call("start", record_id, key, token=token_number)
     try:
-        while go and not os.path.exists(go):  # noqa: ASYNC110, ASYNC240, PTH110 - another process makes it
-            await asyncio.sleep(0.02)
-        await asyncio.sleep(0 if go else seconds)
+        await (made(go) if go else asyncio.sleep(seconds))
     except asyncio.CancelledError:
         record_call("stopped", record_id, key, token=token_number)
         raise
@@ -192,8 +196,8 @@ class Witnessed:
             die()
         if fields.get("fails") and first_time(f"unclean-{record_id}"):
             return CleanUpFailed("it is nailed to the floor")
-        if fields.get("seconds"):
-            await asyncio.sleep(fields["seconds"])
+        if "go" in fields:
+            await made(fields["go"])
         return CleanedUp("swept")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +69,7 @@ def test_a_cancel_does_not_claim_to_have_stopped_a_plain_function(
     running(deployment, one)
 
     deployment.client.cancel(one)
+    deployment.renews_lease(one)
     go.touch()
     record = deployment.ends(one)[0]
 
@@ -149,17 +151,20 @@ def test_a_stopped_worker_gives_its_work_back_and_another_does_it(
 
 
 def test_a_stopped_worker_finishes_work_that_must_not_start_twice(
-    new_deployment: NewDeployment,
+    new_deployment: NewDeployment, tmp_path: Path
 ) -> None:
-    deployment = new_deployment()
+    deployment, go = new_deployment(), tmp_path / "go"
     first = deployment.worker()
     deployment.beat()
-    deployment.client.submit(thread("slow_once", seconds=3), machine="thread", id="once")
-    deployment.client.submit(thread("stubborn", seconds=3), machine="thread", id="stubborn")
+    deployment.client.submit(thread("slow_once", go=str(go)), machine="thread", id="once")
+    deployment.client.submit(thread("stubborn", go=str(go)), machine="thread", id="stubborn")
     for name in ("once", "stubborn"):
         running(deployment, name)
 
-    first.stop()
+    first.signal(signal.SIGTERM)
+    deployment.sees(lambda: "Warm shutdown" in first.output, what="it is told to stop")
+    go.touch()
+    deployment.sees(lambda: not first.alive, what="it has ended")
 
     for name in ("once", "stubborn"):
         assert deployment.client.show(name).state == "done"

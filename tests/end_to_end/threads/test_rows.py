@@ -105,7 +105,7 @@ class Stage:
 
     def cleaned(self, state: str) -> str:
         """Return a thread in a state of its clean-up."""
-        fields = {"seconds": 600} if state == "cleaning_up" else {"fails": True}
+        fields = {"go": "/never"} if state == "cleaning_up" else {"fails": True}
         payload = thread("jot", policy="plan_then_review", source="witnessed")
         payload["inciting"]["fields"] = fields
         record_id = self.submit(payload)
@@ -210,7 +210,7 @@ def close_families(stage: Stage) -> None:
     """Close a parent over children in every state."""
     states = list(stage.recipes)
     cleaning = [thread("jot", policy="plan_then_review") for _ in range(2)]
-    for payload, fields in zip(cleaning, ({"seconds": 600}, {"fails": True}), strict=True):
+    for payload, fields in zip(cleaning, ({"go": "/never"}, {"fails": True}), strict=True):
         payload["inciting"]["fields"] = fields
     parent, children = stage.parent([*stage.recipes.values(), *cleaning, stage.suggestion()])
     *held, cleaned, unclean, middle = children

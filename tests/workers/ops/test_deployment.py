@@ -13,17 +13,26 @@ from urllib.parse import urlsplit
 import pytest
 
 from interlock.workers.config import Settings
-from interlock.workers.gateways.server import PortTakenError, free_port
+from interlock.workers.gateways.server import EmbeddedServer, PortTakenError, free_port
 from interlock.workers.ops import deployment
 from interlock.workers.ops.deployment import Deployment, DeploymentError
 from interlock.workers.ops.home import HomeTakenError, read_ports
 from interlock.workers.ops.part import Part
 from interlock.workers.processes.module_server import ModuleServer
 from tests.processes import is_alive
+from tests.servers import STORE_START_S
 from tests.waiting import until
 
 WORDS = "x ready. Sending due task sweep. Uvicorn running on"
 READY = f"import time; print('{WORDS}', flush=True); time.sleep(600)"
+
+
+@pytest.fixture(autouse=True)
+def slow_store(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give the store of a deployment as much time to start as a slow computer needs."""
+    defaults = EmbeddedServer.__init__.__kwdefaults__
+    assert defaults is not None
+    monkeypatch.setitem(defaults, "start_s", STORE_START_S)
 
 
 def settings_in(folder: Path, **options: Any) -> Settings:
@@ -31,22 +40,26 @@ def settings_in(folder: Path, **options: Any) -> Settings:
     return Settings(home=folder / "home", **options)
 
 
-def replace_celery(folder: Path, script: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let every process of a deployment run this script instead of Celery or Interlock."""
+def replace_celery(folder: Path, script: str, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Let every process of a deployment run this script instead of Celery or Interlock.
+
+    Returns the ids of the processes, a list that grows when one is started.
+    """
     (folder / "instead.py").write_text(script)
     # The server of modules finds the script in its folder.
     monkeypatch.chdir(folder)
     monkeypatch.setattr(deployment, "IMPORTS", ())
-    monkeypatch.setattr(deployment, "READY_S", 120.0)
-    start = ModuleServer.start
+    start, started = ModuleServer.start, list[int]()
 
     def start_instead(
         server: ModuleServer, module: str, arguments: list[str], environment: Any, output: Path
     ) -> int:
         words = [output.stem, module, *arguments]
-        return start(server, "instead", words, environment, output)
+        started.append(start(server, "instead", words, environment, output))
+        return started[-1]
 
     monkeypatch.setattr(ModuleServer, "start", start_instead)
+    return started
 
 
 def test_a_process_that_ends_at_its_start_is_named_with_its_log(
@@ -62,17 +75,15 @@ def test_a_process_that_ends_at_its_start_is_named_with_its_log(
 def test_a_deployment_that_is_not_ready_in_time_leaves_no_process(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    script = "import os, time; open(f'{os.getpid()}.pid', 'w').close(); time.sleep(600)"
-    replace_celery(tmp_path, script, monkeypatch)
+    started = replace_celery(tmp_path, "import time; time.sleep(600)", monkeypatch)
     monkeypatch.setattr(deployment, "READY_S", 0.5)
-    monkeypatch.chdir(tmp_path)
     url = f"redis://127.0.0.1:{free_port()}/0"
 
     with pytest.raises(DeploymentError, match="is not ready after"):
         Deployment(settings_in(tmp_path, store_url=url), pages=False).__enter__()
 
-    started = [int(file.stem) for file in tmp_path.glob("*.pid")]
-    assert not any(is_alive(pid) for pid in started)
+    assert started
+    until(lambda: not any(map(is_alive, started)), what="every process is gone")
 
 
 def test_a_home_that_cannot_be_made_is_named_in_one_sentence(tmp_path: Path) -> None:

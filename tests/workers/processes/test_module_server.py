@@ -72,7 +72,7 @@ def test_the_end_is_orderly_and_waits_no_longer_than_the_time_of_grace(
     server.end()
 
     assert "asked" in output()
-    assert not any(map(is_alive, forks))
+    until(lambda: not any(map(is_alive, forks)), what="both are gone")
 
 
 def test_nothing_that_a_module_started_outlives_it(server: ModuleServer) -> None:

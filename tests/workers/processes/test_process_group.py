@@ -10,8 +10,15 @@ from pathlib import Path
 
 import pytest
 
+from interlock.workers.processes import process_group as module
 from interlock.workers.processes.process_group import OUTPUT_BYTES_MAX, process_group, run_command
 from tests.processes import is_alive
+
+
+@pytest.fixture(autouse=True)
+def slow_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give the end of a group and of its output as much time as a slow computer needs."""
+    monkeypatch.setattr(module, "_REAP_S", 60)
 
 
 async def until(file: Path) -> int:
@@ -98,7 +105,10 @@ def test_a_child_left_in_the_background_ends_with_its_command(tmp_path: Path) ->
     assert not is_alive(int((tmp_path / "pid").read_text()))
 
 
-def test_a_child_in_a_session_of_its_own_does_not_delay_the_end(tmp_path: Path) -> None:
+def test_a_child_in_a_session_of_its_own_does_not_delay_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_REAP_S", 0.1)
     away = "setsid bash -c 'echo $$ > pid; exec sleep 300' &"
     script = f"{away} until [ -s pid ]; do sleep 0.01; done; echo done"
 

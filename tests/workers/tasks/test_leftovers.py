@@ -15,11 +15,13 @@ import pytest
 from interlock.workers.client import Client
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.processes.agent.containment import LABEL_VARIABLE
+from interlock.workers.processes.agent.process_table import has_variable
 from interlock.workers.supervision import leftovers
 from interlock.workers.supervision.leftovers import LeftoversError
 from interlock.workers.tasks.launch_spec import PreparedClaim, TaskLaunchSpec
 from interlock.workers.tasks.leftovers import kill_leftovers_of
 from tests.processes import PROC
+from tests.waiting import until
 from tests.workers.tasks.claims import Claimed, claimed
 from tests.workers.threads.threads import client_of
 
@@ -63,9 +65,13 @@ def process_of_agent(agent: Claimed) -> Iterator[subprocess.Popen[bytes]]:
 
 def sleeping(label: str) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-c", "import time; time.sleep(600)"]
-    return subprocess.Popen(
+    process = subprocess.Popen(
         command, env={**os.environ, LABEL_VARIABLE: label}, start_new_session=True
     )
+    variable = f"{LABEL_VARIABLE}={label}".encode()
+    # Until its exec has ended, it shows no environment.
+    until(lambda: has_variable(process.pid, variable), what="its label is there")
+    return process
 
 
 def test_a_process_of_a_dead_agent_is_killed(

@@ -83,13 +83,16 @@ class ProcessTree:
     def freeze(self, until: float) -> None:
         """Stop all processes, so that none can start another one during the kill."""
         quiet = 0
-        while not self.any_left() and quiet < _QUIET_POLLS and time.monotonic() < until:
+        while not self.any_left() and quiet < _QUIET_POLLS:
             # Two rounds: a child may start after the list is made and before its parent is read.
             quiet = (
                 quiet + 1
                 if all(process.is_halted for process in self.signal(signal.SIGSTOP))
                 else 0
             )
+            # Not before the first round: after a stall, nothing would be stopped before the kill.
+            if time.monotonic() >= until:
+                return
 
     def kill(self) -> None:
         """Kill all processes that are found now."""

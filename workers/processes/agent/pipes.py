@@ -18,6 +18,8 @@ from interlock.workers.processes.agent.output import OutputLog, PendingLines
 DRAIN_S_MAX = 2.0
 _POLL_S = 1.0
 _READ_BYTES = 64 * 1024
+# A pipe holds at most 1 MiB; one read more finds its end.
+_REST_READS_MAX = 17
 
 
 @dataclass(slots=True)
@@ -92,6 +94,8 @@ class Pipes:
             self._wake_thread()
             self._thread.join()
         self.close_agent_ends()
+        for source in self._sources:
+            self._read_rest(source)
         # A process that is not the agent's may have been given a pipe and hold it open.
         self.cut = any(source.open for source in self._sources)
         for source in self._sources:
@@ -142,6 +146,15 @@ class Pipes:
             source.log.write(chunk)
         if completed or source.log is not None:
             self.progress = time.monotonic()
+
+    def _read_rest(self, source: _AgentPipe) -> None:
+        """Read what is left if the thread was stalled until its time was over."""
+        poller = select.poll()
+        poller.register(source.descriptor, select.POLLIN)
+        for _ in range(_REST_READS_MAX):
+            if not source.open or not poller.poll(0):
+                return
+            self._read(source)
 
     def _writes(self) -> bool:
         with self._lock:

@@ -183,6 +183,9 @@ def test_a_store_that_goes_away_is_reported_on_the_screen_until_it_is_back(
             claimed(client, f"b/{fault.__name__}").alive()
             proxy.heal()
             screen.wait_for(f"b/{fault.__name__}")
-            assert not any("does not answer" in row for row in screen.rows)
+            until(
+                lambda: not any("does not answer" in row for row in screen.rows),
+                what="the report is gone",
+            )
         os.write(screen.master, b"\x03")
         assert screen.process.wait(180) == 0

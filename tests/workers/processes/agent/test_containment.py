@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import time
 from uuid import uuid4
 
 import pytest
@@ -76,6 +77,26 @@ def test_a_tree_is_all_below_its_root_but_the_excluded() -> None:
 
 def below(pid: int) -> list[int]:
     return ProcessTree(pid).pids()
+
+
+def test_all_processes_are_stopped_once_even_if_the_time_for_it_is_over() -> None:
+    family = subprocess.Popen(["/bin/sh", "-c", "sleep 600 & wait"])
+    try:
+        until(lambda: below(family.pid), what="its child is there")
+        [child] = below(family.pid)
+
+        ProcessTree(family.pid).freeze(until=time.monotonic() - 1)
+
+        until(lambda: is_stopped(child), what="the child is stopped")
+    finally:
+        ProcessTree(family.pid).kill()
+        family.kill()
+        family.wait()
+
+
+def is_stopped(pid: int) -> bool:
+    found = read_process(pid)
+    return found is not None and found.is_halted
 
 
 def test_a_label_ends_its_processes_with_their_descendants_and_no_other() -> None:

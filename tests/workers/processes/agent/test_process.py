@@ -12,7 +12,8 @@ import pytest
 
 from interlock.workers.processes.agent import process
 from interlock.workers.processes.agent.containment import CGROUP, GROUP, SUBREAPER
-from interlock.workers.processes.agent.pipes import DRAIN_S_MAX
+from interlock.workers.processes.agent.output import OutputLog
+from interlock.workers.processes.agent.pipes import DRAIN_S_MAX, Pipes
 from interlock.workers.processes.agent.process import AgentProcess, LogFiles, SpawnError
 from interlock.workers.processes.agent.process_table import read_process
 from tests.processes import PROC, is_alive
@@ -173,7 +174,8 @@ def test_no_descendant_survives_however_it_hides(tmp_path: Path, kind: str) -> N
 
 def test_processes_that_outlive_the_leader_are_ended_and_counted(tmp_path: Path, kind: str) -> None:
     up = " and ".join(f"os.path.exists('{name}')" for name in MEMBERS[1:])
-    leaving = f"while not ({up}):\n    time.sleep(0.01)\nos._exit(7)"
+    # Of its children, only the two that start the daemon and the stranger end by themselves.
+    leaving = f"while not ({up}):\n    time.sleep(0.01)\nos.wait(); os.wait()\nos._exit(7)"
     program = FAMILY.replace('stay("leader")', leaving)
     with running(python(program), tmp_path, kinds=[kind]) as agent:
         exit_ = ended(agent)
@@ -393,6 +395,20 @@ def test_a_pipe_that_another_process_holds_open_does_not_delay_the_end(tmp_path:
 
     assert time.monotonic() - began >= DRAIN_S_MAX
     assert exit_.cut
+
+
+def test_output_that_is_read_late_is_complete(tmp_path: Path) -> None:
+    output, errors = (
+        OutputLog(tmp_path / name, bytes_max=LOG_BYTES_MAX) for name in ("output", "errors")
+    )
+    pipes = Pipes(output=output, errors=errors, prompt=b"", more_follows=False)
+    os.write(pipes.agent_ends[1], b"said at the end")
+    # The thread finds its time over before it has read anything.
+    pipes._drain_until = time.monotonic() - 1
+    pipes.start()
+    pipes.finish()
+
+    assert (output.tail(), pipes.cut) == ("said at the end", False)
 
 
 def test_time_and_memory_are_those_of_all_processes(tmp_path: Path, kind: str) -> None:
