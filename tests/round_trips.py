@@ -16,8 +16,8 @@ from interlock.kernel.store.call_times import CallTimes
 def round_trips() -> Iterator[Callable[[], int]]:
     """Yield a function that returns how often the block has sent to a server by now.
 
-    A pipeline is sent at once. The counts of a server have the calls of other processes too. The
-    block adds no times of calls to the store, as a process does every few seconds.
+    A pipeline is sent at once. The counts of a server have the calls of other processes too. In the
+    block, no times of calls are added to the store, as a process otherwise does every few seconds.
     """
     count = 0
     send: Callable[..., None] = AbstractConnection.send_packed_command

@@ -15,7 +15,7 @@ WITHIN_MS = 120_000
 
 @contextmanager
 def chromium_browser() -> Iterator[Browser]:
-    """Run Chromium until the block ends; what a test expects of a page may take a while."""
+    """Run Chromium until the block ends. What is expected of a page may take WITHIN_MS."""
     expect.set_options(timeout=WITHIN_MS)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])

@@ -305,7 +305,7 @@ class Deployment:
         )
         return record
 
-    def renews_lease(self, record_id: str) -> None:
+    def lease_is_renewed(self, record_id: str) -> None:
         """Wait until the lease of a record's execution has been renewed twice from now on.
 
         After that its holder has heard every order that was given before.

@@ -33,6 +33,6 @@ def slow_shell(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def slow_watchdog(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let a watchdog be silent for as long as it is on a slow computer."""
+    """Allow a watchdog as much silence as it needs on a slow computer."""
     for name in ("START_S_MAX", "SILENCE_S_MAX"):
         monkeypatch.setattr(watchdog_client, name, 180)

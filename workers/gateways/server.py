@@ -29,6 +29,7 @@ LOG_NAME = "server.log"
 START_S = 30.0
 STOP_S = 10.0
 PORT_ATTEMPTS_MAX = 5
+# Outgoing connections get ports from 32,768 by default on Linux, and from 49,152 on others.
 PORTS = range(20_000, 32_000)
 _POLL_S = 0.01
 _ANSWER_S = 0.5
@@ -253,11 +254,11 @@ def find_binary() -> Path:
 def free_port() -> int:
     """Return a port of the loopback interface that no program listens on at the moment.
 
-    It is below the ports that the system gives to outgoing connections: one of those could take it
-    before the server listens, or hold it while the server is away for a restart.
+    It is one of PORTS, unless several of those are in use. An outgoing connection could take
+    another one before the server listens, or while the server restarts.
     """
     for _ in range(PORT_ATTEMPTS_MAX):
-        # Processes that seed `random` alike would choose the same ports.
+        # Not `random`: processes that seed it alike would choose the same ports.
         port = secrets.choice(PORTS)
         if is_free(port):
             return port

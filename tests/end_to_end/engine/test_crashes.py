@@ -186,7 +186,7 @@ def test_the_lease_of_a_long_effect_is_renewed_and_it_runs_once(
     deployment, go = new_deployment().full(workers=2), tmp_path / "go"
     begin(deployment, go=str(go))
     for name in LONG:
-        deployment.renews_lease(name)
+        deployment.lease_is_renewed(name)
     go.touch()
 
     run_once(deployment)

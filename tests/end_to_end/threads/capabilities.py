@@ -73,8 +73,8 @@ def jot(*, record_id: str, key: str, token_number: int, text: str = "") -> str:
     return text or "written"
 
 
-async def made(file: str) -> None:
-    """Wait until there is a file."""
+async def file_exists(file: str) -> None:
+    """Wait until the file exists."""
     while not os.path.exists(file):  # noqa: ASYNC110, ASYNC240, PTH110 - another process makes it
         await asyncio.sleep(0.02)
 
@@ -85,7 +85,7 @@ async def slow(
     """Take a while, or until there is the file `go`, and stop when cancelled."""
     record_call("start", record_id, key, token=token_number)
     try:
-        await (made(go) if go else asyncio.sleep(seconds))
+        await (file_exists(go) if go else asyncio.sleep(seconds))
     except asyncio.CancelledError:
         record_call("stopped", record_id, key, token=token_number)
         raise
@@ -197,7 +197,7 @@ class Witnessed:
         if fields.get("fails") and first_time(f"unclean-{record_id}"):
             return CleanUpFailed("it is nailed to the floor")
         if "go" in fields:
-            await made(fields["go"])
+            await file_exists(fields["go"])
         return CleanedUp("swept")
 
 

@@ -84,7 +84,7 @@ def test_the_time_of_each_call_is_counted_and_added_to_the_counts_of_all_process
     begin_s = perf_counter()
     for module in (scripts, call_times):
         monkeypatch.setattr(module, "perf_counter", lambda: begin_s)
-    # Other tests use this client too, and do not count: the patch ends the counting.
+    # The client is shared with other tests: undoing this patch turns the counting off again.
     monkeypatch.setattr(scripts._state_of(world.client), "times", None)
     count_call_times(world.client, CallTimes(world.keys.metrics(0)))
     world.fire("r", "begin")

@@ -445,12 +445,13 @@ def test_who_was_away_for_too_long_is_told_so(interlock: Client, address: str) -
 
 
 def position_of(answer: HTTPResponse) -> str:
-    """Read an event without data; return the position that it has."""
-    fields = {"": "a ping"}
-    while list(fields) == [""]:
-        fields = {}
+    """Read an event without data, and any pings before it; return the position that it has."""
+    while True:
+        fields: dict[str, str] = {}
         while line := answer.readline().decode().rstrip("\r\n"):
             name, _, value = line.partition(": ")
             fields[name] = value
+        if list(fields) != [""]:  # a ping is a comment, whose name is empty
+            break
     assert list(fields) == ["id"]
     return fields["id"]

@@ -32,6 +32,7 @@ from tests.workers.engine.running import Running, settings_for
 @pytest.fixture
 def running(server: EmbeddedServer, prefix: str, tmp_path: Path) -> Running:
     more = {
+        # No effect is due before its test says so.
         "INTERLOCK_POLL_S": "3600",
         "INTERLOCK_SWEEP_BATCH": "3",
         "INTERLOCK_PRUNE_AFTER_S": "0.001",

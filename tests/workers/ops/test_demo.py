@@ -39,15 +39,17 @@ from tests.workers.threads.threads import client_of
 ROOT = Path(__file__).parents[3]
 INTERLOCK = str(Path(sys.executable).with_name("interlock"))
 MARK = "STARTED_BY_THIS_TEST"
-LIMIT_S = 180.0
+# More than `demo` waits for: 120 s for its processes, and 120 s for its cards.
+LIMIT_S = 280.0
 STOP_S = 60.0
-# `interlock`, whose deployment never finds that all its processes are ready.
+# `interlock` with a deployment that never becomes ready.
 NEVER_READY = """
 import time
+from unittest.mock import patch
 from interlock.__main__ import main
 from interlock.workers.ops.deployment import Deployment
-Deployment._wait_until_ready = lambda _: time.sleep(600)
-main()
+with patch.object(Deployment, "_wait_until_ready", lambda _: time.sleep(600)):
+    main()
 """
 
 

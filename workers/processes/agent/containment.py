@@ -90,7 +90,7 @@ class ProcessTree:
                 if all(process.is_halted for process in self.signal(signal.SIGSTOP))
                 else 0
             )
-            # Not before the first round: after a stall, nothing would be stopped before the kill.
+            # Checked after a round, so that there is at least one even after a stall.
             if time.monotonic() >= until:
                 return
 

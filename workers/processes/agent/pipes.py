@@ -18,7 +18,7 @@ from interlock.workers.processes.agent.output import OutputLog, PendingLines
 DRAIN_S_MAX = 2.0
 _POLL_S = 1.0
 _READ_BYTES = 64 * 1024
-# A pipe holds at most 1 MiB; one read more finds its end.
+# A pipe holds 1 MiB at most, unless root raised the limit; one more read finds its end.
 _REST_READS_MAX = 17
 
 
@@ -148,7 +148,7 @@ class Pipes:
             self.progress = time.monotonic()
 
     def _read_rest(self, source: _AgentPipe) -> None:
-        """Read what is left if the thread was stalled until its time was over."""
+        """Read what the thread left in a pipe if it was stalled until its time was over."""
         poller = select.poll()
         poller.register(source.descriptor, select.POLLIN)
         for _ in range(_REST_READS_MAX):

@@ -79,7 +79,7 @@ def below(pid: int) -> list[int]:
     return ProcessTree(pid).pids()
 
 
-def test_all_processes_are_stopped_once_even_if_the_time_for_it_is_over() -> None:
+def test_processes_are_stopped_before_the_kill_even_if_the_time_for_it_is_over() -> None:
     family = subprocess.Popen(["/bin/sh", "-c", "sleep 600 & wait"])
     try:
         until(lambda: below(family.pid), what="its child is there")

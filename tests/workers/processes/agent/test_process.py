@@ -174,7 +174,8 @@ def test_no_descendant_survives_however_it_hides(tmp_path: Path, kind: str) -> N
 
 def test_processes_that_outlive_the_leader_are_ended_and_counted(tmp_path: Path, kind: str) -> None:
     up = " and ".join(f"os.path.exists('{name}')" for name in MEMBERS[1:])
-    # Of its children, only the two that start the daemon and the stranger end by themselves.
+    # It waits for the two children that start the daemon and the stranger; no other child ends
+    # by itself.
     leaving = f"while not ({up}):\n    time.sleep(0.01)\nos.wait(); os.wait()\nos._exit(7)"
     program = FAMILY.replace('stay("leader")', leaving)
     with running(python(program), tmp_path, kinds=[kind]) as agent:
@@ -403,9 +404,10 @@ def test_output_that_is_read_late_is_complete(tmp_path: Path) -> None:
     )
     pipes = Pipes(output=output, errors=errors, prompt=b"", more_follows=False)
     os.write(pipes.agent_ends[1], b"said at the end")
-    # The thread finds its time over before it has read anything.
+    # The thread ends before it has read anything, as after a stall: its time is over.
     pipes._drain_until = time.monotonic() - 1
     pipes.start()
+    pipes._thread.join()
     pipes.finish()
 
     assert (output.tail(), pipes.cut) == ("said at the end", False)
