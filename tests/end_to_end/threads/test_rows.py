@@ -235,10 +235,13 @@ def close_families(stage: Stage) -> None:
 
 def close_a_new_child(stage: Stage) -> None:
     """Close a parent whose worker died after it created a child and before the child began."""
+    # Once the lease of the dead worker ends, another one goes on, and the child begins.
+    stage.deployment.ends_lost_leases = False
     stage.client.submit(stage.suggestion(), machine="thread", id="kill-between_children-spawn")
     parent, [child, _] = stage.parent([thread("jot")] * 2, record_id="kill-between_children-spawn")
     stage.deployment.sees(lambda: stage.deployment.found(child), what="the first child is created")
     stage.client.cancel(parent)
+    stage.deployment.ends_lost_leases = True
     stage.deployment.ends(parent, child)
 
 
