@@ -308,7 +308,7 @@ class Deployment:
     def lease_is_renewed(self, record_id: str) -> None:
         """Wait until the lease of a record's execution has been renewed twice from now on.
 
-        After that its holder has heard every order that was given before.
+        After that its holder has read every order that was given before.
         """
         seen = set[int]()
 

@@ -318,7 +318,7 @@ def test_a_suspended_capability_is_stopped_or_awaited_before_another_begins(desk
     for job_id in both:
         desk.graphs.command(job_id, "suspend")
 
-    # One call asks for the orders to both, so the worker has heard that to "awaited" too.
+    # One call asks for the orders to both, so the worker has read that to "awaited" too.
     desk.deployment.sees(lambda: desk.deployment.saw(stopped, "stopped"), what="it was stopped")
     desk.graphs.command(awaited, "resume")
     go.touch()
