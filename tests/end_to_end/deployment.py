@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -306,16 +307,17 @@ class Deployment:
         return record
 
     def lease_is_renewed(self, record_id: str) -> None:
-        """Wait until the lease of a record's execution has been renewed twice from now on.
+        """Wait until each lease of a record's effects has been renewed twice from now on.
 
         After that its holder has read every order that was given before.
         """
-        seen = set[int]()
+        seen = defaultdict[str, set[int]](set)
 
         def often() -> bool:
-            entries = self.client.show(record_id).entries
-            seen.update(one.lease_until for one in entries if one.name == "execution")
-            return len(seen - {0}) > 2
+            leased = [one for one in self.client.show(record_id).entries if one.lease_until]
+            for one in leased:
+                seen[one.name].add(one.lease_until)
+            return bool(leased) and all(len(seen[one.name]) > 2 for one in leased)
 
         self.sees(often, what=f"the lease of {record_id} is renewed")
 

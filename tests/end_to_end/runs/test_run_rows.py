@@ -85,7 +85,7 @@ def in_each_state(
         act(workspace)
     held = found["starting"]
     if held.deployment.client.show(held.last.id).state == "running":
-        held.wait_for_renewal(held.codon().id)
+        held.deployment.lease_is_renewed(held.codon().id)
     held.release("starting")
     for workspace in found.values():
         workspace.wait_for_end(workspace.last, *states)

@@ -306,16 +306,6 @@ class RunWorkspace:
 
         return int(self.wait_for(held, what=f"{run_id} has a supervisor"))
 
-    def wait_for_renewal(self, record_id: str) -> None:
-        """Wait until a record's lease is renewed twice, so that its holder has read its orders."""
-        show, seen = self.deployment.client.show, set[int]()
-
-        def renewed() -> bool:
-            seen.update(one.lease_until for one in show(record_id).entries if one.lease_until)
-            return len(seen) > 2
-
-        self.wait_for(renewed, what=f"the lease of {record_id} is renewed")
-
     def kill_supervisor(self) -> None:
         """Kill the supervisor of the last run."""
         kill(self.supervisor())

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -398,19 +399,42 @@ def test_a_pipe_that_another_process_holds_open_does_not_delay_the_end(tmp_path:
     assert exit_.cut
 
 
-def test_output_that_is_read_late_is_complete(tmp_path: Path) -> None:
+def finish_late(tmp_path: Path, agent_writes: Callable[[int], object]) -> Pipes:
+    """Let an agent write to this descriptor, and read its output only when its pipes are closed."""
     output, errors = (
         OutputLog(tmp_path / name, bytes_max=LOG_BYTES_MAX) for name in ("output", "errors")
     )
     pipes = Pipes(output=output, errors=errors, prompt=b"", more_follows=False)
-    os.write(pipes.agent_ends[1], b"said at the end")
+    agent_writes(pipes.agent_ends[1])
     # The thread ends before it has read anything, as after a stall: its time is over.
     pipes._drain_until = time.monotonic() - 1
     pipes.start()
     pipes._thread.join()
     pipes.finish()
+    return pipes
 
-    assert (output.tail(), pipes.cut) == ("said at the end", False)
+
+def test_output_that_is_read_late_is_complete(tmp_path: Path) -> None:
+    pipes = finish_late(tmp_path, lambda output: os.write(output, b"said at the end"))
+
+    assert (pipes.output.tail(), pipes.cut) == ("said at the end", False)
+
+
+def test_output_that_is_read_late_and_never_ends_is_cut(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with ExitStack() as stack:
+
+        def write_for_ever(output: int) -> None:
+            kept = os.dup(output)
+            stack.callback(os.close, kept)
+            # Whenever something is read, there is more.
+            monkeypatch.setattr(OutputLog, "write", lambda _log, chunk: os.write(kept, chunk))
+            os.write(kept, b"and so on")
+
+        pipes = finish_late(tmp_path, write_for_ever)
+
+    assert pipes.cut
 
 
 def test_time_and_memory_are_those_of_all_processes(tmp_path: Path, kind: str) -> None:
