@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -235,14 +237,31 @@ def close_families(stage: Stage) -> None:
 
 def close_a_new_child(stage: Stage) -> None:
     """Close a parent whose worker died after it created a child and before the child began."""
-    # Once the lease of the dead worker ends, another one goes on, and the child begins.
-    stage.deployment.ends_lost_leases = False
-    stage.client.submit(stage.suggestion(), machine="thread", id="kill-between_children-spawn")
-    parent, [child, _] = stage.parent([thread("jot")] * 2, record_id="kill-between_children-spawn")
-    stage.deployment.sees(lambda: stage.deployment.found(child), what="the first child is created")
-    stage.client.cancel(parent)
-    stage.deployment.ends_lost_leases = True
-    stage.deployment.ends(parent, child)
+    deployment, name = stage.deployment, "kill-between_children-spawn"
+    stage.client.submit(stage.suggestion(), machine="thread", id=name)
+    deployment.reaches(name, "awaiting_confirmation")
+    alive = [process for process in deployment.processes if process.alive]
+    # Two seconds after its creation a sweep would begin the child. Another worker would begin it
+    # too, once the lease of the dead worker ends.
+    deployment.ends_lost_leases = False
+    with stopped_beat(deployment):
+        parent, [child, _] = stage.parent([thread("jot")] * 2, record_id=name)
+        deployment.sees(lambda: not all(one.alive for one in alive), what="the worker has died")
+        stage.client.cancel(parent)
+        deployment.reaches(child, "dismissed")
+    deployment.ends_lost_leases = True
+    deployment.ends(parent, child)
+
+
+@contextmanager
+def stopped_beat(deployment: Deployment) -> Iterator[None]:
+    """Stop beat until the block ends, so that it sends no sweep meanwhile."""
+    [beat] = [one for one in deployment.processes if one.name.startswith("beat") and one.alive]
+    beat.signal(signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        beat.signal(signal.SIGCONT)
 
 
 def starve_the_queue(stage: Stage, client: redis.Redis) -> None:
