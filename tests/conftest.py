@@ -25,7 +25,6 @@ from hypothesis import settings
 from hypothesis.internal.conjecture.providers import _get_local_constants
 from kombu import pools
 
-from interlock.kernel.store import connect
 from interlock.kernel.store.connect import DRIVER, open_store
 from interlock.kernel.store.scripts import Client
 from interlock.workers.engine import dispatch, store_client
@@ -37,6 +36,7 @@ from tests.fakes.proxy import FaultProxy
 from tests.forked_processes import start_server
 from tests.preloaded_process import ADDRESS, Preloaded, preloaded_process
 from tests.processes import PROC, kill_marked
+from tests.raised_limits import IN_TESTS
 from tests.servers import (
     RABBITMQ,
     STORE_START_S,
@@ -224,7 +224,7 @@ def ctrl_c_is_not_ignored() -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def surroundings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Let no test make worktrees in the user's home, load certificates, or give a store up soon.
+    """Let no test make worktrees in the user's home, load certificates, or fail at a limit.
 
     Tests talk to servers of their own, and each client of a model would load all certificates.
     """
@@ -232,9 +232,8 @@ def surroundings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
         patch.delenv("SSL_CERT_FILE", raising=False)
         patch.setenv("SSL_CERT_DIR", str(tmp_path_factory.mktemp("certificates")))
-        # A busy computer takes long to answer, and a test may count how often a store is asked.
-        patch.setattr(connect, "TIMEOUT_S", 60.0)
-        patch.setattr(connect, "GREETING_S", 60.0)
+        for module, name, limit in IN_TESTS:
+            patch.setattr(module, name, limit)
         yield
 
 

@@ -20,7 +20,6 @@ from interlock.workers.gateways.capabilities.call import call_capability
 from interlock.workers.gateways.capabilities.registry import Registry, load_registry
 from interlock.workers.gateways.capabilities.result import Failed, Result, Succeeded
 from interlock.workers.gateways.sources import CleanedUp, load_sources
-from interlock.workers.processes import process_group
 from interlock.workers.threads.requests import read_request, request_files
 
 ROOT = Path(__file__).parents[2]
@@ -46,12 +45,6 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Put an empty desk where the example looks for one."""
     monkeypatch.setenv("EXAMPLE_DESK", str(tmp_path / "desk"))
     return tmp_path / "desk"
-
-
-@pytest.fixture(autouse=True)
-def slow_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Give the end of a command and of its output as much time as a slow computer needs."""
-    monkeypatch.setattr(process_group, "_REAP_S", 60)
 
 
 @pytest.fixture(scope="module")

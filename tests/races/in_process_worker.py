@@ -25,9 +25,9 @@ from interlock.workers.systems import handlers
 from tests.kernel.store.kernel_at_a_fixed_time import START_US, Text
 from tests.workers.engine.running import perform, settings_for
 
-LEASE_S = 5
+LEASE_S = 60
 # Longer than a lost holder's lease and the grace period after it.
-RECOVERED_MS = 20_000
+RECOVERED_MS = 100_000
 ROUNDS_MAX = 50
 
 

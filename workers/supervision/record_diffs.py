@@ -47,10 +47,11 @@ def look_at_diff(
     record: Record,
     source: DiffSource,
     between: str = "",
-    limits: DiffLimits = LIMITS,
+    limits: DiffLimits | None = None,
 ) -> RecordDiff:
     """Return the difference of a record, made here within limits, or ask its computer for it.
 
+    Without limits, those of a page apply.
     Secrets are asterisks in it, wherever it is made.
     While this process compares COMPARISONS_MAX others, it is not made, and the state is `asked`.
     Raises NoDiffError if `between` is too long.
@@ -65,7 +66,7 @@ def look_at_diff(
     if not dispatch.comparisons.acquire(blocking=False):
         return RecordDiff(DiffState.ASKED, _BUSY, host, now_ms)
     try:
-        found = redaction.of_diff(source.read(record, between, limits))
+        found = redaction.of_diff(source.read(record, between, limits or LIMITS))
     except NoDiffError as refusal:
         why = redaction.of_text(f"{refusal}.")
         return RecordDiff(DiffState.NONE, why, host, now_ms, now_ms)

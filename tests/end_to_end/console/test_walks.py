@@ -15,7 +15,7 @@ from urllib.parse import quote
 import pytest
 import redis
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page, ViewportSize, expect
+from playwright.sync_api import Browser, BrowserContext, Page, ViewportSize, expect
 
 from interlock.kernel.event import Event
 from interlock.workers.access.roles import Role
@@ -154,9 +154,15 @@ def open_page(
     context = chromium.new_context(base_url=address, **options)
     token = new_token(interlock, Role.ADMIN)
     context.add_cookies([{"name": COOKIE, "value": token, "url": address}])
+    page = new_page(context)
+    page.goto(path)
+    return page
+
+
+def new_page(context: BrowserContext) -> Page:
+    """Open an empty page, whose clicks and navigations may take WITHIN_MS."""
     page = context.new_page()
     page.set_default_timeout(WITHIN_MS)
-    page.goto(path)
     return page
 
 
@@ -287,7 +293,7 @@ def test_pages_fit_a_phone_and_a_wall_and_no_script_of_an_agent_runs(
 def test_a_person_signs_in_and_an_empty_store_leads_to_a_first_thread_in_one_click(
     chromium: Browser, interlock: Client, address: str
 ) -> None:
-    page = chromium.new_context(base_url=address).new_page()
+    page = new_page(chromium.new_context(base_url=address))
     page.goto("/")
     page.get_by_label("Access token").fill(new_token(interlock, Role.ADMIN))
     page.get_by_role("button", name="Sign in", exact=True).click()
@@ -330,6 +336,8 @@ def test_a_key_asks_once_and_names_what_it_would_do(
     page.keyboard.press("j")
     page.keyboard.press("c")
     expect(page.locator(".claim")).to_contain_text("You are on it")
+    # The claim loads the page anew, which hears keys only once its scripts have run.
+    page.wait_for_load_state()
     page.keyboard.press("a")
     expect(page.locator("#sure")).to_contain_text("Approve “Buy paper”?")
     assert interlock.show("paper").state == "awaiting_confirmation"
@@ -392,8 +400,8 @@ def test_cards_lists_and_the_buttons_of_systems_are_used_without_scripts(
     page.get_by_label("Version").check()
     page.get_by_label("State", exact=True).uncheck()
     page.get_by_role("button", name="Search", exact=True).click()
-    heads = [head.inner_text() for head in page.get_by_role("columnheader").all()]
-    assert heads == ["Record", "Machine", "Id", "In state for", "Version"]
+    heads = page.get_by_role("columnheader")
+    expect(heads).to_have_text(["Record", "Machine", "Id", "In state for", "Version"])
     page.goto("/fleet")
     page.get_by_role("slider").fill("7")
     page.get_by_role("button", name="Compare").click()

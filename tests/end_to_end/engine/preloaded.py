@@ -37,6 +37,7 @@ from interlock.workers.specs.values import PRIORITY_DEFAULT
 from interlock.workers.supervision import fork_server
 from interlock.workers.supervision.launch import ForkServerLink
 from interlock.workers.systems import handlers, openers, sweeps
+from tests.raised_limits import EVERYWHERE
 
 MODULES = (
     "billiard.pool",
@@ -96,6 +97,8 @@ def main(listener: socket.socket, parent: int) -> None:
     end_with(parent)
     heartbeat.PERIOD_S_MAX = RENEWAL_S_MAX
     command_run.GRACE_S = JOB_GRACE_S
+    for limited, name, limit in EVERYWHERE:
+        setattr(limited, name, limit)
     for module in MODULES:
         importlib.import_module(module)
     for load in (handlers, openers, sweeps):

@@ -7,8 +7,6 @@ codon, and what is left of them is checked too.
 
 from __future__ import annotations
 
-import os
-import signal
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -237,18 +235,6 @@ def run_undisturbed(workspace: RunWorkspace) -> None:
     workspace.runs.close(workspace.folder)
 
 
-def fail_by_force(workspace: RunWorkspace) -> None:
-    """End a run by force, and let the cleanup fail its codon.
-
-    The supervisor stands still meanwhile: otherwise it could be the first to fail the codon.
-    """
-    supervisor = workspace.supervisor()
-    os.kill(supervisor, signal.SIGSTOP)
-    workspace.runs.stop(workspace.folder, force=True)
-    workspace.wait_for_state("failed")
-    os.kill(supervisor, signal.SIGCONT)
-
-
 def stop_as_producer(new_workspace: NewWorkspace, *, force: bool) -> RunWorkspace:
     """Let a producer stop a run; the rows for this do not depend on the state of its codon."""
     workspace = new_workspace(f"producer-{force}")
@@ -283,7 +269,7 @@ def test_every_row_is_fired_by_each_of_its_actors_and_every_event_is_published(
     )
     check_stopped(stopped)
     found += stopped.values()
-    found += in_each_state(new_workspace, "force", fail_by_force, "failed").values()
+    found += in_each_state(new_workspace, "force", RunWorkspace.stop_by_force, "failed").values()
     found += [stop_as_producer(new_workspace, force=force) for force in (False, True)]
     # Without the cleanup effect the sweep of orphans fails each codon.
     alone = new_deployment(DEPLOYMENT_WITHOUT="codon_cleanup", **holding(tmp_path)).full(

@@ -346,7 +346,7 @@ def test_stopped_by_force_a_run_has_ended_at_once_and_the_next_waits_for_its_pro
     )
     agent = workspace.wait_for_cue("agent")
 
-    stopped = workspace.runs.stop(workspace.folder, reason="at once", force=True)
+    stopped = workspace.stop_by_force(reason="at once")
 
     assert stopped.state == "failed"
     assert stopped.data["ended"]["reason"] == "at once"

@@ -306,6 +306,18 @@ class RunWorkspace:
 
         return int(self.wait_for(held, what=f"{run_id} has a supervisor"))
 
+    def stop_by_force(self, **options: Any) -> Record:
+        """Stop the last run by force, let the cleanup fail its codon, and return the run.
+
+        The supervisor is stopped meanwhile: otherwise it could be the first to fail the codon.
+        """
+        supervisor = self.supervisor()
+        os.kill(supervisor, signal.SIGSTOP)
+        run = self.runs.stop(self.folder, force=True, **options)
+        self.wait_for_state("failed")
+        os.kill(supervisor, signal.SIGCONT)
+        return run
+
     def kill_supervisor(self) -> None:
         """Kill the supervisor of the last run."""
         kill(self.supervisor())

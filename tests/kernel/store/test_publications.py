@@ -8,7 +8,6 @@ from interlock.kernel.store import publications as store_publications
 from interlock.kernel.store import scripts
 from interlock.kernel.store.outputs import PART_BYTES_MAX, OutputPart, OutputSource, output_part
 from interlock.kernel.store.publications import (
-    ASKED_MS,
     KEPT_MS,
     Publication,
     PublicationAnswer,
@@ -41,7 +40,7 @@ def test_something_is_published_as_long_as_somebody_asks_for_it(
     began = world.now
     [first] = publications.ask([FIRST])
     asked = publications.asked("anvil")
-    world.later(ASKED_MS - 1)
+    world.later(store_publications.ASKED_MS - 1)
     publications.publish(FIRST, part(b"one\n").fields())
     [second, other] = publications.ask([FIRST, SECOND])
 
@@ -52,7 +51,7 @@ def test_something_is_published_as_long_as_somebody_asks_for_it(
     assert (second.asked_ms, second.answer.at_ms) == (began, world.now)
     assert part_of(second.answer) == part(b"one\n")
     assert other.answer is None
-    world.later(ASKED_MS)
+    world.later(store_publications.ASKED_MS)
     assert publications.asked("anvil") == []
     [later] = publications.ask([FIRST])
     assert later.asked_ms == world.now, "it was not asked for all the time"
@@ -76,7 +75,7 @@ def test_what_is_asked_and_published_is_bounded_and_goes_away_by_itself(
     assert publications.asked("anvil") == [FIRST, third]
     kept_ms = scripts.read(world.client, "PTTL", world.keys.publication("anvil", FIRST.key))
     assert 0 < kept_ms <= KEPT_MS
-    world.later(ASKED_MS)
+    world.later(store_publications.ASKED_MS)
     publications.ask([SECOND])
     for key in (since, world.keys.publications_asked()):
         found = scripts.read(world.client, "ZRANGE", key, 0, -1)

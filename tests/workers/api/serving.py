@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
@@ -16,7 +17,6 @@ from interlock.workers.api import followers, slow_heads
 from interlock.workers.api.app import create_app
 from interlock.workers.api.followers import Followers, Listener
 from interlock.workers.client import Client
-from interlock.workers.gateways.server import free_port
 from interlock.workers.remote import client as remote
 from tests.waiting import until
 
@@ -26,22 +26,21 @@ PATIENCE_S = 600  # with the clients of the test, however slow this computer is
 @contextmanager
 def served(interlock: Client, create: Callable[[Client], FastAPI] = create_app) -> Iterator[str]:
     """Serve the API over a client until the block ends; give its address."""
-    port = free_port()
+    listener = socket.create_server(("127.0.0.1", 0))
     config = uvicorn.Config(
         create(interlock),
-        port=port,
         log_level="warning",
         http=slow_heads.HeadTimeoutProtocol,
         timeout_keep_alive=PATIENCE_S,
     )
     serving = uvicorn.Server(config)
-    thread = threading.Thread(target=serving.run)
+    thread = threading.Thread(target=serving.run, kwargs={"sockets": [listener]})
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(slow_heads, "HEAD_S", PATIENCE_S)
         thread.start()
         try:
             until(lambda: serving.started, what="the API listens")
-            yield f"http://127.0.0.1:{port}"
+            yield "http://{}:{}".format(*listener.getsockname())
         finally:
             # The server waits until each stream has ended that a failed test has left open. Streams
             # end by themselves only with a server in the main thread, whose handler of signals they

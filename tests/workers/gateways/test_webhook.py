@@ -34,12 +34,6 @@ from tests.fakes.webhook_receiver import CLOSE, HANG, receiver
 BODY = b'{"test": 2432232314}'
 
 
-@pytest.fixture(autouse=True)
-def slow_computer(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leave an endpoint as much time to answer as a slow computer needs."""
-    monkeypatch.setattr(webhook, "TIMEOUT_S", 60)
-
-
 def posted(url: str, *, allow_private: bool = True, **headers: str) -> WebhookAnswer:
     return asyncio.run(post(url, headers, BODY, allow_private=allow_private))
 

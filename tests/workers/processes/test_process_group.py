@@ -15,12 +15,6 @@ from interlock.workers.processes.process_group import OUTPUT_BYTES_MAX, process_
 from tests.processes import is_alive
 
 
-@pytest.fixture(autouse=True)
-def slow_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Give the end of a group and of its output as much time as a slow computer needs."""
-    monkeypatch.setattr(module, "_REAP_S", 60)
-
-
 async def until(file: Path) -> int:
     """Wait for a file with a process id in it."""
     while not (text := _text(file)).endswith("\n"):  # noqa: ASYNC110 - no event announces a file

@@ -26,7 +26,6 @@ from interlock.workers.gateways.git.diff import Diff, FileDiff
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.remote.client import HttpClient
 from interlock.workers.supervision import diff_publications, record_diffs
-from interlock.workers.supervision.diff_publications import LIMITS
 from interlock.workers.supervision.record_diffs import look_at_diff
 from interlock.workers.tasks.client import Tasks
 from interlock.workers.tasks.task_diff import SOURCE
@@ -142,7 +141,8 @@ def test_one_comparison_serves_all_who_look_and_none_is_made_for_nobody(
     assert "has been asked for it just now; this takes a moment" in asked[0].detail
     assert {one.state for one in known} == {DiffState.KNOWN}
     assert numbers == [1, 2, 2, 2, 2, 2, 2, 2, 2], "one at each poll, once for all"
-    assert compared.reads == [("b/one", "", LIMITS), ("b/two", "", LIMITS)]
+    limits = diff_publications.LIMITS
+    assert compared.reads == [("b/one", "", limits), ("b/two", "", limits)]
 
 
 def test_few_differences_are_made_at_once(

@@ -33,7 +33,6 @@ def client(
     server: EmbeddedServer, prefix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Client:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(leftovers, "END_S_MAX", 60)
     return client_of(server.url, prefix)
 
 

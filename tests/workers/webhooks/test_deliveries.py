@@ -91,9 +91,8 @@ NewWebhook = Callable[..., Webhook]
 
 @pytest.fixture
 def new_webhook(
-    server: EmbeddedServer, prefix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    server: EmbeddedServer, prefix: str, tmp_path: Path
 ) -> Iterator[Callable[..., Webhook]]:
-    monkeypatch.setattr(webhook, "TIMEOUT_S", 60.0)
     with receiver() as there:
 
         def build(

@@ -15,7 +15,6 @@ from fastapi.testclient import TestClient
 from interlock.workers.api.app import create_app
 from interlock.workers.engine import printed_output
 from interlock.workers.loops.paths import AgentPaths
-from interlock.workers.supervision import agent_output
 from tests.workers.access.tokens import new_token
 from tests.workers.loops.cli.conftest import Run, RunJson, RunText
 from tests.workers.loops.lives import InProcessAgents
@@ -26,7 +25,6 @@ from tests.workers.supervision.published import Published
 def slow_computer(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave a worker that is asked for output as much time as a slow computer needs."""
     monkeypatch.setattr(printed_output, "ANSWER_S", 60)
-    monkeypatch.setattr(agent_output, "ANSWER_MS", 60_000)
 
 
 def output(agents: InProcessAgents, life: str) -> Path:

@@ -120,10 +120,12 @@ def test_a_command_need_not_read_what_it_is_given(tmp_path: Path) -> None:
 
 
 def test_three_failures_in_a_row_unload_a_sentinel_and_keep_its_cost(tmp_path: Path) -> None:
-    command = f"{APPENDS_CALLS}; {USAGE}; echo broken >&2; exit 3"
+    command = f"{APPENDS_CALLS}; until [ -e go ]; do sleep 0.01; done; {USAGE}"
+    command += "; echo broken >&2; exit 3"
     with host_in(tmp_path, sentinel(command=command)) as host:
         host.load()
         notify(host, FAILURES_MAX + 2)
+        (tmp_path / "go").touch()
         until(lambda: state(host).status == "unloaded", what="it is unloaded")
         notify(host)
         assert host.drain(60)

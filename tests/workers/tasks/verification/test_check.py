@@ -63,12 +63,6 @@ def ends(pid: Path) -> None:
     until(lambda: not is_alive(int(pid.read_text())), what="the end of the grandchild")
 
 
-@pytest.fixture(autouse=True)
-def slow_computer(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leave as much time to read the output of a test that has ended as a slow computer needs."""
-    monkeypatch.setattr(check_module, "_READ_S", 60.0)
-
-
 def test_work_without_signals_passes(tmp_path: Path) -> None:
     assert checked(tmp_path) == CompletionVerdict(passed=True, results=())
 

@@ -1,0 +1,67 @@
+"""Limits of the product that are raised, so that no test fails because the computer is slow.
+
+A test of a limit sets it to a small value itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import ModuleType
+from typing import Any
+
+from interlock.kernel.store import connect, publications
+from interlock.workers.gateways import webhook
+from interlock.workers.gateways.git import program
+from interlock.workers.processes import process_group
+from interlock.workers.processes.agent import watchdog_client
+from interlock.workers.runs.sentinels import call
+from interlock.workers.supervision import (
+    agent_output,
+    command,
+    diff_publications,
+    leftovers,
+    publishing,
+    record_diffs,
+)
+from interlock.workers.tasks import card_evidence
+from interlock.workers.tasks.verification import check
+
+SECONDS = 180.0
+AN_HOUR_MS = 3_600_000
+
+RaisedLimit = tuple[ModuleType, str, Any]
+
+# Raised as well in the workers and supervisors that are forked from the preloaded process.
+EVERYWHERE: tuple[RaisedLimit, ...] = (
+    # How long a shell may take to check a command, and a watchdog to start and to say something.
+    (command, "LIMIT_S", SECONDS),
+    (watchdog_client, "START_S_MAX", SECONDS),
+    (watchdog_client, "SILENCE_S_MAX", SECONDS),
+    # How long an endpoint may take to answer.
+    (webhook, "TIMEOUT_S", SECONDS),
+    # How long the last output of a sentinel may take to be read.
+    (call, "_READ_S", SECONDS),
+)
+IN_TESTS: tuple[RaisedLimit, ...] = (
+    *EVERYWHERE,
+    # A test may count how often a store is asked.
+    (connect, "TIMEOUT_S", 60.0),
+    (connect, "GREETING_S", 60.0),
+    # A question has to count until it is answered, and an answer until it is read. A diff would be
+    # made anew meanwhile, and tests count how often one was made.
+    (publications, "ASKED_MS", AN_HOUR_MS),
+    (agent_output, "ANSWER_MS", AN_HOUR_MS),
+    (record_diffs, "ANSWER_MS", AN_HOUR_MS),
+    (record_diffs, "FRESH_MS", AN_HOUR_MS),
+    (publishing, "PERIOD_MS", AN_HOUR_MS),
+    # How long the last output of a check may take to be read, and a group of processes to end.
+    (check, "_READ_S", SECONDS),
+    (process_group, "_REAP_S", SECONDS),
+    (program, "_REAP_S", SECONDS),
+    (leftovers, "END_S_MAX", SECONDS),
+    # How long git may take for a diff.
+    *(
+        (module, "LIMITS", replace(module.LIMITS, within_s=SECONDS))
+        for module in (card_evidence, diff_publications, record_diffs)
+    ),
+)
