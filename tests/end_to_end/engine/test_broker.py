@@ -166,7 +166,7 @@ def drains(deployment: Deployment, client: redis.Redis, number: int) -> None:
     pushed = pushes(client)
 
     deployment.worker(concurrency=8)
-    deployment.ends(*(f"t{n}" for n in range(number)), within_s=number / 20 + 60)
+    deployment.ends(*(f"t{n}" for n in range(number)), within_s=number / 10 + 180)
 
     effects = 4 * number
     assert pushes(client) - pushed <= 3 * effects
