@@ -14,6 +14,7 @@ from interlock.workers.gateways import webhook
 from interlock.workers.gateways.git import program
 from interlock.workers.processes import process_group
 from interlock.workers.processes.agent import watchdog_client
+from interlock.workers.runs.codon import execution, rig
 from interlock.workers.runs.sentinels import call
 from interlock.workers.supervision import (
     agent_output,
@@ -24,6 +25,7 @@ from interlock.workers.supervision import (
     record_diffs,
 )
 from interlock.workers.tasks import card_evidence
+from interlock.workers.tasks import supervisor as task_supervisor
 from interlock.workers.tasks.verification import check
 
 SECONDS = 180.0
@@ -39,6 +41,12 @@ EVERYWHERE: tuple[RaisedLimit, ...] = (
     (watchdog_client, "SILENCE_S_MAX", SECONDS),
     # How long an endpoint may take to answer.
     (webhook, "TIMEOUT_S", SECONDS),
+    # How long an agent that prints and reports nothing runs before it counts as working. One that
+    # is to fail at its start has to fail sooner; one that a test waits for has to print or report.
+    (task_supervisor, "ALIVE_AFTER_S", SECONDS),
+    # How long the processes of a codon may take to end after SIGTERM.
+    (execution, "GRACE_S", SECONDS),
+    (rig, "GRACE_S", SECONDS),
     # How long the last output of a sentinel may take to be read.
     (call, "_READ_S", SECONDS),
 )

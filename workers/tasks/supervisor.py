@@ -129,13 +129,10 @@ class TaskSupervisor(Supervisor):
     def _act(self, process: AgentProcess) -> None:
         """Do what is due: report that the agent works, end it, or give a session its next task.
 
-        That it works is reported one time only: as soon as it has printed or reported something,
-        or has run for ALIVE_AFTER_S.
+        An agent that prints and reports nothing works once it has run for ALIVE_AFTER_S.
         """
         now = time.monotonic()
-        alive = process.progress > self.started_at or now > self.started_at + ALIVE_AFTER_S
-        has_failed = isinstance(self.first_task.reports.end_report, AgentFailed)
-        if alive and not self.alive and not has_failed:
+        if now > self.started_at + ALIVE_AFTER_S:
             self._confirm_alive(process)
         self._note_progress(process.progress, now)
         self._check_files(now)
@@ -145,12 +142,15 @@ class TaskSupervisor(Supervisor):
             self._advance_session(process, now)
 
     def _read_reports(self, process: AgentProcess) -> None:
+        """Apply what the agent has reported. It works once it has printed or reported something."""
+        # Read before the reports are taken, so that they have each report that is progress.
+        progressed = process.progress > process.began
         by_line = [self.report_stream.feed(line) for line in process.reports()]
         if self.spec.stream != "plain":
             by_line += [self.output_stream.feed(line) for line in process.output_lines()]
         every = [report for reports in by_line for report in reports]
-        # An agent that only reports a failure to start does not work.
-        if not (self.alive or all(isinstance(report, AgentFailed) for report in every)):
+        failures = [report for report in every if isinstance(report, AgentFailed)]
+        if len(failures) < len(every) or (progressed and not failures):
             self._confirm_alive(process)
         if self.task is None:
             return
@@ -216,7 +216,12 @@ class TaskSupervisor(Supervisor):
         return str(abort or AbortReason.SHUTDOWN_SIGNAL)
 
     def _confirm_alive(self, process: AgentProcess) -> None:
-        """Report that the agent works, and that its first task has started."""
+        """Report, one time only, that the agent works and that its first task has started.
+
+        An agent that reports first of all that it failed has never worked.
+        """
+        if self.alive or isinstance(self.first_task.reports.end_report, AgentFailed):
+            return
         self.alive = True
         where = {"pid": process.pid, "containment": process.containment}
         host = self.dispatch.settings.host

@@ -80,7 +80,7 @@ MODULES = (
     *fork_server.PRELOADED,
 )
 # A deployment with this variable starts fork servers as a deployed worker does. Only those have its
-# variables in /proc, by which some tests find processes.
+# variables in /proc, by which some tests find processes, and only those keep the product's limits.
 OWN_FORK_SERVER = "DEPLOYMENT_OWN_FORK_SERVER"
 # The descriptor over which a worker requests its fork server.
 FORK_SERVERS = "DEPLOYMENT_FORK_SERVERS"

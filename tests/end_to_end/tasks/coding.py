@@ -20,6 +20,8 @@ AGENTS = {"INTERLOCK_AGENTS_MAX": "2"}
 # Of a deployment that tests share: the agents that a test leaves behind must not keep others out.
 SHARED_AGENTS = AGENTS | {"INTERLOCK_AGENTS_MAX": "24"}
 FIXES = "echo 42 > answer.txt"
+# An agent that reports this works, even if it ends at once.
+READY = """echo '{"type": "ready"}' >&$INTERLOCK_REPORT_FD"""
 # Arguments of git that list the branches of all claims.
 BRANCHES = ("branch", "--list", "interlock/*", "--format=%(refname:short)")
 
@@ -57,6 +59,11 @@ def submit(deployment: Deployment, name: str, payload: dict[str, Any]) -> str:
 
 def reaches(deployment: Deployment, record_id: str, *states: str, within_s: float = 120) -> Record:
     return deployment.reaches(record_id, *states, within_s=within_s)
+
+
+def gate_of(go: Path) -> str:
+    """Return a command that prints a line, so that its agent works, and waits for a file."""
+    return f"echo begun; while [ ! -e {go} ]; do sleep 0.05; done"
 
 
 def events(deployment: Deployment, record_id: str) -> list[str]:

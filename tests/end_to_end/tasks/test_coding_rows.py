@@ -27,6 +27,7 @@ from tests.end_to_end.engine.test_stranding import due
 from tests.end_to_end.tasks.coding import (
     AGENTS,
     FIXES,
+    READY,
     git,
     kill_supervisor,
     make_repository,
@@ -104,7 +105,6 @@ ENDS: dict[str, AbortReason] = {  # how a command ends, and the reason that is r
     "kill -TERM $$; sleep 9": AbortReason.SHUTDOWN_SIGNAL,
     "kill -KILL $$": AbortReason.OOM,
 }
-READY = """echo '{"type": "ready"}' >&$INTERLOCK_REPORT_FD"""
 REPORTED = (  # the reasons that an agent may report for its failure
     TransitionReason.PROMPT_TOO_LONG,
     TransitionReason.MAX_OUTPUT_TOKENS,
@@ -254,13 +254,13 @@ def local_agents(scenes: Scenes) -> None:
     bash = {"type": "tool_completed", "tool": "bash", "id": "1", "success": False}
     scenes.plays("bash", "failed", tool, bash, NEVER, tool_failures_max=1)
     mark = scenes.repo.parent / "once"
-    flaky = f"test -e {mark} || {{ touch {mark}; exit 1; }}; sleep 1.2; {FIXES}"
+    flaky = f"test -e {mark} || {{ touch {mark}; exit 1; }}; {READY}; {FIXES}"
     scenes.runs("flaky", "closed", flaky, max_retries=1, retry_delay_s=1)
-    scenes.runs("wrong", "failed", "sleep 1.2", signals=[{"type": "path_exists", "value": "no"}])
+    scenes.runs("wrong", "failed", READY, signals=[{"type": "path_exists", "value": "no"}])
     scenes.runs("blocked-by-hook", "failed", "true", stop_hooks=["exit 1"])
     for number, how in enumerate(ENDS):
         scenes.runs(f"ends{number}", "failed", f"{READY}; {how}")
-    scenes.runs("hangs", "failed", "sleep 600", deadline_s=3)
+    scenes.runs("hangs", "failed", f"{READY}; sleep 600", deadline_s=3)
     scenes.runs("fast", "failed", "exit 3")
 
 
@@ -270,8 +270,8 @@ def lost_supervisors(scenes: Scenes) -> None:
     folder = scenes.repo.parent
     good = [{"type": "file_contains", "value": "found :: found"}]
     work = {
-        "found": f"echo found > found; {wait.format(folder, 'found')}",
-        "beyond": f"echo x > beyond; {wait.format(folder, 'beyond')}",
+        "found": f"{READY}; echo found > found; {wait.format(folder, 'found')}",
+        "beyond": f"{READY}; echo x > beyond; {wait.format(folder, 'beyond')}",
     }
     scenes.runs("found", "closed", work["found"], signals=good)
     scenes.runs("beyond", "failed", work["beyond"], owned_files=["answer.txt"])

@@ -19,6 +19,7 @@ from tests.end_to_end.deployment import Deployment
 from tests.end_to_end.tasks.coding import (
     AGENTS,
     FIXES,
+    READY,
     SHARED_AGENTS,
     git,
     kill_supervisor,
@@ -304,9 +305,8 @@ def test_a_split_task_is_judged_by_what_its_subtasks_merged(
 def test_the_work_of_a_lost_agent_is_judged_by_the_same_model(
     deployment: Deployment, repo: Path, model: OpenAIServer
 ) -> None:
-    task_id = submit(
-        deployment, "lost", task(repo, f"{FIXES}; sleep 1000", ("llm_review", "is it whole?"))
-    )
+    agent = f"{READY}; {FIXES}; sleep 1000"
+    task_id = submit(deployment, "lost", task(repo, agent, ("llm_review", "is it whole?")))
     reaches(deployment, task_id, "in_progress")
     tree = deployment.client.settings.worktree_folder / deployment.scope / "lost~1" / "answer.txt"
     deployment.sees(lambda: tree.read_text() == "42\n", what="the agent has written its file")

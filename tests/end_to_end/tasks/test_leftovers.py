@@ -38,7 +38,7 @@ def test_leftovers_of_a_supervisor_and_watchdog_killed_at_once_are_killed_before
     pids, alive, stay, agent = (tmp_path / name for name in ("pids", "alive", "stay", "agent"))
     stay.write_text(f"trap '' TERM; echo $$ >> {pids}; while :; do sleep 0.1; done")
     agent.write_text(
-        f"if [ ! -e {pids} ]; then setsid bash {stay} & exec bash {stay}; fi\n"
+        f"echo begun\nif [ ! -e {pids} ]; then setsid bash {stay} & exec bash {stay}; fi\n"
         f"for pid in $(cat {pids}); do grep -q '^State:.[^ZX]' /proc/$pid/status && touch {alive}; "
         f"done\n{FIXES}"
     )

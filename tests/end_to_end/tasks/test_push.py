@@ -13,7 +13,7 @@ from interlock.kernel.record import Record
 from interlock.workers.cli import app
 from tests.end_to_end.conftest import NewDeployment
 from tests.end_to_end.deployment import Deployment
-from tests.end_to_end.tasks.coding import SHARED_AGENTS
+from tests.end_to_end.tasks.coding import SHARED_AGENTS, gate_of
 
 AUTHOR = ("-c", "user.name=u", "-c", "user.email=u@x")
 
@@ -150,7 +150,7 @@ def test_the_command_line_names_the_remote(
 def test_tasks_that_end_at_the_same_time_are_all_pushed(
     deployment: Deployment, repo: Path, remote: Path, tmp_path: Path
 ) -> None:
-    gate = f"while [ ! -e {tmp_path}/go ]; do sleep 0.05; done"
+    gate = gate_of(tmp_path / "go")
     names = [f"n{number}" for number in range(4)]
     for name in names:
         submit(deployment, name, repo, f"{gate}; echo {name} > {name}.txt")

@@ -14,12 +14,15 @@ from interlock.workers.tasks.client import Tasks
 from interlock.workers.threads.requests import read_request
 from tests.end_to_end.conftest import NewDeployment
 from tests.end_to_end.deployment import Deployment, thread, written
+from tests.end_to_end.engine.preloaded import OWN_FORK_SERVER
 from tests.end_to_end.tasks.coding import (
     AGENTS,
     BRANCHES,
     FIXES,
+    READY,
     SHARED_AGENTS,
     events,
+    gate_of,
     git,
     kill_supervisor,
     make_repository,
@@ -54,7 +57,7 @@ def repo(tmp_path: Path) -> Path:
 def test_a_task_is_claimed_worked_on_verified_and_merged(
     deployment: Deployment, repo: Path
 ) -> None:
-    task_id = submit(deployment, "fix", task(repo, "sleep 1.5; echo 42 > answer.txt; echo fixed"))
+    task_id = submit(deployment, "fix", task(repo, f"{READY}; {FIXES}; echo fixed"))
 
     record = reaches(deployment, task_id, "closed")
 
@@ -96,6 +99,8 @@ def test_an_agent_that_fails_leaves_the_branch_alone_and_asks_a_person(
 
     assert record.data["failure"]["abort"] == "unknown"
     assert "no luck" in record.data["failure"]["reason"]
+    agent = reaches(deployment, f"{deployment.scope}/agent~fail~1", "dead").id
+    assert events(deployment, agent) == ["starting", "working", "dead"], "it has printed a line"
     assert task_id in {card.record_id for card in deployment.client.cards()}
     nothing_left(deployment, repo, "fail")
     assert git(repo, "rev-parse", "main") == before
@@ -137,7 +142,7 @@ def test_the_branch_of_a_failed_try_is_deleted_when_a_later_one_is_merged(
 def test_an_agent_that_hangs_is_ended_at_its_deadline_with_all_it_started(
     deployment: Deployment, repo: Path, tmp_path: Path
 ) -> None:
-    agent = f"setsid sleep 1000 & echo $! > {tmp_path}/pid; trap '' TERM; sleep 1000"
+    agent = f"setsid sleep 1000 & echo $! > {tmp_path}/pid; trap '' TERM; {READY}; sleep 1000"
     task_id = submit(deployment, "hang", task(repo, agent, max_retries=0, deadline_s=3))
 
     record = reaches(deployment, task_id, "failed")
@@ -216,7 +221,7 @@ def test_approved_work_is_merged_as_it_was_verified_or_not_at_all(
 def test_a_conflict_is_a_failure_with_the_paths_named(
     deployment: Deployment, repo: Path, tmp_path: Path
 ) -> None:
-    gate = f"while [ ! -e {tmp_path}/go ]; do sleep 0.05; done"
+    gate = gate_of(tmp_path / "go")
     first = submit(deployment, "one", task(repo, f"{gate}; echo 42 > answer.txt", max_retries=0))
     other = task(repo, f"{gate}; printf '42\\nmore\\n' > answer.txt", max_retries=0, signals=[])
     second = submit(deployment, "two", other)
@@ -238,7 +243,9 @@ def test_a_conflict_is_a_failure_with_the_paths_named(
 def test_a_cancelled_task_leaves_no_process_and_no_worktree(
     deployment: Deployment, repo: Path, tmp_path: Path
 ) -> None:
-    task_id = submit(deployment, "stop", task(repo, f"echo $$ > {tmp_path}/pid; sleep 1000"))
+    task_id = submit(
+        deployment, "stop", task(repo, f"echo begun; echo $$ > {tmp_path}/pid; sleep 1000")
+    )
     pid = int(deployment.sees(lambda: written(tmp_path / "pid"), what="its agent runs"))
     reaches(deployment, task_id, "in_progress")
 
@@ -254,7 +261,7 @@ def test_a_task_whose_supervisor_is_killed_is_orphaned_and_done_by_the_next_agen
     deployment: Deployment, repo: Path, tmp_path: Path
 ) -> None:
     agent = (
-        f"echo $$ >> {tmp_path}/pids; "
+        f"echo begun; echo $$ >> {tmp_path}/pids; "
         f"test -e {tmp_path}/once || {{ touch {tmp_path}/once; sleep 1000; }}; echo 42 > answer.txt"
     )
     task_id = submit(deployment, "orphan", task(repo, agent))
@@ -274,7 +281,9 @@ def test_a_task_whose_supervisor_is_killed_is_orphaned_and_done_by_the_next_agen
 def test_a_deployment_of_the_workers_does_not_touch_a_running_agent(
     new_deployment: NewDeployment, repo: Path, tmp_path: Path
 ) -> None:
-    deployment = new_deployment(**AGENTS)
+    # The agent prints and reports nothing, so it works once it has run for a second. A fork server
+    # of its own leaves this limit as it is.
+    deployment = new_deployment(**AGENTS, **{OWN_FORK_SERVER: "1"})
     deployment.beat()
     worker = deployment.worker()
     agent = f"while [ ! -e {tmp_path}/go ]; do sleep 0.05; done; echo 42 > answer.txt"
@@ -388,7 +397,8 @@ def test_work_is_verified_only_after_its_agent_has_ended(
     deployment: Deployment, repo: Path, tmp_path: Path
 ) -> None:
     author = "git -c user.name=u -c user.email=u@x"
-    agent = f"{FIXES}; {author} commit -qam fixed; echo $$ > {tmp_path}/pid; sleep 600"
+    fixes = f"{FIXES}; {author} commit -qam fixed"
+    agent = f"{READY}; {fixes}; echo $$ > {tmp_path}/pid; sleep 600"
     gone = {"type": "test_passes", "value": f"! kill -0 $(cat {tmp_path}/pid)"}
     task_id = submit(deployment, "reported", task(repo, agent, signals=[gone], max_retries=0))
     deployment.sees((tmp_path / "pid").exists, what="the agent has committed its work")
@@ -406,7 +416,7 @@ def test_a_supervisor_waits_for_a_store_that_is_away(
 ) -> None:
     with FaultProxy(server.port) as proxy:
         deployment = new_deployment(proxy.url, **AGENTS).full()
-        agent = f"while [ ! -e {tmp_path}/go ]; do sleep 0.05; done; {FIXES}; touch {tmp_path}/end"
+        agent = f"{gate_of(tmp_path / 'go')}; {FIXES}; touch {tmp_path}/end"
         task_id = submit(deployment, "away", task(repo, agent))
         reaches(deployment, task_id, "in_progress")
 

@@ -82,7 +82,8 @@ class AgentProcess:
         self._reason: str | None = None
         self._exit: Exit | None = None
         self._over = threading.Event()
-        self._began = time.monotonic()
+        # Taken before any output is read, so `progress` is later only if there was output.
+        self.began = time.monotonic()
         self.pid = 0
         self.containment = GROUP
         self.survivors: tuple[int, ...] = ()
@@ -230,7 +231,7 @@ class AgentProcess:
                 return
             used = [reaper.cpu_s, reaper.max_rss_bytes]
             code = -signal.SIGKILL if reaper.code is None else reaper.code
-            exited = exited or [code, 0, "lost", time.monotonic() - self._began]
+            exited = exited or [code, 0, "lost", time.monotonic() - self.began]
         self._watchdog.release()
         self._pipes.finish()
         self._exit = self._ended(exited, used)
