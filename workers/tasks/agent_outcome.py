@@ -23,7 +23,8 @@ def agent_outcome(
 ) -> Outcome:
     """Return the outcome: `spawn_failed` if the agent ended before it began to work, else `ended`.
 
-    It is `alive` once it has printed or reported something, or has run for a second.
+    It is `alive` once it has printed something, reported anything but a failure, or run for a
+    second.
     """
     end = {
         "exit_code": ended.code,

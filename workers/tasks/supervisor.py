@@ -132,7 +132,7 @@ class TaskSupervisor(Supervisor):
         An agent that prints and reports nothing works once it has run for ALIVE_AFTER_S.
         """
         now = time.monotonic()
-        if now > self.started_at + ALIVE_AFTER_S:
+        if now > self.started_at + ALIVE_AFTER_S and not self._has_failed():
             self._confirm_alive(process)
         self._note_progress(process.progress, now)
         self._check_files(now)
@@ -142,15 +142,19 @@ class TaskSupervisor(Supervisor):
             self._advance_session(process, now)
 
     def _read_reports(self, process: AgentProcess) -> None:
-        """Apply what the agent has reported. It works once it has printed or reported something."""
-        # Read before the reports are taken, so that they have each report that is progress.
+        """Apply what the agent has reported.
+
+        It works once it has printed something, or reported anything but a failure.
+        """
+        # Read first: a report that counts as progress here is then among those taken below.
         progressed = process.progress > process.began
         by_line = [self.report_stream.feed(line) for line in process.reports()]
         if self.spec.stream != "plain":
             by_line += [self.output_stream.feed(line) for line in process.output_lines()]
         every = [report for reports in by_line for report in reports]
         failures = [report for report in every if isinstance(report, AgentFailed)]
-        if len(failures) < len(every) or (progressed and not failures):
+        printed = progressed and not (failures or self._has_failed())
+        if printed or len(failures) < len(every):
             self._confirm_alive(process)
         if self.task is None:
             return
@@ -216,18 +220,20 @@ class TaskSupervisor(Supervisor):
         return str(abort or AbortReason.SHUTDOWN_SIGNAL)
 
     def _confirm_alive(self, process: AgentProcess) -> None:
-        """Report, one time only, that the agent works and that its first task has started.
-
-        An agent that reports first of all that it failed has never worked.
-        """
-        if self.alive or isinstance(self.first_task.reports.end_report, AgentFailed):
+        """Report, one time only, that the agent works and that its first task has started."""
+        if self.alive:
             return
         self.alive = True
         where = {"pid": process.pid, "containment": process.containment}
         host = self.dispatch.settings.host
         with suppress(KernelError):
             self.agent.fire(Outcome("confirmed_alive", {**where, "host": host}))
-        self.first_task.report_started()
+        if not self.first_task.reported:
+            self.first_task.report_started()
+
+    def _has_failed(self) -> bool:
+        """Return whether the agent has reported that it failed at its first task."""
+        return isinstance(self.first_task.reports.end_report, AgentFailed)
 
     def _note_progress(self, progressed_at: float, now: float) -> None:
         due = now >= self.progress_noted_at + PROGRESS_NOTE_S
@@ -354,7 +360,7 @@ class TaskSupervisor(Supervisor):
         if self.spec.session and task.reports.summary is None:
             return Outcome("failed", {"reason": "its agent ended without a report on the task"})
         if not self.alive:
-            # A command that ended well within its first second has worked.
+            # A command that printed nothing and succeeded within its first second has worked.
             self.alive = True
             with suppress(KernelError):
                 self.agent.fire(Outcome("confirmed_alive", {"host": self.dispatch.settings.host}))

@@ -79,8 +79,9 @@ MODULES = (
     "tests.end_to_end.threads.capabilities",
     *fork_server.PRELOADED,
 )
-# A deployment with this variable starts fork servers as a deployed worker does. Only those have its
-# variables in /proc, by which some tests find processes, and only those keep the product's limits.
+# A deployment with this variable starts fork servers as a deployed worker does. Some tests find
+# processes by its variables in /proc, which only these have. Only these keep the limits that
+# raised_limits.py raises.
 OWN_FORK_SERVER = "DEPLOYMENT_OWN_FORK_SERVER"
 # The descriptor over which a worker requests its fork server.
 FORK_SERVERS = "DEPLOYMENT_FORK_SERVERS"

@@ -239,6 +239,25 @@ def test_a_retired_identity_claims_no_more_tasks(
     assert (row["state"], row["why"]) == ("open", why)
 
 
+def test_a_session_that_fails_at_its_first_task_works_at_its_next(
+    new_deployment: NewDeployment, repo: Path
+) -> None:
+    deployment = new_deployment(**AGENTS | {"INTERLOCK_AGENTS_MAX": "1"}).full()
+    fails, succeeds = (
+        f"read task; echo '{json.dumps(report)}' >&$INTERLOCK_REPORT_FD"
+        for report in ({"type": "failed", "error": "no luck"}, DONE)
+    )
+    command = f"{fails}; {succeeds}; cat > /dev/null"
+    first = submit(deployment, "first", steps(repo, command))
+    reaches(deployment, first, "failed")
+
+    second = submit(deployment, "second", steps(repo, command))
+
+    reaches(deployment, second, "closed")
+    agent = reaches(deployment, f"{deployment.scope}/agent~first~1", "idle")
+    assert events(deployment, agent.id) == ["starting", "working", "idle"]
+
+
 def test_an_agent_that_cannot_start_is_dead_and_its_task_waits_for_a_retry(
     deployment: Deployment, repo: Path
 ) -> None:
