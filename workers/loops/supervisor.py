@@ -112,7 +112,7 @@ class SessionSupervisor(Supervisor):
                 self.work_folder / "errors.log",
                 self.dispatch.settings.agent_log_bytes_max,
             ),
-            process_label=spec.key,
+            process_label=spec.process_label,
             more_follows=True,
         )
 

@@ -76,7 +76,7 @@ class RunContext:
             lambda: read_initial_lease(self.dispatch, paths.id, initial_lease)
         )
         paths.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        write_private(paths.process_label, lease.key)
+        write_private(paths.lease_key, lease.key)
         return Work(self.dispatch, self.work.resources, lease, asked_at=asked_at)
 
     def planned_sentinels(self, names: Iterable[str]) -> list[PlannedSentinel]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from interlock.workers.config import PREFIX, Settings
+from interlock.workers.supervision.launch import label_of
 
 FOLDER = "runs"
 SLUG_LENGTH_MAX = 40
@@ -65,14 +66,14 @@ class CodonPaths:
         return self.folder / "conversation.json"
 
     @property
-    def process_label(self) -> Path:
-        """The file with the label of its processes, by which leftovers are found."""
-        return self.folder / "process_label"
+    def lease_key(self) -> Path:
+        """The file with the key of its lease, from which the labels of its processes follow."""
+        return self.folder / "lease_key"
 
-
-def process_labels(key: str) -> tuple[str, str]:
-    """Return the labels of an execution's processes: the agent's, and its sentinels'."""
-    return key, f"{key}~sentinels"
+    def process_labels(self, key: str) -> tuple[str, str]:
+        """Return the labels of this execution's processes: the agent's, and its sentinels'."""
+        label = label_of(key, self.folder)
+        return label, f"{label}~sentinels"
 
 
 def codon_paths(codon_id: str, settings: Settings) -> CodonPaths:

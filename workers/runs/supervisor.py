@@ -34,7 +34,7 @@ from interlock.workers.runs.codon.limits import BudgetUsage, exceeded_limit
 from interlock.workers.runs.context import RunContext
 from interlock.workers.runs.history import codons_of, history
 from interlock.workers.runs.outcome import CodonEnd
-from interlock.workers.runs.paths import RunPaths, codon_paths, process_labels
+from interlock.workers.runs.paths import RunPaths, codon_paths
 from interlock.workers.runs.plan.model import RunPlan
 from interlock.workers.runs.sequence import Execution, Halted, NextCodon, PlanFinished, next_step
 from interlock.workers.runs.start import RunRefusedError
@@ -172,9 +172,9 @@ class RunSupervisor(Supervisor):
 
     def _kill_leftovers(self, codon_id: str) -> None:
         """Kill the processes of a codon whose supervisor and watchdog both died at once."""
-        file = codon_paths(codon_id, self.dispatch.settings).process_label
-        if file.is_file():
-            for label in process_labels(file.read_text("utf-8")):
+        paths = codon_paths(codon_id, self.dispatch.settings)
+        if paths.lease_key.is_file():
+            for label in paths.process_labels(paths.lease_key.read_text("utf-8")):
                 kill_leftovers(label, owner=codon_id)
 
     def _execute(

@@ -52,6 +52,11 @@ class LaunchSpec:
     work_folder: str
     worker: str = field(default_factory=this_worker)
 
+    @property
+    def process_label(self) -> str:
+        """The label of all processes that the supervisor starts."""
+        return label_of(self.key, Path(self.work_folder))
+
     def write(self) -> Path:
         """Write the spec into the work folder, and return its file."""
         file = Path(self.work_folder) / SPEC_FILE
@@ -67,14 +72,23 @@ class LaunchSpec:
 def process_label(work_folder: Path) -> str | None:
     """Return the label of all processes that a work folder's supervisor started, or None.
 
-    The label is the key of the lease that the supervisor took over. None means that no supervisor
-    was started there.
+    None means that no supervisor was started there.
     """
     try:
-        return str(json.loads((work_folder / SPEC_FILE).read_text("utf-8"))["key"])
+        key = str(json.loads((work_folder / SPEC_FILE).read_text("utf-8"))["key"])
+        return label_of(key, work_folder)
     except (FileNotFoundError, json.JSONDecodeError):
         # A supervisor starts only after its file is complete.
         return None
+
+
+def label_of(key: str, work_folder: Path) -> str:
+    """Return the label of the processes that are started for the lease with this key.
+
+    Another deployment on this computer may have a record with the same id, and so the same key, but
+    not the same folder.
+    """
+    return f"{key} {work_folder.absolute()}"
 
 
 class ForkServerLink:

@@ -120,7 +120,7 @@ class TaskSupervisor(Supervisor):
                 work_folder / "errors.log",
                 self.dispatch.settings.agent_log_bytes_max,
             ),
-            process_label=self.agent.key,
+            process_label=self.spec.process_label,
             prompt=task.line if spec.session else task.prompt,
             more_follows=spec.session,
             reads_output=spec.stream != "plain",

@@ -280,8 +280,13 @@ def test_up_keeps_everything_running_until_ctrl_c(
     api = f"http://127.0.0.1:{free_port()}"
     process = start(environment, log, "up", "--api-port", api.rpartition(":")[2])
     address = re.compile(r"http://interlock:\S+@127\.0\.0\.1:\d+(?=\s)")
-    flower = until(lambda: address.search(log.read_text()), what="it is up", within_s=LIMIT_S)
-    assert flower is not None
+    until(
+        lambda: address.search(log.read_text()) or process.poll() is not None,
+        what="it is up or has ended",
+        within_s=LIMIT_S,
+    )
+    flower = address.search(log.read_text())
+    assert flower is not None, log.read_text()
     # Its API takes the login that is part of the address.
     page = f"{flower[0]}/api/workers"
     until(lambda: answers(page), what="Flower answers", within_s=LIMIT_S)

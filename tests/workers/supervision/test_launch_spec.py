@@ -41,7 +41,15 @@ def test_it_is_read_as_it_was_written_and_only_by_its_owner(spec: Spec) -> None:
     assert file == Path(spec.work_folder) / SPEC_FILE
     assert Spec.read(file) == spec
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
-    assert process_label(Path(spec.work_folder)) == spec.key
+    assert process_label(Path(spec.work_folder)) == spec.process_label
+
+
+def test_leases_with_the_same_key_in_two_deployments_have_different_labels(
+    spec: Spec, tmp_path: Path
+) -> None:
+    other = replace(spec, work_folder=str(tmp_path / "other"))
+
+    assert other.process_label != spec.process_label
 
 
 def test_another_attempt_writes_over_the_first(spec: Spec) -> None:

@@ -46,7 +46,7 @@ from interlock.workers.runs.outcome import (
     exit_code_of,
     outcome_of,
 )
-from interlock.workers.runs.paths import CodonPaths, process_labels
+from interlock.workers.runs.paths import CodonPaths
 from interlock.workers.runs.plan.model import FailurePolicy, OutputFormat, SentinelEventName
 from interlock.workers.runs.sentinels.trigger import SentinelEvent
 from interlock.workers.runs.sequence import Execution, NextCodon
@@ -88,7 +88,7 @@ class CodonExecution:
     ) -> None:
         self.context, self.start, self.codon = context, start, start.codon
         self.paths, self.work = paths, work
-        agent_label, sentinels_label = process_labels(self.work.key)
+        agent_label, sentinels_label = paths.process_labels(self.work.key)
         self.commands = CodonCommands(context, start, paths, previous, process_label=agent_label)
         self.transcript = Transcript(self._observe)
         self.format = OutputFormat.INTERLOCK if self.codon.model else self.codon.speaks
