@@ -17,6 +17,7 @@ from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.processes.agent.containment import LABEL_VARIABLE
 from interlock.workers.processes.agent.process_table import has_variable
 from interlock.workers.supervision import leftovers
+from interlock.workers.supervision.launch import label_of
 from interlock.workers.supervision.leftovers import LeftoversError
 from interlock.workers.tasks.launch_spec import PreparedClaim, TaskLaunchSpec
 from interlock.workers.tasks.leftovers import kill_leftovers_of
@@ -55,9 +56,10 @@ def agent(client: Client) -> Claimed:
 
 
 @pytest.fixture
-def process_of_agent(agent: Claimed) -> Iterator[subprocess.Popen[bytes]]:
+def process_of_agent(client: Client, agent: Claimed) -> Iterator[subprocess.Popen[bytes]]:
     """Return a process that an agent started, in a session of its own."""
-    with sleeping(agent.agent.key) as process:
+    label = label_of(agent.agent.key, agent.names.work_folder(client.settings))
+    with sleeping(label) as process:
         yield process
         process.kill()
 
