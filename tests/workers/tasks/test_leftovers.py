@@ -93,12 +93,12 @@ def test_a_process_of_a_living_agent_is_not_killed(
     assert process_of_agent.poll() is None
 
 
-def test_an_agent_of_another_deployment_with_the_same_name_is_left_alone(
-    client: Client, agent: Claimed
+def test_an_agent_of_another_deployment_with_the_same_key_is_left_alone(
+    client: Client, agent: Claimed, tmp_path: Path
 ) -> None:
     agent.agent_fires("ended", {"exit_code": 1})
 
-    with sleeping(f"{agent.names.agent}:1.0:another") as other:
+    with sleeping(label_of(agent.agent.key, tmp_path / "other")) as other:
         kill_leftovers_of(client.dispatch, agent.names.agent)
 
         assert other.poll() is None
