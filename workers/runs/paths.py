@@ -67,11 +67,11 @@ class CodonPaths:
 
     @property
     def lease_key(self) -> Path:
-        """The file with the key of its lease, from which the labels of its processes follow."""
+        """The file that holds the key of this execution's lease, which `process_labels` takes."""
         return self.folder / "lease_key"
 
     def process_labels(self, key: str) -> tuple[str, str]:
-        """Return the labels of this execution's processes: the agent's, and its sentinels'."""
+        """Return the labels that mark the processes of the agent and those of its sentinels."""
         label = label_of(key, self.folder)
         return label, f"{label}~sentinels"
 

@@ -54,7 +54,7 @@ class LaunchSpec:
 
     @property
     def process_label(self) -> str:
-        """The label of all processes that the supervisor starts."""
+        """The label that marks every process that the supervisor starts."""
         return label_of(self.key, Path(self.work_folder))
 
     def write(self) -> Path:
@@ -83,7 +83,7 @@ def process_label(work_folder: Path) -> str | None:
 
 
 def label_of(key: str, work_folder: Path) -> str:
-    """Return the label of the processes that are started for the lease with this key.
+    """Return the label that marks every process started under a lease, to find those left behind.
 
     Another deployment on this computer may have a record with the same id, and so the same key, but
     not the same folder.

@@ -142,9 +142,9 @@ class TaskSupervisor(Supervisor):
             self._advance_session(process, now)
 
     def _read_reports(self, process: AgentProcess) -> None:
-        """Apply what the agent has reported.
+        """Apply the reports that the agent has sent since the last call.
 
-        It works once it has printed something, or reported anything but a failure.
+        The agent works once it has printed something, or reported anything but a failure.
         """
         # Read first: a report that counts as progress here is then among those taken below.
         progressed = process.progress > process.began
@@ -152,9 +152,8 @@ class TaskSupervisor(Supervisor):
         if self.spec.stream != "plain":
             by_line += [self.output_stream.feed(line) for line in process.output_lines()]
         every = [report for reports in by_line for report in reports]
-        failures = [report for report in every if isinstance(report, AgentFailed)]
-        printed = progressed and not (failures or self._has_failed())
-        if printed or len(failures) < len(every):
+        printed = progressed and not (every or self._has_failed())
+        if printed or not all(isinstance(report, AgentFailed) for report in every):
             self._confirm_alive(process)
         if self.task is None:
             return
@@ -220,7 +219,7 @@ class TaskSupervisor(Supervisor):
         return str(abort or AbortReason.SHUTDOWN_SIGNAL)
 
     def _confirm_alive(self, process: AgentProcess) -> None:
-        """Report, one time only, that the agent works and that its first task has started."""
+        """Record, once, that the agent works and that its first task has started."""
         if self.alive:
             return
         self.alive = True
