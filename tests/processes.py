@@ -27,12 +27,18 @@ def marked(name: str, value: str) -> dict[int, str]:
 
 
 def is_alive(process_id: int) -> bool:
-    """Whether a process still runs; a zombie does not."""
+    """Whether a thread of a process still runs; a zombie has none.
+
+    The threads of a killed process end one after the other. Until the last has ended, the process
+    keeps its connections open, and a message that is sent to one of them is lost.
+    """
+    folder = PROC / str(process_id)
     try:
-        stat = (PROC / str(process_id) / "stat").read_text()
+        state = (folder / "stat").read_text().rpartition(")")[2].split()[0]
+        # The first thread is listed even after its end, until the parent has waited for it.
+        return state not in {"Z", "X"} or len(list((folder / "task").iterdir())) > 1
     except OSError:
         return False
-    return stat.rpartition(")")[2].split()[0] not in {"Z", "X"}
 
 
 def start_of(process_id: int) -> int:

@@ -14,7 +14,7 @@ from redis.cluster import RedisCluster
 
 from interlock.workers.gateways.server import LOOPBACK, EmbeddedServer
 from tests.conftest import NewServer
-from tests.processes import is_alive, kill_marked, marked
+from tests.processes import PROC, is_alive, kill_marked, marked
 from tests.servers import redis_binary, redis_version
 from tests.waiting import until
 
@@ -81,3 +81,19 @@ def test_a_process_that_hides_behind_init_is_found_and_ended(tmp_path: Path) -> 
     assert process_id in marked("HIDDEN", owner)
     assert process_id in kill_marked("HIDDEN", owner, patience_s=0)
     until(lambda: not is_alive(process_id), what="the hidden process is gone")
+
+
+def test_a_process_is_alive_until_its_last_thread_has_ended() -> None:
+    program = (
+        "import ctypes, threading, time\n"
+        "threading.Thread(target=time.sleep, args=(600,)).start()\n"
+        "ctypes.CDLL(None).pthread_exit(None)"
+    )
+    with subprocess.Popen([sys.executable, "-c", program]) as process:
+        stat = PROC / str(process.pid) / "stat"
+        until(lambda: ") Z " in stat.read_text(), what="its first thread has ended")
+
+        others_live = is_alive(process.pid)
+        process.kill()
+        until(lambda: not is_alive(process.pid), what="all its threads have ended")
+    assert others_live
