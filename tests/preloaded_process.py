@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
-import signal
 import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 from interlock.workers.processes.module_server import COMMAND_LINE_ROOM
-from tests.processes import is_alive, start_of
+from tests.processes import kill_group, start_of, still_runs
 from tests.waiting import until
 
 # All processes of a test run share one. Its address is in this variable.
@@ -69,12 +69,8 @@ class Preloaded:
     def close(self) -> None:
         """End the link. Fail if a child that was requested over it has not ended."""
         self._link.close()
-        left = [one for one in self._started if self._is_alive(one)]
-        for process_id in left:
-            with suppress(ProcessLookupError):
-                os.killpg(process_id, signal.SIGKILL)
-        until(lambda: not any(map(self._is_alive, left)), what="the children are gone")
-        assert not left, f"tests left these workers behind: {left}"
-
-    def _is_alive(self, process_id: int) -> bool:
-        return is_alive(process_id) and start_of(process_id) == self._started[process_id]
+        left = {pid: started for pid, started in self._started.items() if still_runs(pid, started)}
+        for process_id, started in left.items():
+            kill_group(process_id, started)
+        until(lambda: not any(itertools.starmap(still_runs, left.items())), what="they are gone")
+        assert not left, f"tests left these workers behind: {[*left]}"

@@ -52,6 +52,20 @@ def start_of(process_id: int) -> int:
     return -1
 
 
+def still_runs(process_id: int, started: int) -> bool:
+    """Whether the process that had this id and this start is alive."""
+    return is_alive(process_id) and start_of(process_id) == started
+
+
+def kill_group(process_id: int, started: int) -> None:
+    """Kill a process, which makes a group of its own as it begins, and all others in the group."""
+    try:
+        os.killpg(process_id, signal.SIGKILL)
+    except ProcessLookupError:
+        if still_runs(process_id, started):  # it has not made its group yet
+            os.kill(process_id, signal.SIGKILL)
+
+
 def parent_of(process_id: int) -> int:
     """Return a process's parent; 0 if the process is gone."""
     with suppress(OSError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -14,7 +15,7 @@ from redis.cluster import RedisCluster
 
 from interlock.workers.gateways.server import LOOPBACK, EmbeddedServer
 from tests.conftest import NewServer
-from tests.processes import PROC, is_alive, kill_marked, marked
+from tests.processes import PROC, is_alive, kill_group, kill_marked, marked, start_of
 from tests.servers import redis_binary, redis_version
 from tests.waiting import until
 
@@ -97,3 +98,9 @@ def test_a_process_is_alive_until_its_last_thread_has_ended() -> None:
         process.kill()
         until(lambda: not is_alive(process.pid), what="all its threads have ended")
     assert others_live
+
+
+def test_a_process_that_has_not_made_its_group_yet_is_killed() -> None:
+    with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"]) as process:
+        kill_group(process.pid, start_of(process.pid))
+    assert process.returncode == -signal.SIGKILL

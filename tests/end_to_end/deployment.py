@@ -28,7 +28,7 @@ from interlock.kernel.table import Terminal
 from interlock.workers.client import Client
 from interlock.workers.config import read_settings
 from tests.preloaded_process import Preloaded
-from tests.processes import is_alive, processes, start_of
+from tests.processes import is_alive, kill_group, processes, start_of, still_runs
 from tests.waiting import until
 
 ROOT = Path(__file__).parents[2]
@@ -74,7 +74,7 @@ class Process:
     @property
     def alive(self) -> bool:
         """Whether the process runs."""
-        return is_alive(self.id) and start_of(self.id) == self.started
+        return still_runs(self.id, self.started)
 
     @property
     def output(self) -> str:
@@ -88,8 +88,7 @@ class Process:
 
     def kill(self) -> None:
         """Kill the process and all that it started, as if its computer had lost power."""
-        with suppress(ProcessLookupError):
-            os.killpg(self.id, signal.SIGKILL)
+        kill_group(self.id, self.started)
         until(lambda: not self.alive, what=f"{self.name} is gone")
 
     def stop(self) -> None:
@@ -354,8 +353,7 @@ class Deployment:
     def close(self, *, failed: bool) -> None:
         """End every process; after a failure print the ends of their logs."""
         for process in self.processes:
-            with suppress(ProcessLookupError):
-                os.killpg(process.id, signal.SIGKILL)
+            kill_group(process.id, process.started)
         until(lambda: not any(each.alive for each in self.processes), what="every process is gone")
         # A supervisor that waits between two tasks would outlive its test.
         home = str(self.folder / "home").encode()
