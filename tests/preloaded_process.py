@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import os
 import socket
@@ -72,5 +71,8 @@ class Preloaded:
         left = {pid: started for pid, started in self._started.items() if still_runs(pid, started)}
         for process_id, started in left.items():
             kill_group(process_id, started)
-        until(lambda: not any(itertools.starmap(still_runs, left.items())), what="they are gone")
+        until(
+            lambda: not any(still_runs(*one) for one in left.items()),
+            what="the workers that tests left are gone",
+        )
         assert not left, f"tests left these workers behind: {[*left]}"

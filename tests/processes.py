@@ -1,4 +1,4 @@
-"""Finds processes by a variable in their environment, even if their parent has ended."""
+"""Finds processes, even if their parent has ended, tells whether they live, and kills them."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from contextlib import suppress
 from pathlib import Path
 
 PROC = Path("/proc")
+# Positions in /proc/N/stat, counted after the name.
+STATE, PARENT, THREADS, START = 0, 1, 17, 19
 
 
 def marked(name: str, value: str) -> dict[int, str]:
@@ -27,18 +29,14 @@ def marked(name: str, value: str) -> dict[int, str]:
 
 
 def is_alive(process_id: int) -> bool:
-    """Whether a thread of a process still runs; a zombie has none.
+    """Whether a process has a thread that runs.
 
-    The threads of a killed process end one after the other. Until the last has ended, the process
-    keeps its connections open, and a message that is sent to one of them is lost.
+    /proc calls a process a zombie as soon as its first thread has ended, though others may run on.
+    Until the last has ended, its sockets stay open, and a broker may send them messages that nobody
+    reads.
     """
-    folder = PROC / str(process_id)
-    try:
-        state = (folder / "stat").read_text().rpartition(")")[2].split()[0]
-        # The first thread is listed even after its end, until the parent has waited for it.
-        return state not in {"Z", "X"} or len(list((folder / "task").iterdir())) > 1
-    except OSError:
-        return False
+    fields = stat_of(process_id)
+    return bool(fields) and (fields[STATE] not in {"Z", "X"} or int(fields[THREADS]) > 1)
 
 
 def start_of(process_id: int) -> int:
@@ -46,32 +44,39 @@ def start_of(process_id: int) -> int:
 
     Another process may get its id soon: with many short ones the system comes round in minutes.
     """
-    with suppress(OSError):
-        stat = (PROC / str(process_id) / "stat").read_text()
-        return int(stat.rpartition(")")[2].split()[19])
-    return -1
-
-
-def still_runs(process_id: int, started: int) -> bool:
-    """Whether the process that had this id and this start is alive."""
-    return is_alive(process_id) and start_of(process_id) == started
-
-
-def kill_group(process_id: int, started: int) -> None:
-    """Kill a process, which makes a group of its own as it begins, and all others in the group."""
-    try:
-        os.killpg(process_id, signal.SIGKILL)
-    except ProcessLookupError:
-        if still_runs(process_id, started):  # it has not made its group yet
-            os.kill(process_id, signal.SIGKILL)
+    fields = stat_of(process_id)
+    return int(fields[START]) if fields else -1
 
 
 def parent_of(process_id: int) -> int:
     """Return a process's parent; 0 if the process is gone."""
-    with suppress(OSError):
-        stat = (PROC / str(process_id) / "stat").read_text()
-        return int(stat.rpartition(")")[2].split()[1])
-    return 0
+    fields = stat_of(process_id)
+    return int(fields[PARENT]) if fields else 0
+
+
+def stat_of(process_id: int) -> list[str]:
+    """Return the fields of /proc/N/stat after the name, or none if the process is gone."""
+    try:
+        return (PROC / str(process_id) / "stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return []
+
+
+def still_runs(process_id: int, started: int) -> bool:
+    """Whether a process is alive. Its start tells it from a later process with the same id."""
+    return is_alive(process_id) and start_of(process_id) == started
+
+
+def kill_group(process_id: int, started: int) -> None:
+    """Kill the group that a process leads. A process just forked leads none yet: kill it alone."""
+    if start_of(process_id) not in {started, -1}:
+        return  # another process has the id, which it only gets if nothing is left of the group
+    try:
+        os.killpg(process_id, signal.SIGKILL)
+    except ProcessLookupError:
+        if still_runs(process_id, started):
+            with suppress(ProcessLookupError):
+                os.kill(process_id, signal.SIGKILL)
 
 
 def kill_marked(name: str, value: str, *, patience_s: float) -> dict[int, str]:

@@ -2,12 +2,6 @@
 
 from __future__ import annotations
 
-import signal
-import subprocess
-import sys
-from pathlib import Path
-from uuid import uuid4
-
 import amqp
 import pytest
 import redis
@@ -15,7 +9,6 @@ from redis.cluster import RedisCluster
 
 from interlock.workers.gateways.server import LOOPBACK, EmbeddedServer
 from tests.conftest import NewServer
-from tests.processes import PROC, is_alive, kill_group, kill_marked, marked, start_of
 from tests.servers import redis_binary, redis_version
 from tests.waiting import until
 
@@ -63,44 +56,3 @@ def test_the_rabbitmq_node_keeps_a_message(rabbitmq: str, prefix: str) -> None:
         channel.basic_publish(amqp.Message("hello"), routing_key=prefix)
         message = until(lambda: channel.basic_get(prefix, no_ack=True), what="the message arrives")
         assert message.body == "hello"
-
-
-def test_a_process_that_hides_behind_init_is_found_and_ended(tmp_path: Path) -> None:
-    owner = uuid4().hex
-    program = (
-        "import os, time\n"
-        "if os.fork() == 0:\n"
-        "    os.setsid()\n"
-        "    open('pid.part', 'w').write(str(os.getpid()))\n"
-        "    os.rename('pid.part', 'pid')\n"
-        "    time.sleep(600)"
-    )
-    subprocess.run([sys.executable, "-c", program], cwd=tmp_path, env={"HIDDEN": owner}, check=True)
-    until((tmp_path / "pid").exists, what="the hidden process is up")
-    process_id = int((tmp_path / "pid").read_text())
-
-    assert process_id in marked("HIDDEN", owner)
-    assert process_id in kill_marked("HIDDEN", owner, patience_s=0)
-    until(lambda: not is_alive(process_id), what="the hidden process is gone")
-
-
-def test_a_process_is_alive_until_its_last_thread_has_ended() -> None:
-    program = (
-        "import ctypes, threading, time\n"
-        "threading.Thread(target=time.sleep, args=(600,)).start()\n"
-        "ctypes.CDLL(None).pthread_exit(None)"
-    )
-    with subprocess.Popen([sys.executable, "-c", program]) as process:
-        stat = PROC / str(process.pid) / "stat"
-        until(lambda: ") Z " in stat.read_text(), what="its first thread has ended")
-
-        others_live = is_alive(process.pid)
-        process.kill()
-        until(lambda: not is_alive(process.pid), what="all its threads have ended")
-    assert others_live
-
-
-def test_a_process_that_has_not_made_its_group_yet_is_killed() -> None:
-    with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"]) as process:
-        kill_group(process.pid, start_of(process.pid))
-    assert process.returncode == -signal.SIGKILL

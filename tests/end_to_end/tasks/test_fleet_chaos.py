@@ -30,7 +30,7 @@ from tests.end_to_end.conftest import NewDeployment
 from tests.end_to_end.deployment import Deployment, Process, overlaps
 from tests.end_to_end.engine.preloaded import OWN_FORK_SERVER
 from tests.end_to_end.tasks.coding import AGENTS, git, make_repository, submit, task, trees
-from tests.processes import PROC, is_alive, marked, parent_of, processes
+from tests.processes import PROC, marked, parent_of, processes
 
 pytestmark = [pytest.mark.proof, pytest.mark.timeout(1_500)]
 
@@ -359,7 +359,7 @@ def over(fleet: Fleet, number: int) -> bool:
 
 
 def ended(workers: list[Process]) -> bool:
-    return not any(is_alive(one.id) for one in workers)
+    return not any(one.alive for one in workers)
 
 
 # A slow computer could lose a short lease, and the task would then be claimed twice.

@@ -243,20 +243,25 @@ def close_a_new_child(stage: Stage) -> None:
     stage.client.submit(stage.suggestion(), machine="thread", id=name)
     deployment.reaches(name, "awaiting_confirmation")
     alive = [process for process in deployment.processes if process.alive]
-    # Two seconds after its creation a sweep would begin the child. Another worker would begin it
-    # too, once the lease of the dead worker ends.
+    # Two seconds after its creation the sweep of stalls would begin the child. Another worker would
+    # begin it too, once the lease of the dead worker ends.
     deployment.ends_lost_leases = False
     with stopped_beat(deployment):
         parent, [child, _] = stage.parent([thread("jot")] * 2, record_id=name)
         deployment.sees(lambda: not all(one.alive for one in alive), what="the worker has died")
         stage.client.cancel(parent)
 
-        def is_dismissed() -> bool:
-            # Without this sweep nobody would send a message again that the broker lost.
+        def dismissed_after_sweep() -> bool:
+            # Beat is stopped: if the broker loses the cascade's message, only this publishes it
+            # again.
             orphans.run(stage.client.dispatch, partition_of(parent))
             return stage.client.show(child).state == "dismissed"
 
-        deployment.sees(is_dismissed, what="the new child is dismissed")
+        try:
+            deployment.sees(dismissed_after_sweep, what="the new child is dismissed")
+        except AssertionError as late:
+            stories = map(deployment.story, (parent, child))
+            raise AssertionError("\n".join([str(late), *stories])) from None
     deployment.ends_lost_leases = True
     deployment.ends(parent, child)
 
