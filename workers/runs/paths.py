@@ -67,11 +67,14 @@ class CodonPaths:
 
     @property
     def lease_key(self) -> Path:
-        """The file that holds the key of this execution's lease, which `process_labels` takes."""
+        """The file with the key of the lease under which this codon is executed."""
         return self.folder / "lease_key"
 
     def process_labels(self, key: str) -> tuple[str, str]:
-        """Return the labels that mark the processes of the agent and those of its sentinels."""
+        """Return the labels that mark the processes of the codon's agent and of its sentinels.
+
+        `key` is that of the lease under which the codon is executed.
+        """
         label = label_of(key, self.folder)
         return label, f"{label}~sentinels"
 

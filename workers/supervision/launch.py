@@ -83,7 +83,7 @@ def process_label(work_folder: Path) -> str | None:
 
 
 def label_of(key: str, work_folder: Path) -> str:
-    """Return the label that marks every process started under a lease, to find those left behind.
+    """Return the label of all processes started under a lease. Leftover ones are found by it.
 
     Another deployment on this computer may have a record with the same id, and so the same key, but
     not the same folder.

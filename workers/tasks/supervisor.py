@@ -219,7 +219,7 @@ class TaskSupervisor(Supervisor):
         return str(abort or AbortReason.SHUTDOWN_SIGNAL)
 
     def _confirm_alive(self, process: AgentProcess) -> None:
-        """Record, once, that the agent works and that its first task has started."""
+        """Record that the agent works and its first task has started, unless that is recorded."""
         if self.alive:
             return
         self.alive = True

@@ -148,7 +148,7 @@ class Pipes:
             self.progress = time.monotonic()
 
     def _read_rest(self, source: _AgentPipe) -> None:
-        """Read what an ended agent left in a pipe, if the thread had no time to read it."""
+        """Read what an ended agent left in a pipe that the reading thread had no time to empty."""
         poller = select.poll()
         poller.register(source.descriptor, select.POLLIN)
         for _ in range(_REST_READS_MAX):
