@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NoReturn
 
-from interlock.workers.gateways.git.branch import check_name, refuse_taken
+from interlock.workers.gateways.git.branch import check_name, refs_around, refuse_taken
 from interlock.workers.gateways.git.checkout import refuse_changed
 from interlock.workers.gateways.git.errors import Refusal, RefusedError
 from interlock.workers.gateways.git.refs import HEADS, read_refs
@@ -41,7 +41,7 @@ def admit(
             problem = f"{held.root} is on no branch (detached HEAD)"
             remedy = "name the branch to merge into (--target), or switch to one"
             raise RefusedError(Refusal.DETACHED, problem, remedy)
-        refs = read_refs(held, HEADS + chosen, HEADS + branch)
+        refs = read_refs(held, HEADS + chosen, *refs_around(branch))
         base = refs.get(HEADS + chosen)
         if base is None:
             _refuse_missing(held, chosen, named=target is not None)

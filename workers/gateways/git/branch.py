@@ -15,7 +15,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from interlock.workers.gateways.git.errors import FailedError, Refusal, RefusedError
-from interlock.workers.gateways.git.refs import HEADS, Ref, is_branch_name, read_refs, update_refs
+from interlock.workers.gateways.git.refs import (
+    HEADS,
+    Ref,
+    exactly,
+    is_branch_name,
+    read_refs,
+    update_refs,
+)
 from interlock.workers.gateways.git.repository import Repository
 
 PREFIX = "interlock/"
@@ -106,11 +113,32 @@ def check_name(branch: str) -> None:
         raise RefusedError(Refusal.BRANCH_NAME, problem, remedy)
 
 
+def refs_around(branch: str) -> tuple[str, ...]:
+    """Return what `read_refs` has to read so that `refuse_taken` can judge a new branch."""
+    return (HEADS + branch, *(exactly(HEADS + folder) for folder in _folders(branch)))
+
+
 def refuse_taken(repository: Repository, refs: Iterable[str], branch: str) -> None:
-    """Refuse a branch that is among the refs of a repository. Raises RefusedError."""
-    if HEADS + branch in refs:
+    """Refuse a branch that git cannot make beside these refs. Raises RefusedError.
+
+    Git keeps a branch as a file, so no branch can have the name of a folder of another one.
+    """
+    names = {ref.removeprefix(HEADS) for ref in refs if ref.startswith(HEADS)}
+    if branch in names:
         problem = f"{repository.root} has a branch {branch!r} already"
         raise RefusedError(Refusal.BRANCH_EXISTS, problem, "choose another name, or delete it")
+    below = (name for name in sorted(names) if name.startswith(f"{branch}/"))
+    beside = next((name for name in (*_folders(branch), *below) if name in names), None)
+    if beside:
+        problem = f"{repository.root} has a branch {beside!r}, beside which git can make no branch"
+        remedy = f"rename it with: git branch -m {beside} NEW-NAME"
+        raise RefusedError(Refusal.BRANCH_EXISTS, f"{problem} {branch!r}", remedy)
+
+
+def _folders(branch: str) -> tuple[str, ...]:
+    """Return the folders that a branch is in: of a/b/c these are a and a/b."""
+    parts = branch.split("/")
+    return tuple("/".join(parts[:number]) for number in range(1, len(parts)))
 
 
 def marks(repository: Repository) -> tuple[Mark, ...]:

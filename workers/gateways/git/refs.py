@@ -52,6 +52,11 @@ def read_refs(repository: Repository, *names: str) -> dict[str, Ref]:
     }
 
 
+def exactly(name: str) -> str:
+    """Return the name of a ref so that `read_refs` reads this ref alone, and none below it."""
+    return f"{name[:-1]}[{name[-1]}]"
+
+
 def update_refs(
     repository: Repository,
     *transactions: Sequence[tuple[str, ...]],

@@ -18,6 +18,7 @@ from interlock.workers.gateways.git.branch import (
     mark_ref,
     marks,
     marks_among,
+    refs_around,
     refuse_taken,
     replace_mark,
     using_commit_of,
@@ -79,7 +80,7 @@ def add_worktree(
     check_name(branch)
     folder = _real(folder)
     with repository.locked() as held:
-        names = [HEADS + name for name in (branch, base) if name is not None]
+        names = [*refs_around(branch), *([HEADS + base] if base is not None else [])]
         refs, trees = read_refs(held, MARKS, *names), linked_trees(held)
         made = marks_among(refs)
         mark = made.get(branch)

@@ -207,6 +207,29 @@ def test_a_branch_that_exists_is_refused(repository: Repository) -> None:
     assert_refused(Refusal.BRANCH_EXISTS, not_admitted(repository), BRANCH, "choose another")
 
 
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("name", ["interlock", "interlock/shop", "interlock/shop/t@1/more"])
+def test_a_branch_beside_which_git_can_make_no_task_branch_is_refused_and_named(
+    repository: Repository,
+    name: str,
+    packed: bool,  # noqa: FBT001 - a parameter of the test
+) -> None:
+    git(repository.root, "branch", name)
+    if packed:
+        git(repository.root, "pack-refs", "--all")
+
+    error = not_admitted(repository, branch="interlock/shop/t@1")
+
+    assert_refused(Refusal.BRANCH_EXISTS, error, repr(name), f"git branch -m {name} ")
+
+
+def test_branches_of_similar_names_are_no_reason_to_refuse(repository: Repository) -> None:
+    for name in ("interlocking", "interloc", "interlock/shop/t", "interlock/shop/t@1=", "shop"):
+        git(repository.root, "branch", name)
+
+    assert admit(repository, target=None, branch="interlock/shop/t@1", paths=())
+
+
 @pytest.mark.parametrize(
     "branch", ["main", "interlock/", "interlock/a b", "interlock/a..b", "-x", "interlock/x.lock"]
 )

@@ -563,3 +563,13 @@ def test_names_with_spaces_line_ends_and_dashes_are_worktrees_as_well(
     assert commit_all(repository, tree, message="m", identity=AGENT)
     assert remove_worktree(repository, folder, force=False)
     assert delete_branch(repository, "interlock/-ü", target="main", force=True)
+
+
+def test_a_worktree_is_refused_where_git_can_make_no_branch_for_it(repository: Repository) -> None:
+    git(repository.root, "branch", "interlock")
+    before = git(repository.root, "for-each-ref")
+
+    error = refused_addition(repository, repository.root.parent / "t")
+
+    assert_refused(Refusal.BRANCH_EXISTS, error, "'interlock'", "git branch -m interlock ")
+    assert git(repository.root, "for-each-ref") == before
