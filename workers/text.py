@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import unicodedata
 from collections.abc import Callable, Mapping
 from decimal import Decimal
@@ -15,6 +16,9 @@ CENT, MICRO = 0.01, 1_000_000
 # Control characters, format characters (bidi marks, zero width, tags), halves of surrogate pairs,
 # and the separators of lines and paragraphs. A terminal acts on them, or shows nothing for them.
 HIDDEN_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+_SURROGATE = re.compile("[\ud800-\udfff]")
+# Python keeps a byte that is not UTF-8 as the half of a surrogate pair with this offset.
+_BYTES_FROM, _BYTES_TO = 0xDC80, 0xDCFF
 
 
 def dollars(micro: float) -> str:
@@ -33,6 +37,30 @@ def sentence(text: str, *, length_max: int = DETAIL_LENGTH_MAX) -> str:
     line = " ".join(text[: 8 * length_max].split())
     line = line.encode(errors="backslashreplace").decode()
     return line if len(line) <= length_max else line[: length_max - 3] + "..."
+
+
+def storable(value: Any) -> Any:
+    r"""Return plain data in which every text can be stored: a byte that is no UTF-8 is \xe9.
+
+    Python has such bytes as halves of surrogate pairs, in the names of files for example.
+    """
+    match value:
+        case str():
+            return value if value.isascii() else _SURROGATE.sub(_escape_of_half, value)
+        case Mapping():
+            return {storable(name): storable(part) for name, part in value.items()}
+        case list() | tuple():
+            return [storable(part) for part in value]
+        case _:
+            return value
+
+
+def cut_to_bytes(text: str, bytes_max: int, *, end: str) -> str:
+    """Return a text in at most so many bytes of UTF-8; one that is cut has this end."""
+    encoded = text.encode()
+    if len(encoded) <= bytes_max:
+        return text
+    return encoded[: bytes_max - len(end.encode())].decode(errors="ignore") + end
 
 
 def visible(text: str) -> str:
@@ -70,6 +98,12 @@ def _escaped(text: str, escape: Callable[[str], str]) -> str:
     if text.replace("\n", "").isprintable() and (text.isascii() or BLANKS.isdisjoint(text)):
         return text
     return "".join(escape(letter) if _is_hidden(letter) else letter for letter in text)
+
+
+def _escape_of_half(found: re.Match[str]) -> str:
+    code = ord(found[0])
+    is_byte = _BYTES_FROM <= code <= _BYTES_TO
+    return f"\\x{code - 0xDC00:02x}" if is_byte else f"\\u{code:04x}"
 
 
 def _is_hidden(letter: str) -> bool:

@@ -10,7 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.workers.text import visible, visible_data, visible_json, visible_line
+from interlock.workers.text import (
+    cut_to_bytes,
+    storable,
+    visible,
+    visible_data,
+    visible_json,
+    visible_line,
+)
 from tests.any_text import any_text
 
 CATEGORIES = {"control characters": "Cc", "format characters": "Cf"}
@@ -62,3 +69,20 @@ def test_data_is_visible_and_json_loses_nothing(value: dict[str, object]) -> Non
     text = visible_json(value)
     assert visible_line(text) == text
     assert json.loads(text) == value
+
+
+def test_what_cannot_be_stored_is_escaped_wherever_it_is_in_the_data() -> None:
+    name = b"caf\xe9.txt".decode(errors="surrogateescape")
+
+    found = storable({"paths": [name, ("ü", 1)], name: "\ud800", "none": None})
+
+    assert found == {"paths": [r"caf\xe9.txt", ["ü", 1]], r"caf\xe9.txt": r"\ud800", "none": None}
+
+
+@given(st.text(), st.integers(min_value=3, max_value=40))
+def test_a_text_that_is_cut_has_at_most_so_many_bytes_and_says_so(text: str, size: int) -> None:
+    cut = cut_to_bytes(text, size, end="...")
+
+    assert len(cut.encode()) <= size
+    whole = len(text.encode()) <= size
+    assert (cut == text) if whole else (cut.endswith("...") and text.startswith(cut[:-3]))

@@ -60,6 +60,7 @@ from interlock.workers.engine.quota import RecordQuota
 from interlock.workers.engine.refusals import repeat_while_refused
 from interlock.workers.engine.store_client import greet_store, open_safe_store
 from interlock.workers.engine.tracing import carried
+from interlock.workers.text import storable
 
 if TYPE_CHECKING:  # imported where they are opened
     from interlock.workers.engine.publisher import Publisher
@@ -67,6 +68,8 @@ if TYPE_CHECKING:  # imported where they are opened
 
 LEASE_S = 30.0
 COMPARISONS_MAX = 4  # of one process at once: each takes a thread and git for up to 10 s
+# The warrants of those parts of Interlock that report what files, programs and agents say.
+REPORTING = ("token", "component")
 FLAGGED = ("paused", "resumed", "retried")  # what a call of `flag` has done
 
 
@@ -289,8 +292,14 @@ class Dispatch:
         *,
         initial_lease: InitialLease | None = None,
     ) -> Fired:
-        """Fire a trigger and publish the effects of the transition."""
+        """Fire a trigger and publish the effects of the transition.
+
+        What a part of Interlock reports of files, programs and agents is made storable; from a
+        person or a producer, text that cannot be stored is refused.
+        """
         call = carried(call, self.settings)
+        if call.warrant.kind in REPORTING:
+            payload = storable(payload)
         fired = self.lifecycle.fire(target, trigger, payload, call, initial_lease=initial_lease)
         self.publish(fired.owed)
         if not fired.replayed:
@@ -314,6 +323,7 @@ class Dispatch:
     ) -> Answer:
         """Write a note to a record's log; its state does not change."""
         options = {"warrant": warrant} if warrant else {}
+        draft = replace(draft, detail=storable(draft.detail))
         answer = self.lifecycle.note(record, draft, op_id=op_id, **options)
         self.publish(answer.owed)
         return answer

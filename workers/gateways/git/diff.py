@@ -18,6 +18,7 @@ from interlock.workers.gateways.git.branch import commit_of, using_commit_of
 from interlock.workers.gateways.git.errors import TimedOutError
 from interlock.workers.gateways.git.program import Git
 from interlock.workers.gateways.git.repository import Repository
+from interlock.workers.text import storable
 
 DIFF_S = 60.0
 FILES_MAX = 500
@@ -40,7 +41,10 @@ _PATCH = ("-p", "--text", "--no-ext-diff", "--no-textconv", "--no-color", "--sub
 
 @dataclass(frozen=True, slots=True)
 class FileDiff:
-    """One file: how it changed, its unified diff, and which part of that is missing and why."""
+    """One file: how it changed, its unified diff, and which part of that is missing and why.
+
+    A byte of its path that is not UTF-8 is escaped.
+    """
 
     path: str
     kind: str
@@ -99,7 +103,7 @@ def diff(
         if not missing:
             text, missing = _cut(next(patches), min(left, bytes_max // _SHARE))
         left -= len(text.encode())
-        files.append(FileDiff(entry.path, entry.kind, text, missing))
+        files.append(FileDiff(storable(entry.path), entry.kind, text, missing))
     return Diff(tuple(files), len(entries) - len(named))
 
 

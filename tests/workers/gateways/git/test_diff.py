@@ -149,6 +149,15 @@ def test_text_in_another_encoding_is_shown(repository: Repository, tree: Worktre
     assert "+caf\\xe9\n" in by_name(repository, tree)["a.txt"].text
 
 
+def test_a_byte_of_a_name_that_is_not_utf8_is_escaped(
+    repository: Repository, tree: Worktree
+) -> None:
+    (tree.folder / b"caf\xe9.txt".decode(errors="surrogateescape")).write_text("x\n")
+    keep(repository, tree)
+
+    assert by_name(repository, tree)[r"caf\xe9.txt"].text.endswith("+x\n")
+
+
 def test_a_long_diff_is_cut_and_leaves_room_for_others(
     repository: Repository, tree: Worktree
 ) -> None:

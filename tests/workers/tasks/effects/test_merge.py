@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -43,14 +45,27 @@ def repository(tmp_path: Path) -> Repository:
     return Repository.open(make_repository(tmp_path / "repo"))
 
 
-def delivered(client: Client, repository: Repository, file: str, command: str) -> Claimed:
-    """Bring a task to its verification by a command; its agent has committed a file."""
+def delivered(
+    client: Client,
+    repository: Repository,
+    file: str,
+    command: str,
+    *,
+    add: Callable[[Path], None] = lambda _: None,
+    **fields: Any,
+) -> Claimed:
+    """Bring a task to its verification by a command; its agent has committed a file.
+
+    `add` adds more to the worktree before the commit.
+    """
     signals = [{"type": "test_passes", "value": command}]
-    claim = claimed(client, f"b/{file}", repo=str(repository.root), signals=signals).alive()
+    where = {"repo": str(repository.root), "signals": signals}
+    claim = claimed(client, f"b/{file}", **where, **fields).alive()
     names = claim.names
     folder = names.worktree(client.settings)
     tree = add_worktree(repository, branch=names.branch, folder=folder, base="main")
     write(folder, **{file: "x\n"})
+    add(folder)
     assert commit_all(repository, tree, message=file, identity=AGENT)
     return claim.delivered()
 
@@ -60,6 +75,13 @@ def perform(client: Client, task_id: str, name: str) -> str:
     runner = Runner(client.dispatch, Resources(client.settings))
     (entry,) = [entry for entry in client.show(task_id).entries if entry.name == name]
     running.perform(runner, MACHINES["task"], name, handlers()[name], entry.key(task_id))
+    return client.show(task_id).state
+
+
+def merge(client: Client, task_id: str) -> str:
+    """Perform the merge of a task: first it takes the hold on its target, if it is free."""
+    if perform(client, task_id, "merge") == "done":
+        perform(client, task_id, "merge")
     return client.show(task_id).state
 
 
@@ -122,3 +144,36 @@ def test_a_merge_into_a_checkout_that_the_user_changes_says_so_until_the_user_ha
     assert client.decide("b/one", "retry", proposal=card.proposal).state == "done"
     assert perform(client, "b/one", "merge") == "closed"
     assert client.cards() == []
+
+
+def latin(folder: Path, text: str) -> None:
+    """Write a file whose name is Latin-1, as an old archive has them."""
+    (folder / b"caf\xe9.txt".decode(errors="surrogateescape")).write_text(text)
+
+
+def test_a_conflict_in_a_file_whose_name_is_not_utf8_is_a_failure_that_names_it(
+    client: Client, repository: Repository
+) -> None:
+    claim = delivered(client, repository, "one", "true", add=lambda tree: latin(tree, "agent"))
+    assert perform(client, claim.task.record.id, "verification") == "done"
+    latin(repository.root, "user")
+    git(repository.root, "add", "-A")
+    git(repository.root, "commit", "-m", "the user has such a file too")
+
+    assert merge(client, "b/one") == "failed"
+
+    failure = client.show("b/one").data["failure"]
+    assert failure["reason"] == r"it conflicts with what main has now: caf\xe9.txt"
+    assert failure["paths"] == [r"caf\xe9.txt"]
+
+
+def test_no_name_of_a_file_hides_that_a_task_does_not_own_it(
+    client: Client, repository: Repository
+) -> None:
+    own = {"owned_files": ["one"]}
+    claim = delivered(client, repository, "one", "true", add=lambda tree: latin(tree, "x"), **own)
+
+    assert perform(client, claim.task.record.id, "verification") == "failed"
+
+    failure = client.show("b/one").data["failure"]
+    assert (failure["code"], failure["paths"]) == ("scope_violation", [r"caf\xe9.txt"])
