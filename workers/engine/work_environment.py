@@ -13,7 +13,12 @@ from interlock.workers.config import (
     environment_without_settings,
 )
 from interlock.workers.engine.trace_context import CONTEXT_VARIABLES, Tracing, span_variables
+from interlock.workers.text import cut_to_bytes
 
+# Linux refuses to start a process with a longer variable (MAX_ARG_STRLEN of execve(2), which counts
+# the name, the equals sign and the NUL at the end).
+VARIABLE_BYTES_MAX = 131_072
+CUT = "\n[cut: a variable has at most 131,072 bytes]"
 # OpenTelemetry's variables that may hold the key of the receiver of spans.
 _SECRETS = re.compile(r"OTEL_EXPORTER_OTLP_(\w+_)?HEADERS")
 
@@ -35,10 +40,15 @@ def environment_of_work(*fields: Mapping[str, str]) -> dict[str, str]:
     """Return the environment of a command of an agent, job or codon; `fields` describe its work."""
     variables = environment_of_check()
     for part in fields:
-        variables.update(part)
+        variables.update({name: _fitting(name, value) for name, value in part.items()})
     settings = {f"{PREFIX}{name.upper()}" for name in Settings.model_fields}
     work = [name for name in variables if name.startswith(PREFIX) and name not in settings]
     return {**variables, WORK_VARIABLES: ",".join(work)}
+
+
+def _fitting(name: str, value: str) -> str:
+    """Return the value of a variable, cut if a process cannot be started with the whole one."""
+    return cut_to_bytes(value, VARIABLE_BYTES_MAX - len(name) - len("=\0"), end=CUT)
 
 
 def trace_settings() -> dict[str, str]:

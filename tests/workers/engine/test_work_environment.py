@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+
 import pytest
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags, TraceState, use_span
@@ -9,6 +11,8 @@ from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags, Trace
 from interlock.workers.config import SettingsError, read_settings
 from interlock.workers.engine.trace_context import CONTEXT_VARIABLES, Tracing
 from interlock.workers.engine.work_environment import (
+    CUT,
+    VARIABLE_BYTES_MAX,
     environment_of_check,
     environment_of_work,
     trace_settings,
@@ -55,6 +59,23 @@ def test_a_command_with_variables_about_its_work_may_call_interlock(
     assert read_settings(environment).model_fields_set == {"model"}
     with pytest.raises(SettingsError, match="INTERLOCK_TASK_ID is no setting"):
         read_settings({"INTERLOCK_TASK_ID": "b/one"})
+
+
+@pytest.mark.parametrize("letter", ["a", "é", "中", "😀"])
+def test_a_command_starts_with_a_variable_that_is_too_long_and_sees_that_it_is_cut(
+    letter: str,
+) -> None:
+    text = letter * VARIABLE_BYTES_MAX
+
+    environment = environment_of_work({"INTERLOCK_TASK_TEXT": text, "INTERLOCK_TASK_ID": "b/one"})
+
+    command = ["/bin/sh", "-c", 'printf %s "$INTERLOCK_TASK_TEXT"']
+    seen = subprocess.run(command, env=environment, check=True, capture_output=True).stdout.decode()
+    assert seen.endswith(CUT)
+    assert text.startswith(seen.removesuffix(CUT))
+    lost = VARIABLE_BYTES_MAX - len(f"INTERLOCK_TASK_TEXT={seen}\0".encode())
+    assert lost < len(letter.encode()), "as much as a variable takes is left"
+    assert environment["INTERLOCK_TASK_ID"] == "b/one"
 
 
 @pytest.mark.usefixtures("traced")
