@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import Field
 
 from interlock.workers.config import Settings
-from interlock.workers.gateways.llm.answers import ClosedAnswer
+from interlock.workers.gateways.llm.answers import OpenAnswer
 from interlock.workers.gateways.llm.blocks import blocks, new_marker
 from interlock.workers.gateways.llm.options import MODEL_VARIABLE, is_embedded
 from interlock.workers.gateways.llm.outcome import Unanswered
@@ -45,7 +45,7 @@ the work may be signed off, INTERVENTION_REQUIRED where not or where you are not
 speak against the work."""
 
 
-class WorkAnswer(ClosedAnswer):
+class WorkAnswer(OpenAnswer):
     """What a model answers as a worker."""
 
     action: Literal["COMPLETED", "STUCK", "RETRY"]
@@ -53,7 +53,7 @@ class WorkAnswer(ClosedAnswer):
     result: Annotated[str, Field(max_length=200_000)] = ""
 
 
-class ReviewAnswer(ClosedAnswer):
+class ReviewAnswer(OpenAnswer):
     """What a model answers as a reviewer."""
 
     verdict: Literal["APPROVAL_REQUIRED", "INTERVENTION_REQUIRED"]

@@ -29,11 +29,13 @@ from interlock.workers.loops.session_prompt import read_prompt
 from interlock.workers.processes.agent.process import AgentProcess, Exit, LogFiles, SpawnError
 from interlock.workers.supervision.leased_process import FOLDER_DELETED, Command, LeasedProcess
 from interlock.workers.supervision.reports import (
+    AgentBlocked,
     AgentFailed,
     AgentReady,
     MailSent,
     Progress,
     RejectedLine,
+    SplitRequested,
     UsageAdded,
 )
 from interlock.workers.supervision.streams import STREAMS
@@ -154,10 +156,16 @@ class SessionSupervisor(Supervisor):
                     case UsageAdded():
                         self._count_usage(report)
                     case RejectedLine():
-                        self._note("report_refused", {"reason": report.reason})
+                        self._refuse(report.reason, ends=report.ends)
                     case _:
                         why = f"{type(report).__name__} is for agents that work on tasks"
-                        self._note("report_refused", {"reason": why})
+                        self._refuse(why, ends=isinstance(report, AgentBlocked | SplitRequested))
+
+    def _refuse(self, reason: str, *, ends: bool) -> None:
+        """Note a refused report. One that the work ends without success fails the session."""
+        self._note("report_refused", {"reason": reason})
+        if ends:
+            self.failed = self.failed or AgentFailed(f"a report is refused: {reason}")
 
     def _send_mail(self, mail: MailSent) -> None:
         self.mails_sent += 1

@@ -83,7 +83,13 @@ def as_line(value: Mapping[str, object]) -> str:
 def read_text(
     value: object, where: str, *, minimum: int = 1, maximum: int = TEXT_LENGTH_MAX
 ) -> str:
-    """Return the text that a field holds; lengths are in characters. Raises LineError."""
+    """Return the text that a field holds; lengths are in characters. Raises LineError.
+
+    A number, true or false is taken as it is written in JSON: a shell has no other way to write the
+    text `1`, since `interlock report` reads a value as JSON where it can.
+    """
+    if isinstance(value, bool | int | float):
+        value = json.dumps(value)
     if not isinstance(value, str):
         raise LineError(f"{where} must be text, it is {shown(value)}")
     if len(value.strip()) < minimum:

@@ -53,14 +53,16 @@ def report(
         fail(str(problem), as_json=as_json, kind="UsageError")
     has_session = os.environ.get(REPORT_KINDS) == ReportKinds.SESSION
     parsed = parse_line(line, ReportKinds.SESSION if has_session else ReportKinds.AGENT)
+    descriptor = os.environ.get(REPORT_FD, "")
+    if descriptor.isdigit():
+        try:
+            # A line that is refused is written too: the supervisor notes for people why.
+            os.write(int(descriptor), line)
+        except OSError as refusal:
+            sentence = f"the report cannot be written: {refusal}"
+            fail(sentence, as_json=as_json, kind=type(refusal).__name__)
     if isinstance(parsed, RejectedLine):
         fail(parsed.reason, as_json=as_json, kind="UsageError")
-    descriptor = os.environ.get(REPORT_FD, "")
     if not descriptor.isdigit():
         sentence = f"{REPORT_FD} is not set: only an agent that Interlock runs can report"
         fail(sentence, as_json=as_json, kind="UsageError")
-    try:
-        os.write(int(descriptor), line)
-    except OSError as refusal:
-        sentence = f"the report cannot be written: {refusal}"
-        fail(sentence, as_json=as_json, kind=type(refusal).__name__)

@@ -75,13 +75,14 @@ class AgentFailed:
     """The agent reports that it cannot go on, with or without a reason.
 
     `abort` is given if the agent was aborted and its work is not at fault. `retry_after_s` is the
-    delay that the model's provider asks for.
+    delay that the model's provider asks for. `final`: another try cannot help before a person acts.
     """
 
     error: str
     reason: TransitionReason | None = None
     abort: AbortReason | None = None
     retry_after_s: int | None = None
+    final: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,9 +211,14 @@ class SplitRequested:
 
 @dataclass(frozen=True, slots=True)
 class RejectedLine:
-    """A line, or a part of one, that cannot be read as a report. The reason is one sentence."""
+    """A line, or a part of one, that cannot be read as a report. The reason is one sentence.
+
+    With `ends` it was to report that the work ends without success: a process that goes on to exit
+    with code 0 has not succeeded.
+    """
 
     reason: str
+    ends: bool = False
 
 
 # fmt: off

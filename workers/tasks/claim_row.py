@@ -106,7 +106,14 @@ def _doing(claim: ClaimRecords) -> str:
     """Return what is done with the task now; nothing is while a person is asked."""
     if claim.task is not None and claim.task.state == "pending_approval":
         return "asks you"
+    if claim.task is not None and claim.agent is None and _is_unstarted(claim.task):
+        return "not started"
     return _one_line(_activity(claim) or (claim.turn.state if claim.turn else ""))
+
+
+def _is_unstarted(task: Record) -> bool:
+    """Whether an external agent has claimed a task and has not reported that it works on it."""
+    return task.state == "claimed" and not task.data.get("agent")
 
 
 def _has_succeeded(agent: Record | None) -> bool:
@@ -131,8 +138,11 @@ def _look(
     else:
         assert task is not None, "a claim has a task or an agent"
         # A task that names an agent is claimed before the agent's record exists: it is starting.
-        # An external agent has no record of its own, and works from the moment of its claim.
-        state, created_ms = ("starting" if task.data.get("agent") else "working"), task.since_ms
+        # An external agent has no record of its own: it starts until it reports that it works. It
+        # may take its time, since the claim is released when it stops renewing the lease.
+        starting = bool(task.data.get("agent")) or _is_unstarted(task)
+        state = "starting" if starting else "working"
+        created_ms = now_ms if _is_unstarted(task) else task.since_ms
         has_pid = False
     return classify(
         state,
@@ -206,6 +216,8 @@ def _last_message(claim: ClaimRecords) -> str:
     if agent is not None and agent.state == "dead":
         return _end_of(agent.data.get("end") or {})
     for note in claim.agent_log:
+        if isinstance(note, Note) and note.kind == "report_refused":
+            return f"a report of it was refused: {_one_line(note.detail.get('reason'))}"
         if isinstance(note, Note) and note.kind == "progress":
             percent = note.detail.get("percent")
             message = _one_line(note.detail.get("message"))

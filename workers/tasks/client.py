@@ -202,7 +202,8 @@ class Tasks:
         if trigger == "completed":
             # How long it worked on the task: the deadlines of later tasks are derived from it.
             worked_ms = self.dispatch.views.now_ms() - self.client.show(task).since_ms
-            fields.setdefault("took_s", max(worked_ms, 0) / 1_000)
+            worked_s = max(worked_ms, 0) / 1_000
+            fields["took_s"] = _at_most(fields.get("took_s"), worked_s)
         after: Record | None = None
         with suppress(OpIdReusedError):  # The same report again, with a time measured anew.
             after = self.dispatch.fire(task, trigger, fields, call).record
@@ -375,6 +376,13 @@ class Tasks:
             refuse_unknown_remote(repository, str(payload["push"]))
         admitted = admit(repository, target=target, branch=names.branch, paths=paths)
         return {"target": admitted.target}
+
+
+def _at_most(given: object, limit: float) -> object:
+    """Return a number that is given, or its limit; what is no number is refused by the payload."""
+    if given is None:
+        return limit
+    return min(given, limit) if isinstance(given, int | float) else given
 
 
 def name_from_title(title: str) -> str:

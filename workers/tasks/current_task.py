@@ -146,7 +146,7 @@ class CurrentTask:
     def report_end(self, end_report: AgentBlocked | SplitRequested) -> str:
         """Report that the task is blocked or split; return why the machine refuses it, or ''.
 
-        The agent is still running then: after a refusal it continues to work on the task.
+        The agent is still running then. After a refusal a session continues to work on the task.
         """
         outcome = end_outcome(end_report)
         try:
@@ -164,6 +164,19 @@ class CurrentTask:
         verb = "split" if isinstance(end_report, SplitRequested) else "blocked"
         self.reports.fire("task_failed", reason=f"the agent {verb} its task")
         return ""
+
+    def refused(self, end_report: AgentBlocked | SplitRequested, refusal: str) -> AgentFailed:
+        """Return the failure of a command whose report on the end of its work was refused.
+
+        It cannot learn of the refusal, and has not done the work, whatever its exit code says. A
+        person can resolve what it waits for, promote the agent, or try the task again.
+        """
+        outcome = end_outcome(end_report)
+        what = f" ({outcome.payload['on']})" if outcome.trigger == "blocked" else ""
+        identity = self.data["claim"]["identity"]
+        remedy = f"`interlock agent promote {identity}` raises it"
+        error = f"its report {outcome.trigger}{what} was refused: {refusal}; {remedy}"
+        return AgentFailed(error, TransitionReason.PERMISSION_DENIED, final=True)
 
     def cancel_child(self, request: CancelRequested) -> str:
         """Cancel a subtask, as the agent asks; return why that is refused, or ''."""
@@ -255,7 +268,9 @@ def failure_outcome(report: AgentFailed) -> Outcome:
     """Return the outcome of a task whose agent reported that it failed."""
     abort = report.abort or (ABORT_OF.get(report.reason) if report.reason else None)
     payload = {"reason": report.error[:REASON_LENGTH_MAX], "why": report.reason, "abort": abort}
-    return Outcome("failed", {**payload, "retry_after_s": report.retry_after_s})
+    return Outcome(
+        "failed", {**payload, "retry_after_s": report.retry_after_s, "final": report.final}
+    )
 
 
 def end_outcome(end_report: AgentBlocked | SplitRequested) -> Outcome:

@@ -176,7 +176,9 @@ class TaskSupervisor(Supervisor):
         match task.reports.end_report:
             case (AgentBlocked() | SplitRequested()) as end_report if not task.reported:
                 if refusal := task.report_end(end_report):
-                    task.reports.end_report = None
+                    # Only a session can read that it was refused, and go on with its task.
+                    failed = None if self.spec.session else task.refused(end_report, refusal)
+                    task.reports.end_report = failed
                     self._send_refusal(process, refusal)
 
     def _send_refusal(self, process: AgentProcess, refusal: str) -> None:
@@ -356,6 +358,8 @@ class TaskSupervisor(Supervisor):
             return task.failure(ended, abort, self.trip)
         if self.finishing is not None:
             return self.finishing.result()
+        if refused := task.reports.refused_end:
+            return failure_outcome(AgentFailed(f"a report of its agent is refused: {refused}"))
         if self.spec.session and task.reports.summary is None:
             return Outcome("failed", {"reason": "its agent ended without a report on the task"})
         if not self.alive:

@@ -62,13 +62,15 @@ class TurnReports:
     """The reports of one turn. A report that the turn's machine refuses becomes a note.
 
     `end_report` is the report by which the agent ended its work, `requests` are those that ask
-    the supervisor to act while the work goes on.
+    the supervisor to act while the work goes on. `refused_end` says why a report that the work ends
+    without success could not be read; a report that it succeeded takes that back.
     """
 
     def __init__(self, dispatch: Dispatch, turn: str, agent: Record) -> None:
         self.dispatch, self.turn_id, self.agent = dispatch, turn, agent
         self.summary: str | None = None
         self.end_report: EndReport | None = None
+        self.refused_end = ""
         self.requests: list[Request] = []
         self.spent_micro = 0
         self.tools_ended = 0
@@ -107,7 +109,7 @@ class TurnReports:
             case CompactNeeded() | Compacted():
                 self._apply_compaction(report)
             case WorkFinished():
-                self.summary = report.summary
+                self.summary, self.refused_end = report.summary, ""
                 self._verify()
             case AgentFailed() | AgentBlocked() | SplitRequested():
                 self.end_report = self.end_report or report
@@ -118,6 +120,7 @@ class TurnReports:
             case Progress() | MessageWritten():
                 self._note_progress(report)
             case RejectedLine():
+                self.refused_end = report.reason if report.ends else self.refused_end
                 self._note("report_refused", {"reason": report.reason})
             case AgentReady() | SessionOpened() | MailSent():
                 pass

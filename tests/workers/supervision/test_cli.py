@@ -10,6 +10,7 @@ from typer.testing import CliRunner, Result
 from interlock.workers.cli import app
 from interlock.workers.supervision.cli import line_of
 from interlock.workers.supervision.reports import (
+    RejectedLine,
     SplitRequested,
     Subtask,
     ToolCompleted,
@@ -53,6 +54,8 @@ def test_a_process_with_a_session_has_more_kinds_of_reports(
     monkeypatch.setenv("INTERLOCK_REPORT_FD", str(theirs))
     words = ("final_costs", "cost_micro=70", 'tokens={"cache_read_tokens": 5}')
     refused = report_command(*words)
+    # People are to see what was refused: the supervisor gets the line and notes why.
+    assert isinstance(parse_line(os.read(ours, 1_000), ReportKinds.AGENT), RejectedLine)
     monkeypatch.setenv("INTERLOCK_REPORT_KINDS", "session")
 
     assert refused.exit_code == 1, "an agent without a session cannot report it"

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import time
+from collections.abc import Mapping
 from concurrent.futures import Future
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -42,7 +45,7 @@ from interlock.workers.tasks.current_task import (
     stop_hook_refusal,
 )
 from interlock.workers.tasks.launch_spec import PreparedClaim, TaskLaunchSpec
-from interlock.workers.tasks.supervisor import TaskSupervisor
+from interlock.workers.tasks.supervisor import WORK_OVER, TaskSupervisor
 from tests.workers.gateways.git.scene import make_repository
 from tests.workers.tasks.claims import Claimed, claimed, fire, submitted, taken
 from tests.workers.threads.threads import client_of
@@ -181,6 +184,114 @@ def test_a_reported_failure_is_recorded_with_the_published_reasons(
     payload = failure_outcome(report).payload
 
     assert (payload["why"], payload["abort"]) == (report.reason, abort)
+
+
+BLOCKED = {"type": "blocked", "text": "the key of the safe"}
+SPLIT = {"type": "split", "subtasks": [{"title": "a half"}]}
+NEEDS = "needs the trust level"
+
+
+def supervised(client: Client, claim: Claimed, folder: Path, **fields: Any) -> TaskSupervisor:
+    """Return the supervisor of a claim's agent, which is at work."""
+    prepared = PreparedClaim(
+        claim.task.key, claim.task.token, claim.names.turn, "/nowhere", str(folder), "b", "base"
+    )
+    spec = TaskLaunchSpec(
+        key=claim.agent.key,
+        token=claim.agent.token,
+        work_folder=str(folder),
+        command="true",
+        stream="plain",
+        session=False,
+        claim=prepared,
+    )
+    supervisor = TaskSupervisor(replace(spec, **fields), client.dispatch)
+    supervisor.alive = True
+    assert supervisor.task is not None
+    supervisor.task.report_started()
+    return supervisor
+
+
+def reports(supervisor: TaskSupervisor, *lines: Mapping[str, Any]) -> Mock:
+    """Let the agent report; return its process, which got what the supervisor sent."""
+    process = Mock(began=0.0, progress=0.0)
+    process.reports.return_value = [json.dumps(line).encode() for line in lines]
+    supervisor._read_reports(process)
+    return process
+
+
+def ends_well(supervisor: TaskSupervisor) -> None:
+    """Let the agent's process end with exit code 0."""
+    supervisor._report_end(
+        Exit(0, None, 0, "", "", cut=False, wall_s=1.0, cpu_s=0.1, max_rss_bytes=0)
+    )
+
+
+@pytest.mark.parametrize(
+    ("report", "words"),
+    [
+        (BLOCKED, f"its report blocked (the key of the safe) was refused: blocked {NEEDS}"),
+        (SPLIT, f"its report split was refused: split {NEEDS}"),
+    ],
+)
+def test_a_command_whose_end_its_trust_does_not_allow_has_not_succeeded(
+    client: Client, tmp_path: Path, report: Mapping[str, Any], words: str
+) -> None:
+    supervisor = supervised(client, claimed(client, "b/one"), tmp_path)
+
+    # Nothing tells a command that it was refused, so this is no report of success.
+    reports(supervisor, report, {"type": "verify_requested", "summary": "I am blocked"})
+    assert supervisor._why_end() == WORK_OVER
+    ends_well(supervisor)
+
+    record = client.show("b/one")
+    failure = record.data["failure"]
+    assert (record.state, failure["why"]) == ("failed", "permission_denied")
+    assert failure["reason"].startswith(words)
+    assert "`interlock agent promote unknown`" in failure["reason"]
+    card = client.card("b/one")
+    assert card is not None
+    assert "It failed and is not tried again by itself" in card.question
+    assert words in card.question
+
+
+def test_a_session_whose_end_its_trust_does_not_allow_is_told_and_goes_on(
+    client: Client, tmp_path: Path
+) -> None:
+    claim = claimed(client, "b/one", session=True)
+    supervisor = supervised(client, claim, tmp_path, session=True)
+
+    process = reports(supervisor, BLOCKED)
+
+    (sent,) = process.send.call_args.args
+    assert json.loads(sent)["reason"].startswith(f"blocked {NEEDS}")
+    assert (supervisor._why_end(), client.show("b/one").state) == ("", "in_progress")
+
+
+@pytest.mark.parametrize("wrong", [{"type": "failed"}, {"type": "split", "subtasks": "none"}])
+def test_exit_code_0_after_an_unreadable_report_of_an_end_is_no_success(
+    client: Client, tmp_path: Path, wrong: Mapping[str, Any]
+) -> None:
+    supervisor = supervised(client, claimed(client, "b/one"), tmp_path)
+
+    reports(supervisor, wrong)
+    assert supervisor._why_end() == ""
+    ends_well(supervisor)
+
+    record = client.show("b/one")
+    assert record.state == "failed"
+    assert "a report of its agent is refused: " in record.data["failure"]["reason"]
+
+
+def test_an_unreadable_report_of_an_end_may_be_followed_by_one_of_success(
+    client: Client, tmp_path: Path
+) -> None:
+    supervisor = supervised(client, claimed(client, "b/one"), tmp_path)
+
+    reports(supervisor, {"type": "split"}, {"type": "verify_requested", "summary": "done"})
+
+    assert supervisor.task is not None
+    assert supervisor.task.reports.refused_end == ""
 
 
 @pytest.mark.parametrize(

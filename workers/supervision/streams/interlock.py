@@ -93,12 +93,13 @@ class InterlockStream:
 
 def parse_line(line: bytes, kinds: ReportKinds) -> Report | RejectedLine:
     """Read one line. Never raises: a faulty line becomes a RejectedLine with one sentence."""
+    message: dict[str, Any] = {}
     try:
         message = read_object(line, bytes_max=LINE_BYTES_MAX)
         check_plain(message)
         return _report(message, kinds)
     except LineError as error:
-        return RejectedLine(str(error))
+        return RejectedLine(str(error), ends=message.get("type") in _ENDS_WITHOUT_SUCCESS)
 
 
 def _report(message: dict[str, Any], kinds: ReportKinds) -> Report:
@@ -216,6 +217,7 @@ _TOKENS: Fields = {
 _FINAL_TOTAL = partial(UsageTotal, final=True)
 _COSTS: Fields = {"cost_micro": read_number, "tokens?": _object(_TOKENS, UsedTokens)}
 
+_ENDS_WITHOUT_SUCCESS = ("failed", "blocked", "split")
 _AGENT, _SESSION, _BOTH = (ReportKinds.AGENT,), (ReportKinds.SESSION,), tuple(ReportKinds)
 # The types of lines: where they are accepted, the report that they become, and their fields. A
 # field with a question mark may be left out.

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import Field
 
 from interlock.workers.config import Settings
-from interlock.workers.gateways.llm.answers import ClosedAnswer, Confidence
+from interlock.workers.gateways.llm.answers import Confidence, OpenAnswer
 from interlock.workers.gateways.llm.blocks import blocks, new_marker
 from interlock.workers.gateways.llm.options import is_embedded
 from interlock.workers.gateways.llm.outcome import Unanswered
@@ -68,7 +68,7 @@ INSTRUCTIONS: Mapping[InquiryKind, str] = {
 }
 
 
-class Judgement(ClosedAnswer):
+class Judgement(OpenAnswer):
     """What the model answers when it judges."""
 
     verdict: Literal["accept", "retry"]

@@ -72,7 +72,9 @@ def next_try(data: Data) -> str:
 
 def try_again(data: Data) -> str:
     """Ask whether a failed task shall be tried again."""
-    return f"It failed and has no retries left: {failure_reason(data)} Try it again? {ELSE}"
+    left = data["retries"] < data["max_retries"]
+    how = "is not tried again by itself" if left else "has no retries left"
+    return f"It failed and {how}: {failure_reason(data)} Try it again? {ELSE}"
 
 
 def is_still_blocked(data: Data) -> str:

@@ -75,6 +75,8 @@ def test_a_running_agent_shows_its_activity_usage_and_last_message(client: Clien
     noted(client, claim.names.agent, "output_seen")
 
     row = only_row(client)
+    noted(client, claim.names.agent, "report_refused", reason="progress needs a message")
+    assert only_row(client).said == "a report of it was refused: progress needs a message"
 
     assert (row.look, row.state, row.doing) == (VisualState.RUNNING, "in_progress", "tool_use")
     assert (row.tokens, row.spent_micro) == (1_234, 31_000)
@@ -123,13 +125,22 @@ def test_an_agent_without_a_lease_is_unknown(client: Client) -> None:
     assert only_row(client).look is VisualState.UNKNOWN
 
 
-def test_the_claim_of_an_external_agent_is_shown_by_its_own_lease(client: Client) -> None:
+def test_the_claim_of_an_external_agent_is_shown_by_its_own_lease(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
     tasks = Tasks(client)
     tasks.submit({"title": "one"}, backlog="b", name="one")
     claim = tasks.claim("b/one", owner="ann\x1b[1m")
 
-    assert (only_row(client).look, only_row(client).agent) == (VisualState.RUNNING, "ann [1m")
+    row = only_row(client)
+    assert (row.look, row.doing) == (VisualState.SPAWNING, "not started")
+    assert row.agent == "ann [1m"
+    later_ms = client.show("b/one").since_ms + 600_000
+    with monkeypatch.context() as later:
+        later.setattr(client.dispatch.views, "now_ms", lambda: later_ms)
+        assert only_row(client).look is VisualState.SPAWNING, "it may take its time"
     tasks.report(claim.key, claim.token, "started")
+    assert (only_row(client).look, only_row(client).doing) == (VisualState.RUNNING, "running")
     client.dispatch.leases.renew({claim.key: (claim.token, 1, 0)})
     assert only_row(client).look is VisualState.STALLED
 

@@ -174,6 +174,49 @@ def test_a_line_of_a_session_is_this_report(message: dict[str, Any], report: Rep
     assert read(line(**message), ReportKinds.SESSION) == report
 
 
+@pytest.mark.parametrize(
+    ("given_line", "report"),
+    [
+        (line(type="tool_started", tool=7, id=1), ToolStarted("7", "1")),
+        (
+            line(type="tool_completed", tool=True, id=1.5, success=False),
+            ToolCompleted("true", "1.5", success=False),
+        ),
+        (line(type="failed", error=404), AgentFailed("404")),
+        (line(type="verify_requested", summary=42), WorkFinished("42")),
+        (line(type="blocked", task=3), AgentBlocked(task="3")),
+        (line(type="split", subtasks=[{"title": 12}]), SplitRequested((Subtask("12"),))),
+    ],
+    ids=lambda given: repr(given)[:60],
+)
+def test_a_number_or_a_boolean_is_taken_where_a_text_is_expected(
+    given_line: bytes, report: Report
+) -> None:
+    assert read(given_line) == report
+
+
+@pytest.mark.parametrize("kinds", ReportKinds)
+@pytest.mark.parametrize(
+    ("fields", "ends"),
+    [
+        ({"type": "failed"}, True),
+        ({"type": "blocked", "text": []}, True),
+        ({"type": "split", "subtasks": [{"titel": "a"}]}, True),
+        ({"type": "progress"}, False),
+        ({"type": ["failed"]}, False),
+        ({"type": {"failed": 1}}, False),
+        ({}, False),
+    ],
+)
+def test_a_refused_report_that_the_work_ends_without_success_is_marked(
+    fields: dict[str, Any], kinds: ReportKinds, *, ends: bool
+) -> None:
+    rejected = read(line(**fields), kinds)
+
+    assert isinstance(rejected, RejectedLine)
+    assert rejected.ends is ends
+
+
 @pytest.mark.parametrize("reason", TransitionReason)
 def test_every_published_reason_may_be_given(reason: TransitionReason) -> None:
     assert read(line(type="failed", error="e", reason=str(reason))) == AgentFailed("e", reason)
@@ -199,7 +242,7 @@ def test_every_published_reason_may_be_given(reason: TransitionReason) -> None:
         (line(type="tool_started", tool="Bash"), "tool_started needs the field 'id'"),
         (line(type="failed"), "failed needs the field 'error'"),
         (line(type="failed", error=" "), "failed: error must not be empty"),
-        (line(type="failed", error=7), "failed: error must be text, it is 7"),
+        (line(type="failed", error=[7]), "failed: error must be text, it is [7]"),
         (line(type="failed", error="e", reason="bored"), "reason 'bored' is unknown; known: comp"),
         (line(type="failed", error="e", reason=[]), "reason [] is unknown"),
         (line(type="tool_completed", tool="a", id="b", success=1), "success must be true or false"),
@@ -252,7 +295,7 @@ def test_a_line_that_is_no_report_is_rejected_with_one_sentence(
         ({"type": "session"}, "session needs the field 'id'"),
         ({"type": "session", "id": " "}, "session: id must not be empty"),
         ({"type": "session", "id": "s" * 201}, "session: id has 201 characters, at most 200"),
-        ({"type": "message", "text": 5}, "message: text must be text, it is 5"),
+        ({"type": "message", "text": {}}, "message: text must be text, it is {}"),
         ({"type": "message", "text": "x" * (TEXT_LENGTH_MAX + 1)}, "message: text has 16001"),
         ({"type": "costs"}, "costs needs the field 'cost_micro'"),
         ({"type": "costs", "cost_micro": COUNT_MAX + 1}, "costs: cost_micro must be a whole"),
