@@ -271,3 +271,17 @@ class StoreDeniedError(StoreDownError):
 
 class StoreMisconfiguredError(StoreError):
     """The store is configured so that it could lose data. Change its configuration."""
+
+
+class StoreFormatError(StoreMisconfiguredError):
+    """Another version of Interlock has written the store. Run that version, or another prefix."""
+
+    def __init__(self, prefix: str, written: tuple[int, int], known: tuple[int, int]) -> None:
+        super().__init__(
+            f"the store with the prefix {prefix!r} has format {written[0]} in {written[1]}"
+            f" partitions, and this version of Interlock reads and writes format {known[0]} in"
+            f" {known[1]}; this process has changed nothing. Start the version of Interlock that"
+            " wrote the store, or begin an empty deployment beside it with another prefix, such as"
+            " `INTERLOCK_PREFIX=new interlock up`"
+        )
+        self.written, self.known = written, known

@@ -26,6 +26,8 @@ from hypothesis.internal.conjecture.providers import _get_local_constants
 from kombu import pools
 
 from interlock.kernel.store.connect import DRIVER, open_store
+from interlock.kernel.store.format import refuse_another_format
+from interlock.kernel.store.keys import Keys
 from interlock.kernel.store.scripts import Client
 from interlock.workers.engine import dispatch, store_client
 from interlock.workers.engine.refusals import refusals_of
@@ -271,13 +273,15 @@ def no_descriptor_left(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         opened.append(open_store(*args, **options))
         return opened[-1]
 
-    def open_or_share(url: str, **options: Any) -> Client:
+    def open_or_share(url: str, keys: Keys, **options: Any) -> Client:
         clients, asked = SHARED.get(url), frozenset(options.items())
         if clients is None:
-            return open_safe_store(url, **options)
+            return open_safe_store(url, keys, **options)
         if asked not in clients:
-            clients[asked] = open_safe_store(url, **options)
+            clients[asked] = open_safe_store(url, keys, **options)
             opened.remove(clients[asked])
+        else:
+            refuse_another_format(clients[asked], keys)
         return clients[asked]
 
     monkeypatch.setattr(store_client, "open_store", open_and_keep)

@@ -15,15 +15,14 @@ from itertools import islice
 from typing import Any
 from uuid import uuid4
 
-from interlock.kernel.errors import StoreMisconfiguredError
 from interlock.kernel.record import PARTITIONS, Record, RecordId, partition_of, split_key
 from interlock.kernel.store import codec
 from interlock.kernel.store.commands import EffectMessage, Limits
+from interlock.kernel.store.format import FORMAT, refuse_format
 from interlock.kernel.store.keys import Keys
 from interlock.kernel.store.scripts import Client, call, call_all, read, read_all
 from interlock.kernel.store.titles import names_of
 
-FORMAT = 3
 BUSY_MS = 600_000  # until a family that could not be pruned is tried again
 
 
@@ -150,14 +149,16 @@ class Indexes:
         return status == b"begun"
 
     def last_sweeps(self) -> dict[str, int]:
-        """Return when each sweep began last (ms, by the store); one that never ran is left out."""
-        return codec.counts(read(self.client, "HGETALL", self.keys.sweeps()))
+        """Return when each sweep ended last (ms, by the store), but for one that never did.
+
+        A run that was given up has not ended.
+        """
+        return codec.counts(read(self.client, "HGETALL", self.keys.ended_sweeps()))
 
     def count_sweep(self, name: str, results: Mapping[str, int]) -> None:
-        """Add to the counts what a run of a sweep did: how many items had each status."""
-        if results:
-            counts = json.dumps(dict(results))
-            call(self.client, "count_sweep", [self.keys.sweep_results()], [name, counts])
+        """Note that a run of a sweep has ended, and count how many items had each status."""
+        names = [self.keys.ended_sweeps(), self.keys.sweep_results()]
+        call(self.client, "count_sweep", names, [name, json.dumps(dict(results))])
 
     def identify_server(
         self, partition: int, *, passing: bool, period_ms: int, lease_ms: int, run_id: str = ""
@@ -169,14 +170,14 @@ class Indexes:
         """
         arguments = _check_arguments(period_ms, lease_ms, passing=passing, run_id=run_id)
         reply = call(self.client, "identify_server", [self.keys.meta(partition)], arguments)
-        return _server_check(reply)
+        return _server_check(self.keys.prefix, reply)
 
     def note_pass(self, *, period_ms: int, lease_ms: int) -> None:
         """Compare the server of every partition as a sweep passes, in one round trip."""
         arguments = _check_arguments(period_ms, lease_ms, passing=True)
         calls = [([self.keys.meta(partition)], arguments) for partition in range(PARTITIONS)]
         for reply in call_all(self.client, "identify_server", calls):
-            _server_check(reply)
+            _server_check(self.keys.prefix, reply)
 
     def ended(self, partition: int, before_ms: int, limit: int) -> list[RecordId]:
         """Return roots of a partition that ended before a time, oldest first."""
@@ -290,15 +291,11 @@ def _check_arguments(
     return [run_id, FORMAT, PARTITIONS, uuid4().hex[:8], flag, period_ms, lease_ms]
 
 
-def _server_check(reply: Sequence[bytes]) -> ServerCheck:
-    """Read the answer of identify_server. Raises StoreMisconfiguredError for another format."""
-    incarnation, written, partitions, gate, changed, server = (part.decode() for part in reply)
-    if (int(written), int(partitions)) != (FORMAT, PARTITIONS):
-        raise StoreMisconfiguredError(
-            f"the store holds format {written} in {partitions} partitions, this process speaks "
-            f"format {FORMAT} in {PARTITIONS}; use another prefix or the matching version"
-        )
-    return ServerCheck(incarnation, gate == "open", changed == "1", server)
+def _server_check(prefix: str, reply: Sequence[bytes]) -> ServerCheck:
+    """Read the answer of identify_server. Raises StoreFormatError for another format."""
+    incarnation, written, partitions, gate, changed, server = reply
+    refuse_format(prefix, written, partitions)
+    return ServerCheck(incarnation.decode(), gate == b"open", changed == b"1", server.decode())
 
 
 def _jitter() -> float:

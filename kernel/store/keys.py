@@ -196,6 +196,10 @@ class Keys:
         """Hash: when each sweep began last, in ms."""
         return f"{self.prefix}:{{sweeps}}:begun"
 
+    def ended_sweeps(self) -> str:
+        """Hash: when a run of each sweep ended last, in ms."""
+        return f"{self.prefix}:{{sweeps}}:ended"
+
     def sweep_results(self) -> str:
         """Hash: how many items had each status in all runs of each sweep."""
         return f"{self.prefix}:{{sweeps}}:results"

@@ -105,10 +105,10 @@ class Dispatch:
 
     @cached_property
     def client(self) -> Client:
-        """The store's client; a store that could drop data silently is refused here."""
+        """The store's client; a store that may drop data or has another format is refused here."""
         connections_max = self.settings.concurrency + 50
         client = open_safe_store(
-            self._store, connections_max=connections_max, patient=self._patient
+            self._store, self.keys, connections_max=connections_max, patient=self._patient
         )
         count_call_times(client, self.call_times)
         return client

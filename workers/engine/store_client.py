@@ -7,16 +7,22 @@ from contextlib import contextmanager
 
 from interlock.kernel.errors import StoreDeniedError, StoreDownError
 from interlock.kernel.store.connect import greet, open_store, refuse_unsafe
+from interlock.kernel.store.format import refuse_another_format
+from interlock.kernel.store.keys import Keys
 from interlock.kernel.store.scripts import Client
 
 HINT = " (is its address right, and does it run? `interlock up` starts a store here)"
 
 
-def open_safe_store(url: str, *, connections_max: int, patient: bool) -> Client:
-    """Open the store at an address. Raises StoreMisconfiguredError for one that may drop data."""
+def open_safe_store(url: str, keys: Keys, *, connections_max: int, patient: bool) -> Client:
+    """Open the store at an address, before anything is written to it.
+
+    Raises StoreMisconfiguredError for one that may drop data, or that has another format.
+    """
     client = open_store(url, connections_max=connections_max, patient=patient)
     with _hint():
         refuse_unsafe(client)
+    refuse_another_format(client, keys)
     return client
 
 

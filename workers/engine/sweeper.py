@@ -26,7 +26,7 @@ Due = Callable[[Dispatch], Collection[int]]
 # The status of items that stay in the index; sweeping them again at once would not help.
 UNCHANGED = ("busy", "failed", "refused")
 OUT_OF_TIME = "out of time"  # counted among the statuses of items, and no status of one
-# A sweep that is so much later than two of its periods is late: nobody sends it, or nobody runs it.
+# A sweep is late when so much more than two of its periods has passed since a run of it ended.
 LATE_S = 30.0
 
 
@@ -109,14 +109,14 @@ def register_sweeps(app: Celery, dispatch: Dispatch, sweeps: tuple[Sweep, ...]) 
 
 
 def late_sweeps(dispatch: Dispatch, sweeps: Iterable[Sweep]) -> dict[str, int | None]:
-    """Return the sweeps that should have begun again long ago.
+    """Return the sweeps of which a run should have ended long ago.
 
-    No beat sends them, or no worker runs them. Each comes with the seconds since it began last,
-    None if it never did.
+    No beat sends them, no worker runs them, or each run fails. Each comes with the seconds since a
+    run of it ended last, None if none ever did.
     """
-    now_ms, begun_ms = dispatch.views.now_ms(), dispatch.indexes.last_sweeps()
+    now_ms, ended_ms = dispatch.views.now_ms(), dispatch.indexes.last_sweeps()
     ages = {
-        sweep: (now_ms - begun_ms[sweep.name]) // 1_000 if sweep.name in begun_ms else None
+        sweep: (now_ms - ended_ms[sweep.name]) // 1_000 if sweep.name in ended_ms else None
         for sweep in sweeps
         if sweep.is_needed(dispatch.settings)
     }

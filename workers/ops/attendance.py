@@ -90,6 +90,7 @@ def problems_of(
     if late := late_sweeps(dispatch, served_sweeps):
         found.append(
             f"these sweeps are late: {', '.join(late)}. Start a beat with `celery -A"
-            " interlock.workers.main beat`, or another worker if the threads of the first are busy"
+            " interlock.workers.main beat`, or another worker if the threads of the first are busy;"
+            " if both are there, the log of the worker says why each run of a sweep was given up"
         )
     return found

@@ -172,11 +172,11 @@ def _present(dispatch: Dispatch, ended: Mapping[str, int]) -> Iterator[Metric]:
         ("kind",),
     )
     sweeps_ms = dispatch.indexes.last_sweeps().items()
-    begun = {(name,): max(now_ms - at_ms, 0) / 1_000 for name, at_ms in sweeps_ms}
-    yield gauge("sweep_age_seconds", "Since a sweep began last.", begun, ("sweep",))
+    since_s = {(name,): max(now_ms - at_ms, 0) / 1_000 for name, at_ms in sweeps_ms}
+    yield gauge("sweep_age_seconds", "Since a run of a sweep ended last.", since_s, ("sweep",))
     late = late_sweeps(dispatch, sweeps())
     named = {(sweep.name,): int(sweep.name in late) for sweep in sweeps()}
-    yield gauge("sweep_late", "1 where a sweep should have begun long ago.", named, ("sweep",))
+    yield gauge("sweep_late", "1 where a run should have ended long ago.", named, ("sweep",))
     ends = {(machine,): max(now_ms - at, 0) / 1_000 for machine, at in ended.items()}
     yield gauge("last_end_seconds", "Since a record of a machine ended.", ends, ("machine",))
     if dispatch.settings.canary_s:

@@ -23,13 +23,13 @@ local known_run_id, incarnation, known_format, known_partitions, last_pass, open
   redis.call('HMGET', meta, 'run_id', 'incarnation', 'format', 'partitions', 'last_pass', 'open_at')
 )
 local changed = ''
+if not known_format then
+  known_format, known_partitions = format, partitions
+  redis.call('HSET', meta, 'format', format, 'partitions', partitions)
+end
 if not known_run_id then
-  incarnation, known_format, known_partitions = new_incarnation, format, partitions
-  last_pass, open_at = now_ms, '0'
-  redis.call(
-    'HSET', meta, 'run_id', run_id, 'incarnation', incarnation, 'format', format,
-    'partitions', partitions, 'open_at', open_at
-  )
+  incarnation, last_pass, open_at = new_incarnation, now_ms, '0'
+  redis.call('HSET', meta, 'run_id', run_id, 'incarnation', incarnation, 'open_at', open_at)
 elseif known_run_id ~= run_id then
   changed = '1'
   incarnation = new_incarnation

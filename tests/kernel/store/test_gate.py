@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from interlock.kernel.errors import StoreMisconfiguredError
+from interlock.kernel.errors import StoreFormatError
 from interlock.kernel.store.indexes import ServerCheck
 from tests.kernel.store.kernel_at_a_fixed_time import World
 
@@ -71,7 +71,7 @@ def test_another_format_is_refused(world: World) -> None:
     key = world.keys.meta(7)
     world.client.hset(key, "format", "99")
 
-    with pytest.raises(StoreMisconfiguredError):
+    with pytest.raises(StoreFormatError):
         meet(world)
 
 

@@ -21,6 +21,15 @@ def test_a_sweep_begins_once_in_half_a_period(world: World) -> None:
     assert not begins(world)
     world.later(1)
     assert begins(world)
+
+
+def test_when_a_run_of_a_sweep_ended_last_is_noted(world: World) -> None:
+    assert begins(world)
+    assert world.indexes.last_sweeps() == {}
+    world.indexes.count_sweep("orphans", {})
+    world.later(PERIOD_MS)
+    world.indexes.count_sweep("orphans", {"publish": 1})
+
     assert world.indexes.last_sweeps() == {"orphans": world.now}
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from celery import Celery
 
 from interlock.kernel.errors import (
     FencedError,
@@ -18,7 +20,13 @@ from interlock.kernel.errors import (
     UnreadableRecordError,
 )
 from interlock.kernel.record import PARTITIONS, partition_of
-from interlock.workers.engine.sweeper import Sweep, act_on_each, late_sweeps, sweep_all
+from interlock.workers.engine.sweeper import (
+    Sweep,
+    act_on_each,
+    late_sweeps,
+    register_sweeps,
+    sweep_all,
+)
 from interlock.workers.engine.sweeps import orphans, prune, stalls
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.systems import sweeps
@@ -139,16 +147,32 @@ def test_a_sweep_that_nobody_runs_is_late(
 ) -> None:
     dispatch = running.dispatch
     assert late_sweeps(dispatch, [stalls.SWEEP]) == {"stalls": None}
-    dispatch.indexes.begin_sweep("stalls", 1_000)
-    begun_ms = dispatch.indexes.last_sweeps()["stalls"]
-    monkeypatch.setattr(dispatch.views, "now_ms", lambda: begun_ms + 1_000)
+    dispatch.indexes.count_sweep("stalls", {})
+    ended_ms = dispatch.indexes.last_sweeps()["stalls"]
+    monkeypatch.setattr(dispatch.views, "now_ms", lambda: ended_ms + 1_000)
     assert late_sweeps(dispatch, [stalls.SWEEP]) == {}
 
-    monkeypatch.setattr(dispatch.views, "now_ms", lambda: begun_ms + 60_000)
+    monkeypatch.setattr(dispatch.views, "now_ms", lambda: ended_ms + 60_000)
 
     assert late_sweeps(dispatch, [stalls.SWEEP]) == {"stalls": 60}
     unneeded = replace(stalls.SWEEP, is_needed=lambda _: False)
     assert late_sweeps(dispatch, [unneeded]) == {}
+
+
+@pytest.mark.parametrize("error", [StoreDownError("away"), ZeroDivisionError()])
+def test_a_sweep_that_is_given_up_each_time_is_late(running: Running, error: Exception) -> None:
+    def given_up(_: Any) -> list[int]:
+        raise error
+
+    app = Celery("sweeping", set_as_current=False)
+    failing, whole = Sweep("failing", given_up, lambda *_: Counter()), replace(stalls.SWEEP)
+    register_sweeps(app, running.dispatch, (failing, whole))
+
+    for sweep in (failing, whole):
+        with suppress(ZeroDivisionError):
+            app.tasks[f"sweep.{sweep.name}"]()
+
+    assert late_sweeps(running.dispatch, [failing, whole]) == {"failing": None}
 
 
 def test_the_orphan_sweep_publishes_an_unclaimed_effect_when_it_is_due(running: Running) -> None:

@@ -20,9 +20,9 @@ def client(server: EmbeddedServer, prefix: str, monkeypatch: pytest.MonkeyPatch)
     return client_of(server.url, prefix)
 
 
-def begin_sweeps(client: Client) -> None:
+def end_sweeps(client: Client) -> None:
     for sweep in sweeps():
-        client.dispatch.indexes.begin_sweep(sweep.name, 1_000)
+        client.dispatch.indexes.count_sweep(sweep.name, {})
 
 
 def served(client: Client, *, without: str = "") -> dict[str, set[str]]:
@@ -31,8 +31,8 @@ def served(client: Client, *, without: str = "") -> dict[str, set[str]]:
     return {"w": {f"{namespace}.{name}" for name in names | {"sweeps", "intake"}} - {without}}
 
 
-def test_nothing_is_wrong_where_every_queue_is_served_and_the_sweeps_begin(client: Client) -> None:
-    begin_sweeps(client)
+def test_nothing_is_wrong_where_every_queue_is_served_and_the_sweeps_end(client: Client) -> None:
+    end_sweeps(client)
 
     assert problems_of(client.dispatch, served(client), DEPTHS) == []
 
@@ -45,7 +45,7 @@ def test_without_a_beat_the_sweeps_that_are_late_are_named(client: Client) -> No
 
 
 def test_without_a_worker_of_the_sweeps_its_queue_is_named(client: Client) -> None:
-    begin_sweeps(client)
+    end_sweeps(client)
     queue = f"{client.settings.namespace}.sweeps"
 
     [problem] = problems_of(client.dispatch, served(client, without=queue), DEPTHS)

@@ -41,7 +41,7 @@ def client(server: EmbeddedServer, prefix: str, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(sweeper, "LATE_S", 100.0)
     found = client_of(server.url, prefix, lease_s=LEASE_S, stall_s=STALL_S, spawn_s=STALL_S)
     for sweep in sweeps():
-        found.dispatch.indexes.begin_sweep(sweep.name, 1_000)
+        found.dispatch.indexes.count_sweep(sweep.name, {})
     return found
 
 
@@ -315,7 +315,7 @@ def test_sweeps_that_nobody_runs_are_named_before_all_else(client: Client) -> No
     submitted(client, "b/one")
     dispatch = client.dispatch
     long_ago = dispatch.views.now_ms() - 120_000
-    dispatch.client.hset(dispatch.keys.sweeps(), "orphans", long_ago)
+    dispatch.client.hset(dispatch.keys.ended_sweeps(), "orphans", long_ago)
 
     snapshot = SnapshotReader(client).read()
 
