@@ -16,6 +16,7 @@ from interlock.kernel.machines import MACHINES
 from interlock.kernel.machines.jobs.effects import SCHEDULING
 from interlock.kernel.machines.jobs.job.changes import UNBEGUN_MAX
 from interlock.kernel.record import partition_of
+from interlock.kernel.store.scripts import read
 from interlock.workers.engine.sweeps import stalls
 from interlock.workers.engine.work import Outcome, Work
 from interlock.workers.gateways.server import EmbeddedServer
@@ -314,6 +315,25 @@ def test_work_that_no_worker_began_counts_as_no_run_and_no_recovery_until_a_pers
         0,
         1,
     )
+
+
+def test_an_effect_of_an_earlier_state_that_stops_is_no_beginning_of_this_one(
+    worker: InProcessWorker,
+) -> None:
+    job_id = job(worker, "g/a")
+    client, key = worker.dispatch.client, worker.dispatch.keys.record(job_id)
+    [entry] = worker.due_effects(job_id, "worker")
+    line = read(client, "HGET", key, f"e:{entry.suffix}").decode()
+    name, kind, state, token, holder, countdown, attempts, *more = line.split(" ")
+    assert (state, attempts) == ("owed", "0")
+    stopping = [name, kind, "draining", token, holder, countdown, "1", *more]
+    client.hset(key, "e:1.9", " ".join(stopping))
+
+    later(worker, RUNNING_S * 1_000)
+    sweep(worker, job_id)
+
+    record = worker.record(job_id)
+    assert (record.state, record.data["unbegun"]) == ("pending", 1)
 
 
 def test_the_start_and_each_phase_are_signs_of_life_and_waiting_is_no_time_at_work(

@@ -34,6 +34,7 @@ from tests.conftest import NewProxy
 from tests.end_to_end.deployment import thread
 from tests.round_trips import round_trips
 from tests.waiting import until
+from tests.workers.engine.effects.test_cascade import Records
 from tests.workers.engine.running import Running, settings_for
 
 
@@ -307,6 +308,20 @@ def test_prune_archives_a_whole_family_and_keeps_its_ids_taken(
     assert [json.loads(line)["id"] for line in archived] == ["one"] * len(archived)
     with pytest.raises(IdTakenError):
         running.client.submit(thread("broken"), machine="thread", id="one")
+
+
+def test_prune_leaves_the_children_of_a_root_that_still_owes_an_effect(running: Running) -> None:
+    children = Records(running.client).split_and_spawn("one")
+    for ended in (*children, "one"):
+        running.client.cancel(ended)
+    for child in children:
+        for entry in running.client.show(child).entries:
+            running.perform(child, name=entry.name)
+    assert running.client.show("one").entries
+
+    assert pruned(running, "one") == Counter(busy=1)
+
+    assert [running.client.show(child).state for child in children] == ["dismissed"] * 2
 
 
 def test_an_archive_is_completed_and_never_replaced_by_a_part(
