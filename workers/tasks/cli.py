@@ -58,6 +58,18 @@ SubtasksS = Annotated[
 ]
 NeedsApproval = Annotated[bool, typer.Option(help="A person approves it before the merge.")]
 Push = Annotated[str | None, typer.Option(help="A git remote to push the merged branch to.")]
+MaxRetries = Annotated[
+    int, typer.Option(min=0, max=100, help="How often it is tried again after a failure.")
+]
+MaxLost = Annotated[
+    int | None,
+    typer.Option(
+        min=0,
+        max=100,
+        help="How many lost agents may be followed by another; 0 repeats nothing. "
+        "By default as many as --max-retries, at most 2.",
+    ),
+]
 Proposal = Annotated[
     str | None, typer.Option(help="The proposal that you saw. A stale one is refused.")
 ]
@@ -90,7 +102,8 @@ def submit(
     after_done: AfterDone = None,
     deadline_s: Annotated[int | None, typer.Option(help="Seconds that it may take.")] = None,
     subtasks_s: SubtasksS = None,
-    max_retries: Annotated[int, typer.Option(min=0, max=100)] = 3,
+    max_retries: MaxRetries = 3,
+    max_lost: MaxLost = None,
     needs_approval: NeedsApproval = False,
     stream: Annotated[str, typer.Option(help="How its output is read: plain, claude.")] = "plain",
     agent_name: Annotated[
@@ -123,6 +136,7 @@ def submit(
         "deadline_s": deadline_s,
         "subtasks_s": subtasks_s,
         "max_retries": max_retries,
+        "max_lost": max_lost,
         "needs_approval": needs_approval,
         "stream": stream,
         "agent_name": agent_name,

@@ -14,6 +14,7 @@ from typing import Any
 from interlock.kernel.errors import CallError, GuardRefusedError, KernelError
 from interlock.kernel.machines.tasks.breaker import BreakerLimits, Trip, tripped
 from interlock.kernel.machines.tasks.ownership import outside
+from interlock.kernel.machines.tasks.task.lost import runs_once
 from interlock.kernel.reason import ABORT_OF, AbortReason, TransitionReason, why_of
 from interlock.kernel.record import Record
 from interlock.workers.engine.work import Outcome, Work
@@ -110,13 +111,22 @@ class CurrentTask:
         """Report that the agent's process runs, which leads the turn to `spawning`."""
         self.reports.fire("agent_spawned")
 
+    def begin_if_once(self) -> None:
+        """Report a task that may not be repeated as started, before its agent is given it.
+
+        If this process died after that, the agent would count as lost. Raises KernelError.
+        """
+        if runs_once(self.data):
+            self.work.fire(Outcome("started"))
+
     def report_started(self) -> None:
         """Report that the agent works on the task, which leads the turn to `running`.
 
         The published table has the same trigger for this step as for that of `report_spawned`.
         """
-        with suppress(KernelError):
-            self.work.fire(Outcome("started"))
+        if self.work.record.state == "claimed":
+            with suppress(KernelError):
+                self.work.fire(Outcome("started"))
         self.reports.fire("agent_spawned")
 
     def trip(self) -> Trip | None:

@@ -85,8 +85,9 @@ class TaskSupervisor(Supervisor):
             process = LeasedProcess(
                 self._command(), self._leases, work_folder=Path(self.spec.work_folder)
             )
+            self.first_task.begin_if_once()
             agent = process.start()
-        except (SpawnError, OSError) as refusal:
+        except (SpawnError, OSError, KernelError) as refusal:
             self._report_spawn_failure(str(refusal))
             return
         with agent:
@@ -314,6 +315,12 @@ class TaskSupervisor(Supervisor):
         with suppress(KernelError):
             self.agent.fire(Outcome("task_assigned", {"task": task.record_id}))
         task.report_spawned()
+        try:
+            task.begin_if_once()
+        except KernelError as refusal:
+            reason = f"its start could not be reported: {refusal}"[:REASON_LENGTH_MAX]
+            task.report(Outcome("failed", {"reason": reason, "code": "spawn_error"}))
+            return
         if process.send(task.line, last=False):
             task.report_started()
 

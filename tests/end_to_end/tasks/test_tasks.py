@@ -278,6 +278,19 @@ def test_a_task_whose_supervisor_is_killed_is_orphaned_and_done_by_the_next_agen
     nothing_left(deployment, repo, "orphan", 2)
 
 
+def test_an_agent_that_is_killed_at_its_first_moment_is_followed_by_none_where_none_may(
+    deployment: Deployment, repo: Path, tmp_path: Path
+) -> None:
+    # An agent that fails so early has not worked yet, so that its task would be tried again.
+    agent = f"echo run >> {tmp_path}/runs; kill -KILL $$"
+    task_id = submit(deployment, "once", task(repo, agent, max_lost=0))
+
+    record = reaches(deployment, task_id, "failed")
+    assert record.data["given_up"], "a person is asked"
+    assert "its agent was lost, and no other may follow it" in record.data["failure"]["reason"]
+    assert (tmp_path / "runs").read_text() == "run\n"
+
+
 def test_a_deployment_of_the_workers_does_not_touch_a_running_agent(
     new_deployment: NewDeployment, repo: Path, tmp_path: Path
 ) -> None:

@@ -257,12 +257,47 @@ def test_a_final_failure_is_not_retried() -> None:
     assert task.record.data["failure"] == {"reason": "no such repository"}
 
 
-def test_a_lost_agent_is_followed_by_at_most_two_others() -> None:
-    task = PureTask()
-    for _ in range(2):
+@pytest.mark.parametrize(
+    ("fields", "followed"),
+    [
+        ({}, 2),
+        ({"max_retries": 0}, 0),
+        ({"max_retries": 1}, 1),
+        ({"max_retries": 9}, 2),
+        ({"max_lost": 0}, 0),
+        ({"max_retries": 0, "max_lost": 1}, 1),
+        ({"max_lost": 4}, 4),
+    ],
+)
+def test_as_many_lost_agents_are_followed_as_the_task_says(
+    fields: dict[str, int], followed: int
+) -> None:
+    task = PureTask(**fields)
+    for _ in range(followed):
         assert task.to("claimed", "started", "orphaned", "requeued").state == "open"
 
-    assert task.to("claimed", "started", "orphaned", "requeued").state == "failed"
+    task.to("claimed", "started", "orphaned", "requeued")
+    assert (task.state, task.record.data["given_up"]) == ("failed", True)
+    times = ", and no other may follow it" if followed == 0 else f" {followed + 1} times"
+    assert f"its agent was lost{times}" in task.record.data["failure"]["reason"]
+
+
+@pytest.mark.parametrize("ways", [("unrecoverable",), ("recovered", "verification_rejected")])
+def test_what_the_last_lost_agent_left_is_not_tried_again_when_it_fails(
+    ways: tuple[str, ...],
+) -> None:
+    task = PureTask(max_lost=0).to("claimed", "started", "orphaned", *ways)
+
+    assert (task.state, task.record.data["given_up"]) == ("failed", True)
+
+
+def test_a_subtask_is_repeated_no_more_often_than_the_task_that_was_split() -> None:
+    whole = PureTask(max_retries=1, max_lost=0).to("split").record.data
+    parts = [{"title": "some", "max_retries": 5}, {"title": "none", "max_retries": 0}]
+    some, none = (child_payload(whole, part, ())[0] for part in parts)
+
+    assert (some["max_retries"], none["max_retries"]) == (1, 0)
+    assert some["max_lost"] == none["max_lost"] == 0
 
 
 def test_the_recovered_work_of_a_lost_agent_is_verified() -> None:

@@ -46,8 +46,8 @@ def run(server: EmbeddedServer, prefix: str, monkeypatch: pytest.MonkeyPatch) ->
     return lambda *arguments: CliRunner().invoke(app, ["task", *arguments])
 
 
-def submitted(client: Client, name: str, *, backlog: str = "b", max_retries: int = 0) -> str:
-    payload = {"title": f"fix {name}", "max_retries": max_retries}
+def submitted(client: Client, name: str, *, backlog: str = "b", **fields: int) -> str:
+    payload = {"title": f"fix {name}", "max_retries": 0, **fields}
     return Tasks(client).submit(payload, backlog=backlog, name=name).id
 
 
@@ -127,7 +127,7 @@ def test_a_lost_agent_is_among_the_tries_and_failed_in_flower(
     )
     client = Client(settings, machines={**MACHINES, "task": machine})
     runner = Runner(client.dispatch, Resources(settings))
-    task_id = submitted(client, "one")
+    task_id = submitted(client, "one", max_lost=1)
     claim = Tasks(client).claim(task_id, owner="ann")
     Tasks(client).report(claim.key, claim.token, "started")
 

@@ -32,8 +32,8 @@ async def recovery(work: Work) -> Outcome:
     """Commit partial work to its branch. If its completion signals pass, the task is `done`.
 
     Then it is verified and merged like any other. Work in files that the task does not own fails
-    the task, and a person is asked. In every other case it is opened again, until three of its
-    agents have been lost since the last retry; then it fails and a person is asked.
+    the task, and a person is asked. In every other case it is opened again, unless as many agents
+    have been lost as the task may lose; then it fails and a person is asked.
     """
     if not work.record.data.get("repo"):
         return Outcome("requeued", AGENT_LOST)

@@ -2,6 +2,6 @@
 
 `names` has its states and triggers. `payloads` has what a task is created from and what each
 trigger carries, with the limits and defaults of every field. `stages` has what a task owes in
-each state, and its time limits. `changes` has guards and updates, with the counts of claims,
-crashes and retries that end a task. `table` has the transitions.
+each state, and its time limits. `changes` has guards and updates, with the counts of claims
+and retries that end a task, and `lost` those of lost agents. `table` has the transitions.
 """

@@ -7,7 +7,7 @@ from typing import Any
 
 from interlock.kernel.errors import InvalidPayloadError
 from interlock.kernel.machines.tasks.ownership import outside
-from interlock.kernel.machines.tasks.task import choice
+from interlock.kernel.machines.tasks.task import choice, lost
 from interlock.kernel.machines.tasks.task.names import State
 from interlock.kernel.machines.tasks.task.payloads import SUBTASKS_MAX, NewTask
 from interlock.kernel.machines.tasks.trust import MINIMUM_TRUST, Trust, refusal
@@ -17,9 +17,7 @@ from interlock.kernel.record import Record, RecordId, root_of
 from interlock.kernel.table import Ask, Bounds, Data
 
 BACKOFF_S_MAX = 300
-# Since the last retry: the loss of so many agents fails the task, and so does the release of the
-# last of so many claims.
-CRASHES_SINCE_RETRY_MAX = 3
+# The release of the last of so many claims since the last retry fails the task.
 CLAIMS_SINCE_RETRY_MAX = 20
 REJECTIONS_MAX = 5  # of the rejections by a person, so many are given to the next agent
 # The fields that name tasks to wait for, and the states in which such a task satisfies the wait. A
@@ -38,6 +36,7 @@ INHERITED = (
     "tenant",
     "remind_s",
     "stop_hooks",
+    "max_lost",
     "budget_micro",
     "subtasks_s",
     "tool_failures_max",
@@ -185,7 +184,8 @@ def failed(ask: Ask) -> Data:
     """Keep why the task failed, and whether another try may help."""
     failure = {name: value for name, value in ask.payload.items() if value and name != "results"}
     final = bool(failure.pop("final", False)) or ask.data["retries"] >= ask.data["max_retries"]
-    return {**ask.data, "failure": failure, "given_up": final}
+    # After the last agent that may be lost, a failure of what it left is not tried again either.
+    return {**ask.data, "failure": failure, "given_up": final or not lost.may_be_followed(ask)}
 
 
 def verification_rejected(ask: Ask) -> Data:
@@ -224,28 +224,19 @@ def backoff_ms(data: Data) -> int | None:
     return int(wait_s * 1_000)
 
 
-def orphaned(ask: Ask) -> Data:
-    """Count the crash, and keep what is known of it."""
-    crash = {name: value for name, value in ask.payload.items() if value}
-    return {**ask.data, "crashes": ask.data["crashes"] + 1, "lost": crash}
-
-
 def lost_too_often(ask: Ask) -> Data:
     """Give the task up because too many of its agents were lost, and keep why."""
     after, crash = failed(ask), ask.data.get("lost") or {}
     last = crash.get("reason") or "nothing was heard of it any more"
+    crashes = ask.data["crashes"]
+    times = f" {crashes} times; the last time" if crashes > 1 else ", and no other may follow it"
     reasons = {
-        "reason": f"its agent was lost {ask.data['crashes']} times; the last time: {last}",
+        "reason": f"its agent was lost{times}: {last}",
         "why": TransitionReason.ABORTED.value,
         "abort": crash.get("abort"),
     }
     failure = {name: value for name, value in {**after["failure"], **reasons}.items() if value}
     return {**after, "failure": failure, "given_up": True}
-
-
-def may_crash_again(ask: Ask) -> bool:
-    """Whether another agent may follow a lost one."""
-    return bool(ask.data["crashes"] < CRASHES_SINCE_RETRY_MAX)
 
 
 def recovered(ask: Ask) -> Data:
@@ -368,6 +359,8 @@ def child_payload(parent: Data, child: Data, siblings: Sequence[str]) -> tuple[D
     unchecked = parent["signals"] and (parent.get("split_by") or not child.get("signals"))
     asks = parent["needs_approval"] or child.get("needs_approval") or unchecked
     bound: dict[str, Any] = {"needs_approval": bool(asks)}
+    if "max_retries" in child:
+        bound["max_retries"] = min(child["max_retries"], parent["max_retries"])
     if child.get("role", "any") == "any":
         bound["role"] = parent["role"]
     if parent.get("split_by"):

@@ -70,6 +70,7 @@ class NewTask(TaskWork):
     `not_before` is a time in ms since the epoch. `push` names a remote of the repository. A
     `session` agent waits `idle_limit_s` for its next task. An agent is cut off when one try costs
     more than `budget_micro` (in micro-dollars), or when `tool_failures_max` calls fail in a row.
+    `max_lost` lost agents are followed by another; without it as many as `max_retries`, at most 2.
     `stop_hooks` are commands that may refuse a completion. `parent_agent` is the agent that split
     off this task. Once it is split, its subtasks have `subtasks_s` to end; without that, a time by
     their size.
@@ -84,6 +85,7 @@ class NewTask(TaskWork):
     session: bool = False
     idle_limit_s: Annotated[int, Field(ge=1, le=86_400)] = 300
     stop_hooks: Annotated[list[Line], Field(max_length=20)] = []
+    max_lost: Annotated[int, Field(ge=0, le=100)] | None = None
     budget_micro: Annotated[int, Field(ge=1, le=10**15)] | None = None
     tool_failures_max: Annotated[int, Field(ge=1, le=1_000)] = 5
     abort_policy: TaskAbortPolicy = TaskAbortPolicy()

@@ -12,7 +12,14 @@ from interlock.kernel.machines.tasks.effects import (
     RECOVERY,
     VERIFICATION,
 )
-from interlock.kernel.machines.tasks.task import changes, choice, payloads, sentences, subtasks
+from interlock.kernel.machines.tasks.task import (
+    changes,
+    choice,
+    lost,
+    payloads,
+    sentences,
+    subtasks,
+)
 from interlock.kernel.machines.tasks.task.names import State, Trigger
 from interlock.kernel.machines.tasks.task.stages import STAGES
 from interlock.kernel.reason import TransitionReason
@@ -102,7 +109,7 @@ PUBLISHED = (
              update=changes.requeued, effect=FOLLOW_UP, reason=TransitionReason.ABORTED),
         move(Trigger.CANCELLED, State.CANCELLED, by(PRODUCER, PERSON),
              update=changes.cancelled, effect=FOLLOW_UP, reason=TransitionReason.ABORTED),
-        move(Trigger.ORPHANED, State.ORPHANED, by(AGENT, ORPHANS), update=changes.orphaned),
+        move(Trigger.ORPHANED, State.ORPHANED, by(AGENT, ORPHANS), update=lost.orphaned),
     ),
     *rows(State.ORPHANED,
         move(Trigger.RECOVERED, State.DONE, by(RECOVERY),
@@ -110,7 +117,7 @@ PUBLISHED = (
         move(Trigger.UNRECOVERABLE, State.FAILED, by(RECOVERY, ORPHANS, STALLS),
              update=changes.failed, effect=FOLLOW_UP),
         move(Trigger.REQUEUED, State.OPEN, by(RECOVERY),
-             guard=changes.may_crash_again, guarded=NO_STORM,
+             guard=lost.may_be_followed, guarded=NO_STORM,
              update=changes.unclaimed, effect=FOLLOW_UP,
              reason=TransitionReason.ORPHAN_RECOVERED, says=sentences.MAY_CRASH_AGAIN),
     ),
