@@ -32,7 +32,9 @@ INTERLOCK_FOLDER = b".interlock"
 REPOSITORY = b".git"
 # Two writes within one tick of a file system's clock look the same; the coarsest tick is 2 s.
 RACY_NS = 2_000_000_000
+# A file that changed during each of the first tries is then read as one that only becomes longer.
 TRIES_MAX = 5
+WHOLE_TRIES = 3
 _CHUNK_BYTES = 1024 * 1024
 _FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # Nonblocking: a fifo that has replaced a file would make us wait for its writer.
@@ -197,15 +199,18 @@ def read_entry(
 ) -> TreeEntry | None:
     """Return a file or link with its hash, and write its content; None if it is gone.
 
-    If it need not be written, a file that may not be read has an empty hash.
+    If it need not be written, a file that may not be read has an empty hash. Of a file that another
+    program makes longer all the time, such as a log, the beginning is taken.
     Raises CheckpointStoreError.
     """
     outer, _, name = path.rpartition(b"/")
     gone = False
-    for _ in range(TRIES_MAX):
+    for tries in range(TRIES_MAX):
         try:
             with _errors_named(opened, path):
-                return _read_once(opened.folder(outer), name, path, cache, into)
+                if tries < WHOLE_TRIES:
+                    return _read_once(opened.folder(outer), name, path, cache, into)
+                return _read_beginning(opened.folder(outer), name, into)
         except FileNotFoundError:
             return None
         except NotADirectoryError:
@@ -252,18 +257,39 @@ def _read_once(
     return TreeEntry(kind, content, _stamp(state))
 
 
+def _read_beginning(folder: int, name: bytes, into: ObjectDraft | None) -> TreeEntry | None:
+    """Read the content that a file has now, while it may become longer.
+
+    That content is the same at two readings, so the file had it between the two.
+    """
+    with os.fdopen(os.open(name, _FILE_FLAGS, dir_fd=folder), "rb", buffering=0) as source:
+        state = os.fstat(source.fileno())
+        if not stat.S_ISREG(state.st_mode):
+            return None
+        content = hash_beginning(source, state.st_size, into)
+        source.seek(0)
+        if content is None or hash_beginning(source, state.st_size) != content:
+            raise _ChangedError
+    kind = EntryKind.PROGRAM if state.st_mode & stat.S_IXUSR else EntryKind.FILE
+    return TreeEntry(kind, content)
+
+
 def hash_content(source: IO[bytes], size: int, into: ObjectDraft | None = None) -> str | None:
     """Return the hash of a file of this size, and write its content; None if its size differs."""
+    content = hash_beginning(source, size, into)
+    return None if source.read(1) else content
+
+
+def hash_beginning(source: IO[bytes], size: int, into: ObjectDraft | None = None) -> str | None:
+    """Return the hash of so many bytes, and write them; None if the file has fewer."""
     head = object_head(ObjectKind.BLOB, size)
     digest = hashlib.sha1(head, usedforsecurity=False)
     if into:
         into.begin(head)
     left = size
-    while chunk := source.read(_CHUNK_BYTES):
+    while chunk := source.read(min(left, _CHUNK_BYTES)):
         digest.update(chunk)
         left -= len(chunk)
-        if left < 0:
-            return None
         if into:
             into.write(chunk)
     return digest.hexdigest() if left == 0 else None

@@ -377,8 +377,48 @@ def test_a_file_that_changes_while_it_is_read_is_read_again(
     sha = take(checkpoint_store)
     assert checkpoint_store.git.run("show", f"{sha}:log").output == b"one\nmore\n"
 
-    left[0] = 100
-    with pytest.raises(CheckpointStoreError, match=r"log' changes whenever it is read"):
+
+@pytest.mark.parametrize("size", [5, 3_000_000])
+def test_of_a_file_that_becomes_longer_whenever_it_is_read_the_beginning_is_kept(
+    place: Path, monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
+    begun = Random(0).randbytes(size)
+    file = put(place, "log", begun)
+    checkpoint_store = CheckpointStore.open(place)
+    real = checkpoint_files.hash_beginning
+
+    def busy(source: IO[bytes], size: int, into: ObjectDraft | None = None) -> str | None:
+        content = real(source, size, into)
+        with file.open("ab") as log:
+            log.write(b"more\n")
+        return content
+
+    monkeypatch.setattr(checkpoint_files, "hash_beginning", busy)
+    sha = take(checkpoint_store)
+
+    kept = checkpoint_store.git.run("show", f"{sha}:log").output
+    more = kept.removeprefix(begun)
+    assert len(more) < len(kept)
+    assert more == b"more\n" * (len(more) // 5)
+
+
+def test_a_file_whose_beginning_changes_whenever_it_is_read_is_named_and_nothing_is_taken(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = put(place, "state", b"0000")
+    checkpoint_store = CheckpointStore.open(place)
+    sha = take(checkpoint_store)
+    real, written = checkpoint_files.hash_beginning, iter(range(1, 1_000))
+
+    def busy(source: IO[bytes], size: int, into: ObjectDraft | None = None) -> str | None:
+        content = real(source, size, into)
+        number = next(written)
+        file.write_text(f"{number:04}")
+        os.utime(file, ns=(number, number))
+        return content
+
+    monkeypatch.setattr(checkpoint_files, "hash_beginning", busy)
+    with pytest.raises(CheckpointStoreError, match=r"state' changes whenever it is read"):
         checkpoint_store.take("run", "m", parent=sha)
     assert checkpoint_store.tip("run") == sha
 
