@@ -131,6 +131,8 @@ class Settings(BaseModel):
     home: Path = Path(".interlock")
     worktrees: Path | None = None  # by default a folder below the user's XDG state folder
     alive: Path | None = None  # a worker or beat touches this file while it works, for probes
+    # Variables that work inherits although they could lead it to another place.
+    pass_variables: tuple[str, ...] = Field(default_factory=tuple)
     stage_failures: bool = False  # whether `interlock task fail-stage` may fail unclaimed tasks
     # Seconds in which the subtasks of a task should end; None computes them from their sizes.
     subtasks_s: Annotated[int, Field(ge=1, le=31_536_000)] | None = None
@@ -183,13 +185,22 @@ class Settings(BaseModel):
             raise ValueError("write queue=slots with at least 1, several separated by commas")
         return {queue: int(slots) for queue, _, slots in pairs}
 
-    @field_validator("intake_accepts", "roles", "systems", mode="before")
+    @field_validator("intake_accepts", "pass_variables", "roles", "systems", mode="before")
     @classmethod
     def _names(cls, value: object) -> object:
         """Read `name,name`."""
         if not isinstance(value, str):
             return value
         return [name for name in map(str.strip, value.split(",")) if name]
+
+    @field_validator("pass_variables")
+    @classmethod
+    def _variables(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        """Refuse what is no variable, and git's, which could lead work to another repository."""
+        for name in names:
+            if not re.fullmatch(r"\w+", name) or name.startswith("GIT_"):
+                raise ValueError(f"{name!r} cannot be passed on: name variables, none of GIT_")
+        return names
 
     @field_validator("metrics_address")
     @classmethod

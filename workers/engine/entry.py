@@ -10,10 +10,12 @@ from interlock.workers.config import Settings, SetupError, read_settings
 from interlock.workers.engine.own_systems import add_systems
 from interlock.workers.engine.runner import MissingHandlerError
 from interlock.workers.engine.system import SystemsError
+from interlock.workers.inherited import remove_redirects
 
 
 def start(assemble: Callable[[Settings], Celery]) -> Celery:
     """Return the app of this process, which knows the systems that its settings name."""
+    remove_redirects()
     try:
         settings = read_settings()
         add_systems(settings.systems, settings.capabilities_root)

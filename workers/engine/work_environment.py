@@ -6,13 +6,9 @@ import os
 import re
 from collections.abc import Mapping
 
-from interlock.workers.config import (
-    PREFIX,
-    WORK_VARIABLES,
-    Settings,
-    environment_without_settings,
-)
+from interlock.workers.config import PREFIX, WORK_VARIABLES, Settings
 from interlock.workers.engine.trace_context import CONTEXT_VARIABLES, Tracing, span_variables
+from interlock.workers.inherited import inherited
 from interlock.workers.text import cut_to_bytes
 
 # Linux refuses to start a process with a longer variable (MAX_ARG_STRLEN of execve(2), which counts
@@ -24,15 +20,15 @@ _SECRETS = re.compile(r"OTEL_EXPORTER_OTLP_(\w+_)?HEADERS")
 
 
 def environment_of_check() -> dict[str, str]:
-    """Return the environment of a command that checks work: this process's own without settings.
+    """Return the environment of a command that checks work.
 
-    If traces are on, the variables name the span that the command runs in, and those with a secret
-    of the receiver of spans are left out. The span in which this process was started is never
-    passed on.
+    It is this process's own without settings, and without variables that could lead the command to
+    another place than its folder. If traces are on, the variables name the span that the command
+    runs in, and those with a secret of the receiver of spans are left out. The span in which this
+    process was started is never passed on.
     """
     left_out = {*CONTEXT_VARIABLES, *trace_settings()}
-    inherited = environment_without_settings()
-    own = {name: value for name, value in inherited.items() if name not in left_out}
+    own = {name: value for name, value in inherited().items() if name not in left_out}
     return {**own, **span_variables()}
 
 

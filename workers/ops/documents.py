@@ -15,6 +15,7 @@ from interlock.kernel.diagram import mermaid, rows_table, states_table
 from interlock.kernel.machine import Machine
 from interlock.kernel.machines import LISTED
 from interlock.kernel.machines.runs.published_names import names_table
+from interlock.workers.inherited import removed_table
 from interlock.workers.ops import requirements
 from interlock.workers.ops.floors import floors
 
@@ -23,6 +24,7 @@ KERNEL_README = ROOT / "kernel" / "README.md"
 ARCHITECTURE = ROOT / "docs" / "architecture.md"
 REQUIREMENTS = ROOT / "docs" / "requirements.md"
 RUNS = ROOT / "docs" / "runs.md"
+CONFIGURATION = ROOT / "docs" / "configuration.md"
 BEGIN, END = "<!-- drawn: begin -->", "<!-- drawn: end -->"
 
 
@@ -51,6 +53,7 @@ DRAWN: Mapping[Path, Callable[[], str]] = {
     ARCHITECTURE: partial(floors, ROOT / "pyproject.toml"),
     REQUIREMENTS: partial(requirements.counts, REQUIREMENTS),
     RUNS: names_table,
+    CONFIGURATION: removed_table,
 }
 
 

@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 
 from interlock.kernel.errors import CallError
+from interlock.workers.inherited import inherited
 from interlock.workers.text import sentence
 
 LIMIT_S = 10.0
@@ -44,6 +45,7 @@ def _bash(*arguments: str, folder: Path) -> str | None:
         done = subprocess.run(  # the arguments only parse or look up a command; they run none
             ["/usr/bin/env", "bash", *arguments],
             cwd=folder,
+            env=inherited(),
             capture_output=True,
             timeout=LIMIT_S,
             check=False,

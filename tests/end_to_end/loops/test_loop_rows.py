@@ -334,7 +334,12 @@ def test_every_row_is_fired_by_each_of_its_actors(
     without_prompts(play)
     deployment.worker(queues=["prompt"])
     without_sessions(play)
-    deployment.worker(queues=["session"], concurrency=32, BASH_ENV=str(tmp_path / "hold.sh"))
+    deployment.worker(
+        queues=["session"],
+        concurrency=32,
+        BASH_ENV=str(tmp_path / "hold.sh"),
+        INTERLOCK_PASS_VARIABLES="BASH_ENV",
+    )
     at_once = [scene(play) for scene in (errors, interrupts, prompts, stops)]
     for scene in at_once:
         next(scene)

@@ -62,7 +62,7 @@ class TimedAgents(Agents):
         """Start a worker whose sessions can be held back."""
         script = self.folder / "hold.sh"
         script.write_text(HOLD)
-        self.deployment.worker(BASH_ENV=str(script))
+        self.deployment.worker(BASH_ENV=str(script), INTERLOCK_PASS_VARIABLES="BASH_ENV")
 
     def start_all(self, delays: Delays) -> Path:
         """Start the agents. Return the file that keeps the prompt of `astray` from being stored."""

@@ -360,7 +360,7 @@ def kill(*pids: int, number: int = signal.SIGKILL) -> None:
 def holding(folder: Path) -> dict[str, str]:
     """Return the variables of a deployment in which a codon can be held in `starting`."""
     (folder / "checks.sh").write_text(CHECKS)
-    return {"BASH_ENV": str(folder / "checks.sh")}
+    return {"BASH_ENV": str(folder / "checks.sh"), "INTERLOCK_PASS_VARIABLES": "BASH_ENV"}
 
 
 @contextmanager

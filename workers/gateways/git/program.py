@@ -30,6 +30,7 @@ from interlock.workers.gateways.git.errors import (
     RefusedError,
     TimedOutError,
 )
+from interlock.workers.inherited import inherited
 from interlock.workers.text import sentence
 
 COMMAND_S = 120.0
@@ -65,9 +66,6 @@ VARIABLES: Mapping[str, str] = {
     "LC_ALL": "C",
     "SSH_ASKPASS_REQUIRE": "never",
 }
-# Of the GIT_ variables in the environment only those about access are passed on. A process that git
-# itself runs has others, which would lead to another repository or into another commit.
-_KEPT = re.compile(r"GIT_(CONFIG_(?!PARAMETERS)|SSH|SSL_|PROXY_|EXEC_PATH)")
 _LOCK = re.compile(r"Unable to create '(.+?\.lock)': File exists")
 
 
@@ -150,7 +148,7 @@ class Git:
                     stdout=output,
                     stderr=errors,
                     cwd=self.folder,
-                    env={**_inherited(), **VARIABLES, **self.variables},
+                    env={**inherited(), **VARIABLES, **self.variables},
                     pass_fds=self.keep_open,
                     start_new_session=True,
                 )
@@ -178,15 +176,6 @@ class Git:
             return RefusedError(Refusal.FOLDER_MISSING, problem, "make it again")
         problem = f"the program git cannot be started ({sentence(str(error))})"
         return RefusedError(Refusal.GIT_MISSING, problem, "install git 2.38 or later on the PATH")
-
-
-def _inherited() -> dict[str, str]:
-    # The settings of Interlock contain passwords, and git runs filters and helpers of the user.
-    return {
-        name: value
-        for name, value in os.environ.items()
-        if not name.startswith(("GIT_", "INTERLOCK_")) or _KEPT.match(name)
-    }
 
 
 def _opened(file: Path) -> IO[bytes]:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from interlock.workers.config import PREFIX
 from interlock.workers.engine.work_environment import environment_of_work
 from interlock.workers.files.atomic import write_private
+from interlock.workers.inherited import python_variables
 from interlock.workers.processes.agent.process import LogFiles
 from interlock.workers.runs.context import RunContext
 from interlock.workers.runs.paths import (
@@ -61,14 +62,15 @@ class CodonCommands:
             return replace(self.shell(codon.command), reads_output=reads_output)
         assert codon.prompt is not None, "a codon has a command, or a model with a prompt"
         self._copy_conversation()
-        arguments = (sys.executable, "-m", "interlock.workers.runs.codon.model_agent")
+        # Without -P, Python would take a folder `interlock` of the workspace for Interlock.
+        arguments = (sys.executable, "-P", "-m", "interlock.workers.runs.codon.model_agent")
         variables = {
             MODEL_VARIABLE: str(codon.model),
             CONVERSATION_VARIABLE: str(self.paths.conversation),
             COSTS_LIMITED_VARIABLE: "1" if self.context.limits_costs(codon) else "",
         }
         return replace(
-            self.shell("true", **self.context.model_settings(), **variables),
+            self.shell("true", **self.context.model_settings(), **python_variables(), **variables),
             arguments=arguments,
             prompt=codon.prompt,
             reads_output=reads_output,
