@@ -20,7 +20,7 @@ from interlock.workers.engine.resources import Resources
 from interlock.workers.engine.runner import Runner
 from interlock.workers.engine.work import Handler, Outcome, Work
 from interlock.workers.jobs.client import Graphs
-from interlock.workers.ops.doctor import verify_all
+from interlock.workers.ops.verify import verify_all
 from interlock.workers.systems import handlers
 from tests.kernel.store.kernel_at_a_fixed_time import START_US, Text
 from tests.workers.engine.running import perform, settings_for

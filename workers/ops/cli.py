@@ -280,7 +280,7 @@ def verify(
     as_json: AsJson = False,
 ) -> None:
     """Recompute records from their logs and compare. Exits with 1 if a record differs."""
-    from interlock.workers.ops.doctor import verify_all
+    from interlock.workers.ops.verify import verify_all
 
     report = verify_all(client().dispatch, record_ids or None)
     answer(report, as_json=as_json, show=screen.verification)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from operator import itemgetter
 from typing import Any
@@ -11,12 +10,9 @@ from redis import Redis
 from redis.exceptions import RedisError
 
 from interlock.kernel.errors import KernelError
-from interlock.kernel.record import PARTITIONS, Record, partition_of
+from interlock.kernel.record import PARTITIONS
 from interlock.kernel.store.codec import UNREADABLE
-from interlock.kernel.store.fold import fold, sums
-from interlock.kernel.store.scripts import read, store_error
-from interlock.kernel.store.titles import names_of
-from interlock.kernel.table import Active, Terminal
+from interlock.kernel.store.scripts import store_error
 from interlock.workers.config import Settings
 from interlock.workers.engine.card import action_of
 from interlock.workers.engine.dispatch import Dispatch
@@ -36,94 +32,6 @@ LEVELS = {
     "D2": "power-loss safe on honest storage: every acknowledged write is on disk",
     "D3": "replicated: it survives the loss of a node, but may then lose acknowledged writes",
 }
-
-
-def verify_all(dispatch: Dispatch, record_ids: Sequence[str] | None) -> dict[str, Any]:
-    """Recompute records from their logs. Return how many were checked, and each fault."""
-    faults: list[str] = []
-    checked = events = 0
-    for record_id in record_ids or every_record(dispatch):
-        try:
-            found, version = check_record(dispatch, record_id)
-            faults += [f"{record_id}: {fault}" for fault in found]
-            events += version
-        except KernelError as refusal:
-            faults.append(f"{record_id}: {refusal}")
-        except (LookupError, TypeError, ValueError) as refusal:
-            faults.append(f"{record_id}: cannot be read: {type(refusal).__name__}: {refusal}")
-        checked += 1
-    return {"records": checked, "transitions": events, "faults": faults}
-
-
-def check_record(dispatch: Dispatch, record_id: str) -> tuple[list[str], int]:
-    """Return a record's faults and its version. Read it again if it changes during the check."""
-    for _ in range(READS_MAX):
-        record = dispatch.views.record(record_id)
-        lines = dispatch.views.history(record_id)
-        found = [*faults_of(dispatch, record, lines), *missing_in_indexes(dispatch, record)]
-        if not found or dispatch.views.record(record_id) == record:
-            break
-    return found, record.version
-
-
-def every_record(dispatch: Dispatch) -> Iterator[str]:
-    """Yield the id of every record."""
-    for machine in dispatch.machines.values():
-        yield from dispatch.views.ids(machine)
-
-
-def faults_of(dispatch: Dispatch, record: Record, lines: Sequence[Any]) -> Iterator[str]:
-    """Yield each difference between a record and its log, and each sign that it is stranded."""
-    machine = dispatch.lifecycle.machine(record.machine)
-    folded = fold(machine, lines)
-    if (folded.state, folded.version, folded.data) != (record.state, record.version, record.data):
-        by_log, stored = f"{folded.state} v{folded.version}", f"{record.state} v{record.version}"
-        yield f"the log leads to {by_log}, the record is {stored}, or their data differ"
-    if folded.title != record.title:
-        yield f"its title in lists is {record.title!r}, and by its data {folded.title!r}"
-    counters = {
-        name: count
-        for name, count in record.counters.items()
-        if "." not in name and name not in ("cap", "most")
-    }
-    if {k: v for k, v in sums(lines).items() if v} != {k: v for k, v in counters.items() if v}:
-        yield f"the counters are {counters}, the log adds up to {dict(sums(lines))}"
-    expected = dict(machine.counters(record.data))
-    if {name: counters.get(name, 0) for name in expected} != expected:
-        yield f"cost mismatch: the counters are {counters}, its data add up to {expected}"
-    stage = machine.stage(record.state)
-    alive = {"owed", "leased", "lapsed", "quarantined"}
-    working = [e for e in record.entries if e.kind == "state" and e.state in alive]
-    if isinstance(stage, Active) and len(working) != 1 and not record.paused:
-        yield f"it is {record.state} with {len(working)} live effects"
-    if not isinstance(stage, Terminal) and not record.timers and not record.paused:
-        yield f"it is {record.state} without a timer"
-
-
-def missing_in_indexes(dispatch: Dispatch, record: Record) -> Iterator[str]:
-    """Yield each entry of a record that is missing in the index where sweeps and lists find it."""
-    keys, partition = dispatch.keys, partition_of(record.id)
-    stage = dispatch.lifecycle.machine(record.machine).stage(record.state)
-    due = [] if record.paused else [timer.name for timer in record.timers]
-    owed = [
-        entry.suffix
-        for entry in record.entries
-        if entry.state != "quarantined" and not (record.paused and entry.state == "owed")
-    ]
-    asks = stage.waits_for_person(record.data)
-    asks = asks or any(entry.asks_person for entry in record.entries)
-    members_by_index: dict[str, list[str]] = {
-        keys.effects(partition): [f"{record.id}:{suffix}" for suffix in owed],
-        keys.timers(partition): [f"{record.id}:{name}" for name in due],
-        keys.waits(partition): [record.id] if asks else [],
-        keys.state_index(record.id, record.machine, record.state): [record.id],
-        keys.creation_index(partition, record.machine): [record.id],
-        keys.search_index(partition): names_of(record),
-    }
-    for index, members in members_by_index.items():
-        for member in members:
-            if read(dispatch.client, "ZSCORE", index, member) is None:
-                yield f"{member} is missing in {index}"
 
 
 def diagnose(dispatch: Dispatch) -> dict[str, Any]:

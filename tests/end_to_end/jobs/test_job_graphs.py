@@ -23,7 +23,7 @@ from interlock.kernel.record import PARTITIONS
 from interlock.kernel.store.scripts import read
 from interlock.workers.jobs.client import Graphs
 from interlock.workers.jobs.manifest import manifest_now, read_manifest
-from interlock.workers.ops.doctor import verify_all
+from interlock.workers.ops.verify import verify_all
 from tests.end_to_end.conftest import NewDeployment
 from tests.end_to_end.deployment import Deployment
 

@@ -20,7 +20,7 @@ import pytest
 from interlock.kernel.record import Record
 from interlock.workers.gateways.server import EmbeddedServer, free_port
 from interlock.workers.loops.client import AgentNameError
-from interlock.workers.ops.doctor import verify_all
+from interlock.workers.ops.verify import verify_all
 from tests.conftest import NewServer
 from tests.end_to_end.conftest import NewDeployment
 from tests.end_to_end.engine.preloaded import OWN_FORK_SERVER

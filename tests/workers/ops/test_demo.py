@@ -28,8 +28,8 @@ from interlock.workers.gateways.server import EmbeddedServer, free_port
 from interlock.workers.ops import demo
 from interlock.workers.ops.demo import going_on, has_agents, named_store, running_agents
 from interlock.workers.ops.deployment import Deployment
-from interlock.workers.ops.doctor import verify_all
 from interlock.workers.ops.home import lock_home
+from interlock.workers.ops.verify import verify_all
 from tests.processes import marked
 from tests.servers import STORE_START_S
 from tests.waiting import until

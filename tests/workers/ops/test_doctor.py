@@ -23,8 +23,8 @@ from interlock.workers.ops.doctor import (
     durability,
     left_out,
     unloaded_proposals,
-    verify_all,
 )
+from interlock.workers.ops.verify import verify_all
 from tests.kernel.samples import RUN_BIRTH
 from tests.waiting import until
 from tests.workers.threads.threads import bring, client_of
@@ -252,6 +252,40 @@ EDITS: dict[str, tuple[str, Edit]] = {
     "a record in no list by creation": ("awaiting_confirmation", remove_from_creation_index),
     "a record that no search finds": ("awaiting_confirmation", remove_from_search_index),
     "another title": ("awaiting_confirmation", field("title", "another")),
+    "an end that is no end": ("awaiting_confirmation", field("ended", "1")),
+}
+
+
+def stray(index: str, member: str) -> Edit:
+    """Return an edit that adds a member to an index of the record's partition."""
+
+    def edit(store: redis.Redis, interlock: Client) -> None:
+        store.zadd(getattr(interlock.dispatch.keys, index)(partition_of("one")), {member: 1})
+
+    return edit
+
+
+def cut_feed(nth: int) -> Edit:
+    """Return an edit that deletes one line of the record from the feed of its partition."""
+
+    def edit(store: redis.Redis, interlock: Client) -> None:
+        feed = interlock.dispatch.keys.feed(partition_of("one"))
+        places: Any = store.xrange(feed)
+        mine = [place for place, fields in places if fields[b"record"] == b"one"]
+        store.xdel(feed, mine[nth])
+
+    return edit
+
+
+DEFECTS: dict[str, tuple[Edit, str]] = {
+    "a record in no list by state": (remove_from_state_index, "is missing in"),
+    "an effect of nobody": (stray("effects", "one:9.0:x"), "one:9.0:x is in"),
+    "an effect of no record": (stray("effects", "none:1.0:x"), "no record has it there"),
+    "a timer of nobody": (stray("timers", "one:nap"), "one:nap is in"),
+    "a card of nobody": (stray("waits", "none"), "none is in"),
+    "a name of nobody": (stray("search_index", "=none"), "=none is in"),
+    "a line that the feed lacks": (cut_feed(3), "one: the feed goes from version 3 to 5"),
+    "an end that the feed lacks": (cut_feed(-1), "one: the feed ends at version"),
 }
 
 
@@ -292,6 +326,38 @@ def test_a_corrupted_record_is_found(interlock: Client, client: redis.Redis, nam
     faults = verify_all(interlock.dispatch, ["one"])["faults"]
     assert faults
     assert all(fault.startswith("one: ") for fault in faults)
+
+
+@pytest.mark.parametrize("name", DEFECTS)
+def test_a_defect_of_an_index_or_a_feed_is_found(
+    interlock: Client, client: redis.Redis, name: str
+) -> None:
+    edit, fault = DEFECTS[name]
+    bring(interlock, "one", "awaiting_confirmation")
+    assert verify_all(interlock.dispatch, None)["faults"] == []
+
+    edit(client, interlock)
+
+    [found] = verify_all(interlock.dispatch, None)["faults"]
+    assert fault in found
+
+
+def test_a_slot_and_a_name_that_an_ended_record_keeps_are_found(
+    interlock: Client, client: redis.Redis
+) -> None:
+    keys = interlock.dispatch.keys
+    bring(interlock, "one", "awaiting_confirmation")
+    interlock.cancel("one")
+    kept = {keys.slots("queue:q"): {"one": 1}, keys.holds("one"): {"merge": "one"}}
+    client.zadd(keys.slots("queue:q"), {"one": 1})
+    client.hset(keys.holds("one"), "merge", "one")
+    assert verify_all(interlock.dispatch, None)["faults"] == [], "it still owes an effect"
+
+    unlist("effects")(client, interlock)
+    delete_fields("e:")(client, interlock)
+
+    ended = "one: it is dismissed and still in {}"
+    assert verify_all(interlock.dispatch, None)["faults"] == [ended.format(key) for key in kept]
 
 
 def codon_with_cost(interlock: Client) -> str:

@@ -16,7 +16,7 @@ from interlock.kernel.store import repairs, restores, scripts
 from interlock.kernel.store.scripts import read
 from interlock.workers.cli import app
 from interlock.workers.gateways.server import EmbeddedServer
-from interlock.workers.ops.doctor import verify_all
+from interlock.workers.ops.verify import verify_all
 from interlock.workers.runs.admission import InvalidStateError
 from interlock.workers.runs.archive.export import ExportError
 from interlock.workers.runs.archive.importing import ImportRefusedError
