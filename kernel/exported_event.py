@@ -12,7 +12,7 @@ from typing import Any
 
 from interlock.kernel.event import Event
 from interlock.kernel.machine import Machine
-from interlock.kernel.reason import AbortReason, TransitionReason, why_of
+from interlock.kernel.reason import ENDS_WELL, AbortReason, TransitionReason, why_of
 from interlock.kernel.table import ORPHANS, PERSON, PRODUCER, STALLS
 
 NAMED = "person:"
@@ -22,9 +22,6 @@ SWEEPS = frozenset({ORPHANS, STALLS})
 
 # These reasons of recoveries and agents are left out where the record has failed or was cancelled:
 # a recovery reports its aim, and an agent may report anything.
-ENDS_WELL = frozenset(
-    {TransitionReason.COMPLETED, TransitionReason.RETRY, TransitionReason.ORPHAN_RECOVERED}
-)
 CONTRADICTED: Mapping[str, frozenset[TransitionReason]] = {
     "failed": ENDS_WELL,
     "cancelled": ENDS_WELL,

@@ -13,7 +13,10 @@ VALUES_MAX = 10
 
 
 class TransitionReason(StrEnum):
-    """The reasons of transitions of tasks and agents: the 13 published values."""
+    """The reasons of transitions of tasks and agents: the 13 published values, then ours.
+
+    Ours are for ends that none of the published ones is true of: nobody asked to abort them.
+    """
 
     COMPLETED = auto()
     ABORTED = auto()
@@ -28,6 +31,11 @@ class TransitionReason(StrEnum):
     PERMISSION_DENIED = auto()
     SIBLING_ABORTED = auto()
     ORPHAN_RECOVERED = auto()
+    FAILED = auto()  # the agent failed: by its exit code, its report, or because it did not start
+    TIMED_OUT = auto()
+    LOST = auto()  # the holder of the work was lost
+    VERIFICATION_FAILED = auto()
+    MERGE_FAILED = auto()
 
 
 class AbortReason(StrEnum):
@@ -54,8 +62,18 @@ ABORT_OF: Mapping[TransitionReason, AbortReason] = {
     TransitionReason.PERMISSION_DENIED: AbortReason.PERMISSION_DENIED,
 }
 
+# What no failed work and no failed agent is called: an agent may report any reason.
+ENDS_WELL = frozenset(
+    {TransitionReason.COMPLETED, TransitionReason.RETRY, TransitionReason.ORPHAN_RECOVERED}
+)
+
 # The reason that an abort means; ABORTED for those that are not listed.
 WHY_OF: Mapping[AbortReason, TransitionReason] = {
+    AbortReason.TIMEOUT: TransitionReason.TIMED_OUT,
+    AbortReason.OOM: TransitionReason.FAILED,
+    AbortReason.PROVIDER_ERROR: TransitionReason.FAILED,
+    AbortReason.BASH_ERROR: TransitionReason.FAILED,
+    AbortReason.UNKNOWN: TransitionReason.FAILED,
     AbortReason.SIBLING_ABORTED: TransitionReason.SIBLING_ABORTED,
     AbortReason.PERMISSION_DENIED: TransitionReason.PERMISSION_DENIED,
     AbortReason.COMPACT_FAILURE: TransitionReason.COMPACTION_FAILED,
@@ -70,15 +88,19 @@ def why_of(abort: AbortReason) -> TransitionReason:
 # POSIX fixes these three numbers; an exit code is minus the signal that ended the process.
 _SIGINT, _SIGKILL, _SIGTERM = 2, 9, 15
 
-# A SIGKILL that is not ours is most likely that of the operating system for want of memory. A shell
-# returns 128 plus the number of the signal, for SIGKILL 137.
+# A SIGKILL that is not ours is most likely that of the operating system for want of memory.
+_OF_SIGNAL: Mapping[int, AbortReason] = {
+    _SIGINT: AbortReason.USER_INTERRUPT,
+    _SIGTERM: AbortReason.SHUTDOWN_SIGNAL,
+    _SIGKILL: AbortReason.OOM,
+}
+# A shell returns 128 plus the number of the signal that ended its command.
+_SHELL = 128
 _OF_EXIT_CODE: Mapping[int, AbortReason] = {
     124: AbortReason.TIMEOUT,
     126: AbortReason.PERMISSION_DENIED,
-    137: AbortReason.OOM,
-    -_SIGINT: AbortReason.USER_INTERRUPT,
-    -_SIGTERM: AbortReason.SHUTDOWN_SIGNAL,
-    -_SIGKILL: AbortReason.OOM,
+    **{-number: reason for number, reason in _OF_SIGNAL.items()},
+    **{_SHELL + number: reason for number, reason in _OF_SIGNAL.items()},
 }
 
 

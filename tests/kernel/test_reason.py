@@ -16,19 +16,22 @@ from interlock.kernel.reason import AbortReason, TransitionReason, abort_reason,
 GOLDEN: dict[str, Any] = json.loads(
     (Path(__file__).parents[1] / "golden/reasons.json").read_text("utf-8")
 )
-NAMED = {code: AbortReason(reason) for code, reason in GOLDEN["exit_codes"]} | {
+OUR_CODES = [pair for pairs in GOLDEN["our_exit_codes"].values() for pair in pairs]
+NAMED = {code: AbortReason(reason) for code, reason in (*GOLDEN["exit_codes"], *OUR_CODES)} | {
     -signal.Signals[name]: AbortReason(reason) for name, reason in GOLDEN["signals"]
 }
 reasons_of_ours = st.sampled_from([why for why in AbortReason if why is not AbortReason.OOM])
 
 
-def test_the_reasons_are_the_13_and_the_11_published_ones() -> None:
-    assert [str(reason) for reason in TransitionReason] == GOLDEN["transition_reasons"]
+def test_the_reasons_are_the_13_and_the_11_published_ones_and_ours_with_a_reason_each() -> None:
+    published = GOLDEN["transition_reasons"]
+    ours = [reason for one in GOLDEN["ours"].values() for reason in one]
+    assert [str(reason) for reason in TransitionReason] == [*published, *ours]
     assert [str(reason) for reason in AbortReason] == GOLDEN["abort_reasons"]
-    assert (len(TransitionReason), len(AbortReason)) == (13, 11)
+    assert (len(published), len(AbortReason)) == (13, 11)
 
 
-def test_every_exit_code_gives_its_published_reason_and_any_other_is_unknown() -> None:
+def test_every_exit_code_gives_its_reason_and_any_other_is_unknown() -> None:
     found = {code: abort_reason(code) for code in range(-64, 256)}
 
     assert found == dict.fromkeys(found, AbortReason.UNKNOWN) | NAMED | {0: None}

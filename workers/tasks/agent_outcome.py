@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from interlock.kernel.machines.tasks.breaker import Trip
-from interlock.kernel.reason import AbortReason, TransitionReason, why_of
+from interlock.kernel.reason import ENDS_WELL, AbortReason, TransitionReason, why_of
 from interlock.workers.engine.work import Outcome
 from interlock.workers.processes.agent.process import Exit
 from interlock.workers.supervision.reports import AgentFailed
@@ -18,26 +18,41 @@ def agent_outcome(
     abort: AbortReason | None,
     end_report: EndReport | None,
     *,
+    task: Outcome | None,
     trip: Trip | None,
+    stopped_because: str,
     alive: bool,
 ) -> Outcome:
     """Return the outcome: `spawn_failed` if the agent ended before it began to work, else `ended`.
 
     It is `alive` once it has printed something, reported anything but a failure, or run for a
-    second.
+    second. `task` is the outcome of the task that it had at its end, and `stopped_because` says why
+    it was ordered to stop.
     """
     end = {
         "exit_code": ended.code,
         "abort": abort,
-        "why": why_of(abort) if abort else TransitionReason.COMPLETED,
+        "why": _why(abort, task),
         "left_behind": ended.left_behind,
         "detail": ended.errors[-DETAIL_LENGTH_MAX:],
     }
+    if stopped_because:
+        end["reason"] = stopped_because[:REASON_LENGTH_MAX]
     if trip is not None:
         end |= {"code": f"breaker_{trip.cause}", "reason": trip.reason}
     if alive:
         return Outcome("ended", end)
     return Outcome("spawn_failed", {**end, **_spawn_failure(end_report)})
+
+
+def _why(abort: AbortReason | None, task: Outcome | None) -> TransitionReason:
+    """Return why the agent ended. One whose task failed has not completed, whatever its exit."""
+    if task is not None and task.trigger == "failed":
+        told = task.payload.get("why")
+        if told and told not in ENDS_WELL:
+            return TransitionReason(told)
+        return why_of(abort or AbortReason.UNKNOWN)
+    return why_of(abort) if abort else TransitionReason.COMPLETED
 
 
 def _spawn_failure(end_report: EndReport | None) -> dict[str, str]:

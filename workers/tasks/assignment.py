@@ -10,6 +10,7 @@ from uuid import uuid4
 
 from interlock.kernel.errors import KernelError
 from interlock.kernel.event import Cause
+from interlock.kernel.machines.tasks.agent.payloads import LIMIT_S_MAX
 from interlock.kernel.machines.tasks.effects import ASSIGNMENT
 from interlock.kernel.record import Record, root_of
 from interlock.kernel.store.commands import Call, InitialLease
@@ -36,6 +37,7 @@ from interlock.workers.tasks.verification.signals import InvalidSignalError
 from interlock.workers.tasks.work_folders import delete_old_work_folders
 
 SPAWN_LIMIT_S = 600
+AFTER_DEADLINE_S = 120  # in which a supervisor learns of the deadline and ends its agent
 # A session takes a task only if these fields equal those of its first task.
 SESSION_FIELDS = (
     "agent",
@@ -141,8 +143,10 @@ def _create_agent(dispatch: Dispatch, task: Lease, names: ClaimNames) -> Lease:
     if data.get("parent_agent"):
         agent["parent"] = data["parent_agent"]
     if data["stream"] == "plain":
-        # Many commands print nothing before they end, so only the deadline limits their silence.
-        agent["progress_limit_s"] = int(data.get("deadline_s") or claimed["deadline_s"])
+        # Many commands print nothing before they end, so only the deadline limits their silence:
+        # it comes first, and ends the agent.
+        deadline_s = int(data.get("deadline_s") or claimed["deadline_s"])
+        agent["progress_limit_s"] = min(deadline_s + AFTER_DEADLINE_S, LIMIT_S_MAX)
     call = Call(Cause(ASSIGNMENT.name))
     dispatch.create("agent", names.agent, agent, call, initial_lease=initial_lease)
     return read_initial_lease(dispatch, names.agent, initial_lease)

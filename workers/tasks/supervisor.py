@@ -70,6 +70,7 @@ class TaskSupervisor(Supervisor):
         self.first_task = self.task
         self.alive, self.started_at = False, 0.0
         self.trip: Trip | None = None
+        self.stopped_because = ""
         self.refusals = self.failures_in_row = 0
         self.progress_noted_at = self.progressed_at = self.checked_at = 0.0
         # A thread for slow jobs: the loop must not be late to extend the agent's kill deadline.
@@ -216,7 +217,8 @@ class TaskSupervisor(Supervisor):
             task = views.record(self.task.record_id)
             if task.state == "cancelled" and cancelled_parent(self.dispatch, task):
                 return AbortReason.PARENT_ABORTED
-            abort = (task.data.get("failure") or {}).get("abort")
+            failure = task.data.get("failure") or {}
+            abort, self.stopped_because = failure.get("abort"), str(failure.get("reason", ""))
         except KernelError:
             abort = None
         return str(abort or AbortReason.SHUTDOWN_SIGNAL)
@@ -336,7 +338,7 @@ class TaskSupervisor(Supervisor):
         return None
 
     def _report_spawn_failure(self, reason: str) -> None:
-        payload = {"reason": reason, "code": "spawn_error", "why": TransitionReason.ABORTED}
+        payload = {"reason": reason, "code": "spawn_error", "why": TransitionReason.FAILED}
         self.first_task.report(Outcome("failed", payload))
         report_outcome(self.agent, Outcome("spawn_failed", payload), fallback="ended")
 
@@ -348,13 +350,23 @@ class TaskSupervisor(Supervisor):
         # A task that was claimed for the session and not yet given to it is not reported as failed:
         # nobody renews its lease, so it is soon offered to the next agent.
         end_report = self.task.reports.end_report if self.task else None
+        of_task: Outcome | None = None
         if self.task is not None:
             self.task.reports.count_usage()
             if not self.task.reported:
-                self.task.report(self._task_outcome(self.task, ended, abort))
+                of_task = self._task_outcome(self.task, ended, abort)
+                self.task.report(of_task)
         if isinstance(end_report, AgentFailed):
             abort = abort or failure_outcome(end_report).payload["abort"]
-        outcome = agent_outcome(ended, abort, end_report, trip=self.trip, alive=self.alive)
+        outcome = agent_outcome(
+            ended,
+            abort,
+            end_report,
+            task=of_task,
+            trip=self.trip,
+            stopped_because=self.stopped_because,
+            alive=self.alive,
+        )
         report_outcome(self.agent, outcome, fallback="ended")
 
     def _task_outcome(self, task: CurrentTask, ended: Exit, abort: AbortReason | None) -> Outcome:

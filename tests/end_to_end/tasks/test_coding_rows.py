@@ -102,6 +102,8 @@ ENDS: dict[str, AbortReason] = {  # how a command ends, and the reason that is r
     "exit 3": AbortReason.UNKNOWN,
     "exit 124": AbortReason.TIMEOUT,
     "exit 126": AbortReason.PERMISSION_DENIED,
+    "exit 130": AbortReason.USER_INTERRUPT,
+    "exit 143": AbortReason.SHUTDOWN_SIGNAL,
     "kill -TERM $$; sleep 9": AbortReason.SHUTDOWN_SIGNAL,
     "kill -KILL $$": AbortReason.OOM,
 }
@@ -315,11 +317,25 @@ def branch_deleted(scenes: Scenes) -> None:
     git(scenes.repo, "branch", "-D", "side")
 
 
+def branch_taken(scenes: Scenes) -> None:
+    """Play a task whose target gets another file of the same name while its agent works."""
+    repo = scenes.repo
+    git(repo, "branch", "ours")
+    git(repo, "switch", "-qc", "theirs")
+    (repo / "clash").write_text("theirs")
+    git(repo, "add", "clash")
+    git(repo, "-c", "user.name=u", "-c", "user.email=u@x", "commit", "-qm", "clash")
+    git(repo, "switch", "-q", "main")
+    moves = f"git -C {repo} update-ref refs/heads/ours theirs"
+    scenes.runs("clash", "failed", f"{READY}; echo mine > clash; {moves}", target="ours")
+
+
 @pytest.mark.slow(minutes=1)
 @pytest.mark.timeout(400)
 def test_every_row_and_every_reason_has_its_producer(new_scenes: Callable[[], Scenes]) -> None:
     scenes = new_scenes()
     branch_deleted(scenes)
+    branch_taken(scenes)
     scenes.deployment.full(workers=2)
     people_and_external_agents(scenes)
     local_agents(scenes)

@@ -150,9 +150,9 @@ def test_an_agent_that_hangs_is_ended_at_its_deadline_with_all_it_started(
     assert record.data["failure"]["abort"] == "timeout"
     assert deployment.events(task_id)[-1].cause.actor == "stalls"
     nothing_left(deployment, repo, "hang")
-    assert (
-        deployment.client.show(f"{deployment.scope}/agent~hang~1").data["end"]["abort"] == "timeout"
-    )
+    end = deployment.client.show(f"{deployment.scope}/agent~hang~1").data["end"]
+    assert (end["abort"], end["why"]) == ("timeout", "timed_out")
+    assert end["reason"] == "it took longer than its deadline", "its silence is not why"
     pid = int((tmp_path / "pid").read_text())
     deployment.sees(lambda: not is_alive(pid), what="its grandchild is gone")
 

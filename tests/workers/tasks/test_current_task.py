@@ -464,3 +464,33 @@ def test_the_agent_of_the_next_try_is_told_why_a_person_rejected_the_work(client
     told = "Mind the docs.\n\nA person rejected the work of earlier tries:\n- use tabs"
     assert task.prompt == f"b/one\n\n{told}\n"
     assert task.variables["TASK_TEXT"] == told
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "why"),
+    [
+        ({"type": "failed", "error": "no"}, -15, "failed"),
+        ({"type": "failed", "error": "no", "reason": "max_turns"}, -15, "max_turns"),
+        ({"type": "failed", "error": "no", "reason": "completed"}, -15, "failed"),
+        (BLOCKED, 0, "permission_denied"),
+        ({"type": "failed"}, 0, "failed"),
+        (None, 3, "failed"),
+        (None, 130, "aborted"),
+        (None, 124, "timed_out"),
+    ],
+)
+def test_an_agent_whose_task_failed_has_not_completed(
+    client: Client, tmp_path: Path, line: Mapping[str, Any] | None, code: int, why: str
+) -> None:
+    claim = claimed(client, "b/one")
+    claim.agent_fires("confirmed_alive")
+    supervisor = supervised(client, claim, tmp_path)
+    reports(supervisor, *([line] if line else []))
+    by_us = WORK_OVER if code == -15 else None
+
+    supervisor._report_end(
+        Exit(code, by_us, 0, "", "", cut=False, wall_s=1.0, cpu_s=0.1, max_rss_bytes=0)
+    )
+
+    assert client.show(claim.names.agent).state == "dead"
+    assert client.show(claim.names.agent).data["end"]["why"] == why

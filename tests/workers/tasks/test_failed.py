@@ -89,7 +89,7 @@ def test_a_failed_task_shows_how_each_try_failed_and_how_to_replay_it(
     assert (failed_task.reason, failed_task.paths) == ("it timed out", ("src/a.py",))
     assert (failed_task.code, failed_task.transition_reason, failed_task.abort_reason) == (
         "",
-        "aborted",
+        "timed_out",
         "timeout",
     )
     assert (failed_task.retries, failed_task.max_retries, failed_task.crashes) == (1, 1, 0)

@@ -8,7 +8,9 @@ refuses the push, the merge remains.
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
+from interlock.kernel.reason import TransitionReason
 from interlock.workers.engine.work import ObstacleError, Outcome, Work
 from interlock.workers.gateways.git.errors import GitError, Refusal, RefusedError
 from interlock.workers.gateways.git.merge import (
@@ -51,7 +53,8 @@ async def merge(work: Work) -> Outcome:
         # once more; while another task has the hold, this effect waits in line for it.
         return Outcome("merge_begun")
     if parent := await asyncio.to_thread(cancelled_parent, work.dispatch, record):
-        payload = {"reason": f"{parent}, which it is a part of, was cancelled", "final": True}
+        reason = f"{parent}, which it is a part of, was cancelled"
+        payload = {"reason": reason, "why": TransitionReason.ABORTED, "final": True}
         return Outcome("verification_rejected", payload)
     await asyncio.to_thread(work.note, "activity", {"doing": "merging"})
     try:
@@ -60,7 +63,7 @@ async def merge(work: Work) -> Outcome:
     except RefusedError as refusal:
         if refusal.refusal in OBSTACLES:
             raise ObstacleError(str(refusal)) from refusal
-        return Outcome("verification_rejected", {"reason": str(refusal)})
+        return _refused(str(refusal))
 
 
 async def _merge_branch(work: Work, repository: Repository) -> Outcome:
@@ -93,10 +96,9 @@ async def _merge_branch(work: Work, repository: Repository) -> Outcome:
                 shown = ", ".join(done.paths[:5])
                 reason = f"it conflicts with what {target} has now: {shown}"
                 paths = list(done.paths[:PATHS_MAX])
-                return Outcome("verification_rejected", {"reason": reason, "paths": paths})
+                return _refused(reason, paths=paths)
             case BranchMoved():
-                reason = "its branch has moved since it was verified"
-                return Outcome("verification_rejected", {"reason": reason})
+                return _refused("its branch has moved since it was verified")
             case TargetMoved():
                 continue
     raise RuntimeError(f"{target} moved {ATTEMPTS_MAX} times while it was merged into")
@@ -130,6 +132,12 @@ def _push(work: Work, repository: Repository, target: str) -> Outcome | None:
             raise
         # Final: an agent that tried the task again would find the work merged, and change nothing.
         reason = f"it is merged into {target} here, but {remote} does not have it: {failure}"
-        return Outcome("verification_rejected", {"reason": reason[:REASON_MAX], "final": True})
+        return _refused(reason, final=True)
     work.audit("pushed", {"remote": done.remote, "branch": done.branch, "commit": done.commit})
     return None
+
+
+def _refused(reason: str, **more: Any) -> Outcome:
+    """Return the outcome of verified work that cannot be brought to its target."""
+    why = TransitionReason.MERGE_FAILED
+    return Outcome("verification_rejected", {"reason": reason[:REASON_MAX], "why": why, **more})

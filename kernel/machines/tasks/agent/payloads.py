@@ -12,8 +12,9 @@ from interlock.kernel.reason import AbortReason, TransitionReason
 SPAWN_S = 60
 PROGRESS_S = 900
 IDLE_S = 300
+LIMIT_S_MAX = 86_400
 Line = Annotated[str, Field(min_length=1, max_length=2_000)]
-Seconds = Annotated[int, Field(ge=1, le=86_400)]
+Seconds = Annotated[int, Field(ge=1, le=LIMIT_S_MAX)]
 
 
 class NewAgent(Shape):

@@ -9,7 +9,7 @@ from interlock.kernel.machine import Machine
 from interlock.kernel.machines.tasks.agent import payloads
 from interlock.kernel.machines.tasks.effects import ABORT, SUPERVISION
 from interlock.kernel.payload import validated
-from interlock.kernel.reason import TransitionReason
+from interlock.kernel.reason import AbortReason, TransitionReason
 from interlock.kernel.table import (
     CREATED,
     ORPHANS,
@@ -76,8 +76,9 @@ def limit(name: str) -> Callable[[Data], int | None]:
     return lambda data: int(data[name]) * 1_000
 
 
-NOT_WORKING = {"reason": "it did not begin to work in time", "abort": "timeout"}
-IDLING = {"reason": "it made no progress", "abort": "timeout"}
+TIMEOUT = {"abort": AbortReason.TIMEOUT.value, "why": TransitionReason.TIMED_OUT.value}
+NOT_WORKING = {"reason": "it did not begin to work in time", **TIMEOUT}
+IDLING = {"reason": "it made no progress", **TIMEOUT}
 STAGES = (
     Active(
         State.STARTING,
@@ -113,13 +114,14 @@ PUBLISHED = (
     *rows(State.STARTING,
         carry(Trigger.CONFIRMED_ALIVE, State.WORKING, by(SUPERVISION), update=confirmed_alive),
         move(Trigger.SPAWN_FAILED, State.DEAD, by(SUPERVISION, ORPHANS, STALLS),
-             update=ended, reason=TransitionReason.ABORTED),
+             update=ended, reason=TransitionReason.FAILED),
     ),
     *rows(State.WORKING,
         carry(Trigger.TASK_FINISHED, State.IDLE, by(SUPERVISION),
               reason=TransitionReason.COMPLETED),
         move(Trigger.ENDED, State.DEAD, by(SUPERVISION, ORPHANS, STALLS, ABORT, PERSON),
-             update=ended, effect=ABORT, reason=TransitionReason.ABORTED),
+             update=ended, effect=ABORT, reason=TransitionReason.LOST,
+             reason_by_hand=TransitionReason.ABORTED),
     ),
     *rows(State.IDLE,
         carry(Trigger.TASK_ASSIGNED, State.WORKING, by(SUPERVISION), update=task_assigned),
@@ -129,12 +131,13 @@ PUBLISHED = (
 )
 OURS = (
     *rows(State.STARTING,
-        move(Trigger.ENDED, State.DEAD, by(ABORT, PERSON), ours=KILLED,
-             update=ended, effect=ABORT, reason=TransitionReason.ABORTED),
+        move(Trigger.ENDED, State.DEAD, by(ABORT, PERSON), ours=KILLED, update=ended,
+             effect=ABORT, reason=TransitionReason.LOST, reason_by_hand=TransitionReason.ABORTED),
     ),
     *rows(State.IDLE,
         move(Trigger.ENDED, State.DEAD, by(SUPERVISION, ORPHANS, ABORT, PERSON), ours=IDLE_DEATH,
-             update=ended, effect=ABORT, reason=TransitionReason.ABORTED),
+             update=ended, effect=ABORT, reason=TransitionReason.LOST,
+             reason_by_hand=TransitionReason.ABORTED),
     ),
     *rows(State.WORKING,
         stay(Trigger.TOOL_ABORTED, by(SUPERVISION), ours=TOOL,

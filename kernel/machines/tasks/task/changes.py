@@ -232,7 +232,7 @@ def lost_too_often(ask: Ask) -> Data:
     times = f" {crashes} times; the last time" if crashes > 1 else ", and no other may follow it"
     reasons = {
         "reason": f"its agent was lost{times}: {last}",
-        "why": TransitionReason.ABORTED.value,
+        "why": TransitionReason.LOST.value,
         "abort": crash.get("abort"),
     }
     failure = {name: value for name, value in {**after["failure"], **reasons}.items() if value}

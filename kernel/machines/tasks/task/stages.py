@@ -17,6 +17,7 @@ from interlock.kernel.machines.tasks.effects import (
 from interlock.kernel.machines.tasks.task import changes, questions
 from interlock.kernel.machines.tasks.task.names import State, Trigger
 from interlock.kernel.machines.tasks.task.payloads import TaskAnswer
+from interlock.kernel.reason import TransitionReason
 from interlock.kernel.table import Active, Data, Terminal, Timer, Waiting
 
 RECHECK_MS = 60_000
@@ -26,8 +27,11 @@ MERGE_MS = 86_400_000
 RECOVERY_MS = 900_000
 DEADLINE_S = 1_800
 
-LATE = {"reason": "it took longer than its deadline", "abort": "timeout"}
-NOT_MERGED = {"reason": "it was not verified and merged in time"}
+TIMED_OUT = TransitionReason.TIMED_OUT.value
+LATE = {"reason": "it took longer than its deadline", "abort": "timeout", "why": TIMED_OUT}
+NEVER_STARTED = {"reason": "never started", "why": TIMED_OUT}
+NOT_MERGED = {"reason": "it was not verified and merged in time", "why": TIMED_OUT}
+NOT_RECOVERED = {"reason": "its recovery took too long", "why": TIMED_OUT}
 APPROVAL = (("approve", "approved"), ("reject", "rejected"))
 MERGE_APPROVAL = (*APPROVAL, ("cancel", "cancelled"))
 BLOCK = (("unblock", "unblocked"), ("cancel", "cancelled"))
@@ -100,7 +104,7 @@ STAGES = (
     ),
     Active(
         State.CLAIMED,
-        (Timer("start", after(START_MS), Trigger.RELEASED, payload={"reason": "never started"}),),
+        (Timer("start", after(START_MS), Trigger.RELEASED, payload=NEVER_STARTED),),
         holds=owned,
         effect=AGENT,
         outcomes=(
@@ -179,7 +183,7 @@ STAGES = (
     ),
     Active(
         State.ORPHANED,
-        (Timer("stall", after(RECOVERY_MS), Trigger.UNRECOVERABLE),),
+        (Timer("stall", after(RECOVERY_MS), Trigger.UNRECOVERABLE, payload=NOT_RECOVERED),),
         effect=RECOVERY,
         outcomes=(Trigger.RECOVERED, Trigger.REQUEUED, Trigger.UNRECOVERABLE),
         exhausted=Trigger.UNRECOVERABLE,
