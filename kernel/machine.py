@@ -350,7 +350,7 @@ class Machine:
             says=sentence(row.says or self.says.get(str(row.trigger), ""), ask.payload),
             by=row.by,
             names_proposal=row.names_proposal,
-            shares=None if stays else _shares(left.shares(record.data), entered.shares(data)),
+            shares=_shares(left.shares(record.data), entered.shares(data)),
             counts_as_ended=not stays and entered.is_counted_as_ended(data),
             bounds=self.bounds(data) if row.bounds else UNBOUND,
             deltas=self._deltas(record.data, data),

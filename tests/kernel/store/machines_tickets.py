@@ -37,6 +37,8 @@ class T(StrEnum):
     DROP = auto()
     FAIL = auto()
     AGAIN = auto()
+    LEND = auto()
+    REGAIN = auto()
 
 
 class Given(BaseModel):
@@ -45,6 +47,14 @@ class Given(BaseModel):
 
 def checked(ask: Ask) -> Data:
     return {**ask.data, "checked": True}
+
+
+def lent(ask: Ask) -> Data:
+    return {**ask.data, "files": [], "lent": ask.data["files"]}
+
+
+def regained(ask: Ask) -> Data:
+    return {**ask.data, "files": ask.data["lent"]}
 
 
 def names(data: Data) -> tuple[str, ...]:
@@ -94,6 +104,8 @@ ROWS = (
     Transition(S.TAKEN,    T.START,   S.AT_WORK, mode=Mode.CARRY),
     Transition(S.TAKEN,    T.FINISH,  S.CHECKING),
     Transition(S.TAKEN,    T.DROP,    S.OPEN),
+    Transition(S.TAKEN,    T.LEND,    S.TAKEN, update=lent, mode=Mode.INTERNAL),
+    Transition(S.TAKEN,    T.REGAIN,  S.TAKEN, update=regained, mode=Mode.INTERNAL),
     Transition(S.TAKEN,    T.FAIL,    S.LOST),
     Transition(S.AT_WORK,  T.FINISH,  S.CHECKING),
     Transition(S.AT_WORK,  T.FAIL,    S.LOST),

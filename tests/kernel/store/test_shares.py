@@ -235,6 +235,26 @@ def test_names_are_kept_from_state_to_state_and_freed_with_the_last(world: World
     assert world.views.holds("b") == {}
 
 
+def test_a_row_that_stays_in_its_state_frees_and_takes_names_and_its_effect_goes_on(
+    world: World,
+) -> None:
+    one, two = ticket(world, "one", files=["x"]), ticket(world, "two", files=["x"])
+    lease = take(world, one)
+    waiting = wait_for(world, two)
+
+    world.fire(one, "lend", warrant=token(lease))
+    assert (world.views.holds("b"), world.score(waiting)) == ({}, world.now)
+    world.fire(two, "take", warrant=token(world.claim("offer", of=two)))
+    with pytest.raises(HeldError, match="b/two holds") as refusal:
+        world.fire(one, "regain", warrant=token(lease))
+    assert refusal.value.needs == ("x",)
+    world.fire(two, "fail")
+    world.fire(one, "regain", warrant=token(lease))
+
+    assert world.views.holds("b") == {"x": one}
+    assert world.entry("handle", one).token == lease.token
+
+
 def test_a_name_that_another_holds_by_now_is_not_freed(world: World) -> None:
     of = ticket(world, files=["x"])
     world.fire(of, "take")
