@@ -72,7 +72,8 @@ def tasks() -> tuple[Data, ...]:
     asks = {**fresh, "needs_approval": True}
     waits = {**fresh, "blocked_on": {"kind": "task", "on": "other"}}
     split = {**fresh, "blocked_on": {"kind": "subtasks", "on": "its subtasks"}}
-    kinds = (fresh, worn, asks, waits, split)
+    merges = {**fresh, "merging": True}
+    kinds = (fresh, worn, asks, waits, split, merges)
     return tuple({**data, "claim": claim, "claimed": 1} for data in kinds)
 
 
@@ -213,6 +214,7 @@ SAMPLES: dict[str, tuple[Sequence[Data], Mapping[str, Sequence[Data]]]] = {
             "subtasks_checked": ({"tally": {"closed": 2}}, {"tally": {"failed": 1}}),
             "verified": ({"commit": "abc"},),
             "merged": ({"commit": "def"},),
+            "target_freed": ({}, {"commit": "def"}),
             "recovered": ({"commit": "abc"},),
             "child_cancelled": ({"child": "b/t/2.1"},),
             "starved": REASON,

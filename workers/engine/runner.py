@@ -191,6 +191,8 @@ class Runner:
             return self._stop(work)
         except FencedError as refusal:
             return self._settle(work, f"stale: {refusal}")
+        except HeldError as refusal:
+            return self._wait_for_names(work, refusal)
         except StoreError as refusal:
             log.warning("%s was given up while the store was away: %s", work.key, refusal)
             raise EffectRetriedError(f"given up: {refusal}") from refusal
@@ -277,7 +279,7 @@ class Runner:
         raise EffectRetriedError(f"released at shutdown: {status}")
 
     def _wait_for_names(self, work: Work, refusal: HeldError) -> str:
-        """Let an effect wait until the names are free that its outcome needs."""
+        """Let an effect wait until the names are free that it, or its outcome, needs."""
         if not refusal.needs:
             return self._retry_later(work, refusal)
         try:

@@ -79,12 +79,21 @@ def same_partition(root: str) -> str:
 
 
 def claimed(client: Client, name: str, **more: Any) -> Claimed:
-    """Submit a task and claim it as the assignment does; its agent is about to start."""
+    """Submit a task and claim it as the assignment does, on a `host` if one is given.
+
+    Its agent is about to start.
+    """
+    where = {"host": more.pop("host")} if "host" in more else {}
     dispatch, task_id = client.dispatch, submitted(client, name, **more)
     initial_lease = InitialLease(
         uuid4().hex[:8], "supervisor", dispatch.effect("task", "agent").lease_ms
     )
-    payload = {"owner": "this-host", "identity": "unknown", "at_ms": dispatch.views.now_ms()}
+    payload = {
+        "owner": "this-host",
+        "identity": "unknown",
+        "at_ms": dispatch.views.now_ms(),
+        **where,
+    }
     call = component_call("assignment", "claimed", task_id)
     dispatch.fire(task_id, "claimed", payload, call, initial_lease=initial_lease)
     task = held(client, task_id, initial_lease)

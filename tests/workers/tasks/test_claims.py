@@ -9,13 +9,9 @@ from typing import Any
 import pytest
 
 from interlock.kernel.errors import CallError, GuardRefusedError, HeldError
-from interlock.kernel.machines import MACHINES
 from interlock.kernel.record import partition_of
 from interlock.kernel.store.leases import Lease
 from interlock.workers.client import Client
-from interlock.workers.engine.resources import Resources
-from interlock.workers.engine.runner import Runner
-from interlock.workers.engine.work import Outcome
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.tasks import claims
 from interlock.workers.tasks.agents import Agents
@@ -23,7 +19,6 @@ from interlock.workers.tasks.assignment import assign
 from interlock.workers.tasks.claims import claim, prepare_claim
 from interlock.workers.tasks.client import Tasks
 from interlock.workers.tasks.sweeps.assignments import run
-from tests.workers.engine.running import perform
 from tests.workers.gateways.git.scene import make_repository
 from tests.workers.tasks.claims import Claimed, claimed, fire, same_partition, taken
 from tests.workers.threads.threads import client_of
@@ -57,8 +52,10 @@ def closed(client: Client, name: str, took_s: float, role: str, backlog: str = "
     work = claimed(client, task, role=role).alive()
     done = {"summary": "done", "took_s": took_s}
     work.task_fires("completed", done)
-    for trigger in ("verified", "merge_begun", "merged"):
-        fire(client, taken(client, task), trigger)
+    fire(client, taken(client, task), "verified")
+    merge = taken(client, task)
+    for trigger in ("merge_begun", "merged"):
+        fire(client, merge, trigger)
 
 
 def test_the_deadline_in_the_store_moves_with_the_history_of_the_role(
@@ -138,8 +135,11 @@ def test_a_prepared_claim_has_a_worktree_and_no_process_yet(
     assert client.show(prepared.turn).state == "claiming"
 
 
-def merging(client: Client, name: str, target: str = "main") -> Claimed:
-    work = claimed(client, f"b/{name}", target=target).alive()
+MAIN, SIDE = (f"merge into {target} of '/nowhere'" for target in ("main", "side"))
+
+
+def merging(client: Client, name: str, target: str = "main", **fields: Any) -> Claimed:
+    work = claimed(client, f"b/{name}", target=target, **fields).alive()
     work.task_fires("completed", {"summary": "done"})
     fire(client, taken(client, f"b/{name}"), "verified")
     return work
@@ -150,42 +150,44 @@ def test_only_one_task_of_a_backlog_merges_into_a_target_at_a_time(
 ) -> None:
     for name, target in (("one", "main"), ("two", "main"), ("aside", "side")):
         merging(client, name, target)
-    fire(client, taken(client, "b/one"), "merge_begun")
+    one, two, aside = (taken(client, f"b/{name}") for name in ("one", "two", "aside"))
+    fire(client, one, "merge_begun")
 
-    two = taken(client, "b/two")
     with pytest.raises(HeldError, match="b/one holds what it needs"):
         fire(client, two, "merge_begun")
-    fire(client, taken(client, "b/aside"), "merge_begun")
+    fire(client, aside, "merge_begun")
 
-    assert client.dispatch.views.holds("b") == {
-        "merge into main": "b/one",
-        "merge into side": "b/aside",
-    }
-    fire(client, taken(client, "b/one"), "merged")
+    assert client.dispatch.views.holds("b") == {MAIN: "b/one", SIDE: "b/aside"}
+    fire(client, one, "merged")
     fire(client, two, "merge_begun")
-    assert client.dispatch.views.holds("b")["merge into main"] == "b/two"
+    assert client.dispatch.views.holds("b")[MAIN] == "b/two"
 
 
-def test_a_merge_waits_in_line_for_its_target_and_is_woken_when_that_is_free(
+@pytest.mark.parametrize("field", ["repo", "host"])
+def test_tasks_of_two_repositories_merge_at_the_same_time(client: Client, field: str) -> None:
+    here = merging(client, "here")
+    there = merging(client, "there", **{field: "/elsewhere"})
+    for work in (here, there):
+        fire(client, taken(client, work.task.record.id), "merge_begun")
+
+    assert sorted(client.dispatch.views.holds("b").values()) == ["b/here", "b/there"]
+
+
+def test_a_merge_that_gives_its_target_back_lets_the_next_one_in_and_keeps_its_attempts(
     client: Client,
 ) -> None:
     for name in ("one", "two"):
         merging(client, name)
-    fire(client, taken(client, "b/one"), "merge_begun")
-    runner = Runner(client.dispatch, Resources(client.settings))
-    (entry,) = [one for one in client.show("b/two").entries if one.name == "merge"]
-    key, partition = entry.key("b/two"), partition_of("b")
+    one, two = (taken(client, f"b/{name}") for name in ("one", "two"))
+    fire(client, one, "merge_begun")
+    before = client.show("b/one")
 
-    def merge() -> str:
-        begun = Outcome("merge_begun")
-        return perform(runner, MACHINES["task"], "merge", lambda _: begun, key)
+    fire(client, one, "target_freed")
 
-    assert merge().startswith("retry: waits (owed): 'b/two' cannot be taken now: b/one holds")
-    assert not [line for line in client.history("b/two") if getattr(line, "kind", "") == FAILED]
-    assert key not in client.dispatch.indexes.due_effects(partition, 100)
-    fire(client, taken(client, "b/one"), "merged")
-    assert key in client.dispatch.indexes.due_effects(partition, 100)
-    assert merge() == "merge_begun -> done"
+    after = client.show("b/one")
+    assert (after.entries, after.timers) == (before.entries, before.timers)
+    fire(client, two, "merge_begun")
+    assert client.dispatch.views.holds("b") == {MAIN: "b/two"}
 
 
 def test_only_tasks_submitted_under_the_setting_fail_as_a_stage(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from enum import StrEnum
 from pathlib import Path
 
@@ -58,6 +59,10 @@ class LockedError(GitError):
         self.lock = lock
 
 
+class BusyError(LockedError):
+    """Another call of Interlock has the lock, and frees it by itself. Repeat later."""
+
+
 class TimedOutError(GitError):
     """Git did not end in time and was killed with the processes it started. Repeat it."""
 
@@ -74,3 +79,39 @@ class FailedError(GitError):
             f"{command} failed with exit code {exit_code}: {stderr or 'it gave no reason'}"
         )
         self.command, self.exit_code, self.stderr = command, exit_code, stderr
+
+
+class ObstructedError(FailedError):
+    """Git failed at something that only a person can remove or set up. The message says what."""
+
+    def __init__(self, command: str, exit_code: int, stderr: str, remedy: str) -> None:
+        super().__init__(command, exit_code, f"{stderr}; {remedy}")
+
+
+# What git says where only a person can help, as part of a message of git or of a program that it
+# calls, and what that person has to do.
+OBSTACLES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
+    (re.compile(said, re.MULTILINE), remedy)
+    for said, remedy in (
+        ("No space left on device|[Dd]isk quota exceeded", "make room on the disk"),
+        ("Read-only file system", "make the file system writable"),
+        (
+            (
+                r"could not read (Username|Password) for|terminal prompts disabled"
+                r"|Authentication failed for|Permission denied \((publickey|password)"
+                r"|Host key verification failed|The requested URL returned error: (401|403)"
+            ),
+            "set up access that works without a question, such as a credential helper or a key",
+        ),
+        (
+            r"insufficient permission for adding an object|: Permission denied$",
+            "give the user that runs this the right to write there",
+        ),
+    )
+)
+
+
+def remedy_for(stderr: str) -> str:
+    """Return what a person has to do so that git does not fail with this message again, or ''."""
+    found = (remedy for said, remedy in OBSTACLES if said.search(stderr))
+    return next(found, "")

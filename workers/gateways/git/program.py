@@ -24,11 +24,14 @@ from tempfile import TemporaryFile
 from typing import IO
 
 from interlock.workers.gateways.git.errors import (
+    BusyError,
     FailedError,
     LockedError,
+    ObstructedError,
     Refusal,
     RefusedError,
     TimedOutError,
+    remedy_for,
 )
 from interlock.workers.inherited import inherited
 from interlock.workers.text import sentence
@@ -117,21 +120,24 @@ class Git:
         if found := _LOCK.search(finished.stderr):
             lock = self.folder / found.group(1)
             return LockedError(lock, f"wait, or, if no git runs in {self.folder}, delete it")
-        return FailedError(f"git {command}", finished.exit_code, sentence(finished.stderr))
+        failed = (f"git {command}", finished.exit_code, sentence(finished.stderr))
+        if remedy := remedy_for(finished.stderr):
+            return ObstructedError(*failed, remedy)
+        return FailedError(*failed)
 
     @contextmanager
-    def locked(self, file: Path) -> Iterator[Git]:
+    def locked(self, file: Path, *, wait_s: float | None = None) -> Iterator[Git]:
         """Hold a lock that excludes Interlock's other processes; git inherits it and keeps it too.
 
         The empty file is not deleted: another process may be waiting for the lock on it.
-        Raises LockedError if the lock is held for longer than one command may last, and
-        RefusedError if the file cannot be written.
+        Raises BusyError if the lock is held for longer than `wait_s`, by default as long as one
+        command may last, and RefusedError if the file cannot be written.
         """
         with _opened(file) as lock:
-            until = time.monotonic() + self.command_s
+            until = time.monotonic() + (self.command_s if wait_s is None else wait_s)
             while not _taken(lock):
                 if time.monotonic() >= until:
-                    raise LockedError(file, "try again when it has ended")
+                    raise BusyError(file, "try again when it has ended")
                 time.sleep(_POLL_S)
             yield replace(self, keep_open=(*self.keep_open, lock.fileno()))
 

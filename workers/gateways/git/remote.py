@@ -9,6 +9,7 @@ from interlock.workers.gateways.git.errors import Refusal, RefusedError
 from interlock.workers.gateways.git.repository import Repository
 from interlock.workers.text import sentence
 
+WAIT_S = 5.0
 _LOCK_NAME = "interlock-push"
 
 
@@ -25,10 +26,13 @@ def push(repository: Repository, *, branch: str, remote: str) -> Pushed:
     """Push a branch under the same name; a repetition changes nothing.
 
     Raises RefusedError if there is no such remote or branch, or if the remote rejects the push,
-    and another GitError if the remote cannot be reached or other pushes of Interlock take too long.
+    BusyError while another push of Interlock takes long, and another GitError if the remote cannot
+    be reached.
     """
-    # One push after the other: of two at once, the remote would reject the second.
-    with repository.git.locked(repository.common / _LOCK_NAME) as git:
+    # One push after the other: of two at once, the remote would reject the second. Nobody waits
+    # long for another one: a remote that hangs would then hold up a thread for each task.
+    lock = repository.common / _LOCK_NAME
+    with repository.git.locked(lock, wait_s=min(WAIT_S, repository.git.command_s)) as git:
         return _pushed(replace(repository, git=git), branch, remote)
 
 

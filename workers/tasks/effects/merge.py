@@ -8,11 +8,22 @@ refuses the push, the merge remains.
 from __future__ import annotations
 
 import asyncio
+import errno
+from concurrent.futures import CancelledError
+from contextlib import suppress
 from typing import Any
 
+from interlock.kernel.errors import KernelError
 from interlock.kernel.reason import TransitionReason
 from interlock.workers.engine.work import ObstacleError, Outcome, Work
-from interlock.workers.gateways.git.errors import GitError, Refusal, RefusedError
+from interlock.workers.gateways.git.errors import (
+    BusyError,
+    GitError,
+    LockedError,
+    ObstructedError,
+    Refusal,
+    RefusedError,
+)
 from interlock.workers.gateways.git.merge import (
     AlreadyMerged,
     BranchMerged,
@@ -37,33 +48,79 @@ from interlock.workers.tasks.verification.task_check import (
 ATTEMPTS_MAX = 20
 PATHS_MAX = 100
 REASON_MAX = 2_000
-# The user has changes, or a rebase under way, in the checkout of the target: a card asks the user
-# to end that, and the merge is tried again.
-OBSTACLES = (Refusal.DIRTY, Refusal.CHECKOUT_BUSY)
+# What a person has to end or to change: changes or a rebase in the checkout of the target, or
+# rights. A card asks for it, and the merge is tried again.
+OBSTACLES = (Refusal.DIRTY, Refusal.CHECKOUT_BUSY, Refusal.NOT_WRITABLE)
+DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES)
+# A person is asked about the lock of another git that is still there at the second attempt: until
+# then it is that of a command which has ended by now. A remote may be away for longer.
+LOCK_ASKS_FROM, PUSH_ASKS_FROM = 2, 5
 
 
 async def merge(work: Work) -> Outcome:
-    """Merge the branch of a claim. If the target moves meanwhile, the merge is tried again."""
+    """Merge the branch of a claim, then push. If the target moves meanwhile, it is tried again."""
     record = work.record
     if not record.data.get("repo") or "claim" not in record.data:
         # The work was done outside of Interlock, or its subtasks are merged already.
         return Outcome("merged", {})
-    if not record.data.get("merging"):
-        # This only takes the hold on the target. The state is entered again, so this effect is owed
-        # once more; while another task has the hold, this effect waits in line for it.
-        return Outcome("merge_begun")
-    if parent := await asyncio.to_thread(cancelled_parent, work.dispatch, record):
+    # An earlier attempt may have merged, and then failed to push.
+    commit = record.data.get("merged")
+    parent = await asyncio.to_thread(cancelled_parent, work.dispatch, record)
+    if parent and not commit:
         reason = f"{parent}, which it is a part of, was cancelled"
         payload = {"reason": reason, "why": TransitionReason.ABORTED, "final": True}
         return Outcome("verification_rejected", payload)
-    await asyncio.to_thread(work.note, "activity", {"doing": "merging"})
     try:
         repository = await asyncio.to_thread(repository_of, record)
-        return await _merge_branch(work, repository)
-    except RefusedError as refusal:
-        if refusal.refusal in OBSTACLES:
-            raise ObstacleError(str(refusal)) from refusal
-        return _refused(str(refusal))
+        done = Outcome("merged", {"commit": commit}) if commit else await _merge(work, repository)
+        if done.trigger != "merged":
+            return done
+        return await asyncio.to_thread(_push, work, repository) or done
+    except (GitError, OSError) as failure:
+        if asked := _asked_of_person(failure, work.attempt):
+            raise ObstacleError(asked) from failure
+        if isinstance(failure, RefusedError):
+            return _refused(str(failure))
+        raise
+
+
+def _asked_of_person(failure: GitError | OSError, attempt: int) -> str:
+    """Return the sentence that asks a person to remove what failed a merge, or ''."""
+    match failure:
+        case BusyError():
+            asks = False
+        case LockedError():
+            asks = attempt >= LOCK_ASKS_FROM
+        case RefusedError():
+            asks = failure.refusal in OBSTACLES
+        case OSError():
+            asks = failure.errno in DISK_ERRORS
+        case _:
+            asks = isinstance(failure, (ObstructedError, UnpushedError))
+    return str(failure) if asks else ""
+
+
+async def _merge(work: Work, repository: Repository) -> Outcome:
+    """Merge while the task holds the target. Others wait for that in line, and for nothing else.
+
+    So the task gives the target back before it waits for another attempt, or for a remote.
+    """
+    if not work.record.data.get("merging"):
+        await asyncio.to_thread(work.fire, Outcome("merge_begun"))
+    await asyncio.to_thread(work.note, "activity", {"doing": "merging"})
+    freed: dict[str, Any] = {}
+    try:
+        done = await _merge_branch(work, repository)
+        if done.trigger == "merged" and work.record.data.get("push"):
+            freed = dict(done.payload)
+            await asyncio.to_thread(work.fire, Outcome("target_freed", freed))
+    except CancelledError:
+        raise  # Another worker goes on at once.
+    except Exception:
+        with suppress(KernelError):
+            await asyncio.to_thread(work.fire, Outcome("target_freed", freed))
+        raise
+    return done
 
 
 async def _merge_branch(work: Work, repository: Repository) -> Outcome:
@@ -85,8 +142,7 @@ async def _merge_branch(work: Work, repository: Repository) -> Outcome:
         )
         match done:
             case BranchMerged() | AlreadyMerged():
-                refused = await asyncio.to_thread(_push, work, repository, target)
-                return refused or Outcome("merged", {"commit": done.commit})
+                return Outcome("merged", {"commit": done.commit})
             case MergeUnverified():
                 assert verified is not None, "a merge is unverified only where commits were given"
                 if rejected := await _check_merge(work, repository, done.commit):
@@ -117,9 +173,13 @@ async def _check_merge(work: Work, repository: Repository, commit: str) -> Outco
     return Outcome("verification_rejected", rejected) if rejected else None
 
 
-def _push(work: Work, repository: Repository, target: str) -> Outcome | None:
+class UnpushedError(GitError):
+    """The target is merged and the push fails. A person is asked to look at the remote."""
+
+
+def _push(work: Work, repository: Repository) -> Outcome | None:
     """Push the target if the task names a remote. Return an outcome only if the push failed."""
-    remote = work.record.data.get("push")
+    target, remote = str(work.record.data["target"]), work.record.data.get("push")
     if not remote:
         return None
     work.raise_if_stopped()
@@ -127,12 +187,15 @@ def _push(work: Work, repository: Repository, target: str) -> Outcome | None:
     try:
         done = push(repository, branch=target, remote=str(remote))
     except GitError as failure:
-        if not isinstance(failure, RefusedError) and work.attempt < work.entry.attempts_max:
-            # The remote may be reachable again at the next attempt, which finds the merge done.
-            raise
-        # Final: an agent that tried the task again would find the work merged, and change nothing.
-        reason = f"it is merged into {target} here, but {remote} does not have it: {failure}"
-        return _refused(reason, final=True)
+        unpushed = f"it is merged into {target} here, but {remote} does not have it: {failure}"
+        if isinstance(failure, RefusedError) or work.attempt >= work.entry.attempts_max:
+            # Final: an agent that tried the task again would find it merged, and change nothing.
+            return _refused(unpushed, final=True)
+        # The remote may be reachable again at the next attempt.
+        is_away = work.attempt >= PUSH_ASKS_FROM and not isinstance(failure, BusyError)
+        if is_away or isinstance(failure, ObstructedError):
+            raise UnpushedError(unpushed) from failure
+        raise
     work.audit("pushed", {"remote": done.remote, "branch": done.branch, "commit": done.commit})
     return None
 

@@ -61,6 +61,7 @@ CLEARED_FIELDS = (
     "took_s",
     "recovered",
     "merging",
+    "merged",
     "lost",
 )
 
@@ -263,9 +264,14 @@ def changed_nothing(data: Data) -> bool:
     return bool(data.get("changes")) and data["changes"]["files"] == 0
 
 
+def is_merging(ask: Ask) -> bool:
+    """Whether the task holds the target of its merge."""
+    return bool(ask.data.get("merging"))
+
+
 def not_merging(ask: Ask) -> bool:
-    """Whether the merge has not begun yet."""
-    return not ask.data.get("merging")
+    """Whether the task does not hold the target of its merge."""
+    return not is_merging(ask)
 
 
 def merging(ask: Ask) -> Data:
@@ -273,9 +279,25 @@ def merging(ask: Ask) -> Data:
     return {**ask.data, "merging": True}
 
 
+def target_freed(ask: Ask) -> Data:
+    """Give the target back, and keep the commit of the merge if only its push is left to do."""
+    after = {name: value for name, value in ask.data.items() if name != "merging"}
+    commit = ask.payload.get("commit")
+    return {**after, "merged": commit} if commit else after
+
+
+def merge_target(data: Data) -> str:
+    """Return the name that only one task of a backlog holds at a time: the target of its merge.
+
+    The same path is another repository on another computer.
+    """
+    where = f" on {host(data)}" if host(data) else ""
+    return f"merge into {data['target']} of '{data['repo']}'{where}"
+
+
 def merge_hold(data: Data) -> tuple[str, ...]:
-    """Return the name that only one task of a backlog holds at a time: the target of its merge."""
-    return (f"merge into {data['target']}",) if data.get("merging") else ()
+    """Return the names that a task holds while its work is verified or merged."""
+    return (merge_target(data),) if data.get("merging") else ()
 
 
 def needs_approval(ask: Ask) -> bool:

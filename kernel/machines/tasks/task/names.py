@@ -47,6 +47,7 @@ class Trigger(StrEnum):
     VERIFIED = auto()
     VERIFICATION_REJECTED = auto()
     MERGE_BEGUN = auto()
+    TARGET_FREED = auto()
     MERGED = auto()
     STAGE_FAILED = auto()
     CHILD_CANCELLED = auto()

@@ -277,7 +277,7 @@ class TaskVerified(Shape):
 
 
 class TaskMerged(Shape):
-    """The commit that the target branch now has; none where there was nothing to merge."""
+    """The commit that the target branch now has; none where nothing was merged."""
 
     commit: Line | None = None
 

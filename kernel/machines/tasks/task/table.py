@@ -40,6 +40,7 @@ from interlock.kernel.traits import Bookkeeping, Children, Facts, Placement
 # Why a row is ours.
 APPROVAL = "pending_approval is published outside the table; here each act of a person is a row"
 SERIAL = "one merge at a time into a target branch: the task that merges holds its name"
+FREED = "a merge that is tried again later, or whose push is left to do, keeps no other one waiting"
 TWO_STEPS = "verified work is merged by an effect of its own"
 MIXED = "published as an escalation of its time limit; a mix of ends is known before the limit"
 NO_MORE_TRIES = "a task that would be tried again by itself can be ended, also with its parent"
@@ -60,6 +61,7 @@ BY_PERSON = "only a person opens a task again that waits for a person or for its
 
 # Why a guard refuses.
 MERGING = "its merge has begun already"
+NOT_MERGING = "it does not hold the target of its merge"
 STARVED_ALREADY = "a person is asked about it already"
 NO_NEWS = "it is not blocked on its subtasks, or the same ones have not ended well as before"
 
@@ -157,8 +159,10 @@ OURS = (
              reason=TransitionReason.COMPLETED, says=sentences.NEEDS_APPROVAL),
         reenter(Trigger.VERIFIED, by(VERIFICATION), ours=TWO_STEPS,
                 update=changes.verified, reason=TransitionReason.COMPLETED),
-        reenter(Trigger.MERGE_BEGUN, by(MERGE), ours=SERIAL,
-                guard=changes.not_merging, refusal=MERGING, update=changes.merging),
+        stay(Trigger.MERGE_BEGUN, by(MERGE), ours=SERIAL,
+             guard=changes.not_merging, refusal=MERGING, update=changes.merging),
+        stay(Trigger.TARGET_FREED, by(MERGE), ours=FREED,
+             guard=changes.is_merging, refusal=NOT_MERGING, update=changes.target_freed),
     ),
     *rows(State.PENDING_APPROVAL,
         move(Trigger.APPROVED, State.DONE, by(PERSON), names_proposal=True, ours=APPROVAL,
@@ -257,6 +261,7 @@ TASK = Machine(
         Trigger.VERIFIED: payloads.TaskVerified,
         Trigger.VERIFICATION_REJECTED: payloads.TaskReason,
         Trigger.MERGED: payloads.TaskMerged,
+        Trigger.TARGET_FREED: payloads.TaskMerged,
         Trigger.STAGE_FAILED: payloads.TaskReason,
         Trigger.CHILD_CANCELLED: payloads.TaskChildCancelled,
         Trigger.STARVED: payloads.TaskReason,

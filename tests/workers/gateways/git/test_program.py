@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable
@@ -15,6 +16,7 @@ from interlock.workers.gateways.git import program
 from interlock.workers.gateways.git.errors import (
     FailedError,
     LockedError,
+    ObstructedError,
     Refusal,
     RefusedError,
     TimedOutError,
@@ -106,6 +108,30 @@ def test_a_lock_of_another_git_is_named_and_left_alone(repository: Repository) -
     assert caught.value.lock == lock
     assert "delete it" in str(caught.value)
     assert lock.exists()
+
+
+@pytest.mark.parametrize(
+    ("said", "remedy"),
+    [
+        ("fatal: write error: No space left on device", "make room"),
+        ("error: unable to create file a: Disk quota exceeded", "make room"),
+        ("fatal: Unable to create '/r/.git/index.lock': Read-only file system", "writable"),
+        ("fatal: could not read Username for 'https://x': terminal prompts disabled", "access"),
+        ("git@x: Permission denied (publickey).", "access"),
+        ("fatal: unable to access 'https://x': The requested URL returned error: 403", "access"),
+        ("error: insufficient permission for adding an object to .git/objects", "the right"),
+        ("fatal: Unable to create '/r/.git/index.lock': Permission denied\nmore", "the right"),
+    ],
+)
+def test_what_only_a_person_can_remove_is_told_with_what_to_do(
+    root: Path, said: str, remedy: str
+) -> None:
+    fails = f"!printf '%s' {shlex.quote(said)} >&2; false"
+
+    with pytest.raises(ObstructedError, match=remedy) as caught:
+        Git(root).run("-c", f"alias.fails={fails}", "fails")
+
+    assert said.partition("\n")[0] in str(caught.value)
 
 
 def test_more_output_than_anybody_needs_is_a_failure(

@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from interlock.kernel.machines import MACHINES
 from interlock.workers.client import Client
-from interlock.workers.engine.resources import Resources
-from interlock.workers.engine.runner import Runner
-from interlock.workers.gateways.git.changes import commit_all
 from interlock.workers.gateways.git.repository import Repository
-from interlock.workers.gateways.git.worktree import add_worktree
 from interlock.workers.gateways.server import EmbeddedServer
-from interlock.workers.systems import handlers
 from interlock.workers.tasks.client import Tasks
-from tests.workers.engine import running
-from tests.workers.gateways.git.scene import AGENT, git, make_repository, write
-from tests.workers.tasks.claims import Claimed, claimed
+from tests.workers.gateways.git.scene import git, make_repository, write
+from tests.workers.tasks.effects.work import delivered, perform
 from tests.workers.threads.threads import client_of
 
 # Green as long as only one of the two files is there.
@@ -45,46 +36,6 @@ def repository(tmp_path: Path) -> Repository:
     return Repository.open(make_repository(tmp_path / "repo"))
 
 
-def delivered(
-    client: Client,
-    repository: Repository,
-    file: str,
-    command: str,
-    *,
-    add: Callable[[Path], None] = lambda _: None,
-    **fields: Any,
-) -> Claimed:
-    """Bring a task to its verification by a command; its agent has committed a file.
-
-    `add` adds more to the worktree before the commit.
-    """
-    signals = [{"type": "test_passes", "value": command}]
-    where = {"repo": str(repository.root), "signals": signals}
-    claim = claimed(client, f"b/{file}", **where, **fields).alive()
-    names = claim.names
-    folder = names.worktree(client.settings)
-    tree = add_worktree(repository, branch=names.branch, folder=folder, base="main")
-    write(folder, **{file: "x\n"})
-    add(folder)
-    assert commit_all(repository, tree, message=file, identity=AGENT)
-    return claim.delivered()
-
-
-def perform(client: Client, task_id: str, name: str) -> str:
-    """Perform an effect that a task owes, and return the state of the task."""
-    runner = Runner(client.dispatch, Resources(client.settings))
-    (entry,) = [entry for entry in client.show(task_id).entries if entry.name == name]
-    running.perform(runner, MACHINES["task"], name, handlers()[name], entry.key(task_id))
-    return client.show(task_id).state
-
-
-def merge(client: Client, task_id: str) -> str:
-    """Perform the merge of a task: first it takes the hold on its target, if it is free."""
-    if perform(client, task_id, "merge") == "done":
-        perform(client, task_id, "merge")
-    return client.show(task_id).state
-
-
 def test_two_tasks_that_are_green_alone_and_red_together_are_not_both_merged(
     client: Client, repository: Repository
 ) -> None:
@@ -92,11 +43,9 @@ def test_two_tasks_that_are_green_alone_and_red_together_are_not_both_merged(
         delivered(client, repository, file, ONE_FILE)
     for task_id in ("b/one", "b/two"):
         assert perform(client, task_id, "verification") == "done"
-    assert perform(client, "b/one", "merge") == "done", "it holds the target now"
     assert perform(client, "b/one", "merge") == "closed"
     before = git(repository.root, "rev-parse", "main")
 
-    assert perform(client, "b/two", "merge") == "done"
     assert perform(client, "b/two", "merge") == "failed"
 
     failure = client.show("b/two").data["failure"]
@@ -128,8 +77,7 @@ def test_a_merge_into_a_checkout_that_the_user_changes_says_so_until_the_user_ha
     git(repository.root, "add", "price")
     git(repository.root, "commit", "-m", "price")
     delivered(client, repository, "one", "true")
-    for name in ("verification", "merge"):
-        assert perform(client, "b/one", name) == "done"
+    assert perform(client, "b/one", "verification") == "done"
     write(repository.root, price="2\n")
 
     assert perform(client, "b/one", "merge") == "done"
@@ -160,7 +108,7 @@ def test_a_conflict_in_a_file_whose_name_is_not_utf8_is_a_failure_that_names_it(
     git(repository.root, "add", "-A")
     git(repository.root, "commit", "-m", "the user has such a file too")
 
-    assert merge(client, "b/one") == "failed"
+    assert perform(client, "b/one", "merge") == "failed"
 
     failure = client.show("b/one").data["failure"]
     assert failure["reason"] == r"it conflicts with what main has now: caf\xe9.txt"
