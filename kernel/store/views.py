@@ -233,16 +233,17 @@ class Views:
             for one, page in zip(asked, pages, strict=True)
         }
 
-    def last_failures(self, records: Iterable[Record]) -> dict[str, dict[str, str]]:
-        """Return why the waiting effects of records failed last, by id and by the effect's suffix.
+    def last_failures(
+        self, records: Iterable[Record], *, states: Collection[str] = ("owed", "quarantined")
+    ) -> dict[str, dict[str, str]]:
+        """Return why effects of records failed last, by id and by the effect's suffix.
 
-        It looks at the newest FAILURE_LINES lines of each log, in one round trip.
+        By default these are the effects that wait. It looks at the newest FAILURE_LINES lines of
+        each log, in one round trip.
         """
         waiting: dict[str, set[str]] = {
             record.id: {
-                entry.suffix
-                for entry in record.entries
-                if entry.attempts and entry.state in ("owed", "quarantined")
+                entry.suffix for entry in record.entries if entry.attempts and entry.state in states
             }
             for record in records
         }

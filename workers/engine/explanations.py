@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from interlock.kernel.errors import InvalidPayloadError
@@ -11,6 +12,7 @@ from interlock.kernel.store.commands import facts_read
 from interlock.kernel.table import Waiting
 from interlock.workers.engine.card_answers import CardAnswers
 from interlock.workers.engine.dispatch import Dispatch
+from interlock.workers.engine.holds import why_held
 
 
 def explain(
@@ -51,4 +53,9 @@ def _explained(
     if payload is None:
         return machine.explain(record, trigger, {})
     facts = dispatch.lifecycle.facts(record, facts_read(machine, record, trigger))
-    return machine.explain(record, trigger, machine.admit(trigger, payload), facts)
+    admitted = machine.admit(trigger, payload)
+    explained = machine.explain(record, trigger, admitted, facts)
+    if explained.target and (shares := machine.decide(record, trigger, admitted, facts).shares):
+        why = why_held(dispatch, record, shares.takes)
+        return replace(explained, target="", sentence=why) if why else explained
+    return explained

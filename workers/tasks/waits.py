@@ -6,9 +6,16 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property
 
 from interlock.kernel.machines.tasks.task import choice
-from interlock.kernel.machines.tasks.task.changes import awaited, changed_nothing, unmet
+from interlock.kernel.machines.tasks.task.changes import (
+    awaited,
+    changed_nothing,
+    is_verified,
+    merge_target,
+    unmet,
+)
 from interlock.kernel.record import Record, RecordContent, root_of
 from interlock.workers.engine.dispatch import Dispatch
+from interlock.workers.engine.holds import Holds
 from interlock.workers.tasks.identities import identity_id
 
 CHAIN_MAX = 1_000
@@ -111,7 +118,7 @@ class Waits(Starvation):
 
     def __init__(self, dispatch: Dispatch, tasks: Sequence[Record]) -> None:
         super().__init__(dispatch, tasks)
-        self._tasks = tasks
+        self._tasks, self._holds = tasks, Holds(dispatch)
 
     @cached_property
     def _failures(self) -> dict[str, dict[str, str]]:
@@ -128,6 +135,10 @@ class Waits(Starvation):
             return f"it waits for {blocked_on['on']}"
         if task.state == "open":
             return self.why_starved(task) or self._why_not_yet(task)
+        if merge_waits(task) and (
+            held := self._holds.in_the_way(task.id, [merge_target(task.data)])
+        ):
+            return _first_line(self._holds.sentence(held))
         if task.state == "planned":
             return self.why_starved(task)
         if task.state == "closed" and changed_nothing(task.data):
@@ -136,13 +147,21 @@ class Waits(Starvation):
         if not reason:
             # Such as of a merge that waits until the user has committed.
             reason = next(iter(self._failures[task.id].values()), "")
-        first, _, more = reason.strip().partition("\n")
-        return f"{first} …" if more else first
+        return _first_line(reason)
 
     def _why_not_yet(self, task: Record) -> str:
-        """Return what an open task waits for that will come: other tasks, or an agent, or ''."""
-        names = self.unmet(task)
-        return f"it waits for {', '.join(names)}" if names else why_kept(task)
+        """Return what an open task waits for that will come: tasks, an agent, files, or ''."""
+        if names := self.unmet(task):
+            return f"it waits for {', '.join(names)}"
+        held = self._holds.in_the_way(task.id, task.data["owned_files"])
+        return why_kept(task) or (_first_line(self._holds.sentence(held)) if held else "")
+
+
+def merge_waits(task: Record) -> bool:
+    """Whether a task is to be merged, and does not hold the target of its merge yet."""
+    data = task.data
+    waits = is_verified(data) and not data.get("merging") and not data.get("merged")
+    return task.state == "done" and bool(data.get("repo")) and waits
 
 
 def why_kept(task: RecordContent) -> str:
@@ -169,6 +188,11 @@ def _identities(task: RecordContent) -> list[str]:
     if not name:
         return []
     return [identity_id(root_of(task.id), name=name, role=str(data["role"]), command=command)]
+
+
+def _first_line(text: str) -> str:
+    first, _, more = text.strip().partition("\n")
+    return f"{first} …" if more else first
 
 
 def _is_lost(task: RecordContent) -> bool:
