@@ -9,6 +9,7 @@ from typing import NoReturn
 from interlock.workers.gateways.git.branch import check_name, refs_around, refuse_taken
 from interlock.workers.gateways.git.checkout import refuse_changed
 from interlock.workers.gateways.git.errors import Refusal, RefusedError
+from interlock.workers.gateways.git.filters import refuse_unusable_filters
 from interlock.workers.gateways.git.refs import HEADS, read_refs
 from interlock.workers.gateways.git.repository import Repository
 from interlock.workers.gateways.git.status import tracked_status
@@ -33,6 +34,9 @@ def admit(
     for path in paths:
         repository.inside(path)
     check_name(branch)
+    # Looked at first: git runs filters also to tell whether a file has changed.
+    for name in ("HEAD", *((HEADS + target,) if target else ())):
+        refuse_unusable_filters(repository, name)
     # Locked: a merge that is moving the user's tree must not be taken for changes of the user.
     with repository.locked() as held:
         status = tracked_status(held.git)

@@ -24,7 +24,7 @@ from interlock.workers.gateways.git.errors import (
     RefusedError,
     TimedOutError,
 )
-from interlock.workers.gateways.git.program import Git
+from interlock.workers.gateways.git.program import ANY_CODE, Git
 from interlock.workers.gateways.git.refs import HEADS, read_refs, update_refs
 from interlock.workers.gateways.git.repository import Repository
 from interlock.workers.gateways.git.status import tracked_status
@@ -60,7 +60,7 @@ def advance(repository: Repository, checkout: Checkout, *, target: str, old: str
     git = repository.git.in_folder(checkout.folder, GIT_REFLOG_ACTION="interlock merge")
     repository.git.run("update-ref", MERGING + target, new)
     try:
-        finished = git.run(*_FAST_FORWARD, new, allowed=range(-64, 256))
+        finished = git.run(*_FAST_FORWARD, new, allowed=ANY_CODE)
     except TimedOutError:
         with suppress(GitError):
             put_back(repository, target)

@@ -37,6 +37,7 @@ from interlock.workers.inherited import inherited
 from interlock.workers.text import sentence
 
 COMMAND_S = 120.0
+ANY_CODE = range(-64, 256)
 OUTPUT_BYTES_MAX = 64 * 1024 * 1024
 GRACE_S = 2.0
 _REAP_S = 2.0

@@ -6,6 +6,8 @@ from dataclasses import dataclass, replace
 
 from interlock.workers.gateways.git.branch import head
 from interlock.workers.gateways.git.errors import Refusal, RefusedError
+from interlock.workers.gateways.git.lfs import upload_objects
+from interlock.workers.gateways.git.program import ANY_CODE
 from interlock.workers.gateways.git.repository import Repository
 from interlock.workers.text import sentence
 
@@ -23,11 +25,11 @@ class Pushed:
 
 
 def push(repository: Repository, *, branch: str, remote: str) -> Pushed:
-    """Push a branch under the same name; a repetition changes nothing.
+    """Push a branch under the same name, after its objects of Git LFS.
 
-    Raises RefusedError if there is no such remote or branch, or if the remote rejects the push,
-    BusyError while another push of Interlock takes long, and another GitError if the remote cannot
-    be reached.
+    A repetition changes nothing. Raises RefusedError if there is no such remote or branch, or if
+    the remote rejects the push, BusyError while another push of Interlock takes long, and another
+    GitError if the remote cannot be reached.
     """
     # One push after the other: of two at once, the remote would reject the second. Nobody waits
     # long for another one: a remote that hangs would then hold up a thread for each task.
@@ -52,9 +54,10 @@ def _pushed(repository: Repository, branch: str, remote: str) -> Pushed:
     if commit is None:
         problem = f"{repository.root} has no branch {branch!r}"
         raise RefusedError(Refusal.BRANCH_MISSING, problem, "name an existing branch")
+    upload_objects(repository, commit=commit, branch=branch, remote=remote)
     refspec = f"{commit}:refs/heads/{branch}"
     command = ("push", "--porcelain", "--no-verify", "--no-signed", "--", remote, refspec)
-    finished = repository.git.run(*command, allowed=range(-64, 256))
+    finished = repository.git.run(*command, allowed=ANY_CODE)
     if finished.exit_code:
         lines = finished.output.decode(errors="replace").split("\n")
         rejected = [line.split("\t")[-1] for line in lines if line.startswith("!")]
