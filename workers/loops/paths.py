@@ -14,11 +14,13 @@ from interlock.workers.config import Settings
 from interlock.workers.gateways.git.branch import PREFIX, mark_of
 from interlock.workers.gateways.git.errors import Refusal, RefusedError
 from interlock.workers.gateways.git.repository import Identity, Repository
-from interlock.workers.gateways.git.worktree import Worktree, add_worktree, rehome
+from interlock.workers.gateways.git.saved_work import save_work
+from interlock.workers.gateways.git.worktree import Worktree, add_worktree, rehome, worktrees
 
 FOLDER = "agents"
 # The prompts and output of this many attempts are kept for each life.
 ATTEMPTS_KEPT = 200
+SAVED = "What was checked out in a worktree that somebody has deleted"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +86,10 @@ def prepare_worktree(paths: AgentPaths, repository: Repository, *, base: str) ->
     Its branch begins at `base`, which is the checked-out commit if it is empty. Raises GitError.
     """
     add = partial(add_worktree, repository, branch=paths.branch, base=base or None)
+    for tree in worktrees(repository):
+        if tree.branch == paths.branch and not tree.folder.is_dir():
+            # Its files are gone; the commits that it had checked out would go with it.
+            save_work(repository, tree, message=SAVED, identity=paths.identity)
     try:
         return add(folder=paths.folder)
     except RefusedError:

@@ -10,6 +10,7 @@ from interlock.workers.client import Client
 from interlock.workers.engine.record_diff import DiffLimits
 from interlock.workers.supervision.agent_output import agent_output
 from interlock.workers.supervision.record_diffs import look_at_diff, shown_diff
+from interlock.workers.tasks.left_work import left_work
 from interlock.workers.tasks.output_source import output_source
 from interlock.workers.tasks.task_diff import SOURCE
 from interlock.workers.terminal.page import (
@@ -44,6 +45,9 @@ def evidence(client: Client, record: Record) -> Iterator[Section]:
         }
         yield Section("What a merge touches", [NamedCells(touched)])
         yield _difference(client, record)
+    if left := left_work(client.dispatch, record):
+        rows: dict[str, Cell] = {f"{each.place}": CopyableText(each.command) for each in left}
+        yield Section("Where work is that was not merged", [NamedCells(rows)])
     if int(data.get("claimed", 0)) and data.get("agent"):
         yield _output(client, record)
 

@@ -197,4 +197,6 @@ def _kill_leftovers_of_previous_claim(dispatch: Dispatch, names: ClaimNames) -> 
 def _add_worktree(dispatch: Dispatch, names: ClaimNames, data: Data) -> Worktree:
     repository = Repository.open(Path(str(data["repo"])))
     folder = names.worktree(dispatch.settings)
-    return add_worktree(repository, branch=names.branch, folder=folder, base=str(data["target"]))
+    # New: a claim has one worktree once. One of this name is left from a task of another store.
+    base = str(data["target"])
+    return add_worktree(repository, branch=names.branch, folder=folder, base=base, new=True)

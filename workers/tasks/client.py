@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -41,6 +41,7 @@ from interlock.workers.tasks.claims import (
     deadline_fields,
     queued_tasks,
 )
+from interlock.workers.tasks.left_work import left_work
 from interlock.workers.tasks.next_try import next_try_s
 from interlock.workers.tasks.output_source import output_source
 from interlock.workers.tasks.parent_task import refuse_other_tasks
@@ -335,10 +336,13 @@ class Tasks:
     def logs(self, task: str, *, number: int | None = None) -> Logs:
         """Return the output of an agent: all of it on its own computer, elsewhere its end.
 
-        `number` is that of the claim; by default it is the last one. Raises NoOutputError.
+        `number` is that of the claim; by default it is the last one. A note says where work is that
+        was not merged. Raises NoOutputError.
         """
-        source = output_source(self.client, self.client.show(task), number)
-        return read_logs(self.dispatch, source)
+        record = self.client.show(task)
+        logs = read_logs(self.dispatch, output_source(self.client, record, number))
+        left = (f"{each.sentence}\n" for each in left_work(self.dispatch, record))
+        return replace(logs, note="".join((logs.note, *left)))
 
     def tail(self, task: str) -> Iterator[str]:
         """Yield what the agents of a task print from now on, until it has ended or asks a person.

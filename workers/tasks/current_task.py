@@ -33,6 +33,7 @@ from interlock.workers.supervision.reports import (
     Subtask,
 )
 from interlock.workers.tasks.launch_spec import PreparedClaim
+from interlock.workers.tasks.left_work import save_uncommitted
 from interlock.workers.tasks.parent_task import refuse_other_tasks
 from interlock.workers.tasks.turn_reports import TurnReports
 from interlock.workers.tasks.verification.check import check
@@ -208,12 +209,14 @@ class CurrentTask:
             return Outcome("orphaned", {"reason": "its worktree is gone"})
         with suppress(KernelError):
             self.work.note("activity", {"doing": "committing"})
+        message = f"{self.data['title']}\n\nTask: {self.record_id}\n"
         try:
-            message = f"{self.data['title']}\n\nTask: {self.record_id}\n"
             commit_all(self._repository(), tree, message=message, identity=COMMITTER)
         except (GitError, OSError) as refusal:
-            reason = f"its work cannot be committed: {refusal}"[:REASON_LENGTH_MAX]
-            return Outcome("failed", {"reason": reason})
+            saved = save_uncommitted(self.claim.repo, tree, message=message)
+            cut_at = REASON_LENGTH_MAX - len(saved) - 2
+            reason = f"its work cannot be committed: {refusal}"[:cut_at]
+            return Outcome("failed", {"reason": f"{reason}; {saved}"})
         # After the commit, so that files which a hook writes are not committed as the agent's work.
         within_s = self.work.dispatch.settings.verify_s
         if refused := stop_hook_refusal(self.data["stop_hooks"], tree.folder, within_s=within_s):

@@ -11,6 +11,7 @@ from interlock.kernel.machines.tasks.task.stages import deadline, subtasks_limit
 from interlock.kernel.record import Record
 from interlock.workers.client import Client
 from interlock.workers.tasks.claim_names import CLAIM_STATES, ClaimNames
+from interlock.workers.tasks.left_work import left_work
 from interlock.workers.tasks.next_try import next_try_s
 from interlock.workers.tasks.waits import Waits
 from interlock.workers.terminal.screen import age
@@ -39,6 +40,7 @@ def details(client: Client, record: Record) -> dict[str, str]:
         "changes": counts_text(data["changes"]) if data.get("changes") else "",
         "merged": str(data.get("merged") or "")[:COMMIT_LENGTH],
         "summary": data.get("summary", ""),
+        "left": "\n".join(left.sentence for left in left_work(client.dispatch, record)),
         "why": Waits(client.dispatch, [record]).why(record),
         "reason": data.get("reason", ""),
     }

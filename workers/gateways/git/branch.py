@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,10 +23,12 @@ from interlock.workers.gateways.git.refs import (
     read_refs,
     update_refs,
 )
-from interlock.workers.gateways.git.repository import Repository
+from interlock.workers.gateways.git.repository import COMMITTER, Repository, as_message
 
 PREFIX = "interlock/"
 MARKS = "refs/interlock/worktrees/"
+# Below it is the work of branches that were put away, by the rest of the branch's name.
+SAVED = "refs/interlock/saved/"
 _COMMIT_ID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _MISSING = 128
 
@@ -192,19 +194,68 @@ def delete_branch(repository: Repository, branch: str, *, target: str, force: bo
     """
     with repository.locked() as held:
         refs = read_refs(held, mark_ref(branch), HEADS + branch, HEADS + target)
-        found, mark = refs.get(HEADS + branch), marks_among(refs).get(branch)
-        # Two transactions: in one, git could be killed when only the mark is deleted.
-        deletions = []
+        found = refs.get(HEADS + branch)
         if found is not None:
-            _refuse_kept(found, branch, mark)
-            if not force:
-                _refuse_unmerged(held, found, branch, target, refs.get(HEADS + target))
-            deletions.append([("delete", HEADS + branch, found.sha)])
-        if mark is not None:
-            deletions.append([("delete", mark_ref(branch), "")])
-        if deletions:
-            update_refs(held, *deletions, reason="interlock: deleted")
+            _refuse_kept(found, branch, marks_among(refs).get(branch))
+            if not force and not _is_merged(held, found, refs, branch, target):
+                problem = f"the branch {branch!r} is not merged into {target!r}"
+                remedy = "merge it, or delete it by force"
+                raise RefusedError(Refusal.NOT_MERGED, problem, remedy)
+        _delete(held, refs, branch)
         return found is not None
+
+
+def put_away(repository: Repository, branch: str, *, target: str) -> str:
+    """Delete a task's branch; keep its commits under a ref if they are not merged into the target.
+
+    Returns that ref, or ''. If it has the work of an earlier branch of that name, it gets both.
+    Raises RefusedError as `delete_branch` does.
+    """
+    saved = saved_ref(branch)
+    with repository.locked() as held:
+        refs = read_refs(held, mark_ref(branch), HEADS + branch, HEADS + target, saved)
+        found, earlier = refs.get(HEADS + branch), refs.get(saved)
+        kept: list[tuple[str, ...]] = []
+        if found is not None:
+            _refuse_kept(found, branch, marks_among(refs).get(branch))
+            if not _is_merged(held, found, refs, branch, target):
+                commit = _joined(held, found, earlier)
+                command = ("update", saved, commit, earlier.sha) if earlier else None
+                kept = [command or ("create", saved, commit)]
+        _delete(held, refs, branch, kept)
+        return saved if kept else ""
+
+
+def saved_ref(branch: str) -> str:
+    """Return the ref that has the work of a task's branch after that was put away."""
+    return SAVED + branch.removeprefix(PREFIX)
+
+
+def _delete(
+    repository: Repository,
+    refs: Mapping[str, Ref],
+    branch: str,
+    before: Sequence[tuple[str, ...]] = (),
+) -> None:
+    """Run the commands `before`, then delete a branch and its mark, if they are among the refs."""
+    # Several transactions: in one, git could be killed when only the mark is deleted.
+    transactions = [[command] for command in before]
+    if branch_ref := refs.get(HEADS + branch):
+        transactions.append([("delete", HEADS + branch, branch_ref.sha)])
+    if branch in marks_among(refs):
+        transactions.append([("delete", mark_ref(branch), "")])
+    if transactions:
+        update_refs(repository, *transactions, reason="interlock: deleted")
+
+
+def _joined(repository: Repository, found: Ref, earlier: Ref | None) -> str:
+    """Return a commit that leads to the commits of a branch and to what its ref has already."""
+    if earlier is None or contains(repository, found.sha, earlier.sha):
+        return found.sha
+    git = repository.git.in_folder(repository.root, **COMMITTER.variables())
+    parents = ("-p", found.sha, "-p", earlier.sha)
+    message = as_message("Work of two branches that had the same name")
+    return git.line("commit-tree", found.tree, *parents, stdin=message)
 
 
 def _refuse_kept(found: Ref, branch: str, mark: Mark | None) -> None:
@@ -217,13 +268,14 @@ def _refuse_kept(found: Ref, branch: str, mark: Mark | None) -> None:
         raise RefusedError(Refusal.CHECKOUT_BUSY, problem, "remove that worktree first")
 
 
-def _refuse_unmerged(
-    repository: Repository, found: Ref, branch: str, target: str, merged: Ref | None
-) -> None:
-    commit = merged.sha if merged else commit_of(repository, target)
-    if not contains(repository, commit, found.sha):
-        problem = f"the branch {branch!r} is not merged into {target!r}"
-        raise RefusedError(Refusal.NOT_MERGED, problem, "merge it, or delete it by force")
+def _is_merged(
+    repository: Repository, found: Ref, refs: Mapping[str, Ref], branch: str, target: str
+) -> bool:
+    """Whether the target has the commits of a task's branch, or the branch never had any."""
+    if found.sha == marks_among(refs)[branch].base:
+        return True
+    merged = refs.get(HEADS + target)
+    return merged is not None and contains(repository, merged.sha, found.sha)
 
 
 def _mark_object(repository: Repository, mark: Mark) -> str:

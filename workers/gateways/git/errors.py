@@ -38,6 +38,7 @@ class Refusal(StrEnum):
     REMOTE_MISSING = "remote_missing"
     TARGET_MISSING = "target_missing"
     TEXT = "text"
+    UNSAVED = "unsaved"
     WRONG_BRANCH = "wrong_branch"
 
 

@@ -8,6 +8,11 @@ from interlock.workers.engine.work import Work
 from interlock.workers.gateways.git.changes import commit_all
 from interlock.workers.gateways.git.errors import RefusedError
 from interlock.workers.gateways.git.repository import Repository
+from interlock.workers.gateways.git.saved_work import (
+    refuse_unsaved_commits,
+    refuse_unsaved_files,
+    save_work,
+)
 from interlock.workers.gateways.git.worktree import remove_worktree, worktrees
 from interlock.workers.loops.paths import AgentPaths
 from interlock.workers.supervision.launch import process_label
@@ -30,13 +35,17 @@ def agent_cleanup(work: Work) -> None:
     except RefusedError:
         return  # the repository is gone, and its worktrees with it
     found = next((tree for tree in worktrees(repository) if tree.branch == paths.branch), None)
-    if found is None or not found.present:
+    if found is None:
         return
     message = f"What {paths.name} had not committed when it stopped\n"
     try:
-        commit_all(repository, found, message=message, identity=paths.identity)
+        if found.folder.is_dir():
+            commit_all(repository, found, message=message, identity=paths.identity)
+            refuse_unsaved_files(repository, found)
+            refuse_unsaved_commits(repository, found)
+        else:
+            save_work(repository, found, message=message, identity=paths.identity)
+        remove_worktree(repository, found.folder, force=True)
     except RefusedError as refusal:
         # The changes exist only in this worktree, so it stays. The next life works on in it.
         work.audit("worktree_kept", {"worktree": str(found.folder), "reason": str(refusal)})
-        return
-    remove_worktree(repository, found.folder, force=True)

@@ -1,4 +1,4 @@
-"""Removes what a turn leaves on this computer: its worktree, and its branch if that is merged."""
+"""Removes what a turn leaves on this computer, once its work is saved: its worktree, its branch."""
 
 from __future__ import annotations
 
@@ -9,22 +9,25 @@ from interlock.kernel.errors import CallError, UnknownRecordError
 from interlock.kernel.record import Record
 from interlock.kernel.table import Data
 from interlock.workers.engine.work import NotYetError, Outcome, Work
-from interlock.workers.gateways.git.branch import delete_branch
-from interlock.workers.gateways.git.changes import commit_all
-from interlock.workers.gateways.git.errors import RefusedError
+from interlock.workers.gateways.git.branch import delete_branch, put_away, saved_ref
+from interlock.workers.gateways.git.errors import GitError, RefusedError
+from interlock.workers.gateways.git.refs import HEADS, read_refs
 from interlock.workers.gateways.git.repository import COMMITTER, Repository
+from interlock.workers.gateways.git.saved_work import leave_worktree, save_work
 from interlock.workers.gateways.git.worktree import Worktree, remove_worktree, worktrees
 from interlock.workers.tasks.calls import component_call
 from interlock.workers.tasks.claim_names import CLAIM_STATES, ClaimNames
 from interlock.workers.tasks.leftovers import kill_leftovers_of
 
 COMPONENT = "turn_cleanup"
+WHY_LENGTH_MAX = 2_000
 
 
 def turn_cleanup(work: Work) -> Outcome | None:
-    """Remove the worktree of a turn that has ended. Partial work is committed to its branch first.
+    """Remove the worktree of a turn that has ended. All work in it is brought to its branch first.
 
-    A turn that was abandoned is ended here, and cleaned up after that.
+    A worktree whose work cannot be on a branch stays, and the turn says where it is. A turn that
+    was abandoned is ended here, and cleaned up after that.
     """
     record = work.dispatch.views.record(work.record.id)
     if record.state == "idle":
@@ -39,9 +42,10 @@ def turn_cleanup(work: Work) -> Outcome | None:
     _check_verification_has_ended(work, data)
     if data.get("agent"):
         kill_leftovers_of(work.dispatch, str(data["agent"]))
+    left: Data = {}
     if data.get("repo") and data.get("worktree"):
-        _clean_repository(work, data, accepted=record.state == "completing")
-    return Outcome("agent_reaped")
+        left = _clean_repository(work, data, accepted=record.state == "completing")
+    return Outcome("agent_reaped", left)
 
 
 def _check_agent_has_ended(work: Work, data: Data) -> None:
@@ -88,28 +92,53 @@ def _fire(work: Work, record: Record, trigger: str, payload: Data) -> None:
         work.dispatch.fire(record.id, trigger, payload, call)
 
 
-def _clean_repository(work: Work, data: Data, *, accepted: bool) -> None:
+def _clean_repository(work: Work, data: Data, *, accepted: bool) -> Data:
+    """Remove the worktree and the branches of a turn; return where work of it is left."""
+    folder = Path(str(data["worktree"])).resolve()
     try:
         repository = Repository.open(Path(str(data["repo"])))
-    except RefusedError:
-        return  # The repository is gone, and its worktrees with it.
-    folder = Path(str(data["worktree"])).resolve()
+    except RefusedError as refusal:
+        return _stays(work, folder, refusal) if folder.is_dir() else {}
     trees = worktrees(repository)
     own = next((tree for tree in trees if tree.folder == folder), None)
-    if own is not None and own.present:
-        _remove_worktree_of_claim(repository, data, own, accepted=accepted)
+    left: Data = {}
+    if own is not None:
+        left = _remove_worktree_of_claim(work, repository, own, accepted=accepted)
     _remove_review_checkouts(repository, data, trees)
     _delete_branches(work, repository, data, own, trees)
+    if own is not None and not left:
+        places = (HEADS + own.branch, saved_ref(own.branch))
+        refs = read_refs(repository, *places)
+        left = next(({"ref": place} for place in places if place in refs), {})
+    return left
 
 
 def _remove_worktree_of_claim(
-    repository: Repository, data: Data, own: Worktree, *, accepted: bool
-) -> None:
-    if not accepted:
+    work: Work, repository: Repository, own: Worktree, *, accepted: bool
+) -> Data:
+    """Save the work in a worktree and remove it; return where it is if it has to stay.
+
+    Raises NotYetError while the work cannot be saved, as on a full disk.
+    """
+    what = "Files left beside work that was accepted" if accepted else "Work that was not accepted"
+    message = f"{what}\n\nTask: {work.record.data['task']}\n"
+    try:
+        save_work(repository, own, message=message, identity=COMMITTER)
+        remove_worktree(repository, own.folder, force=True)
+    except RefusedError as refusal:
         with suppress(RefusedError):
-            message = f"Work that was not accepted\n\nTask: {data['task']}\n"
-            commit_all(repository, own, message=message, identity=COMMITTER)
-    remove_worktree(repository, own.folder, force=True)
+            leave_worktree(repository, own, target=str(work.record.data["target"]))
+        return _stays(work, own.folder, refusal)
+    except (GitError, OSError) as error:
+        problem = f"the work in {own.folder} cannot be saved, so that folder stays: {error}"
+        raise NotYetError(problem) from error
+    return {}
+
+
+def _stays(work: Work, folder: Path, refusal: RefusedError) -> Data:
+    why = str(refusal)[:WHY_LENGTH_MAX]
+    work.audit("worktree_kept", {"worktree": str(folder), "reason": why})
+    return {"worktree": str(folder), "why": why}
 
 
 def _remove_review_checkouts(
@@ -130,10 +159,9 @@ def _delete_branches(
     own: Worktree | None,
     trees: tuple[Worktree, ...],
 ) -> None:
-    """Delete the branch of this claim if it is merged, and of a closed task those of all claims.
+    """Delete the branch of this claim if it is merged; of a closed task put all branches away.
 
-    Partial work that is saved on them is deleted with them. Each cleanup of the task tries it: the
-    last one finds the task closed and all worktrees gone.
+    Each cleanup of the task tries it: the last one finds the task closed and all worktrees gone.
     """
     closed = _is_closed(work, str(data["task"]))
     numbers = range(1, int(data["number"]) + 1) if closed else ()
@@ -141,10 +169,12 @@ def _delete_branches(
     for tree in trees:
         # Another cleanup may have removed the worktree after the list was read.
         if tree == own or (tree.branch in claims and not (tree.present and tree.folder.is_dir())):
+            target = str(data["target"])
             with suppress(RefusedError):
-                # A branch with commits that the target lacks is refused without force, and kept.
-                target = str(data["target"])
-                delete_branch(repository, tree.branch, target=target, force=tree.branch in claims)
+                if tree.branch in claims:
+                    put_away(repository, tree.branch, target=target)
+                else:  # a branch with commits that the target lacks is refused, and stays
+                    delete_branch(repository, tree.branch, target=target, force=False)
 
 
 def _is_closed(work: Work, task: str) -> bool:

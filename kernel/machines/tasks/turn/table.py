@@ -81,6 +81,17 @@ class TurnTaskFailed(Shape):
     abort: AbortReason | None = None
 
 
+class TurnAgentReaped(Shape):
+    """Where the work of the claim is that was not merged: at a ref, or in a worktree that stays.
+
+    `why` says why the work in such a worktree cannot be at a ref.
+    """
+
+    ref: Line | None = None
+    worktree: Line | None = None
+    why: Annotated[str, Field(max_length=2_000)] = ""
+
+
 class TurnTool(Shape):
     """The tool that is called, and how its call ended."""
 
@@ -98,6 +109,11 @@ def failed(ask: Ask) -> Data:
     return {**ask.data, "failure": {name: value for name, value in ask.payload.items() if value}}
 
 
+def reaped(ask: Ask) -> Data:
+    """Keep where work of the claim is left."""
+    return {**ask.data, "left": {name: value for name, value in ask.payload.items() if value}}
+
+
 def recheck(delay_ms: int) -> Timer:
     """Return the timer after which an effect checks whether the turn was abandoned."""
     return Timer("recheck", lambda _: delay_ms, effect=TURN_CLEANUP)
@@ -112,7 +128,7 @@ def at_work(state: State, recheck_ms: int) -> Waiting:
 
 
 def ended(state: State) -> Active:
-    """Return a state in which the agent's process is ended and its worktree is removed."""
+    """Return a state in which the agent is ended, its work saved and its worktree removed."""
     return Active(
         state,
         (recheck(SET_UP_MS),),
@@ -186,10 +202,10 @@ PUBLISHED = (
         move(Trigger.TASK_FAILED, State.FAILED, FAILERS, update=failed),
     ),
     *rows(State.COMPLETING,
-        move(Trigger.AGENT_REAPED, State.REAPED, by(TURN_CLEANUP)),
+        move(Trigger.AGENT_REAPED, State.REAPED, by(TURN_CLEANUP), update=reaped),
     ),
     *rows(State.FAILED,
-        move(Trigger.AGENT_REAPED, State.REAPED, by(TURN_CLEANUP)),
+        move(Trigger.AGENT_REAPED, State.REAPED, by(TURN_CLEANUP), update=reaped),
     ),
 )
 # fmt: on
@@ -202,6 +218,7 @@ TURN = Machine(
     initial_data=initial_data,
     payloads={
         Trigger.TASK_FAILED: TurnTaskFailed,
+        Trigger.AGENT_REAPED: TurnAgentReaped,
         Trigger.TOOL_STARTED: TurnTool,
         Trigger.TOOL_COMPLETED: TurnTool,
     },
