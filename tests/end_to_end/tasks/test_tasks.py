@@ -118,6 +118,36 @@ def test_a_failed_task_is_tried_again_after_its_backoff(
     nothing_left(deployment, repo, "again", 2)
 
 
+def test_what_two_tries_could_not_commit_is_kept_and_the_third_is_merged(
+    deployment: Deployment, repo: Path, tmp_path: Path
+) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    inside = f"touch {first}; git init -q vendor; echo 1 > precious.txt"
+    detached = f"touch {second}; git checkout -q --detach; echo 2 > precious.txt"
+    agent = f"if [ ! -e {first} ]; then {inside}; elif [ ! -e {second} ]; then {detached}; "
+    agent += f"else {FIXES}; fi"
+    task_id = submit(deployment, "kept", task(repo, agent, retry_delay_s=1))
+
+    reaches(deployment, task_id, "closed")
+
+    turns = [f"{deployment.scope}/turn~kept~{number}" for number in (1, 2, 3)]
+    stays, put_away, merged = (reaches(deployment, turn, "reaped").data["left"] for turn in turns)
+    assert (Path(stays["worktree"]) / "precious.txt").read_text() == "1\n"
+    saved = f"refs/interlock/saved/{deployment.scope}/kept@2"
+    deployment.sees(
+        lambda: saved in git(repo, "for-each-ref", "--format=%(refname)"), what="try 2 is put away"
+    )
+    assert git(repo, "show", f"{saved}:precious.txt") == "2"
+    assert (put_away["ref"].endswith("/kept@2"), merged) == (True, {})
+    logs = Tasks(deployment.client).logs(task_id).note
+    assert (stays["worktree"] in logs, saved in logs) == (True, True)
+    reasons = [
+        event.payload["reason"] for event in deployment.events(task_id) if event.trigger == "failed"
+    ]
+    assert stays["worktree"] in reasons[0]
+    assert "worktree add --detach" in reasons[1]
+
+
 def test_the_branch_of_a_failed_try_is_deleted_when_a_later_one_is_merged(
     deployment: Deployment, repo: Path, tmp_path: Path
 ) -> None:
