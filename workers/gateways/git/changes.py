@@ -8,6 +8,7 @@ from interlock.workers.gateways.git.errors import Refusal, RefusedError
 from interlock.workers.gateways.git.program import Git
 from interlock.workers.gateways.git.repository import Identity, Repository, as_message
 from interlock.workers.gateways.git.status import Status, whole_status
+from interlock.workers.gateways.git.submodules import refuse_changed_files, refuse_own_commits
 from interlock.workers.gateways.git.worktree import Worktree, admin_of, git_in, lock_of
 
 _LOCKS = ("index.lock", "HEAD.lock")
@@ -35,7 +36,8 @@ def commit_all(
     Returns whether anything was left to commit. Call it when the agent has ended or has reported
     that it is done: calls of Interlock exclude each other, so a git lock on the worktree or the
     branch then comes from a killed git, and is removed. Raises RefusedError, with nothing changed,
-    if the worktree is on another branch, has unresolved conflicts, or contains a repository.
+    if the worktree is on another branch, has unresolved conflicts, contains a repository, or has
+    work in a submodule.
     """
     git, admin = git_in(repository, worktree), admin_of(repository, worktree.folder)
     with git.locked(lock_of(admin)) as held:
@@ -53,6 +55,9 @@ def commit_all(
         compare = ("diff-index", "--cached", "--no-renames", "--ignore-submodules=none", "-z")
         since_base = held.run(*compare, worktree.base).names()
         _refuse_embedded(held, _added_links(held, since_base))
+        outside = repository.git.in_folder(worktree.folder)
+        refuse_changed_files(outside, status.dirty)
+        refuse_own_commits(outside, repository.common / "modules", _moved_links(since_base))
         if clean or not (since_base if at_base else _is_staged(held)):
             return False
         author = held.in_folder(held.folder, **identity.variables())
@@ -91,6 +96,12 @@ def _added_links(git: Git, since_base: tuple[str, ...]) -> tuple[str, ...]:
         modules = git.run(*known, allowed=(0, 1)).names()
         links -= {entry.partition("\n")[2] for entry in modules}
     return tuple(sorted(links))
+
+
+def _moved_links(since_base: tuple[str, ...]) -> dict[str, str]:
+    """Return the submodules with another commit than at the base, and that commit."""
+    changed = zip(since_base[::2], since_base[1::2], strict=True)
+    return {path: facts.split()[3] for facts, path in changed if facts.split()[1] == "160000"}
 
 
 def _is_staged(git: Git) -> bool:

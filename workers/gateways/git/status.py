@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from interlock.workers.gateways.git.program import Git
@@ -17,7 +18,8 @@ class Status:
 
     `branch` is None if HEAD is detached, `commit` if there is none yet. `changed` are the tracked
     paths that differ from the commit, `unmerged` those of them with conflicts. An untracked path
-    ends with a slash if it is a repository.
+    ends with a slash if it is a repository. `dirty` are the submodules with changed files: M for
+    modified ones, U for untracked ones.
     """
 
     branch: str | None
@@ -25,6 +27,7 @@ class Status:
     changed: tuple[str, ...]
     unmerged: tuple[str, ...]
     untracked: tuple[str, ...]
+    dirty: Mapping[str, str]
 
 
 def tracked_status(git: Git) -> Status:
@@ -40,12 +43,17 @@ def whole_status(git: Git) -> Status:
 def _status(git: Git, *options: str) -> Status:
     facts: dict[str, str] = {}
     paths: dict[str, list[str]] = {kind: [] for kind in _SPACES}
+    dirty = dict[str, str]()
     for line in git.run(*_COMMAND, *options).names():
         if line.startswith("# "):
             name, _, value = line.removeprefix("# ").partition(" ")
             facts[name] = value
         else:
-            paths[line[0]].append(line.split(" ", _SPACES[line[0]])[-1])
+            fields = line.split(" ", _SPACES[line[0]])
+            paths[line[0]].append(fields[-1])
+            # A submodule has S, C, M and U there, or points.
+            if fields[2:] and fields[2][0] == "S" and (kinds := fields[2][2:].replace(".", "")):
+                dirty[fields[-1]] = kinds
     branch, commit = facts["branch.head"], facts["branch.oid"]
     return Status(
         None if branch == "(detached)" else branch,
@@ -53,4 +61,5 @@ def _status(git: Git, *options: str) -> Status:
         (*paths["1"], *paths["u"]),
         tuple(paths["u"]),
         tuple(paths["?"]),
+        dirty,
     )

@@ -29,10 +29,11 @@ from interlock.workers.gateways.git.program import Git
 from interlock.workers.gateways.git.refs import HEADS, Ref, read_refs
 from interlock.workers.gateways.git.repository import Repository
 from interlock.workers.gateways.git.status import whole_status
+from interlock.workers.gateways.git.submodules import check_out_submodules
 
 _LOCK_NAME = "interlock"
 _REMOVING = "interlock-removing"
-# The reason for which git itself locks a worktree until its files are complete.
+# The reason for which a worktree is locked until its files are complete; git itself has it too.
 _INITIALIZING = "initializing"
 
 
@@ -95,8 +96,10 @@ def add_worktree(
             raise RefusedError(Refusal.BRANCH_EXISTS, problem, "choose another name")
         elif HEADS + branch not in refs:
             make(held, mark, marked=True)
-        _check_out(held, mark, _at(trees, folder), refs.get(HEADS + branch))
-        return Worktree(mark.branch, mark.folder, mark.base, present=True)
+        is_new = _check_out(held, mark, _at(trees, folder), refs.get(HEADS + branch))
+    if is_new:
+        _complete(repository, folder)
+    return Worktree(mark.branch, mark.folder, mark.base, present=True)
 
 
 def rehome(repository: Repository, branch: str, folder: Path) -> None:
@@ -184,17 +187,29 @@ def _make_marked(
 
 def _check_out(
     repository: Repository, mark: Mark, tree: LinkedTree | None, branch: Ref | None
-) -> None:
+) -> bool:
+    """Check a task's branch out if it is not. Return whether the worktree has to be completed."""
     if tree is not None and _is_incomplete(tree):
         _unregister(repository, tree)
         tree = None
     if tree is None:
         _refuse_filled(mark.folder)
-        command = ("worktree", "add", "--quiet", "--", str(mark.folder), mark.branch)
-        repository.git.run(*command)
+        options = ("--quiet", "--lock", "--reason", _INITIALIZING)
+        repository.git.run("worktree", "add", *options, "--", str(mark.folder), mark.branch)
         lock_of(admin_of(repository, mark.folder)).touch()
-    elif branch is None or os.path.realpath(branch.checkout) != str(tree.folder):
+        return True
+    if branch is None or os.path.realpath(branch.checkout) != str(tree.folder):
         _refuse_other_branch(repository, mark)
+    return False
+
+
+def _complete(repository: Repository, folder: Path) -> None:
+    """Check out the submodules of a new worktree.
+
+    The repository is not locked meanwhile, because they may come over a network.
+    """
+    check_out_submodules(repository.git.in_folder(folder), repository.common / "modules")
+    (admin_of(repository, folder) / "locked").unlink(missing_ok=True)
 
 
 def _refuse_other_branch(repository: Repository, mark: Mark) -> None:
