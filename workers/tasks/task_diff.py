@@ -11,6 +11,7 @@ from interlock.workers.gateways.git.branch import mark_ref, marks_among
 from interlock.workers.gateways.git.diff import Diff, diff, merge_of
 from interlock.workers.gateways.git.errors import GitError
 from interlock.workers.gateways.git.refs import HEADS, read_refs
+from interlock.workers.gateways.git.replay import base_of_work
 from interlock.workers.gateways.git.repository import Repository
 from interlock.workers.tasks.claim_names import ClaimNames
 from interlock.workers.tasks.output_source import host_of_claim
@@ -46,7 +47,8 @@ def _ends(repository: Repository, record: Record) -> tuple[str, str]:
     mark, tip = marks_among(refs).get(branch), refs.get(HEADS + branch)
     if mark is None or tip is None:
         raise NoDiffError("no agent has a branch for it now")
-    return mark.base, tip.sha
+    target = str(data["target"])
+    return base_of_work(repository, base=mark.base, target=target, commit=tip.sha), tip.sha
 
 
 def _host(dispatch: Dispatch, record: Record) -> str:

@@ -177,13 +177,19 @@ def make(repository: Repository, mark: Mark, *, marked: bool) -> None:
     # Git writes the refs of a transaction in this order, so a crash leaves the mark alone at most.
     commands = [("create", HEADS + mark.branch, mark.base)]
     if not marked:
-        commands.insert(0, ("create", mark_ref(mark.branch), _mark_object(repository, mark)))
+        commands.insert(0, ("create", mark_ref(mark.branch), mark_object(repository, mark)))
     update_refs(repository, commands, reason="interlock: made for a task")
 
 
 def replace_mark(repository: Repository, mark: Mark) -> None:
     """Replace the mark of a task's branch."""
-    repository.git.run("update-ref", mark_ref(mark.branch), _mark_object(repository, mark))
+    repository.git.run("update-ref", mark_ref(mark.branch), mark_object(repository, mark))
+
+
+def mark_object(repository: Repository, mark: Mark) -> str:
+    """Write what the ref of a mark names, and return its object id."""
+    content = json.dumps({"folder": str(mark.folder), "base": mark.base}).encode()
+    return repository.git.line("hash-object", "-w", "--stdin", stdin=content)
 
 
 def delete_branch(repository: Repository, branch: str, *, target: str, force: bool) -> bool:
@@ -276,8 +282,3 @@ def _is_merged(
         return True
     merged = refs.get(HEADS + target)
     return merged is not None and contains(repository, merged.sha, found.sha)
-
-
-def _mark_object(repository: Repository, mark: Mark) -> str:
-    content = json.dumps({"folder": str(mark.folder), "base": mark.base}).encode()
-    return repository.git.line("hash-object", "-w", "--stdin", stdin=content)

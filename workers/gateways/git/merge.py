@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -12,7 +12,14 @@ from interlock.workers.gateways.git.advance import (
     put_back,
     refuse_in_the_way,
 )
-from interlock.workers.gateways.git.branch import contains, head, move
+from interlock.workers.gateways.git.branch import (
+    Mark,
+    contains,
+    head,
+    mark_ref,
+    marks_among,
+    move,
+)
 from interlock.workers.gateways.git.checkout import checkout_of
 from interlock.workers.gateways.git.errors import Refusal, RefusedError
 from interlock.workers.gateways.git.refs import HEADS, Ref, read_refs
@@ -56,6 +63,15 @@ class BranchMoved:
 
 
 @dataclass(frozen=True, slots=True)
+class TargetRewritten:
+    """The target does not contain the commit any more at which the branch began.
+
+    It was reset, amended or rebased, and a merge would bring back what was dropped: nothing was
+    merged. Replay the branch onto the target, verify it, and merge again.
+    """
+
+
+@dataclass(frozen=True, slots=True)
 class MergeUnverified:
     """The target would be at this commit, whose files are not verified; nothing was merged.
 
@@ -66,8 +82,23 @@ class MergeUnverified:
 
 
 MergeOutcome: TypeAlias = (
-    BranchMerged | AlreadyMerged | MergeConflict | TargetMoved | BranchMoved | MergeUnverified
+    BranchMerged
+    | AlreadyMerged
+    | MergeConflict
+    | TargetMoved
+    | BranchMoved
+    | TargetRewritten
+    | MergeUnverified
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Tips:
+    """What a merge is about: the target, the branch, and the mark of a branch that has one."""
+
+    target: Ref
+    branch: Ref
+    mark: Mark | None
 
 
 def merge(
@@ -89,18 +120,17 @@ def merge(
     repairs that. Raises GitError.
     """
     with repository.locked() as held:
-        old, tip = _tips(held, target, branch)
-        if commit not in (None, tip.sha):
-            return BranchMoved(tip.sha)
-        if old.sha == tip.sha:
-            return AlreadyMerged(old.sha)
-        tree = _merged_tree(held, old, tip)
+        tips = read_tips(held, target, branch)
+        old, tip = tips.target, tips.branch
+        if refused := _why_not(held, tips, commit):
+            return refused
+        tree = merged_tree(held, old.sha, tip.sha)
         if isinstance(tree, MergeConflict):
             return tree
         # A merge of what the target contains already changes no file.
         if tree == old.tree and contains(held, old.sha, tip.sha):
             return AlreadyMerged(old.sha)
-        new = _commit(held, tree, (old.sha, tip.sha), message, identity)
+        new = commit_tree(held, tree, (old.sha, tip.sha), message, identity)
         checkout = checkout_of(held, target)
         if checkout is not None:
             # Checked before the files are verified: while a file of the user is in the way, every
@@ -115,9 +145,21 @@ def merge(
         return BranchMerged(new) if moved else TargetMoved(old.sha, head(held, target))
 
 
-def _tips(repository: Repository, target: str, branch: str) -> tuple[Ref, Ref]:
-    """Return the refs of the target and the branch; first undo a merge that was cut off."""
-    names = (MERGING + target, HEADS + target, HEADS + branch)
+def _why_not(repository: Repository, tips: Tips, commit: str | None) -> MergeOutcome | None:
+    """Return why there is nothing to merge, or why it must not be merged; None to merge it."""
+    if commit not in (None, tips.branch.sha):
+        return BranchMoved(tips.branch.sha)
+    if tips.target.sha == tips.branch.sha:
+        return AlreadyMerged(tips.target.sha)
+    return TargetRewritten() if is_rewritten(repository, tips) else None
+
+
+def read_tips(repository: Repository, target: str, branch: str) -> Tips:
+    """Return the refs of the target and the branch; first undo a merge that was cut off.
+
+    Raises RefusedError if one of them is missing.
+    """
+    names = (MERGING + target, HEADS + target, HEADS + branch, mark_ref(branch))
     refs = read_refs(repository, *names)
     if MERGING + target in refs:
         put_back(repository, target)
@@ -126,15 +168,29 @@ def _tips(repository: Repository, target: str, branch: str) -> tuple[Ref, Ref]:
         if HEADS + name not in refs:
             problem = f"{repository.root} has no branch {name!r}"
             raise RefusedError(refusal, problem, "name an existing branch")
-    return refs[HEADS + target], refs[HEADS + branch]
+    return Tips(refs[HEADS + target], refs[HEADS + branch], marks_among(refs).get(branch))
 
 
-def _merged_tree(repository: Repository, old: Ref, tip: Ref) -> str | MergeConflict:
-    """Return the tree of the merge."""
+def is_rewritten(repository: Repository, tips: Tips) -> bool:
+    """Whether the target does not contain the commit any more at which the branch began."""
+    return tips.mark is not None and not contains(repository, tips.target.sha, tips.mark.base)
+
+
+def merged_tree(repository: Repository, old: str, new: str) -> str | MergeConflict:
+    """Return the tree of the merge of two commits."""
     command = ("merge-tree", "--write-tree", "-z", "--name-only", "--no-messages")
-    finished = repository.git.run(*command, old.sha, tip.sha, allowed=(0, 1))
+    finished = repository.git.run(*command, old, new, allowed=(0, 1))
     tree, *paths = finished.names()
     return MergeConflict(tuple(sorted(paths))) if finished.exit_code else tree
+
+
+def commit_tree(
+    repository: Repository, tree: str, parents: Sequence[str], message: str, identity: Identity
+) -> str:
+    """Make a commit, on no branch."""
+    git = repository.git.in_folder(repository.git.folder, **identity.variables())
+    every = [part for parent in parents for part in ("-p", parent)]
+    return git.line("commit-tree", *every, "-F", "-", tree, stdin=as_message(message))
 
 
 def _is_verified(repository: Repository, tree: str, tip: Ref, verified: Collection[str]) -> bool:
@@ -144,15 +200,3 @@ def _is_verified(repository: Repository, tree: str, tip: Ref, verified: Collecti
     names = "".join(f"{commit}^{{tree}}\n" for commit in verified).encode()
     listing = repository.git.line("cat-file", "--batch-check=%(objectname)", stdin=names)
     return tree in listing.splitlines()
-
-
-def _commit(
-    repository: Repository,
-    tree: str,
-    parents: tuple[str, str],
-    message: str,
-    identity: Identity,
-) -> str:
-    git = repository.git.in_folder(repository.git.folder, **identity.variables())
-    both = [part for parent in parents for part in ("-p", parent)]
-    return git.line("commit-tree", *both, "-F", "-", tree, stdin=as_message(message))

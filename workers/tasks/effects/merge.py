@@ -31,6 +31,7 @@ from interlock.workers.gateways.git.merge import (
     MergeConflict,
     MergeUnverified,
     TargetMoved,
+    TargetRewritten,
 )
 from interlock.workers.gateways.git.merge import merge as merge_branch
 from interlock.workers.gateways.git.remote import push
@@ -155,6 +156,9 @@ async def _merge_branch(work: Work, repository: Repository) -> Outcome:
                 return _refused(reason, paths=paths)
             case BranchMoved():
                 return _refused("its branch has moved since it was verified")
+            case TargetRewritten():
+                # The verification replays the work, and shows a person what is merged then.
+                return Outcome("target_rewritten")
             case TargetMoved():
                 continue
     raise RuntimeError(f"{target} moved {ATTEMPTS_MAX} times while it was merged into")

@@ -13,6 +13,7 @@ from interlock.workers.gateways.git.branch import head
 from interlock.workers.gateways.git.changes import commit_all
 from interlock.workers.gateways.git.diff import paths_between
 from interlock.workers.gateways.git.errors import GitError
+from interlock.workers.gateways.git.replay import base_of_work
 from interlock.workers.gateways.git.repository import COMMITTER
 from interlock.workers.tasks.claim_names import claim_names
 from interlock.workers.tasks.leftovers import kill_leftovers_of
@@ -58,7 +59,9 @@ async def _recover(inquiries: ModelInquiries) -> Outcome:
     await asyncio.to_thread(commit_all, repository, tree, message=message, identity=COMMITTER)
     names, settings = claim_names(record), work.dispatch.settings
     commit = str(await asyncio.to_thread(head, repository, names.branch))
-    changed = await asyncio.to_thread(paths_between, repository, base=tree.base, commit=commit)
+    began = {"base": tree.base, "target": str(record.data["target"])}
+    base = await asyncio.to_thread(base_of_work, repository, **began, commit=commit)
+    changed = await asyncio.to_thread(paths_between, repository, base=base, commit=commit)
     if not_owned := outside(changed, record.data["owned_files"]):
         shown = ", ".join(not_owned[:5])
         reason = {"reason": f"a lost agent changed files that it does not own: {shown}"}
@@ -66,7 +69,7 @@ async def _recover(inquiries: ModelInquiries) -> Outcome:
         codes = {"code": SCOPE_VIOLATION, "why": why, "final": True}
         return Outcome("unrecoverable", {**reason, **codes})
     if changed and record.data["signals"]:
-        changes = partial(changes_text, repository, base=tree.base, commit=commit)
+        changes = partial(changes_text, repository, base=base, commit=commit)
         async with review_checkout(repository, names, commit, settings) as folder:
             if (await check_task(inquiries, folder, changes)).passed:
                 return Outcome("recovered", {"commit": commit, "branch": names.branch})

@@ -10,9 +10,12 @@ from interlock.kernel.errors import UnknownRecordError
 from interlock.kernel.machines.tasks.ownership import SCOPE_VIOLATION, outside
 from interlock.kernel.reason import TransitionReason
 from interlock.workers.engine.work import Outcome, Work
-from interlock.workers.gateways.git.branch import commit_of
+from interlock.workers.gateways.git.branch import commit_of, head
 from interlock.workers.gateways.git.diff import lines_between, paths_between
 from interlock.workers.gateways.git.errors import RefusedError
+from interlock.workers.gateways.git.merge import MergeConflict
+from interlock.workers.gateways.git.replay import WorkReplayed, base_of_work, replay
+from interlock.workers.gateways.git.repository import COMMITTER, Repository
 from interlock.workers.tasks.claim_names import ClaimNames, claim_names
 from interlock.workers.tasks.verification.evidence import changes_text, parts_text
 from interlock.workers.tasks.verification.model_inquiries import ModelInquiries
@@ -94,7 +97,15 @@ async def _verify_claim(inquiries: ModelInquiries) -> Outcome:
         return Outcome("verification_rejected", {"reason": "its worktree is gone"})
     if commit is None:
         return Outcome("verification_rejected", {"reason": "its branch is gone"})
-    changed = await asyncio.to_thread(paths_between, repository, base=tree.base, commit=commit)
+    replayed = await asyncio.to_thread(_replay, work, repository)
+    if isinstance(replayed, Outcome):
+        return replayed
+    if replayed is not None:
+        base, commit = replayed.base, replayed.commit
+    else:
+        began = {"base": tree.base, "target": str(record.data["target"])}
+        base = await asyncio.to_thread(base_of_work, repository, **began, commit=commit)
+    changed = await asyncio.to_thread(paths_between, repository, base=base, commit=commit)
     not_owned = outside(changed, record.data["owned_files"])
     if not_owned:
         return Outcome(
@@ -107,15 +118,36 @@ async def _verify_claim(inquiries: ModelInquiries) -> Outcome:
                 "final": True,
             },
         )
-    changes = partial(changes_text, repository, base=tree.base, commit=commit)
+    changes = partial(changes_text, repository, base=base, commit=commit)
     names, settings = claim_names(record), work.dispatch.settings
     async with review_checkout(repository, names, commit, settings) as folder:
         outcome = _outcome(await check_task(inquiries, folder, changes), commit)
     if outcome.trigger != "verified":
         return outcome
-    counts = await asyncio.to_thread(lines_between, repository, base=tree.base, commit=commit)
+    counts = await asyncio.to_thread(lines_between, repository, base=base, commit=commit)
     merged = {"branch": names.branch, "changes": asdict(counts)}
     return replace(outcome, payload={**outcome.payload, **merged})
+
+
+def _replay(work: Work, repository: Repository) -> WorkReplayed | Outcome | None:
+    """Put the work on top of its target, if that was reset or rebased since the work began.
+
+    Return an outcome if that is not possible. Where the target is gone, the merge says so.
+    """
+    record, target = work.record, str(work.record.data["target"])
+    if head(repository, target) is None:
+        return None
+    branch = claim_names(record).branch
+    done = replay(repository, branch=branch, target=target, identity=COMMITTER)
+    match done:
+        case MergeConflict(paths):
+            conflict = f"it conflicts with what {target} has now: {', '.join(paths[:5])}"
+            reason = f"{target} was reset or rebased since its agent began, and {conflict}"
+            codes = {"why": TransitionReason.MERGE_FAILED, "paths": list(paths[:PATHS_MAX])}
+            return Outcome("verification_rejected", {"reason": reason, **codes})
+        case WorkReplayed():
+            work.audit("replayed", {"onto": target, **asdict(done)})
+    return done
 
 
 def _outcome(verdict: CompletionVerdict, commit: str | None) -> Outcome:

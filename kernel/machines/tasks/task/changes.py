@@ -45,22 +45,19 @@ INHERITED = (
 )
 # The fields of a claim that the task keeps while the claim lasts.
 CLAIM_FIELDS = ("agent", "deadline_s", "deadline_reasons")
+# What the verification of the work left behind, and what followed from it.
+VERIFIED_FIELDS = ("verified", "approved", "checked", "changes", "commit", "merging", "rewritten")
 # The fields that a claim leaves behind, and that the next claim must not find.
 CLEARED_FIELDS = (
+    *VERIFIED_FIELDS,
     "claim",
     "summary",
     "failure",
     "blocked_on",
-    "verified",
-    "approved",
-    "checked",
-    "changes",
-    "commit",
     "branch",
     "worktree",
     "took_s",
     "recovered",
-    "merging",
     "merged",
     "lost",
 )
@@ -284,6 +281,12 @@ def target_freed(ask: Ask) -> Data:
     after = {name: value for name, value in ask.data.items() if name != "merging"}
     commit = ask.payload.get("commit")
     return {**after, "merged": commit} if commit else after
+
+
+def target_rewritten(ask: Ask) -> Data:
+    """Forget what was verified and approved: it began at a commit that the target has no more."""
+    kept = {name: value for name, value in ask.data.items() if name not in VERIFIED_FIELDS}
+    return {**kept, "rewritten": True}
 
 
 def merge_target(data: Data) -> str:

@@ -48,6 +48,7 @@ class Trigger(StrEnum):
     VERIFICATION_REJECTED = auto()
     MERGE_BEGUN = auto()
     TARGET_FREED = auto()
+    TARGET_REWRITTEN = auto()
     MERGED = auto()
     STAGE_FAILED = auto()
     CHILD_CANCELLED = auto()

@@ -33,7 +33,10 @@ def approve_merge(data: Data) -> str:
     """Ask whether verified work shall be merged."""
     changes = data.get("changes")
     found = f" ({counts_text(changes)}, on the branch {data['branch']})" if changes else ""
-    return f"Its work was verified{found}. Shall it be merged into {data['target']}?"
+    was = "was verified"
+    if data.get("rewritten"):
+        was = f"was put on top of {data['target']}, which was reset or rebased, and verified again"
+    return f"Its work {was}{found}. Shall it be merged into {data['target']}?"
 
 
 def counts_text(changes: Data) -> str:

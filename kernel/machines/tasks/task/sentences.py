@@ -41,6 +41,9 @@ SAYS: Mapping[str, str] = {
     Trigger.VERIFIED: "its work was verified",
     Trigger.VERIFICATION_REJECTED: "its work was not accepted",
     Trigger.MERGE_BEGUN: "its merge is next, and no other one into the target is at work",
+    Trigger.TARGET_REWRITTEN: (
+        "its target was reset or rebased, so its work is put on top of that and verified again"
+    ),
     Trigger.TARGET_FREED: "it lets other merges into its target go first",
     Trigger.MERGED: "its verified work was merged, or nothing was left to merge",
     Trigger.STAGE_FAILED: "a person gave up its whole stage",

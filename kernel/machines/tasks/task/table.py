@@ -41,6 +41,7 @@ from interlock.kernel.traits import Bookkeeping, Children, Facts, Placement
 APPROVAL = "pending_approval is published outside the table; here each act of a person is a row"
 SERIAL = "one merge at a time into a target branch: the task that merges holds its name"
 FREED = "a merge that is tried again later, or whose push is left to do, keeps no other one waiting"
+REWRITTEN = "what a person dropped from the target stays out: the rest is verified and shown anew"
 TWO_STEPS = "verified work is merged by an effect of its own"
 MIXED = "published as an escalation of its time limit; a mix of ends is known before the limit"
 NO_MORE_TRIES = "a task that would be tried again by itself can be ended, also with its parent"
@@ -163,6 +164,8 @@ OURS = (
              guard=changes.not_merging, refusal=MERGING, update=changes.merging),
         stay(Trigger.TARGET_FREED, by(MERGE), ours=FREED,
              guard=changes.is_merging, refusal=NOT_MERGING, update=changes.target_freed),
+        reenter(Trigger.TARGET_REWRITTEN, by(MERGE), ours=REWRITTEN,
+                guard=changes.is_merging, refusal=NOT_MERGING, update=changes.target_rewritten),
     ),
     *rows(State.PENDING_APPROVAL,
         move(Trigger.APPROVED, State.DONE, by(PERSON), names_proposal=True, ours=APPROVAL,

@@ -25,7 +25,7 @@ def delivered(
     file: str,
     command: str,
     *,
-    add: Callable[[Path], None] = lambda _: None,
+    add: Callable[[Path], object] = lambda _: None,
     **fields: Any,
 ) -> Claimed:
     """Bring a task to its verification by a command; its agent has committed a file.
