@@ -40,6 +40,18 @@ class Redaction:
                 shown[-begun:] = b"*" * begun
         return bytes(shown)
 
+    def end_of(self, part: bytes, bytes_max: int) -> str:
+        """Return the end of an output without secrets, as text that any log can hold.
+
+        Give at least `longest` more bytes than `bytes_max`, where the output has so many.
+        """
+        shown = self.hidden(part)[-bytes_max:].decode(errors="ignore")
+        return shown.replace("\0", "\N{REPLACEMENT CHARACTER}")
+
+    def text(self, text: str) -> str:
+        """Return a whole text without secrets."""
+        return self.hidden(text.encode(errors="replace")).decode(errors="replace")
+
 
 def _beginning(part: bytes, secret: bytes) -> int:
     """Return how many of the last bytes of a part are the beginning of a secret, 0 if too few."""

@@ -6,6 +6,7 @@ from interlock.kernel.machines.tasks.breaker import Trip
 from interlock.kernel.reason import ENDS_WELL, AbortReason, TransitionReason, why_of
 from interlock.workers.engine.work import Outcome
 from interlock.workers.processes.agent.process import Exit
+from interlock.workers.supervision.redaction import Redaction
 from interlock.workers.supervision.reports import AgentFailed
 from interlock.workers.tasks.turn_reports import EndReport
 
@@ -21,20 +22,21 @@ def agent_outcome(
     task: Outcome | None,
     trip: Trip | None,
     stopped_because: str,
+    redaction: Redaction,
     alive: bool,
 ) -> Outcome:
     """Return the outcome: `spawn_failed` if the agent ended before it began to work, else `ended`.
 
     It is `alive` once it has printed something, reported anything but a failure, or run for a
     second. `task` is the outcome of the task that it had at its end, and `stopped_because` says why
-    it was ordered to stop.
+    it was ordered to stop. The `redaction` hides secrets in what it has printed and reported.
     """
     end = {
         "exit_code": ended.code,
         "abort": abort,
         "why": _why(abort, task),
         "left_behind": ended.left_behind,
-        "detail": ended.errors[-DETAIL_LENGTH_MAX:],
+        "detail": redaction.text(ended.errors)[-DETAIL_LENGTH_MAX:],
     }
     if stopped_because:
         end["reason"] = stopped_because[:REASON_LENGTH_MAX]
@@ -42,7 +44,9 @@ def agent_outcome(
         end |= {"code": f"breaker_{trip.cause}", "reason": trip.reason}
     if alive:
         return Outcome("ended", end)
-    return Outcome("spawn_failed", {**end, **_spawn_failure(end_report)})
+    failure = _spawn_failure(end_report)
+    failure["reason"] = redaction.text(failure["reason"])[:REASON_LENGTH_MAX]
+    return Outcome("spawn_failed", {**end, **failure})
 
 
 def _why(abort: AbortReason | None, task: Outcome | None) -> TransitionReason:
@@ -61,7 +65,7 @@ def _spawn_failure(end_report: EndReport | None) -> dict[str, str]:
     overloaded = end_report.reason is TransitionReason.PROVIDER_529
     limited = overloaded or end_report.retry_after_s is not None
     code = "rate_limit" if limited else "spawn_error"
-    return {"code": code, "reason": end_report.error[:REASON_LENGTH_MAX]}
+    return {"code": code, "reason": end_report.error}
 
 
 def abort_by_us(reason: str | None) -> AbortReason | None:

@@ -10,6 +10,7 @@ import typer
 from interlock.workers.config import CLAIM_VARIABLES
 from interlock.workers.tasks import screen as task_screen
 from interlock.workers.tasks.client import TaskClaim, Tasks
+from interlock.workers.tasks.last_try import rejections_of, told_of_last_try
 from interlock.workers.terminal import screen
 from interlock.workers.terminal.answer import (
     Actor,
@@ -63,7 +64,18 @@ def claim(
         left = None if as_json else opened.unclaimed(backlog, **asked)
         answer(left, as_json=as_json, show=lambda rows: task_screen.unclaimed(backlog, rows))
         raise typer.Exit(1)
-    value = {"id": found.task, "key": found.key, "token": found.token, **found.record.data}
+    told = (
+        rejections_of(found.record.data),
+        told_of_last_try(found.record, opened.client.settings),
+    )
+    before = {"before": "\n".join(part for part in told if part)}
+    value = {
+        "id": found.task,
+        "key": found.key,
+        "token": found.token,
+        **found.record.data,
+        **before,
+    }
     lease_s = opened.dispatch.effect("task", "agent").lease_ms // 1_000
     answer(value, as_json=as_json, show=lambda claimed: task_screen.claim(claimed, lease_s))
 

@@ -7,7 +7,8 @@ import logging
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from interlock.workers.gateways.git.repository import COMMITTER, Repository
 from interlock.workers.gateways.git.worktree import Worktree
 from interlock.workers.processes.agent.process import WATCHDOG_LOST, Exit
 from interlock.workers.specs.json_line import as_line
+from interlock.workers.supervision.redaction import Redaction, secrets_of
 from interlock.workers.supervision.reports import (
     AgentBlocked,
     AgentFailed,
@@ -32,6 +34,7 @@ from interlock.workers.supervision.reports import (
     SplitRequested,
     Subtask,
 )
+from interlock.workers.tasks.last_try import rejections_of, told_of_last_try
 from interlock.workers.tasks.launch_spec import PreparedClaim
 from interlock.workers.tasks.left_work import save_uncommitted
 from interlock.workers.tasks.parent_task import refuse_other_tasks
@@ -77,14 +80,16 @@ class CurrentTask:
         """Return the text that a plain command reads from stdin."""
         return f"{self.data['title']}\n\n{self.text}".rstrip() + "\n"
 
+    @cached_property
+    def last_try(self) -> str:
+        """Return how the last try failed, or ''."""
+        return told_of_last_try(self.work.record, self.work.dispatch.settings)
+
     @property
     def text(self) -> str:
-        """Return the text of the task, and why a person rejected the work of earlier tries."""
-        reasons = "\n".join(f"- {reason}" for reason in self.data.get("rejections", ()))
-        if not reasons:
-            return str(self.data["text"])
-        rejected = f"A person rejected the work of earlier tries:\n{reasons}"
-        return f"{self.data['text']}\n\n{rejected}".lstrip()
+        """Return the text of the task, and why earlier tries were not accepted."""
+        parts = (self.data["text"], rejections_of(self.data), self.last_try)
+        return "\n\n".join(part for part in parts if part)
 
     @property
     def variables(self) -> dict[str, str]:
@@ -93,6 +98,7 @@ class CurrentTask:
             "TASK_ID": self.record_id,
             "TASK_TITLE": self.data["title"],
             "TASK_TEXT": self.text,
+            "TASK_LAST_TRY": self.last_try,
             "TASK_ROLE": self.data["role"],
             "KEY": self.work.key,
             "TOKEN": self.work.lease.token,
@@ -221,7 +227,7 @@ class CurrentTask:
         within_s = self.work.dispatch.settings.verify_s
         if refused := stop_hook_refusal(self.data["stop_hooks"], tree.folder, within_s=within_s):
             why = TransitionReason.STOP_HOOK_BLOCKED
-            return Outcome("failed", {"reason": refused[:REASON_LENGTH_MAX], "why": why})
+            return Outcome("failed", {"reason": refused, "why": why})
         text = ((self.reports.summary or "").strip() or output.strip())[-SUMMARY_LENGTH_MAX:]
         summary = text or "the agent succeeded and reported no summary"
         where = {"branch": self.claim.branch, "worktree": self.claim.worktree, "took_s": took_s}
@@ -245,6 +251,7 @@ class CurrentTask:
 
     def report(self, outcome: Outcome) -> None:
         """Fire the outcome at the task, and its consequence at the turn."""
+        outcome = self._without_secrets(outcome)
         if outcome.trigger == "completed":
             self.reports.finish()
         elif outcome.trigger != "orphaned":
@@ -254,6 +261,16 @@ class CurrentTask:
             self.reports.fire("task_failed", **payload)
         self.reported = True
         report_outcome(self.work, outcome, fallback="failed")
+
+    def _without_secrets(self, outcome: Outcome) -> Outcome:
+        """Return an outcome in whose texts, which agents and hooks have printed, no secret is."""
+        redaction = Redaction(secrets_of(self.work.dispatch.settings))
+        texts = {
+            name: redaction.text(str(outcome.payload[name]))
+            for name in ("reason", "summary")
+            if outcome.payload.get(name)
+        }
+        return replace(outcome, payload={**outcome.payload, **texts})
 
     def _repository(self) -> Repository:
         return Repository.open(Path(self.claim.repo))
@@ -323,4 +340,6 @@ def stop_hook_refusal(hooks: list[str], folder: Path, *, within_s: float) -> str
         test_s=within_s,
     )
     refused = [result for result in asyncio.run(checked).results if not result.passed]
-    return f"a stop hook refused: {refused[0].value}: {refused[0].detail}" if refused else ""
+    if not refused:
+        return ""
+    return refused[0].not_passed(f"a stop hook refused: {refused[0].short_value}")

@@ -51,6 +51,7 @@ def claim(value: Mapping[str, Any], lease_s: int) -> None:
     facts = {
         "title": value["title"],
         "text": value["text"],
+        "before": value["before"],
         "owns": ", ".join(value["owned_files"]),
         "deadline": f"{age(int(limit_s * 1_000))} after its start",
     }

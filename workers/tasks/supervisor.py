@@ -23,6 +23,7 @@ from interlock.workers.engine.work_environment import environment_of_work
 from interlock.workers.processes.agent.process import AgentProcess, Exit, LogFiles, SpawnError
 from interlock.workers.specs.json_line import as_line
 from interlock.workers.supervision.leased_process import FOLDER_DELETED, Command, LeasedProcess
+from interlock.workers.supervision.redaction import Redaction, secrets_of
 from interlock.workers.supervision.reports import (
     AbortRaised,
     AgentBlocked,
@@ -365,6 +366,7 @@ class TaskSupervisor(Supervisor):
             task=of_task,
             trip=self.trip,
             stopped_because=self.stopped_because,
+            redaction=Redaction(secrets_of(self.dispatch.settings)),
             alive=self.alive,
         )
         report_outcome(self.agent, outcome, fallback="ended")

@@ -109,13 +109,20 @@ def test_an_agent_that_fails_leaves_the_branch_alone_and_asks_a_person(
 def test_a_failed_task_is_tried_again_after_its_backoff(
     deployment: Deployment, repo: Path, tmp_path: Path
 ) -> None:
-    agent = f"test -e {tmp_path}/once || {{ touch {tmp_path}/once; exit 1; }}; echo 42 > answer.txt"
-    task_id = submit(deployment, "again", task(repo, agent, retry_delay_s=1))
+    # Each try keeps what it was told. The first one fails, the second answers wrong.
+    keeps = f"n=$(ls {tmp_path} | grep -c told); cat > {tmp_path}/told-$n"
+    tries = 'test $n != 0 || { echo "no idea yet"; exit 1; }; echo $((40 + n)) > answer.txt'
+    task_id = submit(deployment, "again", task(repo, f"{keeps}; {tries}", retry_delay_s=1))
 
     record = reaches(deployment, task_id, "closed")
 
-    assert (record.data["retries"], record.data["claimed"]) == (1, 2)
-    nothing_left(deployment, repo, "again", 2)
+    assert (record.data["retries"], record.data["claimed"]) == (2, 3)
+    first, second, third = ((tmp_path / f"told-{n}").read_text() for n in range(3))
+    assert "The last try" not in first
+    assert "exit code 1" in second
+    assert second.endswith("The end of the output of its agent:\n    no idea yet\n")
+    assert third.endswith('test_passes test "$(cat answer.txt)" = 42\n    exit code 1; no output\n')
+    nothing_left(deployment, repo, "again", 3)
 
 
 def test_what_two_tries_could_not_commit_is_kept_and_the_third_is_merged(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
 from collections.abc import Mapping
@@ -46,14 +47,15 @@ from interlock.workers.tasks.current_task import (
 )
 from interlock.workers.tasks.launch_spec import PreparedClaim, TaskLaunchSpec
 from interlock.workers.tasks.supervisor import WORK_OVER, TaskSupervisor
+from interlock.workers.tasks.verification.task_check import check_task_without_models, rejection
 from tests.workers.gateways.git.scene import make_repository
 from tests.workers.tasks.claims import Claimed, claimed, fire, submitted, taken
 from tests.workers.threads.threads import client_of
 
 
 @pytest.fixture
-def client(server: EmbeddedServer, prefix: str) -> Client:
-    return client_of(server.url, prefix)
+def client(server: EmbeddedServer, prefix: str, tmp_path: Path) -> Client:
+    return client_of(server.url, prefix, home=tmp_path / "home")
 
 
 def held(client: Client, lease: Lease) -> Work:
@@ -494,3 +496,89 @@ def test_an_agent_whose_task_failed_has_not_completed(
 
     assert client.show(claim.names.agent).state == "dead"
     assert client.show(claim.names.agent).data["end"]["why"] == why
+
+
+def next_try(client: Client, claim: Claimed) -> CurrentTask:
+    """Return the task of a claim as its next agent has it."""
+    client.fire("b/one", "retried")
+    lease = claim_for_agent(client.dispatch, client.show("b/one"), agent="b/agent~one~2")
+    assert lease is not None
+    prepared = PreparedClaim(lease.key, lease.token, claim.names.turn, "", "", "", "")
+    return CurrentTask(held(client, lease), prepared, client.show(claim.names.agent))
+
+
+def test_the_next_try_is_told_which_command_failed_with_the_end_of_its_output(
+    client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MY_API_KEY", "open-sesame-7")
+    long, key, odd = "printf '%05000d' 0", 'echo "key: $MY_API_KEY"', "printf 'bad \\377 byte'"
+    command = f"{long}; {key}; {odd}; exit 3"
+    claim = claimed(client, "b/one", signals=[{"type": "test_passes", "value": command}])
+    claim.alive().delivered()
+    lease = taken(client, "b/one")
+    verdict = asyncio.run(
+        check_task_without_models(lease.record, tmp_path, client.dispatch.settings)
+    )
+    fire(client, lease, "verification_rejected", rejection(verdict))
+
+    task = next_try(client, claim)
+
+    for told in (task.prompt, task.variables["TASK_TEXT"], task.variables["TASK_LAST_TRY"]):
+        assert f"test_passes {command}\n    exit code 3; the last output:\n" in told
+        assert "\n    bad \N{REPLACEMENT CHARACTER} byte" in told
+        assert "key: *************" in told
+        assert len(told.encode()) < 8_000
+    assert json.loads(task.line)["last_try"] == task.last_try
+    assert "open-sesame" not in str(client.history("b/one"))
+
+
+def test_the_next_try_is_told_what_a_failed_agent_printed_last(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MY_API_KEY", "open-sesame-7")
+    claim = claimed(client, "b/one", deadline_s=60)
+    claim.alive().task_fires("failed", {"reason": "it took longer than its deadline"})
+    folder = claim.names.work_folder(client.dispatch.settings)
+    folder.mkdir(parents=True)
+    (folder / "output.log").write_bytes(b"x" * 100_000 + b"\nopen-sesame-7\n\xff waits for a key\n")
+    (folder / "errors.log").write_text("deprecated!\n")
+
+    told = next_try(client, claim).last_try
+
+    assert told.startswith("The last try: it took longer than its deadline\n")
+    assert "\n    ************" in told
+    assert "waits for a key" in told
+    assert told.endswith("The end of the errors of its agent:\n    deprecated!")
+    assert len(told) < 3_000
+
+
+def test_a_conflict_is_told_with_its_files_and_without_what_the_agent_printed(
+    client: Client,
+) -> None:
+    claim = claimed(client, "b/one").alive().delivered()
+    conflict = {"reason": "it conflicts", "why": "merge_failed", "paths": ["a", "b"]}
+    fire(client, taken(client, "b/one"), "verification_rejected", conflict)
+    folder = claim.names.work_folder(client.dispatch.settings)
+    folder.mkdir(parents=True)
+    (folder / "output.log").write_text("all is well\n")
+
+    assert next_try(client, claim).last_try == "The last try: it conflicts\nIts files: a, b"
+
+
+def test_no_secret_that_an_agent_prints_is_stored(
+    client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MY_API_KEY", "open-sesame-7")
+    claim = claimed(client, "b/one")
+    claim.agent_fires("confirmed_alive")
+    supervisor = supervised(client, claim, tmp_path)
+
+    printed = "my key is open-sesame-7"
+    supervisor._report_end(
+        Exit(1, None, 0, printed, printed, cut=False, wall_s=1.0, cpu_s=0.1, max_rss_bytes=0)
+    )
+
+    ids = ("b/one", claim.names.agent, claim.names.turn)
+    stored = str([(client.show(each), client.history(each)) for each in ids])
+    assert "my key is *" in stored
+    assert "open-sesame" not in stored

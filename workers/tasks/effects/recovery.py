@@ -23,6 +23,7 @@ from interlock.workers.tasks.verification.review_checkout import review_checkout
 from interlock.workers.tasks.verification.task_check import (
     check_task,
     repository_of,
+    results_of,
     worktree_and_commit,
 )
 
@@ -71,6 +72,8 @@ async def _recover(inquiries: ModelInquiries) -> Outcome:
     if changed and record.data["signals"]:
         changes = partial(changes_text, repository, base=base, commit=commit)
         async with review_checkout(repository, names, commit, settings) as folder:
-            if (await check_task(inquiries, folder, changes)).passed:
-                return Outcome("recovered", {"commit": commit, "branch": names.branch})
+            verdict = await check_task(inquiries, folder, changes)
+        if verdict.passed:
+            return Outcome("recovered", {"commit": commit, "branch": names.branch})
+        return Outcome("requeued", {**AGENT_LOST, "results": results_of(verdict)})
     return Outcome("requeued", AGENT_LOST)

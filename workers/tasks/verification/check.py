@@ -14,6 +14,7 @@ from pathlib import Path
 
 from interlock.workers.files.folder import FolderError, UntrustedFolder
 from interlock.workers.processes.process_group import Tail, process_group
+from interlock.workers.supervision.redaction import Redaction
 from interlock.workers.tasks.verification.model_verdict import (
     AskModel,
     ModelVerdict,
@@ -21,6 +22,7 @@ from interlock.workers.tasks.verification.model_verdict import (
     ask_reviewer,
 )
 from interlock.workers.tasks.verification.signals import (
+    LAST_OUTPUT,
     CompletionVerdict,
     ParsedSignal,
     SignalResult,
@@ -32,6 +34,7 @@ from interlock.workers.text import sentence
 TEST_S = 120.0
 ANSWER_S = 60.0
 OUTPUT_BYTES_MAX = 4 * 1024
+NO_SECRETS = Redaction(())
 _READ_S = 2.0
 
 
@@ -44,13 +47,15 @@ async def check(
     environment: Mapping[str, str] | None = None,
     test_s: float = TEST_S,
     answer_s: float = ANSWER_S,
+    redaction: Redaction = NO_SECRETS,
 ) -> CompletionVerdict:
     """Check the signals one after the other. A model is asked to judge last, if all others passed.
 
-    Without an `environment` a test command has the worker's own. Cancelling ends the test command
-    with every process that it started.
+    The `redaction` hides secrets in what test commands have printed. Without an `environment` a
+    test command has the worker's own. Cancelling ends the test command with every process that it
+    started.
     """
-    checker = _SignalChecker(folder, reviewer, judge, environment, test_s, answer_s)
+    checker = _SignalChecker(folder, reviewer, judge, environment, test_s, answer_s, redaction)
     results: dict[int, SignalResult] = {}
     for last in (False, True):
         others_passed = all(result.passed for result in results.values())
@@ -79,6 +84,7 @@ class _SignalChecker:
     environment: Mapping[str, str] | None
     test_s: float
     answer_s: float
+    redaction: Redaction
 
     async def result(self, signal: ParsedSignal) -> SignalResult:
         loop = asyncio.get_running_loop()
@@ -110,8 +116,8 @@ class _SignalChecker:
             return _Finding("exit code 0", passed=True)
         late = f"it did not end within {self.test_s:g} s"
         how = late if exit_code is None else f"exit code {exit_code}"
-        last = output.encode()[-OUTPUT_BYTES_MAX:].decode(errors="ignore")
-        return _Finding(f"{how}; the last output:\n{last}" if last else f"{how}; no output")
+        last = self.redaction.end_of(output.encode(), OUTPUT_BYTES_MAX)
+        return _Finding(f"{how}{LAST_OUTPUT}{last}" if last else f"{how}; no output")
 
     async def _run(self, shell: Sequence[str]) -> tuple[int | None, str]:
         """Return the exit code, or None if the command was too slow, and the end of its output."""

@@ -13,7 +13,11 @@ from interlock.workers.files.folder import problem_of_path
 from interlock.workers.text import sentence
 
 SEPARATOR = " :: "
+# In the detail of a test command, between how it ended and the end of what it has printed.
+LAST_OUTPUT = "; the last output:\n"
 _SHOWN_LENGTH_MAX = 80
+# Of the reason for which work is rejected, which has at most 2,000 characters.
+_VALUE_LENGTH_MAX, _HEAD_LENGTH_MAX, _OUTPUT_LENGTH_MAX = 200, 900, 1_000
 
 
 class SignalType(StrEnum):
@@ -58,6 +62,23 @@ class SignalResult:
     flagged: bool = False
     confidence: float | None = None
     seconds: float = 0.0
+
+    @property
+    def short_value(self) -> str:
+        """Return the value as a short line."""
+        return sentence(self.value, length_max=_VALUE_LENGTH_MAX)
+
+    def not_passed(self, said: str) -> str:
+        """Return `said`, and after it why the signal did not pass.
+
+        The first line has the last one that a command printed, where most say what went wrong.
+        """
+        how, _, printed = self.detail.partition(LAST_OUTPUT)
+        output = printed[-_OUTPUT_LENGTH_MAX:].strip()
+        last = output.rpartition("\n")[2].strip()
+        first = f"{said}: {how}: {last}" if last else f"{said}: {how}"
+        more = f"\n{output}" if "\n" in output else ""
+        return f"{first[:_HEAD_LENGTH_MAX]}{more}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from interlock.workers.config import Settings
 from interlock.workers.engine.work_environment import environment_of_check
 from interlock.workers.gateways.git.repository import Repository
 from interlock.workers.gateways.git.worktree import Worktree, worktree_and_tip
+from interlock.workers.supervision.redaction import Redaction, secrets_of
 from interlock.workers.tasks.claim_names import claim_names
 from interlock.workers.tasks.verification.check import check
 from interlock.workers.tasks.verification.evidence import task_text
@@ -25,7 +26,6 @@ from interlock.workers.tasks.verification.signals import (
     ParsedSignal,
 )
 
-REASON_MAX = 2_000
 RESULTS_MAX = 100
 
 
@@ -83,9 +83,8 @@ def rejection(verdict: CompletionVerdict, *, merged_into: str = "") -> dict[str,
     if failed is None:
         return None
     when = f"after a merge with what {merged_into} has now, " if merged_into else ""
-    signal = f"the completion signal {failed.type} {failed.value} did not pass"
-    reason = f"{when}{signal}: {failed.detail}"
-    return {"reason": reason[:REASON_MAX], "results": results_of(verdict)}
+    said = f"{when}the completion signal {failed.type} {failed.short_value} did not pass"
+    return {"reason": failed.not_passed(said), "results": results_of(verdict)}
 
 
 def results_of(verdict: CompletionVerdict) -> list[dict[str, Any]]:
@@ -105,6 +104,7 @@ async def _check_signals(
         folder=folder,
         reviewer=reviewer,
         judge=judge,
+        redaction=Redaction(secrets_of(settings)),
         # A test command sees no setting of Interlock.
         environment=environment_of_check(),
         test_s=settings.verify_s,

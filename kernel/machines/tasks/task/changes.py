@@ -19,6 +19,7 @@ from interlock.kernel.table import Ask, Bounds, Data
 BACKOFF_S_MAX = 300
 # The release of the last of so many claims since the last retry fails the task.
 CLAIMS_SINCE_RETRY_MAX = 20
+REJECTED = "rejected"  # the code of a failure by a person's rejection
 REJECTIONS_MAX = 5  # of the rejections by a person, so many are given to the next agent
 # The fields that name tasks to wait for, and the states in which such a task satisfies the wait. A
 # task is done before its work is verified, and closed once that is merged.
@@ -194,15 +195,10 @@ def verification_rejected(ask: Ask) -> Data:
 def rejected(ask: Ask) -> Data:
     """Keep that a person rejected the work, and tell the agents of the next tries why."""
     after, reason = failed(ask), ask.payload["reason"] or "no reason was given"
-    failure = {**after["failure"], "reason": f"a person rejected its work: {reason}"}
+    said = f"a person rejected its work: {reason}"
+    failure = {**after["failure"], "reason": said, "code": REJECTED}
     rejections = [*ask.data.get("rejections", []), reason][-REJECTIONS_MAX:]
     return {**after, "failure": failure, "rejections": rejections}
-
-
-def retried(ask: Ask) -> Data:
-    """Count the retry. Claims and crashes are counted from 0 again."""
-    counts = {"retries": ask.data["retries"] + 1, "claims": 0, "crashes": 0, "given_up": False}
-    return {**unclaimed(ask), **counts}
 
 
 def given_up(data: Data) -> bool:
