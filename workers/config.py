@@ -243,6 +243,11 @@ class Settings(BaseModel):
         return same and one_server and self.enqueue != "plain"
 
 
+def ms(seconds: float) -> int:
+    """Return whole milliseconds."""
+    return int(seconds * 1_000)
+
+
 def read_settings(environment: Mapping[str, str] | None = None) -> Settings:
     """Read the settings. An unknown INTERLOCK_* variable is an error, as it is usually a typo."""
     variables = os.environ if environment is None else environment

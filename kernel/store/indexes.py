@@ -17,6 +17,7 @@ from uuid import uuid4
 
 from interlock.kernel.record import PARTITIONS, Record, RecordId, partition_of, split_key
 from interlock.kernel.store import codec
+from interlock.kernel.store.clocks import Pass
 from interlock.kernel.store.commands import EffectMessage, Limits
 from interlock.kernel.store.format import FORMAT, refuse_format
 from interlock.kernel.store.keys import Keys
@@ -172,12 +173,14 @@ class Indexes:
         reply = call(self.client, "identify_server", [self.keys.meta(partition)], arguments)
         return _server_check(self.keys.prefix, reply)
 
-    def note_pass(self, *, period_ms: int, lease_ms: int) -> None:
+    def note_pass(self, *, period_ms: int, lease_ms: int) -> list[Pass]:
         """Compare the server of every partition as a sweep passes, in one round trip."""
         arguments = _check_arguments(period_ms, lease_ms, passing=True)
         calls = [([self.keys.meta(partition)], arguments) for partition in range(PARTITIONS)]
-        for reply in call_all(self.client, "identify_server", calls):
+        replies = call_all(self.client, "identify_server", calls)
+        for reply in replies:
             _server_check(self.keys.prefix, reply)
+        return [Pass(*map(int, reply[6:])) for reply in replies]
 
     def ended(self, partition: int, before_ms: int, limit: int) -> list[RecordId]:
         """Return roots of a partition that ended before a time, oldest first."""
@@ -293,7 +296,7 @@ def _check_arguments(
 
 def _server_check(prefix: str, reply: Sequence[bytes]) -> ServerCheck:
     """Read the answer of identify_server. Raises StoreFormatError for another format."""
-    incarnation, written, partitions, gate, changed, server = reply
+    incarnation, written, partitions, gate, changed, server = reply[:6]
     refuse_format(prefix, written, partitions)
     return ServerCheck(incarnation.decode(), gate == b"open", changed == b"1", server.decode())
 

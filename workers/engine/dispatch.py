@@ -26,6 +26,7 @@ from interlock.kernel.store.access_tokens import AccessTokens
 from interlock.kernel.store.acts import PersonActs
 from interlock.kernel.store.call_times import CallTimes
 from interlock.kernel.store.card_reads import CardReads
+from interlock.kernel.store.clocks import Clocks
 from interlock.kernel.store.codec import digest, encode
 from interlock.kernel.store.commands import (
     Answer,
@@ -39,7 +40,7 @@ from interlock.kernel.store.commands import (
 from interlock.kernel.store.feed import Feed
 from interlock.kernel.store.hosts import Hosts
 from interlock.kernel.store.inboxes import Inboxes
-from interlock.kernel.store.indexes import Indexes, ServerCheck
+from interlock.kernel.store.indexes import Indexes
 from interlock.kernel.store.keys import Keys
 from interlock.kernel.store.leases import Leases
 from interlock.kernel.store.link_key import link_key
@@ -55,7 +56,8 @@ from interlock.kernel.store.slots import Slots
 from interlock.kernel.store.subscriptions import Subscriber, Subscriptions
 from interlock.kernel.store.views import Views
 from interlock.kernel.table import Data
-from interlock.workers.config import Settings
+from interlock.workers.config import Settings, ms
+from interlock.workers.engine.passes import Passes, with_lease
 from interlock.workers.engine.quota import RecordQuota
 from interlock.workers.engine.refusals import repeat_while_refused
 from interlock.workers.engine.store_client import greet_store, open_safe_store
@@ -66,7 +68,6 @@ if TYPE_CHECKING:  # imported where they are opened
     from interlock.workers.engine.publisher import Publisher
     from interlock.workers.gateways.capabilities.registry import Registry
 
-LEASE_S = 30.0
 COMPARISONS_MAX = 4  # of one process at once: each takes a thread and git for up to 10 s
 # The warrants of those parts of Interlock that report what files, programs and agents say.
 REPORTING = ("token", "component")
@@ -170,6 +171,12 @@ class Dispatch:
     def indexes(self) -> Indexes:
         """The indexes of effects, timers, records that wait for a person, and ended families."""
         return Indexes(self.client, self.keys, self.limits)
+
+    @cached_property
+    def passes(self) -> Passes:
+        """What the sweep of orphans notes as it passes."""
+        clocks = Clocks(self.client, self.keys)
+        return Passes(self.settings, self.machines, self.indexes, clocks, self.views)
 
     @cached_property
     def rejected(self) -> RejectedMessages:
@@ -373,28 +380,7 @@ class Dispatch:
 
     def effect(self, machine: str, name: str) -> Effect:
         """Return an effect of a machine, with the lease that this deployment sets."""
-        effect = self.lifecycle.machine(machine).effects[name]
-        if self.settings.lease_s is not None:
-            effect = replace(effect, lease_ms=ms(self.settings.lease_s))
-        return effect
-
-    def check_server(self, partition: int, *, passing: bool) -> ServerCheck:
-        """Note a changed server of a partition; return whether sweeps may act on its leases."""
-        period_ms, lease_ms = self._gate_ms
-        return self.indexes.identify_server(
-            partition, passing=passing, period_ms=period_ms, lease_ms=lease_ms
-        )
-
-    def note_pass(self) -> None:
-        """Note in every partition that the orphan sweep passes now, in one round trip."""
-        period_ms, lease_ms = self._gate_ms
-        self.indexes.note_pass(period_ms=period_ms, lease_ms=lease_ms)
-
-    @property
-    def _gate_ms(self) -> tuple[int, int]:
-        lease_s = self.settings.lease_s or LEASE_S
-        # A sweep that is late by less than half a lease still takes no live holder for lost.
-        return ms(max(self.settings.sweep_period_s, lease_s / 4)), ms(lease_s)
+        return with_lease(self.lifecycle.machine(machine).effects[name], self.settings)
 
     def render(self, message: EffectMessage) -> tuple[str, bytes] | None:
         """Render an effect's message for the commit to push; None if store and broker differ."""
@@ -403,8 +389,3 @@ class Dispatch:
     def publish(self, messages: Sequence[EffectMessage]) -> int:
         """Publish messages and return how many the broker took; a sweep repeats the others."""
         return self.publisher.publish(messages) if messages else 0
-
-
-def ms(seconds: float) -> int:
-    """Return whole milliseconds."""
-    return int(seconds * 1_000)

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from celery import Celery
 
 from interlock.kernel.errors import KernelError, StoreError, UnreadableRecordError
-from interlock.workers.config import Settings
+from interlock.workers.config import Settings, ms
 from interlock.workers.engine.celery_app import SWEEPS_QUEUE, queue_of
-from interlock.workers.engine.dispatch import Dispatch, ms
+from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.tracing import traced_sweep
 
 log = logging.getLogger(__name__)

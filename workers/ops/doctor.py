@@ -11,6 +11,7 @@ from redis.exceptions import RedisError
 
 from interlock.kernel.errors import KernelError
 from interlock.kernel.record import PARTITIONS
+from interlock.kernel.store.clocks import Clocks
 from interlock.kernel.store.codec import UNREADABLE
 from interlock.kernel.store.scripts import store_error
 from interlock.workers.config import Settings
@@ -23,6 +24,7 @@ READS_MAX = 5
 REJECTED_SHOWN_MAX = 20
 CARDS_READ_MAX = 1_000  # of each partition of the store
 REPLICAS_MIN = 2
+CLOCK_SHOWN_S = 86_400.0
 REPLICAS_TO_WRITE = "replicas required for a write"
 LEVELS = {
     "D0": "volatile: after a restart of the store everything may be gone",
@@ -40,7 +42,7 @@ def diagnose(dispatch: Dispatch) -> dict[str, Any]:
     return {
         "level": level,
         "promise": LEVELS[level],
-        "store": facts,
+        "store": facts | clock_facts(dispatch),
         "enqueue": "fused" if dispatch.settings.fused else "plain",
         "depths": dispatch.indexes.depths(),
         "rejected": dispatch.rejected.counts(),
@@ -49,6 +51,22 @@ def diagnose(dispatch: Dispatch) -> dict[str, Any]:
         ],
         "canary_ms": _canary_ms(dispatch),
         "machines": dispatch.views.counts(dispatch.machines.values()),
+    }
+
+
+def clock_facts(dispatch: Dispatch) -> dict[str, str]:
+    """Return by how much the clock of the store was set, if a sweep saw that within a day."""
+    found = Clocks(dispatch.client, dispatch.keys).last_jump()
+    if found is None:
+        return {}
+    jump_ms, seen_ms = found
+    ago_s = (dispatch.views.now_ms() - seen_ms) / 1_000
+    if ago_s > CLOCK_SHOWN_S:
+        return {}
+    direction = "ahead" if jump_ms > 0 else "back"
+    return {
+        "clock": f"was set {direction} by {abs(jump_ms) / 1_000:.0f} s, seen {max(ago_s, 0):.0f} s"
+        " ago; due times were moved with it"
     }
 
 

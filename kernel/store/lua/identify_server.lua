@@ -5,8 +5,8 @@
 -- KEYS     meta
 -- ARGV     run id ('': that of this server), format, partitions, id for a new incarnation, '1' if a
 --          sweep passes now, period of the sweeps in ms, lease in ms
--- Returns  {incarnation, format, partitions, gate, changed, run id}; gate: open | closed, changed:
---          '1' | ''
+-- Returns  {incarnation, format, partitions, gate, changed, run id, now in ms, ms of the pass before,
+--          how often due times were moved}; gate: open | closed, changed: '1' | ''
 local meta = KEYS[1]
 local run_id = ARGV[1]
 local format = ARGV[2]
@@ -19,8 +19,10 @@ local lease_ms = tonumber(ARGV[7])
 if run_id == '' then
   run_id = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
 end
-local known_run_id, incarnation, known_format, known_partitions, last_pass, open_at = unpack(
-  redis.call('HMGET', meta, 'run_id', 'incarnation', 'format', 'partitions', 'last_pass', 'open_at')
+local known_run_id, incarnation, known_format, known_partitions, last_pass, open_at, moves = unpack(
+  redis.call(
+    'HMGET', meta, 'run_id', 'incarnation', 'format', 'partitions', 'last_pass', 'open_at', 'moves'
+  )
 )
 local changed = ''
 if not known_format then
@@ -36,6 +38,10 @@ elseif known_run_id ~= run_id then
   open_at = tostring(now_ms + lease_ms)
   redis.call('HSET', meta, 'run_id', run_id, 'incarnation', incarnation, 'open_at', open_at)
 end
+if tonumber(open_at) > now_ms + lease_ms then -- the clock was set back
+  open_at = tostring(now_ms + lease_ms)
+  redis.call('HSET', meta, 'open_at', open_at)
+end
 if sweep_passes then
   -- After a stall of the sweeps, holders have the time of one lease to renew theirs. It is given
   -- once: sweeps that are always late must find orphans, too.
@@ -47,4 +53,7 @@ if sweep_passes then
   redis.call('HSET', meta, 'last_pass', now_ms)
 end
 local gate = tonumber(open_at) <= now_ms and 'open' or 'closed'
-return {incarnation, known_format, known_partitions, gate, changed, run_id}
+return {
+  incarnation, known_format, known_partitions, gate, changed, run_id,
+  tostring(now_ms), tostring(last_pass or now_ms), moves or '0'
+}

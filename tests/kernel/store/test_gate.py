@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from interlock.kernel.errors import StoreFormatError
+from interlock.kernel.store.format import FORMAT
 from interlock.kernel.store.indexes import ServerCheck
 from tests.kernel.store.kernel_at_a_fixed_time import World
 
@@ -17,8 +18,10 @@ def meet(world: World, run: str = "one", *, passing: bool = True) -> ServerCheck
     )
 
 
-def test_a_first_meeting_opens_the_gate(world: World) -> None:
+def test_a_first_meeting_opens_the_gate_and_notes_the_format(world: World) -> None:
     assert meet(world).gate_open
+
+    assert world.client.hget(world.keys.meta(7), "format") == str(FORMAT).encode()
 
 
 def test_a_changed_server_is_noted_once_and_closes_the_gate_for_one_lease(world: World) -> None:

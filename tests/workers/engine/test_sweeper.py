@@ -272,7 +272,7 @@ def test_a_gate_opened_before_a_restart_of_the_server_is_closed(running: Running
     take = running.dispatch.indexes.poll_effects
     [closed] = take(partition, [key], gate_open=True, server="0" * 40)
     hurry(running, "one")
-    here = running.dispatch.check_server(partition, passing=False).server
+    here = running.dispatch.passes.check_server(partition, passing=False).server
     [open_] = take(partition, [key], gate_open=True, server=here)
 
     assert (closed.status, open_.status) == ("later", "publish")

@@ -38,13 +38,13 @@ AWAY = (StoreDownError, StoreFullError, StoreReadOnlyError)
 
 def due(dispatch: Dispatch) -> list[int]:
     """Return the partitions with a due effect, after a note in each that this sweep passes."""
-    dispatch.note_pass()
+    dispatch.passes.note()
     return dispatch.indexes.partitions_with(dispatch.keys.effects, dispatch.views.now_ms())
 
 
 def run(dispatch: Dispatch, partition: int) -> Counter[str]:
     """Poll the due effects of one partition, and act on each."""
-    server = dispatch.check_server(partition, passing=True)
+    server = dispatch.passes.check_server(partition, passing=True)
     members = dispatch.indexes.due_effects(partition, dispatch.settings.sweep_batch)
     if not members:
         return Counter()

@@ -17,7 +17,8 @@ from interlock.kernel.event import Event
 from interlock.kernel.record import Record, RecordId, ancestors, root_of
 from interlock.kernel.store.codec import event_bytes
 from interlock.kernel.table import Terminal
-from interlock.workers.engine.dispatch import Dispatch, ms
+from interlock.workers.config import ms
+from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.sweeper import Sweep, act_on_each
 
 

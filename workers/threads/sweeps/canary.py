@@ -18,8 +18,8 @@ from interlock.kernel.machines.threads.canary.table import CANARY
 from interlock.kernel.store.indexes import Indexes
 from interlock.kernel.store.listings import ListedRecord
 from interlock.kernel.table import PRODUCER
-from interlock.workers.config import Settings
-from interlock.workers.engine.dispatch import Dispatch, ms
+from interlock.workers.config import Settings, ms
+from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.new_record import submit_record
 from interlock.workers.engine.sweeper import Sweep, act_on_each
 from interlock.workers.threads.canary import (
