@@ -5,8 +5,8 @@
 -- KEYS     meta
 -- ARGV     run id ('': that of this server), format, partitions, id for a new incarnation, '1' if a
 --          sweep passes now, period of the sweeps in ms, lease in ms
--- Returns  {incarnation, format, partitions, gate, changed, run id, now in ms, ms of the pass before,
---          how often due times were moved}; gate: open | closed, changed: '1' | ''
+-- Returns  {incarnation, format, partitions, gate, changed, run id, now, pass before, moves}; gate:
+--          open | closed, changed: '1' | '', moves: how often due times were moved
 local meta = KEYS[1]
 local run_id = ARGV[1]
 local format = ARGV[2]

@@ -1,4 +1,4 @@
---@use clock entry timer
+--@use clock keys entry timer
 -- Moves the due times of a partition after the clock of its server was set ahead or back, once,
 -- however many processes have seen that. Timers keep the time that was left. A lease whose end
 -- would come later than one lease from now gets one lease, so that its holder renews it or is lost.
@@ -12,6 +12,8 @@ local effects = KEYS[2]
 local timers = KEYS[3]
 local plan = cjson.decode(ARGV[1])
 local jump_ms = plan.jump_ms
+local timer_records, next_key = keys_at(4, #plan.timers)
+local effect_records = keys_at(next_key, #plan.effects)
 
 if tonumber(redis.call('HGET', meta, 'moves') or 0) ~= plan.moves then
   return {'known'}
@@ -26,7 +28,7 @@ local function is_old(noted_ms)
 end
 
 for n, timer in ipairs(plan.timers) do
-  local record = KEYS[3 + n]
+  local record = timer_records[n]
   local due_at, version, left, fired = read_timer(record, timer.name)
   local since = redis.call('HGET', record, 'since')
   if left == '-' and is_old(tonumber(since)) then
@@ -38,7 +40,7 @@ for n, timer in ipairs(plan.timers) do
 end
 
 for n, effect in ipairs(plan.effects) do
-  local record = KEYS[3 + #plan.timers + n]
+  local record = effect_records[n]
   local entry = read_entry(record, effect.suffix)
   if entry and jump_ms < 0 then
     local lease_ends = now_ms + effect.lease_ms

@@ -83,6 +83,13 @@ def test_due_times_are_moved_once_however_many_processes_see_it(world: World) ->
     assert move(world, jump(world, HOURS_MS, moves=2))
 
 
+def test_a_partition_may_have_more_timers_than_lua_unpacks(world: World) -> None:
+    world.at("working")
+    seen = jump(world, HOURS_MS)
+
+    assert move(world, seen, timers=[f"r:nap{n}" for n in range(10_000)])
+
+
 def test_what_has_gone_since_it_was_listed_is_left_out(world: World) -> None:
     record = world.at("working")
     gone = LeasedFor(record.id, "9.0:x", LEASE_MS)
