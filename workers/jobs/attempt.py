@@ -46,6 +46,7 @@ from interlock.workers.jobs.reply import (
     read_reply,
 )
 from interlock.workers.jobs.slots import graph_of
+from interlock.workers.supervision.redaction import Redaction, secrets_of
 from interlock.workers.text import sentence
 
 if TYPE_CHECKING:  # it comes from the model, where there is one
@@ -179,7 +180,9 @@ async def _run_command(
         return _invalid(model, f"its reply is invalid: {refusal}")
     if reply is not None:
         return AttemptResult(reply, _deltas_of_reply(reply))
-    output = run.last_output(OUTPUT_LENGTH_MAX)
+    redaction = Redaction(secrets_of(work.dispatch.settings))
+    output = redaction.text(run.last_output(OUTPUT_LENGTH_MAX + redaction.longest))
+    output = output[-OUTPUT_LENGTH_MAX:]
     if code == 0:
         return AttemptResult(_reply_of_output(model, output), {})
     how = sentence(f"exit code {code}: {output or 'no output'}", length_max=1_000)

@@ -155,6 +155,11 @@ def config(
     fields: FieldsOption = "{}",
     command: Annotated[str | None, typer.Option(help="The worker's command.")] = None,
     description: Annotated[str | None, typer.Option(help="What it is.")] = None,
+    objective: Objective = None,
+    details: Annotated[str | None, typer.Option(help="For a draft: other details.")] = None,
+    acceptance: Annotated[
+        list[str] | None, typer.Option(help="For a draft: another criterion; repeatable.")
+    ] = None,
     slots: Annotated[
         int | None, typer.Option(min=0, help="For a graph: how many jobs run at once.")
     ] = None,
@@ -167,7 +172,13 @@ def config(
     """Change a draft or a graph."""
     graphs = Graphs(client(actor))
     limits = limits_from(cost, time, iterations)
+    texts = {"objective": objective, "details": details, "acceptance": acceptance}
+    given = {name: text for name, text in texts.items() if text not in (None, [])}
+    if "/" not in target and given:
+        names = ", ".join(f"--{name}" for name in given)
+        fail(f"{names} is for a job: name it as GRAPH/JOB", as_json=as_json, kind="UsageError")
     changes = changed_fields(fields, command=command, description=description)
+    changes = joined(changes, given)
     changes = joined(changes, {"limits": limits} if limits else {})
     if "/" in target and slots is not None:
         fail("--slots is for a graph: leave out the job", as_json=as_json, kind="UsageError")
@@ -243,7 +254,7 @@ def status(target: Either, as_json: AsJson = False) -> None:
     """Show the condition of a graph, or the state of a job."""
     graphs = Graphs(client())
     if "/" in target:
-        answer_record(graphs.job(target), as_json=as_json)
+        answer_record(graphs.looked_at(target), as_json=as_json)
     else:
         answer(GraphView(graphs).status(target), as_json=as_json, show=job_screen.status)
 
@@ -270,7 +281,9 @@ def list_jobs(
 @guarded
 def show(job: Job, as_json: AsJson = False) -> None:
     """Show everything about a job: its manifest, its evidence, the commands that are legal."""
-    answer(GraphView(Graphs(client())).show(job), as_json=as_json, show=job_screen.job)
+    graphs = Graphs(client())
+    graphs.looked_at(job)
+    answer(GraphView(graphs).show(job), as_json=as_json, show=job_screen.job)
 
 
 @app.command()

@@ -197,8 +197,7 @@ class Graphs:
         the commands that are legal and who may use them, StaleDecisionError if the proposal is no
         longer the current one.
         """
-        named, record = verb_named(verb), self.job(job)
-        restore_manifest(self.dispatch, record)
+        named, record = verb_named(verb), self.looked_at(job)
         self.admission.check_start(verb, [record])
         call_id = op_id_of_call(op_id) if op_id else None
         return self._fire(record, named, dict(fields or {}), proposal=proposal, op_id=call_id)
@@ -249,6 +248,12 @@ class Graphs:
         record = self.client.show(job)
         if record.machine != "job":
             raise CallError(f"{job!r} is a {record.machine}, not a job")
+        return record
+
+    def looked_at(self, job: str) -> Record:
+        """Return a job whose manifest file, if this computer has it, agrees with its log again."""
+        record = self.job(job)
+        restore_manifest(self.dispatch, record)
         return record
 
     def graph(self, graph: str) -> Record | None:

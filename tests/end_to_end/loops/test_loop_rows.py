@@ -225,6 +225,7 @@ def errors(play: Scenes) -> Iterator[None]:
         (play.deployment.folder / f"held-{name}").touch()
         play.start(name, spawning_s=600, max_total_errors=maximum)
     play.start("crash", {"exit": 3}, **twice)
+    play.start("garbled", {"type": "failed"}, **twice)  # it cannot be read, and exit code 0 follows
     play.start("late", never, session_timeout_s=1, **twice)
     play.start("lost", never)
     play.start("lost-for-good", never, max_total_errors=1)
@@ -244,6 +245,7 @@ def errors(play: Scenes) -> Iterator[None]:
     for name, trigger, actor in (
         ("none", "session_error", "session"),
         ("crash", "session_error", "session"),
+        ("garbled", "session_error", "session"),
         ("late", "session_timeout", "stalls"),
     ):
         play.wait_for_row(name, trigger, "cooling_down", actor)

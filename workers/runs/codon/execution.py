@@ -51,6 +51,7 @@ from interlock.workers.runs.plan.model import FailurePolicy, OutputFormat, Senti
 from interlock.workers.runs.sentinels.trigger import SentinelEvent
 from interlock.workers.runs.sequence import Execution, NextCodon
 from interlock.workers.supervision.leased_process import Command, LeasedProcess
+from interlock.workers.supervision.redaction import Redaction, secrets_of
 from interlock.workers.supervision.streams import STREAMS
 from interlock.workers.supervision.streams.interlock import ReportKinds
 from interlock.workers.text import sentence
@@ -268,7 +269,9 @@ class CodonExecution:
         transcript, reason = self.transcript, ended.reason_by_us or ""
         reports_no_result = not self.output_stream.reports_result
         done = transcript.result_received or (reports_no_result and ended.code == 0)
-        error = LEASE_LOST_ERRORS.get(reason) or transcript.error or ended.errors.strip()[-4_000:]
+        redaction = Redaction(secrets_of(self.context.dispatch.settings))
+        said = redaction.text(transcript.error or ended.errors.strip())[-4_000:]
+        error = LEASE_LOST_ERRORS.get(reason) or said
         outcome = outcome_of(
             EndFacts(
                 stopped=self._order_to_end() == STOPPED,

@@ -15,6 +15,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from interlock.kernel.event import Event
+from interlock.workers.jobs.manifest import MANIFEST_FILE, job_folder, manifest_now
 from tests.races.in_process_worker import InProcessWorker
 from tests.workers.jobs.cli.conftest import Ask, Refuse, Run
 from tests.workers.jobs.test_graphs import CHAIN, COMMAND, brought, settle, stored
@@ -152,6 +153,7 @@ def test_the_problems_of_a_file_are_shown_where_no_store_answers(
             "--tag, --priority and --fields are for one job",
         ),
         (("config", "g/j"), "nothing would change: name at least one field and its new value"),
+        (("config", "g", "--details", "x"), "--details is for a job: name it as GRAPH/JOB"),
         (("config", "g", "--fields", "{}"), "nothing would change: name at least one field"),
         (("config", "g/j", "--fields", '{"retries_max": -7}'), "or equal to 0, not -7"),
         (("config", "g/j", "--cost", "much"), "--cost 'much': write US dollars like 5 or 0.05"),
@@ -185,6 +187,19 @@ def test_a_required_option_that_is_missing_is_named(run: Run, words: tuple[str, 
     assert "Missing option" in result.stderr
 
 
+@pytest.mark.parametrize("words", [("show", "g/j"), ("status", "g/j"), ("suspend", "g/j")])
+def test_the_manifest_of_a_job_that_has_ended_is_restored_by_a_command_for_it(
+    worker: InProcessWorker, run: Run, words: tuple[str, ...]
+) -> None:
+    record = brought(worker, "g/j", "success")
+    file = job_folder(worker.dispatch, record) / MANIFEST_FILE
+    file.write_text('{"status": "RUNNING"}')
+
+    run(*words)
+
+    assert json.loads(file.read_text()) == manifest_now(worker.dispatch, "g/j")
+
+
 def test_a_draft_is_configured_and_activated(
     worker: InProcessWorker, ask: Ask, printed: Ask
 ) -> None:
@@ -192,8 +207,15 @@ def test_a_draft_is_configured_and_activated(
 
     words = ("--command", "echo", "--description", "new", "--cost", "0.5", "--time", "2h")
     assert ask("config", "g/j", *words, "--iterations", 4) == {"id": "g/j", "state": "draft"}
+    texts = {"objective": "the notes", "details": "in English"}
+    criteria = ("--acceptance", "two pages", "--acceptance", "no jargon")
+    ask(
+        "config", "g/j", *(word for name in texts for word in (f"--{name}", texts[name])), *criteria
+    )
 
     data = worker.graphs.job("g/j").data
+    assert {name: data[name] for name in texts} == texts
+    assert data["acceptance"] == ["two pages", "no jargon"]
     assert data["phases"][0]["worker"]["command"] == "echo"
     assert data["description"] == "new"
     assert data["limits"] == {"cost_micro": 500_000, "time_s": 7_200, "iterations": 4}
