@@ -18,8 +18,8 @@ from interlock.kernel.machines.tasks.task.changes import (
     BACKOFF_S_MAX,
     CLAIMS_SINCE_RETRY_MAX,
     backoff_ms,
-    child_payload,
 )
+from interlock.kernel.machines.tasks.task.parts import child_payload
 from interlock.kernel.machines.tasks.task.payloads import SUBTASKS_MAX
 from interlock.kernel.machines.tasks.task.questions import (
     approve_merge,

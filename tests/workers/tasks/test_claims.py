@@ -269,3 +269,19 @@ def test_a_backlog_that_no_agent_can_work_on_does_not_hide_another(
 
     assert client.show(task_id).state == "failed"
     assert client.show(task_id).data["claimed"] == 1
+
+
+@pytest.mark.parametrize(("told_s", "kept_s"), [(3_000, 60), (5, 5)])
+def test_an_agent_cannot_report_more_time_than_the_store_saw(
+    client: Client, monkeypatch: pytest.MonkeyPatch, told_s: float, kept_s: float
+) -> None:
+    tasks = Tasks(client)
+    tasks.submit({"title": "one"}, backlog="b", name="one")
+    claim = tasks.claim("b/one", owner="ann")
+    tasks.report(claim.key, claim.token, "started")
+    later = client.show("b/one").since_ms + 60_000
+    monkeypatch.setattr(client.dispatch.views, "now_ms", lambda: later)
+
+    done = tasks.report(claim.key, claim.token, "completed", {"summary": "x", "took_s": told_s})
+
+    assert done.data["took_s"] == kept_s

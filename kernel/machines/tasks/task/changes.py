@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
-from interlock.kernel.errors import InvalidPayloadError
-from interlock.kernel.machines.tasks.ownership import outside
 from interlock.kernel.machines.tasks.task import choice, lost
 from interlock.kernel.machines.tasks.task.names import State
-from interlock.kernel.machines.tasks.task.payloads import SUBTASKS_MAX, NewTask
+from interlock.kernel.machines.tasks.task.payloads import NewTask
 from interlock.kernel.machines.tasks.trust import MINIMUM_TRUST, Trust, refusal
 from interlock.kernel.payload import validated
 from interlock.kernel.reason import TransitionReason
@@ -24,26 +19,6 @@ REJECTIONS_MAX = 5  # of the rejections by a person, so many are given to the ne
 # The fields that name tasks to wait for, and the states in which such a task satisfies the wait. A
 # task is done before its work is verified, and closed once that is merged.
 DEPENDENCIES = {"depends_on": (State.CLOSED,), "depends_on_done": (State.DONE, State.CLOSED)}
-# The fields of a task that its subtasks have as well.
-INHERITED = (
-    "repo",
-    "target",
-    "push",
-    "agent",
-    "agent_name",
-    "session",
-    "idle_limit_s",
-    "stream",
-    "tenant",
-    "remind_s",
-    "stop_hooks",
-    "max_lost",
-    "budget_micro",
-    "subtasks_s",
-    "tool_failures_max",
-    "abort_policy",
-    "stage_failures",
-)
 # The fields of a claim that the task keeps while the claim lasts.
 CLAIM_FIELDS = ("agent", "deadline_s", "deadline_reasons")
 # What the verification of the work left behind, and what followed from it.
@@ -338,59 +313,6 @@ def waits_for_task(ask: Ask) -> bool:
 def starved(ask: Ask) -> Data:
     """Ask a person: what the task waits for can never come."""
     return {**ask.data, "blocked_on": {"kind": "text", "on": ask.payload["reason"]}}
-
-
-def split(ask: Ask) -> Data:
-    """List the subtasks. The effect `spawn` creates them from this list, the same at each attempt.
-
-    Raises InvalidPayloadError for a part from which no task could be created.
-    """
-    agent = (ask.data.get("claim") or {}).get("agent")
-    parts = ask.payload["subtasks"]
-    after = {**unclaimed(ask), "children": parts, "split_by": agent}
-    # Checked here, where the caller can correct it: `spawn` would fail at a wrong part for ever.
-    ids = [f"b/{number}" for number in range(1, len(parts) + 1)]
-    for number, part in enumerate(parts, start=1):
-        _refuse_files_outside(number, part.get("owned_files", ()), after["owned_files"])
-        validated(NewTask, f"part {number}", child_payload(after, part, ids)[0])
-    return after
-
-
-def _refuse_files_outside(number: int, paths: Sequence[str], owned: Sequence[str]) -> None:
-    if found := outside(paths, owned):
-        problem = f"part {number} owns {', '.join(found)}: the whole owns only {', '.join(owned)}"
-        raise InvalidPayloadError("split", [problem])
-
-
-def child_cancelled(ask: Ask) -> Data:
-    """List a subtask that the owner gives up; an effect ends it. The newest are kept."""
-    listed = dict.fromkeys([*ask.data.get("cancel_children", []), ask.payload["child"]])
-    return {**ask.data, "cancel_children": [*listed][-SUBTASKS_MAX:]}
-
-
-def child_payload(parent: Data, child: Data, siblings: Sequence[str]) -> tuple[Data, int | None]:
-    """Return the payload of a subtask, and None, as its costs have no limit of their own.
-
-    It has its own work, and its parent's repository, agent and limits. `siblings` are the ids of
-    all parts in their order; the subtask waits for those that its `after` numbers.
-    """
-    inherited = {name: parent[name] for name in INHERITED if parent.get(name) is not None}
-    # What binds a task binds its subtasks, or a split would be a way around it. Where the task has
-    # signals, and a subtask has none or those that its agent chose, a person must see its work.
-    unchecked = parent["signals"] and (parent.get("split_by") or not child.get("signals"))
-    asks = parent["needs_approval"] or child.get("needs_approval") or unchecked
-    bound: dict[str, Any] = {"needs_approval": bool(asks)}
-    if "max_retries" in child:
-        bound["max_retries"] = min(child["max_retries"], parent["max_retries"])
-    if child.get("role", "any") == "any":
-        bound["role"] = parent["role"]
-    if parent.get("split_by"):
-        bound["parent_agent"] = parent["split_by"]
-    bound["owned_files"] = child.get("owned_files") or parent["owned_files"]
-    if earlier := child.get("after"):
-        bound["depends_on"] = [siblings[number - 1].partition("/")[2] for number in earlier]
-    own = {name: value for name, value in child.items() if name != "after"}
-    return {**inherited, **own, **bound}, None
 
 
 def cancelled(ask: Ask) -> Data:
