@@ -28,7 +28,7 @@ from uuid import uuid4
 
 from kombu import Queue
 from kombu.connection import resolve_aliases
-from kombu.transport import TRANSPORT_ALIASES
+from kombu.transport import TRANSPORT_ALIASES, virtual
 from kombu.transport import redis as kombu_redis
 from kombu.transport.virtual.base import queue_declare_ok_t
 from kombu.utils.encoding import bytes_to_str
@@ -99,6 +99,24 @@ class QoS(kombu_redis.QoS):
             connected.eval(RESTORE, len(keys), *keys, tag, "LPUSH" if leftmost else "RPUSH")
 
 
+class QoSWithoutReceipts(virtual.QoS):
+    """Kombu's acknowledgements of messages whose loss a sweep finds, such as those of effects."""
+
+    def restore_unacked(self) -> list[tuple[BaseException, Any]]:
+        """Give back what was not acknowledged. What the broker does not take is only logged.
+
+        Kombu would write it to a file in the folder of temporary files, which nobody reads.
+        """
+        if lost := super().restore_unacked():
+            log.warning(
+                "%s messages could not be given back to the broker (%s): a sweep publishes what is"
+                " still owed again",
+                len(lost),
+                lost[0][0],
+            )
+        return []
+
+
 class Channel(kombu_redis.Channel):
     """Keeps one client per pool; kombu makes one per message, which costs a fifth of its time."""
 
@@ -110,6 +128,8 @@ class Channel(kombu_redis.Channel):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
+        if not self.ack_emulation:
+            self.QoS = QoSWithoutReceipts
         self._refreshing = Repeated("the broker", (ResponseError,))
         self._lists: dict[str, Sequence[str]] = {}
         self._encoded_lists: dict[str, Sequence[bytes]] = {}

@@ -6,7 +6,9 @@ import logging
 import signal
 import subprocess
 import sys
+import tempfile
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -123,6 +125,26 @@ def test_what_a_consumer_repeats_every_second_logs_a_refusal_once(
         "the broker does not refuse this process any more",
     ]
     assert not any(line.exc_info for line in logged)
+
+
+def test_a_consumer_that_stops_while_the_broker_is_away_leaves_no_file(
+    new_server: NewServer, prefix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server, taken = new_server(), list[Any]()
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    with connection_of(server, prefix, ack_emulation=False) as connection:
+        connection.Producer(serializer="json").publish({"id": 1}, routing_key=prefix)
+        consumer = Consumer(connection, [Queue(prefix)], on_message=taken.append)
+        consumer.consume()
+        connection.drain_events(timeout=60)
+        assert len(taken) == 1
+
+        server.stop()
+        connection.default_channel.qos.restore_unacked_once()
+
+    assert list(temporary.iterdir()) == []
 
 
 def test_a_producer_whose_channel_was_closed_opens_another_one(
