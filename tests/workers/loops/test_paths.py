@@ -11,8 +11,9 @@ from interlock.kernel.errors import InvalidIdError
 from interlock.workers.config import Settings
 from interlock.workers.gateways.git.branch import marks
 from interlock.workers.gateways.git.errors import RefusedError
+from interlock.workers.gateways.git.private_copy import git_in
 from interlock.workers.gateways.git.repository import Identity, Repository
-from interlock.workers.gateways.git.worktree import Worktree, git_in
+from interlock.workers.gateways.git.worktree import Worktree
 from interlock.workers.loops.paths import AgentPaths, is_name, name_of, prepare_worktree
 from tests.workers.gateways.git.scene import (
     commit,

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from interlock.workers.gateways.git.branch import using_commit_of
 from interlock.workers.gateways.git.checkout import shown
 from interlock.workers.gateways.git.errors import Refusal, RefusedError
+from interlock.workers.gateways.git.private_copy import bring_in, git_in
 from interlock.workers.gateways.git.program import Git
 from interlock.workers.gateways.git.repository import Identity, Repository, as_message
 from interlock.workers.gateways.git.status import Status, whole_status
 from interlock.workers.gateways.git.submodules import refuse_changed_files, refuse_own_commits
-from interlock.workers.gateways.git.worktree import Worktree, admin_of, git_in, lock_of
+from interlock.workers.gateways.git.worktree import Worktree, admin_of, lock_of
 
 _LOCKS = ("index.lock", "HEAD.lock")
 
@@ -39,6 +42,15 @@ def commit_all(
     if the worktree is on another branch, has unresolved conflicts, contains a repository, or has
     work in a submodule.
     """
+    try:
+        return _commit_all(repository, worktree, message, identity)
+    finally:
+        bring_in(repository, worktree)
+
+
+def _commit_all(
+    repository: Repository, worktree: Worktree, message: str, identity: Identity
+) -> bool:
     git, admin = git_in(repository, worktree), admin_of(repository, worktree.folder)
     with git.locked(lock_of(admin)) as held:
         branch_lock = repository.common / "refs" / "heads" / f"{worktree.branch}.lock"
@@ -55,7 +67,7 @@ def commit_all(
         compare = ("diff-index", "--cached", "--no-renames", "--ignore-submodules=none", "-z")
         since_base = held.run(*compare, worktree.base).names()
         _refuse_embedded(held, _added_links(held, since_base))
-        outside = repository.git.in_folder(worktree.folder)
+        outside = replace(repository.git.in_folder(worktree.folder), sandbox=git.sandbox)
         refuse_changed_files(outside, status.dirty)
         refuse_own_commits(outside, repository.common / "modules", _moved_links(since_base))
         if clean or not (since_base if at_base else _is_staged(held)):

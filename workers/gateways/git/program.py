@@ -34,6 +34,7 @@ from interlock.workers.gateways.git.errors import (
     remedy_for,
 )
 from interlock.workers.inherited import inherited
+from interlock.workers.processes.sandbox import Sandbox
 from interlock.workers.text import sentence
 
 COMMAND_S = 120.0
@@ -92,12 +93,16 @@ class GitResult:
 
 @dataclass(frozen=True, slots=True)
 class Git:
-    """The git program in one folder. Its processes inherit the descriptors `keep_open`."""
+    """The git program in one folder, and in a sandbox if there is one.
+
+    Its processes inherit the descriptors `keep_open`.
+    """
 
     folder: Path
     command_s: float = COMMAND_S
     variables: Mapping[str, str] = field(default_factory=dict)
     keep_open: tuple[int, ...] = ()
+    sandbox: Sandbox | None = None
 
     def in_folder(self, folder: Path, **variables: str) -> Git:
         """Return this program in another folder, with further variables."""
@@ -144,13 +149,16 @@ class Git:
 
     def _finished(self, arguments: tuple[str, ...], stdin: bytes) -> GitResult:
         settings = [part for pair in SETTINGS.items() for part in ("-c", "=".join(pair))]
+        command = ["git", *settings, *arguments]
+        if self.sandbox is not None:
+            command = self.sandbox.around(command, self.folder)
         # Files, not pipes: a helper that git leaves in the background would keep a pipe open.
         with TemporaryFile() as source, TemporaryFile() as output, TemporaryFile() as errors:
             source.write(stdin)
             source.seek(0)
             try:
                 process = subprocess.Popen(
-                    ["git", *settings, *arguments],  # noqa: S607 - the git of the user's PATH
+                    command,  # of the user's PATH
                     stdin=source,
                     stdout=output,
                     stderr=errors,

@@ -19,9 +19,10 @@ from interlock.workers.gateways.git.merge import (
     merged_tree,
     read_tips,
 )
+from interlock.workers.gateways.git.private_copy import git_in
 from interlock.workers.gateways.git.refs import HEADS, update_refs
 from interlock.workers.gateways.git.repository import Identity, Repository
-from interlock.workers.gateways.git.worktree import Worktree, git_in
+from interlock.workers.gateways.git.worktree import Worktree
 
 _MESSAGES_MAX = 100
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from interlock.workers.gateways.git.errors import Refusal, RefusedError
 from interlock.workers.gateways.git.program import COMMAND_S, Git
+from interlock.workers.processes.sandbox import Sandbox
 
 # The first version that merges without a working tree (merge-tree --write-tree).
 VERSION_MIN = (2, 38)
@@ -60,14 +61,20 @@ COMMITTER = Identity("Interlock", "interlock@localhost")
 
 @dataclass(frozen=True, slots=True)
 class Repository:
-    """A repository with a working tree: `root` is that tree, `common` the folder of git in it."""
+    """A repository with a working tree: `root` is that tree, `common` the folder of git in it.
+
+    Git runs in the `sandbox`, if there is one, where it reads the files of an agent.
+    """
 
     root: Path
     common: Path
     git: Git
+    sandbox: Sandbox | None = None
 
     @classmethod
-    def open(cls, path: Path, *, command_s: float = COMMAND_S) -> Repository:
+    def open(
+        cls, path: Path, *, command_s: float = COMMAND_S, sandbox: Sandbox | None = None
+    ) -> Repository:
         """Open a repository; each git command in it may last `command_s`. Raises GitError."""
         if not path.is_absolute() or not path.is_dir():
             problem = f"{str(path)!r} is not an absolute path of a folder"
@@ -76,7 +83,7 @@ class Repository:
         git = Git(root, command_s)
         _check_version(git)
         common = _known_common_folder(git)
-        return cls(root, common, git.in_folder(root, **_without_prompts(git, common)))
+        return cls(root, common, git.in_folder(root, **_without_prompts(git, common)), sandbox)
 
     @contextmanager
     def locked(self) -> Iterator[Repository]:

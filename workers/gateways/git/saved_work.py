@@ -18,10 +18,11 @@ from interlock.workers.gateways.git.branch import put_away
 from interlock.workers.gateways.git.changes import commit_all
 from interlock.workers.gateways.git.checkout import LinkedTree, linked_trees, shown
 from interlock.workers.gateways.git.errors import Refusal, RefusedError
+from interlock.workers.gateways.git.private_copy import bring_in, git_in
 from interlock.workers.gateways.git.program import Git
 from interlock.workers.gateways.git.refs import HEADS, Ref, read_refs, update_refs
 from interlock.workers.gateways.git.repository import Identity, Repository, as_message
-from interlock.workers.gateways.git.worktree import Worktree, git_in, lock_of
+from interlock.workers.gateways.git.worktree import Worktree, lock_of
 
 _GIT = ".git"
 _INDEX = "interlock-index"
@@ -71,6 +72,7 @@ def save_work(
         refuse_unsaved_files(repository, worktree)
         if not is_committed:
             files = _write_files(git_in(repository, worktree), tree.admin)
+            bring_in(repository, worktree)
     if files or _has_unsaved_commits(repository, tree):
         _bring_to_branch(repository, worktree, tree, files, as_message(message), identity)
 
@@ -266,5 +268,7 @@ def _has_own_commits(folder: Path, began_with: str | None, git: Git) -> bool:
     """Whether a submodule has a commit that neither its remote nor the task's base had."""
     known = ("--remotes", *((began_with,) if began_with else ()))
     command = ("rev-list", "--max-count=1", "HEAD", "--branches", "--glob=refs/stash*")
-    found = Git(folder, git.command_s).run(*command, "--not", *known, allowed=(0, _FAILED))
+    found = Git(folder, git.command_s, sandbox=git.sandbox).run(
+        *command, "--not", *known, allowed=(0, _FAILED)
+    )
     return found.exit_code != 0 or bool(found.output)

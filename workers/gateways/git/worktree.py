@@ -146,14 +146,6 @@ def remove_worktree(repository: Repository, folder: Path, *, force: bool) -> boo
         return was_there
 
 
-def git_in(repository: Repository, worktree: Worktree) -> Git:
-    """Return git for a task's worktree; no file there can point it to another repository.
-
-    Raises RefusedError if the worktree is gone.
-    """
-    return _git_at(repository, worktree.folder, admin_of(repository, worktree.folder))
-
-
 def admin_of(repository: Repository, folder: Path) -> Path:
     """Return the folder where git keeps its data about a worktree. Raises RefusedError."""
     tree = _at(linked_trees(repository), folder)

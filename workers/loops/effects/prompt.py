@@ -7,8 +7,9 @@ from pathlib import Path
 
 from interlock.workers.engine.work import Outcome, Work
 from interlock.workers.gateways.git.errors import GitError, RefusedError
+from interlock.workers.gateways.git.private_copy import git_in
 from interlock.workers.gateways.git.repository import Repository
-from interlock.workers.gateways.git.worktree import Worktree, git_in
+from interlock.workers.gateways.git.worktree import Worktree
 from interlock.workers.loops.mailbox import Mailbox
 from interlock.workers.loops.paths import AgentPaths, prepare_worktree
 from interlock.workers.loops.session_prompt import WorktreeSummary, compose_prompt, store_prompt

@@ -1,0 +1,190 @@
+"""Git in the worktree of an agent, which runs in a sandbox with a copy of what git keeps."""
+
+from __future__ import annotations
+
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from interlock.workers.gateways.git.branch import head
+from interlock.workers.gateways.git.changes import commit_all
+from interlock.workers.gateways.git.errors import Refusal, RefusedError
+from interlock.workers.gateways.git.private_copy import FOLDER, KEPT, bring_in, sandbox_of
+from interlock.workers.gateways.git.repository import Repository
+from interlock.workers.gateways.git.saved_work import save_work
+from interlock.workers.gateways.git.worktree import Worktree, admin_of
+from interlock.workers.processes.sandbox import Sandbox
+from tests.workers.gateways.git.scene import AGENT, git, write
+
+AS_USER = 'git() { command git -c user.name=a -c user.email=a@x "$@"; }; set -e; '
+
+
+@pytest.fixture
+def repository(repository: Repository) -> Repository:
+    return replace(repository, sandbox=Sandbox(hidden=()))
+
+
+def runs(repository: Repository, tree: Worktree, script: str) -> str:
+    """Run a script as the agent of a worktree; return what it prints."""
+    sandbox = sandbox_of(repository, tree)
+    assert sandbox is not None
+    command = sandbox.around(["bash", "-c", AS_USER + script], tree.folder)
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def fails(repository: Repository, tree: Worktree, script: str) -> str:
+    """Run a script that fails as the agent of a worktree; return what it reports."""
+    with pytest.raises(AssertionError) as failed:
+        runs(repository, tree, script)
+    return str(failed.value)
+
+
+def commits(repository: Repository, tree: Worktree, message: str = "done") -> bool:
+    return commit_all(repository, tree, message=message, identity=AGENT)
+
+
+def test_commits_of_an_agent_and_what_it_left_uncommitted_are_on_its_branch(
+    repository: Repository, tree: Worktree
+) -> None:
+    runs(repository, tree, "echo 1 > one; git add one; git commit -qm one; echo 2 > two")
+
+    assert commits(repository, tree)
+
+    assert git(repository.root, "log", "--format=%s", tree.branch).split("\n")[:2] == [
+        "done",
+        "one",
+    ]
+    assert git(tree.folder, "status", "--porcelain") == ""
+    git(repository.root, "fsck", "--strict")
+
+
+def test_no_branch_setting_or_hook_of_the_repository_is_changed(
+    repository: Repository, tree: Worktree
+) -> None:
+    (repository.common / "hooks").mkdir(exist_ok=True)
+    main, config = head(repository, "main"), (repository.common / "config").read_bytes()
+    script = (
+        "echo 1 > one; git add one; git commit -qm one; git update-ref refs/heads/main HEAD;"
+        "git config core.fsmonitor /tmp/evil; git tag v9; mkdir -p $(git rev-parse"
+        " --git-common-dir)/refs/heads; git rev-parse main"
+    )
+    moved_to = runs(repository, tree, script)
+    hooks = fails(repository, tree, "echo > $(git rev-parse --git-common-dir)/hooks/post-commit")
+
+    commits(repository, tree)
+
+    assert "Read-only file system" in hooks
+    assert (moved_to, head(repository, "main")) == (head(repository, tree.branch), main)
+    assert (repository.common / "config").read_bytes() == config
+    assert git(repository.root, "tag") == ""
+
+
+def test_what_leads_git_elsewhere_is_fixed(repository: Repository, tree: Worktree) -> None:
+    for name in ("commondir", "gitdir", "config.worktree"):
+        said = fails(repository, tree, f"echo /tmp > $(git rev-parse --git-dir)/{name}")
+        assert "Read-only file system" in said
+        said = fails(repository, tree, f"mv $(git rev-parse --git-dir)/{name} /tmp")
+        assert "busy" in said
+
+
+def test_other_branches_and_the_stash_are_kept_and_are_there_in_the_next_copy(
+    repository: Repository, tree: Worktree
+) -> None:
+    script = (
+        "git switch -qc side; echo 1 > one; git add one; git commit -qm side; git switch -q -;"
+        "echo 3 > three; git add three; git stash -q"
+    )
+    runs(repository, tree, script)
+
+    bring_in(repository, tree)
+
+    kept = KEPT + tree.branch.removeprefix("interlock/")
+    assert git(repository.root, "log", "-1", "--format=%s", f"{kept}/heads/side") == "side"
+    assert "three" in git(repository.root, "ls-tree", "--name-only", f"{kept}/stash")
+    assert head(repository, "side") is None
+    seen = runs(repository, tree, "git log -1 --format=%s side; git stash list --format=%gd")
+    assert seen == "side"
+    runs(repository, tree, "git branch -qD side")
+    bring_in(repository, tree)
+    assert git(repository.root, "for-each-ref", f"{kept}/heads") == ""
+
+
+def test_work_on_a_branch_that_only_the_copy_has_is_saved(
+    repository: Repository, tree: Worktree
+) -> None:
+    runs(repository, tree, "git switch -qc side; echo 1 > one; git add one; git commit -qm side")
+
+    save_work(repository, tree, message="saved", identity=AGENT)
+
+    assert git(repository.root, "log", "-1", "--format=%s", tree.branch) == "side"
+
+
+def test_a_repository_inside_runs_nothing_outside_of_the_sandbox(
+    repository: Repository, tree: Worktree, tmp_path: Path
+) -> None:
+    escaped = tmp_path / "escaped"
+    script = (
+        "git init -q sub; cd sub; echo a > f; echo 'f filter=evil' > .gitattributes; git add .;"
+        f"git commit -qm s; git config filter.evil.clean 'sh -c \"touch {escaped}; cat\"';"
+        "cd ..; git add sub 2>/dev/null; rm sub/.git/index; cd sub; git read-tree HEAD; echo b > f"
+    )
+    runs(repository, tree, script)
+
+    with pytest.raises(RefusedError) as refused:
+        commits(repository, tree)
+
+    assert refused.value.refusal is Refusal.EMBEDDED_REPOSITORY
+    assert not escaped.exists()
+    # The guard is needed: the git of a repository without a sandbox runs the filter.
+    with pytest.raises(RefusedError):
+        commits(replace(repository, sandbox=None), tree)
+    assert escaped.exists()
+
+
+def test_an_object_comes_in_under_the_name_of_its_content(
+    repository: Repository, tree: Worktree
+) -> None:
+    true = git(repository.root, "hash-object", "-w", "--stdin", "--path", "x")
+    script = (
+        "objects=$(git rev-parse --git-path objects); false=$(echo evil | git hash-object -w"
+        f" --stdin); mkdir -p $objects/{true[:2]}; cp $objects/${{false:0:2}}/${{false:2}}"
+        f" $objects/{true[:2]}/{true[2:]}; echo 1 > one; git add one; git commit -qm one"
+    )
+    runs(repository, tree, script)
+
+    commits(repository, tree)
+
+    assert git(repository.root, "cat-file", "blob", true) == ""
+    git(repository.root, "fsck", "--strict")
+
+
+def test_many_objects_come_in_as_one_pack(repository: Repository, tree: Worktree) -> None:
+    packs = repository.common / "objects" / "pack"
+    before = {*packs.glob("*.pack")}
+    script = "for n in $(seq 150); do echo $n > n$n; done; git add .; git commit -qm many"
+    runs(repository, tree, f"{script}; git repack -q -d; echo 1 > one; git add one")
+
+    commits(repository, tree)
+
+    assert len({*packs.glob("*.pack")} - before) == 1
+    assert git(repository.root, "ls-tree", "--name-only", tree.branch).count("\n") > 150
+    git(repository.root, "fsck", "--strict")
+
+
+def test_the_branch_is_not_moved_back_by_a_copy_that_is_older(
+    repository: Repository, tree: Worktree
+) -> None:
+    runs(repository, tree, "true")
+    write(tree.folder, new="1")
+    git(tree.folder, "add", "new")
+    git(tree.folder, "commit", "-qm", "beside the copy")
+    tip = head(repository, tree.branch)
+
+    bring_in(repository, tree)
+
+    assert head(repository, tree.branch) == tip
+    assert not (admin_of(repository, tree.folder) / FOLDER).exists()
