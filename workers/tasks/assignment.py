@@ -13,24 +13,26 @@ from interlock.kernel.event import Cause
 from interlock.kernel.machines.tasks.agent.payloads import LIMIT_S_MAX
 from interlock.kernel.machines.tasks.effects import ASSIGNMENT
 from interlock.kernel.record import Record, root_of
-from interlock.kernel.store.commands import Call, InitialLease
+from interlock.kernel.store.commands import Call, InitialLease, NoteDraft
 from interlock.kernel.store.leases import Lease
 from interlock.kernel.table import Data
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.leases import read_initial_lease
 from interlock.workers.gateways.git.errors import GitError
 from interlock.workers.supervision.launch import SupervisorError, launch
-from interlock.workers.tasks.agent_slots import Slot, take_slot
+from interlock.workers.tasks.agent_slots import SLOT_AWAITED, SLOT_AWAITED_MS, Slot, take_slot
 from interlock.workers.tasks.calls import holder_call
-from interlock.workers.tasks.claim_names import ClaimNames, claim_names
+from interlock.workers.tasks.claim_names import ClaimNames, claim_names, claim_to_come
 from interlock.workers.tasks.claims import (
     ERROR_LENGTH_MAX,
     claim,
     fail_claim,
     is_local,
+    may_be_claimed,
     prepare_claim,
     queued_tasks,
 )
+from interlock.workers.tasks.idle_sessions import IdleSessions, session_fields
 from interlock.workers.tasks.launch_spec import PreparedClaim, TaskLaunchSpec
 from interlock.workers.tasks.verification.judgeable import refuse_unjudgeable
 from interlock.workers.tasks.verification.signals import InvalidSignalError
@@ -38,32 +40,30 @@ from interlock.workers.tasks.work_folders import delete_old_work_folders
 
 SPAWN_LIMIT_S = 600
 AFTER_DEADLINE_S = 120  # in which a supervisor learns of the deadline and ends its agent
-# A session takes a task only if these fields equal those of its first task.
-SESSION_FIELDS = (
-    "agent",
-    "agent_name",
-    "role",
-    "tenant",
-    "stream",
-    "session",
-    "parent_agent",
-    "abort_policy",
-)
 
 
 def assign(dispatch: Dispatch, root: str) -> int:
-    """Start agents for a backlog while this computer has slots; return the number of claims."""
+    """Start agents for a backlog while this computer has slots; return the number of claims.
+
+    A task that an idle session can do is left to it. If no slot is free, one of the other idle
+    sessions is ended.
+    """
     started = 0
     # A folder that cannot be deleted now is tried again at the next assignment.
     with suppress(OSError):
         delete_old_work_folders(dispatch.settings)
+    sessions = IdleSessions(dispatch)
     for queue in dispatch.views.queues(root):
         for record in queued_tasks(dispatch, root, queue):
-            if not is_local(record.data):
+            if not is_local(record.data) or sessions.leave(record):
                 continue
             slot = take_slot(dispatch.settings)
             if slot is None:
-                return started
+                if not may_be_claimed(dispatch, record, agent=claim_to_come(record).agent):
+                    continue
+                sessions.end_one()
+                _note_that_slots_are_taken(dispatch, record)
+                break
             try:
                 started += _claim_and_start(dispatch, record, slot)
             finally:
@@ -71,11 +71,21 @@ def assign(dispatch: Dispatch, root: str) -> int:
     return started
 
 
+def _note_that_slots_are_taken(dispatch: Dispatch, record: Record) -> None:
+    """Note at the first task of a queue that it waits for a slot, again in each period."""
+    settings = dispatch.settings
+    period = dispatch.views.now_ms() // SLOT_AWAITED_MS
+    draft = NoteDraft(SLOT_AWAITED, {"host": settings.host, "slots": settings.agents_max})
+    op_id = f"{SLOT_AWAITED}:{record.id}:{record.version}:{settings.host}:{period}"
+    with suppress(KernelError):
+        dispatch.note(record, draft, op_id=op_id)
+
+
 def _claim_and_start(dispatch: Dispatch, record: Record, slot: Slot) -> bool:
-    names = ClaimNames(record.id, int(record.data["claimed"]) + 1)
-    task = claim(dispatch, record, agent=names.agent)
+    task = claim(dispatch, record, agent=claim_to_come(record).agent)
     if task is None:
         return False
+    slot.give_to(claim_names(task.record).agent, session_fields(task.record.data))
     _start_agent(dispatch, task, slot)
     return True
 
@@ -163,7 +173,7 @@ def next_task(dispatch: Dispatch, agent: Record, first: Data) -> tuple[Lease, Pr
     """
     root = root_of(agent.id)
     for record in queued_tasks(dispatch, root, str(first["role"])):
-        alike = all(record.data.get(name) == first.get(name) for name in SESSION_FIELDS)
+        alike = session_fields(record.data) == session_fields(first)
         if not (alike and is_local(record.data)):
             continue
         lease = claim(dispatch, record, agent=agent.id)

@@ -58,6 +58,11 @@ class ClaimNames:
         return work_folder_of(self.agent, settings)
 
 
+def claim_to_come(record: Record) -> ClaimNames:
+    """Return the names of the next claim of a task."""
+    return ClaimNames(record.id, int(record.data["claimed"]) + 1)
+
+
 def agent_of(record: Record, number: int) -> str:
     """Return the id of the agent that has or had a claim of a task, by the claim's number."""
     claim = record.data.get("claim") or {}

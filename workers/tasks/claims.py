@@ -76,8 +76,7 @@ def claim(dispatch: Dispatch, record: Record, *, agent: str) -> Lease | None:
     initial_lease = InitialLease(
         uuid4().hex[:8], dispatch.holder, dispatch.effect("task", "agent").lease_ms
     )
-    host, data = dispatch.settings.host, record.data
-    claimer = {"owner": host, "agent": agent, "host": host}
+    data, claimer = record.data, _claimer(dispatch, agent)
     name, command = str(data["agent_name"]), str(data["agent"])
     try:
         payload = claim_payload(dispatch, record, claimer, name=name, command=command)
@@ -103,12 +102,36 @@ def claim_payload(
     firing it would raise, before it creates an identity.
     """
     root, role = root_of(record.id), str(record.data["role"])
-    identity = identity_id(root, name=name, role=role, command=command)
+    payload = _admitted_claim(dispatch, record, claimer, name=name, command=command)
+    ensure_identity(dispatch, root, name=name, role=role, command=command)
+    return payload
+
+
+def may_be_claimed(dispatch: Dispatch, record: Record, *, agent: str) -> bool:
+    """Whether the task's table lets this agent of this computer claim it now."""
+    name, command = str(record.data["agent_name"]), str(record.data["agent"])
+    try:
+        _admitted_claim(dispatch, record, _claimer(dispatch, agent), name=name, command=command)
+    except REFUSALS:
+        return False
+    return True
+
+
+def _claimer(dispatch: Dispatch, agent: str) -> dict[str, str]:
+    host = dispatch.settings.host
+    return {"owner": host, "agent": agent, "host": host}
+
+
+def _admitted_claim(
+    dispatch: Dispatch, record: Record, claimer: Data, *, name: str, command: str
+) -> dict[str, Any]:
+    """Return the payload of a claim; raise what firing it would raise."""
+    role = str(record.data["role"])
+    identity = identity_id(root_of(record.id), name=name, role=role, command=command)
     payload = {**claimer, "identity": identity, "at_ms": dispatch.views.now_ms()}
     machine = dispatch.lifecycle.machine("task")
     facts = dispatch.lifecycle.facts(record, facts_read(machine, record, "claimed"))
     machine.decide(record, "claimed", machine.admit("claimed", payload), facts)
-    ensure_identity(dispatch, root, name=name, role=role, command=command)
     return payload
 
 

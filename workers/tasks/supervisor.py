@@ -42,8 +42,9 @@ from interlock.workers.tasks.current_task import (
     failure_outcome,
     report_outcome,
 )
+from interlock.workers.tasks.idle_sessions import was_ended
 from interlock.workers.tasks.launch_spec import TaskLaunchSpec
-from interlock.workers.tasks.parent_task import cancelled_parent
+from interlock.workers.tasks.stop_order import WORK_OVER, why_stopped
 
 ALIVE_AFTER_S = 1.0
 NEXT_TASK_S = 1.0
@@ -52,8 +53,6 @@ PROGRESS_NOTE_S = 5.0
 GRACE_S = 10.0
 REFUSALS_MAX = 3  # by stop hooks, of one task of a session
 FAILURES_MAX = 3  # tasks of a session in a row
-# The reason for ending a process whose work is over, where nothing went wrong.
-WORK_OVER = "over"
 
 
 class TaskSupervisor(Supervisor):
@@ -206,23 +205,9 @@ class TaskSupervisor(Supervisor):
         return WORK_OVER if over and not self.spec.session else ""
 
     def _why_stopped(self) -> str:
-        """Return the reason for an order to stop, from the records of agent and task."""
-        views = self.dispatch.views
-        try:
-            agent = views.record(self.agent.record.id)
-            if abort := (agent.data.get("end") or {}).get("abort"):
-                return str(abort)
-            if agent.state == "dead":
-                return WORK_OVER
-            assert self.task is not None, "the stopped lease is the agent's or the task's"
-            task = views.record(self.task.record_id)
-            if task.state == "cancelled" and cancelled_parent(self.dispatch, task):
-                return AbortReason.PARENT_ABORTED
-            failure = task.data.get("failure") or {}
-            abort, self.stopped_because = failure.get("abort"), str(failure.get("reason", ""))
-        except KernelError:
-            abort = None
-        return str(abort or AbortReason.SHUTDOWN_SIGNAL)
+        task_id = self.task.record_id if self.task else None
+        abort, self.stopped_because = why_stopped(self.dispatch, self.agent.record.id, task_id)
+        return abort
 
     def _confirm_alive(self, process: AgentProcess) -> None:
         """Record that the agent works and its first task has started, unless that is recorded."""
@@ -313,10 +298,14 @@ class TaskSupervisor(Supervisor):
         task, self.claiming = self.claiming.result(), None
         if task is None:
             return
-        self.task = task
         self.heartbeat.hold(task.work.held)
         with suppress(KernelError):
             self.agent.fire(Outcome("task_assigned", {"task": task.record_id}))
+        if was_ended(self.dispatch, self.agent.record.id):
+            # The session was ended meanwhile. Its claim lapses, and another agent gets the task.
+            self.heartbeat.drop(task.work.held)
+            return
+        self.task = task
         task.report_spawned()
         try:
             task.begin_if_once()

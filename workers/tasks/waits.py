@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 
+from interlock.kernel.event import Event, Note
 from interlock.kernel.machines.tasks.task import choice
 from interlock.kernel.machines.tasks.task.changes import (
     awaited,
@@ -16,9 +17,12 @@ from interlock.kernel.machines.tasks.task.changes import (
 from interlock.kernel.record import Record, RecordContent, root_of
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.holds import Holds
+from interlock.workers.tasks.agent_slots import SLOT_AWAITED, SLOT_AWAITED_MS
 from interlock.workers.tasks.identities import identity_id
 
 CHAIN_MAX = 1_000
+FRONT = 5  # so many tasks at the front of a queue are asked whether they wait for a slot
+LINES_READ = 10  # of the end of a task's log
 
 
 class Starvation:
@@ -150,11 +154,43 @@ class Waits(Starvation):
         return _first_line(reason)
 
     def _why_not_yet(self, task: Record) -> str:
-        """Return what an open task waits for that will come: tasks, an agent, files, or ''."""
+        """Return what an open task waits for: other tasks, an agent, files, a slot, or ''."""
         if names := self.unmet(task):
             return f"it waits for {', '.join(names)}"
         held = self._holds.in_the_way(task.id, task.data["owned_files"])
-        return why_kept(task) or (_first_line(self._holds.sentence(held)) if held else "")
+        if why := why_kept(task) or (_first_line(self._holds.sentence(held)) if held else ""):
+            return why
+        return self._slots_taken.get(_queue(task), "")
+
+    @cached_property
+    def _slots_taken(self) -> dict[tuple[str, str], str]:
+        """Why no agent is started for the first task of a queue, and so for those behind it."""
+        views, now_ms = self.dispatch.views, self.dispatch.views.now_ms()
+        tasks = [task for task in self._tasks if task.state == "open" and task.data.get("agent")]
+        front = {queue: views.queue(*queue, 0, FRONT) for queue in {_queue(task) for task in tasks}}
+        queue_of = {str(task.id): _queue(task) for task in tasks}
+        queue_of |= {str(one): queue for queue, found in front.items() for one in found}
+        return {
+            queue_of[record_id]: f"it waits for a free slot: all {note.detail['slots']} agents of "
+            f"{note.detail['host']} are busy (INTERLOCK_AGENTS_MAX)"
+            for record_id, lines in views.latest(queue_of, LINES_READ).items()
+            if (note := _slot_note(lines, now_ms=now_ms))
+        }
+
+
+def _queue(task: RecordContent) -> tuple[str, str]:
+    """Return the queue in which an open task waits: its backlog and its role."""
+    return root_of(task.id), str(task.data["role"])
+
+
+def _slot_note(lines: Sequence[Event | Note], *, now_ms: int) -> Note | None:
+    """Return the note that a task waits for a slot, if it was made since the task was opened."""
+    for line in lines:
+        if isinstance(line, Event):
+            return None
+        if line.kind == SLOT_AWAITED:
+            return line if now_ms < line.at_ms + 2 * SLOT_AWAITED_MS else None
+    return None
 
 
 def merge_waits(task: Record) -> bool:

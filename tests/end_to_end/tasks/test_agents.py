@@ -17,6 +17,7 @@ from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.processes.agent.containment import KINDS
 from interlock.workers.tasks.agents import Agents
 from interlock.workers.tasks.client import Tasks
+from interlock.workers.tasks.details import details
 from tests.end_to_end.conftest import NewDeployment
 from tests.end_to_end.deployment import Deployment
 from tests.end_to_end.engine.test_stranding import due
@@ -121,7 +122,8 @@ def one_agent(deployment: Deployment, state: str) -> Record:
 def test_a_session_goes_from_task_to_task_and_is_recycled_when_idle(
     new_deployment: NewDeployment, repo: Path, command: str, client: redis.Redis
 ) -> None:
-    deployment = new_deployment(**AGENTS | {"INTERLOCK_AGENTS_MAX": "1"}).full()
+    # A second slot is free, and no process is started in it.
+    deployment = new_deployment(**AGENTS).full()
     first = submit(deployment, "one", steps(repo, command, {"write": "a"}, DONE, idle_limit_s=600))
     reaches(deployment, first, "closed")
     agent = one_agent(deployment, "idle")
@@ -150,6 +152,37 @@ def test_a_session_goes_from_task_to_task_and_is_recycled_when_idle(
     deployment.sees(lambda: trees(repo) == 1, what="no worktree is left")
     deployment.sees(lambda: not is_alive(ended.data["pid"]), what="its process is gone")
     assert ended.data["containment"] in KINDS
+
+
+def test_a_task_waits_for_a_free_slot_and_an_idle_session_gives_way_to_it(
+    new_deployment: NewDeployment, repo: Path, command: str, tmp_path: Path
+) -> None:
+    deployment = new_deployment(**AGENTS | {"INTERLOCK_AGENTS_MAX": "1"}).full()
+    at_work = steps(repo, command, {"write": "a"}, {"wait": str(tmp_path / "go")}, DONE)
+    first = submit(deployment, "one", at_work | {"idle_limit_s": 600})
+    reaches(deployment, first, "in_progress")
+    tasks = Tasks(deployment.client)
+    for name in ("two", "three"):
+        payload = task(repo, f"echo {name} > {name}", signals=[])
+        deployment.client.submit(payload, id=f"other/{name}", machine="task")
+
+    def why() -> list[str]:
+        return [row["why"] for row in tasks.of("other")]
+
+    waits = deployment.sees(lambda: all(why()) and why(), what="both say what they wait for")
+    host = tasks.client.settings.host
+    assert {*waits} == {
+        f"it waits for a free slot: all 1 agents of {host} are busy (INTERLOCK_AGENTS_MAX)"
+    }
+    assert details(tasks.client, tasks.client.show("other/three"))["why"] == waits[0]
+
+    (tmp_path / "go").touch()
+    for name in ("two", "three"):
+        reaches(deployment, f"other/{name}", "closed")
+        assert "slot" not in " ".join(why())
+    last = deployment.events(f"{deployment.scope}/agent~one~1")[-1]
+    assert (last.trigger, last.cause.actor) == ("recycled", "assignment")
+    assert last.because.endswith("another task waited for its slot")
 
 
 def test_a_stop_hook_sends_a_session_back_and_fails_a_plain_command(

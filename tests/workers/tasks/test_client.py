@@ -307,23 +307,6 @@ def test_a_list_names_the_backlogs_and_refuses_an_unknown_one(
     assert "there is no backlog 'nosuch'; there are: b, other" in unknown.stdout
 
 
-def test_a_list_takes_as_many_round_trips_for_many_waiting_tasks_as_for_one(
-    client: Client, tasks: Tasks
-) -> None:
-    for number in range(8):
-        after = [f"t{number - 1}"] if number else []
-        payload = {"title": "x", "repo": "/nowhere", "agent": f"make {number}", "depends_on": after}
-        client.submit(payload, id=f"b/t{number}", machine="task")
-    client.submit({**payload, "depends_on": []}, id="c/t0", machine="task")
-    tasks.of("b")  # loads the scripts of the store
-
-    with round_trips() as for_one:
-        tasks.of("c")
-    with round_trips() as for_many:
-        tasks.of("b")
-    assert 0 < for_one() == for_many()
-
-
 def test_a_claim_says_how_to_report_and_an_empty_queue_why(
     shell: Callable[..., Result], tasks: Tasks
 ) -> None:

@@ -46,7 +46,8 @@ from interlock.workers.tasks.current_task import (
     stop_hook_refusal,
 )
 from interlock.workers.tasks.launch_spec import PreparedClaim, TaskLaunchSpec
-from interlock.workers.tasks.supervisor import WORK_OVER, TaskSupervisor
+from interlock.workers.tasks.stop_order import WORK_OVER
+from interlock.workers.tasks.supervisor import TaskSupervisor
 from interlock.workers.tasks.verification.task_check import check_task_without_models, rejection
 from tests.workers.gateways.git.scene import make_repository
 from tests.workers.tasks.claims import Claimed, claimed, fire, submitted, taken

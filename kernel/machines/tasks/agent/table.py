@@ -7,7 +7,7 @@ from enum import StrEnum, auto
 
 from interlock.kernel.machine import Machine
 from interlock.kernel.machines.tasks.agent import payloads
-from interlock.kernel.machines.tasks.effects import ABORT, SUPERVISION
+from interlock.kernel.machines.tasks.effects import ABORT, ASSIGNMENT, SUPERVISION
 from interlock.kernel.payload import validated
 from interlock.kernel.reason import AbortReason, TransitionReason
 from interlock.kernel.table import (
@@ -125,7 +125,7 @@ PUBLISHED = (
     ),
     *rows(State.IDLE,
         carry(Trigger.TASK_ASSIGNED, State.WORKING, by(SUPERVISION), update=task_assigned),
-        move(Trigger.RECYCLED, State.DEAD, by(STALLS),
+        move(Trigger.RECYCLED, State.DEAD, by(STALLS, ASSIGNMENT),
              update=ended, reason=TransitionReason.COMPLETED),
     ),
 )
@@ -156,7 +156,7 @@ SAYS = {
     Trigger.TASK_FINISHED: "its task is over, and it waits for the next one",
     Trigger.TASK_ASSIGNED: "it was given the task {task}",
     Trigger.ENDED: "its session is over",
-    Trigger.RECYCLED: "no other task came in time",
+    Trigger.RECYCLED: "no task came for it in time, or another one needed its slot",
     Trigger.TOOL_ABORTED: "it aborted one of its tool calls",
     Trigger.SIBLINGS_ABORTED: "the agents of the tasks beside its task are to be ended",
 }
