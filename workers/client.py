@@ -23,7 +23,7 @@ from interlock.kernel.store.commands import Call, Warrant
 from interlock.kernel.store.counts import RecordCounts, count_records
 from interlock.kernel.store.listings import ListedRecord, Page
 from interlock.kernel.table import Terminal
-from interlock.workers.config import Settings, local_settings
+from interlock.workers.config import Settings
 from interlock.workers.engine.bulk import BulkAct, BulkPage, BulkVerb, check_bounded
 from interlock.workers.engine.card import Card, CardPage, asks_person
 from interlock.workers.engine.card_answers import ACTION_FIELDS, CardAnswers
@@ -41,6 +41,7 @@ from interlock.workers.engine.submission import (
     op_id_of_call,
     submit_each,
 )
+from interlock.workers.up_file import local_settings
 
 if TYPE_CHECKING:  # imported where it is loaded
     from interlock.workers.gateways.capabilities.registry import Registry
@@ -360,8 +361,7 @@ class Client:
         """Yield the lines of a record's log as they come, until it has ended or the time is up."""
         seen = 0
         for _ in polls(timeout_s):
-            record = self.show(record_id)
-            lines = self.history(record_id)
+            record, lines = self.show(record_id), self.history(record_id)
             yield from lines[seen:]
             seen = len(lines)
             stage = self._machine(record).stage(record.state)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import fcntl
-import json
 import os
 import re
 import socket
 from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import (
     BaseModel,
@@ -35,11 +33,6 @@ CLAIM_VARIABLES = (f"{PREFIX}KEY", f"{PREFIX}TOKEN")
 PROCESS_VARIABLES = (f"{PREFIX}AGENT_MARK", f"{PREFIX}REPORT_FD", WORK_VARIABLES)
 SINGLE_SERVER_SCHEMES = ("redis://", "rediss://", "unix://")
 API_PORT = 8470
-UP_FILE = "up.json"  # in this file `interlock up` tells its store to commands
-LOCK_FILE = "up.lock"  # it is locked while an `interlock up` runs in its folder
-# Commands import what these settings name.
-MODULE_SETTINGS = ("capabilities", "systems", "capabilities_root")
-UP_SETTINGS = ("store_url", "host", *MODULE_SETTINGS)  # what `interlock up` tells commands
 UNSUPPORTED_BROKERS = ("redis+sentinel://", "redis+cluster://", "sentinel://")
 LogFormat = Literal["console", "json"]
 Seconds = Annotated[float, Field(gt=0, le=100 * 365 * 86_400)]
@@ -59,12 +52,14 @@ class Settings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     store_url: Annotated[
-        str | None, Field(pattern=r"^(redis|rediss|unix|redis\+sentinel|redis\+cluster)://")
+        str | None,
+        Field(pattern=r"^(redis|rediss|unix|redis\+sentinel|redis\+cluster)://", repr=False),
     ] = None
     broker_url: Annotated[
         str | None,
         Field(
-            pattern=r"^(redis|rediss|unix|amqp|amqps|pyamqp|(redis\+)?sentinel|redis\+cluster)://"
+            pattern=r"^(redis|rediss|unix|amqp|amqps|pyamqp|(redis\+)?sentinel|redis\+cluster)://",
+            repr=False,
         ),
     ] = None
     prefix: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+$")] = "il"
@@ -286,78 +281,6 @@ def environment_without_settings() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not name.startswith(PREFIX)}
 
 
-def local_settings(environment: Mapping[str, str] | None = None) -> Settings:
-    """Read the settings, with the store that they name or that `interlock up` started here.
-
-    Raises SettingsError if there is neither.
-    """
-    settings = settings_here(environment)
-    if settings.store_url is None:
-        place = "here"
-        if "home" in settings.model_fields_set:
-            place = f"in {settings.home.absolute()}, which INTERLOCK_HOME names"
-        raise SettingsError(
-            f"nothing runs {place}: start it with `make up` or `interlock up`, or set "
-            "INTERLOCK_STORE_URL"
-        )
-    return settings
-
-
-def settings_here(environment: Mapping[str, str] | None = None) -> Settings:
-    """Read the settings. If they name no store, add those of `interlock up`, if it runs here."""
-    settings = read_settings(environment)
-    file = settings.home / UP_FILE
-    if settings.store_url is not None or not file.exists():
-        return settings
-    try:
-        found = json.loads(file.read_text("utf-8"))
-        named = settings.model_dump(exclude_unset=True)
-        values = _told_by_up(dict(found))
-        # All modules are in one folder: that of this command if it names any, else that of `up`.
-        folder = Path(values.get("capabilities_root", "")).absolute()
-        is_other = folder != settings.capabilities_root.absolute()
-        named_here = bool(named.keys() & {"capabilities", "systems"})
-        if (named_here and is_other) or not _is_of_running_up(file):
-            values = {name: value for name, value in values.items() if name not in MODULE_SETTINGS}
-        return Settings.model_validate({**values, **named})
-    except (OSError, TypeError, ValueError) as refusal:
-        raise SettingsError(
-            f"{file} cannot be read ({refusal}); remove it or name a store"
-        ) from None
-
-
-def _told_by_up(found: dict[str, Any]) -> dict[str, Any]:
-    """Return what `interlock up` tells commands. Raises ValueError if it is more than that.
-
-    Another file could name an API to which a command would show its token.
-    """
-    if unknown := sorted(found.keys() - set(UP_SETTINGS)):
-        raise ValueError(f"`interlock up` does not write {unknown[0]!r}")
-    return found
-
-
-def _is_of_running_up(file: Path) -> bool:
-    """Return whether an `interlock up` of this user runs in the folder of its file.
-
-    Any other file, such as one in a repository that was cloned, must name no modules: its author
-    would decide which code the commands run.
-    """
-    try:
-        # A link could lead to a file that some other program has locked.
-        lock = os.open(file.with_name(LOCK_FILE), os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
-    except OSError:
-        return False
-    try:
-        if {file.stat().st_uid, os.fstat(lock).st_uid} != {os.getuid()}:
-            return False
-        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(lock)
-    return False
-
-
 def _state_folder() -> Path:
     """Return the folder in which the programs of this user keep such files of Interlock."""
     # The standard says that a path which is not absolute is ignored.
@@ -385,4 +308,9 @@ def _joined(value: object, separator: str) -> str:
 
 def _shown(value: object) -> str:
     """Return a value for an error message, without a password."""
-    return re.sub(r"(?<=://)[^@/]*@", "...@", repr(value))
+    return without_login(repr(value))
+
+
+def without_login(text: str) -> str:
+    """Return a text in which no address has its user and password."""
+    return re.sub(r"(?<=://)[^@/]*@", "...@", text)

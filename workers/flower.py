@@ -9,6 +9,7 @@ from celery import Celery
 from celery.events.state import Task
 from celery.states import SUCCESS
 from flower import urls
+from flower.app import Flower
 from flower.options import options
 from flower.views.tasks import TaskView
 from tornado.escape import xhtml_escape
@@ -59,6 +60,10 @@ def format_task(task: Task) -> Task:
 def assemble(settings: Settings) -> Celery:
     """Return the app, which knows every queue, and let Flower link to the console."""
     LinkedTaskView.console = settings.public_url
+    if settings.broker.startswith("unix://"):
+        # The lengths of queues: Flower knows a socket by the name of kombu's own transport alone.
+        address = settings.broker.replace("unix://", "redis+socket://", 1)
+        Flower.broker_uri = Flower.broker_uri_with_password = address
     for rule in urls.handlers:
         if getattr(rule, "target", None) is TaskView:
             rule.target = LinkedTaskView

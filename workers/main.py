@@ -21,6 +21,7 @@ from interlock.workers.engine.runner import Runner, register_effects
 from interlock.workers.engine.sweeper import register_sweeps
 from interlock.workers.engine.system import cause_of
 from interlock.workers.engine.trace_context import start_traces
+from interlock.workers.files.private import close_folder
 from interlock.workers.supervision.publishing import publishing_thread
 from interlock.workers.systems import facts, find_diff_source, handlers, openers, sweeps
 
@@ -65,6 +66,8 @@ def assemble(settings: Settings) -> Celery:
         if settings.agents_max:
             announcer.start(announced)
             publisher.start()
+            close_folder(settings.home.absolute())
+            close_folder(settings.worktree_folder)
 
     @worker_shutting_down.connect(weak=False)
     def shut_down(**_: object) -> None:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import json
-import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -20,10 +17,8 @@ from interlock.workers.config import (
     SettingsError,
     as_variable,
     environment_without_settings,
-    local_settings,
     read_settings,
 )
-from interlock.workers.ops.home import lock_home
 
 PAGE = (Path(__file__).parents[2] / "docs" / "configuration.md").read_text("utf-8")
 ROWS = dict(re.findall(r"^\| `(INTERLOCK_\w+)` \| (.+?) \|", PAGE, re.MULTILINE))
@@ -54,17 +49,6 @@ def test_no_store_is_assumed_where_none_is_named() -> None:
     for opened in (lambda: settings.store, lambda: settings.broker, lambda: Client(settings)):
         with pytest.raises(SettingsError, match="INTERLOCK_STORE_URL is not set"):
             opened()
-
-
-def test_where_nothing_runs_an_error_says_how_to_start_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-
-    with pytest.raises(SettingsError, match="nothing runs here: start it with `make up`"):
-        local_settings({})
-    with pytest.raises(SettingsError, match=f"nothing runs in {tmp_path}/x, which INTERLOCK_HOME"):
-        local_settings({"INTERLOCK_HOME": "x"})
 
 
 def test_no_process_of_celery_starts_without_a_store() -> None:
@@ -179,103 +163,6 @@ def test_a_broker_behind_sentinel_or_cluster_is_refused(store: str, broker: str)
         read_settings({"INTERLOCK_STORE_URL": store, "INTERLOCK_BROKER_URL": broker})
 
     assert "hush" not in str(refusal.value)
-
-
-@pytest.fixture
-def running(tmp_path: Path) -> Iterator[None]:
-    """Lock the home in `tmp_path`, as `interlock up` does while it runs there."""
-    lock = lock_home(tmp_path)
-    yield
-    os.close(lock)
-
-
-def test_the_store_that_up_started_is_found(tmp_path: Path, running: None) -> None:
-    del running
-    file = tmp_path / "up.json"
-    written = {"store_url": "redis://127.0.0.1:1/0", "capabilities": "a", "capabilities_root": "/b"}
-    file.write_text(json.dumps(written))
-    home = {"INTERLOCK_HOME": str(tmp_path)}
-
-    found = local_settings(home)
-    named = local_settings({**home, "INTERLOCK_STORE_URL": "redis://127.0.0.1:2/0"})
-    overridden = local_settings({**home, "INTERLOCK_CAPABILITIES": "b"})
-
-    assert (found.store_url, found.capabilities) == ("redis://127.0.0.1:1/0", "a")
-    assert (named.store_url, named.capabilities) == ("redis://127.0.0.1:2/0", None)
-    assert (overridden.store_url, overridden.capabilities) == ("redis://127.0.0.1:1/0", "b")
-    assert (found.capabilities_root, overridden.capabilities_root) == (Path("/b"), Path())
-
-
-FROM_ELSEWHERE = {
-    "store_url": "redis://127.0.0.1:1/0",
-    "capabilities": "theirs",
-    "systems": "theirs",
-    "capabilities_root": "/theirs",
-}
-
-
-@pytest.mark.parametrize("variable", ["CAPABILITIES", "SYSTEMS"])
-def test_modules_are_those_of_up_or_of_the_command_unless_both_have_one_folder(
-    tmp_path: Path, running: None, variable: str
-) -> None:
-    del running
-    (tmp_path / "up.json").write_text(json.dumps(FROM_ELSEWHERE))
-    named = {"INTERLOCK_HOME": str(tmp_path), f"INTERLOCK_{variable}": "mine"}
-    field = variable.lower()
-
-    in_another_folder = local_settings(named)
-    in_the_same = local_settings({**named, "INTERLOCK_CAPABILITIES_ROOT": "/theirs"})
-
-    assert in_another_folder.model_fields_set == {"home", "store_url", field}
-    defaults = Settings().model_dump(include={"capabilities", "systems"})
-    theirs = {"capabilities": "theirs", "systems": ("theirs",)}
-    mine = {field: getattr(in_another_folder, field)}
-    assert in_another_folder.model_dump(include={*theirs}) == {**defaults, **mine}
-    assert in_the_same.model_dump(include={*theirs}) == {**theirs, **mine}
-    assert in_the_same.capabilities_root == Path("/theirs")
-
-
-def test_a_file_of_up_names_no_modules_where_no_up_runs(tmp_path: Path) -> None:
-    other = tmp_path / "other"
-    other.mkdir()
-    lock = lock_home(other)
-    (tmp_path / "up.json").write_text(json.dumps(FROM_ELSEWHERE))
-
-    for link in (None, "up.lock"):
-        if link:  # a repository can hold a link to the lock of an `up` that runs elsewhere
-            (tmp_path / link).symlink_to(other / link)
-        found = local_settings({"INTERLOCK_HOME": str(tmp_path)})
-        assert found.model_fields_set == {"home", "store_url"}
-    os.close(lock)
-
-
-def test_a_file_of_another_user_names_no_modules(
-    tmp_path: Path, running: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    del running
-    (tmp_path / "up.json").write_text(json.dumps(FROM_ELSEWHERE))
-    this_user = os.getuid()
-    monkeypatch.setattr(os, "getuid", lambda: this_user + 1)
-
-    found = local_settings({"INTERLOCK_HOME": str(tmp_path)})
-
-    assert found.model_fields_set == {"home", "store_url"}
-
-
-def test_a_start_of_up_removes_the_file_that_it_finds(tmp_path: Path) -> None:
-    (tmp_path / "up.json").write_text(json.dumps(FROM_ELSEWHERE))
-
-    os.close(lock_home(tmp_path))
-
-    assert not (tmp_path / "up.json").exists()
-
-
-@pytest.mark.parametrize("content", ["", "{", "[1]", "7", '{"store_url": 1}', '{"colour": "blue"}'])
-def test_a_damaged_file_of_up_is_reported(tmp_path: Path, content: str) -> None:
-    (tmp_path / "up.json").write_text(content)
-
-    with pytest.raises(SettingsError, match=r"up\.json cannot be read"):
-        local_settings({"INTERLOCK_HOME": str(tmp_path)})
 
 
 def test_every_setting_is_documented_with_its_default() -> None:

@@ -100,7 +100,8 @@ class MessageTemplates:
     @cached_property
     def _producer(self) -> Any:
         """The producer of all templates: to make it takes as long as to render one."""
-        connection = self.app.connection_for_write(transport=RenderingTransport)
+        # With an address of its own, as that of a socket would name another transport.
+        connection = self.app.connection_for_write("redis://", transport=RenderingTransport)
         return self.app.amqp.Producer(connection.channel())
 
     def render(

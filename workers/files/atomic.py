@@ -37,14 +37,6 @@ def replace_bytes(path: Path, content: bytes) -> None:
         raise
 
 
-def write_private(path: Path, text: str) -> None:
-    """Write a file that only its owner may read; make the folders above it. Raises OSError."""
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        file.write(text)
-
-
 def _mode(path: Path) -> int:
     try:
         return path.stat().st_mode & 0o7777

@@ -13,19 +13,24 @@ import socket
 import subprocess
 import time
 from collections.abc import Mapping
+from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
 from typing import Self
+from urllib.parse import quote
 
 import redis
 
 from interlock.kernel.errors import StoreError
+from interlock.workers.files.private import private_folder, write_private
 from interlock.workers.processes.bound_process import end_bound, start_bound
 
 LOOPBACK = "127.0.0.1"
 CONFIG_NAME = "server.conf"
 LOG_NAME = "server.log"
+SOCKET_NAME = "store.sock"
+SOCKET_BYTES_MAX = 100  # Linux takes 107 bytes as the path of a socket, macOS 103
 START_S = 30.0
 STOP_S = 10.0
 PORT_ATTEMPTS_MAX = 5
@@ -96,8 +101,10 @@ class ServerFailedError(ServerError):
 class EmbeddedServer:
     """A server with its data in a folder; it runs from `start` to `stop`, or for a `with` block.
 
-    Without a port it takes a free one. Started again on the same folder, it has the same data.
-    `settings` are lines of the server's own configuration; they replace those of SETTINGS.
+    Without a port it takes a free one. With a `socket` it listens on that file alone, which no
+    other user of the computer reaches. With a `password` it asks for that. Started again on the
+    same folder, it has the same data. `settings` are lines of the server's own configuration; they
+    replace those of SETTINGS.
     """
 
     def __init__(
@@ -105,6 +112,8 @@ class EmbeddedServer:
         folder: Path,
         *,
         port: int | None = None,
+        socket: Path | None = None,
+        password: str = "",
         binary: Path | None = None,
         settings: Mapping[str, str] | None = None,
         start_s: float = START_S,
@@ -112,6 +121,7 @@ class EmbeddedServer:
         self.folder = folder.absolute()
         self.port = port or 0
         self._fixed_port = port is not None
+        self._socket, self._password = socket, password
         self._binary = binary
         self._settings = {**SETTINGS, **(settings or {})}
         self._start_s = start_s
@@ -119,8 +129,11 @@ class EmbeddedServer:
 
     @property
     def url(self) -> str:
-        """Return the address for clients and for Celery."""
-        return f"redis://{LOOPBACK}:{self.port}/0"
+        """Return the address for clients and for Celery, with the password."""
+        if self._socket is not None:
+            return f"unix://{self._socket}"
+        login = f":{quote(self._password)}@" if self._password else ""
+        return f"redis://{login}{LOOPBACK}:{self.port}/0"
 
     @property
     def log(self) -> Path:
@@ -179,6 +192,9 @@ class EmbeddedServer:
         self.stop()
 
     def _start_on_a_port(self, binary: Path, lock: int) -> None:
+        if self._socket is not None:
+            self._launch(binary, lock)
+            return
         for _ in range(1 if self._fixed_port else PORT_ATTEMPTS_MAX):
             if not self._fixed_port:
                 self.port = free_port()
@@ -198,7 +214,12 @@ class EmbeddedServer:
     def _launch(self, binary: Path, lock: int) -> None:
         config = self.folder / CONFIG_NAME
         lines = {**self._settings, "port": str(self.port)}
-        config.write_text("".join(f"{name} {value}\n" for name, value in lines.items()))
+        if self._socket is not None:
+            lines |= {"unixsocket": str(self._socket), "unixsocketperm": "700"}
+        if self._password:
+            # In the file, because any user of the computer can read a command line.
+            lines["requirepass"] = self._password
+        write_private(config, "".join(f"{name} {value}\n" for name, value in lines.items()))
         with self.log.open("wb") as output:
             self._process = start_bound(
                 [str(binary), str(config)],
@@ -249,6 +270,21 @@ def find_binary() -> Path:
         for binary in sorted(Path(package.origin).parent.glob("_binaries/*/valkey-server")):
             return binary
     raise ServerMissingError
+
+
+def private_socket(folder: Path) -> Path:
+    """Return the path for a socket that only this user reaches, the same for the same folder.
+
+    It is in the folder, which is closed to others, or, where that is too long for a socket or has
+    characters that an address escapes, in a folder of this user in /tmp.
+    """
+    folder = private_folder(folder.absolute())
+    path = folder / SOCKET_NAME
+    is_plain = quote(str(path), errors="replace") == str(path)
+    if is_plain and len(str(path)) <= SOCKET_BYTES_MAX:
+        return path
+    short = private_folder(Path("/tmp") / f"interlock-{os.getuid()}")  # noqa: S108 - private
+    return short / f"{sha256(os.fsencode(folder)).hexdigest()[:12]}.sock"
 
 
 def free_port() -> int:

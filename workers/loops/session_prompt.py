@@ -12,7 +12,7 @@ from pathlib import Path
 from interlock.kernel.machines.loops.loop.payloads import LETTERS_MAX, PROMPT_LENGTH_MAX
 from interlock.kernel.store.inboxes import Mail, position
 from interlock.kernel.table import Data
-from interlock.workers.files.atomic import write_private
+from interlock.workers.files.private import write_private
 
 # The state of the worktree is there for orientation; the agent can ask git for the rest.
 WORKTREE_TEXT_LENGTH_MAX = 4_000

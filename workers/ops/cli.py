@@ -17,7 +17,7 @@ from interlock.kernel.errors import UnknownMachineError
 from interlock.kernel.event import line_data
 from interlock.kernel.machines import MACHINES
 from interlock.workers.client import Client
-from interlock.workers.config import API_PORT, read_settings, settings_here
+from interlock.workers.config import API_PORT, read_settings
 from interlock.workers.engine.record_filter import Wanted
 from interlock.workers.ops import screen
 from interlock.workers.terminal.answer import (
@@ -35,6 +35,7 @@ from interlock.workers.terminal.answer import (
     json_object,
 )
 from interlock.workers.terminal.screen import fields, record_answer
+from interlock.workers.up_file import settings_here
 
 PORT_DEFAULT = "Default: the one of the last start here, or a free one."
 StorePort = Annotated[

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shlex
 import shutil
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -26,12 +25,19 @@ from interlock.kernel.machines import MACHINES
 from interlock.kernel.record import Record
 from interlock.kernel.table import Active, Terminal
 from interlock.workers.client import Client
-from interlock.workers.config import UP_FILE, Settings, SettingsError, as_variable, read_settings
+from interlock.workers.config import (
+    Settings,
+    SettingsError,
+    as_variable,
+    read_settings,
+    without_login,
+)
 from interlock.workers.engine.card import card_of, no_registry
-from interlock.workers.ops.deployment import Deployment
+from interlock.workers.ops.deployment import FLOWER_FILE, Deployment
 from interlock.workers.ops.home import new_home
 from interlock.workers.terminal import screen
 from interlock.workers.threads.requests import read_request, request_files
+from interlock.workers.up_file import telling
 
 EXAMPLES = Path(__file__).absolute().parents[3] / "examples"
 PATIENCE_S = 120.0
@@ -86,13 +92,14 @@ def keep_up(
                 flower_port=flower_port,
                 api_port=api_port,
             ) as deployment,
-            named_store(deployment),
+            telling(deployment.settings, deployment.home),
         ):
             announce(
                 {
-                    "store": deployment.settings.store,
+                    "store": without_login(deployment.settings.store),
                     "api": deployment.api_url,
                     "flower": deployment.flower_url,
+                    "login": str(deployment.home / FLOWER_FILE),
                     "logs": str(deployment.log("worker").parent),
                 }
             )
@@ -157,27 +164,6 @@ def has_agents(machine: Machine) -> bool:
     return any("pid" in payload.model_fields for payload in machine.payloads.values())
 
 
-@contextmanager
-def named_store(deployment: Deployment) -> Iterator[None]:
-    """Tell commands with the same home the store, the computer's name, and the modules."""
-    settings = deployment.settings
-    # What a command on this computer submits is cleaned up by the workers with this name.
-    values = {"store_url": settings.store, "host": settings.host}
-    if settings.capabilities:
-        values["capabilities"] = settings.capabilities
-    if settings.systems:
-        values["systems"] = as_variable(settings.systems)
-    if settings.capabilities or settings.systems:
-        # A command may run in another folder.
-        values["capabilities_root"] = str(settings.capabilities_root.absolute())
-    file = deployment.home / UP_FILE
-    file.write_text(json.dumps(values) + "\n", "utf-8")
-    try:
-        yield
-    finally:
-        file.unlink(missing_ok=True)
-
-
 def run() -> None:
     """Run the example inbox on a store of its own, answer two cards, and print the results."""
     if not EXAMPLES.exists():
@@ -230,7 +216,7 @@ def show_in_console(deployment: Deployment) -> bool:
     """
     if not (address := deployment.serve()):
         return False
-    with named_store(deployment), suppress(KeyboardInterrupt):
+    with telling(deployment.settings, deployment.home), suppress(KeyboardInterrupt):
         screen.out.print("Look at all this in the console, and answer there, until Ctrl-C:")
         screen.out.print(f"  {address}", style="bold cyan", highlight=False, soft_wrap=True)
         keep_alive(deployment)

@@ -27,18 +27,21 @@ from interlock.workers.config import (
 )
 from interlock.workers.engine.celery_app import SWEEPS_QUEUE, queue_of
 from interlock.workers.engine.own_systems import add_systems
+from interlock.workers.files.private import NotPrivateError, write_private
 from interlock.workers.gateways.server import (
     EmbeddedServer,
     PortTakenError,
     free_port,
     is_free,
+    private_socket,
 )
-from interlock.workers.ops.home import lock_home, read_ports, write_ports
+from interlock.workers.ops.home import kept_secret, lock_home, own_folder, read_ports, write_ports
 from interlock.workers.ops.part import Part, last_line
 from interlock.workers.processes.module_server import ModuleServer
 
 READY_S = 120.0
 STOP_S = 20.0
+FLOWER_FILE = "flower.url"  # Flower's address, with the login that it asks for
 # How the log of a process says that it is ready, where it is no worker.
 READY_WORDS = {"beat": b"Sending due task sweep.", "api": b"Uvicorn running on"}
 
@@ -95,7 +98,8 @@ class Deployment:
     ) -> None:
         """Start nothing yet. With `pages`, it serves the HTTP API and Flower.
 
-        With `jobs`, jobs get a worker process of their own. Without a port, the store, Flower and
+        With `jobs`, jobs get a worker process of their own. The store is on a socket that only this
+        user reaches; with a `port` it is there, and asks for a password. Without a port, Flower and
         the API have those of the last start in this home.
         """
         self.settings, self.pages, self.jobs = settings, pages, jobs
@@ -115,6 +119,9 @@ class Deployment:
         except ChildProcessError as refusal:
             self._stack.close()
             raise DeploymentError(refusal.strerror) from refusal
+        except NotPrivateError as refusal:
+            self._stack.close()
+            raise DeploymentError(str(refusal)) from refusal
         except OSError as refusal:
             self._stack.close()
             raise DeploymentError(
@@ -155,7 +162,7 @@ class Deployment:
 
     def _start(self) -> Self:
         add_systems(self.settings.systems, self.settings.capabilities_root)
-        self.home.mkdir(parents=True, exist_ok=True)
+        own_folder(self.home)
         self._stack.callback(os.close, lock_home(self.home))
         self.log("any").parent.mkdir(exist_ok=True)
         self._ports = read_ports(self.home)
@@ -199,20 +206,17 @@ class Deployment:
         return self
 
     def _start_store(self) -> None:
-        asked, kept = self._asked["store"], self._ports.get("store")
-        folder = self.home / "store"
-        server = EmbeddedServer(folder, port=asked or kept or free_port())
-        try:
-            server.start()
-        except PortTakenError:
-            if asked:
-                raise
-            server = EmbeddedServer(folder, port=free_port()).start()
+        folder, port = self.home / "store", self._asked["store"]
+        if port:
+            password = kept_secret(folder / "password")
+            server = EmbeddedServer(folder, port=port, password=password)
+        else:
+            server = EmbeddedServer(folder, socket=private_socket(folder))
+        server.start()
         self._stack.callback(server.stop)
         self._parts["store"] = Part(
             "store", server.log, server.start, lambda: server.exit_code, time.monotonic()
         )
-        self._keep("store", server.port)
         self.settings = self.settings.model_copy(update={"store_url": server.url})
 
     def _serve_api(self) -> None:
@@ -228,8 +232,9 @@ class Deployment:
     def _run_flower(self) -> None:
         port = self._port("flower", free_port())
         # Without a login Flower's API answers nobody, or any page in this computer's browsers.
-        login = f"interlock:{secrets.token_urlsafe(12)}"
-        self.flower_url = f"http://{login}@127.0.0.1:{port}"
+        login = f"interlock:{secrets.token_urlsafe(24)}"
+        self.flower_url = f"http://127.0.0.1:{port}"
+        write_private(self.home / FLOWER_FILE, f"http://{login}@127.0.0.1:{port}\n")
         arguments = ["-A", "interlock.workers.flower", "flower", "--address=127.0.0.1"]
         console = self.settings.public_url or self.api_url
         variables = {"FLOWER_BASIC_AUTH": login, "INTERLOCK_PUBLIC_URL": console}

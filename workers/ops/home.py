@@ -6,13 +6,21 @@ import fcntl
 import itertools
 import json
 import os
+import secrets
 import time
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from interlock.workers.config import LOCK_FILE, UP_FILE, SetupError
+from interlock.workers.config import SetupError
+from interlock.workers.files.private import (
+    PRIVATE_FOLDER,
+    NotPrivateError,
+    private_folder,
+    write_private,
+)
 from interlock.workers.terminal import screen
+from interlock.workers.up_file import LOCK_FILE, UP_FILE
 
 PORTS_FILE = "ports.json"
 LOCK_ATTEMPTS = 10
@@ -59,16 +67,24 @@ def _locked(lock: int) -> bool:
     return False
 
 
+def own_folder(home: Path) -> None:
+    """Make a home that no other user can enter, or close one that there is. Raises SetupError."""
+    try:
+        private_folder(home)
+    except NotPrivateError as refusal:
+        raise SetupError(f"{refusal} (INTERLOCK_HOME)") from refusal
+
+
 def new_home(folder: Path) -> Path:
     """Make the folder of a demonstration, with a number if there are earlier ones, and return it.
 
     Earlier ones stay: their stores are kept, and `interlock up` may run in one of them.
     """
     home = folder = folder.absolute()
-    folder.parent.mkdir(parents=True, exist_ok=True)
+    own_folder(folder.parent)
     for number in itertools.count(2):
         with suppress(FileExistsError):
-            home.mkdir()
+            home.mkdir(mode=PRIVATE_FOLDER)
             break
         home = folder.with_name(f"{folder.name}-{number}")
     if home != folder:
@@ -88,3 +104,13 @@ def read_ports(home: Path) -> dict[str, int]:
 def write_ports(home: Path, ports: Mapping[str, int]) -> None:
     """Keep the ports for the next start."""
     (home / PORTS_FILE).write_text(json.dumps(ports) + "\n", "utf-8")
+
+
+def kept_secret(file: Path) -> str:
+    """Return the secret in a file that only this user can read. Where there is none, make one."""
+    with suppress(FileNotFoundError):
+        if kept := file.read_text("utf-8").strip():
+            return kept
+    secret = secrets.token_urlsafe(32)
+    write_private(file, f"{secret}\n")
+    return secret

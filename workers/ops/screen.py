@@ -222,7 +222,7 @@ def up(addresses: Mapping[str, str], home: Path, *, named: bool) -> None:
     table.add_row("store and broker", addresses["store"])
     if addresses["api"]:
         table.add_row("HTTP API", f"{addresses['api']}/v1")
-    table.add_row("Flower", addresses["flower"])
+    table.add_row("Flower", f"{addresses['flower']}, and with its login in {addresses['login']}")
     table.add_row("logs", addresses["logs"])
     out.print(table)
     chosen = f"export INTERLOCK_HOME={shlex.quote(str(home))}"

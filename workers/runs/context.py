@@ -20,7 +20,7 @@ from interlock.workers.engine.heartbeat import Heartbeat
 from interlock.workers.engine.leases import read_initial_lease
 from interlock.workers.engine.work import Work
 from interlock.workers.engine.work_environment import trace_settings
-from interlock.workers.files.atomic import write_private
+from interlock.workers.files.private import write_private
 from interlock.workers.gateways.git.checkpoint_store import Checkpoint, CheckpointStore
 from interlock.workers.runs.paths import CodonPaths, RunPaths
 from interlock.workers.runs.plan.model import PlannedCodon, PlannedLoop, PlannedSentinel, RunPlan
@@ -75,7 +75,6 @@ class RunContext:
         lease = self.work.retried(
             lambda: read_initial_lease(self.dispatch, paths.id, initial_lease)
         )
-        paths.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         write_private(paths.lease_key, lease.key)
         return Work(self.dispatch, self.work.resources, lease, asked_at=asked_at)
 

@@ -25,7 +25,7 @@ from pydantic import TypeAdapter
 
 from interlock.kernel.errors import KernelError
 from interlock.workers.engine.task_events import this_worker
-from interlock.workers.files.atomic import write_private
+from interlock.workers.files.private import write_private
 from interlock.workers.processes.module_server import COMMAND_LINE_ROOM
 
 LAUNCH_S_MAX = 60

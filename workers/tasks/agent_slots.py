@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from interlock.workers.config import Settings
+from interlock.workers.files.private import make_folders
 
 # The note of a task that waits for a slot, and how long it is believed.
 SLOT_AWAITED = "slot_awaited"
@@ -52,7 +53,7 @@ class Slot:
 def take_slot(settings: Settings) -> Slot | None:
     """Return a free slot, or None if all are taken."""
     folder = _folder(settings)
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folders(folder)
     for number in range(settings.agents_max):
         descriptor = os.open(_file(folder, number), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:

@@ -19,9 +19,7 @@ from interlock.workers.client import Client
 from interlock.workers.config import (
     SettingsError,
     SetupError,
-    local_settings,
     read_settings,
-    settings_here,
 )
 from interlock.workers.engine.answer_commands import (
     answer_flags,
@@ -36,6 +34,7 @@ from interlock.workers.engine.tracing import traced_command
 from interlock.workers.terminal import screen
 from interlock.workers.terminal.cards import cards
 from interlock.workers.text import visible, visible_data, visible_json, visible_line
+from interlock.workers.up_file import local_settings, settings_here
 
 if TYPE_CHECKING:  # imported where it is opened
     from interlock.workers.remote.client import HttpClient

@@ -9,7 +9,6 @@ from typing import Annotated, Any
 import typer
 
 from interlock.kernel.machines.threads.thread.table import THREAD
-from interlock.workers.config import settings_here
 from interlock.workers.engine.answer_commands import PLACEHOLDER, text_field, unfilled
 from interlock.workers.terminal import screen
 from interlock.workers.terminal.answer import (
@@ -35,6 +34,7 @@ from interlock.workers.threads.requests import (
     read_request,
     request_files,
 )
+from interlock.workers.up_file import settings_here
 
 
 @guarded

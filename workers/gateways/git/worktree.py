@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import mkdtemp
 
+from interlock.workers.files.private import make_folders
 from interlock.workers.gateways.git.branch import (
     MARKS,
     Mark,
@@ -186,6 +187,7 @@ def _check_out(
         tree = None
     if tree is None:
         _refuse_filled(mark.folder)
+        make_folders(mark.folder.parent)
         options = ("--quiet", "--lock", "--reason", _INITIALIZING)
         repository.git.run("worktree", "add", *options, "--", str(mark.folder), mark.branch)
         lock_of(admin_of(repository, mark.folder)).touch()

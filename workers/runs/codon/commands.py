@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from interlock.workers.config import PREFIX
 from interlock.workers.engine.work_environment import environment_of_work
-from interlock.workers.files.atomic import write_private
+from interlock.workers.files.private import write_private
 from interlock.workers.inherited import python_variables
 from interlock.workers.processes.agent.process import LogFiles
 from interlock.workers.runs.context import RunContext

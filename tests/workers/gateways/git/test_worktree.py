@@ -62,6 +62,17 @@ def test_a_worktree_has_the_base_on_a_branch_of_its_own(repository: Repository) 
     assert worktrees(repository) == (tree,)
 
 
+def test_the_folders_above_a_worktree_are_closed_to_other_users(
+    repository: Repository, tmp_path: Path
+) -> None:
+    folder = tmp_path / "state" / "backlog" / "t"
+
+    add_worktree(repository, branch=BRANCH, folder=folder, base="main")
+
+    modes = {above.stat().st_mode & 0o777 for above in (folder.parent, folder.parent.parent)}
+    assert modes == {0o700}
+
+
 def test_a_repeat_finds_its_own_with_all_work_and_the_first_base(repository: Repository) -> None:
     tree = a_task(repository, "t", a__txt="committed\n")
     write(tree.folder, b__txt="not yet\n")

@@ -1,0 +1,139 @@
+"""The file in which `interlock up` names its deployment to commands of the same user."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from interlock.workers.config import Settings, SettingsError, read_settings
+from interlock.workers.files.private import write_private
+
+UP_FILE = "up.json"
+LOCK_FILE = "up.lock"  # it is locked while an `interlock up` runs in its folder
+# Which deployment a command acts on. Any file of this user may say that.
+ADDRESS_SETTINGS = ("store_url", "broker_url", "prefix", "namespace", "enqueue", "host")
+# Commands import what these settings name.
+MODULE_SETTINGS = ("capabilities", "systems", "capabilities_root")
+# What is about one process, or a secret that commands do without.
+SETTINGS_NOT_TOLD = frozenset(
+    {
+        *("home", "alive", "concurrency", "metrics_address", "log_format", "traces"),
+        *("api_url", "api_token", "auth", "api_rate", "model_base_url", "model_api_key"),
+        *(name for name in Settings.model_fields if name.startswith("oidc_")),
+    }
+)
+UP_SETTINGS = tuple(name for name in Settings.model_fields if name not in SETTINGS_NOT_TOLD)
+
+
+def local_settings(environment: Mapping[str, str] | None = None) -> Settings:
+    """Read the settings, with the store that they name or that `interlock up` started here.
+
+    Raises SettingsError if there is neither.
+    """
+    settings = settings_here(environment)
+    if settings.store_url is None:
+        place = "here"
+        if "home" in settings.model_fields_set:
+            place = f"in {settings.home.absolute()}, which INTERLOCK_HOME names"
+        raise SettingsError(
+            f"nothing runs {place}: start it with `make up` or `interlock up`, or set "
+            "INTERLOCK_STORE_URL"
+        )
+    return settings
+
+
+def settings_here(environment: Mapping[str, str] | None = None) -> Settings:
+    """Read the settings. If they name no store, add those of `interlock up`, if it runs here."""
+    settings = read_settings(environment)
+    file = settings.home / UP_FILE
+    if settings.store_url is not None or not file.exists():
+        return settings
+    _refuse_foreign(file)
+    try:
+        named = settings.model_dump(exclude_unset=True)
+        values = _told_by_up(dict(json.loads(file.read_text("utf-8"))))
+        # All modules are in one folder: that of this command if it names any, else that of `up`.
+        folder = Path(values.get("capabilities_root", "")).absolute()
+        is_other = folder != settings.capabilities_root.absolute()
+        named_here = bool(named.keys() & {"capabilities", "systems"})
+        if not _is_of_running_up(file):
+            values = {name: values[name] for name in ADDRESS_SETTINGS if name in values}
+        elif named_here and is_other:
+            values = {name: value for name, value in values.items() if name not in MODULE_SETTINGS}
+        return Settings.model_validate({**values, **named})
+    except (OSError, TypeError, ValueError) as refusal:
+        raise SettingsError(
+            f"{file} cannot be read ({refusal}); remove it or name a store"
+        ) from None
+
+
+@contextmanager
+def telling(settings: Settings, home: Path) -> Iterator[None]:
+    """Tell commands with this home the settings of its deployment, for as long as it runs."""
+    file = home / UP_FILE
+    write_private(file, json.dumps(_told(settings)) + "\n")
+    try:
+        yield
+    finally:
+        file.unlink(missing_ok=True)
+
+
+def _told(settings: Settings) -> dict[str, Any]:
+    # What a command on this computer submits is cleaned up by the workers with this name.
+    names = {"store_url", "host"} | settings.model_fields_set & set(UP_SETTINGS)
+    if names & {"capabilities", "systems"}:
+        names.add("capabilities_root")
+    # A command may run in another folder.
+    paths = {
+        name: value.absolute()
+        for name in names
+        if isinstance(value := getattr(settings, name), Path)
+    }
+    return settings.model_copy(update=paths).model_dump(mode="json", include=names)
+
+
+def _refuse_foreign(file: Path) -> None:
+    """Raise SettingsError for a file of another user, who would choose where commands act."""
+    owner = file.stat().st_uid
+    if owner != os.getuid():
+        raise SettingsError(
+            f"{file} belongs to another user (id {owner}): run the command as that user, or name a "
+            "store or a home of your own (INTERLOCK_STORE_URL, INTERLOCK_HOME)"
+        )
+
+
+def _told_by_up(found: dict[str, Any]) -> dict[str, Any]:
+    """Return what `interlock up` tells commands. Raises ValueError if it is more than that.
+
+    Another file could name an API to which a command would show its token.
+    """
+    if unknown := sorted(found.keys() - set(UP_SETTINGS)):
+        raise ValueError(f"`interlock up` does not write {unknown[0]!r}")
+    return found
+
+
+def _is_of_running_up(file: Path) -> bool:
+    """Return whether an `interlock up` of this user runs in the folder of its file.
+
+    Any other file, such as one in a repository that was cloned, must name no modules: its author
+    would decide which code the commands run.
+    """
+    try:
+        # A link could lead to a file that some other program has locked.
+        lock = os.open(file.with_name(LOCK_FILE), os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except OSError:
+        return False
+    try:
+        if os.fstat(lock).st_uid != os.getuid():
+            return False
+        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(lock)
+    return False
