@@ -20,6 +20,7 @@ from pydantic import (
     field_validator,
 )
 
+from interlock.kernel.machines.tasks.trust import Trust
 from interlock.kernel.payload import Word
 from interlock.kernel.scales import Tier
 
@@ -133,6 +134,8 @@ class Settings(BaseModel):
     subtasks_s: Annotated[int, Field(ge=1, le=31_536_000)] | None = None
     agents_max: Annotated[int, Field(ge=0, le=1_000)] = 4  # agents at once on this computer
     disk_free_min_mb: Annotated[int, Field(ge=0)] = 200  # with less, no job's worker starts
+    # For a level of trust: after how many changed files of a task a person is asked.
+    files_by_trust: dict[Trust, int] = Field(default_factory=dict)
     queue_slots: dict[Word, int] = Field(default_factory=dict)  # jobs that run at once, by queue
     agent_log_bytes_max: Annotated[int, Field(ge=4_096)] = 8 * 1024 * 1024
     stall_s: Seconds = 300.0
@@ -169,16 +172,18 @@ class Settings(BaseModel):
             found[name] = (first, second)
         return found
 
-    @field_validator("queue_slots", mode="before")
+    @field_validator("queue_slots", "files_by_trust", mode="before")
     @classmethod
-    def _slots(cls, value: object) -> object:
-        """Read `queue=slots,queue=slots`."""
+    def _numbers(cls, value: object, field: ValidationInfo) -> object:
+        """Read `queue=slots,queue=slots`, or `level=files,level=files`."""
         if not isinstance(value, str):
             return value
         pairs = [pair.strip().partition("=") for pair in value.split(",")]
-        if not all(queue and slots.isdecimal() and int(slots) > 0 for queue, _, slots in pairs):
-            raise ValueError("write queue=slots with at least 1, several separated by commas")
-        return {queue: int(slots) for queue, _, slots in pairs}
+        is_queue = field.field_name == "queue_slots"
+        wanted, least = ("queue=slots", 1) if is_queue else ("level=files", 0)
+        if not all(name and count.isdecimal() and int(count) >= least for name, _, count in pairs):
+            raise ValueError(f"write {wanted} with at least {least}, several separated by commas")
+        return {name: int(count) for name, _, count in pairs}
 
     @field_validator("intake_accepts", "pass_variables", "roles", "systems", mode="before")
     @classmethod

@@ -16,7 +16,7 @@ from interlock.workers.gateways.server import EmbeddedServer
 from tests.fresh_worker import fresh_worker
 
 ROOT = Path(__file__).parents[2]
-PARTS = ("interlock", "kernel", "workers", "pyproject.toml", "README.md", "LICENSE")
+PARTS = ("interlock", "kernel", "workers", "pyproject.toml", "README.md", "LICENSE", "NOTICE")
 
 CAPABILITIES = """
 from pathlib import Path

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from interlock.kernel.machines.tasks.trust import Trust
 from interlock.kernel.scales import Tier
 from interlock.workers.client import Client
 from interlock.workers.config import (
@@ -202,6 +203,7 @@ def test_a_setting_is_read_back_from_its_variable() -> None:
         model_prices={"m": (2.5, 10.0), "n": (0.0, 0.0)},
         tier_models={Tier.LOCAL_FAST: "m"},
         queue_slots={"a": 1, "b": 2},
+        files_by_trust={Trust.UNTRUSTED: 0, Trust.TRUSTED: 20},
         escalations={"consent": (600.0, "ann"), "*": (60.5, "operator")},
         roles=("coder", "writer"),
         systems=("billing", "parcels.of.mine"),

@@ -1,4 +1,9 @@
-"""How long a task may take, by its size and the history of its role. Pure."""
+"""How long a task may take, by its size and the history of its role. Pure.
+
+The factors, limits, seconds for a file and confidences are those of Bernstein's
+src/bernstein/core/orchestration/adaptive_timeout.py (github.com/sipyourdrink-ltd/bernstein,
+Apache-2.0). The limit for subtasks and the reasons in words are ours.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,11 @@
-"""Which triggers of a task an agent may fire, by the trust that it has earned. Pure."""
+"""What an agent may do by the trust that it has earned. Pure.
+
+The four levels, the successes that each takes (1, 3, 10), the loss of one level by a violation, and
+that a failure costs none, are those of Bernstein: src/bernstein/core/security/graduated_access.py
+of github.com/sipyourdrink-ltd/bernstein (Apache-2.0). There a level gates writing, the network,
+directories and the files of a task. Here it gates triggers, a table of ours, and, where a
+deployment says so, after how many changed files a person is asked.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +24,7 @@ class Trust(Ranked):
     ELEVATED = auto()
 
 
-# The triggers of a task that need trust, and the lowest level of each. The table is ours: none is
-# published.
+# The triggers of a task that need trust, and the lowest level of each. This table is ours.
 # fmt: off
 MINIMUM_TRUST: Mapping[str, Trust] = {
     "claimed":         Trust.UNTRUSTED,
@@ -58,3 +64,15 @@ def refusal(level: Trust, trigger: str) -> str:
     if trigger not in MINIMUM_TRUST:
         return f"no level of trust lets an agent fire {trigger}"
     return f"{trigger} needs the trust level {MINIMUM_TRUST[trigger]}; this agent's is {level}"
+
+
+def too_many_files(level: Trust, files: int, limits: Mapping[Trust, int]) -> str:
+    """Say that an agent of this level changed more files than it may without a person, or ''.
+
+    A level without a limit may change any number.
+    """
+    limit = limits.get(level)
+    if limit is None or files <= limit:
+        return ""
+    counted = f"{limit} file{'' if limit == 1 else 's'}"
+    return f"its agent is {level}, and may change {counted} without a person"

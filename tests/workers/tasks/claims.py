@@ -78,7 +78,7 @@ def same_partition(root: str) -> str:
     return next(name for name in names if partition_of(name) == partition_of(root))
 
 
-def claimed(client: Client, name: str, **more: Any) -> Claimed:
+def claimed(client: Client, name: str, *, identity: str = "unknown", **more: Any) -> Claimed:
     """Submit a task and claim it as the assignment does, on a `host` if one is given.
 
     Its agent is about to start.
@@ -90,7 +90,7 @@ def claimed(client: Client, name: str, **more: Any) -> Claimed:
     )
     payload = {
         "owner": "this-host",
-        "identity": "unknown",
+        "identity": identity,
         "at_ms": dispatch.views.now_ms(),
         **where,
     }

@@ -412,7 +412,8 @@ def test_show_says_where_the_work_of_a_task_is_who_does_it_and_what_comes_next(
 ) -> None:
     monkeypatch.setattr(screen.out, "width", 80)
     command = "opencode run --model some-model " * 3
-    fields = {"signals": [{"type": "test_passes", "value": "make test"}], "deadline_s": 1_200}
+    signals = [{"type": "test_passes", "value": "make test"}]
+    fields: dict[str, Any] = {"signals": signals, "deadline_s": 1_200}
     more = {"target": "trunk", "push": "origin", "owned_files": ["src"], "depends_on_done": ["a"]}
     client.submit({"title": "first"}, id="b/a", machine="task")
     claim = Tasks(client).claim("b/a", owner="ann")

@@ -8,6 +8,7 @@ from functools import partial
 
 from interlock.kernel.errors import UnknownRecordError
 from interlock.kernel.machines.tasks.ownership import SCOPE_VIOLATION, outside
+from interlock.kernel.machines.tasks.trust import Trust, too_many_files
 from interlock.kernel.reason import TransitionReason
 from interlock.workers.engine.work import Outcome, Work
 from interlock.workers.gateways.git.branch import commit_of, head
@@ -125,7 +126,8 @@ async def _verify_claim(inquiries: ModelInquiries) -> Outcome:
     if outcome.trigger != "verified":
         return outcome
     counts = await asyncio.to_thread(lines_between, repository, base=base, commit=commit)
-    merged = {"branch": names.branch, "changes": asdict(counts)}
+    asks = await asyncio.to_thread(_why_asked, work, counts.files)
+    merged = {"branch": names.branch, "changes": asdict(counts), "asks": asks}
     return replace(outcome, payload={**outcome.payload, **merged})
 
 
@@ -148,6 +150,16 @@ def _replay(work: Work, repository: Repository) -> WorkReplayed | Outcome | None
         case WorkReplayed():
             work.audit("replayed", {"onto": target, **asdict(done)})
     return done
+
+
+def _why_asked(work: Work, files: int) -> str:
+    """Say why a person must agree to work on so many files, by the trust in its agent, or ''."""
+    identity, limits = work.record.data["claim"]["identity"], work.dispatch.settings.files_by_trust
+    if not limits:
+        return ""
+    found = work.dispatch.views.records([identity]).get(identity)
+    level = found.state if found and found.state in set(Trust) else Trust.UNTRUSTED
+    return too_many_files(Trust(level), files, limits)
 
 
 def _outcome(verdict: CompletionVerdict, commit: str | None) -> Outcome:

@@ -1,4 +1,8 @@
-"""The payloads, levels and table of an agent's identity. All of it is ours."""
+"""The payloads, levels and table of an agent's identity.
+
+The levels and what leads from one to the next are those that trust.py names; no page publishes them
+as a table, so each row is ours.
+"""
 
 from __future__ import annotations
 
@@ -126,8 +130,8 @@ STAGES = (
 )
 
 # Why a row is ours.
-EARNED = "the page says that trust grows with reliability and gives no table"
-LOST = "the page says that permissions are restricted; a violation costs one level at once"
+EARNED = "the page says that trust grows with reliability; Bernstein's code has the numbers"
+LOST = "the page says that permissions are restricted; in Bernstein's code by a level at once"
 LAPSED = "trust that was not used for 90 days is one level lower"
 VOUCHED = "a person may vouch for an agent, or take it out of service"
 

@@ -22,7 +22,16 @@ DEPENDENCIES = {"depends_on": (State.CLOSED,), "depends_on_done": (State.DONE, S
 # The fields of a claim that the task keeps while the claim lasts.
 CLAIM_FIELDS = ("agent", "deadline_s", "deadline_reasons")
 # What the verification of the work left behind, and what followed from it.
-VERIFIED_FIELDS = ("verified", "approved", "checked", "changes", "commit", "merging", "rewritten")
+VERIFIED_FIELDS = (
+    "verified",
+    "approved",
+    "asks",
+    "checked",
+    "changes",
+    "commit",
+    "merging",
+    "rewritten",
+)
 # The fields that a claim leaves behind, and that the next claim must not find.
 CLEARED_FIELDS = (
     *VERIFIED_FIELDS,
@@ -218,7 +227,9 @@ def recovered(ask: Ask) -> Data:
 def verified(ask: Ask) -> Data:
     """Keep the results of the completion signals, and what would be merged."""
     found = {"verified": True, "checked": ask.payload["results"]}
-    work = {name: ask.payload[name] for name in ("branch", "changes") if ask.payload.get(name)}
+    work = {
+        name: ask.payload[name] for name in ("branch", "changes", "asks") if ask.payload.get(name)
+    }
     return {**ask.data, **found, **work, "commit": ask.payload.get("commit")}
 
 
@@ -275,9 +286,13 @@ def merge_hold(data: Data) -> tuple[str, ...]:
 
 
 def needs_approval(ask: Ask) -> bool:
-    """Whether a person must agree to the merge: a producer asked for it, or a model is unsure."""
+    """Whether a person must agree to the merge.
+
+    A producer asked for it, a model is unsure, or the agent is not trusted with so many files.
+    """
     unsure = any(result.get("flagged") for result in ask.payload.get("results", ()))
-    return bool((ask.data["needs_approval"] or unsure) and not ask.data.get("approved"))
+    asks = ask.data["needs_approval"] or unsure or ask.payload.get("asks")
+    return bool(asks and not ask.data.get("approved"))
 
 
 def approved(ask: Ask) -> Data:

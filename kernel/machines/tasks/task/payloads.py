@@ -267,11 +267,13 @@ class TaskChanges(Shape):
 class TaskVerified(Shape):
     """The results of the completion signals, and the commit that was checked.
 
-    `branch` has the commit, and `changes` is what it would bring to the target.
+    `branch` has the commit, and `changes` is what it would bring to the target. `asks` says why a
+    person must agree to it, where the task itself does not ask for that.
     """
 
     commit: Line | None = None
     branch: Line | None = None
+    asks: Annotated[str, Field(max_length=500)] = ""
     changes: TaskChanges | None = None
     results: Annotated[list[dict[str, Any]], Field(max_length=200)] = []
 

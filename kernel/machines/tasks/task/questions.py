@@ -36,7 +36,8 @@ def approve_merge(data: Data) -> str:
     was = "was verified"
     if data.get("rewritten"):
         was = f"was put on top of {data['target']}, which was reset or rebased, and verified again"
-    return f"Its work {was}{found}. Shall it be merged into {data['target']}?"
+    why = f"; {data['asks']}" if data.get("asks") else ""
+    return f"Its work {was}{found}{why}. Shall it be merged into {data['target']}?"
 
 
 def counts_text(changes: Data) -> str:

@@ -33,7 +33,7 @@ def delivered(
     `add` adds more to the worktree before the commit.
     """
     signals = [{"type": "test_passes", "value": command}]
-    where = {"repo": str(repository.root), "signals": signals}
+    where: dict[str, Any] = {"repo": str(repository.root), "signals": signals}
     claim = claimed(client, f"b/{file}", **where, **fields).alive()
     names = claim.names
     folder = names.worktree(client.settings)
