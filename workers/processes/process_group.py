@@ -1,7 +1,7 @@
 """Runs a command as a process group, and ends the whole group when the block is left.
 
-A descendant that starts a session of its own is not in the group and is not ended; a container is
-needed to hold such a process.
+A descendant that starts a session of its own is not in the group and is not ended;
+`agent.contained` ends such a process as well.
 """
 
 from __future__ import annotations
@@ -125,13 +125,13 @@ async def process_group(
         # Shielded: if asyncio is cancelled here, it ends the leader but none of its children.
         leader = await asyncio.shield(starting)
     except asyncio.CancelledError:
-        await _uninterrupted(_abandon(starting, grace_s=grace_s))
+        await uninterrupted(_abandon(starting, grace_s=grace_s))
         raise
     group = ProcessGroup(leader, grace_s=grace_s)
     try:
         yield group
     finally:
-        await _uninterrupted(_end(group))
+        await uninterrupted(_end(group))
 
 
 async def run_command(
@@ -185,6 +185,17 @@ class Tail:
         return text_of(self._kept)
 
 
+async def uninterrupted(ending: Coroutine[object, object, None]) -> None:
+    """Wait until an end is complete, also if the caller is cancelled meanwhile."""
+    task = asyncio.ensure_future(ending)
+    try:
+        await asyncio.shield(task)
+    except asyncio.CancelledError:
+        # A second cancellation must not leave processes alive; every wait inside is bounded.
+        await asyncio.wait({task})
+        raise
+
+
 def _only_zombies(group: int) -> bool:
     """Whether all processes of a group are zombies, which wait for another process to reap them.
 
@@ -212,13 +223,3 @@ async def _end(group: ProcessGroup) -> None:
 async def _abandon(starting: asyncio.Future[Process], *, grace_s: float) -> None:
     with suppress(OSError, ValueError):
         await _end(ProcessGroup(await starting, grace_s=grace_s))
-
-
-async def _uninterrupted(ending: Coroutine[object, object, None]) -> None:
-    task = asyncio.ensure_future(ending)
-    try:
-        await asyncio.shield(task)
-    except asyncio.CancelledError:
-        # A second cancellation must not leave the group alive; every wait inside is bounded.
-        await asyncio.wait({task})
-        raise

@@ -6,6 +6,7 @@ import os
 import time
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
+from uuid import uuid4
 
 _REMOVE_TRIES_MAX = 40
 _POLL_S = 0.005
@@ -103,3 +104,9 @@ def own_folder() -> Path | None:
             if PurePosixPath(cgroup).is_relative_to(root):
                 return Path(mounted_at, PurePosixPath(cgroup).relative_to(root))
     return None
+
+
+def fresh_folder() -> str | None:
+    """Return the folder of a cgroup that may be made below this process's; None without cgroups."""
+    folder = own_folder()
+    return None if folder is None else str(folder / f"interlock-{uuid4().hex}")

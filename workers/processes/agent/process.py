@@ -17,9 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
-from uuid import uuid4
 
-from interlock.workers.processes.agent.cgroup import own_folder
+from interlock.workers.processes.agent.cgroup import fresh_folder
 from interlock.workers.processes.agent.containment import GROUP, KINDS, LABEL_VARIABLE
 from interlock.workers.processes.agent.output import OutputLog
 from interlock.workers.processes.agent.pipes import Pipes
@@ -125,7 +124,7 @@ class AgentProcess:
             folder=str(folder),
             environment={**environment, **added},
             kinds=list(kinds),
-            cgroup=_cgroup_path(),
+            cgroup=fresh_folder(),
             descriptors=list(pipes.agent_ends),
             deadline=deadline_of(kill_by),
         )
@@ -300,8 +299,3 @@ def _open(logs: LogFiles) -> tuple[OutputLog, OutputLog]:
     except OSError:
         output.close()
         raise
-
-
-def _cgroup_path() -> str | None:
-    folder = own_folder()
-    return None if folder is None else str(folder / f"interlock-{uuid4().hex}")

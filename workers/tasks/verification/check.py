@@ -13,7 +13,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from interlock.workers.files.folder import FolderError, UntrustedFolder
-from interlock.workers.processes.process_group import Tail, process_group
+from interlock.workers.inherited import inherited
+from interlock.workers.processes.agent.contained import contained
+from interlock.workers.processes.process_group import Tail
 from interlock.workers.supervision.redaction import Redaction
 from interlock.workers.tasks.verification.model_verdict import (
     AskModel,
@@ -35,6 +37,7 @@ TEST_S = 120.0
 ANSWER_S = 60.0
 OUTPUT_BYTES_MAX = 4 * 1024
 NO_SECRETS = Redaction(())
+KILL_AFTER_S = 60.0
 _READ_S = 2.0
 
 
@@ -52,10 +55,11 @@ async def check(
     """Check the signals one after the other. A model is asked to judge last, if all others passed.
 
     The `redaction` hides secrets in what test commands have printed. Without an `environment` a
-    test command has the worker's own. Cancelling ends the test command with every process that it
-    started.
+    test command has what work inherits. Its end, or a cancellation, ends every process that it
+    started, also daemons.
     """
-    checker = _SignalChecker(folder, reviewer, judge, environment, test_s, answer_s, redaction)
+    variables = inherited() if environment is None else environment
+    checker = _SignalChecker(folder, reviewer, judge, variables, test_s, answer_s, redaction)
     results: dict[int, SignalResult] = {}
     for last in (False, True):
         others_passed = all(result.passed for result in results.values())
@@ -81,7 +85,7 @@ class _SignalChecker:
     folder: Path
     reviewer: AskModel | None
     judge: AskModel | None
-    environment: Mapping[str, str] | None
+    environment: Mapping[str, str]
     test_s: float
     answer_s: float
     redaction: Redaction
@@ -111,7 +115,7 @@ class _SignalChecker:
         try:
             exit_code, output = await self._run(shell)
         except (OSError, ValueError) as error:
-            return _Finding(sentence(f"the command could not be started: {error}"))
+            return _Finding(sentence(f"the command could not be run: {error}"))
         if exit_code == 0:
             return _Finding("exit code 0", passed=True)
         late = f"it did not end within {self.test_s:g} s"
@@ -122,18 +126,19 @@ class _SignalChecker:
     async def _run(self, shell: Sequence[str]) -> tuple[int | None, str]:
         """Return the exit code, or None if the command was too slow, and the end of its output."""
         exit_code = None
-        async with process_group(
-            shell, reads=False, folder=self.folder, environment=self.environment
-        ) as group:
-            assert group.leader.stdout is not None, "started with pipes"
-            output = Tail(group.leader.stdout)
+        # The limit is kept here; the watchdog kills the command if this process cannot.
+        kill_s = self.test_s + KILL_AFTER_S
+        async with contained(
+            shell, folder=self.folder, environment=self.environment, kill_s=kill_s
+        ) as command:
+            output = Tail(command.output)
             reader = asyncio.create_task(output.read())
             try:
                 with suppress(TimeoutError):
                     async with asyncio.timeout(self.test_s):
-                        exit_code = await group.leader_ended()
+                        exit_code = await command.ended()
                 # The pipe closes only when every process that the command started has ended.
-                await group.end()
+                await command.end()
                 await asyncio.wait({reader}, timeout=_READ_S)
             finally:
                 reader.cancel()

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from interlock.workers.processes.agent import process
+from interlock.workers.processes.agent import cgroup
 from interlock.workers.processes.agent.containment import CGROUP, GROUP, SUBREAPER
 from interlock.workers.processes.agent.output import OutputLog
 from interlock.workers.processes.agent.pipes import DRAIN_S_MAX, Pipes
@@ -81,7 +81,7 @@ ORDINARY = 0x7FFFFFFF
 def kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """Return each kind that finds all processes, with a folder for its cgroups."""
     with cgroups_for(request.param) as parent:
-        monkeypatch.setattr(process, "own_folder", lambda: parent)
+        monkeypatch.setattr(cgroup, "own_folder", lambda: parent)
         yield request.param
 
 

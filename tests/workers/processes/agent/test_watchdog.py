@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from interlock.workers.processes.agent import process, watchdog, watchdog_client
+from interlock.workers.processes.agent import cgroup, watchdog, watchdog_client
 from interlock.workers.processes.agent.containment import (
     CGROUP,
     FREEZE_S,
@@ -48,7 +48,7 @@ ARM_S = 1.5
 SUPERVISOR = """
 import dataclasses, json, os, sys, time
 from pathlib import Path
-from interlock.workers.processes.agent import process, watchdog, watchdog_client
+from interlock.workers.processes.agent import cgroup, watchdog, watchdog_client
 from interlock.workers.processes.agent.process import AgentProcess, LogFiles
 
 folder, kind, arm_s = Path(sys.argv[1]), sys.argv[2], float(sys.argv[5])
@@ -57,7 +57,7 @@ def write(name, value):
     (folder / (name + ".part")).write_text(json.dumps(value))
     os.rename(folder / (name + ".part"), folder / name)
 
-process.own_folder = lambda: Path(sys.argv[4]) if sys.argv[4] else None
+cgroup.own_folder = lambda: Path(sys.argv[4]) if sys.argv[4] else None
 agent = AgentProcess.start(
     [sys.executable, "-c", sys.argv[3]], folder=folder, environment=os.environ, prompt="",
     more_follows=False, reads_output=False, logs=LogFiles(folder / "out", folder / "err", 10_000),
@@ -93,7 +93,7 @@ def containment(
 ) -> Iterator[ContainmentIn]:
     """Return each kind that finds all processes."""
     with cgroups_for(request.param) as parent:
-        monkeypatch.setattr(process, "own_folder", lambda: parent)
+        monkeypatch.setattr(cgroup, "own_folder", lambda: parent)
         yield ContainmentIn(request.param, parent)
 
 
@@ -376,7 +376,7 @@ def test_a_cgroup_that_cannot_be_joined_is_not_used(
         sibling = parent / "threaded"
         sibling.mkdir()
         (sibling / "cgroup.type").write_text("threaded")
-        monkeypatch.setattr(process, "own_folder", lambda: parent)
+        monkeypatch.setattr(cgroup, "own_folder", lambda: parent)
         with running(python(FAMILY), tmp_path) as agent:
             assert agent.containment == SUBREAPER
             family = ids(tmp_path, *MEMBERS)
@@ -388,7 +388,7 @@ def test_a_folder_outside_the_cgroup_filesystem_is_not_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "plain").mkdir()
-    monkeypatch.setattr(process, "own_folder", lambda: tmp_path / "plain")
+    monkeypatch.setattr(cgroup, "own_folder", lambda: tmp_path / "plain")
     with running(["true"], tmp_path) as agent:
         assert agent.containment == SUBREAPER
     assert not list((tmp_path / "plain").iterdir())

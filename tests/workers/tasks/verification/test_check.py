@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from interlock.workers.gateways.server import free_port
 from interlock.workers.tasks.verification import check as check_module
 from interlock.workers.tasks.verification.check import OUTPUT_BYTES_MAX, check
 from interlock.workers.tasks.verification.model_verdict import UNCONFIGURED, AskModel
@@ -204,6 +206,19 @@ def test_background_processes_of_a_passing_test_are_ended_at_once(
 
     assert only(tmp_path, "test_passes", command).passed
     ends(tmp_path / "pid")
+
+
+def test_a_server_that_a_test_leaves_behind_does_not_keep_its_port(tmp_path: Path) -> None:
+    """It has left the session of the test, and nothing but its port shows it."""
+    serve = (
+        "import socket, sys, time; s = socket.create_server(('127.0.0.1', int(sys.argv[1])));"
+        "open('up', 'w').close(); time.sleep(600)"
+    )
+    start = f'{sys.executable} -IS -c "{serve}" {free_port()}'
+    command = f"env -i setsid {start} >/dev/null 2>&1 & until [ -e up ]; do sleep 0.01; done; rm up"
+
+    assert outcome_of(only(tmp_path, "test_passes", command, test_s=60)) == (True, "exit code 0")
+    assert outcome_of(only(tmp_path, "test_passes", command, test_s=60)) == (True, "exit code 0")
 
 
 def test_cancelling_ends_the_test_with_its_grandchild(tmp_path: Path) -> None:
