@@ -24,6 +24,7 @@ from interlock.workers.terminal.answer import (
     echo_output,
     fail,
     guarded,
+    listed,
 )
 
 if TYPE_CHECKING:  # imported where it is opened
@@ -175,7 +176,7 @@ def mail(
     """List an agent's newest mail, each with when it was delivered."""
     loops = Loops(client())
     loops.latest_life(name)  # refuse an unknown name, which would look like an empty mailbox
-    rows = loops.mailbox.newest(name, limit)
+    rows = listed(loops.mailbox.newest(name, limit + 1), limit, "the newest first")
     answer(rows, as_json=as_json, show=loop_screen.mail)
 
 

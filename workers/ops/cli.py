@@ -33,6 +33,7 @@ from interlock.workers.terminal.answer import (
     fail,
     guarded,
     json_object,
+    listed,
 )
 from interlock.workers.terminal.screen import fields, record_answer
 from interlock.workers.up_file import settings_here
@@ -190,9 +191,11 @@ def list_records(
         "parent": parent,
         "id_prefix": id_prefix,
     }
-    rows, counts = interlock.list(limit=limit, **wanted), interlock.counts(**wanted)
+    rows, counts = interlock.list(limit=limit + 1, **wanted), interlock.counts(**wanted)
     some = {name: found for name, found in counts.machines.items() if found or machine}
-    records = [asdict(row) for row in rows]
+    by_name = parent or id_prefix or text
+    order = "by name" if by_name else "the longest in their state first"
+    records = [asdict(row) for row in listed(rows, limit, order)]
     value = {"counts": some, "more": counts.more, "records": records}
     now_ms = interlock.now_ms()
     answer(value, as_json=as_json, show=lambda v: screen.records(v, now_ms))

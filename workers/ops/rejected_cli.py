@@ -13,7 +13,7 @@ from interlock.kernel.store.rejected import RejectedMessage
 from interlock.workers.client import Client
 from interlock.workers.producer_message import one_line
 from interlock.workers.producer_message import replay as replay_message
-from interlock.workers.terminal.answer import AsJson, answer, caller, guarded
+from interlock.workers.terminal.answer import AsJson, answer, caller, guarded, listed
 from interlock.workers.terminal.screen import clock, fields, grid, out
 
 if TYPE_CHECKING:  # imported where it is opened
@@ -31,8 +31,8 @@ def list_rejected(
     limit: Annotated[int, typer.Option(min=1, max=LISTED_MAX)] = 100, as_json: AsJson = False
 ) -> None:
     """List the rejected messages that are kept, the newest first."""
-    found = list(map(shown, _newest(caller(), limit)))
-    answer(found, as_json=as_json, show=_print_table)
+    found = listed(_newest(caller(), limit + 1), limit, "the newest first")
+    answer(list(map(shown, found)), as_json=as_json, show=_print_table)
 
 
 @app.command("show")

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from inspect import signature
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar
 
 import typer
 from typer._click.globals import get_current_context  # typer has no public way to it
@@ -50,6 +50,7 @@ Tagged = Annotated[
     list[str] | None,
     typer.Option("--tag", help="A word by which people find its cards. Repeatable."),
 ]
+Row = TypeVar("Row")
 EXPECTED_ERRORS = (KernelError, SetupError, SystemsError, WaitTimeoutError)
 
 
@@ -113,6 +114,17 @@ def answer(value: Any, *, as_json: bool, show: Callable[[Any], None]) -> None:
         typer.echo(visible_json(value))
     else:
         show(visible_data(value))
+
+
+def listed(rows: Sequence[Row], limit: int, order: str) -> list[Row]:
+    """Return the first rows of a list, and say on stderr if that leaves some out.
+
+    `rows` has one more than `limit` where there are more; `order` says which come first.
+    """
+    if len(rows) > limit:
+        left_out = f"only {limit:,} are listed, {order}, and there are more: --limit lists more"
+        typer.echo(left_out, err=True)
+    return list(rows[:limit])
 
 
 def echo_output(text: str, *, err: bool = False) -> None:

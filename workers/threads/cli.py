@@ -25,6 +25,7 @@ from interlock.workers.terminal.answer import (
     fail,
     guarded,
     json_object,
+    listed,
 )
 from interlock.workers.terminal.cards import cards as show_cards
 from interlock.workers.threads.client import Threads
@@ -108,8 +109,9 @@ def cards(
     as_json: AsJson = False,
 ) -> None:
     """List the cards, the questions that wait for a person; the longest waiting comes first."""
-    found = [card.as_data() for card in caller().cards(limit=limit, tag=",".join(tag or ()))]
-    answer(found, as_json=as_json, show=show_cards)
+    found = [card.as_data() for card in caller().cards(limit=limit + 1, tag=",".join(tag or ()))]
+    rows = listed(found, limit, "the longest waiting first")
+    answer(rows, as_json=as_json, show=show_cards)
 
 
 @guarded

@@ -310,7 +310,7 @@ def command(
     def run(*words: object, code: int = 0) -> Any:
         answered = CliRunner().invoke(app, [*map(str, words), "--json"])
         assert answered.exit_code == code, answered.output
-        return json.loads(answered.output)
+        return json.loads(answered.stdout)
 
     return run
 

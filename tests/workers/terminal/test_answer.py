@@ -85,6 +85,24 @@ def test_a_folder_of_requests_is_submitted_once(interlock: Client, run: Run) -> 
     assert len(interlock.list(machine="thread")) >= 12
 
 
+@pytest.mark.parametrize(
+    ("words", "order"),
+    [(("list",), "the longest in their state first"), (("cards",), "the longest waiting first")],
+)
+def test_a_list_that_leaves_some_out_says_so_and_is_no_other_json(
+    interlock: Client, run: Run, words: tuple[str, ...], order: str
+) -> None:
+    for name in ("one", "two", "three"):
+        bring(interlock, name, "awaiting_confirmation")
+
+    cut, whole = run(*words, "--limit", 2, "--json"), run(*words, "--limit", 3, "--json")
+
+    assert f"only 2 are listed, {order}, and there are more: --limit lists more" in cut.stderr
+    assert whole.stderr == ""
+    rows = [json.loads(each.stdout) for each in (cut, whole)]
+    assert [len(row if words == ("cards",) else row["records"]) for row in rows] == [2, 3]
+
+
 def test_a_request_notes_the_computer_on_which_it_was_submitted(
     interlock: Client, run_json: RunJson, monkeypatch: pytest.MonkeyPatch
 ) -> None:
