@@ -14,15 +14,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
 from interlock.kernel.machines import MACHINES
 from interlock.kernel.table import Terminal, Waiting
-from interlock.workers.cli import app, main
+from interlock.workers.cli import main
 from interlock.workers.client import Client
-from interlock.workers.gateways.server import EmbeddedServer, free_port
+from interlock.workers.gateways.server import free_port
 from interlock.workers.tasks.claims import claim
-from tests.workers.threads.threads import WAITS, bring, client_of, thread_payload
+from tests.workers.terminal.conftest import Run
+from tests.workers.threads.threads import WAITS, bring, thread_payload
 
 INBOX = Path(__file__).parents[3] / "examples" / "inbox"
 OFFERED = {
@@ -30,30 +30,8 @@ OFFERED = {
     for stage in MACHINES["thread"].stages
     if isinstance(stage, Waiting)
 }
-Run = Callable[..., Any]
+
 RunJson = Callable[..., Any]
-
-
-@pytest.fixture
-def interlock(
-    server: EmbeddedServer, prefix: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> Client:
-    """Return a client of the store that the command line finds in its environment."""
-    for name, value in {
-        "STORE_URL": server.url,
-        "PREFIX": prefix,
-        "NAMESPACE": prefix,
-        "CAPABILITIES": "tests.end_to_end.threads.capabilities",
-        "HOME": str(tmp_path),
-    }.items():
-        monkeypatch.setenv(f"INTERLOCK_{name}", value)
-    return client_of(server.url, prefix)
-
-
-@pytest.fixture
-def run() -> Run:
-    """Return a function that runs a command."""
-    return lambda *arguments: CliRunner().invoke(app, [str(word) for word in arguments])
 
 
 @pytest.fixture
@@ -83,24 +61,6 @@ def test_a_folder_of_requests_is_submitted_once(interlock: Client, run: Run) -> 
     assert first.stdout.count("accepted") == len(list(INBOX.glob("*.md")))
     assert again.stdout.count("known already") == first.stdout.count("accepted")
     assert len(interlock.list(machine="thread")) >= 12
-
-
-@pytest.mark.parametrize(
-    ("words", "order"),
-    [(("list",), "the longest in their state first"), (("cards",), "the longest waiting first")],
-)
-def test_a_list_that_leaves_some_out_says_so_and_is_no_other_json(
-    interlock: Client, run: Run, words: tuple[str, ...], order: str
-) -> None:
-    for name in ("one", "two", "three"):
-        bring(interlock, name, "awaiting_confirmation")
-
-    cut, whole = run(*words, "--limit", 2, "--json"), run(*words, "--limit", 3, "--json")
-
-    assert f"only 2 are listed, {order}, and there are more: --limit lists more" in cut.stderr
-    assert whole.stderr == ""
-    rows = [json.loads(each.stdout) for each in (cut, whole)]
-    assert [len(row if words == ("cards",) else row["records"]) for row in rows] == [2, 3]
 
 
 def test_a_request_notes_the_computer_on_which_it_was_submitted(
