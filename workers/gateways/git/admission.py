@@ -11,7 +11,8 @@ from interlock.workers.gateways.git.checkout import refuse_changed
 from interlock.workers.gateways.git.errors import Refusal, RefusedError
 from interlock.workers.gateways.git.filters import refuse_unusable_filters
 from interlock.workers.gateways.git.refs import HEADS, read_refs
-from interlock.workers.gateways.git.repository import Repository
+from interlock.workers.gateways.git.repository import COMMITTER, Repository
+from interlock.workers.gateways.git.signing import refuse_unsignable
 from interlock.workers.gateways.git.status import tracked_status
 
 
@@ -52,6 +53,7 @@ def admit(
         remedy = "commit or stash them: the task would not see them"
         refuse_changed(held.git, status.changed, remedy=remedy)
         refuse_taken(held, refs, branch)
+    refuse_unsignable(repository, base.sha, COMMITTER)
     return Admitted(chosen, base.sha)
 
 

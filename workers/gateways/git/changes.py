@@ -10,6 +10,7 @@ from interlock.workers.gateways.git.errors import Refusal, RefusedError
 from interlock.workers.gateways.git.private_copy import bring_in, git_in
 from interlock.workers.gateways.git.program import Git
 from interlock.workers.gateways.git.repository import Identity, Repository, as_message
+from interlock.workers.gateways.git.signing import sign_last_commit
 from interlock.workers.gateways.git.status import Status, whole_status
 from interlock.workers.gateways.git.submodules import refuse_changed_files, refuse_own_commits
 from interlock.workers.gateways.git.worktree import Worktree, admin_of, lock_of
@@ -43,9 +44,11 @@ def commit_all(
     work in a submodule.
     """
     try:
-        return _commit_all(repository, worktree, message, identity)
+        made = _commit_all(repository, worktree, message, identity)
     finally:
         bring_in(repository, worktree)
+    sign_last_commit(repository, worktree.branch, identity)
+    return made
 
 
 def _commit_all(

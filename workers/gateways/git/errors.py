@@ -36,6 +36,7 @@ class Refusal(StrEnum):
     PATH_OUTSIDE = "path_outside"
     PUSH_REJECTED = "push_rejected"
     REMOTE_MISSING = "remote_missing"
+    SIGNING = "signing"
     SUBMODULE = "submodule"
     TARGET_MISSING = "target_missing"
     TEXT = "text"

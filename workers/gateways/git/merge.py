@@ -24,6 +24,7 @@ from interlock.workers.gateways.git.checkout import checkout_of
 from interlock.workers.gateways.git.errors import Refusal, RefusedError
 from interlock.workers.gateways.git.refs import HEADS, Ref, read_refs
 from interlock.workers.gateways.git.repository import Identity, Repository, as_message
+from interlock.workers.gateways.git.signing import signing
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,10 +188,11 @@ def merged_tree(repository: Repository, old: str, new: str) -> str | MergeConfli
 def commit_tree(
     repository: Repository, tree: str, parents: Sequence[str], message: str, identity: Identity
 ) -> str:
-    """Make a commit, on no branch."""
-    git = repository.git.in_folder(repository.git.folder, **identity.variables())
+    """Make a commit, on no branch, and sign it if the user's settings want that."""
     every = [part for parent in parents for part in ("-p", parent)]
-    return git.line("commit-tree", *every, "-F", "-", tree, stdin=as_message(message))
+    with signing(repository, identity) as (git, options):
+        make = ("commit-tree", *options, *every, "-F", "-", tree)
+        return git.line(*make, stdin=as_message(message))
 
 
 def _is_verified(repository: Repository, tree: str, tip: Ref, verified: Collection[str]) -> bool:

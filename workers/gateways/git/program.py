@@ -108,6 +108,14 @@ class Git:
         """Return this program in another folder, with further variables."""
         return replace(self, folder=folder, variables={**self.variables, **variables})
 
+    def with_settings(self, settings: Mapping[str, str]) -> Git:
+        """Return this program with further settings; unlike for `-c`, a name may have a `=`."""
+        count = int(os.environ.get("GIT_CONFIG_COUNT") or 0)
+        variables = {"GIT_CONFIG_COUNT": str(count + len(settings))}
+        for number, (name, value) in enumerate(settings.items(), count):
+            variables |= {f"GIT_CONFIG_KEY_{number}": name, f"GIT_CONFIG_VALUE_{number}": value}
+        return self.in_folder(self.folder, **variables)
+
     def run(
         self, *arguments: str, stdin: bytes = b"", allowed: Collection[int] = (0,)
     ) -> GitResult:

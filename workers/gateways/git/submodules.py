@@ -171,7 +171,7 @@ def _fetch(git: Git, module: Submodule) -> None:
 def _update(git: Git, module: Submodule, settings: Mapping[str, str]) -> None:
     chosen = {**settings, f"submodule.{module.name}.active": "true"}
     update = ("submodule", "--quiet", "update", "--checkout", "--", module.path)
-    finished = _with_settings(git, chosen).run(*update, allowed=ANY_CODE)
+    finished = git.with_settings(chosen).run(*update, allowed=ANY_CODE)
     # Git ignores a submodule whose name could lead it out of its folder, with exit code 0.
     if finished.exit_code == 0 and (git.folder / module.path / ".git").exists():
         return
@@ -183,12 +183,3 @@ def _update(git: Git, module: Submodule, settings: Mapping[str, str]) -> None:
         )
         raise RefusedError(Refusal.SUBMODULE, problem, remedy)
     raise git.failure(f"submodule update of {module.path!r}", finished)
-
-
-def _with_settings(git: Git, settings: Mapping[str, str]) -> Git:
-    """Return git with further settings; unlike with `-c`, a name may have an equals sign."""
-    count = int(os.environ.get("GIT_CONFIG_COUNT") or 0)
-    variables = {"GIT_CONFIG_COUNT": str(count + len(settings))}
-    for number, (name, value) in enumerate(settings.items(), count):
-        variables |= {f"GIT_CONFIG_KEY_{number}": name, f"GIT_CONFIG_VALUE_{number}": value}
-    return git.in_folder(git.folder, **variables)
