@@ -247,7 +247,7 @@ FORBIDDEN = (
     ("producer", "RPOP interlock.execution"),
     ("producer", "DEL interlock.execution"),
     ("producer", "CONFIG GET *"),
-    ("producer", "PUBLISH /0.celery.pidbox stop"),
+    ("producer", "PUBLISH /0.celery-interlock.pidbox stop"),
     ("flower", "HGETALL il:{p00}:r:plain"),
     ("flower", "LPUSH interlock.execution x"),
     ("flower", "CLIENT KILL TYPE normal"),

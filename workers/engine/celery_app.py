@@ -48,6 +48,11 @@ def make_app(settings: Settings, queues: tuple[str, ...]) -> Celery:
         task_serializer="json",
         accept_content=["json"],
         event_serializer="json",
+        # Deployments that share a broker neither see nor control each other's workers. The names do
+        # not begin as those of queues do: a producer may write to queues, and not to these.
+        control_exchange=f"celery-{settings.namespace}",
+        event_exchange=f"celeryev-{settings.namespace}",
+        event_queue_prefix=f"celeryev-{settings.namespace}",
         task_ignore_result=True,
         result_backend=None,
         # A lease protects the effect, so its message need not; only intake acknowledges late.

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from celery.worker.consumer import Consumer as CeleryConsumer
+from celery.worker.control import Panel, nok
 from celery.worker.state import maybe_shutdown
 from kombu.exceptions import ContentDisallowed, DecodeError
 
@@ -24,6 +25,13 @@ BODY_OPTIONS = ("callbacks", "errbacks", "chain", "chord")
 NOT_GIVEN: tuple[Any, ...] = (None, [], [None, None])
 # The headers that Celery reads after it has counted a message as one that this worker works on.
 HEADER_TYPES: Mapping[str, type] = {"id": str, "shadow": str, "retries": int}
+
+# What Celery's remote control would do to work in silence: hold messages that a worker has
+# received, throw them away, or leave it no thread. `interlock doctor` sees none of it.
+COMMANDS_REFUSED = (
+    *("rate_limit", "time_limit", "pool_shrink", "autoscale"),
+    *("revoke", "revoke_by_stamped_headers", "terminate"),
+)
 
 
 def celery_options(message: Any) -> list[str]:
@@ -61,8 +69,21 @@ def celery_options(message: Any) -> list[str]:
     return names + [name for name in BODY_OPTIONS if options.get(name) not in NOT_GIVEN]
 
 
+def refuse_command(_state: Any, **_arguments: Any) -> Any:
+    """Answer a command of Celery's remote control that would stop work where nobody sees it."""
+    return nok(
+        "a worker of Interlock takes no command that holds or drops its messages: `interlock pause`"
+        " and `interlock cancel` act on records, and the worker's option -c sets its threads"
+    )
+
+
 class Consumer(CeleryConsumer):
     """Waits for a broker that takes no writes; keeps the messages that Celery only logs."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        for name in COMMANDS_REFUSED:
+            Panel.data[name] = refuse_command
+        super().__init__(*args, **options)
 
     def connect(self) -> Any:
         """Connect, bind the queues, and let the transport pass on items that are not messages."""

@@ -43,12 +43,7 @@ def _served(dispatch: Dispatch) -> dict[str, set[str]]:
     """Return the queues that each worker of this deployment serves."""
     inspect = dispatch.publisher.app.control.inspect(timeout=ANSWER_S)
     answers: Mapping[str, list[dict[str, Any]]] = inspect.active_queues() or {}
-    ours = queue_of(dispatch.settings, "")
-    found = {node: {queue["name"] for queue in queues} for node, queues in answers.items()}
-    # Deployments that share a broker answer each other.
-    return {
-        node: names for node, names in found.items() if any(name.startswith(ours) for name in names)
-    }
+    return {node: {queue["name"] for queue in queues} for node, queues in answers.items()}
 
 
 def problems_of(

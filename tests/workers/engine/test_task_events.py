@@ -32,11 +32,11 @@ DONE = {"proposal": {"payload": {"intent": "to have paper"}, "confidence": 0.1}}
 
 
 @contextmanager
-def received(server: EmbeddedServer) -> Iterator[list[dict[str, Any]]]:
+def received(server: EmbeddedServer, prefix: str) -> Iterator[list[dict[str, Any]]]:
     """Receive the events of the block, as Flower does, up to the end of a task."""
     found: list[dict[str, Any]] = []
     with redis.Redis.from_url(server.url) as store, store.pubsub() as channel:
-        channel.psubscribe("/0.celeryev*")
+        channel.psubscribe(f"/0.celeryev-{prefix}*")
         assert channel.get_message(timeout=180), "it is subscribed"
         yield found
         while not (found and found[-1]["type"] in ENDS):
@@ -87,7 +87,7 @@ def test_an_effect_is_shown_from_its_begin_to_its_end(
     lease = claimed(client)
     events = TaskEvents(client.dispatch, WORKER)
 
-    with received(server) as found:
+    with received(server, prefix) as found:
         events.begin(lease)
         for trigger, payload in ({"inference_started": {}} | triggers).items():
             warrant = Warrant.token(lease.suffix, lease.token)
@@ -111,7 +111,7 @@ def test_an_event_that_is_lost_harms_nothing_and_the_next_one_is_sent(
     client = client_of(server.url, prefix)
     events = TaskEvents(client.dispatch, WORKER)
 
-    with received(server) as found:
+    with received(server, prefix) as found:
         events.put(fail)
         events.begin(claimed(client))
         events.close()

@@ -142,7 +142,7 @@ def test_a_lost_agent_is_among_the_tries_and_failed_in_flower(
 
     # The sweep is the task of a worker.
     monkeypatch.setattr(task_events, "this_worker", lambda: WORKER)
-    with received(server) as events:
+    with received(server, client.settings.namespace) as events:
         until(lost, what="the lease lapses")
     assert [(event["type"], event["uuid"]) for event in events] == [("task-failed", claim.key)]
     until(recovered, what="the recovery has ended")
