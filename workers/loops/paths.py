@@ -14,7 +14,7 @@ from interlock.workers.config import Settings
 from interlock.workers.gateways.git.branch import PREFIX, mark_of
 from interlock.workers.gateways.git.errors import Refusal, RefusedError
 from interlock.workers.gateways.git.repository import Identity, Repository
-from interlock.workers.gateways.git.saved_work import save_work
+from interlock.workers.gateways.git.saved_work import commit_work
 from interlock.workers.gateways.git.worktree import Worktree, add_worktree, rehome, worktrees
 
 FOLDER = "agents"
@@ -89,7 +89,7 @@ def prepare_worktree(paths: AgentPaths, repository: Repository, *, base: str) ->
     for tree in worktrees(repository):
         if tree.branch == paths.branch and not tree.folder.is_dir():
             # Its files are gone; the commits that it had checked out would go with it.
-            save_work(repository, tree, message=SAVED, identity=paths.identity)
+            commit_work(repository, tree, message=SAVED, identity=paths.identity)
     try:
         return add(folder=paths.folder)
     except RefusedError:

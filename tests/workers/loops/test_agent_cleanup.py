@@ -70,6 +70,17 @@ def test_a_worktree_with_work_that_is_not_on_the_branch_stays(stopped: Stopped, 
     assert stopped.tree.is_dir()
 
 
+def test_a_removal_that_was_cut_off_goes_on_and_commits_nothing(stopped: Stopped) -> None:
+    (stopped.tree / "a.txt").unlink()
+    (admin,) = (stopped.repository / ".git" / "worktrees").iterdir()
+    (admin / "interlock-removing").touch()
+
+    assert stopped.clean_up() == []
+
+    assert not stopped.tree.exists()
+    assert git(stopped.repository, "show", f"{BRANCH}:a.txt") == "a"
+
+
 @pytest.mark.parametrize("by", ["the cleanup", "the next life"])
 def test_commits_of_a_worktree_that_somebody_has_deleted_come_to_the_branch(
     stopped: Stopped, by: str

@@ -22,7 +22,7 @@ from interlock.workers.gateways.git.private_copy import bring_in, git_in
 from interlock.workers.gateways.git.program import Git
 from interlock.workers.gateways.git.refs import HEADS, Ref, read_refs, update_refs
 from interlock.workers.gateways.git.repository import Identity, Repository, as_message
-from interlock.workers.gateways.git.worktree import Worktree, lock_of
+from interlock.workers.gateways.git.worktree import Worktree, is_partial, lock_of
 
 _GIT = ".git"
 _INDEX = "interlock-index"
@@ -56,20 +56,17 @@ def save_work(
     parents are the commits that only the worktree has. Raises RefusedError if the work is safe in
     the worktree only, which then has to stay, and another GitError or OSError if a repeat may help.
     """
-    tree = _tree_at(repository, worktree.folder)
+    tree = _tree_of_task(repository, worktree)
     if tree is None:
-        if worktree.folder.is_dir():
-            problem = f"git does not know {worktree.folder} as a worktree any more"
-            raise RefusedError(Refusal.UNSAVED, problem, _REMEDY)
         return
     files: _Files | None = None
-    if worktree.folder.is_dir():
+    if _has_files_of_agent(tree):
         is_committed = True
         try:
             commit_all(repository, worktree, message=message, identity=identity)
         except RefusedError:
             is_committed = False
-        refuse_unsaved_files(repository, worktree)
+        _refuse_unsaved_files(repository, worktree, tree)
         if not is_committed:
             files = _write_files(git_in(repository, worktree), tree.admin)
             bring_in(repository, worktree)
@@ -77,26 +74,25 @@ def save_work(
         _bring_to_branch(repository, worktree, tree, files, as_message(message), identity)
 
 
-def refuse_unsaved_files(repository: Repository, worktree: Worktree) -> None:
-    """Refuse a worktree with files that no commit of its branch can have. Raises RefusedError."""
-    tree = _tree_at(repository, worktree.folder)
+def commit_work(
+    repository: Repository, worktree: Worktree, *, message: str, identity: Identity
+) -> None:
+    """Commit the work in a worktree to its branch, for somebody who goes on with that branch.
+
+    Raises RefusedError if it cannot be committed as it is, or more would be lost with the worktree.
+    Of a worktree that somebody has deleted, it brings the commits to the branch.
+    """
+    tree = _tree_of_task(repository, worktree)
     if tree is None:
         return
-    if (tree.admin / _PATCHES).exists():
-        problem = f"`git am` has not applied all its patches in {worktree.folder}"
-        raise RefusedError(Refusal.UNSAVED, problem, _REMEDY)
-    inside = tuple(_unsaved_repositories(repository, worktree))
-    if inside:
-        problem = f"{worktree.folder} contains a repository with work of its own: {shown(inside)}"
-        raise RefusedError(Refusal.UNSAVED, problem, _REMEDY)
-
-
-def refuse_unsaved_commits(repository: Repository, worktree: Worktree) -> None:
-    """Refuse a worktree that alone has a commit. Raises RefusedError."""
-    tree = _tree_at(repository, worktree.folder)
-    if tree is not None and _has_unsaved_commits(repository, tree):
-        problem = f"{worktree.folder} has commits that are on no branch"
-        raise RefusedError(Refusal.UNSAVED, problem, _REMEDY)
+    if _has_files_of_agent(tree):
+        commit_all(repository, worktree, message=message, identity=identity)
+        _refuse_unsaved_files(repository, worktree, tree)
+    if _has_unsaved_commits(repository, tree):
+        if worktree.folder.is_dir():
+            problem = f"{worktree.folder} has commits that are on no branch"
+            raise RefusedError(Refusal.UNSAVED, problem, _REMEDY)
+        _bring_to_branch(repository, worktree, tree, None, as_message(message), identity)
 
 
 def leave_worktree(repository: Repository, worktree: Worktree, *, target: str) -> None:
@@ -110,6 +106,30 @@ def leave_worktree(repository: Repository, worktree: Worktree, *, target: str) -
     if git.run("symbolic-ref", "--quiet", "HEAD", allowed=(0, 1)).line() == branch_ref:
         git.run("update-ref", "--no-deref", "HEAD", branch_ref)
     put_away(repository, worktree.branch, target=target)
+
+
+def _tree_of_task(repository: Repository, worktree: Worktree) -> LinkedTree | None:
+    """Return a worktree as git knows it; None if it is gone. Raises RefusedError."""
+    tree = _tree_at(repository, worktree.folder)
+    if tree is None and worktree.folder.is_dir():
+        problem = f"git does not know {worktree.folder} as a worktree any more"
+        raise RefusedError(Refusal.UNSAVED, problem, _REMEDY)
+    return tree
+
+
+def _has_files_of_agent(tree: LinkedTree) -> bool:
+    return tree.folder.is_dir() and not is_partial(tree)
+
+
+def _refuse_unsaved_files(repository: Repository, worktree: Worktree, tree: LinkedTree) -> None:
+    """Refuse a worktree with files that no commit of its branch can have. Raises RefusedError."""
+    if (tree.admin / _PATCHES).exists():
+        problem = f"`git am` has not applied all its patches in {worktree.folder}"
+        raise RefusedError(Refusal.UNSAVED, problem, _REMEDY)
+    inside = tuple(_unsaved_repositories(repository, worktree))
+    if inside:
+        problem = f"{worktree.folder} contains a repository with work of its own: {shown(inside)}"
+        raise RefusedError(Refusal.UNSAVED, problem, _REMEDY)
 
 
 def _tree_at(repository: Repository, folder: Path) -> LinkedTree | None:

@@ -165,6 +165,11 @@ def lock_of(admin: Path) -> Path:
     return admin / _LOCK_NAME
 
 
+def is_partial(tree: LinkedTree) -> bool:
+    """Tell whether a worktree is half made or half removed: its files are no work of an agent."""
+    return tree.locked == _INITIALIZING or (tree.admin / _REMOVING).exists()
+
+
 def _make_marked(
     repository: Repository, refs: Mapping[str, Ref], *, branch: str, folder: Path, base: str | None
 ) -> Mark:
@@ -223,7 +228,7 @@ def _is_of_task(repository: Repository, tree: LinkedTree) -> bool:
 
 
 def _is_incomplete(tree: LinkedTree) -> bool:
-    return tree.is_gone or tree.locked == _INITIALIZING or (tree.admin / _REMOVING).exists()
+    return tree.is_gone or is_partial(tree)
 
 
 def _refuse_unfit(

@@ -5,14 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from interlock.workers.engine.work import Work
-from interlock.workers.gateways.git.changes import commit_all
 from interlock.workers.gateways.git.errors import RefusedError
 from interlock.workers.gateways.git.repository import Repository
-from interlock.workers.gateways.git.saved_work import (
-    refuse_unsaved_commits,
-    refuse_unsaved_files,
-    save_work,
-)
+from interlock.workers.gateways.git.saved_work import commit_work
 from interlock.workers.gateways.git.worktree import remove_worktree, worktrees
 from interlock.workers.loops.paths import AgentPaths
 from interlock.workers.supervision.launch import process_label
@@ -39,12 +34,7 @@ def agent_cleanup(work: Work) -> None:
         return
     message = f"What {paths.name} had not committed when it stopped\n"
     try:
-        if found.folder.is_dir():
-            commit_all(repository, found, message=message, identity=paths.identity)
-            refuse_unsaved_files(repository, found)
-            refuse_unsaved_commits(repository, found)
-        else:
-            save_work(repository, found, message=message, identity=paths.identity)
+        commit_work(repository, found, message=message, identity=paths.identity)
         remove_worktree(repository, found.folder, force=True)
     except RefusedError as refusal:
         # The changes exist only in this worktree, so it stays. The next life works on in it.

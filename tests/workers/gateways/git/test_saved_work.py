@@ -187,6 +187,21 @@ def test_work_that_is_saved_twice_is_the_same_commit(
     assert save(repository, tree) == first
 
 
+@pytest.mark.parametrize("cut_off", ["making", "removal"])
+def test_files_that_are_missing_in_half_a_worktree_are_not_saved_as_deleted(
+    repository: Repository, tree: Worktree, cut_off: str
+) -> None:
+    work = commit(tree.folder, "work", new__txt="x\n")
+    if cut_off == "making":
+        reason = ("--reason", "initializing")
+        git(repository.root, "worktree", "lock", *reason, str(tree.folder))
+    else:
+        (repository.common / "worktrees" / "t" / "interlock-removing").touch()
+    (tree.folder / "a.txt").unlink()
+
+    assert save(repository, tree) == work
+
+
 def test_what_the_agent_itself_has_dropped_is_no_work(
     repository: Repository, tree: Worktree
 ) -> None:
@@ -213,6 +228,22 @@ def test_a_worktree_with_a_repository_inside_stays(
     error = refused(repository, tree)
 
     assert_refused(Refusal.UNSAVED, error, tree.folder, "." if state == "at .git" else "vendor")
+
+
+def test_a_worktree_with_a_clone_that_is_no_submodule_stays(
+    repository: Repository, tree: Worktree
+) -> None:
+    git(tree.folder, "clone", "-q", str(repository.root), "clone")
+
+    assert_refused(Refusal.UNSAVED, refused(repository, tree), "clone")
+
+
+def test_a_folder_that_git_knows_no_more_as_a_worktree_stays(
+    repository: Repository, tree: Worktree
+) -> None:
+    shutil.rmtree(repository.common / "worktrees" / "t")
+
+    assert_refused(Refusal.UNSAVED, refused(repository, tree), tree.folder)
 
 
 def test_a_repository_that_git_ignores_is_no_work(repository: Repository, tree: Worktree) -> None:
