@@ -49,14 +49,31 @@ def test_uncommitted_changes_are_committed_and_the_worktree_is_removed(stopped: 
     assert git(stopped.repository, "show", f"{BRANCH}:a.txt") == "an hour of work"
 
 
-@pytest.mark.parametrize("what", ["detached", "repository", "pick"])
-def test_a_worktree_with_work_that_is_not_on_the_branch_stays(stopped: Stopped, what: str) -> None:
+@pytest.mark.parametrize(
+    ("what", "why"),
+    [
+        ("detached", "on no branch"),
+        ("repository", "'vendor/'"),
+        ("patches", "`git am`"),
+        ("pick", "commits that are on no branch"),
+    ],
+)
+def test_a_worktree_with_work_that_is_not_on_the_branch_stays(
+    stopped: Stopped, what: str, why: str
+) -> None:
     if what == "detached":
         git(stopped.tree, "switch", "-q", "--detach")
         commit(stopped.tree, "work", a__txt="an hour of work\n")
     elif what == "repository":
         git(stopped.tree, "init", "-q", "vendor")
         commit(stopped.tree / "vendor", "inside", x__txt="x\n")
+    elif what == "patches":
+        commit(stopped.tree, "one", a__txt="1\n")
+        patch = stopped.tree.parent / "patch"
+        patch.write_text(git(stopped.tree, "format-patch", "-1", "--stdout") + "\n")
+        git(stopped.tree, "reset", "-q", "--hard", "HEAD~1")
+        commit(stopped.tree, "in the way", a__txt="2\n")
+        git(stopped.tree, "am", str(patch), fails=True)
     else:  # a commit that only a pick under way needs
         git(stopped.tree, "switch", "-q", "--detach")
         picked = commit(stopped.tree, "picked", a__txt="one\n")
@@ -66,7 +83,8 @@ def test_a_worktree_with_work_that_is_not_on_the_branch_stays(stopped: Stopped, 
         git(stopped.tree, "checkout", "-q", "--ours", "a.txt")
         git(stopped.tree, "add", "a.txt")
 
-    assert len(stopped.clean_up()) == 1
+    (reason,) = stopped.clean_up()
+    assert why in reason
     assert stopped.tree.is_dir()
 
 

@@ -12,10 +12,14 @@ from interlock.kernel.errors import CallError, GuardRefusedError, HeldError
 from interlock.kernel.record import partition_of
 from interlock.kernel.store.leases import Lease
 from interlock.workers.client import Client
+from interlock.workers.gateways.git.errors import RefusedError
+from interlock.workers.gateways.git.repository import Repository
+from interlock.workers.gateways.git.worktree import add_worktree
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.tasks import claims
 from interlock.workers.tasks.agents import Agents
 from interlock.workers.tasks.assignment import assign
+from interlock.workers.tasks.claim_names import ClaimNames
 from interlock.workers.tasks.claims import claim, prepare_claim
 from interlock.workers.tasks.client import Tasks
 from interlock.workers.tasks.sweeps.assignments import run
@@ -143,6 +147,22 @@ def merging(client: Client, name: str, target: str = "main", **fields: Any) -> C
     work.task_fires("completed", {"summary": "done"})
     fire(client, taken(client, f"b/{name}"), "verified")
     return work
+
+
+def test_a_claim_never_works_on_in_what_an_earlier_task_of_its_name_has_left(
+    server: EmbeddedServer, prefix: str, tmp_path: Path
+) -> None:
+    client = client_of(server.url, prefix, worktrees=tmp_path / "trees")
+    repository = Repository.open(make_repository(tmp_path / "repository"))
+    names = ClaimNames("b/one", 1)
+    folder = names.worktree(client.settings)
+    add_worktree(repository, branch=names.branch, folder=folder, base="main")
+    submitted(client, "one", repo=str(repository.root), target="main")
+    lease = claim(client.dispatch, client.show("b/one"), agent=names.agent)
+    assert isinstance(lease, Lease)
+
+    with pytest.raises(RefusedError, match="belongs to the worktree"):
+        prepare_claim(client.dispatch, lease, agent=names.agent)
 
 
 def test_only_one_task_of_a_backlog_merges_into_a_target_at_a_time(

@@ -156,11 +156,10 @@ class LostTry:
 
 
 @pytest.fixture
-def lost_try(interlock_client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LostTry:
+def lost_try(server: EmbeddedServer, prefix: str, tmp_path: Path) -> LostTry:
     repository = open_copy(make_repository(tmp_path / "repository"))
+    interlock_client = client_of(server.url, prefix, worktrees=tmp_path / "trees")
     dispatch = interlock_client.dispatch
-    home = {"home": tmp_path / "home", "worktrees": tmp_path / "trees"}
-    monkeypatch.setattr(dispatch, "settings", dispatch.settings.model_copy(update=home))
     submitted(interlock_client, "b/one", repo=str(repository.root), target="main", max_retries=0)
     lease = claim(dispatch, interlock_client.show("b/one"), agent="b/agent~one~1")
     assert lease is not None
