@@ -219,10 +219,8 @@ class CurrentTask:
         try:
             commit_all(self._repository(), tree, message=message, identity=COMMITTER)
         except (GitError, OSError) as refusal:
-            saved = save_uncommitted(self.claim.repo, tree, message=message)
-            cut_at = REASON_LENGTH_MAX - len(saved) - 2
-            reason = f"its work cannot be committed: {refusal}"[:cut_at]
-            return Outcome("failed", {"reason": f"{reason}; {saved}"})
+            reason = save_uncommitted(self.claim.repo, tree, refusal, message=message)
+            return Outcome("failed", {"reason": reason})
         # After the commit, so that files which a hook writes are not committed as the agent's work.
         within_s = self.work.dispatch.settings.verify_s
         if refused := stop_hook_refusal(self.data["stop_hooks"], tree.folder, within_s=within_s):

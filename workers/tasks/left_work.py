@@ -18,6 +18,7 @@ from interlock.workers.gateways.git.worktree import Worktree
 from interlock.workers.tasks.claim_names import CLAIM_STATES, ClaimNames
 
 CLAIMS_SHOWN_MAX = 20
+REASON_LENGTH_MAX = 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,14 +52,16 @@ def left_work(dispatch: Dispatch, record: Record) -> list[LeftWork]:
     ]
 
 
-def save_uncommitted(repo: str, tree: Worktree, *, message: str) -> str:
-    """Save work that could not be committed as it is; return where it is, as text for people."""
+def save_uncommitted(repo: str, tree: Worktree, refusal: Exception, *, message: str) -> str:
+    """Save work whose commit was refused; return the refusal and where the work is, for people."""
     try:
         save_work(Repository.open(Path(repo)), tree, message=message, identity=COMMITTER)
+        command = checkout_command(repo, HEADS + tree.branch)
+        where = f"the work is saved on the branch {tree.branch}: `{command}`"
     except (GitError, OSError):
-        return f"the work stays in the worktree {tree.folder}"
-    command = checkout_command(repo, HEADS + tree.branch)
-    return f"the work is saved on the branch {tree.branch}: `{command}`"
+        where = f"the work stays in the worktree {tree.folder}"
+    cut_at = REASON_LENGTH_MAX - len(where) - 2
+    return f"{f'its work cannot be committed: {refusal}'[:cut_at]}; {where}"
 
 
 def checkout_command(repo: str, ref: str) -> str:

@@ -315,6 +315,22 @@ def test_a_task_whose_supervisor_is_killed_is_orphaned_and_done_by_the_next_agen
     nothing_left(deployment, repo, "orphan", 2)
 
 
+def test_what_a_lost_agent_left_on_no_branch_is_named_with_its_place(
+    deployment: Deployment, repo: Path
+) -> None:
+    agent = f"{READY}; git checkout -q --detach; echo work > precious.txt; kill -KILL $$"
+    task_id = submit(deployment, "lost", task(repo, agent, max_lost=0))
+
+    record = reaches(deployment, task_id, "failed")
+
+    branch = f"interlock/{deployment.scope}/lost@1"
+    reason = record.data["failure"]["reason"]
+    assert "its agent was lost" in reason
+    assert f"the work is saved on the branch {branch}: `git " in reason
+    nothing_left(deployment, repo, "lost")
+    assert git(repo, "show", f"{branch}:precious.txt") == "work"
+
+
 def test_an_agent_that_is_killed_at_its_first_moment_is_followed_by_none_where_none_may(
     deployment: Deployment, repo: Path, tmp_path: Path
 ) -> None:

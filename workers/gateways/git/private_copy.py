@@ -5,8 +5,8 @@ has settings of its own, with programs that git would run. So all git in the wor
 agent's sandbox, that of the agent and that of Interlock. There the copy stands in place of the
 repository's folder of git: a commit, branch, setting or hook is one of the copy, and no branch of
 the repository moves. Then `bring_in` takes over the commits: the objects, each under the name that
-its content has, and the branch of the worktree. Other branches are kept under refs of ours, and are
-branches again in the next copy.
+its content has, and the branch of the worktree. Other branches and tags are kept under refs of
+ours, and are branches and tags again in the next copy.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ FOLDER = "interlock-copy"
 OBJECTS = "interlock-objects"
 KEPT = "refs/interlock/branches/"
 STASH = "refs/stash"
+TAGS = "refs/tags/"
 # Git's files of a worktree that say where it looks for the rest. The git that runs outside of the
 # sandbox reads them too, so nothing inside may change them.
 FIXED = ("commondir", "gitdir", "config.worktree")
@@ -90,7 +91,7 @@ def bring_in(repository: Repository, worktree: Worktree) -> None:
         return
     _bring_objects(repository, copy)
     own, kept = HEADS + worktree.branch, _kept(worktree)
-    found = read_refs(repository, HEADS, kept)
+    found = read_refs(repository, HEADS, TAGS, kept)
     tips = {name: ref.sha for name, ref in found.items()}
     branches = _branches(copy)
     changes: list[tuple[str, ...]] = []
@@ -189,7 +190,7 @@ def _objects(repository: Repository, objects: Path) -> tuple[list[str], int]:
 
 
 def _branches(copy: Path) -> dict[str, str]:
-    """Return the commits of the branches of a copy, and of its stash, by their whole names."""
+    """Return what the branches and tags of a copy name, and its stash, by their whole names."""
     found = dict[str, str]()
     with suppress(OSError):
         for line in os.fsdecode((copy / "packed-refs").read_bytes()).splitlines():
@@ -200,11 +201,12 @@ def _branches(copy: Path) -> dict[str, str]:
         for file in (Path(inside, name) for name in files):
             if (commit := _commit_in(file)) is not None:
                 found[file.relative_to(copy).as_posix()] = commit
-    return {name: sha for name, sha in found.items() if _is_branch(name) or name == STASH}
+    return {name: sha for name, sha in found.items() if _is_kept(name) or name == STASH}
 
 
-def _is_branch(name: str) -> bool:
-    return name.startswith(HEADS) and is_branch_name(name.removeprefix(HEADS))
+def _is_kept(name: str) -> bool:
+    kinds = (kind for kind in (HEADS, TAGS) if name.startswith(kind))
+    return any(is_branch_name(name.removeprefix(kind)) for kind in kinds)
 
 
 def _commit_in(file: Path) -> str | None:

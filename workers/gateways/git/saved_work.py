@@ -70,6 +70,8 @@ def save_work(
         if not is_committed:
             files = _write_files(git_in(repository, worktree), tree.admin)
             bring_in(repository, worktree)
+    else:
+        bring_in(repository, worktree)
     if files or _has_unsaved_commits(repository, tree):
         _bring_to_branch(repository, worktree, tree, files, as_message(message), identity)
 
@@ -88,6 +90,8 @@ def commit_work(
     if _has_files_of_agent(tree):
         commit_all(repository, worktree, message=message, identity=identity)
         _refuse_unsaved_files(repository, worktree, tree)
+    else:
+        bring_in(repository, worktree)
     if _has_unsaved_commits(repository, tree):
         if worktree.folder.is_dir():
             problem = f"{worktree.folder} has commits that are on no branch"
@@ -100,9 +104,10 @@ def leave_worktree(repository: Repository, worktree: Worktree, *, target: str) -
 
     So it keeps no later task from the name of its branch. Raises GitError.
     """
-    if _tree_at(repository, worktree.folder) is None:
+    tree, branch_ref = _tree_at(repository, worktree.folder), HEADS + worktree.branch
+    if tree is None:
         return
-    git, branch_ref = git_in(repository, worktree), HEADS + worktree.branch
+    git = _outside(repository, tree)
     if git.run("symbolic-ref", "--quiet", "HEAD", allowed=(0, 1)).line() == branch_ref:
         git.run("update-ref", "--no-deref", "HEAD", branch_ref)
     put_away(repository, worktree.branch, target=target)
@@ -148,7 +153,7 @@ def _has_unsaved_commits(repository: Repository, tree: LinkedTree) -> bool:
 
 def _own_commits(repository: Repository, tree: LinkedTree) -> tuple[str, ...]:
     """Return the commits that a worktree has checked out or needs, each once; HEAD comes first."""
-    git = repository.git.in_folder(repository.root, GIT_DIR=str(tree.admin))
+    git = _outside(repository, tree)
     listing = ("for-each-ref", "--format=%(objectname)", *_REFS)
     names = ["HEAD", *git.run(*listing).output.decode().split()]
     for file in _files_of_operations(tree.admin):
@@ -158,6 +163,11 @@ def _own_commits(repository: Repository, tree: LinkedTree) -> tuple[str, ...]:
     known = git.run("cat-file", form, stdin=lines.encode()).output.decode().splitlines()
     found = (line.removesuffix(" commit") for line in known if line.endswith(" commit"))
     return tuple(dict.fromkeys(found))
+
+
+def _outside(repository: Repository, tree: LinkedTree) -> Git:
+    """Return git for the refs of a worktree, outside of its sandbox: it reads none of its files."""
+    return repository.git.in_folder(repository.root, GIT_DIR=str(tree.admin))
 
 
 def _files_of_operations(admin: Path) -> Iterator[Path]:

@@ -12,10 +12,11 @@ from interlock.workers.engine.work import Outcome, Work
 from interlock.workers.gateways.git.branch import head
 from interlock.workers.gateways.git.changes import commit_all
 from interlock.workers.gateways.git.diff import paths_between
-from interlock.workers.gateways.git.errors import GitError
+from interlock.workers.gateways.git.errors import GitError, RefusedError
 from interlock.workers.gateways.git.replay import base_of_work
 from interlock.workers.gateways.git.repository import COMMITTER
 from interlock.workers.tasks.claim_names import claim_names
+from interlock.workers.tasks.left_work import save_uncommitted
 from interlock.workers.tasks.leftovers import kill_leftovers_of
 from interlock.workers.tasks.verification.evidence import changes_text
 from interlock.workers.tasks.verification.model_inquiries import ModelInquiries
@@ -57,7 +58,11 @@ async def _recover(inquiries: ModelInquiries) -> Outcome:
         # No process of the agent may write during the commit, the verification or the next claim.
         await asyncio.to_thread(kill_leftovers_of, work.dispatch, str(agent))
     message = f"Partial work of a lost agent: {record.data['title']}\n\nTask: {record.id}\n"
-    await asyncio.to_thread(commit_all, repository, tree, message=message, identity=COMMITTER)
+    try:
+        await asyncio.to_thread(commit_all, repository, tree, message=message, identity=COMMITTER)
+    except RefusedError as refusal:
+        save = partial(save_uncommitted, str(repository.root), tree, refusal, message=message)
+        return Outcome("requeued", {**AGENT_LOST, "detail": await asyncio.to_thread(save)})
     names, settings = claim_names(record), work.dispatch.settings
     commit = str(await asyncio.to_thread(head, repository, names.branch))
     began = {"base": tree.base, "target": str(record.data["target"])}

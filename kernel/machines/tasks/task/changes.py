@@ -208,8 +208,9 @@ def lost_too_often(ask: Ask) -> Data:
     last = crash.get("reason") or "nothing was heard of it any more"
     crashes = ask.data["crashes"]
     times = f" {crashes} times; the last time" if crashes > 1 else ", and no other may follow it"
+    found = f"; {detail}" if (detail := after["failure"].get("detail")) else ""
     reasons = {
-        "reason": f"its agent was lost{times}: {last}",
+        "reason": f"its agent was lost{times}: {last}{found}",
         "why": TransitionReason.LOST.value,
         "abort": crash.get("abort"),
     }

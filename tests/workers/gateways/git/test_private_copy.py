@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -96,6 +97,8 @@ def test_other_branches_and_the_stash_are_kept_and_are_there_in_the_next_copy(
 ) -> None:
     script = (
         "git switch -qc side; echo 1 > one; git add one; git commit -qm side; git switch -q -;"
+        "git switch -q --detach; git commit -q --allow-empty -m tagged; git tag v9;"
+        "git switch -q -;"
         "echo 3 > three; git add three; git stash -q"
     )
     runs(repository, tree, script)
@@ -104,6 +107,7 @@ def test_other_branches_and_the_stash_are_kept_and_are_there_in_the_next_copy(
 
     kept = KEPT + tree.branch.removeprefix("interlock/")
     assert git(repository.root, "log", "-1", "--format=%s", f"{kept}/heads/side") == "side"
+    assert git(repository.root, "log", "-1", "--format=%s", f"{kept}/tags/v9") == "tagged"
     assert "three" in git(repository.root, "ls-tree", "--name-only", f"{kept}/stash")
     assert head(repository, "side") is None
     seen = runs(repository, tree, "git log -1 --format=%s side; git stash list --format=%gd")
@@ -111,6 +115,18 @@ def test_other_branches_and_the_stash_are_kept_and_are_there_in_the_next_copy(
     runs(repository, tree, "git branch -qD side")
     bring_in(repository, tree)
     assert git(repository.root, "for-each-ref", f"{kept}/heads") == ""
+
+
+def test_commits_in_the_copy_of_a_worktree_that_somebody_has_deleted_come_to_the_branch(
+    repository: Repository, tree: Worktree
+) -> None:
+    script = "git switch -q --detach; echo 1 > one; git add one; git commit -qm work"
+    runs(repository, tree, script)
+    shutil.rmtree(tree.folder)
+
+    save_work(repository, tree, message="m", identity=AGENT)
+
+    assert git(repository.root, "log", "-1", "--format=%s", tree.branch) == "work"
 
 
 def test_work_on_a_branch_that_only_the_copy_has_is_saved(
