@@ -27,7 +27,7 @@ class Effect:
     kept: bool = False  # never published: the process that fires the row holds it from the start
     local: bool = False  # uses files of the record's host, and runs there
     quick: bool = False  # only reads and writes the store
-    long: bool = False  # may hold a thread for hours: deployments give it workers of its own
+    pool: str = ""  # it may wait long for something outside: workers of its own do that
 
     def __str__(self) -> str:
         return self.name

@@ -38,7 +38,7 @@ VARIABLES = {
     "FLOWER_BASIC_AUTH": "me:mine",
     "INTERLOCK_CAPABILITIES": "tests.end_to_end.threads.capabilities",
     "WORKER_THREADS": "4",
-    "INFERENCE_THREADS": "4",
+    "MODELS_THREADS": "4",
 }
 READY_S = 90.0
 STOP_S = 60.0

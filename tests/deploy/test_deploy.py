@@ -23,6 +23,7 @@ from celery import Celery
 from typer.testing import CliRunner
 
 from interlock.kernel.event import Note
+from interlock.kernel.machines import MACHINES
 from interlock.workers import cli
 from interlock.workers.client import Client
 from interlock.workers.config import Settings, read_settings
@@ -44,6 +45,8 @@ from tests.end_to_end.deployment import thread
 from tests.end_to_end.tasks.coding import make_repository, task
 from tests.waiting import until
 
+POOLS = ("models", "commands", "webhooks")
+
 
 @pytest.fixture
 def deployed(tmp_path: Path) -> Iterator[ComposeServices]:
@@ -53,13 +56,28 @@ def deployed(tmp_path: Path) -> Iterator[ComposeServices]:
     try:
         deployment.start("store")
         deployment.wait_until_healthy("store")
-        for service in ("worker", "inference", "jobs", "sweeps", "intake", "api", "flower"):
+        for service in ("worker", *POOLS, "sweeps", "intake", "api", "flower"):
             deployment.start(service)
         for number in range(SERVICES["beat"]["deploy"]["replicas"]):
             deployment.start("beat", f"beat{number}")
         yield deployment
     finally:
         deployment.close()
+
+
+def test_each_pool_has_a_service_and_no_other_serves_its_queues() -> None:
+    queues: dict[str, set[str]] = {name: set() for name in POOLS}
+    for machine in MACHINES.values():
+        for effect in machine.effects.values():
+            if effect.pool:
+                queues[effect.pool].add(f"interlock.{effect}")
+
+    def option(service: str, name: str) -> set[str]:
+        command = SERVICES[service]["command"]
+        return set(command[command.index(name) + 1].split(","))
+
+    assert {name: option(name, "-Q") for name in POOLS} == queues
+    assert option("worker", "-X") == {"interlock.sweeps"}.union(*queues.values())
 
 
 @pytest.mark.slow(minutes=1)
@@ -101,7 +119,7 @@ def a_thread_of_a_producer_runs_to_done(deployed: ComposeServices) -> None:
     notes = [line for line in client.history(record.id) if isinstance(line, Note)]
     claimed = Counter(note.kind for note in notes)["claim"]
     assert claimed >= 4, "three inferences and an execution"
-    assert "Task thread.inference[" in deployed.output("inference")
+    assert "Task thread.inference[" in deployed.output("models")
     assert "Task thread.inference[" not in deployed.output("worker")
     assert "Task thread.execution[" in deployed.output("worker")
 
@@ -114,7 +132,7 @@ def a_job_is_done_in_a_process_for_jobs(deployed: ComposeServices) -> None:
     Graphs(client).create("release/notes", job, held=False)
 
     assert client.wait("release/notes", timeout_s=READY_S).state == "success"
-    assert "Task job.worker[" in deployed.output("jobs")
+    assert "Task job.worker[" in deployed.output("commands")
     assert "Task job.worker[" not in deployed.output("worker")
 
 
@@ -222,7 +240,7 @@ def flower_shows_the_workers_to_a_user_with_the_password(deployed: ComposeServic
 
     assert refusal.value.code == 401
     until(
-        lambda: names() >= {"worker", "inference", "jobs", "sweeps", "intake"},
+        lambda: names() >= {"worker", *POOLS, "sweeps", "intake"},
         what="Flower shows all workers",
         within_s=READY_S,
     )

@@ -87,7 +87,7 @@ def keep_up(
             Deployment(
                 settings,
                 pages=True,
-                jobs=True,
+                pools=True,
                 port=port,
                 flower_port=flower_port,
                 api_port=api_port,

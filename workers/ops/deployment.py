@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from functools import partial
 from importlib.util import find_spec
+from itertools import chain
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -91,18 +92,18 @@ class Deployment:
         settings: Settings,
         *,
         pages: bool,
-        jobs: bool = False,
+        pools: bool = False,
         port: int | None = None,
         flower_port: int | None = None,
         api_port: int | None = None,
     ) -> None:
         """Start nothing yet. With `pages`, it serves the HTTP API and Flower.
 
-        With `jobs`, jobs get a worker process of their own. The store is on a socket that only this
-        user reaches; with a `port` it is there, and asks for a password. Without a port, Flower and
-        the API have those of the last start in this home.
+        With `pools`, the effects of each pool get a worker process of their own. The store is on a
+        socket that only this user reaches; with a `port` it is there, and asks for a password.
+        Without a port, Flower and the API have those of the last start in this home.
         """
-        self.settings, self.pages, self.jobs = settings, pages, jobs
+        self.settings, self.pages, self.pools = settings, pages, pools
         self.home = settings.home.absolute()
         self.flower_url = self.api_url = ""
         self.notices: list[str] = []  # what differs from the last start
@@ -177,20 +178,15 @@ class Deployment:
         self._modules.begin()
         quiet = ["--without-mingle", "--without-gossip", "--loglevel=INFO"]
         sweeps = queue_of(self.settings, SWEEPS_QUEUE)
-        effects = {
-            name: effect
-            for machine in MACHINES.values()
-            for name, effect in machine.effects.items()
-        }
-        long = [queue_of(self.settings, name) for name, effect in effects.items() if effect.long]
+        pools = self._pools() if self.pools else {}
         threads = ["-P", "threads", "-c", str(self.settings.concurrency)]
-        others = ["-X", ",".join([sweeps, *(long if self.jobs else [])])]
+        others = ["-X", ",".join([sweeps, *chain.from_iterable(pools.values())])]
         work = ["-A", "interlock.workers.main", "worker"]
         self._run("worker", "celery", [*work, "-n", "worker@%h", *threads, *others, *quiet])
-        if self.jobs:
-            # A job's command may run for hours and occupies a thread all that time.
-            only = ["-Q", ",".join(long)]
-            self._run("jobs", "celery", [*work, "-n", "jobs@%h", *threads, *only, *quiet])
+        # A hanging model, command or address occupies a thread, and then no thread of others.
+        for pool, queues in pools.items():
+            only = ["-Q", ",".join(queues)]
+            self._run(pool, "celery", [*work, "-n", f"{pool}@%h", *threads, *only, *quiet])
         # Sweeps have a process of their own: they must run when all threads of the worker are busy.
         alone = ["-P", "threads", "-c", "2", "-Q", sweeps]
         self._run("sweeps", "celery", [*work, "-n", "sweeps@%h", *alone, *quiet])
@@ -204,6 +200,19 @@ class Deployment:
         self._wait_until_ready()
         write_ports(self.home, self._ports)
         return self
+
+    def _pools(self) -> dict[str, list[str]]:
+        """Return the queues of each pool that an effect of any machine names."""
+        found: dict[str, list[str]] = {}
+        effects = {
+            name: effect
+            for machine in MACHINES.values()
+            for name, effect in machine.effects.items()
+        }
+        for name, effect in effects.items():
+            if effect.pool:
+                found.setdefault(effect.pool, []).append(queue_of(self.settings, name))
+        return found
 
     def _start_store(self) -> None:
         folder, port = self.home / "store", self._asked["store"]

@@ -15,11 +15,11 @@ AGENT = Effect("agent", lease_ms=60_000, grace_ms=30_000, attempts_max=1, exclus
 SUPERVISION = Effect(
     "supervision", lease_ms=60_000, grace_ms=30_000, attempts_max=1, exclusive=True, kept=True
 )
-VERIFICATION = Effect("verification", exclusive=True, local=True)
+VERIFICATION = Effect("verification", exclusive=True, local=True, pool="commands")
 # A merge waits while a person has to remove something, such as changes in the checkout of the
 # target. It has so many attempts that they last for a day; then a timer of the stage ends the wait.
-MERGE = Effect("merge", attempts_max=400, exclusive=True, local=True)
-RECOVERY = Effect("recovery", exclusive=True, local=True)
+MERGE = Effect("merge", attempts_max=400, exclusive=True, local=True, pool="commands")
+RECOVERY = Effect("recovery", exclusive=True, local=True, pool="commands")
 TURN_CLEANUP = Effect("turn_cleanup", attempts_max=20, local=True)
 FOLLOW_UP = Effect("follow_up", attempts_max=20)
 ABORT = Effect("abort", attempts_max=20)

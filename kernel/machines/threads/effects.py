@@ -7,6 +7,6 @@ from __future__ import annotations
 
 from interlock.kernel.effect import Effect
 
-INFERENCE = Effect("inference")
+INFERENCE = Effect("inference", pool="models")
 EXECUTION = Effect("execution")
 CLEANUP = Effect("cleanup", attempts_max=5, local=True)

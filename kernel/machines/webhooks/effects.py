@@ -8,4 +8,4 @@ from __future__ import annotations
 from interlock.kernel.effect import Effect
 
 # Each attempt is one request; how often the receiver is asked is in delivery/changes.py.
-WEBHOOK = Effect("webhook", attempts_max=20)
+WEBHOOK = Effect("webhook", attempts_max=20, pool="webhooks")

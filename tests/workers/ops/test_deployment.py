@@ -6,6 +6,7 @@ import ast
 import os
 import socket
 from concurrent.futures import ThreadPoolExecutor, wait
+from itertools import chain
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -271,7 +272,7 @@ def listener(port: int) -> socket.socket:
     return socket.create_server(("127.0.0.1", port))
 
 
-def test_no_worker_but_their_own_takes_sweeps(
+def test_no_worker_but_their_own_takes_sweeps_and_the_effects_of_a_pool(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Otherwise none would run while every thread of that worker is busy.
@@ -282,7 +283,10 @@ def test_no_worker_but_their_own_takes_sweeps(
         command = ast.literal_eval(started.log(name).read_text().partition("\n")[0])
         return str(command[command.index(option) + 1]).split(",")
 
-    with Deployment(settings, pages=False, jobs=True) as started:
-        assert "interlock.sweeps" in option("worker", "-X")
-        assert "interlock.sweeps" not in option("jobs", "-Q")
+    with Deployment(settings, pages=False, pools=True) as started:
         assert option("sweeps", "-Q") == ["interlock.sweeps"]
+        pools = {name: option(name, "-Q") for name in ("models", "commands", "webhooks")}
+        assert option("worker", "-X") == ["interlock.sweeps", *chain.from_iterable(pools.values())]
+    assert pools["models"] == ["interlock.inference"]
+    assert pools["webhooks"] == ["interlock.webhook"]
+    assert {"interlock.worker", "interlock.verification"} < set(pools["commands"])
