@@ -46,7 +46,7 @@ from interlock.workers.jobs.reply import (
     read_reply,
 )
 from interlock.workers.jobs.slots import graph_of
-from interlock.workers.supervision.redaction import Redaction, secrets_of
+from interlock.workers.supervision.redaction import last_words
 from interlock.workers.text import sentence
 
 if TYPE_CHECKING:  # it comes from the model, where there is one
@@ -55,7 +55,7 @@ if TYPE_CHECKING:  # it comes from the model, where there is one
 WORKER, REVIEWER = "worker", "reviewer"
 # By convention 75 (EX_TEMPFAIL) is a failure that may pass, and 124 a time limit of `timeout`.
 RETRY_EXIT_CODES = (75, 124)
-OUTPUT_LENGTH_MAX = 800
+OUTPUT_LENGTH_MAX, OUTPUT_BYTES_READ = 800, 16 * 1024
 RESULT_FILE = "result.md"
 MATERIAL_BYTES_MAX = 64_000
 
@@ -180,9 +180,8 @@ async def _run_command(
         return _invalid(model, f"its reply is invalid: {refusal}")
     if reply is not None:
         return AttemptResult(reply, _deltas_of_reply(reply))
-    redaction = Redaction(secrets_of(work.dispatch.settings))
-    output = redaction.text(run.last_output(OUTPUT_LENGTH_MAX + redaction.longest))
-    output = output[-OUTPUT_LENGTH_MAX:]
+    printed = run.last_output(OUTPUT_BYTES_READ)
+    output = last_words(printed, work.dispatch.settings, OUTPUT_LENGTH_MAX)
     if code == 0:
         return AttemptResult(_reply_of_output(model, output), {})
     how = sentence(f"exit code {code}: {output or 'no output'}", length_max=1_000)

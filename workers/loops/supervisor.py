@@ -28,7 +28,7 @@ from interlock.workers.loops.paths import name_of
 from interlock.workers.loops.session_prompt import read_prompt
 from interlock.workers.processes.agent.process import AgentProcess, Exit, LogFiles, SpawnError
 from interlock.workers.supervision.leased_process import FOLDER_DELETED, Command, LeasedProcess
-from interlock.workers.supervision.redaction import Redaction, secrets_of
+from interlock.workers.supervision.redaction import last_words
 from interlock.workers.supervision.reports import (
     AgentBlocked,
     AgentFailed,
@@ -199,6 +199,9 @@ class SessionSupervisor(Supervisor):
         with suppress(KernelError):
             self.work.audit(kind, detail)
 
+    def _words(self, text: str) -> str:
+        return last_words(text, self.dispatch.settings, DETAIL_LENGTH_MAX)
+
     def _outcome(self, ended: Exit) -> Outcome:
         fields: dict[str, Any] = {
             "exit_code": ended.code,
@@ -207,10 +210,10 @@ class SessionSupervisor(Supervisor):
         if not self.started:
             detail = ended.errors.strip() or "it ended before its session began"
             return Outcome(
-                "session_error", fields | {"code": "spawn_error", "detail": self._end(detail)}
+                "session_error", fields | {"code": "spawn_error", "detail": self._words(detail)}
             )
         if self.failed is not None:
-            fields |= {"code": "failed", "detail": self._end(self.failed.error)}
+            fields |= {"code": "failed", "detail": self._words(self.failed.error)}
             if self.failed.retry_after_s:
                 fields["retry_after_s"] = self.failed.retry_after_s
             return Outcome("session_error", fields)
@@ -218,12 +221,7 @@ class SessionSupervisor(Supervisor):
             return Outcome("session_succeeded", fields)
         detail = ended.errors.strip() or f"it ended with {ended.code}"
         code = ended.reason_by_us or "exit"
-        return Outcome("session_error", fields | {"code": code, "detail": self._end(detail)})
-
-    def _end(self, text: str) -> str:
-        """Return the end of a long text, where programs print what went wrong, without secrets."""
-        redaction = Redaction(secrets_of(self.dispatch.settings))
-        return redaction.text(text)[-DETAIL_LENGTH_MAX:]
+        return Outcome("session_error", fields | {"code": code, "detail": self._words(detail)})
 
 
 def _program(command: str) -> str:

@@ -76,6 +76,14 @@ def secrets_of(settings: Settings) -> set[str]:
     }
 
 
+def last_words(text: str, settings: Settings, length_max: int) -> str:
+    """Return the end of what a process has printed or reported, where errors are, without secrets.
+
+    Give more than `length_max` letters where there are more, or the end of a secret may be shown.
+    """
+    return Redaction(secrets_of(settings)).text(text)[-length_max:]
+
+
 def _passwords(texts: Iterable[str]) -> Iterator[str]:
     """Yield the passwords in addresses, as they are written and without their escapes."""
     for text in texts:

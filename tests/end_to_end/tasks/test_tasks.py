@@ -175,6 +175,28 @@ def test_the_branch_of_a_failed_try_is_deleted_when_a_later_one_is_merged(
     assert git(repo, *BRANCHES) == f"interlock/{deployment.scope}/left@1"
 
 
+def test_a_new_agent_that_reports_a_block_and_exits_with_0_has_not_succeeded(
+    deployment: Deployment, repo: Path
+) -> None:
+    blocks = """echo '{"type": "blocked", "text": "the key of the safe"}' >&$INTERLOCK_REPORT_FD"""
+    first = submit(deployment, "first", task(repo, f"{READY}; {blocks}; exit 0", signals=[]))
+    after = task(repo, f"{READY}; {FIXES}", depends_on=["first"])
+    second = submit(deployment, "second", after)
+
+    record = reaches(deployment, first, "failed")
+
+    assert record.data["failure"]["why"] == "permission_denied"
+    card = deployment.client.card(first)
+    assert card is not None
+    assert "its report blocked (the key of the safe) was refused" in card.question
+    nothing_left(deployment, repo, "first")
+    end = deployment.client.show(f"{deployment.scope}/agent~first~1").data["end"]
+    assert end["why"] == "permission_denied"
+    assert deployment.client.show(second).state == "open"
+    for task_id in (first, second):
+        deployment.client.cancel(task_id)
+
+
 @pytest.mark.proof
 def test_an_agent_that_hangs_is_ended_at_its_deadline_with_all_it_started(
     deployment: Deployment, repo: Path, tmp_path: Path

@@ -11,6 +11,7 @@ import pytest
 from interlock.kernel.event import Cause, Event
 from interlock.kernel.machines import MACHINES
 from interlock.workers.gateways.server import EmbeddedServer
+from interlock.workers.jobs.brief import brief_of
 from interlock.workers.jobs.intake import accept_job
 from interlock.workers.jobs.manifest import manifest_now, manifest_of
 from interlock.workers.systems import handlers
@@ -81,3 +82,20 @@ def test_only_the_effect_of_the_last_change_writes_the_manifest(
         written.append(file.exists())
 
     assert written == [False, True], "of its creation, of its activation"
+
+
+def test_the_output_of_a_failed_job_is_kept_without_secrets_and_told_to_its_next_attempt(
+    server: EmbeddedServer, prefix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MY_API_KEY", "open-sesame-7")
+    worker = InProcessWorker(server.url, prefix, tmp_path / "home")
+    command = 'echo "my key is $MY_API_KEY"; exit 75'
+    worker.graphs.create("g/j", {"phases": [{"worker": {"command": command}}]})
+    worker.graphs.command("g/j", "activate")
+
+    settle(worker, "g/j")
+
+    job = worker.graphs.job("g/j")
+    summary = brief_of(worker.dispatch, job, "worker")["summary"]
+    assert summary == "exit code 75: my key is *************"
+    assert "open-sesame" not in str([job, *worker.client.history("g/j")])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from interlock.workers.config import Settings
-from interlock.workers.supervision.redaction import Redaction, secrets_of
+from interlock.workers.supervision.redaction import Redaction, last_words, secrets_of
 
 
 @pytest.mark.parametrize(
@@ -45,3 +45,19 @@ def test_the_secrets_are_those_of_the_settings_of_the_environment_and_of_address
         "key-of-the-model",
     } <= found
     assert not {"an-editor", store} & found
+
+
+def test_the_end_of_an_output_is_valid_and_shows_no_part_of_a_secret_at_its_cut() -> None:
+    redaction = Redaction(["sesame-open!"])
+    output = b"x" * 50 + b"sesame-open!\xc3\xa4\xc3\xa4\0"
+
+    assert redaction.end_of(output, 100).endswith("************ää\N{REPLACEMENT CHARACTER}")
+    assert redaction.end_of(output, 10) == "*****ää\N{REPLACEMENT CHARACTER}"
+    assert redaction.end_of(output, 4) == "ä\N{REPLACEMENT CHARACTER}", "no half of a letter"
+    assert redaction.text("open: sesame-open! ä") == "open: ************ ä"
+
+
+def test_the_last_words_of_a_process_have_no_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SHOP_API_KEY", "key-of-the-shop")
+
+    assert last_words("it is key-of-the-shop, sorry", Settings(), 13) == "******, sorry"

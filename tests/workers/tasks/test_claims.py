@@ -16,10 +16,10 @@ from interlock.workers.gateways.git.errors import RefusedError
 from interlock.workers.gateways.git.repository import Repository
 from interlock.workers.gateways.git.worktree import add_worktree
 from interlock.workers.gateways.server import EmbeddedServer
-from interlock.workers.tasks import claims
+from interlock.workers.tasks import assignment, claims
 from interlock.workers.tasks.agents import Agents
 from interlock.workers.tasks.assignment import assign
-from interlock.workers.tasks.claim_names import ClaimNames
+from interlock.workers.tasks.claim_names import ClaimNames, claim_names
 from interlock.workers.tasks.claims import claim, prepare_claim
 from interlock.workers.tasks.client import Tasks
 from interlock.workers.tasks.sweeps.assignments import run
@@ -305,3 +305,16 @@ def test_an_agent_cannot_report_more_time_than_the_store_saw(
     done = tasks.report(claim.key, claim.token, "completed", {"summary": "x", "took_s": told_s})
 
     assert done.data["took_s"] == kept_s
+
+
+@pytest.mark.parametrize(("deadline", "limit"), [(60, 180), (86_400, 86_400)])
+def test_the_silence_of_a_plain_command_is_ended_by_its_deadline_first(
+    client: Client, deadline: int, limit: int
+) -> None:
+    record = client.show(submitted(client, "one", deadline_s=deadline))
+    lease = claim(client.dispatch, record, agent="b/agent~one~1")
+    assert lease is not None
+
+    agent = assignment._create_agent(client.dispatch, lease, claim_names(lease.record))
+
+    assert agent.record.data["progress_limit_s"] == limit

@@ -51,7 +51,7 @@ from interlock.workers.runs.plan.model import FailurePolicy, OutputFormat, Senti
 from interlock.workers.runs.sentinels.trigger import SentinelEvent
 from interlock.workers.runs.sequence import Execution, NextCodon
 from interlock.workers.supervision.leased_process import Command, LeasedProcess
-from interlock.workers.supervision.redaction import Redaction, secrets_of
+from interlock.workers.supervision.redaction import last_words
 from interlock.workers.supervision.streams import STREAMS
 from interlock.workers.supervision.streams.interlock import ReportKinds
 from interlock.workers.text import sentence
@@ -269,8 +269,8 @@ class CodonExecution:
         transcript, reason = self.transcript, ended.reason_by_us or ""
         reports_no_result = not self.output_stream.reports_result
         done = transcript.result_received or (reports_no_result and ended.code == 0)
-        redaction = Redaction(secrets_of(self.context.dispatch.settings))
-        said = redaction.text(transcript.error or ended.errors.strip())[-4_000:]
+        said = transcript.error or ended.errors.strip()
+        said = last_words(said, self.context.dispatch.settings, 4_000)
         error = LEASE_LOST_ERRORS.get(reason) or said
         outcome = outcome_of(
             EndFacts(
