@@ -67,9 +67,10 @@ def secrets_of(settings: Settings) -> set[str]:
     """
     fields = type(settings).model_fields
     values = {name: getattr(settings, name) for name in fields}
+    hidden = [str(value) for name, value in values.items() if value and not fields[name].repr]
     environment = environment_of_work()
     return {
-        *(str(value) for name, value in values.items() if value and not fields[name].repr),
+        *(value for value in hidden if "://" not in value),  # of an address, its passwords
         *(value for name, value in environment.items() if _NAMES.search(name.upper())),
         *_passwords(map(str, values.values())),
         *_passwords(environment.values()),
