@@ -35,6 +35,10 @@ def admit(
     for path in paths:
         repository.inside(path)
     check_name(branch)
+    if (repository.common / "reftable").is_dir():
+        problem = f"{repository.root} keeps its branches in a reftable, which Interlock cannot read"
+        remedy = "convert them: git refs migrate --ref-format=files"
+        raise RefusedError(Refusal.REF_FORMAT, problem, remedy)
     # Looked at first: git runs filters also to tell whether a file has changed.
     for name in ("HEAD", *((HEADS + target,) if target else ())):
         refuse_unusable_filters(repository, name)

@@ -54,6 +54,7 @@ def linked_trees(repository: Repository) -> tuple[LinkedTree, ...]:
 
 def checkouts(repository: Repository) -> tuple[Checkout, ...]:
     """Return all working trees; the main one comes first, if the repository has one."""
+    common = repository.common
     listing = repository.git.run("worktree", "list", "--porcelain", "-z").output
     found = []
     for entry in listing.split(b"\0\0"):
@@ -61,7 +62,8 @@ def checkouts(repository: Repository) -> tuple[Checkout, ...]:
         facts = {name: value for name, _, value in lines}
         if facts and "bare" not in facts:
             branch = facts["branch"].removeprefix(HEADS) if "branch" in facts else None
-            found.append(Checkout(Path(os.path.realpath(facts["worktree"])), branch))
+            folder = Path(os.path.realpath(facts["worktree"]))
+            found.append(Checkout(_main_of(repository) if folder == common else folder, branch))
     return tuple(found)
 
 
@@ -84,6 +86,10 @@ def checkout_of(repository: Repository, branch: str) -> Checkout | None:
             problem = f"a rebase or bisect of {branch!r} is under way in {tree.folder}"
     if holders and not holders[0].folder.is_dir():
         problem = f"{branch!r} is checked out in {holders[0].folder}, which is not there now"
+    if holders and holders[0].folder == repository.common:
+        problem = (
+            f"{branch!r} is checked out where git, whose folder is elsewhere, does not find it"
+        )
     if problem:
         raise RefusedError(Refusal.CHECKOUT_BUSY, problem, "end that, then the merge can go on")
     return holders[0] if holders else None
@@ -93,6 +99,9 @@ def refuse_changed(git: Git, paths: tuple[str, ...], *, remedy: str) -> None:
     """Refuse a working tree with uncommitted changes. Raises RefusedError."""
     if paths:
         problem = f"{git.folder} has uncommitted changes ({shown(paths)})"
+        if any(os.path.lexists(git.folder / path / ".git") for path in paths):
+            # A merge that moves a submodule leaves it as it is in the user's tree, as git's does.
+            remedy = f"run git submodule update there, or {remedy}"
         raise RefusedError(Refusal.DIRTY, problem, remedy)
 
 
@@ -100,6 +109,16 @@ def shown(paths: tuple[str, ...]) -> str:
     """Return the first few paths as text for people."""
     first = ", ".join(map(repr, paths[:_SHOWN]))
     return first if len(paths) <= _SHOWN else f"{first} and {len(paths) - _SHOWN} more"
+
+
+def _main_of(repository: Repository) -> Path:
+    """Return the main working tree where git names its own folder instead.
+
+    It does so if that folder is kept elsewhere (`git init --separate-git-dir`). It does not know
+    the tree, unless it is asked there.
+    """
+    is_linked = repository.root in {tree.folder for tree in linked_trees(repository)}
+    return repository.common if is_linked else repository.root
 
 
 def _under_way(admin: Path) -> set[str]:

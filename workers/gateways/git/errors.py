@@ -35,6 +35,7 @@ class Refusal(StrEnum):
     OBJECTS_MISSING = "objects_missing"
     PATH_OUTSIDE = "path_outside"
     PUSH_REJECTED = "push_rejected"
+    REF_FORMAT = "ref_format"
     REMOTE_MISSING = "remote_missing"
     SIGNING = "signing"
     SUBMODULE = "submodule"

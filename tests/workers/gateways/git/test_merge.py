@@ -228,6 +228,20 @@ def test_the_target_may_be_the_branch_of_another_worktree(repository: Repository
     assert git(parent.folder, "status", "--porcelain") == ""
 
 
+def test_a_tree_whose_folder_of_git_is_elsewhere_moves_along(repository: Repository) -> None:
+    a_branch(repository, "t", a__txt="x\n")
+    root, moved = repository.root, repository.root.with_name("folder-of-git")
+    git(root, "init", "-q", "--separate-git-dir", str(moved))
+    git(root, "worktree", "add", "-q", "-b", "other", str(root.with_name("linked")))
+
+    error = refused(Repository.open(root.with_name("linked")))
+    assert_refused(Refusal.CHECKOUT_BUSY, error, "does not find it")
+    assert isinstance(merged(Repository.open(root)), BranchMerged)
+
+    assert (root / "a.txt").read_text() == "x\n"
+    assert git(root, "status", "--porcelain") == ""
+
+
 @pytest.mark.parametrize("kind", ["changed", "staged", "deleted", "other file", "assumed"])
 def test_a_checkout_with_uncommitted_changes_is_refused_and_stays_as_it_is(
     repository: Repository, kind: str

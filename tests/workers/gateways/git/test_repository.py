@@ -292,3 +292,9 @@ def test_an_identity_that_no_commit_can_hold_is_refused(name: str) -> None:
 def test_values_cannot_be_changed(repository: Repository) -> None:
     with pytest.raises(dataclasses.FrozenInstanceError):
         repository.root = Path("/")  # type: ignore[misc]
+
+
+def test_branches_that_lie_in_a_reftable_are_refused(repository: Repository) -> None:
+    (repository.common / "reftable").mkdir()
+
+    assert_refused(Refusal.REF_FORMAT, not_admitted(repository), "git refs migrate")

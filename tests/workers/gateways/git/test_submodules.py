@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from interlock.workers.gateways.git import submodules
+from interlock.workers.gateways.git.admission import admit
 from interlock.workers.gateways.git.changes import commit_all
 from interlock.workers.gateways.git.errors import FailedError, Refusal, RefusedError
 from interlock.workers.gateways.git.repository import Repository
@@ -204,6 +205,15 @@ def test_a_commit_that_only_the_worktree_has_is_not_recorded(
 
     assert commits_all(using, tree)
     assert git(using.root, "rev-parse", f"{tree.branch}:lib").startswith(published)
+
+
+def test_a_submodule_of_the_user_that_a_merge_has_moved_is_told(using: Repository) -> None:
+    commit(using.root / "lib", "another", a__txt="another\n")
+
+    with pytest.raises(RefusedError) as caught:
+        admit(using, target=None, branch="interlock/t", paths=())
+
+    assert_refused(Refusal.DIRTY, caught.value, "'lib'", "run git submodule update there")
 
 
 def test_an_agent_may_add_a_submodule(repository: Repository, library: Path) -> None:
