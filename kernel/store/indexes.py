@@ -220,11 +220,11 @@ class Indexes:
         return {name: sum(map(int, islice(found, PARTITIONS))) for name in keys}
 
     def oldest_ms(self) -> dict[str, int]:
-        """Return since when the oldest effect and timer are due, and the oldest record waits.
+        """Return since when the oldest timer is due, and the oldest record waits.
 
         One that is due later has a time to come; what is empty is left out.
         """
-        keys = {"effects": self.keys.effects, "timers": self.keys.timers, "waits": self.keys.waits}
+        keys = {"timers": self.keys.timers, "waits": self.keys.waits}
         commands = [
             ("ZRANGE", key(at), 0, 0, "WITHSCORES")
             for key in keys.values()

@@ -171,7 +171,7 @@ class FlowWatch:
             machines=[_row(one, counts[name], counted) for name, one in machines.items()],
             states={name: _states(one, counts[name], counted) for name, one in machines.items()},
             depths=self._depths.value(),
-            oldest_ms=dispatch.indexes.oldest_ms(),
+            oldest_ms=self._oldest_ms(),
             queues=self._queues(counted),
             sweeps_ms=dispatch.indexes.last_sweeps(),
             swept=swept,
@@ -184,6 +184,12 @@ class FlowWatch:
             canaries=canaries(dispatch) if dispatch.settings.canary_s else None,
             totals=counted,
         )
+
+    def _oldest_ms(self) -> dict[str, int]:
+        """Return since when the oldest effect, timer and question of each kind waits."""
+        owed = self.dispatch.owed.oldest()
+        effects = {"effects": owed[0].since_ms} if owed else {}
+        return self.dispatch.indexes.oldest_ms() | effects
 
     def _queues(self, counted: Metrics) -> list[QueueRow]:
         """Return the queues that have messages, or whose effects were ever claimed."""

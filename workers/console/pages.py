@@ -42,7 +42,6 @@ def flow(request: Request, client: Reading) -> Response:
     watch: FlowWatch = request.app.state.flow
     samples: Samples = request.app.state.samples
     found = watch.look()
-    overdue_ms = found.now_ms - found.oldest_ms.get("effects", found.now_ms)
     sees_all = not request.state.caller.machines
     asked = sum(found.questions.of_machine(name) for name in client.machines)
     return page(
@@ -54,7 +53,6 @@ def flow(request: Request, client: Reading) -> Response:
         troubles=list(_troubles(found, client)),
         partly_searched=_partly_searched(found, client),
         canary=found.canaries.newest if sees_all and found.canaries else None,
-        overdue_ms=max(overdue_ms, 0),
         waits=found.depths["waits"] if sees_all else asked,
         longest_ms=found.oldest_ms.get("waits") if sees_all else None,
         listed=watch.listed(client.machines),

@@ -48,6 +48,7 @@ from interlock.kernel.store.listings import Listings
 from interlock.kernel.store.metrics import MetricsReader
 from interlock.kernel.store.news import Newsreader
 from interlock.kernel.store.overdue import OverdueReader
+from interlock.kernel.store.owed import OwedReader
 from interlock.kernel.store.redis import Store
 from interlock.kernel.store.rejected import RejectedMessages
 from interlock.kernel.store.saved_views import SavedViews
@@ -171,6 +172,11 @@ class Dispatch:
     def indexes(self) -> Indexes:
         """The indexes of effects, timers, records that wait for a person, and ended families."""
         return Indexes(self.client, self.keys, self.limits)
+
+    @cached_property
+    def owed(self) -> OwedReader:
+        """The effects that nobody has at work."""
+        return OwedReader(self.client, self.keys)
 
     @cached_property
     def passes(self) -> Passes:

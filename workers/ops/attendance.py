@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from kombu.exceptions import OperationalError
 
+from interlock.kernel.store.owed import OwedEffect
 from interlock.workers.engine.celery_app import INTAKE_QUEUE, SWEEPS_QUEUE, effect_queues, queue_of
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.sweeper import late_sweeps
 from interlock.workers.systems import sweeps
+from interlock.workers.terminal.screen import age, counted
 from interlock.workers.threads.canary import late_canary
 
 # How long workers have to answer. One whose threads are all busy answers at once.
 ANSWER_S = 1.0
+LATE_S = 60.0  # that an effect waits for a worker
+FAILED_MIN = 2  # attempts at an effect that is to be tried again
 
 
 def attendance(dispatch: Dispatch, depths: Mapping[str, int]) -> dict[str, Any]:
@@ -33,10 +37,43 @@ def attendance(dispatch: Dispatch, depths: Mapping[str, int]) -> dict[str, Any]:
     }
     found = [
         *problems_of(dispatch, served, depths),
+        *(waits_of(dispatch) if served else ()),
         late_canary(dispatch),
         dispatch.quota.problem(),
     ]
     return {"workers": workers, "problems": [problem for problem in found if problem]}
+
+
+def waits_of(dispatch: Dispatch) -> Iterator[str]:
+    """Yield a sentence about effects that no worker begins, and one about those that fail.
+
+    The message of such an effect may be in its queue, be lost, or be kept by a worker that does not
+    begin it.
+    """
+    now_ms, owed = dispatch.views.now_ms(), dispatch.owed.oldest()
+    late = [one for one in owed if not one.attempts and now_ms - one.since_ms > LATE_S * 1_000]
+    for name, effects in _by_name(late).items():
+        first = effects[0]
+        yield (
+            f"no worker has begun {name} of {counted(len(effects), 'record')}, that of"
+            f" {first.record_id} for {age(now_ms - first.since_ms)}: start more workers for its"
+            " queue, or look whether something holds up those that are there"
+        )
+    for name, effects in _by_name([one for one in owed if one.attempts >= FAILED_MIN]).items():
+        first = effects[0]
+        yield (
+            f"{name} of {counted(len(effects), 'record')} failed more than once and is tried again,"
+            f" that of {first.record_id} for {age(now_ms - first.since_ms)}:"
+            f" `interlock history {first.record_id}` says why"
+        )
+
+
+def _by_name(effects: Sequence[OwedEffect]) -> dict[str, list[OwedEffect]]:
+    """Return these effects by machine and name, in their order."""
+    found: dict[str, list[OwedEffect]] = {}
+    for one in effects:
+        found.setdefault(f"{one.machine}.{one.name}", []).append(one)
+    return found
 
 
 def _served(dispatch: Dispatch) -> dict[str, set[str]]:

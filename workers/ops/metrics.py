@@ -164,10 +164,12 @@ def _present(dispatch: Dispatch, ended: Mapping[str, int]) -> Iterator[Metric]:
         ("kind",),
     )
     oldest_ms = dispatch.indexes.oldest_ms()
+    if owed := dispatch.owed.oldest():
+        oldest_ms["effects"] = owed[0].since_ms
     overdue = {(kind,): max(now_ms - at_ms, 0) / 1_000 for kind, at_ms in oldest_ms.items()}
     yield gauge(
         "oldest_seconds",
-        "How long the oldest effect and timer are overdue, and a person is waited for.",
+        "How long the oldest effect is owed, a timer is due, and a person is waited for.",
         overdue,
         ("kind",),
     )

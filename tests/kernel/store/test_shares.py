@@ -10,6 +10,7 @@ from interlock.kernel.errors import HeldError, InvalidIdError, UnknownRecordErro
 from interlock.kernel.store import scripts
 from interlock.kernel.store.commands import InitialLease
 from interlock.kernel.store.leases import Lease
+from interlock.kernel.store.owed import OwedReader
 from interlock.kernel.store.repairs import Repairs
 from tests.kernel.store.kernel_at_a_fixed_time import World, token
 from tests.kernel.store.tables import GRACE_MS, LEASE_MS
@@ -148,6 +149,8 @@ def test_who_waits_for_a_held_name_gets_it_first_come_first_served(world: World)
     second, third = wait_for(world, every["two"]), wait_for(world, every["three"])
     assert wait_for(world, every["two"]) == second
     assert world.score(third) != world.now
+    owed = [one.key for one in OwedReader(world.client, world.keys).oldest()]
+    assert not {second, third} & {*owed}, "what waits for a name waits for no worker"
     world.fire(every["one"], "fail")
 
     assert (world.score(second), world.views.holds("b")) == (world.now, {})

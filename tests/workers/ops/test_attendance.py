@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from interlock.kernel.store.leases import Lease
 from interlock.workers.client import Client
 from interlock.workers.engine import sweeper
 from interlock.workers.gateways.server import EmbeddedServer
-from interlock.workers.ops.attendance import problems_of
+from interlock.workers.ops.attendance import problems_of, waits_of
 from interlock.workers.systems import sweeps
-from tests.workers.threads.threads import client_of
+from tests.workers.threads.threads import bring, client_of
 
 DEPTHS = {"effects": 3, "timers": 0, "waits": 0}
 
@@ -60,3 +61,32 @@ def test_without_any_worker_all_that_waits_is_named_and_nothing_else(client: Cli
     [problem] = problems_of(client.dispatch, {}, {"effects": 0, "timers": 2, "waits": 0})
 
     assert "work waits (2 timers) and no worker answers" in problem
+
+
+def test_work_that_no_worker_begins_is_named_with_its_true_age(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bring(client, "one", "awaiting_inference")
+    assert list(waits_of(client.dispatch)) == []
+    now_ms = client.dispatch.views.now_ms()
+    monkeypatch.setattr(client.dispatch.views, "now_ms", lambda: now_ms + 90_000)
+
+    [problem] = waits_of(client.dispatch)
+
+    assert problem.startswith("no worker has begun thread.inference of 1 record, that of one for 1")
+
+
+def test_work_that_failed_more_than_once_is_named(client: Client) -> None:
+    bring(client, "one", "awaiting_inference")
+    effect, leases = client.dispatch.effect("thread", "inference"), client.dispatch.leases
+    for nonce in ("a", "b"):
+        assert list(waits_of(client.dispatch)) == []
+        [entry] = client.show("one").entries
+        lease = leases.claim(entry.key("one"), effect, nonce=nonce, holder="x", schema=9)
+        assert isinstance(lease, Lease)
+        leases.release(lease, counted=True)
+
+    [problem] = waits_of(client.dispatch)
+
+    assert problem.startswith("thread.inference of 1 record failed more than once")
+    assert "`interlock history one` says why" in problem

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 
 from interlock.kernel.record import root_of
+from interlock.kernel.store.owed import OwedEffect
 from interlock.kernel.table import Active
 from interlock.workers.client import Client
 from interlock.workers.engine.sweeper import late_sweeps
@@ -35,6 +36,7 @@ class Snapshot(TasksOverview):
     others: Mapping[str, Mapping[str, int]]
     others_at_work: int
     late_sweeps: Mapping[str, int | None]
+    owed: OwedEffect | None  # the one that nobody has at work and that is owed longest
 
 
 class SnapshotReader:
@@ -63,6 +65,7 @@ class SnapshotReader:
             others=others,
             others_at_work=self._at_work(others),
             late_sweeps=late_sweeps(self.dispatch, self.sweeps),
+            owed=next(iter(self.dispatch.owed.oldest()), None),
         )
 
     def _others(self) -> dict[str, dict[str, int]]:

@@ -31,7 +31,7 @@ from tests.workers.tasks.claims import (
     unsupervised,
     used,
 )
-from tests.workers.threads.threads import client_of
+from tests.workers.threads.threads import bring, client_of
 
 LEASE_S, STALL_S = 600.0, 300.0
 
@@ -321,6 +321,17 @@ def test_sweeps_that_nobody_runs_are_named_before_all_else(client: Client) -> No
 
     assert str(verdict(snapshot)) == "sweeps are late"
     assert "orphans ran 2 min ago  start beat and a worker of the sweeps" in text(snapshot)
+
+
+def test_an_effect_that_no_worker_begins_is_shown_with_its_age(client: Client) -> None:
+    bring(client, "one", "awaiting_inference")
+    shown = SnapshotReader(client).read()
+    assert shown.owed is not None
+    assert "has waited" not in text(shown)
+
+    late = replace(shown, at_ms=shown.owed.since_ms + 180_000)
+
+    assert "inference of one has waited for 3 min" in text(late)
 
 
 def test_an_empty_store_has_nothing_to_do(client: Client) -> None:
