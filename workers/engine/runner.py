@@ -40,6 +40,7 @@ from interlock.workers.engine.resources import Resources
 from interlock.workers.engine.retry_delay import retry_delay_ms
 from interlock.workers.engine.tracing import note_outcome, traced
 from interlock.workers.engine.work import Handler, ObstacleError, Outcome, Work
+from interlock.workers.text import storable
 
 log = logging.getLogger(__name__)
 
@@ -296,7 +297,7 @@ class Runner:
         asks = isinstance(failure, ObstacleError)
         # What a person is asked is a sentence of its own.
         cause = str(failure) if asks else f"{type(failure).__name__}: {failure}"
-        detail = cause[:DETAIL_MAX]
+        detail = storable(cause)[:DETAIL_MAX]
         log.warning("%s failed, attempt %d: %s", work.key, work.attempt, detail)
         delay_ms = retry_delay_ms(work.attempt)
         draft = NoteDraft(

@@ -96,6 +96,20 @@ def test_a_handler_that_fails_is_tried_again_later_and_the_log_has_the_reason(
     assert "a bug of ours" in notes(running, "effect_failed")[0].detail["detail"]
 
 
+def test_the_name_of_a_file_that_is_not_utf8_is_noted_and_told(running: Running) -> None:
+    name = b"caf\xe9".decode(errors="surrogateescape")
+
+    def fail(work: Work) -> Outcome:
+        work.note("activity", {"reads": name})
+        raise ValueError(name)
+
+    running.approved()
+
+    assert running.perform("one", fail).endswith(r"ValueError: caf\xe9")
+    assert notes(running, "activity")[0].detail["reads"] == r"caf\xe9"
+    assert r"caf\xe9" in notes(running, "effect_failed")[0].detail["detail"]
+
+
 def test_the_last_attempt_of_a_handler_that_fails_is_no_retry(
     running: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:

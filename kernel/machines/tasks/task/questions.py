@@ -56,9 +56,11 @@ def diff_command(data: Data) -> str:
 
 
 def next_step(data: Data) -> str:
-    """Say what follows when an agent has delivered its work: its verification, then the merge."""
+    """Say what follows when an agent has delivered its work: verification, merge, then a push."""
     if not is_verified(data):
         return "Its work is verified next."
+    if data.get("merged"):
+        return f"Its work is merged into {data['target']}; that is pushed to {data['push']} next."
     how = "approved" if data.get("approved") else "verified"
     into = f"; it is merged into {data['target']} next" if data.get("repo") else ""
     return f"Its work is {how}{into}."

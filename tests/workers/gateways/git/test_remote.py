@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import time
 from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 
 import pytest
 
-from interlock.workers.gateways.git.errors import FailedError, Refusal, RefusedError
+from interlock.workers.gateways.git import remote as module
+from interlock.workers.gateways.git.errors import BusyError, FailedError, Refusal, RefusedError
+from interlock.workers.gateways.git.program import COMMAND_S
 from interlock.workers.gateways.git.remote import Pushed, push
 from interlock.workers.gateways.git.repository import Repository
 from tests.waiting import until
@@ -127,3 +130,19 @@ def test_a_remote_that_cannot_be_reached_is_a_failure(repository: Repository, re
 
     with pytest.raises(FailedError, match=r"git push failed with exit code 128: .*remote\.git"):
         push(repository, branch="main", remote="origin")
+
+
+@pytest.mark.usefixtures("remote")
+def test_nobody_waits_long_for_another_push(
+    repository: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "WAIT_S", 0.05)
+    began = time.monotonic()
+
+    with (
+        repository.git.locked(repository.common / "interlock-push"),
+        pytest.raises(BusyError, match="try again"),
+    ):
+        push(repository, branch="main", remote="origin")
+
+    assert time.monotonic() - began < COMMAND_S / 2, "as long as a command may last"

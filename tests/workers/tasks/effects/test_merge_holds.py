@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import threading
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +15,12 @@ import pytest
 from interlock.kernel.event import EFFECT_FAILED
 from interlock.kernel.record import partition_of
 from interlock.workers.client import Client
+from interlock.workers.engine import runner
 from interlock.workers.gateways.git.repository import Repository
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.tasks.client import Tasks
 from tests.waiting import until
-from tests.workers.gateways.git.scene import git, make_repository
+from tests.workers.gateways.git.scene import commit, git, make_repository
 from tests.workers.tasks.claims import claimed, fire, noted, submitted, taken
 from tests.workers.tasks.effects.work import delivered, perform
 from tests.workers.threads.threads import client_of
@@ -152,7 +155,7 @@ def test_others_merge_while_a_remote_hangs(
     pushing = threading.Thread(target=perform, args=(client, "b/one", "merge"))
     pushing.start()
     try:
-        until(lambda: client.show("b/one").data.get("merged"), what="the merge before the push")
+        until(lambda: client.show("b/one").data.get("merged"), what="the merge", within_s=30)
 
         assert held(client) == {}
         assert perform(client, "b/two", "merge") == "closed"
@@ -171,6 +174,8 @@ def test_a_person_is_asked_at_once_for_access_to_a_remote(
 
     assert perform(client, "b/one", "merge") == "done"
 
+    next_step = "Its work is merged into main; that is pushed to origin next."
+    assert client.outlook(client.show("b/one")) == next_step
     (card,) = client.cards()
     asked = "The merge waits: it is merged into main here, but origin does not have it: git push"
     assert card.question.startswith(asked)
@@ -193,3 +198,54 @@ def test_what_was_merged_is_not_merged_again_where_only_its_push_is_left(
     until(lambda: perform(client, "b/one", "merge") == "closed", what="the push")
 
     assert git(repository.root, "rev-parse", "main") == before, "the user has taken it back"
+
+
+def test_a_person_is_asked_about_a_remote_that_was_away_five_times(
+    client: Client, repository: Repository, remote: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runner, "retry_delay_ms", lambda _: 0)
+    remote.rename(remote.with_name("away"))
+    verified(client, repository, "one", push="origin")
+
+    for _ in range(4):
+        assert perform(client, "b/one", "merge") == "done"
+    assert client.cards() == []
+    assert perform(client, "b/one", "merge") == "done"
+
+    (card,) = client.cards()
+    assert "it is merged into main here, but origin does not have it" in card.question
+
+
+def test_a_person_is_asked_at_once_for_room_on_a_full_disk(
+    client: Client, repository: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def write(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    verified(client, repository, "one")
+    # The package has a function of the name of this module.
+    monkeypatch.setattr(
+        import_module("interlock.workers.tasks.effects.merge"), "merge_branch", write
+    )
+
+    assert perform(client, "b/one", "merge") == "done"
+
+    (card,) = client.cards()
+    assert "No space left on device" in card.question
+    assert held(client) == {}
+
+
+def test_the_next_claim_of_a_task_is_merged_although_the_push_of_an_earlier_one_was_refused(
+    client: Client, repository: Repository, remote: Path
+) -> None:
+    other = repository.root.with_name("other")
+    git(repository.root, "clone", "-q", str(remote), str(other))
+    commit(other, "theirs", theirs="x\n")
+    git(other, "push", "-q", "origin", "main")
+    verified(client, repository, "one", push="origin")
+
+    assert perform(client, "b/one", "merge") == "failed"
+
+    assert "but origin does not have it" in client.show("b/one").data["failure"]["reason"]
+    client.fire("b/one", "retried")
+    assert "merged" not in client.show("b/one").data
