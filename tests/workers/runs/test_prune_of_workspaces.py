@@ -45,7 +45,7 @@ def prune_old(world: World, dispatch: Dispatch) -> Counter[str]:
 def keys_left(world: World) -> set[str]:
     """Return the keys of records that are left, without tombstones."""
     names = {key.decode().rpartition("}:")[2] for key in world.dump()}
-    return {name for name in names if not name.startswith("x:")} - {"feed"}
+    return {name for name in names if not name.startswith("x:")} - {"feed", "meta"}
 
 
 def close(world: World) -> None:
