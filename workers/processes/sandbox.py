@@ -16,6 +16,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from interlock.workers.inherited import inherited
+
 PROGRAM = "bwrap"
 PROBE_S = 20.0
 # Bubblewrap itself ignores SIGTERM, since it would die of it and take the command with it. The
@@ -115,7 +117,13 @@ def probe() -> str:
     command = Sandbox(hidden=()).around(["true"], Path("/"))
     try:
         done = subprocess.run(
-            command, capture_output=True, timeout=PROBE_S, check=False, text=True, errors="replace"
+            command,
+            env=inherited(),
+            capture_output=True,
+            timeout=PROBE_S,
+            check=False,
+            text=True,
+            errors="replace",
         )
     except subprocess.TimeoutExpired:
         return f"{PROGRAM} has made none within {PROBE_S:g} s"
