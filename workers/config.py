@@ -35,6 +35,12 @@ PROCESS_VARIABLES = (f"{PREFIX}AGENT_MARK", f"{PREFIX}REPORT_FD", WORK_VARIABLES
 SINGLE_SERVER_SCHEMES = ("redis://", "rediss://", "unix://")
 API_PORT = 8470
 UNSUPPORTED_BROKERS = ("redis+sentinel://", "redis+cluster://", "sentinel://")
+SANDBOX_SETTINGS = ("sandbox_hidden", "sandbox_writable")
+# In these, agents keep how they were signed in, and tools keep what they downloaded.
+SANDBOX_WRITABLE = (
+    *("~/.cache", "~/.claude", "~/.claude.json", "~/.codex", "~/.gemini", "~/.npm", "~/.nuget"),
+    *("~/.cargo/git", "~/.cargo/registry", "~/.gradle", "~/.m2", "~/go/pkg"),
+)
 LogFormat = Literal["console", "json"]
 Seconds = Annotated[float, Field(gt=0, le=100 * 365 * 86_400)]
 
@@ -137,6 +143,9 @@ class Settings(BaseModel):
     # For a level of trust: after how many changed files of a task a person is asked.
     files_by_trust: dict[Trust, int] = Field(default_factory=dict)
     queue_slots: dict[Word, int] = Field(default_factory=dict)  # jobs that run at once, by queue
+    sandbox: Literal["auto", "required", "off"] = "auto"  # of agents and other commands for work
+    sandbox_writable: tuple[str, ...] = Field(default_factory=lambda: SANDBOX_WRITABLE)
+    sandbox_hidden: tuple[str, ...] = Field(default_factory=tuple)
     agent_log_bytes_max: Annotated[int, Field(ge=4_096)] = 8 * 1024 * 1024
     stall_s: Seconds = 300.0
     spawn_s: Seconds = 60.0
@@ -185,7 +194,9 @@ class Settings(BaseModel):
             raise ValueError(f"write {wanted} with at least {least}, several separated by commas")
         return {name: int(count) for name, _, count in pairs}
 
-    @field_validator("intake_accepts", "pass_variables", "roles", "systems", mode="before")
+    @field_validator(
+        "intake_accepts", "pass_variables", "roles", "systems", *SANDBOX_SETTINGS, mode="before"
+    )
     @classmethod
     def _names(cls, value: object) -> object:
         """Read `name,name`."""

@@ -194,7 +194,7 @@ def a_computer_with_agents_works_for_the_deployment(deployed: ComposeServices) -
     repo = make_repository(deployed.folder / "repo")
     client = deployed.client("producer")
     names = [f"n{number}" for number in range(3)]
-    assert client.dispatch.hosts.facts() == {"agents": {"judge": False}}
+    assert client.dispatch.hosts.facts() == {"agents": {"judge": False, "sandbox": True}}
 
     for name in names:
         payload = task(repo, f"echo {name} > {name}", signals=[])

@@ -131,6 +131,8 @@ class Deployment:
             "INTERLOCK_PREFIX": self.prefix,
             "INTERLOCK_NAMESPACE": self.prefix,
             "INTERLOCK_HOME": str(self.folder / "home"),
+            # Agents of tests write their process ids and other things beside their worktrees.
+            "INTERLOCK_SANDBOX": "off",
             "DEPLOYMENT_FOLDER": str(self.folder),
         }
         return {**inherited, **QUICK, **variables, **self.variables}

@@ -34,7 +34,14 @@ for entry in ("main", "intake", "flower"):
     except SystemExit as end:
         print(end.code)
 """
-IN_WORDS = ("none", "the store", "per effect", "the host's name", "the user's state folder")
+IN_WORDS = (
+    "none",
+    "the store",
+    "per effect",
+    "the host's name",
+    "the user's state folder",
+    "caches and state of agents",
+)
 
 
 def test_without_variables_everything_has_its_default() -> None:

@@ -10,14 +10,18 @@ import signal
 import subprocess
 import time
 from concurrent.futures import CancelledError
+from dataclasses import replace
 from pathlib import Path
 
 from interlock.kernel.errors import KernelError
 from interlock.kernel.machines.jobs.job.changes import phase_of
+from interlock.kernel.record import root_of
 from interlock.workers.engine.work import Work
+from interlock.workers.engine.work_sandbox import open_sandbox
 from interlock.workers.jobs.brief import BRIEF_FILE, REPLY_FILE, variables
 from interlock.workers.jobs.reply import open_plain_file
 from interlock.workers.processes.bound_process import end_bound, extend, has_ended, start_bound
+from interlock.workers.processes.sandbox import Sandbox
 
 OUTPUT_FILE = "output.log"
 RUNS = "runs"
@@ -58,9 +62,12 @@ class CommandRun:
         assert (self.run_folder / BRIEF_FILE).exists(), "the brief is written before the run"
         folder = Path(work.record.data.get("folder") or self.folder)
         environment = variables(work.record, self.role, self.folder, self.run_folder, work.key)
+        arguments = ["/bin/bash", "-c", command]
+        if (sandbox := self._sandbox()) is not None:
+            arguments = sandbox.around(arguments, folder)
         with (self.run_folder / OUTPUT_FILE).open("wb") as output:
             process = start_bound(
-                ["/bin/bash", "-c", command],
+                arguments,
                 folder=folder,
                 output=output,
                 grace_s=GRACE_S,
@@ -77,6 +84,19 @@ class CommandRun:
                 work.audit("late_reply", {"role": self.role, "reply": reply})
             raise CancelledError
         return code
+
+    def _sandbox(self) -> Sandbox | None:
+        """Return the sandbox of the command. Raises SandboxError.
+
+        It is open, since a person wrote the command into the graph: it may write where its user
+        may. The files of its graph's jobs are in a hidden folder; it can change its own alone.
+        """
+        work, sandbox = self.work, open_sandbox(self.work.dispatch.settings)
+        graph = work.dispatch.settings.home.absolute() / "jobs" / root_of(work.record.id)
+        if sandbox is None:
+            return None
+        opened = replace(sandbox, is_closed=False)
+        return opened.with_more(read_only=[graph], writable=[self.folder])
 
     def last_output(self, length_max: int) -> str:
         """Return the end of the command's output."""

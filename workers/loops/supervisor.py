@@ -22,11 +22,17 @@ from interlock.workers.config import PREFIX
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.work import Outcome
 from interlock.workers.engine.work_environment import environment_of_work
+from interlock.workers.engine.work_sandbox import SandboxError, open_repository
+from interlock.workers.gateways.git.errors import GitError
+from interlock.workers.gateways.git.private_copy import bring_in, sandbox_of
+from interlock.workers.gateways.git.repository import Repository
+from interlock.workers.gateways.git.worktree import Worktree
 from interlock.workers.loops.launch_spec import SessionLaunchSpec
 from interlock.workers.loops.mailbox import Mailbox
-from interlock.workers.loops.paths import name_of
+from interlock.workers.loops.paths import AgentPaths, name_of
 from interlock.workers.loops.session_prompt import read_prompt
 from interlock.workers.processes.agent.process import AgentProcess, Exit, LogFiles, SpawnError
+from interlock.workers.processes.sandbox import Sandbox
 from interlock.workers.supervision.leased_process import FOLDER_DELETED, Command, LeasedProcess
 from interlock.workers.supervision.redaction import last_words
 from interlock.workers.supervision.reports import (
@@ -72,6 +78,8 @@ class SessionSupervisor(Supervisor):
         self.stream = STREAMS["interlock"](ReportKinds.AGENT)
         self.work = self.adopt("loop", SESSION, spec.key, spec.token)
         self.name = name_of(self.work.record.id)
+        paths = AgentPaths(self.work.record.id, dispatch.settings)
+        self.tree = Worktree(paths.branch, Path(spec.worktree), "", present=True)
         self.mailbox = Mailbox(dispatch)
         self.prompt = ""
         self.ready = self.started = False
@@ -88,15 +96,17 @@ class SessionSupervisor(Supervisor):
     def _run_session(self) -> Outcome | None:
         """Run the session, and return its outcome; None if its work folder was deleted."""
         leases = (self.work,)
-        process = LeasedProcess(self._command(), lambda: leases, work_folder=self.work_folder)
         try:
+            process = LeasedProcess(self._command(), lambda: leases, work_folder=self.work_folder)
             self.prompt = read_prompt(self.work_folder, self.spec.prompt, self.spec.digest)
             self.began_at = time.monotonic()
             agent = process.start()
-        except (SpawnError, OSError) as refusal:
+        except (GitError, SandboxError, SpawnError, OSError) as refusal:
             return Outcome("session_error", {"code": "spawn_error", "detail": str(refusal)})
         with agent:
             ended = process.follow(agent, read=self._read_reports, act=self._act)
+        with suppress(GitError, OSError):  # the next prompt tries it again
+            bring_in(self._repository(), self.tree)
         return None if ended.reason_by_us == FOLDER_DELETED else self._outcome(ended)
 
     def _command(self) -> Command:
@@ -116,8 +126,20 @@ class SessionSupervisor(Supervisor):
                 self.dispatch.settings.agent_log_bytes_max,
             ),
             process_label=spec.process_label,
+            sandbox=self._sandbox(),
             more_follows=True,
         )
+
+    def _sandbox(self) -> Sandbox | None:
+        """Return the sandbox of the session. Raises GitError, OSError."""
+        confined, prompt = (
+            sandbox_of(self._repository(), self.tree),
+            self.work_folder / self.spec.prompt,
+        )
+        return confined and confined.with_more(shown=[(prompt, prompt)])
+
+    def _repository(self) -> Repository:
+        return open_repository(self.dispatch.settings, Path(str(self.work.record.data["repo"])))
 
     def _act(self, process: AgentProcess) -> None:
         """Obey an order to stop or to interrupt, and start the session when it is ready."""

@@ -103,19 +103,24 @@ def _end(child: int, code: int | None, grace_s: float) -> int:
     """End the command and its group; return its exit code."""
     waited_s = 0.0
     if code is None:
-        os.kill(child, signal.SIGTERM)
+        # The whole group: in a sandbox the command is not the first process.
+        _signal_group(child, signal.SIGTERM)
     while code is None and waited_s < grace_s:
         time.sleep(_END_POLL_S)
         waited_s += _END_POLL_S
         code = _code(child)
-    try:  # noqa: SIM105 - as above
-        os.killpg(child, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
+    _signal_group(child, signal.SIGKILL)
     while code is None:
         time.sleep(_END_POLL_S)
         code = _code(child)
     return code
+
+
+def _signal_group(group: int, number: int) -> None:
+    try:  # noqa: SIM105 - `contextlib` imports much
+        os.killpg(group, number)
+    except ProcessLookupError:
+        pass
 
 
 if __name__ == "__main__":

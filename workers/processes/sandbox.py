@@ -13,7 +13,7 @@ import shutil
 import subprocess
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from interlock.workers.inherited import inherited
@@ -57,6 +57,25 @@ class Sandbox:
     shown: Sequence[tuple[Path, Path]] = ()
     is_closed: bool = True
     home: Path | None = field(default_factory=home_folder)
+
+    def with_more(
+        self,
+        *,
+        hidden: Iterable[Path] = (),
+        writable: Iterable[Path] = (),
+        read_only: Iterable[Path] = (),
+        placed: Iterable[tuple[Path, Path]] = (),
+        shown: Iterable[tuple[Path, Path]] = (),
+    ) -> Sandbox:
+        """Return this sandbox with more of these."""
+        return replace(
+            self,
+            hidden=(*self.hidden, *hidden),
+            writable=(*self.writable, *writable),
+            read_only=(*self.read_only, *read_only),
+            placed=(*self.placed, *placed),
+            shown=(*self.shown, *shown),
+        )
 
     def around(self, command: Sequence[str], folder: Path) -> list[str]:
         """Return the command that runs this one in the sandbox, in a folder."""

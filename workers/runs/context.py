@@ -20,8 +20,10 @@ from interlock.workers.engine.heartbeat import Heartbeat
 from interlock.workers.engine.leases import read_initial_lease
 from interlock.workers.engine.work import Work
 from interlock.workers.engine.work_environment import trace_settings
+from interlock.workers.engine.work_sandbox import folder_sandbox
 from interlock.workers.files.private import write_private
 from interlock.workers.gateways.git.checkpoint_store import Checkpoint, CheckpointStore
+from interlock.workers.processes.sandbox import Sandbox
 from interlock.workers.runs.paths import CodonPaths, RunPaths
 from interlock.workers.runs.plan.model import PlannedCodon, PlannedLoop, PlannedSentinel, RunPlan
 from interlock.workers.runs.sentinels.call import ModelAccess
@@ -82,6 +84,10 @@ class RunContext:
         """Return sentinels of the plan by their ids."""
         return [self.plan.sentinel(name) for name in names]
 
+    def sandbox(self) -> Sandbox | None:
+        """Return the sandbox of commands in the workspace. Raises SandboxError."""
+        return folder_sandbox(self.dispatch.settings, self.workspace)
+
     def sentinel_host(self, start: NextCodon, environment: Mapping[str, str]) -> SentinelHost:
         """Return a host for the sentinels of a codon; it has loaded none of them yet."""
         planned = self.planned_sentinels(start.codon.sentinels)
@@ -90,6 +96,7 @@ class RunContext:
             codon=start.runtime_id,
             folder=self.workspace,
             environment=environment,
+            sandbox=self.sandbox(),
             models=self._sentinel_models(planned, start.codon),
             clock_ms=lambda: int(time.time() * 1_000),
         )

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from interlock.workers.engine.work import Work
 from interlock.workers.processes.agent.process import AgentProcess, Exit, LogFiles
+from interlock.workers.processes.sandbox import Sandbox
 
 POLL_S = 0.1
 # The watchdog's kill deadline is moved only if it moves by more than this.
@@ -23,7 +24,7 @@ class Command:
     """A command, and everything that its process is started with.
 
     The prompt is its standard input, which is closed after it unless `more_follows`. Its output is
-    logged; with `reads_output` it is also read line by line.
+    logged; with `reads_output` it is also read line by line. It may have a sandbox.
     """
 
     arguments: tuple[str, ...]
@@ -31,6 +32,7 @@ class Command:
     environment: Mapping[str, str]
     logs: LogFiles
     process_label: str
+    sandbox: Sandbox | None
     prompt: str = ""
     more_follows: bool = False
     reads_output: bool = False
@@ -55,8 +57,11 @@ class LeasedProcess:
     def start(self) -> AgentProcess:
         """Start the process. Raises SpawnError, or OSError if a log cannot be made."""
         command, self._kill_by = self.command, self._kill_deadline()
+        arguments: Sequence[str] = command.arguments
+        if command.sandbox is not None:
+            arguments = command.sandbox.around(arguments, command.folder)
         return AgentProcess.start(
-            command.arguments,
+            arguments,
             folder=command.folder,
             environment=command.environment,
             prompt=command.prompt,

@@ -176,7 +176,8 @@ def next_task(dispatch: Dispatch, agent: Record, first: Data) -> tuple[Lease, Pr
         alike = session_fields(record.data) == session_fields(first)
         if not (alike and is_local(record.data)):
             continue
-        lease = claim(dispatch, record, agent=agent.id)
+        sandbox = str(first["claim"].get("sandbox") or "")
+        lease = claim(dispatch, record, agent=agent.id, sandbox=sandbox)
         if lease is not None:
             return _prepare_for_session(dispatch, agent, lease)
     return None

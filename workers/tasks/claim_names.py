@@ -15,6 +15,7 @@ CLAIM_STATES = frozenset({"claimed", "in_progress", "orphaned", "done", "pending
 BRANCHES = "interlock"
 # The name of a record cannot contain it, so a review branch is never the branch of a claim.
 REVIEW_MARK = "=="
+SESSION_MARK = "=session"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +46,15 @@ class ClaimNames:
         safe = re.sub(r"\.(?=\.|$)|^\.|(?<=/)\.", "=", self.name.replace("~", "@"))
         return f"{BRANCHES}/{root_of(self.task)}/{safe.replace('.lock', '=lock')}"
 
-    def worktree(self, settings: Settings) -> Path:
-        """Return the folder of the worktree on this computer."""
-        return settings.worktree_folder / root_of(self.task) / self.name
+    def worktree(self, settings: Settings, *, session: str = "") -> Path:
+        """Return the folder of the worktree on this computer.
+
+        All worktrees of a session, which is an agent's id, are in one folder: its process starts
+        before they are made, and sees this folder of them alone.
+        """
+        backlog = settings.worktree_folder / root_of(self.task)
+        name = session.partition("~")[2]
+        return backlog / f"{name}{SESSION_MARK}" / self.name if session else backlog / self.name
 
     def review_branch(self, commit: str) -> str:
         """Return the branch of the checkout in which a commit of this claim is verified."""

@@ -28,6 +28,7 @@ from interlock.kernel.store.leases import Lease
 from interlock.kernel.table import Data
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.leases import read_initial_lease
+from interlock.workers.engine.work_sandbox import sandbox_level
 from interlock.workers.gateways.git.errors import RefusedError
 from interlock.workers.gateways.git.repository import Repository
 from interlock.workers.gateways.git.worktree import Worktree, add_worktree
@@ -71,12 +72,15 @@ def is_local(data: Data) -> bool:
     return bool(data.get("agent")) and Path(str(data["repo"])).is_dir()
 
 
-def claim(dispatch: Dispatch, record: Record, *, agent: str) -> Lease | None:
-    """Claim a task for an agent, with a lease. Return None if it cannot be claimed now."""
+def claim(dispatch: Dispatch, record: Record, *, agent: str, sandbox: str = "") -> Lease | None:
+    """Claim a task for an agent, with a lease. Return None if it cannot be claimed now.
+
+    `sandbox` is the level of the agent's sandbox, if it runs already.
+    """
     initial_lease = InitialLease(
         uuid4().hex[:8], dispatch.holder, dispatch.effect("task", "agent").lease_ms
     )
-    data, claimer = record.data, _claimer(dispatch, agent)
+    data, claimer = record.data, _claimer(dispatch, agent, sandbox)
     name, command = str(data["agent_name"]), str(data["agent"])
     try:
         payload = claim_payload(dispatch, record, claimer, name=name, command=command)
@@ -117,9 +121,9 @@ def may_be_claimed(dispatch: Dispatch, record: Record, *, agent: str) -> bool:
     return True
 
 
-def _claimer(dispatch: Dispatch, agent: str) -> dict[str, str]:
-    host = dispatch.settings.host
-    return {"owner": host, "agent": agent, "host": host}
+def _claimer(dispatch: Dispatch, agent: str, sandbox: str = "") -> dict[str, str]:
+    host, level = dispatch.settings.host, sandbox or sandbox_level(dispatch.settings)
+    return {"owner": host, "agent": agent, "host": host, "sandbox": level}
 
 
 def _admitted_claim(
@@ -167,11 +171,11 @@ def deadline_of(dispatch: Dispatch, record: Record) -> Deadline:
 def prepare_claim(dispatch: Dispatch, task: Lease, *, agent: str) -> PreparedClaim:
     """Create the turn and the worktree of a claim. Raises GitError or OSError."""
     names, data = claim_names(task.record), task.record.data
-    folder = str(names.worktree(dispatch.settings))
-    where = {"repo": data["repo"], "target": data["target"], "worktree": folder}
+    folder = names.worktree(dispatch.settings, session=agent if data["session"] else "")
+    where = {"repo": data["repo"], "target": data["target"], "worktree": str(folder)}
     begin_turn(dispatch, names, agent=agent, host=dispatch.settings.host, **where)
     _kill_leftovers_of_previous_claim(dispatch, names)
-    tree = _add_worktree(dispatch, names, data)
+    tree = _add_worktree(names, data, folder)
     return PreparedClaim(
         task_key=task.key,
         task_token=task.token,
@@ -217,9 +221,8 @@ def _kill_leftovers_of_previous_claim(dispatch: Dispatch, names: ClaimNames) -> 
             kill_leftovers_of(dispatch, str(agent))
 
 
-def _add_worktree(dispatch: Dispatch, names: ClaimNames, data: Data) -> Worktree:
+def _add_worktree(names: ClaimNames, data: Data, folder: Path) -> Worktree:
     repository = Repository.open(Path(str(data["repo"])))
-    folder = names.worktree(dispatch.settings)
     # New: a claim has one worktree once. One of this name is left from a task of another store.
     base = str(data["target"])
     return add_worktree(repository, branch=names.branch, folder=folder, base=base, new=True)

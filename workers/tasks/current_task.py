@@ -20,11 +20,13 @@ from interlock.kernel.reason import ABORT_OF, AbortReason, TransitionReason, why
 from interlock.kernel.record import Record
 from interlock.workers.engine.work import Outcome, Work
 from interlock.workers.engine.work_environment import environment_of_check
+from interlock.workers.engine.work_sandbox import check_sandbox, sandbox_of_level
 from interlock.workers.gateways.git.changes import changed_files, commit_all
 from interlock.workers.gateways.git.errors import GitError
 from interlock.workers.gateways.git.repository import COMMITTER, Repository
 from interlock.workers.gateways.git.worktree import Worktree
 from interlock.workers.processes.agent.process import WATCHDOG_LOST, Exit
+from interlock.workers.processes.sandbox import Sandbox
 from interlock.workers.specs.json_line import as_line
 from interlock.workers.supervision.redaction import Redaction, secrets_of
 from interlock.workers.supervision.reports import (
@@ -114,6 +116,21 @@ class CurrentTask:
         }
         return as_line({"type": "task", **fields})
 
+    @property
+    def sandbox(self) -> Sandbox | None:
+        """Return the sandbox of the level that this computer had at the claim."""
+        level = str(self.data["claim"].get("sandbox"))
+        return sandbox_of_level(self.work.dispatch.settings, level)
+
+    def repository(self) -> Repository:
+        """Open the repository of the task. Raises GitError."""
+        return Repository.open(Path(self.claim.repo), sandbox=self.sandbox)
+
+    def tree(self) -> Worktree:
+        """Return the worktree of the claim."""
+        claim = self.claim
+        return Worktree(claim.branch, Path(claim.worktree), claim.base, present=True)
+
     def report_spawned(self) -> None:
         """Report that the agent's process runs, which leads the turn to `spawning`."""
         self.reports.fire("agent_spawned")
@@ -157,7 +174,7 @@ class CurrentTask:
     def check_files(self) -> None:
         """Find the changed files that the task does not own."""
         with suppress(GitError, OSError):
-            changed = changed_files(self._repository(), self._tree(), base=self.claim.base)
+            changed = changed_files(self.repository(), self.tree(), base=self.claim.base)
             self.outside = outside(changed, self.data["owned_files"])
 
     def report_end(self, end_report: AgentBlocked | SplitRequested) -> str:
@@ -210,20 +227,22 @@ class CurrentTask:
     def finish(self, output: str) -> Outcome:
         """Commit the work, run the stop hooks, and return the outcome to report."""
         took_s = time.monotonic() - self.begun_at
-        tree = self._tree()
+        tree = self.tree()
         if not tree.folder.is_dir():
             return Outcome("orphaned", {"reason": "its worktree is gone"})
         with suppress(KernelError):
             self.work.note("activity", {"doing": "committing"})
         message = f"{self.data['title']}\n\nTask: {self.record_id}\n"
         try:
-            commit_all(self._repository(), tree, message=message, identity=COMMITTER)
+            commit_all(self.repository(), tree, message=message, identity=COMMITTER)
         except (GitError, OSError) as refusal:
-            reason = save_uncommitted(self.claim.repo, tree, refusal, message=message)
+            reason = save_uncommitted(self.repository(), tree, refusal, message=message)
             return Outcome("failed", {"reason": reason})
         # After the commit, so that files which a hook writes are not committed as the agent's work.
         within_s = self.work.dispatch.settings.verify_s
-        if refused := stop_hook_refusal(self.data["stop_hooks"], tree.folder, within_s=within_s):
+        hooks, sandbox = self.data["stop_hooks"], self.sandbox
+        sandbox = check_sandbox(sandbox, self.claim.repo, tree.folder)
+        if refused := stop_hook_refusal(hooks, tree.folder, sandbox, within_s=within_s):
             why = TransitionReason.STOP_HOOK_BLOCKED
             return Outcome("failed", {"reason": refused, "why": why})
         text = ((self.reports.summary or "").strip() or output.strip())[-SUMMARY_LENGTH_MAX:]
@@ -269,13 +288,6 @@ class CurrentTask:
             if outcome.payload.get(name)
         }
         return replace(outcome, payload={**outcome.payload, **texts})
-
-    def _repository(self) -> Repository:
-        return Repository.open(Path(self.claim.repo))
-
-    def _tree(self) -> Worktree:
-        claim = self.claim
-        return Worktree(claim.branch, Path(claim.worktree), claim.base, present=True)
 
 
 def report_outcome(work: Work, outcome: Outcome, *, fallback: str) -> None:
@@ -324,7 +336,9 @@ def ended_by_signal(code: int) -> bool:
     return code < 0 or SIGNALS_FROM < code <= SIGNALS_FROM + SIGNALS_MAX
 
 
-def stop_hook_refusal(hooks: list[str], folder: Path, *, within_s: float) -> str:
+def stop_hook_refusal(
+    hooks: list[str], folder: Path, sandbox: Sandbox | None, *, within_s: float
+) -> str:
     """Run the commands that may refuse a completion; return the first refusal, or ''."""
     if not hooks:
         return ""
@@ -335,6 +349,7 @@ def stop_hook_refusal(hooks: list[str], folder: Path, *, within_s: float) -> str
         reviewer=None,
         judge=None,
         environment=environment_of_check(),
+        sandbox=sandbox,
         test_s=within_s,
     )
     refused = [result for result in asyncio.run(checked).results if not result.passed]

@@ -52,11 +52,13 @@ def left_work(dispatch: Dispatch, record: Record) -> list[LeftWork]:
     ]
 
 
-def save_uncommitted(repo: str, tree: Worktree, refusal: Exception, *, message: str) -> str:
+def save_uncommitted(
+    repository: Repository, tree: Worktree, refusal: Exception, *, message: str
+) -> str:
     """Save work whose commit was refused; return the refusal and where the work is, for people."""
     try:
-        save_work(Repository.open(Path(repo)), tree, message=message, identity=COMMITTER)
-        command = checkout_command(repo, HEADS + tree.branch)
+        save_work(repository, tree, message=message, identity=COMMITTER)
+        command = checkout_command(str(repository.root), HEADS + tree.branch)
         where = f"the work is saved on the branch {tree.branch}: `{command}`"
     except (GitError, OSError):
         where = f"the work stays in the worktree {tree.folder}"

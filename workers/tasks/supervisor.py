@@ -20,6 +20,7 @@ from interlock.workers.config import PREFIX
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.work import Outcome, Work
 from interlock.workers.engine.work_environment import environment_of_work
+from interlock.workers.gateways.git.errors import GitError
 from interlock.workers.processes.agent.process import AgentProcess, Exit, LogFiles, SpawnError
 from interlock.workers.specs.json_line import as_line
 from interlock.workers.supervision.leased_process import FOLDER_DELETED, Command, LeasedProcess
@@ -35,6 +36,7 @@ from interlock.workers.supervision.streams import STREAMS
 from interlock.workers.supervision.streams.interlock import ReportKinds
 from interlock.workers.supervision.supervisor import Supervisor, supervise
 from interlock.workers.tasks.agent_outcome import abort_by_us, agent_outcome
+from interlock.workers.tasks.agent_sandbox import TASK_FILE, agent_sandbox
 from interlock.workers.tasks.assignment import next_task
 from interlock.workers.tasks.current_task import (
     REASON_LENGTH_MAX,
@@ -88,7 +90,7 @@ class TaskSupervisor(Supervisor):
             )
             self.first_task.begin_if_once()
             agent = process.start()
-        except (SpawnError, OSError, KernelError) as refusal:
+        except (GitError, SpawnError, OSError, KernelError) as refusal:
             self._report_spawn_failure(str(refusal))
             return
         with agent:
@@ -107,10 +109,10 @@ class TaskSupervisor(Supervisor):
     def _command(self) -> Command:
         spec, task = self.spec, self.first_task
         work_folder = Path(spec.work_folder)
-        (work_folder / "task.md").write_text(task.prompt, "utf-8")
+        (work_folder / TASK_FILE).write_text(task.prompt, "utf-8")
         variables = {}
         if not spec.session:
-            variables = {**task.variables, "TASK_FILE": str(work_folder / "task.md")}
+            variables = {**task.variables, "TASK_FILE": str(work_folder / TASK_FILE)}
         prefixed = {f"{PREFIX}{name}": value for name, value in variables.items()}
         return Command(
             arguments=("bash", "-c", spec.command),
@@ -123,6 +125,7 @@ class TaskSupervisor(Supervisor):
                 self.dispatch.settings.agent_log_bytes_max,
             ),
             process_label=self.spec.process_label,
+            sandbox=agent_sandbox(task, work_folder, is_session=spec.session),
             prompt=task.line if spec.session else task.prompt,
             more_follows=spec.session,
             reads_output=spec.stream != "plain",

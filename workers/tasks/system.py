@@ -5,6 +5,8 @@ from __future__ import annotations
 from interlock.workers.engine.system import CommandRow, Panel, System
 
 TASKS = "interlock.workers.tasks"
+OPEN_JUDGE = f"{TASKS}.verification.judge_model:open_judge"
+OPEN_SANDBOX = "interlock.workers.engine.work_sandbox:open_sandbox"
 TASK_HELP = "Coding tasks: agents work on them in git worktrees."
 CLAIM_HELP = "External agents (those that you run yourself) claim them."
 PLAN_HELP = "Plans: tasks that wait until you approve them."
@@ -14,8 +16,8 @@ SYSTEM = System(
     name="tasks",
     effects="interlock.workers.tasks.effects",
     sweeps="interlock.workers.tasks.sweeps",
-    resources=("interlock.workers.tasks.verification.judge_model:open_judge",),
-    facts={"judge": "interlock.workers.tasks.verification.judge_model:open_judge"},
+    resources=(OPEN_JUDGE, OPEN_SANDBOX),
+    facts={"judge": OPEN_JUDGE, "sandbox": OPEN_SANDBOX},
     commands=(
         CommandRow("task", f"{TASKS}.cli:app", Panel.WORK, TASK_HELP),
         CommandRow("task", f"{TASKS}.claims_cli:app", Panel.WORK, CLAIM_HELP),

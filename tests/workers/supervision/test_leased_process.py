@@ -26,6 +26,7 @@ def ended(
         folder=folder,
         environment={"PATH": os.environ["PATH"]},
         logs=LogFiles(folder / "output.log", folder / "errors.log", 100_000),
+        sandbox=None,
         process_label=str(folder),
     )
     process = LeasedProcess(command, lambda: works, work_folder=work_folder)

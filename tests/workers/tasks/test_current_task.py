@@ -314,7 +314,7 @@ def test_a_stop_hook_refuses_by_its_exit_code(
     (tmp_path / "here").touch()
     # Only the hook that does not end needs a short limit.
     within_s = 0.5 if "0.5 s" in refusal else 60.0
-    refusal_found: Any = stop_hook_refusal(hooks, tmp_path, within_s=within_s)
+    refusal_found: Any = stop_hook_refusal(hooks, tmp_path, None, within_s=within_s)
 
     assert (refusal in refusal_found) if refusal else refusal_found == ""
 

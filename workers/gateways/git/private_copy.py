@@ -14,10 +14,13 @@ from __future__ import annotations
 import os
 import re
 import shutil
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from stat import S_ISDIR, S_ISREG
 
+from interlock.workers.files.private import write_private
 from interlock.workers.gateways.git.branch import PREFIX
 from interlock.workers.gateways.git.program import Git
 from interlock.workers.gateways.git.refs import HEADS, is_branch_name, read_refs, update_refs
@@ -31,16 +34,19 @@ OBJECTS = "interlock-objects"
 KEPT = "refs/interlock/branches/"
 STASH = "refs/stash"
 TAGS = "refs/tags/"
-# Git's files of a worktree that say where it looks for the rest. The git that runs outside of the
-# sandbox reads them too, so nothing inside may change them.
-FIXED = ("commondir", "gitdir", "config.worktree")
+# Git's files of a worktree that say where it looks for the rest, and our lock. They are used
+# outside of the sandbox as well, so nothing inside may change them.
+FIXED = ("commondir", "gitdir", "config.worktree", "interlock")
 _COPIED = ("HEAD", "config", "info", "shallow")
 _SHOWN = ("annex", "hooks", "modules")
 _SHARED = ("lfs",)
 _BEGAN = "interlock-began"
+# In this file of the worktree is the branch that the agent has checked out, if only copies have it.
+_CHECKED_OUT = "interlock-branch"
 _ID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _LOOSE = re.compile(r"[0-9a-f]{38}|[0-9a-f]{62}")
 _REF_BYTES_MAX = 1_024
+_FILE_BYTES_MAX = 1024**3
 # Fewer and smaller objects become single files, as by `git fetch`; more of them become a pack.
 _UNPACKED_MAX, _UNPACKED_BYTES_MAX = 100, 16 * 1024 * 1024
 
@@ -70,13 +76,12 @@ def sandbox_of(repository: Repository, worktree: Worktree) -> Sandbox | None:
         _make(repository, worktree, copy)
     shared = [common / name for name in _SHARED]
     shown = [*(common / name for name in _SHOWN), *(admin / name for name in FIXED)]
-    return replace(
-        repository.sandbox,
-        hidden=(*repository.sandbox.hidden, copy),
-        writable=(*repository.sandbox.writable, worktree.folder, admin, *shared),
-        read_only=(*repository.sandbox.read_only, *shown),
-        placed=((copy, common),),
-        shown=((common / "objects", common / OBJECTS),),
+    return repository.sandbox.with_more(
+        hidden=[copy],
+        writable=[worktree.folder, admin, *shared],
+        read_only=shown,
+        placed=[(copy, common)],
+        shown=[(common / "objects", common / OBJECTS)],
     )
 
 
@@ -89,7 +94,8 @@ def bring_in(repository: Repository, worktree: Worktree) -> None:
     copy = admin / FOLDER
     if not copy.is_dir():
         return
-    _bring_objects(repository, copy)
+    if _is_folder(copy / "objects"):
+        _bring_objects(repository, copy)
     own, kept = HEADS + worktree.branch, _kept(worktree)
     found = read_refs(repository, HEADS, TAGS, kept)
     tips = {name: ref.sha for name, ref in found.items()}
@@ -134,6 +140,7 @@ def _make(repository: Repository, worktree: Worktree, copy: Path) -> None:
                 shutil.copyfile(source, new / name)
     (new / _BEGAN).write_text(tips.get(own, ""))
     (copy.parent / "config.worktree").touch()
+    _attach(copy.parent, lines)
     new.rename(copy)
 
 
@@ -182,21 +189,22 @@ def _objects(repository: Repository, objects: Path) -> tuple[list[str], int]:
                 if _LOOSE.fullmatch(file.name):
                     names.append(folder.name + file.name)
                     size += file.stat(follow_symlinks=False).st_size
-    for index in sorted((objects / "pack").glob("*.idx")):
-        listing = repository.git.run("show-index", stdin=index.read_bytes()).output
+    indexes = (objects / "pack").glob("*.idx") if _is_folder(objects / "pack") else ()
+    for index in sorted(indexes):
+        content = _content(index, _FILE_BYTES_MAX)
+        listing = repository.git.run("show-index", stdin=content).output
         names += [line.split(b" ")[1].decode() for line in listing.splitlines()]
-        size += index.with_suffix(".pack").stat().st_size
+        size += index.with_suffix(".pack").lstat().st_size
     return names, size
 
 
 def _branches(copy: Path) -> dict[str, str]:
     """Return what the branches and tags of a copy name, and its stash, by their whole names."""
     found = dict[str, str]()
-    with suppress(OSError):
-        for line in os.fsdecode((copy / "packed-refs").read_bytes()).splitlines():
-            sha, _, name = line.partition(" ")
-            if _ID.fullmatch(sha):
-                found[name] = sha
+    for line in os.fsdecode(_content(copy / "packed-refs", _FILE_BYTES_MAX)).splitlines():
+        sha, _, name = line.partition(" ")
+        if _ID.fullmatch(sha):
+            found[name] = sha
     for inside, _, files in os.walk(copy / "refs"):
         for file in (Path(inside, name) for name in files):
             if (commit := _commit_in(file)) is not None:
@@ -210,23 +218,49 @@ def _is_kept(name: str) -> bool:
 
 
 def _commit_in(file: Path) -> str | None:
-    """Return the commit id in the file of a ref, if there is one; it may be a link to anything."""
-    try:
-        descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-    except OSError:
-        return None
-    try:
-        text = os.fsdecode(os.read(descriptor, _REF_BYTES_MAX)).strip()
-    except OSError:
-        return None
-    finally:
-        os.close(descriptor)
+    """Return the commit id in the file of a ref, if there is one."""
+    text = os.fsdecode(_content(file, _REF_BYTES_MAX)).strip()
     return text if _ID.fullmatch(text) else None
 
 
-def _detach(admin: Path, own: str, branches: dict[str, str]) -> None:
-    """Check a commit out in place of a branch that only the copy has."""
-    head = (admin / "HEAD").read_text(errors="surrogateescape").strip()
+def _is_folder(path: Path) -> bool:
+    """Whether a path is a folder, and no link to one: it is in a place where an agent may write."""
+    with suppress(OSError):
+        return S_ISDIR(path.lstat().st_mode)
+    return False
+
+
+def _content(file: Path, bytes_max: int) -> bytes:
+    """Return what is in a plain file that an agent may have replaced; b'' if it is none."""
+    try:
+        descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
+        return b""
+    with os.fdopen(descriptor, "rb") as opened:
+        return opened.read(bytes_max) if S_ISREG(os.fstat(descriptor).st_mode) else b""
+
+
+def _detach(admin: Path, own: str, branches: Mapping[str, str]) -> None:
+    """Check a commit out in place of a branch that only the copy has; the next one attaches it."""
+    head = os.fsdecode(_content(admin / "HEAD", _REF_BYTES_MAX)).strip()
     branch = head.removeprefix("ref: ")
     if branch not in (head, own) and branch in branches:
-        (admin / "HEAD").write_text(f"{branches[branch]}\n")
+        _write(admin / _CHECKED_OUT, branch)
+        _write(admin / "HEAD", f"{branches[branch]}\n")
+
+
+def _attach(admin: Path, tips: Mapping[str, str]) -> None:
+    branch = os.fsdecode(_content(admin / _CHECKED_OUT, _REF_BYTES_MAX))
+    (admin / _CHECKED_OUT).unlink(missing_ok=True)
+    if (
+        branch.startswith(HEADS)
+        and _is_kept(branch)
+        and tips.get(branch) == _commit_in(admin / "HEAD")
+    ):
+        _write(admin / "HEAD", f"ref: {branch}\n")
+
+
+def _write(file: Path, text: str) -> None:
+    # An agent may have made a link of it.
+    file.unlink(missing_ok=True)
+    write_private(file, text)

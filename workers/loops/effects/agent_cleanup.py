@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from interlock.workers.engine.work import Work
+from interlock.workers.engine.work_sandbox import open_repository
 from interlock.workers.gateways.git.errors import RefusedError
-from interlock.workers.gateways.git.repository import Repository
 from interlock.workers.gateways.git.saved_work import commit_work
 from interlock.workers.gateways.git.worktree import remove_worktree, worktrees
 from interlock.workers.loops.paths import AgentPaths
@@ -26,7 +26,7 @@ def agent_cleanup(work: Work) -> None:
     if work.dispatch.views.holds(paths.name):
         return  # the next life of this name works in the same worktree already
     try:
-        repository = Repository.open(Path(str(data["repo"])))
+        repository = open_repository(paths.settings, Path(str(data["repo"])))
     except RefusedError:
         return  # the repository is gone, and its worktrees with it
     found = next((tree for tree in worktrees(repository) if tree.branch == paths.branch), None)

@@ -6,8 +6,9 @@ from itertools import islice
 from pathlib import Path
 
 from interlock.workers.engine.work import Outcome, Work
+from interlock.workers.engine.work_sandbox import open_repository
 from interlock.workers.gateways.git.errors import GitError, RefusedError
-from interlock.workers.gateways.git.private_copy import git_in
+from interlock.workers.gateways.git.private_copy import bring_in, git_in
 from interlock.workers.gateways.git.repository import Repository
 from interlock.workers.gateways.git.worktree import Worktree
 from interlock.workers.loops.mailbox import Mailbox
@@ -23,8 +24,9 @@ def prompt(work: Work) -> Outcome:
     record, data = work.record, work.record.data
     paths = AgentPaths(record.id, work.dispatch.settings)
     try:
-        repository = Repository.open(Path(str(data["repo"])))
+        repository = open_repository(paths.settings, Path(str(data["repo"])))
         tree = prepare_worktree(paths, repository, base=str(data["base"]))
+        bring_in(repository, tree)  # of a session whose supervisor was lost
     except RefusedError as refusal:
         return Outcome("fatal_error", {"code": "worktree", "detail": str(refusal)})
     unread = Mailbox(work.dispatch).unread(record)

@@ -7,8 +7,8 @@ from typing import Any
 
 from interlock.kernel.machines.loops.effects import PROMPT, SESSION, WORKTREE
 from interlock.workers.engine.work import NotYetError, Outcome, Work
+from interlock.workers.engine.work_sandbox import open_repository
 from interlock.workers.gateways.git.errors import RefusedError
-from interlock.workers.gateways.git.repository import Repository
 from interlock.workers.loops.mailbox import Mailbox
 from interlock.workers.loops.paths import AgentPaths, prepare_worktree
 
@@ -24,7 +24,7 @@ def worktree(work: Work) -> Outcome:
     paths = AgentPaths(work.record.id, settings)
     fields = {"host": settings.host, **_inherited(work, paths)}
     try:
-        repository = Repository.open(Path(str(data["repo"])))
+        repository = open_repository(paths.settings, Path(str(data["repo"])))
         tree = prepare_worktree(paths, repository, base=str(data["base"]))
     except RefusedError as refusal:
         if data.get("host") != settings.host:

@@ -46,6 +46,7 @@ ITSELF = "itself"
 MARGIN_S = 0.5
 _POLL_S = 1.0
 _ENDING_POLL_S = 0.02
+_LEFT_POLL_S, _LEFT_POLLS = 0.005, 20
 _ROUNDS_MAX = 600
 _SHOWN_MAX = 20
 _IGNORED_SIGNALS = (
@@ -176,12 +177,20 @@ class Watchdog:
         if self._reaper.code is None or self._exit_reported:
             return
         self._exit_reported = True
-        left_behind = 0 if self._cause else len(self._processes.pids())
+        left_behind = 0 if self._cause else self._count_left_behind()
         wall_s = time.monotonic() - self._began
         _report("exited", self._reaper.code, left_behind, self._cause or ITSELF, wall_s)
         if left_behind:
             self._processes.terminate()
             self._kill_at = min(self._kill_at, clock() + LEFT_BEHIND_GRACE_S)
+
+    def _count_left_behind(self) -> int:
+        # The first process of a sandbox ends a moment after its command.
+        for _ in range(_LEFT_POLLS):
+            if self._nothing_left():
+                return 0
+            time.sleep(_LEFT_POLL_S)
+        return len(self._processes.pids())
 
     def _kill(self) -> None:
         self._cause = self._cause or "deadline"

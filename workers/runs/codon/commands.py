@@ -48,6 +48,7 @@ class CodonCommands:
             environment=self.environment(more),
             logs=LogFiles(self.paths.output, self.paths.errors, log_bytes_max),
             process_label=self.process_label,
+            sandbox=self.context.sandbox(),
         )
 
     def agent(self) -> Command:
@@ -74,6 +75,7 @@ class CodonCommands:
             arguments=arguments,
             prompt=codon.prompt,
             reads_output=reads_output,
+            sandbox=None,  # a program of Interlock, which runs no other
         )
 
     def environment(self, more: Mapping[str, str] | None = None) -> dict[str, str]:

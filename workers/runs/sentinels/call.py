@@ -18,6 +18,7 @@ from typing import Protocol, TypeAlias
 from interlock.kernel.errors import KernelError
 from interlock.workers.processes.agent.output import PendingLines
 from interlock.workers.processes.process_group import ProcessGroup, Tail, process_group, text_of
+from interlock.workers.processes.sandbox import Sandbox
 from interlock.workers.runs.sentinels.call_timing import Batch
 from interlock.workers.supervision.command import CommandError, check_command
 from interlock.workers.supervision.reports import UsageAdded
@@ -84,6 +85,7 @@ class CommandCall:
     command: str
     folder: Path
     environment: Mapping[str, str]
+    sandbox: Sandbox | None
     timeout_s: float
 
     def check(self) -> None:
@@ -118,8 +120,11 @@ class CommandCall:
         raise kind(problem, output.text)
 
     async def _run(self, line: bytes, output: _Output) -> tuple[int, str]:
+        command = ["/usr/bin/env", "bash", "-c", self.command]
+        if self.sandbox is not None:
+            command = self.sandbox.around(command, self.folder)
         async with process_group(
-            ["/usr/bin/env", "bash", "-c", self.command],
+            command,
             reads=True,
             folder=self.folder,
             environment=self.environment,

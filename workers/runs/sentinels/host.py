@@ -17,6 +17,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from interlock.kernel.machines.runs.values import SentinelState, UnloadReason
+from interlock.workers.processes.sandbox import Sandbox
 from interlock.workers.runs.sentinels.call import (
     CommandCall,
     FatalSentinelError,
@@ -53,12 +54,13 @@ class SentinelHost:
         codon: str,
         folder: Path,
         environment: Mapping[str, str],
+        sandbox: Sandbox | None,
         models: ModelAccess | None,
         clock_ms: Clock,
     ) -> None:
         self._specifications = tuple(specifications)
         self._codon, self._folder, self._environment = codon, folder, dict(environment)
-        self._models, self._clock_ms = models, clock_ms
+        self._sandbox, self._models, self._clock_ms = sandbox, models, clock_ms
         self._journal = Journal()
         self._runners: dict[str, SentinelRunner] = {}
         self._refused: dict[str, SentinelState] = {}
@@ -165,6 +167,7 @@ class SentinelHost:
                 specification.command,
                 self._folder,
                 self._environment,
+                self._sandbox,
                 specification.timeout_s,
             )
             command.check()

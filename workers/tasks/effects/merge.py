@@ -72,7 +72,7 @@ async def merge(work: Work) -> Outcome:
         payload = {"reason": reason, "why": TransitionReason.ABORTED, "final": True}
         return Outcome("verification_rejected", payload)
     try:
-        repository = await asyncio.to_thread(repository_of, record)
+        repository = await asyncio.to_thread(repository_of, record, work.dispatch.settings)
         done = Outcome("merged", {"commit": commit}) if commit else await _merge(work, repository)
         if done.trigger != "merged":
             return done

@@ -50,7 +50,7 @@ async def recovery(work: Work) -> Outcome:
 
 async def _recover(inquiries: ModelInquiries) -> Outcome:
     work, record = inquiries.work, inquiries.work.record
-    repository = await asyncio.to_thread(repository_of, record)
+    repository = await asyncio.to_thread(repository_of, record, work.dispatch.settings)
     tree, _ = await asyncio.to_thread(worktree_and_commit, repository, record)
     if tree is None:
         return Outcome("requeued", {**AGENT_LOST, "detail": "its worktree is gone"})
@@ -61,7 +61,7 @@ async def _recover(inquiries: ModelInquiries) -> Outcome:
     try:
         await asyncio.to_thread(commit_all, repository, tree, message=message, identity=COMMITTER)
     except RefusedError as refusal:
-        save = partial(save_uncommitted, str(repository.root), tree, refusal, message=message)
+        save = partial(save_uncommitted, repository, tree, refusal, message=message)
         return Outcome("requeued", {**AGENT_LOST, "detail": await asyncio.to_thread(save)})
     names, settings = claim_names(record), work.dispatch.settings
     commit = str(await asyncio.to_thread(head, repository, names.branch))

@@ -9,6 +9,7 @@ from interlock.kernel.errors import CallError, UnknownRecordError
 from interlock.kernel.record import Record
 from interlock.kernel.table import Data
 from interlock.workers.engine.work import NotYetError, Outcome, Work
+from interlock.workers.engine.work_sandbox import open_repository
 from interlock.workers.gateways.git.branch import delete_branch, put_away, saved_ref
 from interlock.workers.gateways.git.errors import GitError, RefusedError
 from interlock.workers.gateways.git.refs import HEADS, read_refs
@@ -96,7 +97,7 @@ def _clean_repository(work: Work, data: Data, *, accepted: bool) -> Data:
     """Remove the worktree and the branches of a turn; return where work of it is left."""
     folder = Path(str(data["worktree"])).resolve()
     try:
-        repository = Repository.open(Path(str(data["repo"])))
+        repository = open_repository(work.dispatch.settings, Path(str(data["repo"])))
     except RefusedError as refusal:
         return _stays(work, folder, refusal) if folder.is_dir() else {}
     trees = worktrees(repository)

@@ -82,7 +82,7 @@ async def _verify_subtasks(inquiries: ModelInquiries) -> Outcome:
     work, record = inquiries.work, inquiries.work.record
     if not record.data["signals"]:
         return Outcome("verified", {})
-    repository = await asyncio.to_thread(repository_of, record)
+    repository = await asyncio.to_thread(repository_of, record, work.dispatch.settings)
     commit = await asyncio.to_thread(commit_of, repository, str(record.data["target"]))
     names = ClaimNames(record.id, 0)  # Claims count from 1, so these names are free.
     async with review_checkout(repository, names, commit, work.dispatch.settings) as folder:
@@ -92,7 +92,7 @@ async def _verify_subtasks(inquiries: ModelInquiries) -> Outcome:
 
 async def _verify_claim(inquiries: ModelInquiries) -> Outcome:
     work, record = inquiries.work, inquiries.work.record
-    repository = await asyncio.to_thread(repository_of, record)
+    repository = await asyncio.to_thread(repository_of, record, work.dispatch.settings)
     tree, commit = await asyncio.to_thread(worktree_and_commit, repository, record)
     if tree is None:
         return Outcome("verification_rejected", {"reason": "its worktree is gone"})

@@ -16,6 +16,7 @@ from interlock.workers.files.folder import FolderError, UntrustedFolder
 from interlock.workers.inherited import inherited
 from interlock.workers.processes.agent.contained import contained
 from interlock.workers.processes.process_group import Tail
+from interlock.workers.processes.sandbox import Sandbox
 from interlock.workers.supervision.redaction import Redaction
 from interlock.workers.tasks.verification.model_verdict import (
     AskModel,
@@ -48,6 +49,7 @@ async def check(
     reviewer: AskModel | None,
     judge: AskModel | None,
     environment: Mapping[str, str] | None = None,
+    sandbox: Sandbox | None = None,
     test_s: float = TEST_S,
     answer_s: float = ANSWER_S,
     redaction: Redaction = NO_SECRETS,
@@ -59,7 +61,9 @@ async def check(
     started, also daemons.
     """
     variables = inherited() if environment is None else environment
-    checker = _SignalChecker(folder, reviewer, judge, variables, test_s, answer_s, redaction)
+    checker = _SignalChecker(
+        folder, reviewer, judge, variables, sandbox, test_s, answer_s, redaction
+    )
     results: dict[int, SignalResult] = {}
     for last in (False, True):
         others_passed = all(result.passed for result in results.values())
@@ -86,6 +90,7 @@ class _SignalChecker:
     reviewer: AskModel | None
     judge: AskModel | None
     environment: Mapping[str, str]
+    sandbox: Sandbox | None
     test_s: float
     answer_s: float
     redaction: Redaction
@@ -112,6 +117,8 @@ class _SignalChecker:
     async def _test(self, command: str) -> _Finding:
         # One stream keeps the order of the output; the newline keeps the command unchanged.
         shell = ["/bin/sh", "-c", f"exec 2>&1\n{command}"]
+        if self.sandbox is not None:
+            shell = self.sandbox.around(shell, self.folder)
         try:
             exit_code, output = await self._run(shell)
         except (OSError, ValueError) as error:

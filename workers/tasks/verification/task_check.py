@@ -11,6 +11,11 @@ from typing import Any
 from interlock.kernel.record import Record
 from interlock.workers.config import Settings
 from interlock.workers.engine.work_environment import environment_of_check
+from interlock.workers.engine.work_sandbox import (
+    check_sandbox,
+    open_repository,
+    open_sandbox,
+)
 from interlock.workers.gateways.git.repository import Repository
 from interlock.workers.gateways.git.worktree import Worktree, worktree_and_tip
 from interlock.workers.supervision.redaction import Redaction, secrets_of
@@ -29,9 +34,9 @@ from interlock.workers.tasks.verification.signals import (
 RESULTS_MAX = 100
 
 
-def repository_of(record: Record) -> Repository:
+def repository_of(record: Record, settings: Settings) -> Repository:
     """Open a task's repository. Raises GitError."""
-    return Repository.open(Path(str(record.data["repo"])))
+    return open_repository(settings, Path(str(record.data["repo"])))
 
 
 def worktree_and_commit(
@@ -67,14 +72,15 @@ async def check_task(
         shown = {"task": task_text(record), "changes": await asyncio.to_thread(changes)}
         reviewer = inquiries.question(InquiryKind.REVIEW, **shown)
         judge = inquiries.question(InquiryKind.JUDGEMENT, **shown)
-    return await _check_signals(signals, folder, settings, reviewer, judge)
+    return await _check_signals(record, signals, folder, settings, reviewer, judge)
 
 
 async def check_task_without_models(
     record: Record, folder: Path, settings: Settings
 ) -> CompletionVerdict:
     """Check a folder against the completion signals of a task but those for a model."""
-    return await _check_signals(signals_without_models(record), folder, settings, None, None)
+    signals = signals_without_models(record)
+    return await _check_signals(record, signals, folder, settings, None, None)
 
 
 def rejection(verdict: CompletionVerdict, *, merged_into: str = "") -> dict[str, Any] | None:
@@ -93,12 +99,14 @@ def results_of(verdict: CompletionVerdict) -> list[dict[str, Any]]:
 
 
 async def _check_signals(
+    record: Record,
     signals: Sequence[ParsedSignal],
     folder: Path,
     settings: Settings,
     reviewer: AskModel | None,
     judge: AskModel | None,
 ) -> CompletionVerdict:
+    sandbox = await asyncio.to_thread(open_sandbox, settings)
     return await check(
         signals,
         folder=folder,
@@ -107,6 +115,8 @@ async def _check_signals(
         redaction=Redaction(secrets_of(settings)),
         # A test command sees no setting of Interlock.
         environment=environment_of_check(),
+        # It runs the code of an agent.
+        sandbox=check_sandbox(sandbox, str(record.data["repo"]), folder),
         test_s=settings.verify_s,
         answer_s=settings.judge_s,
     )

@@ -20,7 +20,7 @@ REJECTIONS_MAX = 5  # of the rejections by a person, so many are given to the ne
 # task is done before its work is verified, and closed once that is merged.
 DEPENDENCIES = {"depends_on": (State.CLOSED,), "depends_on_done": (State.DONE, State.CLOSED)}
 # The fields of a claim that the task keeps while the claim lasts.
-CLAIM_FIELDS = ("agent", "deadline_s", "deadline_reasons")
+CLAIM_FIELDS = ("agent", "sandbox", "deadline_s", "deadline_reasons")
 # What the verification of the work left behind, and what followed from it.
 VERIFIED_FIELDS = (
     "verified",

@@ -125,14 +125,15 @@ class NewTask(TaskWork):
 class TaskClaimed(Shape):
     """Who claims a task: `owner` is a name for people, `identity` and `agent` are ids of records.
 
-    `at_ms` is the store's time; `host` is the computer that the work is done on. An owner without
-    an identity is not trusted.
+    `at_ms` is the store's time; `host` is the computer that the work is done on, and `sandbox` the
+    level of its sandbox. An owner without an identity is not trusted.
     """
 
     owner: Line
     identity: Line = "unknown"
     agent: Line | None = None
     host: Line | None = None
+    sandbox: Word | None = None
     at_ms: Annotated[int, Field(ge=0)] = 0
     role: Word | None = None
     tenant: Word | None = None

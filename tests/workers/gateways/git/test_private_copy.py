@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import pytest
 
 from interlock.workers.gateways.git.branch import head
 from interlock.workers.gateways.git.changes import commit_all
-from interlock.workers.gateways.git.errors import Refusal, RefusedError
+from interlock.workers.gateways.git.errors import GitError, Refusal, RefusedError
 from interlock.workers.gateways.git.private_copy import FOLDER, KEPT, bring_in, sandbox_of
 from interlock.workers.gateways.git.repository import Repository
 from interlock.workers.gateways.git.saved_work import save_work
@@ -85,7 +86,7 @@ def test_no_branch_setting_or_hook_of_the_repository_is_changed(
 
 
 def test_what_leads_git_elsewhere_is_fixed(repository: Repository, tree: Worktree) -> None:
-    for name in ("commondir", "gitdir", "config.worktree"):
+    for name in ("commondir", "gitdir", "config.worktree", "interlock"):
         said = fails(repository, tree, f"echo /tmp > $(git rev-parse --git-dir)/{name}")
         assert "Read-only file system" in said
         said = fails(repository, tree, f"mv $(git rev-parse --git-dir)/{name} /tmp")
@@ -137,6 +138,45 @@ def test_work_on_a_branch_that_only_the_copy_has_is_saved(
     save_work(repository, tree, message="saved", identity=AGENT)
 
     assert git(repository.root, "log", "-1", "--format=%s", tree.branch) == "side"
+
+
+def test_the_branch_that_an_agent_has_checked_out_is_checked_out_in_its_next_copy(
+    repository: Repository, tree: Worktree
+) -> None:
+    runs(repository, tree, "git switch -qc side; echo 1 > one; git add one; git commit -qm side")
+    with pytest.raises(RefusedError, match="'side'"):
+        commits(repository, tree)
+    assert git(tree.folder, "log", "-1", "--format=%s") == "side"
+
+    assert runs(repository, tree, "git branch --show-current") == "side"
+
+
+@pytest.mark.parametrize(
+    "trap",
+    [
+        "rm $admin/HEAD; ln -s {victim} $admin/HEAD",
+        "ln -s {victim} $admin/interlock-branch; git switch -qc side",
+        "mv $common/objects $common/away; ln -s {objects} $common/objects",
+        "cd $common; rm packed-refs; mkdir refs/heads; mkfifo packed-refs refs/heads/fifo",
+        "mv $common/refs $common/away; ln -s {victim} $common/refs",
+    ],
+)
+def test_links_of_an_agent_lead_nowhere(
+    repository: Repository, tree: Worktree, tmp_path: Path, trap: str
+) -> None:
+    victim = tmp_path / "victim"
+    victim.write_text("untouched")
+    info = repository.common / "objects" / "info"
+    info.mkdir(exist_ok=True)
+    trap = trap.format(victim=victim, objects=repository.common / "objects")
+    where = "admin=$(git rev-parse --git-dir); common=$(git rev-parse --git-common-dir)"
+    runs(repository, tree, f"{where}; {trap}")
+
+    with suppress(GitError):
+        bring_in(repository, tree)
+
+    assert victim.read_text() == "untouched"
+    assert info.is_dir()
 
 
 def test_a_repository_inside_runs_nothing_outside_of_the_sandbox(

@@ -57,6 +57,7 @@ class Site:
             folder=self.workspace,
             environment={"PATH": os.environ["PATH"]},
             logs=LogFiles(self.logs / "output.log", self.logs / "errors.log", LOG_BYTES_MAX),
+            sandbox=None,
             process_label=str(self.workspace),
         )
         rig = Rig(items, self.workspace, base, self.process, lambda: self.order)

@@ -45,6 +45,7 @@ def host_in(
         codon="tidy",
         folder=folder,
         environment={**environment_without_settings(), "COLOUR": "blue"},
+        sandbox=None,
         models=models,
         clock_ms=lambda: next(_MOMENTS),
     )

@@ -251,6 +251,7 @@ def refusal(folder: Path, models: Models | None, **changes: str) -> str:
         codon="tidy",
         folder=folder,
         environment={},
+        sandbox=None,
         models=models,
         clock_ms=lambda: 1,
     )

@@ -1,0 +1,95 @@
+"""The sandbox of the commands that Interlock runs for work, and of git over the files of agents."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from interlock.workers.config import Settings, SetupError
+from interlock.workers.gateways.git.repository import Repository
+from interlock.workers.processes.sandbox import Sandbox, probe
+
+# The levels: how far a command is kept from the deployment that runs it.
+NONE, BUBBLEWRAP = "none", "bubblewrap"
+# What `doctor` says of a computer without sandboxes, and the card of work that was done there.
+NO_GATE = (
+    "An agent runs as the user of its worker: what that user can read and do, it can, "
+    "so a person's approval does not hold against it."
+)
+
+
+class SandboxError(SetupError):
+    """INTERLOCK_SANDBOX requires a sandbox, and this computer can make none: change either."""
+
+
+def open_sandbox(settings: Settings) -> Sandbox | None:
+    """Return the sandbox of this computer; None if it makes none. Raises SandboxError.
+
+    What a command needs of the hidden folders has to be added.
+    """
+    if settings.sandbox == "off":
+        return None
+    problem = _problem()
+    if problem and settings.sandbox == "required":
+        raise SandboxError(
+            f"INTERLOCK_SANDBOX=required, and no sandbox can be made here: {problem}. "
+            "docs/tasks.md says what a computer needs for it"
+        )
+    return None if problem else sandbox_of_level(settings, BUBBLEWRAP)
+
+
+def sandbox_of_level(settings: Settings, level: str) -> Sandbox | None:
+    """Return the sandbox of a level that this computer had when it was asked before."""
+    if level != BUBBLEWRAP:
+        return None
+    return Sandbox(
+        hidden=tuple(_hidden(settings)), writable=tuple(map(Path, settings.sandbox_writable))
+    )
+
+
+def folder_sandbox(settings: Settings, folder: Path) -> Sandbox | None:
+    """Return the sandbox of commands in a folder of a user. Raises SandboxError.
+
+    If the folder is a repository, they cannot give it programs that the user's git would run.
+    """
+    sandbox, git = open_sandbox(settings), folder / ".git"
+    fixed = [git / name for name in ("config", "hooks", "info")]
+    return sandbox and sandbox.with_more(writable=[folder, git], read_only=fixed)
+
+
+def check_sandbox(sandbox: Sandbox | None, repo: str, folder: Path) -> Sandbox | None:
+    """Return the sandbox of commands that check a worktree: its repository can only be read."""
+    return sandbox and sandbox.with_more(writable=[folder], read_only=[Path(repo)])
+
+
+def sandbox_level(settings: Settings) -> str:
+    """Return the level of this computer. Raises SandboxError."""
+    return NONE if open_sandbox(settings) is None else BUBBLEWRAP
+
+
+def open_repository(settings: Settings, path: Path) -> Repository:
+    """Open a repository in whose worktrees agents work. Raises GitError, SandboxError."""
+    return Repository.open(path, sandbox=open_sandbox(settings))
+
+
+@cache
+def _problem() -> str:
+    """Return why this computer can make no sandbox, or ''. A process finds it out once."""
+    return probe()
+
+
+def _hidden(settings: Settings) -> Iterator[Path]:
+    """Yield where secrets and the work of others are: only their own parts are shown to commands.
+
+    The sockets of a store are in its folder, which `interlock up` makes, or where its URL says.
+    """
+    yield from (settings.home.absolute(), settings.worktree_folder)
+    if settings.worktrees is None:
+        yield settings.worktree_folder.parent  # that of all homes of this user
+    yield from (path for path in (settings.archive, settings.cards, settings.webhooks) if path)
+    for url in (settings.store_url, settings.broker_url):
+        if url is not None and url.startswith("unix:"):
+            yield Path(urlsplit(url).path)
+    yield from map(Path, settings.sandbox_hidden)
