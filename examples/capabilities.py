@@ -23,7 +23,28 @@ from interlock.workers.processes.process_group import run_command as run_program
 PAPERS = Path(__file__).parent / "papers"
 
 Title = Annotated[str, Field(min_length=1, max_length=200, json_schema_extra={"x-from": "title"})]
-Text = Annotated[str, Field(min_length=1, max_length=20_000, json_schema_extra={"x-from": "text"})]
+Matter = Annotated[
+    str, Field(min_length=1, max_length=20_000, json_schema_extra={"x-from": "matter"})
+]
+Details = Annotated[
+    str,
+    Field(
+        description="What else was said about it.",
+        max_length=20_000,
+        json_schema_extra={"x-from": "details"},
+    ),
+]
+# What stands in place of "this" is the folder.
+FOLDER_PHRASES = [
+    "under this",
+    "in this folder",
+    "into this folder",
+    "to this folder",
+    "folder this",
+    "in this",
+    "into this",
+    "to this",
+]
 
 
 @capability(
@@ -31,22 +52,56 @@ Text = Annotated[str, Field(min_length=1, max_length=20_000, json_schema_extra={
     irreversibility=Level.LOW,
     deadline_s=10,
     examples=(
-        "Note to self",
-        "Note",
+        # "this" stands for what is to be written down.
+        "Note to self: this",
+        "Note: this",
+        "Quick note: this",
+        "For reference: this",
+        "Note that this",
+        "Note down this",
+        "Note this for our files",
         "Make a note of this",
+        "Make a note: this",
+        "Make a note that this",
+        "Make a note for me: this",
+        "Take a note: this",
+        "Write down this",
+        "Write in my notes this",
+        "Log that this",
+        "Put a note down: this",
+        "Write this down",
+        "Write it in the notes: this",
         "Write this down so that I can look it up later",
+        "Jot down this",
+        "Jot this down",
         "Jot this down somewhere",
+        "Keep a record of this",
+        "Keep a note of this",
         "Keep a record of what was said",
+        "Keep in the notes this",
+        "Keep this in the notes",
+        "Keep in mind that this",
+        "Record that this",
+        "Put this in the notes",
+        "Save this in the notes",
+        "Save in the notes this",
         "Write down what we agreed in the meeting",
+        "Remember that this",
+        "Remember this",
         "Remember this for me",
+        "Add to my notes this",
         "Add this idea to my notes",
-        "For my records",
+        "Add this to my notes",
+        "For my records: this",
+        "For the record: this",
+        "For the notes: this",
+        "Memo: this",
         "Note that the wifi password has changed",
     ),
 )
 def append_note(
     *,
-    text: Annotated[Text, Field(description="What to write down.")],
+    text: Annotated[Matter, Field(description="What to write down.")],
     key: str,
     steps: Steps,
 ) -> dict[str, str]:
@@ -69,12 +124,34 @@ def append_note(
     deadline_s=10,
     examples=(
         "Put this on my list of things to do",
+        "Put this on my list",
+        "Put this on my to-do list",
+        "Put this on my todo list",
+        "Put on the to-do list to do this",
+        "Put on top of the to-do list this",
+        "Put this on top of the to-do list",
         "Add this to my list",
-        "Todo",
-        "To do",
-        "Task for me",
+        "Add this to my to-do list",
+        "Add to my list this",
+        "Add to my to-do list this",
+        "Todo: this",
+        "To-do: this",
+        "To do: this",
+        "Task: this",
+        "Task for me: this",
+        "Reminder: this",
         "Remind me to do this",
+        "Remember to do this",
+        "Remind me of this",
+        "Remind me about this",
+        "A reminder to do this",
+        "Don't forget to do this",
+        "Don't let me forget to do this",
         "Don't let me forget this",
+        "I must do this",
+        "I have to do this",
+        "We need to do this",
+        "Someone has to do this",
         "I need to get this done",
         "Something I should take care of",
         "Follow up on this",
@@ -84,6 +161,7 @@ def append_note(
         # A request that begins with the verb of an example is thought to mean the same.
         "Bring the ladder back",
         "Check the smoke alarms",
+        "Call the clinic",
         "Clean the kitchen",
         "Collect the dry cleaning",
         "Feed the cat",
@@ -107,13 +185,16 @@ def add_task(
         date | None,
         Field(description="The day it is due.", json_schema_extra={"x-from": "date"}),
     ] = None,
+    details: Details = "",
     key: str,
     steps: Steps,
 ) -> dict[str, str]:
     """Put something that has to be done on the to-do list: a task, an errand, a reminder."""
     tasks = desk() / "todo.txt"
     tag = f"key:{_mark(key)}"
-    line = " ".join([*title.split(), *([f"due:{due.isoformat()}"] if due else []), tag])
+    due_on = [f"due:{due.isoformat()}"] if due else []
+    more = [f"({' '.join(details.split())})"] if details else []
+    line = " ".join([*title.split(), *more, *due_on, tag])
     with locked(tasks):
         before = tasks.read_text(encoding="utf-8") if tasks.exists() else ""
         if tag not in before.split():
@@ -129,13 +210,29 @@ def add_task(
     deadline_s=10,
     examples=(
         "Put this date in my calendar",
+        "Put this in my calendar",
+        "Put this on the calendar",
+        "Put on the calendar this",
+        "Put in the calendar this",
+        "Put this in my diary",
         "Add this event to the calendar",
+        "Add this to the calendar",
+        "Add to the calendar this",
+        "Enter this in the calendar",
+        "Block in my calendar for this",
+        "Block my calendar for this",
+        "Block out time for this",
+        "Block this in my calendar",
+        "Schedule this",
+        "Set up this",
+        "Arrange this",
+        "New appointment: this",
         "Schedule a meeting",
         "Make an appointment with the doctor",
         "Dentist on Tuesday at 10:30",
         "Meet the architect next Monday at 9",
         "Lunch with a friend on 12 May, 12:30",
-        "Save the date",
+        "Save the date: this",
     ),
 )
 def add_appointment(
@@ -145,7 +242,16 @@ def add_appointment(
         datetime,
         Field(description="When it starts.", json_schema_extra={"x-from": "datetime"}),
     ],
-    duration_min: Annotated[int, Field(description="How long, in minutes.", ge=1, le=1440)] = 60,
+    duration_min: Annotated[
+        int,
+        Field(
+            description="How long, in minutes.",
+            ge=1,
+            le=1440,
+            json_schema_extra={"x-from": "duration"},
+        ),
+    ] = 60,
+    details: Details = "",
     key: str,
     steps: Steps,
 ) -> dict[str, str]:
@@ -163,6 +269,8 @@ def add_appointment(
             begin = start.astimezone(UTC) if start.tzinfo else start
             event.add("dtstart", begin)
             event.add("dtend", begin + timedelta(minutes=duration_min))
+            if details:
+                event.add("description", details)
             calendar.add_component(event)
             replace_bytes(file, calendar.to_ical())
     steps.add("appointment", f"{title}, {start.isoformat()}, {duration_min} minutes")
@@ -175,8 +283,12 @@ def add_appointment(
     deadline_s=10,
     examples=(
         "File tray/invoice-2041.txt under invoices",
+        "File the letter away in the archive",
         "Put the signed contract away",
         "Archive the scan that lies in the tray",
+        "Store the attached papers in the archive",
+        "Tidy the report away",
+        "The receipt can go to the archive",
     ),
 )
 def file_document(
@@ -192,7 +304,14 @@ def file_document(
     ],
     folder: Annotated[
         str,
-        Field(description="The archive's folder.", pattern=r"^[A-Za-z0-9][A-Za-z0-9 _-]{0,60}$"),
+        Field(
+            description="The archive's folder.",
+            pattern=r"^[A-Za-z0-9][A-Za-z0-9 _-]{0,60}$",
+            json_schema_extra={
+                "x-from": "phrase",
+                "x-phrases": FOLDER_PHRASES,
+            },
+        ),
     ] = "filed",
     key: str,
     steps: Steps,
@@ -261,12 +380,26 @@ async def run_command(
     deadline_s=10,
     examples=(
         "Print a visitor badge for Mr Okafor",
+        "Print a name tag that says Reception",
+        "Make a badge for a guest",
+        "Badge for the guest",
+        "Prepare a visitor badge",
+        "I need a badge for the visitor",
+        "A badge is needed for the guest",
         "We need a name badge for the new colleague",
     ),
 )
 def print_badge(
     *,
-    name: Annotated[Title, Field(description="Whose badge it is.")],
+    name: Annotated[
+        str,
+        Field(
+            description="Whose badge it is.",
+            min_length=1,
+            max_length=200,
+            json_schema_extra={"x-from": "name"},
+        ),
+    ],
 ) -> None:
     """Print a name badge for a visitor or a colleague.
 

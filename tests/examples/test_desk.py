@@ -86,15 +86,17 @@ def test_each_parameter_that_text_can_fill_says_from_what(registry: Registry) ->
     assert hints == {
         "add_appointment.title": "title",
         "add_appointment.start": "datetime",
-        "add_appointment.duration_min": None,
+        "add_appointment.duration_min": "duration",
+        "add_appointment.details": "details",
         "add_task.title": "title",
         "add_task.due": "date",
-        "append_note.text": "text",
+        "add_task.details": "details",
+        "append_note.text": "matter",
         "decompose.children": "list",
         "decompose.relationship": None,
         "file_document.path": "path",
-        "file_document.folder": None,
-        "print_badge.name": "title",
+        "file_document.folder": "phrase",
+        "print_badge.name": "name",
         "run_command.command": "command",
     }
 
@@ -112,8 +114,10 @@ def test_a_task_is_one_line_of_todo_txt_with_its_date(desk: Path, registry: Regi
     for key in ("a", "a"):
         act(registry, "add_task", key=key, title="Buy\npaper", due="2026-03-06")
     act(registry, "add_task", key="b", title="Buy paper", due=None)
+    act(registry, "add_task", key="c", title="Buy paper", details="Four boxes,\nthick.")
 
-    first, second = (desk / "todo.txt").read_text().splitlines()
+    first, second, third = (desk / "todo.txt").read_text().splitlines()
+    assert third.startswith("Buy paper (Four boxes, thick.) key:")
     assert re.fullmatch(r"Buy paper due:2026-03-06 key:[0-9a-f]{16}", first)
     assert re.fullmatch(r"Buy paper key:[0-9a-f]{16}", second)
 
@@ -123,13 +127,15 @@ def test_an_appointment_is_in_the_calendar_once_with_its_offset_honoured(
 ) -> None:
     for key, start in (("a", "2026-03-10T10:30"), ("a", "2026-03-10T10:30")):
         act(registry, "add_appointment", key=key, title="Dentist", start=start, duration_min=30)
-    act(registry, "add_appointment", key="b", title="Call", start="2026-03-10T10:30+02:00")
+    more = {"start": "2026-03-10T10:30+02:00", "details": "In Mill Street."}
+    act(registry, "add_appointment", key="b", title="Call", **more)
 
     calendar = Calendar.from_ical((desk / "calendar.ics").read_bytes())
     dentist, call = calendar.walk("VEVENT")
     assert str(dentist["summary"]) == "Dentist"
     assert dentist.decoded("dtstart").isoformat() == "2026-03-10T10:30:00"
     assert dentist.decoded("dtend").isoformat() == "2026-03-10T11:00:00"
+    assert ("description" in dentist, str(call["description"])) == (False, "In Mill Street.")
     assert call.decoded("dtstart") == datetime(2026, 3, 10, 8, 30, tzinfo=UTC)
 
 

@@ -129,7 +129,7 @@ def test_the_demonstration_runs_the_whole_inbox(
     assert "08-the-thing" in answered
     assert "did not ask" not in output
     # The person's words are in the action, not those that were not understood.
-    assert "May this be done: add_task(title='give the thing back to Sam')?" in output
+    assert "May this be done: add_task(title='Give the thing back to Sam')?" in output
     assert "the files that were written" in output
     assert earlier.exists()
     assert f"this one is in {tmp_path / 'demo-2'}" in output

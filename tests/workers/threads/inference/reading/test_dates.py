@@ -4,7 +4,13 @@ from datetime import UTC, date, datetime, time, timedelta
 
 import pytest
 
-from interlock.workers.threads.inference.dates import TEXT_CHARS_MAX, When, find
+from interlock.workers.threads.inference.reading.dates import (
+    TEXT_CHARS_MAX,
+    When,
+    find,
+    mentions,
+    undated,
+)
 
 # A Tuesday.
 AT = "2026-03-10T09:00:00+01:00"
@@ -26,6 +32,11 @@ AT = "2026-03-10T09:00:00+01:00"
         ("the 3rd of May at 7:15 am", date(2026, 5, 3), time(7, 15)),
         ("2026-04-02 14:30", date(2026, 4, 2), time(14, 30)),
         ("2026-04-02T14:30:00", date(2026, 4, 2), time(14, 30)),
+        ("Saturday at eleven", date(2026, 3, 14), time(11)),
+        ("Monday, quarter past nine in the morning", date(2026, 3, 16), time(9, 15)),
+        ("dinner on Friday at 8", date(2026, 3, 13), time(20)),
+        ("breakfast on saturday at 9", date(2026, 3, 14), time(9)),
+        ("ten to twelve on Friday", date(2026, 3, 13), time(11, 50)),
         ("24.3. at 10:00", date(2026, 3, 24), time(10)),
         ("5.6.2026", date(2026, 6, 5), None),
         ("tomorrow afternoon at 3", date(2026, 3, 11), time(15)),
@@ -51,6 +62,7 @@ def test_a_day_and_a_time_are_read(text: str, day: date, time_of_day: time | Non
         "version 2.14 in room 2.15",
         "31 February",
         "at 3",
+        "at 8",
         "the sun is out",
         "call 0800-12:3",
         "the 3rd",
@@ -76,3 +88,53 @@ def test_without_a_moment_it_is_read_as_of_now(at: object) -> None:
 
 def test_only_the_beginning_of_a_long_text_is_searched() -> None:
     assert find(["x " * TEXT_CHARS_MAX + "tomorrow at 9:00"], AT) == When()
+
+
+@pytest.mark.parametrize(
+    ("text", "begin", "minutes"),
+    [
+        ("half an hour", None, 30),
+        ("for three quarters of an hour", None, 45),
+        ("an hour and a half", None, 90),
+        ("1.5 hours", None, 90),
+        ("takes 1 hour 15 minutes", None, 75),
+        ("90 min", None, 90),
+        ("a one-hour call", None, 60),
+        ("14:00-16:30", time(14), 150),
+        ("from 9 to 10:30", time(9), 90),
+        ("2 to 4 pm", time(14), 120),
+        ("from 11am to 1pm", time(11), 120),
+        ("9:00 until noon", time(9), 180),
+        ("at 8am in the garage, until noon", time(8), 240),
+        ("5 minutes", None, 5),
+        ("7 seconds", None, None),
+    ],
+)
+def test_a_length_and_an_end_are_read(text: str, begin: time | None, minutes: int | None) -> None:
+    assert find([text], AT) == When(None, begin, minutes)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("every Tuesday", "every"),
+        ("the first Monday of the month", "first Monday of"),
+        ("some time next week", "some time next week"),
+        ("by the end of the month", "by the end of the month"),
+        ("Friday or Saturday", "Friday or Saturday"),
+        ("5 and 6 May", "5 and 6 May"),
+        ("at 14:00 London time", "London time"),
+        ("on 31 February", "on 31 February"),
+        ("Wednesday 10 March", "Wednesday 10 March"),
+        ("5 March", "5 March"),
+        ("at 3", "at 3"),
+    ],
+)
+def test_what_is_no_exact_time_is_named(text: str, words: str) -> None:
+    assert [one.words for one in mentions(text, AT) if one.unclear] == [words]
+
+
+def test_a_text_without_its_times_reads_on() -> None:
+    said = "Lunch with Tom on Friday at 12:30, half an hour, at Luigi's"
+
+    assert undated(said, AT) == "Lunch with Tom, at Luigi's"

@@ -6,14 +6,11 @@ from typing import Any
 
 import pytest
 
-from interlock.workers.threads.inference.hints import (
-    TEXT_CHARS_MAX,
-    fill,
-    has_question,
-    rare_hints,
-    read,
-)
-from interlock.workers.threads.inference.question import Choice
+from interlock.workers.threads.inference.question import Choice, Question
+from interlock.workers.threads.inference.reading.account import account
+from interlock.workers.threads.inference.reading.request import TEXT_CHARS_MAX, read
+from interlock.workers.threads.inference.reading.sentences import has_question
+from interlock.workers.threads.inference.reading.values import Filled, fill, rare_hints
 from tests.workers.threads.inference.questions import question
 
 AT = "2026-03-10T09:00:00+01:00"
@@ -28,18 +25,23 @@ def choice(required: tuple[str, ...] = (), **hints: str) -> Choice:
     return Choice("add_task", "put an item on the todo list", (), schema)
 
 
+def filled_in(chosen: Choice, asked: Question) -> Filled:
+    request = read(asked)
+    return fill(account(chosen, request, frozenset()), request)
+
+
 def found(
     title: str, text: str, chosen: Choice, *, fields: Mapping[str, Any] | None = None
 ) -> Mapping[str, Any]:
     inciting = {"title": title, "text": text, "at": AT, "fields": fields or {}}
-    return fill(chosen, read(question(inciting=inciting))).parameters
+    return filled_in(chosen, question(inciting=inciting)).parameters
 
 
 @pytest.mark.parametrize(
     ("hint", "title", "text", "value"),
     [
         ("title", "Buy milk", "the oat one", "Buy milk"),
-        ("title", "Todo", "Buy milk. The oat one.", "Buy milk."),
+        ("title", "Todo", "Buy milk. The oat one.", "Buy milk"),
         ("title", "", "Buy milk\nand bread", "Buy milk"),
         ("text", "Milk", "the oat one", "the oat one"),
         ("text", "Milk", "", "Milk"),
@@ -93,7 +95,7 @@ def test_a_guess_that_does_not_fit_is_none() -> None:
 
 def test_a_text_that_is_too_long_is_not_cut_but_asked_about() -> None:
     inciting = {"title": "x", "text": "a" * (TEXT_CHARS_MAX + 1)}
-    filled = fill(choice(("it",), it="text"), read(question(inciting=inciting)))
+    filled = filled_in(choice(("it",), it="text"), question(inciting=inciting))
 
     assert filled.parameters == {}
     assert filled.lack == "it must have at most 16000 characters"
@@ -119,7 +121,7 @@ def test_what_is_missing_is_named_with_its_form() -> None:
         "required": ["when", "copies", "paper"],
         "$defs": {"Paper": {"enum": ["thick", "thin"]}},
     }
-    filled = fill(Choice("a", "b", (), schema), read(question(inciting={"title": "x"})))
+    filled = filled_in(Choice("a", "b", (), schema), question(inciting={"title": "x"}))
 
     assert filled.lack == (
         "for this I still need: when (date and time), copies (whole number),"
@@ -155,7 +157,7 @@ def test_one_missing_value_is_answered_by_itself(
     given = ({"phase": "action", "kind": "provided", "text": answer, "values": {}},)
     asked = question(inciting={"title": "x", "at": AT}, previous=asks, feedback=given)
 
-    filled = fill(chosen, read(asked))
+    filled = filled_in(chosen, asked)
 
     assert filled.parameters == ({} if value is None else {"it": value})
     if value is None:

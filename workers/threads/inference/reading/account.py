@@ -1,0 +1,200 @@
+"""Accounts for each word of a request: trigger word, value of a parameter, courtesy, or unused.
+
+What no parameter took, and what the trigger words of the capability do not explain, was not used: a
+person has to know of it before it is lost.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from interlock.workers.threads.inference.question import Choice
+from interlock.workers.threads.inference.reading import compose, frames, sentences
+from interlock.workers.threads.inference.reading.dates import When
+from interlock.workers.threads.inference.reading.pieces import (
+    TIMES,
+    Piece,
+    hints,
+    own_words,
+    pieces,
+    takes_mention,
+)
+from interlock.workers.threads.inference.reading.request import ReadRequest, without_paths
+from interlock.workers.threads.inference.reading.sentences import SentenceRole
+from interlock.workers.threads.inference.reading.words import (
+    STORES,
+    content,
+    stem,
+    stems,
+    words,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """What a capability takes from a request, and what it leaves."""
+
+    choice: Choice
+    pieces: tuple[Piece, ...]
+    values: Mapping[str, object]
+    phrases: Mapping[str, str] = field(default_factory=dict)
+    # Values of which a wish has room for one: several days, paths, names.
+    rivals: tuple[str, ...] = ()
+    # The words of its wish that were not used, and those beside it, which only explain.
+    unused: tuple[str, ...] = ()
+    aside: tuple[str, ...] = ()
+    # The sentences of `aside`.
+    explained_by: tuple[str, ...] = ()
+
+
+def account(choice: Choice, request: ReadRequest, verbs: frozenset[str]) -> Account:
+    """Read a request for one capability. `verbs` are those with which an order may begin."""
+    found = pieces(choice, request, verbs)
+    taken = hints(choice)
+    phrases = compose.after_phrases(choice, found)
+    when, rivals = _when(found, taken)
+    when = request.when.or_else(when) if request.remarks else when
+    title, title_from = compose.title(found, choice)
+    people = compose.people(found, choice) if "name" in taken else []
+    paths = request.paths or request.item_paths
+    values: dict[str, object] = {
+        "title": title or None,
+        "matter": compose.matter(found),
+        "details": compose.details(found, title, title_from),
+        "text": request.body or _after_colon(request.heading) or _told(found),
+        "command": request.command,
+        "path": paths[0] if len(paths) == 1 else None,
+        "list": list(request.bullets) or None,
+        "name": people[0] if len(people) == 1 else None,
+        "duration": when.minutes,
+        "date": str(when.day) if when.day else None,
+        "datetime": f"{when.day}T{when.time_of_day}" if when.day and when.time_of_day else None,
+    }
+    rivals += paths if "path" in taken and len(paths) > 1 else ()
+    rivals += people if len(people) > 1 else ()
+    left = _Left(choice, values, phrases)
+    if not taken & {"path", "matter", "text"} and not any(piece.framed for piece in found):
+        left.unused += request.paths
+    wished = any(piece.role is SentenceRole.WISH for piece in found)
+    for piece in found:
+        left.count(piece, wished=wished)
+    return Account(
+        choice,
+        tuple(found),
+        values,
+        phrases,
+        tuple(rivals),
+        unused=tuple(dict.fromkeys(left.unused)),
+        aside=tuple(dict.fromkeys(left.aside)),
+        explained_by=tuple(left.sentences),
+    )
+
+
+class _Left:
+    """What a capability leaves of a request, sentence by sentence."""
+
+    def __init__(
+        self, choice: Choice, values: Mapping[str, object], phrases: Mapping[str, str]
+    ) -> None:
+        self.unused: list[str] = []
+        self.aside: list[str] = []
+        self.sentences: list[str] = []
+        self._choice, self._values = choice, values
+        self._hints = hints(choice)
+        own = own_words(choice) | compose.phrase_words(choice)
+        known = own | stems(" ".join(choice.examples))
+        used = [str(values[hint]) for hint in self._hints & set(values) if values[hint] is not None]
+        taken = " ".join((*used, *phrases.values()))
+        self._explained = known | stems(taken) | stems(_parted(taken))
+        # "Put bill-7.pdf with the bills": what stands behind a path is no description of it.
+        self._path = str(values["path"] or "") if "path" in self._hints else ""
+        self._behind_path = own | stems(" ".join(phrases.values()))
+
+    def count(self, piece: Piece, *, wished: bool) -> None:
+        """Count the words of a sentence that were not used."""
+        if "command" in self._hints and self._values["command"]:
+            # The code says what is to be done; the rest says what for.
+            return
+        if "matter" in self._hints:
+            if piece.role is SentenceRole.WISH and not piece.framed:
+                # What is to be written down cannot be told from the wish to do it.
+                self.unused += words(piece.order)[:2]
+            return
+        if sentences.asks_first(piece.sentence.text):
+            self.unused.append(piece.sentence.text)
+        heading = piece.role is SentenceRole.LABEL and wished and piece.sentence.in_title
+        explains = piece.role is SentenceRole.STATEMENT or (heading and not piece.framed)
+        self._count_unclear_times(piece, explains=explains)
+        if "details" in self._hints:
+            self._count_stores(piece)
+            return
+        found = self._words(piece)
+        if explains:
+            self.aside += found
+            self.sentences += [piece.sentence.text] if found else []
+        else:
+            self.unused += found
+
+    def _count_unclear_times(self, piece: Piece, *, explains: bool) -> None:
+        unclear = [one for one in piece.mentions if one.unclear]
+        if "details" in self._hints:
+            timed = "datetime" in self._hints
+            unclear = [one for one in unclear if timed or not one.is_clock]
+            unclear = [one for one in unclear if not (explains and one.is_vague)]
+        if self._hints & TIMES or not explains:
+            self.unused += [one.words for one in unclear]
+
+    def _words(self, piece: Piece) -> list[str]:
+        placeless = [
+            one.words
+            for one in piece.mentions
+            if not takes_mention(self._hints, one) and not one.unclear
+        ]
+        of_times = stems(" ".join(one.words for one in piece.mentions))
+        left = content(without_paths(piece.order), explained=self._explained | of_times)
+        behind = piece.order.partition(self._path)[2] if self._path else ""
+        return placeless + left + content(behind, explained=self._behind_path | of_times)
+
+    def _count_stores(self, piece: Piece) -> None:
+        """Count what a title says of a list or a calendar: it is no part of what is put there."""
+        title = words(str(self._values["title"] or "")) if piece.matter else []
+        self.unused += [word for word in title if word.lower() in STORES]
+        if "datetime" in self._hints and title and stem(title[0]) in _framing(self._choice):
+            # "Add Anna to the meeting" puts nothing new into the calendar.
+            self.unused.append(title[0])
+
+
+def _when(found: Sequence[Piece], taken: frozenset[str]) -> tuple[When, list[str]]:
+    """Return the day, the time and the length that a request gives, and those that compete."""
+    when = When()
+    rivals: list[str] = []
+    named = [one for piece in found for one in piece.mentions if takes_mention(taken, one)]
+    for kind in ("day", "time_of_day", "minutes"):
+        of_kind = [one for one in named if getattr(one.when, kind) is not None]
+        if len({getattr(one.when, kind) for one in of_kind}) > 1:
+            rivals += [one.words for one in of_kind]
+    for one in named:
+        when = when.or_else(one.when)
+    return when, rivals
+
+
+def _parted(text: str) -> str:
+    return re.sub(r"[_/.-]", " ", text)
+
+
+def _framing(choice: Choice) -> frozenset[str]:
+    """Return the stems of the verbs that say where a matter goes: "put", "add"."""
+    return frozenset(stem(words(one)[0]) for one in choice.examples if frames.is_frame(one))
+
+
+def _told(found: Sequence[Piece]) -> str | None:
+    """Return the title as the text, unless it is the wish to do something with a text."""
+    if {piece.role for piece in found} & {SentenceRole.WISH, SentenceRole.QUESTION}:
+        return None
+    return " ".join(piece.sentence.text for piece in found) or None
+
+
+def _after_colon(text: str) -> str:
+    return text.partition(": ")[2].strip()

@@ -1,0 +1,155 @@
+"""Composes the words that a capability takes: a title, a text to be noted, details, a name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+
+from interlock.workers.threads.inference.question import Choice
+from interlock.workers.threads.inference.reading import frames
+from interlock.workers.threads.inference.reading.names import names
+from interlock.workers.threads.inference.reading.pieces import (
+    HINT,
+    Piece,
+    own_words,
+    schemas,
+    tidy,
+)
+from interlock.workers.threads.inference.reading.request import without_paths
+from interlock.workers.threads.inference.reading.sentences import SentenceRole
+from interlock.workers.threads.inference.reading.words import (
+    FUNCTION_WORDS,
+    content,
+    stem,
+    stems,
+    words,
+)
+
+PHRASES = "x-phrases"
+_ARTICLE = re.compile(
+    r"^(?:(?:i|we)(?:'ve| have)(?: got)? |there(?:'s| is) )?(?:a|an|the|my|our|this) ",
+    re.IGNORECASE,
+)
+_QUOTED = re.compile(
+    r"(?<!\w)['\"\u2018\u201c]([^'\"\u2018-\u201d\n]{2,80})['\"\u2019\u201d](?!\w)"
+)
+_PHRASE_WORDS_MAX = 4
+_PHRASE_WORD = rf"(?!(?:{'|'.join(sorted(FUNCTION_WORDS))}|please|today|tomorrow)\b)[^\s,.;:!?'\"]+"
+
+
+def title(pieces: Sequence[Piece], choice: Choice) -> tuple[str, Piece | None]:
+    """Return the title that a person would write, and the piece that it comes from."""
+    known = own_words(choice) | frames.frame_words(choice.examples)
+    wishes = [piece for piece in pieces if piece.role is SentenceRole.WISH and not piece.refers]
+    said = [piece for piece in pieces if piece.role is not SentenceRole.COURTESY]
+    telling = [piece for piece in said if content(piece.matter, explained=known)]
+    for piece in (*wishes, *telling, *said):
+        if piece.matter and not frames.function_only(piece.matter):
+            text = _ARTICLE.sub("", piece.matter.rstrip(" .!?;,"))
+            return text[:1].upper() + text[1:], piece
+    return "", None
+
+
+def matter(pieces: Sequence[Piece]) -> str | None:
+    """Return what is to be written down: all but trigger words and polite words."""
+    told = [
+        piece for piece in pieces if not piece.refers and piece.role is not SentenceRole.COURTESY
+    ]
+    kept = [said for piece in told if (said := _noted(piece, heads=len(told) > 1)).strip(" .:-")]
+    if not kept:
+        return None
+    text = kept[0]
+    for before, after in pairwise(kept):
+        listed = after.startswith("- ")
+        if listed and not before.startswith("- "):
+            text = text.rstrip(".:") + ":"
+        text += ("\n" if listed or before.startswith("- ") else " ") + after
+    text = text[:1].upper() + text[1:]
+    return text.rstrip(".") if len(kept) == 1 else text
+
+
+def _noted(piece: Piece, *, heads: bool) -> str:
+    said = (piece.matter if piece.framed else piece.sentence.text).strip()
+    if piece.sentence.bullet:
+        return f"- {said.rstrip('.')}"
+    if piece.sentence.in_title and heads and not piece.framed:
+        return said.rstrip(" .:!") + ":"
+    return f"{said}." if said and said[-1] not in '.!?:;"\u201d' else said
+
+
+def details(pieces: Sequence[Piece], headed: str, title_from: Piece | None) -> str | None:
+    """Return the sentences that say more than the title and the values, and all parts of days."""
+    known = stems(headed)
+    kept: list[str] = []
+    for piece in pieces:
+        beside = [one.words for one in piece.mentions if one.beside]
+        says_more = not piece.refers and content(piece.matter, explained=known)
+        if piece is not title_from and says_more:
+            kept.append(piece.sentence.text)
+        else:
+            kept += beside
+    return " ".join(kept) or None
+
+
+def people(pieces: Sequence[Piece], choice: Choice) -> list[str]:
+    """Return the names in the wish, or those in all of the request."""
+    # The names in the examples are no words of the capability.
+    said = [word for example in choice.examples for word in words(example)]
+    firsts = [words(example)[0] for example in choice.examples if words(example)]
+    known = own_words(choice) | frozenset(stem(word) for word in said if word.islower())
+    known |= frozenset(map(stem, firsts))
+    wishes = [piece for piece in pieces if piece.role in {SentenceRole.WISH, SentenceRole.LABEL}]
+    for group in (wishes, pieces):
+        found = [
+            name
+            for piece in group
+            for text in (_without_times(piece),)
+            for name in _QUOTED.findall(text) or names(text, known)
+        ]
+        if found:
+            return list(dict.fromkeys(found))
+    return []
+
+
+def _without_times(piece: Piece) -> str:
+    text = piece.order
+    for one in piece.mentions:
+        text = text.replace(one.words, " ")
+    return text
+
+
+def after_phrases(choice: Choice, pieces: Sequence[Piece]) -> dict[str, str]:
+    """Return the values that stand behind or before the words that a schema names."""
+    found: dict[str, str] = {}
+    own = own_words(choice)
+    for name, schema in schemas(choice).items():
+        for piece in pieces:
+            order = tidy(without_paths(piece.order))
+            for phrase in _listed(schema):
+                before, _, after = phrase.partition("this")
+                value = _slot(order, before.strip(), after.strip())
+                if value and not stems(value) <= own:
+                    found.setdefault(name, value)
+    return found
+
+
+def phrase_words(choice: Choice) -> frozenset[str]:
+    """Return the stems of the words that stand before or behind such values."""
+    return stems(" ".join(one for schema in schemas(choice).values() for one in _listed(schema)))
+
+
+def _listed(schema: Mapping[str, object]) -> list[str]:
+    listed = schema.get(PHRASES)
+    if schema.get(HINT) != "phrase" or not isinstance(listed, (list, tuple)):
+        return []
+    return list(map(str, listed))
+
+
+def _slot(text: str, before: str, after: str) -> str | None:
+    more = rf"(?: {_PHRASE_WORD}){{0,{_PHRASE_WORDS_MAX - 1}}}?"
+    value = rf"(?:the |my |our )?['\"]?(?P<value>{_PHRASE_WORD}{more})['\"]?"
+    end = rf" {re.escape(after)}\b" if after else rf"(?=$|[,.;:!?]| (?!{_PHRASE_WORD}))"
+    begin = re.escape(before).replace(r"\ ", r"\s+")
+    match = re.search(rf"\b{begin}(?:\s*:)?\s+{value}{end}", text, re.IGNORECASE)
+    return match.group("value").strip() if match else None

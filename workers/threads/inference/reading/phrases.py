@@ -1,0 +1,97 @@
+"""The English phrases by which a request says that it is not simply to be done."""
+
+from __future__ import annotations
+
+import re
+
+# These hold a negation or a condition, and take nothing back.
+HARMLESS = re.compile(
+    r"\b(?:do not|don't|dont|never) (?:let (?:me|us) )?forget\b"
+    r"|\b(?:not|nothing|isn't) (?:that |so |very )?urgent"
+    r"|\bno (?:hurry|rush|worries|problem)\b|\bwhy not\b|\bnot (?:only|least)\b|\bwithout fail\b"
+    r"|\bbefore (?:i|we) forget\b|\bif not\b.*|\bor not\b|\b(?:no|not) later than\b|\bcan't wait\b"
+    r"|\b(?:so that|so nobody|so no one|because|since|otherwise|in order)\b.*",
+    re.IGNORECASE,
+)
+NEGATION = re.compile(
+    r"\b(?:not|never|no longer|no need|no more|nobody|nothing|none|neither|cannot|without|instead"
+    r"|rather than|unnecessary|needless|skip|stop|avoid|refrain|ignore|disregard|except|leave"
+    r"|forget|hold off|false alarm|scrap|nope|isnt|dont|wont|cant|doesnt|didnt|never mind|nvm"
+    r"|off the (?:list|calendar|table)|called off|no(?= \D))\b|\w+n['\u2019]t\b",
+    re.IGNORECASE,
+)
+# Words with which people take back or turn around what they said.
+TURNS = re.compile(
+    r"\b(?:unfortunately|sadly|(?:i'm|i am|we're) afraid|actually|on second thoughts?|hang on"
+    r"|hold on|clash\w*|conflicts? with|dealt with|doing (?:it|this|that)|does it|arranged"
+    r"|will do (?:it|that)|handl(?:ed|es|ing)(?: it| this| that)?|settled(?! on)|seen to|wait,"
+    r"|pass this time|you can relax|should be \d[^,]*, not)\b",
+    re.IGNORECASE,
+)
+OVER = re.compile(
+    r"\b(?:already|cancelled|canceled|postponed|rescheduled|(?:was|been|got|has) moved"
+    r"|taken care of|sorted out|no longer|done (?:it|that|this)|(?:is|was|been|it's|got) done)\b",
+    re.IGNORECASE,
+)
+_NO_NAME = r"(?!(?:The|A|An|My|Our|This|These|That|His|Her|All|Any|Some|New|Old)\b)[A-Z]\w+"
+PAST = re.compile(
+    rf"\b(?:(?i:i|we|he|she|they|you|somebody|someone)|{_NO_NAME})(?:'ve|'s| have| has| had)? "
+    r"(?:just |finally |only |also |then |once |\w+ly )?"
+    r"(?:\w+ed|went|bought|sent|paid|made|did|had|put|met|wrote|told|got|took|saw|gave|found|left"
+    r"|kept|brought|spoke|ate|ran|hung|sold|lent|built|done|been|gone|written|taken|given)\b"
+    r"|\b(?:was|were|used to|has been|have been|had been)\b"
+)
+# What a statement beside a wish says of the wish itself.
+ABOUT_THE_WISH = re.compile(r"^\W*(?:it|that|this|i|we|you|the)\b", re.IGNORECASE)
+TAKES_BACK = re.compile(
+    r"\b(?:not (?:needed|necessary|required|any ?more)|done|no longer|already (?!late)|instead"
+    r"|cancelled|canceled|don't|do not|won't|never)\b",
+    re.IGNORECASE,
+)
+CONDITION = re.compile(
+    r"\b(?:if (?!possible|you (?:can|could|don't mind|have)|need be)|unless|in case|whenever"
+    r"|as soon as|provided|depending)\b[^,.;]*",
+    re.IGNORECASE,
+)
+UNCLEAR = re.compile(
+    r"\b(?:(?:the|that|this|some) (?:thing|stuff|matter|usual thing)s?"
+    r"|like (?:last time|before|always)"
+    r"|as (?:usual|always|before|discussed|agreed|last time)|same as|something|whatever|somehow"
+    r"|you know (?:what|which|who)|the usual(?! place)|and so on|et cetera|etc|or so"
+    r"|what we discussed)\b",
+    re.IGNORECASE,
+)
+# A short order that ends like this says nothing of what it is about.
+LOST = re.compile(r"\b(?:it|him|her|them|this|that|these|those)\W*$", re.IGNORECASE)
+# Orders that undo or shift what is there: "call off", "bring forward".
+REVERSES = re.compile(
+    r"^(?:take|call|put|push|bring|get|cross|strike|tick|pull|hand|move|give|swap)\b.*?"
+    r"\b(?:off|back|forward|forwards|out of|earlier|later|ahead)\b",
+    re.IGNORECASE,
+)
+# An appointment that one of these is about is there already.
+CHANGES = re.compile(
+    r"\b(?:move|reschedule|postpone|cancel|shift|change|push|swap|confirm|accept|decline|invite"
+    r"|earlier|make it)\b",
+    re.IGNORECASE,
+)
+# "Call me a cab" is asked of somebody who does it at once.
+FOR_ME = re.compile(r"^(?!remind|give)\w+ (?:me|us) (?:a|an|the|some|another)\b", re.IGNORECASE)
+# A sentence that begins like this is a wish of its own.
+ADDS = re.compile(
+    r"^\W*(?:oh\W+|ps\W+|p\.s\.\W*)?"
+    r"(?:also|and|plus|besides|additionally|another thing|one more)\b",
+    re.IGNORECASE,
+)
+# What stands between two wishes of one sentence.
+JOINT = re.compile(
+    r"(?:[,;.\s]+(?:and|then|also|plus|&)+)+(?: then| also| please)*\s+|[,;]\s+(?:please )?",
+    re.IGNORECASE,
+)
+
+
+def with_next(text: str, match: re.Match[str]) -> str:
+    """Return the words of a match with the two behind it, in quotes."""
+    rest = re.match(r"(?:\W+\w+){0,2}", text[match.end() :])
+    shown = f"{match.group()}{rest.group() if rest else ''}".strip(" ,.;")
+    return f"'{shown}'"
