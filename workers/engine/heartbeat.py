@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from interlock.kernel.errors import StoreError
 from interlock.kernel.store.leases import Lease, Leases, Order
+from interlock.workers.processes.clock import clock
 
 log = logging.getLogger(__name__)
 
@@ -34,7 +34,7 @@ class HeldLease:
     @property
     def left_s(self) -> float:
         """How many seconds this holder may still rely on its lease."""
-        return self.valid_until - time.monotonic()
+        return self.valid_until - clock()
 
 
 class Heartbeat:
@@ -93,7 +93,7 @@ class Heartbeat:
                 log.exception("leases are not renewed this time")
 
     def _renew(self, held: dict[str, HeldLease]) -> None:
-        before = time.monotonic()
+        before = clock()
         wanted = {
             key: (each.lease.token, each.lease_ms, each.acknowledged) for key, each in held.items()
         }

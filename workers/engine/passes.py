@@ -18,7 +18,7 @@ from interlock.kernel.store.clocks import Clocks, Jump, LeasedFor, Pass
 from interlock.kernel.store.indexes import Indexes, ServerCheck
 from interlock.kernel.store.views import Views
 from interlock.workers.config import Settings, ms
-from interlock.workers.processes.agent.watchdog import clock
+from interlock.workers.processes.clock import clock
 
 log = logging.getLogger(__name__)
 

@@ -6,7 +6,6 @@ import asyncio
 import inspect
 import logging
 import threading
-import time
 from collections.abc import Coroutine, Mapping, Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextlib import nullcontext, suppress
@@ -40,6 +39,7 @@ from interlock.workers.engine.resources import Resources
 from interlock.workers.engine.retry_delay import retry_delay_ms
 from interlock.workers.engine.tracing import note_outcome, traced
 from interlock.workers.engine.work import Handler, ObstacleError, Outcome, Work
+from interlock.workers.processes.clock import clock
 from interlock.workers.text import storable
 
 log = logging.getLogger(__name__)
@@ -103,7 +103,7 @@ class Runner:
         effect = self.dispatch.effect(machine.name, name)
         if reason := self._reason_not_to_claim(machine, effect, key):
             raise EffectRetriedError(reason)
-        asked_at = time.monotonic()
+        asked_at = clock()
         try:
             lease = self.dispatch.leases.claim(
                 key,

@@ -130,7 +130,7 @@ class Work:
 
     @property
     def kill_by(self) -> float:
-        """The time of time.monotonic at which its processes are killed unless the lease is renewed.
+        """The time of `clock` at which its processes are killed unless the lease is renewed.
 
         That is in the middle of the grace: after its end, another attempt may start.
         """

@@ -6,10 +6,11 @@ The command is bound to this process: it ends with it, even if the process dies 
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import time
+from collections.abc import Mapping
 from concurrent.futures import CancelledError
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from interlock.workers.engine.work_sandbox import open_sandbox
 from interlock.workers.jobs.brief import BRIEF_FILE, REPLY_FILE, variables
 from interlock.workers.jobs.reply import open_plain_file
 from interlock.workers.processes.bound_process import end_bound, extend, has_ended, start_bound
+from interlock.workers.processes.clock import clock
 from interlock.workers.processes.sandbox import Sandbox
 
 OUTPUT_FILE = "output.log"
@@ -29,7 +31,8 @@ GRACE_S = 5.0
 END_WAIT_S = 10.0
 POLL_S = 0.1
 LATE_REPLY_LENGTH_MAX = 2_000
-KILLED_CODES = (128 + signal.SIGTERM, 128 + signal.SIGKILL)
+# Longer than the system may take to poll: the computer slept, or all its processes were stopped.
+AWAY_S = 3.0
 # Output is noted as a sign of life at most this often within the longest silence that is allowed.
 SIGNS_PER_SILENCE = 20
 
@@ -77,7 +80,8 @@ class CommandRun:
                 self._watch(process)
             finally:
                 code = end_bound(process, patience_s=GRACE_S + END_WAIT_S)
-        cut_off = work.held.left_s <= 0 and code in KILLED_CODES
+        # The program between the two has then ended by a signal.
+        cut_off = code < 0
         if work.stopped.is_set() or work.giving_back.is_set() or cut_off:
             if self.reply.exists():
                 reply = self.last_of(self.reply, LATE_REPLY_LENGTH_MAX)
@@ -113,13 +117,18 @@ class CommandRun:
 
     def _watch(self, process: subprocess.Popen[bytes]) -> None:
         """Wait until the command ends or has to stop; note its output as signs of life."""
-        work, noted_size, noted_at = self.work, 0, time.monotonic()
+        work, noted_size, noted_at, slept_s = self.work, 0, time.monotonic(), 0.0
         while True:
             # When the lease runs out, another worker may start this run: the command is killed by
             # then, even if this process freezes.
-            extend(process, work.held.left_s)
+            extend(process, work.held.valid_until)
+            asked_at = clock()
             if has_ended(process, within_s=POLL_S):
                 return
+            slept_s = max(slept_s, clock() - asked_at)
+            if slept_s > AWAY_S and work.held.left_s > 0:
+                self._note("slept", {"seconds": round(slept_s)})
+                slept_s = 0.0
             if work.stopped.is_set() or work.giving_back.is_set():
                 return
             size = (self.run_folder / OUTPUT_FILE).stat().st_size
@@ -129,10 +138,11 @@ class CommandRun:
                 self._note_sign_of_life(size)
 
     def _note_sign_of_life(self, size: int) -> None:
-        limit_ms = int(self._silence_s * 1_000)
-        try:
-            self.work.note("sign_of_life", {"output_bytes": size}, stall_ms=limit_ms)
-        except KernelError:
-            # If the lease is lost, the order to stop follows. If the store is away, the next sign
-            # of life may be noted.
-            return
+        self._note("sign_of_life", {"output_bytes": size})
+
+    def _note(self, kind: str, detail: Mapping[str, int]) -> None:
+        """Write a note, which is a sign of life."""
+        # If the lease is lost, the order to stop follows. If the store is away, the next one may be
+        # noted.
+        with suppress(KernelError):
+            self.work.note(kind, detail, stall_ms=int(self._silence_s * 1_000))

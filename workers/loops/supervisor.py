@@ -33,7 +33,12 @@ from interlock.workers.loops.paths import AgentPaths, name_of
 from interlock.workers.loops.session_prompt import read_prompt
 from interlock.workers.processes.agent.process import AgentProcess, Exit, LogFiles, SpawnError
 from interlock.workers.processes.sandbox import Sandbox
-from interlock.workers.supervision.leased_process import FOLDER_DELETED, Command, LeasedProcess
+from interlock.workers.supervision.leased_process import (
+    FOLDER_DELETED,
+    LEASE_LOST_ERRORS,
+    Command,
+    LeasedProcess,
+)
 from interlock.workers.supervision.redaction import last_words
 from interlock.workers.supervision.reports import (
     AgentBlocked,
@@ -241,8 +246,9 @@ class SessionSupervisor(Supervisor):
             return Outcome("session_error", fields)
         if ended.code == 0:
             return Outcome("session_succeeded", fields)
-        detail = ended.errors.strip() or f"it ended with {ended.code}"
         code = ended.reason_by_us or "exit"
+        printed = ended.errors.strip() or f"it ended with {ended.code}"
+        detail = LEASE_LOST_ERRORS.get(code, printed)
         return Outcome("session_error", fields | {"code": code, "detail": self._words(detail)})
 
 

@@ -6,6 +6,9 @@ Linux can set on a child, would be simpler, but it fires when the *thread* that 
 ends. This program has only one thread, so it sets the death signal on the command: if this program
 is killed, the command dies too.
 
+After the computer has slept, when nobody could extend the command's time, the command is stopped
+instead, and goes on once its time is extended: the starting process has renewed its lease then.
+
 Every command of a job waits for this program to start. So it imports little: `contextlib` and
 `signal`, which makes enums of its numbers, would make its start half as long again. The interpreter
 is not torn down at the end.
@@ -21,6 +24,9 @@ import sys
 import time
 
 PARENT_POLL_S = 1.0
+# As those of the watchdog of an agent.
+AWAY_S = 3.0
+RENEWAL_S_MAX = 30.0
 NO_PROGRAM = 127  # as a shell exits when it does not find a program
 _END_POLL_S = 0.01
 _READ_BYTES = 4096
@@ -31,7 +37,11 @@ _RESET = (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGTERM)
 
 
 def main(arguments: list[str]) -> int:
-    """Run the command until it ends or the pipe on stdin closes."""
+    """Run the command until it ends or the pipe on stdin closes; return its exit code.
+
+    Where its time is over, this program ends by SIGKILL, so that no code is taken for that of the
+    command.
+    """
     grace_s, command = float(arguments[0]), arguments[1:]
     parent = os.getppid()
     woken, wake = os.pipe()
@@ -42,13 +52,20 @@ def main(arguments: list[str]) -> int:
     signal.signal(signal.SIGTERM, lambda number, _: stops.append(number))
     child = _start(command)
     until, partial = float("inf"), b""
-    code = None
+    due_back, paused, code = clock(), False, None
     while code is None and not stops and os.getppid() == parent:
-        left_s = until - time.monotonic()
+        left_s = until - clock()
         if left_s <= 0:
-            break
+            if clock() <= due_back + AWAY_S:
+                _end(child, None, 0.0 if paused else grace_s)
+                os.kill(os.getpid(), signal.SIGKILL)
+            paused, left_s = True, RENEWAL_S_MAX
+            until = clock() + left_s
+            os.killpg(child, signal.SIGSTOP)
+        wait_s = min(PARENT_POLL_S, left_s)
+        due_back = clock() + wait_s
         # The parent is checked too: a child that it forked may keep the pipe open.
-        ready, _, _ = select.select([0, woken], [], [], min(PARENT_POLL_S, left_s))
+        ready, _, _ = select.select([0, woken], [], [], wait_s)
         if woken in ready:
             os.read(woken, _READ_BYTES)
         if 0 in ready:
@@ -56,10 +73,21 @@ def main(arguments: list[str]) -> int:
             if not chunk:
                 break
             lines, newline, partial = (partial + chunk).rpartition(b"\n")
-            if newline:
-                until = time.monotonic() + float(lines.split()[-1])
+            extended = float(lines.split()[-1]) if newline else 0.0
+            if extended and not paused:
+                until = extended
+            elif extended > clock():
+                # One that was written before the sleep is over, too.
+                until, paused = extended, False
+                os.killpg(child, signal.SIGCONT)
         code = _code(child)
-    return _end(child, code, grace_s)
+    # A command that is stopped gets no time of grace, in which another one may be at work.
+    return _end(child, code, 0.0 if paused else grace_s)
+
+
+def clock() -> float:
+    """Return seconds as `clock.py` does, which this program cannot import."""
+    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
 def _start(command: list[str]) -> int:

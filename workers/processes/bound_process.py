@@ -46,15 +46,16 @@ def start_bound(
     )
 
 
-def extend(bound: subprocess.Popen[bytes], left_s: float) -> None:
-    """Set the command's deadline to so many seconds from now; without calls it has none.
+def extend(bound: subprocess.Popen[bytes], until: float) -> None:
+    """Set the command's deadline, a time of `clock`; without calls it has none.
 
     A process that freezes, or loses its store, stops extending, and so leaves no command behind.
+    Where the deadline has passed, the program between ends by SIGKILL.
     """
     with suppress(OSError, ValueError):
         if bound.stdin is not None:
             # Unbuffered: bytes left in a buffer would fail its close once the program has ended.
-            os.write(bound.stdin.fileno(), f"{max(left_s, 0):.3f}\n".encode())
+            os.write(bound.stdin.fileno(), f"{until:.3f}\n".encode())
 
 
 def has_ended(bound: subprocess.Popen[bytes], *, within_s: float) -> bool:

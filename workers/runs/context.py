@@ -23,6 +23,7 @@ from interlock.workers.engine.work_environment import trace_settings
 from interlock.workers.engine.work_sandbox import folder_sandbox
 from interlock.workers.files.private import write_private
 from interlock.workers.gateways.git.checkpoint_store import Checkpoint, CheckpointStore
+from interlock.workers.processes.clock import clock
 from interlock.workers.processes.sandbox import Sandbox
 from interlock.workers.runs.paths import CodonPaths, RunPaths
 from interlock.workers.runs.plan.model import PlannedCodon, PlannedLoop, PlannedSentinel, RunPlan
@@ -67,7 +68,7 @@ class RunContext:
             initial["loop_context"] = start.loop_context.model_dump()
         lease_ms = self.dispatch.effect("codon", STEP.name).lease_ms
         initial_lease = InitialLease(uuid4().hex[:8], self.dispatch.holder, lease_ms)
-        asked_at = time.monotonic()
+        asked_at = clock()
 
         def create() -> None:
             call = Call(Cause("launch"))

@@ -3,16 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from interlock.kernel.errors import KernelError
 from interlock.workers.engine.work import Work
-from interlock.workers.processes.agent.process import AgentProcess, Exit, LogFiles
+from interlock.workers.processes.agent.process import (
+    KILL_BY_PASSED,
+    WATCHDOG_LOST,
+    AgentProcess,
+    Exit,
+    LogFiles,
+)
 from interlock.workers.processes.sandbox import Sandbox
 
 POLL_S = 0.1
+SLEPT = "slept"  # the note of a record whose work was at rest while its computer slept
 # The watchdog's kill deadline is moved only if it moves by more than this.
 ARM_AFTER_S = 1.0
+# The errors of processes that the supervisor did not end, by the reason of their end.
+LEASE_LOST_ERRORS = {
+    KILL_BY_PASSED: "its lease could not be renewed in time: the store or this computer was away",
+    WATCHDOG_LOST: "its watchdog was lost",
+}
 # The reason for ending a process whose supervisor's work folder was deleted. Nothing is reported
 # of it, because a person who deletes the home of a deployment deletes its store as well.
 FOLDER_DELETED = "work folder deleted"
@@ -89,6 +103,8 @@ class LeasedProcess:
             read(process)
             if ended is not None:
                 return ended
+            for slept_s in process.take_sleeps():
+                self._note_sleep(slept_s)
             kill_by = self._kill_deadline()
             if kill_by > self._kill_by + ARM_AFTER_S:
                 self._kill_by = kill_by
@@ -96,6 +112,12 @@ class LeasedProcess:
             if self._work_folder is not None and is_deleted(self._work_folder):
                 process.end(FOLDER_DELETED, grace_s=FOLDER_DELETED_GRACE_S)
             act(process)
+
+    def _note_sleep(self, slept_s: float) -> None:
+        """Note that the computer slept, and that its processes went on under renewed leases."""
+        for work in self._leases():
+            with suppress(KernelError):
+                work.note(SLEPT, {"seconds": round(slept_s)})
 
     def _kill_deadline(self) -> float:
         """Return when the process must be dead unless the leases are renewed."""

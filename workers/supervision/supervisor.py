@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import sys
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -30,6 +29,7 @@ from interlock.workers.engine.task_events import TaskEvents
 from interlock.workers.engine.trace_context import start_traces
 from interlock.workers.engine.tracing import traced
 from interlock.workers.engine.work import Work
+from interlock.workers.processes.clock import clock
 from interlock.workers.supervision.launch import LaunchSpec, take_over_and_supervise
 
 # Read at import, so that the fork server has every table of ours before it forks.
@@ -89,7 +89,7 @@ class Supervisor(ABC):
 
     def adopt(self, machine: str, effect: Effect, key: str, token: str) -> Work:
         """Take a lease over. Raises FencedError if its token is not valid any more."""
-        asked_at = time.monotonic()
+        asked_at = clock()
         lease = self.dispatch.leases.adopt(
             key,
             self.dispatch.effect(machine, effect.name),

@@ -25,9 +25,10 @@ from interlock.workers.gateways.git.changes import changed_files, commit_all
 from interlock.workers.gateways.git.errors import GitError
 from interlock.workers.gateways.git.repository import COMMITTER, Repository
 from interlock.workers.gateways.git.worktree import Worktree
-from interlock.workers.processes.agent.process import WATCHDOG_LOST, Exit
+from interlock.workers.processes.agent.process import KILL_BY_PASSED, WATCHDOG_LOST, Exit
 from interlock.workers.processes.sandbox import Sandbox
 from interlock.workers.specs.json_line import as_line
+from interlock.workers.supervision.leased_process import LEASE_LOST_ERRORS
 from interlock.workers.supervision.redaction import Redaction, secrets_of
 from interlock.workers.supervision.reports import (
     AgentBlocked,
@@ -255,6 +256,10 @@ class CurrentTask:
         if trip is not None:
             codes = {"abort": trip.abort, "why": trip.why, "code": f"breaker_{trip.cause}"}
             return Outcome("failed", {**codes, "reason": trip.reason, "final": trip.final})
+        if ended.reason_by_us == KILL_BY_PASSED:
+            # It has done nothing wrong, so this is no failed try. How far it came is not known.
+            self.report_started()
+            return Outcome("orphaned", {"reason": LEASE_LOST_ERRORS[KILL_BY_PASSED]})
         by_us = ended.reason_by_us not in (None, WATCHDOG_LOST)
         silent = not (self.reports.end_report or by_us) and ended_by_signal(ended.code)
         if silent and self.work.record.state == "in_progress":

@@ -22,6 +22,7 @@ from interlock.workers.engine.work import Outcome, Work
 from interlock.workers.engine.work_environment import environment_of_work
 from interlock.workers.gateways.git.errors import GitError
 from interlock.workers.processes.agent.process import AgentProcess, Exit, LogFiles, SpawnError
+from interlock.workers.processes.clock import clock
 from interlock.workers.specs.json_line import as_line
 from interlock.workers.supervision.leased_process import FOLDER_DELETED, Command, LeasedProcess
 from interlock.workers.supervision.redaction import Redaction, secrets_of
@@ -321,7 +322,7 @@ class TaskSupervisor(Supervisor):
 
     def _claim_next_task(self) -> CurrentTask | None:
         """Claim the next task for this session and make its worktree. None if there is none."""
-        asked_at = time.monotonic()
+        asked_at = clock()
         # If the store is away, the next poll tries again; a claim made meanwhile lapses.
         with suppress(KernelError):
             if found := next_task(self.dispatch, self.agent.record, self.first_task.data):

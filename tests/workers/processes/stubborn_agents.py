@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +14,7 @@ import pytest
 from interlock.workers.processes.agent.cgroup import Cgroup, own_folder
 from interlock.workers.processes.agent.containment import CGROUP, KINDS
 from interlock.workers.processes.agent.process import AgentProcess, Exit, LogFiles
+from interlock.workers.processes.clock import clock
 from tests.processes import is_alive
 from tests.waiting import until
 
@@ -78,7 +78,7 @@ def running(
         reads_output=reads_output,
         logs=LogFiles(folder / "output", folder / "errors", LOG_BYTES_MAX),
         label=uuid4().hex,
-        kill_by=time.monotonic() + 100,
+        kill_by=clock() + 100,
         kinds=kinds,
     ) as agent:
         yield agent

@@ -7,12 +7,12 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from interlock.workers.processes.bound_process import end_bound, extend, has_ended, start_bound
+from interlock.workers.processes.clock import clock
 from tests.processes import is_alive
 from tests.waiting import until
 
@@ -39,18 +39,16 @@ bound = start_bound(
 # A bound process whose clock a test sets; it writes a byte whenever it reads its clock.
 CLOCKED = """
 import sys
-import time
 from pathlib import Path
-from types import SimpleNamespace
 from interlock.workers.processes import bound_command
 
 reads = open("reads", "ab", buffering=0)
 
-def monotonic():
+def clock():
     reads.write(b".")
     return float(Path("clock").read_text())
 
-bound_command.time = SimpleNamespace(monotonic=monotonic, sleep=time.sleep)
+bound_command.clock = clock
 bound_command.PARENT_POLL_S = 0.01
 sys.exit(bound_command.main(["0.2", sys.executable, "-c", sys.argv[1]]))
 """
@@ -239,16 +237,24 @@ def bound_with_clock(program: str, folder: Path) -> Iterator[subprocess.Popen[by
         yield bound
 
 
+def pass_time(folder: Path, now_s: float, until_s: float) -> None:
+    """Let time pass so slowly that the bound process is never late."""
+    while now_s < until_s:
+        now_s = min(now_s + 2, until_s)
+        set_clock(folder, now_s)
+        wait_for_reads(folder)
+
+
 def test_a_command_with_a_deadline_ends_when_it_is_not_extended(tmp_path: Path) -> None:
     with bound_to_this_process(STUBBORN, tmp_path) as bound:
         ids = written_ids(tmp_path)
-        extended_at = time.monotonic()
-        extend(bound, 0.3)
+        extended_at = clock()
+        extend(bound, extended_at + 0.3)
 
         until(lambda: gone(ids), what="command and child are gone, and the pipe is open")
-        assert time.monotonic() - extended_at >= 0.3
-        assert bound.wait(180) == 128 + signal.SIGKILL
-        extend(bound, 60)  # no process is left to read it
+        assert clock() - extended_at >= 0.3
+        assert bound.wait(180) == -signal.SIGKILL, "no code that the command itself can have"
+        extend(bound, clock() + 60)  # no process is left to read it
 
 
 def test_a_command_runs_as_long_as_it_is_extended(tmp_path: Path) -> None:
@@ -257,12 +263,12 @@ def test_a_command_runs_as_long_as_it_is_extended(tmp_path: Path) -> None:
         set_clock(tmp_path, 1_000)
         wait_for_reads(tmp_path)
         for now_s in range(1_000, 1_050, 8):
-            set_clock(tmp_path, now_s)
-            wait_for_reads(tmp_path)
+            pass_time(tmp_path, max(now_s - 8, 1_000), now_s)
             assert bound.poll() is None, f"it was extended at {now_s}"
-            extend(bound, 10)
+            extend(bound, now_s + 10)
             wait_for_reads(tmp_path)
         assert not gone(ids)
+        pass_time(tmp_path, 1_048, 1_057)
         set_clock(tmp_path, 1_059)
 
         until(lambda: gone(ids), what="it was not extended again: command and child are gone")
@@ -271,12 +277,52 @@ def test_a_command_runs_as_long_as_it_is_extended(tmp_path: Path) -> None:
 def test_the_last_extension_counts(tmp_path: Path) -> None:
     with bound_with_clock(STUBBORN, tmp_path) as bound:
         ids = written_ids(tmp_path)
-        for left_s in (1, 600):
-            extend(bound, left_s)
+        for until_s in (1, 600):
+            extend(bound, until_s)
         wait_for_reads(tmp_path)
         set_clock(tmp_path, 599)
         wait_for_reads(tmp_path)
         assert not gone(ids)
-        extend(bound, -1)
+        extend(bound, 598)
 
         until(lambda: gone(ids), what="no time is left: command and child are gone")
+
+
+# --- the computer sleeps ---------------------------------------------------------------------
+
+
+def states(ids: tuple[int, int]) -> set[str]:
+    texts = [Path(f"/proc/{each}/stat").read_text() for each in ids]
+    return {text.rpartition(")")[2].split()[0] for text in texts}
+
+
+def test_a_command_is_stopped_after_a_sleep_until_it_is_extended_again(tmp_path: Path) -> None:
+    with bound_with_clock(STUBBORN, tmp_path) as bound:
+        ids = written_ids(tmp_path)
+        extend(bound, 10)
+        wait_for_reads(tmp_path)
+        set_clock(tmp_path, 100)
+        until(lambda: states(ids) == {"T"}, what="command and child are stopped")
+
+        extend(bound, 90)  # written before the sleep
+        wait_for_reads(tmp_path)
+        assert states(ids) == {"T"}
+        extend(bound, 110)
+
+        until(lambda: "T" not in states(ids), what="they go on")
+        assert bound.poll() is None
+
+
+def test_a_command_that_is_not_extended_after_a_sleep_is_killed(tmp_path: Path) -> None:
+    with bound_with_clock(STUBBORN, tmp_path) as bound:
+        ids = written_ids(tmp_path)
+        extend(bound, 10)
+        wait_for_reads(tmp_path)
+        set_clock(tmp_path, 100)
+        until(lambda: states(ids) == {"T"}, what="command and child are stopped")
+        pass_time(tmp_path, 100, 129)
+        assert states(ids) == {"T"}
+        set_clock(tmp_path, 131)
+
+        until(lambda: gone(ids), what="command and child are gone")
+        assert bound.wait(180) == -signal.SIGKILL

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 from interlock.workers.processes.agent.process import KILL_BY_PASSED, AgentProcess, Exit, LogFiles
+from interlock.workers.processes.clock import clock
 from interlock.workers.supervision.leased_process import FOLDER_DELETED, Command, LeasedProcess
 
 
@@ -36,18 +36,22 @@ def ended(
 
 def dead_in(seconds: float) -> Any:
     """Return work whose process must be dead in so many seconds."""
-    return SimpleNamespace(kill_by=time.monotonic() + seconds)
+    return SimpleNamespace(kill_by=clock() + seconds)
 
 
 class Scripted:
     """A process that is still running at so many polls, and notes how its deadline is moved."""
 
     def __init__(self, polls: int) -> None:
-        self.polls, self.armed = polls, list[float]()
+        self.polls, self.armed, self.sleeps = polls, list[float](), list[float]()
 
     def wait(self, _: float) -> str | None:
         self.polls -= 1
         return None if self.polls >= 0 else "ended"
+
+    def take_sleeps(self) -> list[float]:
+        taken, self.sleeps = self.sleeps, []
+        return taken
 
     def arm(self, kill_by: float) -> None:
         self.armed.append(kill_by)
@@ -68,6 +72,22 @@ def test_the_kill_deadline_follows_the_lease_that_ends_first() -> None:
     assert end == "ended"
     # The second lease is not renewed, so the deadline moves to its end and no further.
     assert process.armed == [10.0, 20.0]
+
+
+def test_a_sleep_is_noted_at_each_record_whose_lease_the_process_needs() -> None:
+    process: Any = Scripted(polls=2)
+    process.sleeps = [150.4]
+    notes = list[tuple[str, str, Any]]()
+
+    def work(name: str) -> Any:
+        return SimpleNamespace(kill_by=10.0, note=lambda *note: notes.append((name, *note)))
+
+    leases: Any = [work("agent"), work("task")]
+    leased = LeasedProcess(cast("Command", None), lambda: leases, work_folder=None)
+
+    leased.follow(process, read=lambda _: None, act=lambda _: None)
+
+    assert notes == [(name, "slept", {"seconds": 150}) for name in ("agent", "task")]
 
 
 def test_the_lease_that_is_not_renewed_ends_the_process(tmp_path: Path) -> None:

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import json
-import time
 from collections.abc import Mapping
 from concurrent.futures import Future
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from unittest.mock import Mock
 
 import pytest
 
 from interlock.kernel.errors import ConflictError, InvalidPayloadError
 from interlock.kernel.machines import MACHINES
 from interlock.kernel.reason import AbortReason, TransitionReason
-from interlock.kernel.store.leases import Lease
 from interlock.kernel.table import Active
 from interlock.workers.client import Client
 from interlock.workers.engine.resources import Resources
@@ -26,7 +23,7 @@ from interlock.workers.engine.work import Outcome, Work
 from interlock.workers.gateways.git.repository import Repository
 from interlock.workers.gateways.git.worktree import add_worktree
 from interlock.workers.gateways.server import EmbeddedServer
-from interlock.workers.processes.agent.process import Exit
+from interlock.workers.processes.agent.process import KILL_BY_PASSED, Exit
 from interlock.workers.supervision.reports import (
     AgentBlocked,
     AgentFailed,
@@ -51,16 +48,13 @@ from interlock.workers.tasks.supervisor import TaskSupervisor
 from interlock.workers.tasks.verification.task_check import check_task_without_models, rejection
 from tests.workers.gateways.git.scene import make_repository
 from tests.workers.tasks.claims import Claimed, claimed, fire, submitted, taken
+from tests.workers.tasks.supervised import held, reports, supervised
 from tests.workers.threads.threads import client_of
 
 
 @pytest.fixture
 def client(server: EmbeddedServer, prefix: str, tmp_path: Path) -> Client:
     return client_of(server.url, prefix, home=tmp_path / "home")
-
-
-def held(client: Client, lease: Lease) -> Work:
-    return Work(client.dispatch, Resources(client.settings), lease, asked_at=time.monotonic())
 
 
 def test_an_invalid_outcome_fails_the_task_with_the_reason(client: Client) -> None:
@@ -109,14 +103,16 @@ def test_a_report_that_the_store_cannot_take_now_does_not_end_the_supervisor(
     assert client.show("b/one").state == "in_progress"
 
 
-def reported(client: Client, code: int, abort: AbortReason, *, started: bool) -> Claimed:
+def reported(
+    client: Client, code: int, abort: AbortReason, *, started: bool, by_us: str | None = None
+) -> Claimed:
     """Report that an agent ended without its work, before or after its task was started."""
     claim = claimed(client, "b/one")
     prepared = PreparedClaim(claim.task.key, claim.task.token, claim.names.turn, "", "", "", "")
     task = CurrentTask(held(client, claim.task), prepared, client.show(claim.names.agent))
     if started:
         task.report_started()
-    ended = Exit(code, None, 0, "", "", cut=False, wall_s=1.0, cpu_s=0.1, max_rss_bytes=1)
+    ended = Exit(code, by_us, 0, "", "", cut=False, wall_s=1.0, cpu_s=0.1, max_rss_bytes=1)
     task.report(task.failure(ended, abort, None))
     return claim
 
@@ -148,6 +144,18 @@ def test_the_turn_of_a_killed_agent_goes_on_until_the_task_is_recovered(
 
     assert client.show("b/one").state == "orphaned"
     assert client.show(claim.names.turn).state == "running"
+
+
+@pytest.mark.parametrize("started", [True, False])
+def test_an_agent_whose_lease_was_not_renewed_in_time_is_lost_and_costs_no_retry(
+    client: Client, *, started: bool
+) -> None:
+    reported(client, -9, AbortReason.TIMEOUT, started=started, by_us=KILL_BY_PASSED)
+
+    task = client.show("b/one")
+    assert task.state == "orphaned"
+    away = "its lease could not be renewed in time: the store or this computer was away"
+    assert task.data["lost"] == {"reason": away}
 
 
 def test_a_task_whose_agent_is_killed_before_it_started_has_failed(
@@ -192,35 +200,6 @@ def test_a_reported_failure_is_recorded_with_the_published_reasons(
 BLOCKED = {"type": "blocked", "text": "the key of the safe"}
 SPLIT = {"type": "split", "subtasks": [{"title": "a half"}]}
 NEEDS = "needs the trust level"
-
-
-def supervised(client: Client, claim: Claimed, folder: Path, **fields: Any) -> TaskSupervisor:
-    """Return the supervisor of a claim's agent, which is at work."""
-    prepared = PreparedClaim(
-        claim.task.key, claim.task.token, claim.names.turn, "/nowhere", str(folder), "b", "base"
-    )
-    spec = TaskLaunchSpec(
-        key=claim.agent.key,
-        token=claim.agent.token,
-        work_folder=str(folder),
-        command="true",
-        stream="plain",
-        session=False,
-        claim=prepared,
-    )
-    supervisor = TaskSupervisor(replace(spec, **fields), client.dispatch)
-    supervisor.alive = True
-    assert supervisor.task is not None
-    supervisor.task.report_started()
-    return supervisor
-
-
-def reports(supervisor: TaskSupervisor, *lines: Mapping[str, Any]) -> Mock:
-    """Let the agent report; return its process, which got what the supervisor sent."""
-    process = Mock(began=0.0, progress=0.0)
-    process.reports.return_value = [json.dumps(line).encode() for line in lines]
-    supervisor._read_reports(process)
-    return process
 
 
 def ends_well(supervisor: TaskSupervisor) -> None:

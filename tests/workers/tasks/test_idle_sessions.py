@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import Future
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
 from interlock.kernel.event import Event
 from interlock.workers.client import Client
+from interlock.workers.engine.work import Outcome
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.tasks.agent_slots import take_slot
+from interlock.workers.tasks.calls import component_call
+from interlock.workers.tasks.current_task import CurrentTask
 from interlock.workers.tasks.idle_sessions import IdleSessions, session_fields, was_ended
+from interlock.workers.tasks.launch_spec import PreparedClaim
 from tests.workers.tasks.claims import Claimed, claimed, submitted
+from tests.workers.tasks.supervised import held, supervised
 from tests.workers.threads.threads import client_of
 
 SESSION: dict[str, Any] = {"session": True}
@@ -126,3 +133,31 @@ def test_a_session_that_was_given_a_task_meanwhile_does_not_give_way(
     sessions.end_one()
 
     assert state(client, session) == "working"
+
+
+@pytest.mark.parametrize("recycled", [True, False])
+def test_a_session_that_was_ended_is_given_no_further_task(
+    client: Client, tmp_path: Path, *, recycled: bool
+) -> None:
+    claim = claimed(client, "b/one", session=True)
+    supervisor = supervised(client, claim, tmp_path, session=True)
+    supervisor.agent.fire(Outcome("confirmed_alive"))
+    supervisor.agent.fire(Outcome("task_finished"))
+    other = claimed(client, "b/two", session=True)
+    prepared = PreparedClaim(other.task.key, other.task.token, other.names.turn, "", "", "", "")
+    task = CurrentTask(held(client, other.task), prepared, client.show(claim.names.agent))
+    supervisor.task, supervisor.claiming = None, Future()
+    supervisor.claiming.set_result(task)
+    if recycled:
+        call = component_call("assignment", "recycled", claim.names.agent)
+        client.dispatch.fire(claim.names.agent, "recycled", {}, call)
+    process = Mock()
+
+    supervisor._take_next_task(process, 0.0)
+
+    # The claim of the task lapses, which costs no try.
+    given = [] if recycled else [task]
+    assert ([supervisor.task] if supervisor.task else []) == given
+    assert process.send.called is not recycled
+    assert client.show("b/two").state == ("claimed" if recycled else "in_progress")
+    assert [*supervisor.heartbeat._held] == [one.work.key for one in given]

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import os
 import subprocess
-import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager, suppress
 from pathlib import Path
@@ -18,8 +17,9 @@ from uuid import uuid4
 
 from interlock.workers.processes.agent.cgroup import Cgroup, fresh_folder
 from interlock.workers.processes.agent.containment import KINDS, LABEL_VARIABLE, kill_labelled
-from interlock.workers.processes.agent.watchdog import KILL_S_MAX, WatchdogSpec, deadline_of
+from interlock.workers.processes.agent.watchdog import KILL_S_MAX, WatchdogSpec
 from interlock.workers.processes.agent.watchdog_client import read_report, start_watchdog
+from interlock.workers.processes.clock import clock
 from interlock.workers.processes.process_group import uninterrupted
 
 GRACE_S = 1.0
@@ -117,7 +117,7 @@ async def contained(
         kinds=list(KINDS),
         cgroup=fresh_folder(),
         descriptors=descriptors,
-        deadline=deadline_of(time.monotonic() + kill_s),
+        deadline=clock() + kill_s,
     )
     with ExitStack() as stack:
         printed = stack.enter_context(os.fdopen(output, "rb", buffering=0))

@@ -82,8 +82,14 @@ class ProcessTree:
 
     def freeze(self, until: float) -> None:
         """Stop all processes, so that none can start another one during the kill."""
+        # A cgroup is killed in one step.
+        if not self.any_left():
+            self.pause(until)
+
+    def pause(self, until: float) -> bool:
+        """Stop all processes; return whether all have stopped in time."""
         quiet = 0
-        while not self.any_left() and quiet < _QUIET_POLLS:
+        while quiet < _QUIET_POLLS:
             # Two rounds: a child may start after the list is made and before its parent is read.
             quiet = (
                 quiet + 1
@@ -91,8 +97,9 @@ class ProcessTree:
                 else 0
             )
             # Checked after a round, so that there is at least one even after a stall.
-            if time.monotonic() >= until:
-                return
+            if quiet < _QUIET_POLLS and time.monotonic() >= until:
+                return False
+        return True
 
     def kill(self) -> None:
         """Kill all processes that are found now."""
@@ -144,6 +151,12 @@ class AgentGroup:
 
     def freeze(self, until: float) -> None:
         """Do nothing: a group is signalled in one step, during which none can fork."""
+
+    def pause(self, until: float) -> bool:
+        """Stop all processes of the group, which takes one step."""
+        del until
+        self.signal(signal.SIGSTOP)
+        return True
 
     def kill(self) -> None:
         """Kill all processes of the group."""

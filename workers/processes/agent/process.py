@@ -12,6 +12,7 @@ import shutil
 import signal
 import threading
 import time
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +23,7 @@ from interlock.workers.processes.agent.cgroup import fresh_folder
 from interlock.workers.processes.agent.containment import GROUP, KINDS, LABEL_VARIABLE
 from interlock.workers.processes.agent.output import OutputLog
 from interlock.workers.processes.agent.pipes import Pipes
-from interlock.workers.processes.agent.watchdog import ITSELF, WatchdogSpec, deadline_of
+from interlock.workers.processes.agent.watchdog import ITSELF, WatchdogSpec
 from interlock.workers.processes.agent.watchdog_client import WatchdogClient
 
 REPORT_FD = "INTERLOCK_REPORT_FD"
@@ -31,6 +32,7 @@ KILL_BY_PASSED = "kill_by_passed"
 WATCHDOG_LOST = "watchdog_lost"
 CLOSED = "closed"
 _CLOSE_S_MAX = 20.0
+SLEEPS_MAX = 100  # that are kept until they are taken
 
 
 class SpawnError(Exception):
@@ -81,6 +83,7 @@ class AgentProcess:
         self._reason: str | None = None
         self._exit: Exit | None = None
         self._over = threading.Event()
+        self._sleeps = deque[float](maxlen=SLEEPS_MAX)
         # Taken before any output is read, so `progress` is later only if there was output.
         self.began = time.monotonic()
         self.pid = 0
@@ -102,7 +105,7 @@ class AgentProcess:
         kill_by: float,
         kinds: Sequence[str] = KINDS,
     ) -> Self:
-        """Start a command. All is killed by `kill_by` (of time.monotonic) unless `arm` moves that.
+        """Start a command. All is killed by `kill_by`, a time of `clock`, unless `arm` moves that.
 
         The command gets this environment, the label and the report descriptor, but no variable of
         this process. The prompt goes to stdin, which is then closed unless `more_follows`. With
@@ -126,7 +129,7 @@ class AgentProcess:
             kinds=list(kinds),
             cgroup=fresh_folder(),
             descriptors=list(pipes.agent_ends),
-            deadline=deadline_of(kill_by),
+            deadline=kill_by,
         )
         try:
             watchdog = WatchdogClient(spec)
@@ -156,7 +159,11 @@ class AgentProcess:
 
     def arm(self, kill_by: float) -> bool:
         """Move the deadline by which all is killed; False if the watchdog is gone."""
-        return self._watchdog.order("arm", deadline_of(kill_by))
+        return self._watchdog.order("arm", kill_by)
+
+    def take_sleeps(self) -> list[float]:
+        """Take the seconds of each sleep of the computer after which the agent went on."""
+        return [self._sleeps.popleft() for _ in range(len(self._sleeps))]
 
     def end(self, reason: str, *, grace_s: float) -> None:
         """Begin to end all processes: SIGTERM now, SIGKILL after the grace. `wait` for the end.
@@ -216,6 +223,8 @@ class AgentProcess:
             match kind:
                 case "exited":
                     exited = values
+                case "slept":
+                    self._sleeps.append(values[0])
                 case "left":
                     self._set_survivors(values[0])
                 case "gone":

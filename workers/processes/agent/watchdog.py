@@ -3,8 +3,10 @@
 It is a small program in a session of its own, child of the supervisor and parent of the agent. When
 the supervisor dies, its pipe closes, and the watchdog kills all that the agent started. It also
 kills at a deadline which the supervisor must keep moving, so that the agent of a frozen supervisor
-ends too. It is a subreaper, so processes of the agent that lose their parent stay below it. The
-supervisor is a subreaper as well, for the case that the watchdog is killed.
+ends too. After the computer has slept, when nobody could move the deadline, it stops the agent's
+processes instead, and lets them go on once the supervisor has renewed its leases. It is a
+subreaper, so processes of the agent that lose their parent stay below it. The supervisor is a
+subreaper as well, for the case that the watchdog is killed.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ from interlock.workers.processes.agent.containment import (
     kill_everything,
 )
 from interlock.workers.processes.agent.reaper import Reaper
+from interlock.workers.processes.clock import clock
 
 # No module that is imported at the start may import `contextlib`, `enum`, `json`, `signal` or
 # `typing`: together they take as long as the start of the interpreter. A watchdog that makes a
@@ -44,6 +47,12 @@ NEVER = float("inf")
 ITSELF = "itself"
 # Killing takes a moment, and must be done by the deadline.
 MARGIN_S = 0.5
+# A watchdog that is later than this has not run: the computer slept, or all its processes stopped.
+AWAY_S = 3.0
+# After that the agent's processes are stopped at once. So long the supervisor has to move the
+# deadline: it renews its leases every two seconds, if the store still has them as its own.
+PAUSE_S_MAX = 2.0
+RENEWAL_S_MAX = 30.0
 _POLL_S = 1.0
 _ENDING_POLL_S = 0.02
 _LEFT_POLL_S, _LEFT_POLLS = 0.005, 20
@@ -83,17 +92,6 @@ class WatchdogSpec:
 
 class JoinError(Exception):
     """The agent could not join its cgroup, so it has not run."""
-
-
-def clock() -> float:
-    """Return seconds of a clock that also runs while the computer sleeps, as leases do."""
-    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
-
-
-def deadline_of(kill_by: float) -> float:
-    """Convert a time of `time.monotonic` to the watchdog's clock."""
-    # Read in this order: if this process freezes in between, the deadline is earlier.
-    return clock() + (kill_by - time.monotonic())
 
 
 def to_line(spec: WatchdogSpec) -> bytes:
@@ -150,6 +148,7 @@ class Watchdog:
         self._reaper = Reaper(leader)
         self._deadline, self._kill_at = deadline, NEVER
         self._cause: str | None = None
+        self._slept_s, self._due_back = 0.0, clock()
         self._exit_reported = False
         self._began, self._rounds = time.monotonic(), 0
 
@@ -158,7 +157,8 @@ class Watchdog:
         while not self._nothing_left() and self._rounds < _ROUNDS_MAX:
             self._note_exit()
             if clock() >= min(self._kill_at, self._deadline - MARGIN_S):
-                self._kill()
+                if not self._was_away() or not self._pause():
+                    self._kill()
             else:
                 self._listen()
         self._note_exit()
@@ -192,6 +192,30 @@ class Watchdog:
             time.sleep(_LEFT_POLL_S)
         return len(self._processes.pids())
 
+    def _was_away(self) -> bool:
+        """Whether this program, and so most likely every other, did not run for a while."""
+        return self._kill_at == NEVER and clock() > self._due_back + AWAY_S
+
+    def _pause(self) -> bool:
+        """Stop the agent's processes until the supervisor moves the deadline; whether all stopped.
+
+        Nobody else has the leases, or somebody has them by now: only the store can tell.
+        """
+        self._slept_s = self._slept_s or clock() - self._due_back
+        self._due_back = clock()
+        self._deadline = self._due_back + RENEWAL_S_MAX
+        return self._processes.pause(time.monotonic() + PAUSE_S_MAX)
+
+    def _arm(self, deadline: float) -> None:
+        if not self._slept_s:
+            self._deadline = deadline
+        elif deadline - MARGIN_S > clock():
+            # An older order, from before the sleep, does not let the processes go on.
+            self._deadline = deadline
+            self._processes.signal(signal.SIGCONT)
+            _report("slept", self._slept_s)
+            self._slept_s = 0.0
+
     def _kill(self) -> None:
         self._cause = self._cause or "deadline"
         self._rounds += 1
@@ -205,10 +229,11 @@ class Watchdog:
         ending = self._kill_at < NEVER
         until = min(self._kill_at, self._deadline - MARGIN_S) - clock()
         wait_s = max(0.0, min(until, _ENDING_POLL_S if ending else _POLL_S))
+        self._due_back = clock() + wait_s
         for order in self._orders.read_orders(self._woken, wait_s):
             match order:
                 case ["arm", deadline]:
-                    self._deadline = float(deadline)
+                    self._arm(float(deadline))
                 case ["end", grace_s]:
                     self._end(float(grace_s))
         if self._orders.closed:
@@ -219,7 +244,11 @@ class Watchdog:
         self._reaper.reap_all()
         if self._reaper.code is None and self._cause is None:
             self._cause = "order"
-            self._processes.terminate()
+            if self._slept_s:
+                # Stopped processes are not let go on for a grace: another holder may be at work.
+                grace_s = 0.0
+            else:
+                self._processes.terminate()
         self._kill_at = min(self._kill_at, clock() + grace_s)
 
 

@@ -158,6 +158,8 @@ def read_report(line: bytes) -> tuple[Any, ...]:
             return "failed", " ".join(reason)
         case ["exited", code, left_behind, cause, wall_s]:
             return "exited", int(code), int(left_behind), cause, _seconds(wall_s)
+        case ["slept", slept_s]:
+            return "slept", _seconds(slept_s)
         case ["left", *pids]:
             return "left", [int(pid) for pid in pids]
         case ["gone", cpu_s, max_rss_bytes]:

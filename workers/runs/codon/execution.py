@@ -27,13 +27,7 @@ from interlock.workers.gateways.git.errors import GitError
 from interlock.workers.processes.agent.containment import LABEL_VARIABLE
 from interlock.workers.processes.agent.process import AgentProcess, Exit, SpawnError
 from interlock.workers.runs.codon.commands import CodonCommands
-from interlock.workers.runs.codon.limits import (
-    GRACE_S,
-    LEASE_LOST_ERRORS,
-    TIME_LIMITS,
-    BudgetUsage,
-    CodonLimits,
-)
+from interlock.workers.runs.codon.limits import GRACE_S, TIME_LIMITS, BudgetUsage, CodonLimits
 from interlock.workers.runs.codon.rig import Rig, RigError
 from interlock.workers.runs.codon.transcript import Transcript
 from interlock.workers.runs.context import RunContext
@@ -50,7 +44,11 @@ from interlock.workers.runs.paths import CodonPaths
 from interlock.workers.runs.plan.model import FailurePolicy, OutputFormat, SentinelEventName
 from interlock.workers.runs.sentinels.trigger import SentinelEvent
 from interlock.workers.runs.sequence import Execution, NextCodon
-from interlock.workers.supervision.leased_process import Command, LeasedProcess
+from interlock.workers.supervision.leased_process import (
+    LEASE_LOST_ERRORS,
+    Command,
+    LeasedProcess,
+)
 from interlock.workers.supervision.redaction import last_words
 from interlock.workers.supervision.streams import STREAMS
 from interlock.workers.supervision.streams.interlock import ReportKinds

@@ -6,7 +6,6 @@ import time
 from dataclasses import dataclass
 
 from interlock.kernel.machines.runs.values import MICRO_MAX, BudgetExceeded
-from interlock.workers.processes.agent.process import KILL_BY_PASSED, WATCHDOG_LOST
 from interlock.workers.runs.codon.transcript import Transcript
 from interlock.workers.runs.outcome import TimeLimit
 from interlock.workers.runs.plan.model import Budget, BudgetPolicy, PlannedCodon
@@ -15,11 +14,6 @@ from interlock.workers.runs.plan.model import Budget, BudgetPolicy, PlannedCodon
 GRACE_S = 5.0
 TIMED_OUT, IDLE, OVER_BUDGET = "timeout", "idle", "budget"
 TIME_LIMITS = {TIMED_OUT: TimeLimit.WHOLE, IDLE: TimeLimit.IDLE}
-# The errors of processes that the supervisor did not end, by the reason of their end.
-LEASE_LOST_ERRORS = {
-    KILL_BY_PASSED: "its lease could not be renewed in time: the store or this computer was away",
-    WATCHDOG_LOST: "its watchdog was lost",
-}
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from interlock.workers.processes.agent.output import OutputLog
 from interlock.workers.processes.agent.pipes import DRAIN_S_MAX, Pipes
 from interlock.workers.processes.agent.process import AgentProcess, LogFiles, SpawnError
 from interlock.workers.processes.agent.process_table import read_process
+from interlock.workers.processes.clock import clock
 from tests.processes import PROC, is_alive
 from tests.waiting import until
 from tests.workers.processes.stubborn_agents import (
@@ -295,7 +296,7 @@ def test_a_session_agent_takes_further_lines_until_its_input_is_closed(tmp_path:
         assert not agent.send("four", last=True)
         exit_ = ended(agent)
         assert agent.output_lines() == [b"three"]
-        assert not agent.arm(time.monotonic() + 60)
+        assert not agent.arm(clock() + 60)
 
     assert (exit_.code, exit_.output) == (0, "one\ntwo\nthree")
 
@@ -344,7 +345,7 @@ def test_nothing_is_started_or_written_with_a_bad_environment(tmp_path: Path, fa
             reads_output=False,
             logs=LogFiles(tmp_path / "output", tmp_path / "errors", LOG_BYTES_MAX),
             label="any",
-            kill_by=time.monotonic() + 60,
+            kill_by=clock() + 60,
         )
 
     assert not (tmp_path / "ran").exists()

@@ -50,6 +50,7 @@ import dataclasses, json, os, sys, time
 from pathlib import Path
 from interlock.workers.processes.agent import cgroup, watchdog, watchdog_client
 from interlock.workers.processes.agent.process import AgentProcess, LogFiles
+from interlock.workers.processes.clock import clock
 
 folder, kind, arm_s = Path(sys.argv[1]), sys.argv[2], float(sys.argv[5])
 
@@ -61,14 +62,14 @@ cgroup.own_folder = lambda: Path(sys.argv[4]) if sys.argv[4] else None
 agent = AgentProcess.start(
     [sys.executable, "-c", sys.argv[3]], folder=folder, environment=os.environ, prompt="",
     more_follows=False, reads_output=False, logs=LogFiles(folder / "out", folder / "err", 10_000),
-    label=str(folder), kill_by=time.monotonic() + arm_s, kinds=[kind],
+    label=str(folder), kill_by=clock() + arm_s, kinds=[kind],
 )
 write("watchdog", agent._watchdog._process.pid)
 {then}
 while (exit := agent.wait(0.05)) is None:
     if not (folder / "last").exists():
         last = (folder / "enough").exists()
-        kill_by = time.monotonic() + (float(sys.argv[6]) if last else arm_s)
+        kill_by = clock() + (float(sys.argv[6]) if last else arm_s)
         agent.arm(kill_by)
         if last:
             write("last", kill_by)

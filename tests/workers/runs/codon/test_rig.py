@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from interlock.workers.processes.agent.process import LogFiles
+from interlock.workers.processes.clock import clock
 from interlock.workers.runs.codon import rig
 from interlock.workers.runs.codon.rig import Rig, RigError
 from interlock.workers.runs.codon.rig_copy import main
@@ -30,7 +31,7 @@ class Site:
         self.workspace, self.logs = folder / "work", folder / "logs"
         self.workspace.mkdir()
         self.logs.mkdir()
-        self.work: Any = SimpleNamespace(kill_by=time.monotonic() + GOOD_S)
+        self.work: Any = SimpleNamespace(kill_by=clock() + GOOD_S)
         self.ran: list[tuple[str, ...]] = []
         self.order: str | None = None
 
