@@ -9,6 +9,9 @@ is killed, the command dies too.
 After the computer has slept, when nobody could extend the command's time, the command is stopped
 instead, and goes on once its time is extended: the starting process has renewed its lease then.
 
+On Linux this program also adopts what the command leaves behind, such as a server in a session of
+its own, and ends it together with the command.
+
 Every command of a job waits for this program to start. So it imports little: `contextlib` and
 `signal`, which makes enums of its numbers, would make its start half as long again. The interpreter
 is not torn down at the end.
@@ -31,6 +34,8 @@ NO_PROGRAM = 127  # as a shell exits when it does not find a program
 _END_POLL_S = 0.01
 _READ_BYTES = 4096
 _PR_SET_PDEATHSIG = 1
+_PR_SET_CHILD_SUBREAPER = 36
+_ORPHANS_S_MAX = 5.0  # a process that the system cannot kill is not waited for longer
 # A command expects the default actions. It would inherit that Python ignores the first two. The
 # third is reset because this program's handler would stay until the command is executed.
 _RESET = (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGTERM)
@@ -50,6 +55,8 @@ def main(arguments: list[str]) -> int:
     stops: list[int] = []
     signal.signal(signal.SIGCHLD, lambda *_: None)
     signal.signal(signal.SIGTERM, lambda number, _: stops.append(number))
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1)
     child = _start(command)
     until, partial = float("inf"), b""
     due_back, paused, code = clock(), False, None
@@ -141,6 +148,7 @@ def _end(child: int, code: int | None, grace_s: float) -> int:
     while code is None:
         time.sleep(_END_POLL_S)
         code = _code(child)
+    _end_orphans()
     return code
 
 
@@ -149,6 +157,34 @@ def _signal_group(group: int, number: int) -> None:
         os.killpg(group, number)
     except ProcessLookupError:
         pass
+
+
+def _end_orphans() -> None:
+    """Kill the processes that the command left behind. Those of a killed one come next."""
+    until = clock() + _ORPHANS_S_MAX
+    while (orphans := _children()) and clock() < until:
+        for orphan in orphans:
+            os.kill(orphan, signal.SIGKILL)  # it is a child, so no other process has its id
+        while _reaped():
+            pass
+        time.sleep(_END_POLL_S)
+
+
+def _children() -> list[int]:
+    try:
+        listed = os.open(f"/proc/self/task/{os.getpid()}/children", os.O_RDONLY)
+    except OSError:
+        return []  # not Linux, or a system that does not list them
+    with os.fdopen(listed, "rb") as children:
+        return [int(word) for word in children.read().split()]
+
+
+def _reaped() -> bool:
+    """Take the exit code of a child that has ended, if there is one."""
+    try:
+        return os.waitpid(-1, os.WNOHANG)[0] != 0
+    except ChildProcessError:
+        return False
 
 
 if __name__ == "__main__":

@@ -36,6 +36,17 @@ bound = start_bound(
 )
 {then}
 """
+# It leaves two servers behind, each in a session of its own, the second as the child of a process
+# that has ended.
+LEAVES_SERVERS = """
+import os, subprocess, sys
+SERVER = [sys.executable, "-c", "import time; time.sleep(600)"]
+START = "import subprocess; print(subprocess.Popen({}, stdout=2, start_new_session=True).pid)"
+one = subprocess.Popen(SERVER, start_new_session=True)
+two = subprocess.check_output([sys.executable, "-c", START.format(SERVER)], text=True)
+open("pids.part", "w").write(f"{one.pid} {int(two)}")
+os.rename("pids.part", "pids")
+"""
 # A bound process whose clock a test sets; it writes a byte whenever it reads its clock.
 CLOCKED = """
 import sys
@@ -118,6 +129,15 @@ def test_the_end_of_a_command_is_noticed_before_the_time_is_up(tmp_path: Path) -
         assert not has_ended(bound, within_s=0.01)
         (tmp_path / "go").touch()
         until(lambda: has_ended(bound, within_s=3_600), what="the command has ended")
+        assert bound.returncode == 0
+
+
+def test_what_a_command_leaves_behind_ends_with_it(tmp_path: Path) -> None:
+    with bound_to_this_process(LEAVES_SERVERS, tmp_path) as bound:
+        ids = written_ids(tmp_path)
+        until(lambda: has_ended(bound, within_s=3_600), what="the command has ended")
+
+        assert gone(ids)
         assert bound.returncode == 0
 
 
