@@ -18,6 +18,7 @@ from interlock.workers.threads.inference.reading.words import (
 
 # How likely another language must be, and how unlikely English.
 SURE_MIN = 0.25
+SURE_OF_ONE_MIN = 0.8
 ENGLISH_MAX = 0.15
 TEXT_CHARS_MAX = 500
 _WORDS_MIN = 2
@@ -31,7 +32,7 @@ def foreign_language(*texts: str, known: Collection[str] = ()) -> str | None:
     """
     for text in texts:
         plain = " ".join(without_paths(without_code(text)).split())[:TEXT_CHARS_MAX]
-        said = [word for word in words(plain) if word.isalpha()]
+        said = [word for word in words(plain) if word.isalpha() and len(word) > 1]
         if not said or (len(said) < _WORDS_MIN and plain.isascii()):
             continue
         # Names are of all languages, and only the first other word has a capital in English.
@@ -40,7 +41,8 @@ def foreign_language(*texts: str, known: Collection[str] = ()) -> str | None:
         if english * 3 > len(counted):
             continue
         language, score, of_english = _likeliest(plain)
-        if language != "en" and score >= SURE_MIN and of_english <= ENGLISH_MAX:
+        sure = SURE_MIN if len(counted) >= _WORDS_MIN else SURE_OF_ONE_MIN
+        if language != "en" and score >= sure and of_english <= ENGLISH_MAX:
             return language
     return None
 

@@ -25,7 +25,8 @@ TURNS = re.compile(
     r"\b(?:unfortunately|sadly|(?:i'm|i am|we're) afraid|actually|on second thoughts?|hang on"
     r"|hold on|clash\w*|conflicts? with|dealt with|doing (?:it|this|that)|does it|arranged"
     r"|will do (?:it|that)|handl(?:ed|es|ing)(?: it| this| that)?|settled(?! on)|seen to|wait,"
-    r"|pass this time|you can relax|should be \d[^,]*, not)\b",
+    r"|giv\w+ (?:it|this) a miss|pass(?:ing)? (?:this time|on it)|you can relax"
+    r"|should be \d[^,]*, not)\b",
     re.IGNORECASE,
 )
 OVER = re.compile(
@@ -40,6 +41,9 @@ PAST = re.compile(
     r"(?:\w+ed|went|bought|sent|paid|made|did|had|put|met|wrote|told|got|took|saw|gave|found|left"
     r"|kept|brought|spoke|ate|ran|hung|sold|lent|built|done|been|gone|written|taken|given)\b"
     r"|\b(?:was|were|used to|has been|have been|had been)\b"
+    # These are forms of the past alone, whatever their subject is.
+    r"|\b(?:ate|began|bought|broke|brought|came|chose|drove|fell|flew|forgot|gave|grew|happened"
+    r"|kept|knew|met|paid|rang|said|saw|sent|sold|spoke|taught|threw|thought|told|took|went|wrote)\b"
 )
 # What a statement beside a wish says of the wish itself.
 ABOUT_THE_WISH = re.compile(r"^\W*(?:it|that|this|i|we|you|the)\b", re.IGNORECASE)
@@ -72,7 +76,7 @@ REVERSES = re.compile(
 # An appointment that one of these is about is there already.
 CHANGES = re.compile(
     r"\b(?:move|reschedule|postpone|cancel|shift|change|push|swap|confirm|accept|decline|invite"
-    r"|earlier|make it)\b",
+    r"|earlier|later|sooner|longer|shorter|make it)\b",
     re.IGNORECASE,
 )
 # "Call me a cab" is asked of somebody who does it at once.

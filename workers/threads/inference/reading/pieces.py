@@ -24,7 +24,7 @@ HINT = "x-from"
 TIMES = frozenset({"date", "datetime", "duration"})
 _EDGE = " \t\n,;:\u2013\u2014-"
 _DANGLING = re.compile(
-    r"(?:[\s,;:\u2013\u2014-]+(?:on|at|by|for|from|in|and|until|till|to|the|a|an|of|with|is|it's"
+    r"(?:(?:[\s,;:\u2013\u2014]|(?<=\s)-)+(?:on|at|by|for|from|in|and|until|till|to|the|a|an|of|with|is|it's"
     r"|its|before|about|so|will|should|which|that))+[\s,;:.\u2013\u2014-]*$",
     re.IGNORECASE,
 )

@@ -40,7 +40,7 @@ _QUESTION_START = re.compile(
 _POLITE_ORDER = re.compile(
     r"^\W*(?:(?:please|hey|hi|hello|so|and)[ ,]+)*(?:can|could|would|will|do|might)"
     r" (?:you|we please|someone|somebody|anyone|anybody)\b"
-    r"(?! (?:think|know|remember|believe|have))",
+    r"(?! (?:think|know|remember|believe|have|say|agree|recommend))",
     re.IGNORECASE,
 )
 # "Can you tell me where it is?" asks for an answer all the same.
@@ -85,7 +85,7 @@ _CLOSINGS = re.compile(
 _FINITE = re.compile(
     r"\b(?:is|are|was|were|has|have|had|will|would|can|cannot|could|should|must|may|might|does|did"
     r"|comes?|needs?|wants?|goes|gets?|says?|said|likes?|takes?|starts?|runs out|gave|told|asked"
-    r"|promised|moved|belongs?|arrives?|leaves?|expects?|lies|hangs|thinks?|knows?|got|made|sent)\b"
+    r"|promised|moved|came|went|met|happened|belongs?|arrives?|leaves?|expects?|lies|hangs|thinks?|knows?|got|made|sent)\b"
     r"|\w(?:n't|'ll|'re|'ve|'d)\b|\b(?:i|it|he|she|that|there|who)'s\b",
     re.IGNORECASE,
 )
