@@ -166,6 +166,9 @@ def test_a_plain_request_needs_nobody(
             DoubtKind.NEGATION,
             "not be able",
         ),
+        ("Print a badge for Ms Lind", "It is no longer needed.", DoubtKind.NEGATION, "no longer"),
+        ("Take care of it", "", DoubtKind.UNCLEAR, "it"),
+        ("Make lunch on Friday at 12:30 an hour longer", "", DoubtKind.UNABLE, "longer"),
         ("Water the plants?", "Not necessary any more.", DoubtKind.NEGATION, "Not necessary"),
         ("Water the plants", "Lena is doing it.", DoubtKind.NEGATION, "doing it"),
         (
@@ -297,6 +300,11 @@ def test_words_that_only_explain_cost_little() -> None:
             "Put the dentist on Tuesday at 10:30 in the calendar and remind me to buy flowers",
             "",
             ["Put the dentist on Tuesday at 10:30 in the calendar", "Remind me to buy flowers"],
+        ),
+        (
+            "Please add milk to my list",
+            "And a badge for Mr Okafor, please.",
+            ["Add milk to my list", "A badge for Mr Okafor"],
         ),
         (
             "Three things",
