@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 from interlock.workers.config import Settings, SetupError
@@ -13,11 +14,11 @@ from interlock.workers.processes.sandbox import Sandbox, probe
 
 # The levels: how far a command is kept from the deployment that runs it.
 NONE, BUBBLEWRAP = "none", "bubblewrap"
-# What `doctor` says of a computer without sandboxes, and the card of work that was done there.
-NO_GATE = (
-    "An agent runs as the user of its worker: what that user can read and do, it can, "
-    "so a person's approval does not hold against it."
-)
+# What `doctor` says of the agents of a computer.
+SAID_OF = {
+    BUBBLEWRAP: "in a sandbox of bubblewrap",
+    NONE: "in no sandbox: they can do what the user of the worker can, also answer cards",
+}
 
 
 class SandboxError(SetupError):
@@ -67,6 +68,12 @@ def check_sandbox(sandbox: Sandbox | None, repo: str, folder: Path) -> Sandbox |
 def sandbox_level(settings: Settings) -> str:
     """Return the level of this computer. Raises SandboxError."""
     return NONE if open_sandbox(settings) is None else BUBBLEWRAP
+
+
+def level_text(claim: Mapping[str, Any] | None) -> str:
+    """Return the level of the sandbox of who has a claim, for people; '' if it is not known."""
+    level = str((claim or {}).get("sandbox", ""))
+    return f"{level}: a person's approval does not hold against it" if level == NONE else level
 
 
 def open_repository(settings: Settings, path: Path) -> Repository:

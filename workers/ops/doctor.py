@@ -17,6 +17,7 @@ from interlock.kernel.store.scripts import store_error
 from interlock.workers.config import Settings
 from interlock.workers.engine.card import action_of
 from interlock.workers.engine.dispatch import Dispatch
+from interlock.workers.engine.work_sandbox import BUBBLEWRAP, NONE
 from interlock.workers.gateways.capabilities.registry import open_registry
 from interlock.workers.threads.canary import canaries
 
@@ -51,6 +52,16 @@ def diagnose(dispatch: Dispatch) -> dict[str, Any]:
         ],
         "canary_ms": _canary_ms(dispatch),
         "machines": dispatch.views.counts(dispatch.machines.values()),
+        "sandboxes": sandboxes(dispatch),
+    }
+
+
+def sandboxes(dispatch: Dispatch) -> dict[str, str]:
+    """Return the level of the sandbox of each computer that announces that it runs agents."""
+    return {
+        host: BUBBLEWRAP if facts["sandbox"] else NONE
+        for host, facts in sorted(dispatch.hosts.facts().items())
+        if "sandbox" in facts  # an earlier version announces none
     }
 
 

@@ -13,6 +13,7 @@ from rich.text import Text
 
 from interlock.kernel.event import words_of
 from interlock.kernel.store.counts import COUNT_MAX
+from interlock.workers.engine.work_sandbox import NONE, SAID_OF
 from interlock.workers.systems import systems
 from interlock.workers.terminal.cards import cards
 from interlock.workers.terminal.screen import (
@@ -298,8 +299,8 @@ def diagnosis(value: Mapping[str, Any]) -> None:
     for machine, counts in value["machines"].items():
         if counts:
             table.add_row(f"records: {machine}", counts_text(counts))
-    for name, why in value["left_out"].items():
-        table.add_row(f"capability left out: {name}", Text(why, style="red"))
+    for name, text in _of_computers(value):
+        table.add_row(name, text)
     table.add_row("workers", ", ".join(value["workers"]) or "none")
     out.print(table)
     if value["rejected_messages"]:
@@ -309,6 +310,13 @@ def diagnosis(value: Mapping[str, Any]) -> None:
         out.print(table)
     for problem in value["problems"]:
         out.print(Text(problem, style="bold red"), soft_wrap=True)
+
+
+def _of_computers(value: Mapping[str, Any]) -> Iterator[tuple[str, Text]]:
+    for name, why in value["left_out"].items():
+        yield f"capability left out: {name}", Text(why, style="red")
+    for host, level in value["sandboxes"].items():
+        yield f"agents of {host} run", Text(SAID_OF[level], style="red" if level == NONE else "")
 
 
 def _canary(age_ms: int | None) -> dict[str, str]:

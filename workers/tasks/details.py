@@ -10,6 +10,7 @@ from interlock.kernel.machines.tasks.task.questions import counts_text
 from interlock.kernel.machines.tasks.task.stages import deadline, subtasks_limit
 from interlock.kernel.record import Record
 from interlock.workers.client import Client
+from interlock.workers.engine.work_sandbox import level_text
 from interlock.workers.tasks.claim_names import CLAIM_STATES, ClaimNames
 from interlock.workers.tasks.left_work import left_work
 from interlock.workers.tasks.next_try import next_try_s
@@ -30,6 +31,7 @@ def details(client: Client, record: Record) -> dict[str, str]:
         "branch": _branch(record),
         "role": data["role"] if data["role"] != "any" else "",
         "agent": data.get("agent") or _owner(data),
+        "sandbox": level_text(data.get("claim")),
         "output": f"interlock task logs {record.id}" if _has_output(data) else "",
         "verify": "; ".join(f"{each['type']} {each['value']}" for each in data["signals"]),
         "owns": ", ".join(data["owned_files"]),

@@ -10,6 +10,7 @@ from interlock.kernel.event import Note
 from interlock.kernel.machines.tasks.visual_state import APPEARANCES
 from interlock.kernel.record import Record, root_of
 from interlock.workers.client import Client
+from interlock.workers.engine.work_sandbox import level_text
 from interlock.workers.supervision.agent_output import agent_output
 from interlock.workers.supervision.record_diffs import look_at_diff, shown_diff
 from interlock.workers.tasks.agents import identity_row
@@ -234,15 +235,14 @@ def _result(
 
 
 def _owner(client: Client, record: Record) -> Iterator[Part]:
-    """Yield the trust in the agent that has the task."""
+    """Yield the trust in the agent that has the task, and its sandbox."""
     identity = str((record.data.get("claim") or {}).get("identity") or "")
     for found in client.dispatch.views.records([identity] if identity else []).values():
         row = identity_row(found)
         counts = f"{row['successes']} good, {row['failures']} bad, {row['violations']} violations"
-        yield Table(
-            ("Its agent", "Trust", "So far"),
-            [(RecordLink(row["id"], row["name"]), StateName(row["trust"]), counts)],
-        )
+        link, trust = RecordLink(row["id"], row["name"]), StateName(row["trust"])
+        cells = (link, trust, counts, level_text(record.data.get("claim")))
+        yield Table(("Its agent", "Trust", "So far", "Sandbox"), [cells])
 
 
 def _output(client: Client, record: Record) -> Iterator[Section]:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from interlock.kernel.machines.tasks.task.questions import NO_SANDBOX
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.ops.event_export import EventExport
 from interlock.workers.tasks.client import Tasks
@@ -256,7 +257,7 @@ def test_approved_work_is_merged_as_it_was_verified_or_not_at_all(
     assert card is not None
     branch = f"interlock/{deployment.scope}/moved@1"
     found = f"Its work was verified (2 files, +2 -1, on the branch {branch}). "
-    assert card.question == f"{found}Shall it be merged into main?"
+    assert card.question == f"{found}{NO_SANDBOX} Shall it be merged into main?"
     assert card.inspect == shlex.join(("git", "-C", str(repo), "diff", f"main...{branch}"))
     seen = subprocess.run(card.inspect, shell=True, capture_output=True, check=True)  # noqa: S602
     assert b"+42" in seen.stdout

@@ -176,6 +176,16 @@ def test_the_command_that_shows_a_merge_is_quoted_for_a_shell() -> None:
 
 
 @pytest.mark.parametrize(
+    ("level", "is_said"), [("none", True), ("bubblewrap", False), (None, False)]
+)
+def test_the_card_says_that_it_does_not_hold_against_an_agent_without_a_sandbox(
+    level: str | None, *, is_said: bool
+) -> None:
+    claim = {"claim": {"sandbox": level} if level else {}}
+    assert ("could have answered this itself" in approve_merge({"target": "m", **claim})) is is_said
+
+
+@pytest.mark.parametrize(
     ("given", "claim", "facts", "agreed"),
     [
         ({"depends_on": ["a"]}, {}, {"b/a": {"state": "closed"}}, True),

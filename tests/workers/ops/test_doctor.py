@@ -493,3 +493,10 @@ def test_capabilities_that_cannot_be_loaded_are_named_with_the_reason() -> None:
     assert left_out(Settings()) == {}
     missing = left_out(Settings(capabilities="no_such_module"))
     assert "there is no 'no_such_module' to import" in missing["all"]
+
+
+def test_the_level_of_the_sandbox_of_each_computer_is_told(interlock: Client) -> None:
+    for host, facts in {"a": {"sandbox": True}, "b": {"sandbox": False}, "c": {}}.items():
+        interlock.dispatch.hosts.announce(host, facts)
+
+    assert diagnose(interlock.dispatch)["sandboxes"] == {"a": "bubblewrap", "b": "none"}

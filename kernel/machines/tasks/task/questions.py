@@ -11,6 +11,9 @@ from interlock.kernel.table import Data
 
 # The other answer to whether a failed task shall be tried again.
 ELSE = "If you cancel it instead, what depends on it never starts."
+NO_SANDBOX = (
+    "Its agent ran in no sandbox, as the user of its worker, so it could have answered this itself."
+)
 # What a task does next that is blocked on its subtasks.
 GOES_ON = (
     "It goes on by itself once all have ended well. "
@@ -37,7 +40,13 @@ def approve_merge(data: Data) -> str:
     if data.get("rewritten"):
         was = f"was put on top of {data['target']}, which was reset or rebased, and verified again"
     why = f"; {data['asks']}" if data.get("asks") else ""
-    return f"Its work {was}{found}{why}. Shall it be merged into {data['target']}?"
+    warning = f" {NO_SANDBOX}" if is_unconfined(data) else ""
+    return f"Its work {was}{found}{why}.{warning} Shall it be merged into {data['target']}?"
+
+
+def is_unconfined(data: Data) -> bool:
+    """Whether the agent that does a task, or has done it, runs in no sandbox."""
+    return bool((data.get("claim") or {}).get("sandbox") == "none")
 
 
 def counts_text(changes: Data) -> str:
