@@ -1,9 +1,10 @@
 """Runs commands in a sandbox, which bubblewrap makes: a view of the file system and processes.
 
-A command in it sees the processes of its sandbox only, has no capabilities, and cannot look into
-`hidden` files and folders. In a closed sandbox it can write to the `writable` ones only, and has a
-home folder, /tmp and /run of its own: a new file there is gone when it ends. The network is that of
-the computer, because agents ask models there.
+A command in it has no capabilities, so it cannot look into the processes outside, and it cannot
+look into `hidden` files and folders. In a closed sandbox it can write to the `writable` ones only,
+has a home folder, /tmp and /run of its own, where a new file is gone when it ends, and sees no
+process outside. In an open one it keeps the ids of processes, because commands that share a folder
+name their files by them. The network is that of the computer: agents ask models there.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ PROBE_S = 20.0
 # command gets the default action back, and acts on the signal.
 _START = "trap '' TERM; exec \"$@\""
 _IN_SANDBOX = ("env", "--default-signal=TERM", "--")
-_NAMESPACES = ("--unshare-pid", "--unshare-ipc", "--cap-drop", "ALL")
+_CONFINED = ("--unshare-ipc", "--cap-drop", "ALL")
 # Folders of the computer in which programs leave files and sockets for each other: sockets of
 # docker, of the session bus or of tmux would lead out of the sandbox.
 _SHARED = ("/tmp", "/var/tmp", "/run")  # noqa: S108 - the folders themselves
@@ -85,15 +86,16 @@ class Sandbox:
         program = shutil.which(PROGRAM) or PROGRAM
         return [
             *("/bin/sh", "-c", _START, "sandbox"),
-            *(program, *_NAMESPACES, *arguments, "--chdir", str(folder)),
+            *(program, *_CONFINED, *arguments, "--chdir", str(folder)),
             *("--", *_IN_SANDBOX, *command),
         ]
 
     def _mounts(self) -> Mounts:
-        root = "--ro-bind" if self.is_closed else "--dev-bind"
-        mounts: Mounts = {Path("/"): (root, "/", "/"), Path("/proc"): ("--proc", "/proc")}
+        mounts: Mounts = {Path("/"): ("--dev-bind", "/", "/")}
         hidden = _real(self.hidden)
         if self.is_closed:
+            mounts[Path("/")] = ("--unshare-pid", "--ro-bind", "/", "/")
+            mounts[Path("/proc")] = ("--proc", "/proc")
             mounts[Path("/dev")] = ("--dev", "/dev")
             for path in _real(map(Path, _SHARED)):
                 mounts[path] = ("--tmpfs", str(path))

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -100,19 +101,38 @@ def test_a_writable_folder_in_a_hidden_one_is_seen(tmp_path: Path) -> None:
     assert (own / "made").exists()
 
 
+@pytest.fixture
+def other() -> Iterator[subprocess.Popen[bytes]]:
+    """Return a process of the same user, with a secret in its environment."""
+    environment = {**os.environ, "SECRET": SECRET}
+    with subprocess.Popen(["/bin/sleep", "600"], env=environment) as process:
+        yield process
+        process.kill()
+
+
+def test_other_processes_are_neither_seen_nor_reached(
+    place: Path, other: subprocess.Popen[bytes]
+) -> None:
+    done = run(Sandbox(hidden=(), writable=[place]), place, f"kill -9 {other.pid}; ps ax")
+    assert "No such process" in done.stderr
+    assert "sleep 600" not in done.stdout
+    assert other.poll() is None
+
+
 @pytest.mark.parametrize("is_closed", [True, False])
-def test_other_processes_are_neither_seen_nor_reached(place: Path, *, is_closed: bool) -> None:
-    with subprocess.Popen(["/bin/sleep", "600"], env={**os.environ, "SECRET": SECRET}) as other:
-        try:
-            made = Sandbox(hidden=(), writable=[place], is_closed=is_closed)
-            found = run(made, place, f"grep -sl {SECRET} /proc/[0-9]*/environ")
-            assert found.stdout == ""
-            done = run(made, place, f"kill -9 {other.pid}; ps ax")
-            assert "No such process" in done.stderr
-            assert "sleep 600" not in done.stdout
-            assert other.poll() is None
-        finally:
-            other.kill()
+def test_the_environment_and_files_of_other_processes_cannot_be_read(
+    place: Path, other: subprocess.Popen[bytes], *, is_closed: bool
+) -> None:
+    made = Sandbox(hidden=(), is_closed=is_closed, writable=[place])
+    script = f"grep -l {SECRET} /proc/[0-9]*/environ; ls /proc/{other.pid}/root/"
+    done = run(made, place, script)
+    assert done.stdout == ""
+    assert f"/proc/{other.pid}/root/" in done.stderr
+
+
+def test_commands_in_open_sandboxes_have_ids_that_no_two_share(place: Path) -> None:
+    made = Sandbox(hidden=(), is_closed=False)
+    assert len({sees(made, place, "echo $$") for _ in range(3)}) == 3
 
 
 def test_it_has_no_capability_and_cannot_get_out(tmp_path: Path, place: Path) -> None:
