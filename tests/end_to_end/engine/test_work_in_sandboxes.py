@@ -1,0 +1,98 @@
+"""Long-lived agents, runs and jobs work in a sandbox, and read no secret of their deployment."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.end_to_end.conftest import NewDeployment
+from tests.end_to_end.deployment import Deployment
+from tests.end_to_end.loops.agents import Agents
+from tests.end_to_end.runs.workspaces import RunWorkspace
+from tests.end_to_end.tasks.coding import git
+
+AUTHOR = "-c user.name=u -c user.email=u@x"
+
+
+@pytest.fixture
+def deployment(new_deployment: NewDeployment, tmp_path: Path) -> Deployment:
+    """Return a deployment with a secret in its home; commands may write beside its home."""
+    made = new_deployment(
+        INTERLOCK_SANDBOX="required",
+        INTERLOCK_SANDBOX_WRITABLE=str(tmp_path),
+        INTERLOCK_WORKTREES=str(tmp_path / "trees"),
+    )
+    (made.folder / "home").mkdir()
+    (made.folder / "home" / "token").write_text("secret")
+    return made.full()
+
+
+def test_a_long_lived_agent_keeps_its_commits_and_branches_from_session_to_session(
+    deployment: Deployment, tmp_path: Path
+) -> None:
+    agents = Agents(deployment, tmp_path)
+    token, seen = deployment.folder / "home" / "token", tmp_path / "seen"
+    commit = f"git {AUTHOR} commit -qm"
+    first = (
+        f"cat {token} >> {seen}; echo 1 > one; git add one; {commit} one;"
+        f"git switch -qc side; echo 2 > two; git add two; {commit} two; git switch -q -;"
+        "git update-ref refs/heads/main HEAD"
+    )
+    main = git(agents.repo, "rev-parse", "main")
+    agents.start("owl", next="on_mail")
+    agents.send("owl", {"sh": first})
+    agents.wait_for("owl", 1, "end")
+    agents.send("owl", {"sh": f"git log --format=%s side interlock/agents/owl -- >> {seen}"})
+    agents.wait_for("owl", 2, "end")
+
+    agents.loops.stop("owl", wait_s=120)
+
+    assert seen.read_text().split() == ["two", "one", "begin"]
+    assert git(agents.repo, "log", "--format=%s", "interlock/agents/owl") == "one\nbegin"
+    assert git(agents.repo, "rev-parse", "main") == main
+
+
+def test_a_run_writes_to_its_workspace_and_to_no_program_of_git(
+    deployment: Deployment, tmp_path: Path
+) -> None:
+    workspace = RunWorkspace(deployment, tmp_path)
+    git(workspace.folder, "init", "-q")
+    config = (workspace.folder / ".git" / "config").read_text()
+    token = deployment.folder / "home" / "token"
+    tries = f"cat {token} >> seen; git config core.fsmonitor evil; mv .git away; true"
+    workspace.run_to_end(
+        f"""
+        sentinels:
+          eye: {{on: [codon_started], command: "cat {token} >> seen; true"}}
+        codons:
+          - codon: one
+            rig: [{{command: {{run: "{tries}"}}}}]
+            sentinels: [eye]
+            command: "{tries}; echo done > made"
+        """,
+        "completed",
+    )
+    assert (workspace.folder / "made").read_text() == "done\n"
+    assert (workspace.folder / "seen").read_text() == ""
+    assert (workspace.folder / ".git" / "config").read_text() == config
+
+
+def test_a_job_sees_the_folders_of_its_graph_and_changes_its_own(
+    deployment: Deployment, tmp_path: Path
+) -> None:
+    token = deployment.folder / "home" / "token"
+    earlier = "echo found > $INTERLOCK_JOB_DIR/result"
+    later = (
+        f"cat {token} >> seen; cat $INTERLOCK_JOB_DIR/../a/result >> seen;"
+        "echo evil > $INTERLOCK_JOB_DIR/../a/result; echo done > $INTERLOCK_JOB_DIR/own; true"
+    )
+    for name, command in {"a": earlier, "b": later}.items():
+        phases = [{"worker": {"command": command}}]
+        given = {"phases": phases, "folder": str(tmp_path), "auto_approve": True}
+        waits = {"depends_on": ["g/a"]} if name == "b" else {}
+        deployment.client.submit(given | waits, id=f"g/{name}", machine="job")
+    deployment.reaches("g/b", "success")
+    assert (tmp_path / "seen").read_text() == "found\n"
+    jobs = deployment.folder / "home" / "jobs" / "g"
+    assert [(jobs / file).read_text() for file in ("a/result", "b/own")] == ["found\n", "done\n"]
