@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from interlock.kernel.effect import Effect
 from interlock.kernel.record import Record, RecordId
@@ -14,6 +15,14 @@ def nowhere(data: Data) -> str:
     """Name no computer: any may run the effects of the record."""
     del data
     return ""
+
+
+def _is_filled(value: Any, path: Sequence[str]) -> bool:
+    if not path:
+        return bool(value)
+    if path[0] == "*":
+        return isinstance(value, list | tuple) and any(_is_filled(one, path[1:]) for one in value)
+    return isinstance(value, Mapping) and _is_filled(value.get(path[0]), path[1:])
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +44,13 @@ class Placement:
     id_format: IdFormat | None = None
     needs_parent: bool = False  # whether the parent must exist, and not have ended
     host: Callable[[Data], str] = nowhere  # the computer that local effects run on, or ''
+    # The fields of payloads that name a command to run there, as `phases.*.worker.command`: `*` is
+    # each item of a list. Callers who may name no commands may not fill them.
+    commands: tuple[str, ...] = ()
+
+    def commands_in(self, payload: Data) -> list[str]:
+        """Return those fields of a payload that name a command, whatever shape the payload has."""
+        return [path for path in self.commands if _is_filled(payload, path.split("."))]
 
 
 @dataclass(frozen=True, slots=True)

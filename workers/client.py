@@ -60,6 +60,7 @@ class Client:
         self.settings, self.actor = settings or local_settings(), actor
         self.machines: Mapping[str, Machine] = LISTED if machines is None else machines
         self.codes: tuple[str, ...] = ()  # what the log says beside the name of a proved actor
+        self.run_refusal = ""  # why nobody may name a command to run by this client, or ''
         add_systems(self.settings.systems, self.settings.capabilities_root)
         every = MACHINES if machines is None else machines
         check_actor(actor, every)
@@ -87,9 +88,8 @@ class Client:
         """
         if machine not in self.machines:
             raise UnknownMachineError(machine, sorted(self.machines))
-        new_id = f"{machine[:2]}-{uuid4().hex[:10]}" if id is None else id
-        cause = self.cause()
-        return submit_record(self.dispatch, machine, new_id, payload, cause, priority=priority)
+        new = f"{machine[:2]}-{uuid4().hex[:10]}" if id is None else id
+        return submit_record(self.dispatch, machine, new, payload, self.cause(), priority=priority)
 
     def submit_many(
         self, payloads: Sequence[Mapping[str, Any]], *, machine: str
@@ -382,7 +382,7 @@ class Client:
 
     def answers(self, record: Record) -> CardAnswers:
         """Return what answers to the cards of a record mean."""
-        return CardAnswers(self._machine(record), record, lambda: self.registry)
+        return CardAnswers(self._machine(record), record, lambda: self.registry, self.run_refusal)
 
     def _machine(self, record: Record) -> Machine:
         return self.dispatch.lifecycle.machine(record.machine)

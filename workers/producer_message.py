@@ -37,7 +37,13 @@ from interlock.kernel.store.rejected import RejectedMessage
 from interlock.workers.client import Client
 from interlock.workers.config import Settings, SettingsError
 from interlock.workers.engine.refusals import refusals_of
-from interlock.workers.engine.submission import EarlyError, Request, check_actor, check_submission
+from interlock.workers.engine.submission import (
+    EarlyError,
+    Request,
+    check_actor,
+    check_commands,
+    check_submission,
+)
 from interlock.workers.engine.system import load
 from interlock.workers.systems import systems
 
@@ -48,6 +54,7 @@ TEMPORARY_ERRORS = (StoreError, ConflictError, OperationalError, LimitExceeded)
 PATIENCE_S = 30
 # A message that depends on a record that does not exist is read again so often, then rejected.
 EARLY_READS_MAX = 12
+COMMANDS = "commands"  # in INTERLOCK_INTAKE_ACCEPTS: messages may name commands to run
 Verb = Callable[[Client, Mapping[str, Any]], dict[str, Any]]
 VERSION_MAX = 2**53
 Name = Annotated[str, Field(max_length=400)]  # with a limit, text that is no Unicode is refused
@@ -167,9 +174,14 @@ def accept(client: Client, verb: str, request: Any) -> dict[str, Any]:
     if allowed and verb not in allowed:
         named = ", ".join(allowed)
         raise CallError(f"intake takes no message {verb!r} here (INTERLOCK_INTAKE_ACCEPTS={named})")
+    client = copy.copy(client)
+    if allowed and COMMANDS not in allowed:
+        client.run_refusal = client.run_refusal or (
+            f"intake takes none here (INTERLOCK_INTAKE_ACCEPTS={','.join(allowed)}); "
+            f"add {COMMANDS} to take them from whoever may send messages"
+        )
     if isinstance(actor := request.get("actor"), str):
         check_actor(actor, client.dispatch.machines)
-        client = copy.copy(client)
         client.actor = actor
     kinds = verbs()
     if verb not in kinds:
@@ -222,8 +234,8 @@ def messages_of_systems() -> Mapping[str, Verb]:
 
 def check_accepted(settings: Settings) -> None:
     """Raise SettingsError if intake is to accept a kind of message that there is not."""
-    known = verbs()
-    if unknown := sorted(set(settings.intake_accepts) - known.keys()):
+    known = (*verbs(), COMMANDS)
+    if unknown := sorted(set(settings.intake_accepts) - set(known)):
         named = f"{unknown[0]!r} is no kind of message; there are {', '.join(known)}"
         raise SettingsError(f"INTERLOCK_INTAKE_ACCEPTS: {named}")
 
@@ -235,6 +247,7 @@ def submit(client: Client, request: Mapping[str, Any]) -> dict[str, Any]:
     check_submission(payload, fields["id"], priority)
     if machine not in client.machines:
         raise UnknownMachineError(machine, sorted(client.machines))
+    check_commands(client.machines[machine], payload, client.run_refusal)
     creators = {machine: name for system in systems() for machine, name in system.submit.items()}
     if machine in creators:
         submitted = load(creators[machine])(client, fields["id"], payload, priority)

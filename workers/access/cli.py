@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from interlock.kernel.store.access_tokens import AccessToken
-from interlock.workers.access.roles import Role
+from interlock.workers.access.roles import Act, Caller, Role, roles_named
 from interlock.workers.access.tokens import LIFETIME_DAYS_MAX, make_token
 from interlock.workers.client import Client
 from interlock.workers.terminal.answer import Actor, AsJson, answer, caller, guarded
@@ -113,9 +113,18 @@ def _print_made(made: dict[str, Any]) -> None:
     expires = f"until {made['expires'][:10]}" if made["expires"] else "for ever"
     roles = ", ".join(made["roles"])
     out.print(f"{made['holder']} has the role {roles}{limits}, {expires}.", style="dim")
+    out.print(_about_commands(made), style="dim")
     out.print(
         f"It is not shown again. To end it: {program()} token revoke {made['id']}", style="dim"
     )
+
+
+def _about_commands(made: dict[str, Any]) -> str:
+    """Return what a new token lets its holder run."""
+    caller_made = Caller(made["holder"], roles_named(made["roles"]))
+    if Act.RUN in caller_made.acts:
+        return "Its holder may run any command on the computers of the workers."
+    return f"Its holder may name no command to run; the role {Role.RUNNER} may."
 
 
 def _print_table(found: list[dict[str, Any]]) -> None:

@@ -14,6 +14,7 @@ class Act(StrEnum):
 
     READ = "read records"
     SUBMIT = "create and cancel records"
+    RUN = "name commands that run on the computers of the workers"
     DECIDE = "answer cards"
     OPERATE = "fire triggers, or pause, resume and retry records"
     ADMINISTER = "make and revoke access tokens"
@@ -24,6 +25,7 @@ class Role(StrEnum):
 
     VIEWER = "viewer"
     PRODUCER = "producer"
+    RUNNER = "runner"
     APPROVER = "approver"
     OPERATOR = "operator"
     ADMIN = "admin"
@@ -32,9 +34,10 @@ class Role(StrEnum):
 ALLOWED: Mapping[Role, frozenset[Act]] = {
     Role.VIEWER: frozenset({Act.READ}),
     Role.PRODUCER: frozenset({Act.READ, Act.SUBMIT}),
+    Role.RUNNER: frozenset({Act.READ, Act.SUBMIT, Act.RUN}),
     Role.APPROVER: frozenset({Act.READ, Act.DECIDE}),
     # A trigger can do all that an answer does, so who may fire one may also answer.
-    Role.OPERATOR: frozenset({Act.READ, Act.SUBMIT, Act.DECIDE, Act.OPERATE}),
+    Role.OPERATOR: frozenset(Act) - {Act.ADMINISTER},
     Role.ADMIN: frozenset(Act),
 }
 
@@ -60,12 +63,16 @@ class Caller:
 
     def check(self, act: Act) -> None:
         """Raise ForbiddenError, with the roles that would allow it, if no role allows an act."""
-        if act not in self.acts:
-            able = ", ".join(role for role in Role if act in ALLOWED[role])
-            have = ", ".join(self.roles)
-            raise ForbiddenError(
-                f"{self.name} has the role {have} and may not {act}; these may: {able}"
-            )
+        if refusal := self.refusal(act):
+            raise ForbiddenError(refusal)
+
+    def refusal(self, act: Act) -> str:
+        """Return why no role allows an act, with the roles that would allow it; '' if one does."""
+        if act in self.acts:
+            return ""
+        able = ", ".join(role for role in Role if act in ALLOWED[role])
+        have = ", ".join(self.roles)
+        return f"{self.name} has the role {have} and may not {act}; these may: {able}"
 
     @property
     def codes(self) -> tuple[str, ...]:

@@ -129,6 +129,7 @@ def acting(
         raise ForbiddenError(f"a token that is limited to machines may not {act}")
     client: Client = copy(state.client)
     client.actor, client.codes = by.name, by.codes + trace_codes(traceparent)
+    client.run_refusal = by.refusal(Act.RUN)
     if by.machines:
         client.machines = {
             name: one for name, one in client.machines.items() if name in by.machines

@@ -12,6 +12,7 @@ from interlock.kernel.payload import validated
 from interlock.kernel.record import Record
 from interlock.kernel.table import Waiting
 from interlock.workers.engine.card import action_of
+from interlock.workers.engine.submission import check_commands
 
 if TYPE_CHECKING:  # imported where it is loaded
     from interlock.workers.gateways.capabilities.registry import Registry
@@ -22,11 +23,15 @@ ACTION_FIELDS = frozenset({"capability", "parameters", "declared"})
 
 @dataclass(frozen=True, slots=True)
 class CardAnswers:
-    """The answers to the cards of a record. `registry` opens the capabilities."""
+    """The answers to the cards of a record. `registry` opens the capabilities.
+
+    `run_refusal` is why a payload may name no command to run, or ''.
+    """
 
     machine: Machine
     record: Record
     registry: Callable[[], Registry]
+    run_refusal: str = ""
 
     def version(self, proposal: str) -> int:
         """Return a proposal's version. Raises StaleDecisionError if it is not this record's."""
@@ -68,7 +73,11 @@ class CardAnswers:
         return self.signed(trigger, self.checked_action(trigger, answer), by)
 
     def signed(self, trigger: str, fields: Mapping[str, Any], by: str) -> dict[str, Any]:
-        """Return a payload with who answers in its field `by`, if the trigger's payload has it."""
+        """Return a payload with who answers in its field `by`, if the trigger's payload has it.
+
+        Raises ForbiddenError for one that names a command, where nobody may name any.
+        """
+        check_commands(self.machine, fields, self.run_refusal)
         return dict(fields) | self.machine.taken_by(trigger, {"by": by})
 
     def checked_action(self, trigger: str, answer: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,7 +9,13 @@ from uuid import uuid4
 
 from pydantic import Field
 
-from interlock.kernel.errors import CallError, InvalidIdError, InvalidPayloadError, KernelError
+from interlock.kernel.errors import (
+    CallError,
+    ForbiddenError,
+    InvalidIdError,
+    InvalidPayloadError,
+    KernelError,
+)
 from interlock.kernel.exported_event import OUTSIDE, components
 from interlock.kernel.machine import Machine
 from interlock.kernel.payload import Shape
@@ -57,6 +63,12 @@ def check_submission(payload: Any, new_id: Any, priority: Any) -> None:
         raise InvalidIdError(repr(new_id), "it is not text")
     if type(priority) is not int or not 0 <= priority <= PRIORITY_LAST:
         raise InvalidPayloadError("priority", [f"{priority!r} is not between 0 (first) and 9"])
+
+
+def check_commands(machine: Machine, payload: Mapping[str, Any], refusal: str) -> None:
+    """Refuse a payload that names a command, if there is a `refusal`: why its caller may not."""
+    if refusal and (named := machine.placement.commands_in(payload)):
+        raise ForbiddenError(f"{', '.join(named)} of a {machine.name} names a command: {refusal}")
 
 
 def submit_each(

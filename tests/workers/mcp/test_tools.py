@@ -352,7 +352,8 @@ def test_the_command_offers_to_change_records_of_the_api_only_with_write(
     served_on: list[str] = []
     built: list[tuple[type, bool]] = []
 
-    def build(connected: Verbs, *, write: bool) -> SimpleNamespace:
+    def build(connected: Verbs, *, write: bool, run: bool) -> SimpleNamespace:
+        assert not run
         built.append((type(connected), write))
         return SimpleNamespace(run=served_on.append)
 
@@ -382,3 +383,16 @@ def test_a_process_serves_its_stdin_and_decides_nothing(
             assert json.dumps(done) == '{"id": "one", "state": "dismissed"}'
 
     asyncio.run(act())
+
+
+@pytest.mark.parametrize("run", [False, True])
+def test_a_submission_names_commands_only_where_the_server_was_started_so(
+    interlock: Client, *, run: bool
+) -> None:
+    job = {"phases": [{"worker": {"command": "id"}}], "folder": "/f", "host": "elsewhere"}
+
+    async def act() -> Any:
+        async with McpClient(build_server(interlock, write=True, run=run), cache=None) as client:
+            return await call(client, "submit", machine="job", record_id="g/one", payload=job)
+
+    assert ("was started without --run" in asyncio.run(act())) is not run

@@ -285,7 +285,12 @@ JOB = Machine(
     },
     first_trigger=Trigger.ACTIVATE,
     cancel_triggers=(Trigger.CANCEL,),
-    placement=Placement(id_prefix=("graph",), host=changes.host),
+    placement=Placement(
+        id_prefix=("graph",),
+        host=changes.host,
+        # The last is of answers, which name another worker for one phase.
+        commands=("phases.*.worker.command", "review.command", "worker.command"),
+    ),
     bookkeeping=Bookkeeping(bounds=changes.bounds),
     waits_for=Prerequisites(
         countdown=DEPENDENCIES,

@@ -162,6 +162,7 @@ LOOP = Machine(
     cancel_triggers=(Trigger.OPERATOR_STOP,),
     placement=Placement(
         id_prefix=("agent",),
+        commands=("command",),
         id_format=IdFormat(
             rf"{payloads.NAME.strip('^$')}/[1-9][0-9]{{0,8}}",
             "write it as <agent>/<number of its life>",

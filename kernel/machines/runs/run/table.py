@@ -138,6 +138,7 @@ RUN = Machine(
     cancel_triggers=(Trigger.STOP_REQUESTED,),
     placement=Placement(
         id_prefix=("workspace",),
+        commands=("plan",),
         id_format=IdFormat(
             r"[A-Za-z0-9][A-Za-z0-9._~-]*/[1-9][0-9]{0,8}",
             "write it as <workspace>/<its number>",

@@ -272,7 +272,11 @@ TASK = Machine(
         Trigger.STARVED: payloads.TaskReason,
     },
     cancel_triggers=(Trigger.CANCELLED, Trigger.REJECTED),
-    placement=Placement(id_prefix=("backlog",), host=changes.host),
+    placement=Placement(
+        id_prefix=("backlog",),
+        host=changes.host,
+        commands=("agent", "stop_hooks", "signals", "subtasks.*.signals"),
+    ),
     bookkeeping=Bookkeeping(bounds=changes.bounds),
     waits_for=Children(
         payload=parts.child_payload,
