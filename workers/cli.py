@@ -35,6 +35,9 @@ OF_OPERATORS = (
         "Serve the console and the HTTP API until Ctrl-C.",
     ),
     CommandRow(
+        "console", f"{CONSOLE}:console", Panel.START, "Print a link that opens the console."
+    ),
+    CommandRow(
         "token",
         f"{ACCESS}:app",
         Panel.OPERATE,

@@ -82,7 +82,8 @@ class Settings(BaseModel):
     # Commands that can do without the store call this API, with this token.
     api_url: Annotated[str | None, Field(pattern=r"^https?://")] = None
     api_token: Annotated[str | None, Field(repr=False)] = None
-    auth: Literal["tokens", "none"] = "tokens"  # how callers of the HTTP API say who they are
+    # How callers of the HTTP API say who they are.
+    auth: Literal["tokens", "owner", "none"] = "tokens"
     api_rate: Annotated[int, Field(ge=1, le=100_000)] = 100  # calls a second by one caller
     # People sign in by this OpenID Connect provider, which knows the console as this client.
     oidc_issuer: Annotated[str | None, Field(pattern=r"^https?://[^\s/]+[^\s]*$")] = None

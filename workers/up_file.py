@@ -5,8 +5,9 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import secrets
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,11 @@ from interlock.workers.files.private import write_private
 
 UP_FILE = "up.json"
 LOCK_FILE = "up.lock"  # it is locked while an `interlock up` runs in its folder
+# The token with which the user of `interlock up` calls its API.
+TOKEN_FILE = "api.token"  # noqa: S105 - a name
+# The same as a header for `curl -H @FILE`: any user can read what stands on a command line.
+HEADER_FILE = "api.header"
+API = "api"  # the name by which UP_FILE has the address of the API, which is no setting
 # Which deployment a command acts on. Any file of this user may say that.
 ADDRESS_SETTINGS = ("store_url", "broker_url", "prefix", "namespace", "enqueue", "host")
 # Commands import what these settings name.
@@ -56,7 +62,7 @@ def settings_here(environment: Mapping[str, str] | None = None) -> Settings:
     _refuse_foreign(file)
     try:
         named = settings.model_dump(exclude_unset=True)
-        values = _told_by_up(dict(json.loads(file.read_text("utf-8"))))
+        values, _ = _told_by_up(file)
         # All modules are in one folder: that of this command if it names any, else that of `up`.
         folder = Path(values.get("capabilities_root", "")).absolute()
         is_other = folder != settings.capabilities_root.absolute()
@@ -73,14 +79,45 @@ def settings_here(environment: Mapping[str, str] | None = None) -> Settings:
 
 
 @contextmanager
-def telling(settings: Settings, home: Path) -> Iterator[None]:
-    """Tell commands with this home the settings of its deployment, for as long as it runs."""
+def telling(settings: Settings, home: Path, api: str = "") -> Iterator[None]:
+    """Tell commands with this home the settings of its deployment, for as long as it runs.
+
+    `api` is the address of its API.
+    """
     file = home / UP_FILE
-    write_private(file, json.dumps(_told(settings)) + "\n")
+    write_private(file, json.dumps(_told(settings) | ({API: api} if api else {})) + "\n")
     try:
         yield
     finally:
         file.unlink(missing_ok=True)
+
+
+def api_of_up(home: Path) -> str:
+    """Return the address of the API of the `interlock up` that runs in a home, '' without one."""
+    file = home / UP_FILE
+    if not (file.exists() and _is_of_running_up(file)):
+        return ""
+    try:
+        return _told_by_up(file)[1]
+    except (OSError, TypeError, ValueError):
+        return ""
+
+
+def new_token(home: Path) -> str:
+    """Make the token with which the user of `interlock up` calls its API; it ends with `up`."""
+    token = secrets.token_urlsafe(32)
+    write_private(home / TOKEN_FILE, f"{token}\n")
+    write_private(home / HEADER_FILE, f"Authorization: Bearer {token}\n")
+    return token
+
+
+def read_token(home: Path) -> str:
+    """Return the token of the `interlock up` that runs in a home. Raises SettingsError."""
+    file = home.absolute() / TOKEN_FILE
+    with suppress(OSError):
+        if file.stat().st_uid == os.getuid() and (token := file.read_text("utf-8").strip()):
+            return token
+    raise SettingsError(f"there is no {file} of yours, which `interlock up` writes at its start")
 
 
 def _told(settings: Settings) -> dict[str, Any]:
@@ -107,14 +144,17 @@ def _refuse_foreign(file: Path) -> None:
         )
 
 
-def _told_by_up(found: dict[str, Any]) -> dict[str, Any]:
-    """Return what `interlock up` tells commands. Raises ValueError if it is more than that.
+def _told_by_up(file: Path) -> tuple[dict[str, Any], str]:
+    """Return what `interlock up` tells commands: settings, and the address of its API.
 
-    Another file could name an API to which a command would show its token.
+    Raises ValueError if it is more than that: another file could name an API to which a command
+    would show its token.
     """
+    found = dict(json.loads(file.read_text("utf-8")))
+    api = str(found.pop(API, ""))
     if unknown := sorted(found.keys() - set(UP_SETTINGS)):
         raise ValueError(f"`interlock up` does not write {unknown[0]!r}")
-    return found
+    return found, api
 
 
 def _is_of_running_up(file: Path) -> bool:
@@ -129,7 +169,7 @@ def _is_of_running_up(file: Path) -> bool:
     except OSError:
         return False
     try:
-        if os.fstat(lock).st_uid != os.getuid():
+        if {file.stat().st_uid, os.fstat(lock).st_uid} != {os.getuid()}:
             return False
         fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -1,7 +1,11 @@
 // A producer in Node 18 or newer, without packages: it creates a thread, answers the question about it, and follows
 // its log until it has ended. Usage: node follow.mjs ID [CHOICE]
+import { readFileSync } from "node:fs";
+
 const url = `${process.env.INTERLOCK_API_URL ?? "http://127.0.0.1:8470"}/v1`;
-const token = process.env.INTERLOCK_API_TOKEN;
+// Without a token it is that of the `interlock up` that runs in this folder.
+const token = process.env.INTERLOCK_API_TOKEN ??
+  readFileSync(`${process.env.INTERLOCK_HOME ?? ".interlock"}/api.token`, "utf8").trim();
 const [id, choice = "begin"] = process.argv.slice(2);
 
 async function call(path, { body, ...headers } = {}) {

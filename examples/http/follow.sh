@@ -1,14 +1,23 @@
 #!/bin/sh
 # A producer in a shell: it creates a thread, looks at the question about it, answers it, and follows its log.
-# Usage: follow.sh ID [CHOICE]. INTERLOCK_API_URL and INTERLOCK_API_TOKEN say where the API is, and who calls.
+# Usage: follow.sh ID [CHOICE]. INTERLOCK_API_URL and INTERLOCK_API_TOKEN say where the API is, and who calls; without
+# them it is the API of the `interlock up` that runs in this folder.
 set -eu
 url=${INTERLOCK_API_URL:-http://127.0.0.1:8470}/v1
 id=$1
 choice=${2:-begin}
 
+# Not as an argument of curl, which every user of this computer could read.
+shown() {
+  if [ -n "${INTERLOCK_API_TOKEN:-}" ]; then
+    printf 'Authorization: Bearer %s\n' "$INTERLOCK_API_TOKEN"
+  else
+    cat "${INTERLOCK_HOME:-.interlock}/api.header"
+  fi
+}
+
 call() {
-  curl -sS --fail-with-body ${INTERLOCK_API_TOKEN:+-H "Authorization: Bearer $INTERLOCK_API_TOKEN"} \
-    -H 'Content-Type: application/json' "$@"
+  shown | curl -sS --fail-with-body -H @- -H 'Content-Type: application/json' "$@"
 }
 
 # The key is the id: the call can be repeated after a lost answer, and creates one thread.

@@ -216,6 +216,14 @@ class Keys:
         """Hash: when an access token was last used, in ms, by its id."""
         return f"{self.prefix}:{{access-tokens}}:used"
 
+    def sessions(self) -> str:
+        """Hash: until when a browser's session lasts and the token it is of, by its digest."""
+        return f"{self.prefix}:{{sessions}}"
+
+    def sessions_ended(self) -> str:
+        """Hash: in `count`, how many sessions were ended before their time."""
+        return f"{self.prefix}:{{sessions}}:ended"
+
     def acts(self) -> str:
         """Stream: the acts of people over all records."""
         return f"{self.prefix}:{{acts}}"

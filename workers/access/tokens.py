@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 import secrets
 from collections.abc import Collection, Mapping
-from hashlib import sha256
 
 from interlock.kernel.errors import CallError, InvalidPayloadError, TokenRefusedError
 from interlock.kernel.machine import Machine
 from interlock.kernel.store.access_tokens import AccessToken, AccessTokens
+from interlock.kernel.store.sessions import Shown
 from interlock.workers.access.roles import Caller, Role, roles_named
+from interlock.workers.engine.sessions import digest_of
 from interlock.workers.engine.submission import check_actor
 
 HEAD = "il"
@@ -47,7 +48,7 @@ def make_token(
     token_id, secret = secrets.token_hex(6), secrets.token_urlsafe(32)
     kept = tokens.keep(
         token_id,
-        _digest(secret),
+        digest_of(secret),
         holder=holder,
         roles=named,
         machines=sorted(set(machines)),
@@ -57,11 +58,6 @@ def make_token(
     return f"{HEAD}_{token_id}_{secret}", kept
 
 
-def caller_of(tokens: AccessTokens, text: str) -> Caller:
-    """Return who holds the token with this text. Raises TokenRefusedError."""
-    return caller_with(kept_of(tokens, text))
-
-
 def caller_with(token: AccessToken) -> Caller:
     """Return who holds a token."""
     # A role that a later version has added allows nothing here.
@@ -69,12 +65,12 @@ def caller_with(token: AccessToken) -> Caller:
     return Caller(token.holder, roles, token.machines, token_id=token.id)
 
 
-def kept_of(tokens: AccessTokens, text: str) -> AccessToken:
-    """Return what is kept of the token with this text. Raises TokenRefusedError."""
+def shown_by(text: str) -> Shown:
+    """Return what a caller shows by the text of an access token. Raises TokenRefusedError."""
     parts = _TOKEN.fullmatch(text)
     if parts is None:
         raise TokenRefusedError(f"an access token looks like {HEAD}_ID_SECRET")
-    return tokens.find(parts[1], _digest(parts[2]))
+    return Shown(parts[1], digest_of(parts[2]))
 
 
 def check_name(name: str, what: str) -> None:
@@ -85,8 +81,3 @@ def check_name(name: str, what: str) -> None:
             "beginning with a letter or digit"
         )
         raise InvalidPayloadError(what, [problem])
-
-
-def _digest(secret: str) -> str:
-    # The secret has 256 random bits, so that a fast digest is as safe as a slow one.
-    return sha256(secret.encode()).hexdigest()

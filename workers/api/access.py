@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from copy import copy
+from dataclasses import replace
+from functools import partial
 from typing import Annotated
 
 from fastapi import Depends, Header, Request
@@ -16,9 +19,9 @@ from interlock.kernel.errors import (
     UnknownRecordError,
 )
 from interlock.kernel.record import Record
-from interlock.workers.access.known_tokens import KnownTokens
+from interlock.workers.access.keyring import OWNER_CALLER, Keyring
 from interlock.workers.access.roles import Act, Caller, Role
-from interlock.workers.access.tokens import caller_of, check_name
+from interlock.workers.access.tokens import check_name
 from interlock.workers.api.loopback import host_name, is_loopback
 from interlock.workers.api.models import record_body
 from interlock.workers.api.problems import NO_VERSION, WRONG_HOST, RefusedRequestError
@@ -27,6 +30,7 @@ from interlock.workers.client import Client
 from interlock.workers.engine.submission import check_actor
 from interlock.workers.engine.tracing import trace_codes
 from interlock.workers.remote.problems import NO_TOKEN, STALE
+from interlock.workers.up_file import TOKEN_FILE
 
 IfMatch = Annotated[
     str | None, Header(alias="If-Match", description="The ETag of the record that you saw.")
@@ -60,42 +64,57 @@ ClaimedName = Annotated[
 ]
 
 
-def who_calls(
+def who_calls(state: State, request: HTTPConnection, token: str | None) -> Caller:
+    """Return who calls. Refuses a caller who shows no valid token, or who calls too often."""
+    keyring: Keyring = state.keyring
+    shown = None if token is None else partial(keyring.by_token, token)
+    return admitted(state, request, shown, nameless="producer")
+
+
+def admitted(
     state: State,
     request: HTTPConnection,
-    token: str | None,
+    find: Callable[[], Caller] | None,
     *,
-    nameless: str = "producer",
-    known: KnownTokens | None = None,
+    nameless: str,
 ) -> Caller:
-    """Return who calls. Refuses a caller who shows no valid token, or who calls too often.
+    """Return who calls, whom `find` finds by what was shown. It is None if nothing was shown.
 
     `state` is that of the application: its client, and its rates. `nameless` is the name in the log
-    of a caller who is not asked for a token, and claims no name. With `known`, a token that is
-    revoked is refused within a second, otherwise at once.
+    of a caller whose name nothing proves, and who claims none. Refuses who shows nothing valid, or
+    calls too often.
     """
     client: Client = state.client
     rates: Rates = state.rates
     claimed = request.headers.get(NAME_HEADER)
     if client.settings.auth == "none":
         count_by_address(state, request)
-        return _claimed(request, claimed or nameless)
-    if token is None:
+        return _claimed(request, Caller(claimed or nameless, (Role.OPERATOR,), proved=False))
+    if find is None:
         count_by_address(state, request)
-        detail = "send `Authorization: Bearer TOKEN`; `interlock token create` makes a token"
-        raise RefusedRequestError(NO_TOKEN, detail)
+        raise RefusedRequestError(NO_TOKEN, f"send `Authorization: Bearer TOKEN`; {ways_in(state)}")
     try:
-        tokens = client.dispatch.access_tokens
-        found = known.caller(token) if known else caller_of(tokens, token)
+        found = find()
     except TokenRefusedError:
         # Only these calls are counted by address: behind a proxy, all callers may share one.
         count_by_address(state, request)
         raise
+    if found is OWNER_CALLER:
+        count_by_address(state, request)
+        return _claimed(request, replace(found, name=claimed or nameless))
     rates.count(found.name)
     if claimed not in (None, found.name):
         sentence = f"the log has the name of the token, {found.name}; leave out the header"
         raise ForbiddenError(f"{NAME_HEADER}: {sentence}")
     return found
+
+
+def ways_in(state: State) -> str:
+    """Return how a caller gets a token here, as a part of a sentence."""
+    keyring: Keyring = state.keyring
+    if keyring.has_owner:
+        return f"yours is in the file {TOKEN_FILE} of the folder of `interlock up`"
+    return "`interlock token create` makes a token"
 
 
 def count_by_address(state: State, request: HTTPConnection) -> None:
@@ -104,16 +123,16 @@ def count_by_address(state: State, request: HTTPConnection) -> None:
     rates.count(f"the address {request.client.host if request.client else 'unknown'}")
 
 
-def _claimed(request: HTTPConnection, name: str) -> Caller:
-    """Return a caller who is not asked who it is.
+def _claimed(request: HTTPConnection, caller: Caller) -> Caller:
+    """Return a caller whose name nothing proves.
 
     A page of another site cannot call here, even if it gives its own name this address.
     """
     host = request.headers.get("Host", "")
     if not is_loopback(host_name(host)):
         raise RefusedRequestError(WRONG_HOST, f"call it by 127.0.0.1, not {host[:100]}")
-    check_name(name, NAME_HEADER)
-    return Caller(name, (Role.OPERATOR,), proved=False)
+    check_name(caller.name, NAME_HEADER)
+    return caller
 
 
 def acting(

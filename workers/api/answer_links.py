@@ -18,6 +18,7 @@ from interlock.kernel.errors import KernelError, StaleDecisionError, StoreError
 from interlock.workers.api.access import count_by_address
 from interlock.workers.client import Client
 from interlock.workers.engine.card import Card
+from interlock.workers.engine.sessions import LINK_PATH
 from interlock.workers.remote.problems import kind_of
 from interlock.workers.webhooks.answer_links import (
     PATH,
@@ -56,11 +57,15 @@ class HiddenLinks(logging.Filter):
     def filter(self, record: logging.LogRecord) -> bool:
         """Rewrite a line, and keep it."""
         if isinstance(record.args, tuple):
-            record.args = tuple(
-                f"{PATH}/..." if isinstance(each, str) and each.startswith(f"{PATH}/") else each
-                for each in record.args
-            )
+            record.args = tuple(map(_without_secret, record.args))
         return True
+
+
+def _without_secret(word: object) -> object:
+    """Return a word of a line; of a link that lets its reader act, only its beginning."""
+    heads = (f"{PATH}/", f"{LINK_PATH}?")
+    found = next((head for head in heads if isinstance(word, str) and word.startswith(head)), "")
+    return f"{found}..." if found else word
 
 
 HIDDEN_LINKS = HiddenLinks()

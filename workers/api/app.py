@@ -12,6 +12,7 @@ from fastapi import APIRouter, FastAPI
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from interlock.workers.access.keyring import Keyring
 from interlock.workers.api import (
     answer_links,
     cards,
@@ -33,6 +34,7 @@ from interlock.workers.engine.event_feed import EventFeed
 from interlock.workers.engine.kept import Kept
 from interlock.workers.ops.metrics import Exposition
 from interlock.workers.remote.problems import TOO_LARGE
+from interlock.workers.up_file import read_token
 
 BODY_S = 30
 # `cards`, `outputs` and `diffs` come before `records`, which takes every other verb of a record.
@@ -67,6 +69,9 @@ def create_app(client: Client, *beside: Callable[[], AbstractAsyncContextManager
         lifespan=running,
     )
     app.state.client, app.state.followers = client, followers
+    settings, dispatch = client.settings, client.dispatch
+    owner = read_token(settings.home) if settings.auth == "owner" else ""
+    app.state.keyring = Keyring(dispatch.access_tokens, dispatch.sessions, owner)
     app.state.read_logs = partial(records.read_logs, client.dispatch.views)
     app.state.event_feed = EventFeed(client.dispatch)
     app.state.read_events = partial(events.read_events, app.state.event_feed)

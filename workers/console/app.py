@@ -7,7 +7,7 @@ from starlette.middleware.gzip import GZipMiddleware
 from starlette.staticfiles import StaticFiles
 
 from interlock.kernel.errors import CallError
-from interlock.workers.access.known_tokens import KnownTokens
+from interlock.workers.access.known_sessions import KnownSessions
 from interlock.workers.access.roles import roles_named
 from interlock.workers.api.app import add_routes, create_app
 from interlock.workers.client import Client
@@ -52,8 +52,7 @@ def create_console(client: Client) -> FastAPI:
     samples = Samples(client.dispatch)
     app = create_app(client, samples.running)
     app.state.samples, app.state.looks = samples, Looks()
-    dispatch = client.dispatch
-    app.state.known_tokens = KnownTokens(dispatch.access_tokens, dispatch.views.now_ms)
+    app.state.known_sessions = KnownSessions(app.state.keyring, client.now_ms)
     app.state.provider = Provider(settings) if settings.oidc_issuer else None
     app.state.flow = FlowWatch(client.dispatch)
     for module in PAGES:

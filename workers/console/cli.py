@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import logging
 import resource
+import socket
 from contextlib import suppress
 from typing import Annotated, Any
 
@@ -12,10 +13,14 @@ import typer
 
 from interlock.workers.api.loopback import is_loopback
 from interlock.workers.config import API_PORT, SettingsError
-from interlock.workers.terminal.answer import client, guarded
+from interlock.workers.engine.sessions import LINK_S, new_link
+from interlock.workers.terminal.answer import AsJson, answer, client, guarded
+from interlock.workers.terminal.screen import out
+from interlock.workers.up_file import api_of_up, read_token, settings_here
 
 log = logging.getLogger(__name__)
 
+STARTUP_FAILED = 3  # the exit code of uvicorn's own program
 FILES_BESIDE = 2_000  # of connections that do not listen, to the store, and of the log
 
 
@@ -23,6 +28,10 @@ FILES_BESIDE = 2_000  # of connections that do not listen, to the store, and of 
 def serve(
     host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=1, max=65_535)] = API_PORT,
+    listener: Annotated[
+        int | None,
+        typer.Option("--socket", help="The number of an open socket that listens already."),
+    ] = None,
 ) -> None:
     """Serve the console and the HTTP API until Ctrl-C. `interlock token` makes access tokens."""
     try:
@@ -38,8 +47,9 @@ def serve(
         problem = f"the API needs {missing.name}: pip install 'interlock[web]'"
         raise SettingsError(problem) from missing
     interlock = client("producer")
-    if interlock.settings.auth == "none":
-        check_loopback(host)
+    sockets = None if listener is None else [socket.socket(fileno=listener)]
+    if interlock.settings.auth != "tokens":
+        check_loopback(str(sockets[0].getsockname()[0]) if sockets else host)
     interlock.dispatch.greet()
     start_traces(interlock.settings, "api")
     name = f"api@{interlock.settings.host}"
@@ -56,15 +66,41 @@ def serve(
     # all requests for a tenth of a second, and longer on a busy computer.
     gc.collect()
     gc.freeze()
-    uvicorn.run(console, **options)
+    server = uvicorn.Server(uvicorn.Config(console, **options))
+    with suppress(KeyboardInterrupt):
+        server.run(sockets)
+    if not server.started:
+        raise typer.Exit(STARTUP_FAILED)
+
+
+@guarded
+def console(as_json: AsJson = False) -> None:
+    """Print a link that opens the console of `interlock up` in a browser, and signs it in."""
+    settings = settings_here()
+    address = api_of_up(settings.home)
+    if not address:
+        problem = "no console runs here: start it with `make up` or `interlock up`, or open the"
+        raise SettingsError(f"{problem} address at which `interlock serve` runs")
+    # Where access tokens are asked for, there is no such token.
+    token = read_token(settings.home)
+    link = new_link(client().dispatch.sessions, address, token)
+    answer({"link": link}, as_json=as_json, show=show_link)
+
+
+def show_link(value: dict[str, str]) -> None:
+    """Print a link for a person."""
+    out.print(value["link"], highlight=False, markup=False, soft_wrap=True)
+    minutes = LINK_S // 60
+    out.print(f"It signs one browser in, within {minutes} minutes.", style="dim")
 
 
 def check_loopback(host: str) -> None:
-    """Raise SettingsError if other computers could reach an address: anybody could act there."""
+    """Raise SettingsError if other computers could reach an address where no name is proved."""
     if not is_loopback(host):
         raise SettingsError(
-            f"--host {host}: callers are not asked who they are (INTERLOCK_AUTH=none), so only an "
-            "address of this computer can be served, such as 127.0.0.1; unset INTERLOCK_AUTH"
+            f"--host {host}: nothing proves the names of callers (INTERLOCK_AUTH is not tokens), so"
+            " only an address of this computer can be served, such as 127.0.0.1; unset"
+            " INTERLOCK_AUTH"
         )
 
 

@@ -9,16 +9,23 @@ from fastapi import APIRouter, Form, Query, Request, Response
 from fastapi.responses import RedirectResponse
 
 from interlock.kernel.errors import TokenRefusedError
-from interlock.workers.access.tokens import kept_of
+from interlock.workers.access.keyring import Keyring
 from interlock.workers.api.access import count_by_address, who_calls
+from interlock.workers.api.problems import RefusedRequestError
 from interlock.workers.client import Client
 from interlock.workers.console.oidc import MADE_BY, Attempt, NotSignedInError, Provider
 from interlock.workers.console.render import PageRoute, page
-from interlock.workers.console.sessions import COOKIE, address_of, check_same_site, keep_in_browser
+from interlock.workers.console.sessions import (
+    address_of,
+    check_same_site,
+    cookie_of,
+    keep_in_browser,
+    viewer,
+)
+from interlock.workers.engine.sessions import LINK_PATH, SESSION_S
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 
-SESSION_S = 86_400
 ATTEMPT, ATTEMPT_S = "interlock_attempt", 600
 BACK = "/login/provider/back"
 Then = Annotated[str, Query(max_length=2_000)]
@@ -26,24 +33,45 @@ Then = Annotated[str, Query(max_length=2_000)]
 
 @router.get("/login")
 def entrance(request: Request, then: Then = "/") -> Response:
-    """Show the page on which people sign in."""
-    return _entrance(request, then)
+    """Show the page on which people sign in. Who has signed in goes on to the page asked for.
+
+    A browser that follows a link of another site brings no cookie. So it asks once more by itself,
+    and as the page that makes it ask is of this site, it brings the cookie then.
+    """
+    if _is_signed_in(request):
+        return RedirectResponse(own_path(then), 303)
+    comes_from_elsewhere = request.headers.get("Sec-Fetch-Site") == "cross-site"
+    return _entrance(request, then, asks_again=comes_from_elsewhere)
 
 
 @router.post("/login")
 def sign_in(
     request: Request, token: Annotated[str, Form()] = "", then: Annotated[str, Form()] = "/"
 ) -> Response:
-    """Sign in with an access token, and go on to the page that was asked for."""
+    """Sign in with a token, and go on to the page that was asked for."""
     check_same_site(request)
     try:
         caller = who_calls(request.app.state, request, token.strip())
     except TokenRefusedError as refusal:
         return _entrance(request, then, f"{refusal}.", status=401)
-    if not caller.proved:
+    if not caller.token_id:
         # Nobody is asked for a token here, so what was written may be any text.
         return RedirectResponse(own_path(then), 303)
-    return _signed_in(request, token.strip(), then)
+    return _signed_in(request, _keyring(request).sign_in(token.strip()), then)
+
+
+@router.get(LINK_PATH)
+def sign_in_by_link(request: Request, code: Then = "") -> Response:
+    """Sign in the user of `interlock up`, who has opened a link that works once."""
+    # By address, so that nobody can try many.
+    count_by_address(request.app.state, request)
+    try:
+        return _signed_in(request, _keyring(request).sign_in_by_link(code), "/")
+    except TokenRefusedError:
+        if _is_signed_in(request):
+            return RedirectResponse("/", 303)
+        problem = "This link was used before, or it is too old. `interlock console` prints another."
+        return _entrance(request, "/", problem, status=401)
 
 
 @router.get("/login/provider")
@@ -51,7 +79,11 @@ def begin(request: Request, then: Then = "/") -> Response:
     """Send the browser to the provider."""
     address, attempt = _provider(request).begin(_back(request), own_path(then))
     answer = RedirectResponse(address, 303)
-    keep_in_browser(answer, request, ATTEMPT, attempt.as_text(), lifetime_s=ATTEMPT_S, path=BACK)
+    # The provider, another site, sends the browser back to where this one is read.
+    kept = attempt.as_text()
+    keep_in_browser(
+        answer, request, ATTEMPT, kept, lifetime_s=ATTEMPT_S, path=BACK, brought_from="lax"
+    )
     return answer
 
 
@@ -72,26 +104,25 @@ def finish(
         raise NotSignedInError(f"the provider says {error}: {error_description or 'no reason'}")
     client: Client = request.app.state.client
     token = _provider(request).finish(client, attempt, code, _back(request))
-    answer = _signed_in(request, token, attempt.then)
+    answer = _signed_in(request, _keyring(request).sign_in(token), attempt.then)
     answer.delete_cookie(ATTEMPT, path=BACK)
     return answer
 
 
 @router.post("/logout")
 def sign_out(request: Request) -> Response:
-    """Sign a person out.
+    """End the session of a person.
 
-    A token that signing in by a provider has made is revoked. Others stay valid, and only this
-    browser forgets them.
+    The token that they have shown stays valid; one that signing in by a provider made is revoked.
     """
     check_same_site(request)
     client: Client = request.app.state.client
-    tokens = client.dispatch.access_tokens
-    kept = kept_of(tokens, request.cookies.get(COOKIE, ""))
-    if kept.made_by == MADE_BY:
-        tokens.revoke(kept.id, kept.holder)
+    name = cookie_of(request)
+    token = _keyring(request).sign_out(request.cookies.get(name, ""))
+    if token.made_by == MADE_BY:
+        client.dispatch.access_tokens.revoke(token.id, token.holder)
     answer = RedirectResponse("/login", 303)
-    answer.delete_cookie(COOKIE)
+    answer.delete_cookie(name)
     return answer
 
 
@@ -102,22 +133,38 @@ def own_path(then: str) -> str:
     return then if is_own and then.isprintable() else "/"
 
 
-def _entrance(request: Request, then: str, problem: str = "", *, status: int = 200) -> Response:
-    has_provider = request.app.state.provider is not None
+def _entrance(
+    request: Request, then: str, problem: str = "", *, status: int = 200, asks_again: bool = False
+) -> Response:
     return page(
         request,
         "login.html",
         status,
         then=own_path(then),
         problem=problem,
-        has_provider=has_provider,
+        has_provider=request.app.state.provider is not None,
+        has_owner=_keyring(request).has_owner,
+        asks_again=asks_again,
     )
 
 
-def _signed_in(request: Request, token: str, then: str) -> Response:
+def _signed_in(request: Request, secret: str, then: str) -> Response:
     answer = RedirectResponse(own_path(then), 303)
-    keep_in_browser(answer, request, COOKIE, token, lifetime_s=SESSION_S)
+    keep_in_browser(answer, request, cookie_of(request), secret, lifetime_s=SESSION_S)
     return answer
+
+
+def _is_signed_in(request: Request) -> bool:
+    try:
+        viewer(request)
+    except (TokenRefusedError, RefusedRequestError):
+        return False
+    return True
+
+
+def _keyring(request: Request) -> Keyring:
+    keyring: Keyring = request.app.state.keyring
+    return keyring
 
 
 def _provider(request: Request) -> Provider:

@@ -1,18 +1,19 @@
-"""Finds out who looks at a page: the cookie of a browser is an access token that it was given.
+"""Finds out who looks at a page: the cookie of a browser has the secret of a session.
 
-So a session is listed and revoked like any other token. A script cannot read the cookie, and
-nothing but the console takes it: the API wants its callers to send their token themselves.
+A session ends with the token that its person has shown. A script cannot read the cookie, no page of
+another site brings it, and nothing but the console takes it: the API wants a token.
 """
 
 from __future__ import annotations
 
-from typing import Annotated
+from functools import partial
+from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
 from fastapi import Depends, Request, Response
 
 from interlock.workers.access.roles import Act, Caller
-from interlock.workers.api.access import acting, who_calls
+from interlock.workers.api.access import acting, admitted
 from interlock.workers.api.problems import OTHER_SITE, RefusedRequestError
 from interlock.workers.client import Client
 from interlock.workers.console.live import is_renewal
@@ -27,9 +28,19 @@ def viewer(request: Request) -> Caller:
     """Return who looks. Raises RefusedRequestError or TokenRefusedError if nobody has signed in."""
     if request.method == "POST":
         check_same_site(request)
-    token, state = request.cookies.get(COOKIE), request.app.state
-    known = state.known_tokens if is_renewal(request) else None
-    return who_calls(state, request, token, nameless=NAMELESS, known=known)
+    state, secret = request.app.state, request.cookies.get(cookie_of(request))
+    find = state.known_sessions.caller if is_renewal(request) else state.keyring.by_session
+    shown = partial(find, secret) if secret else None
+    return admitted(state, request, shown, nameless=NAMELESS)
+
+
+def cookie_of(request: Request) -> str:
+    """Return the name of the cookie, which has the port of the console.
+
+    Browsers give a cookie to all ports of a computer, where several consoles may run.
+    """
+    port = urlsplit(address_of(request)).port
+    return f"{COOKIE}_{port}" if port else COOKIE
 
 
 def check_same_site(request: Request) -> None:
@@ -48,16 +59,26 @@ def address_of(request: Request) -> str:
 
 
 def keep_in_browser(
-    response: Response, request: Request, name: str, text: str, *, lifetime_s: int, path: str = "/"
+    response: Response,
+    request: Request,
+    name: str,
+    text: str,
+    *,
+    lifetime_s: int,
+    path: str = "/",
+    brought_from: Literal["strict", "lax"] = "strict",
 ) -> None:
-    """Give a browser a cookie that no script reads, and that no form of another site brings."""
+    """Give a browser a cookie that no script reads, and that no page of another site brings.
+
+    One that is `brought_from` it as `lax` comes with a link of another site, but with no form.
+    """
     response.set_cookie(
         name,
         text,
         max_age=lifetime_s,
         path=path,
         httponly=True,
-        samesite="lax",
+        samesite=brought_from,
         secure=address_of(request).startswith("https:"),
     )
 

@@ -13,6 +13,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
@@ -34,6 +35,7 @@ SOCKET_BYTES_MAX = 100  # Linux takes 107 bytes as the path of a socket, macOS 1
 START_S = 30.0
 STOP_S = 10.0
 PORT_ATTEMPTS_MAX = 5
+BACKLOG = 2_048  # connections that wait until they are accepted
 # Outgoing connections get ports from 32,768 by default on Linux, and from 49,152 on others.
 PORTS = range(20_000, 32_000)
 _POLL_S = 0.01
@@ -301,6 +303,18 @@ def free_port() -> int:
     with socket.socket() as probe:
         probe.bind((LOOPBACK, 0))
         return int(probe.getsockname()[1])
+
+
+def listen(*ports: int) -> socket.socket:
+    """Return a socket that listens on the first of these ports that is free, or on a free one.
+
+    Who listens from the beginning loses the port to nobody, also while a process that answers there
+    is started again. Raises PortTakenError if other programs take all of several ports meanwhile.
+    """
+    for port in (*ports, *(free_port() for _ in range(PORT_ATTEMPTS_MAX))):
+        with suppress(OSError):
+            return socket.create_server((LOOPBACK, port), backlog=BACKLOG)
+    raise PortTakenError(ports[0])
 
 
 def is_free(port: int) -> bool:

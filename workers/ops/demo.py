@@ -33,6 +33,7 @@ from interlock.workers.config import (
     without_login,
 )
 from interlock.workers.engine.card import card_of, no_registry
+from interlock.workers.engine.sessions import new_link
 from interlock.workers.ops.deployment import FLOWER_FILE, Deployment
 from interlock.workers.ops.home import new_home
 from interlock.workers.terminal import screen
@@ -92,19 +93,18 @@ def keep_up(
                 flower_port=flower_port,
                 api_port=api_port,
             ) as deployment,
-            telling(deployment.settings, deployment.home),
+            telling(deployment.settings, deployment.home, deployment.api_url),
         ):
             announce(
                 {
                     "store": without_login(deployment.settings.store),
                     "api": deployment.api_url,
+                    "console": console_link(deployment),
                     "flower": deployment.flower_url,
                     "login": str(deployment.home / FLOWER_FILE),
                     "logs": str(deployment.log("worker").parent),
                 }
             )
-            for notice in deployment.notices:
-                screen.notice(notice)
             try:
                 keep_alive(deployment)
             except KeyboardInterrupt:
@@ -116,6 +116,14 @@ def keep_up(
         if left:
             # A store that the settings name stays, and agents that use it need nothing of `up`.
             screen.notice(going_on(left, store_ends="store_url" not in settings.model_fields_set))
+
+
+def console_link(deployment: Deployment) -> str:
+    """Return where a browser opens the console; the first that does is signed in, if need be."""
+    if not (deployment.api_url and deployment.token):
+        return deployment.api_url
+    sessions = Client(deployment.settings).dispatch.sessions
+    return new_link(sessions, deployment.api_url, deployment.token)
 
 
 def keep_alive(deployment: Deployment) -> None:
@@ -216,9 +224,10 @@ def show_in_console(deployment: Deployment) -> bool:
     """
     if not (address := deployment.serve()):
         return False
-    with telling(deployment.settings, deployment.home), suppress(KeyboardInterrupt):
+    with telling(deployment.settings, deployment.home, address), suppress(KeyboardInterrupt):
         screen.out.print("Look at all this in the console, and answer there, until Ctrl-C:")
-        screen.out.print(f"  {address}", style="bold cyan", highlight=False, soft_wrap=True)
+        link = console_link(deployment)
+        screen.out.print(f"  {link}", style="bold cyan", highlight=False, soft_wrap=True)
         keep_alive(deployment)
     return True
 

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import os
 import secrets
+import socket
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from functools import partial
 from importlib.util import find_spec
@@ -34,17 +35,19 @@ from interlock.workers.gateways.server import (
     PortTakenError,
     free_port,
     is_free,
+    listen,
     private_socket,
 )
 from interlock.workers.ops.home import kept_secret, lock_home, own_folder, read_ports, write_ports
 from interlock.workers.ops.part import Part, last_line
 from interlock.workers.processes.module_server import ModuleServer
+from interlock.workers.up_file import new_token
 
 READY_S = 120.0
 STOP_S = 20.0
 FLOWER_FILE = "flower.url"  # Flower's address, with the login that it asks for
 # How the log of a process says that it is ready, where it is no worker.
-READY_WORDS = {"beat": b"Sending due task sweep.", "api": b"Uvicorn running on"}
+READY_WORDS = {"beat": b"Sending due task sweep.", "api": b"Application startup complete."}
 
 
 # What most of the processes import. Flower and the API import the rest by themselves.
@@ -106,7 +109,8 @@ class Deployment:
         self.settings, self.pages, self.pools = settings, pages, pools
         self.home = settings.home.absolute()
         self.flower_url = self.api_url = ""
-        self.notices: list[str] = []  # what differs from the last start
+        self.token = ""  # that of the API for the user of this process, if it asks for one
+        self.notices: list[str] = []  # what a person should know, until `revive` yields it
         self._asked = {"store": port, "flower": flower_port, "api": api_port}
         self._ports: dict[str, int] = {}
         self._stack = ExitStack()
@@ -152,10 +156,12 @@ class Deployment:
         return next(ended, None)
 
     def revive(self) -> Iterator[str]:
-        """Start processes again that have ended. Yield a sentence about each end."""
+        """Start processes again that have ended. Yield a sentence about each end and change."""
         for part in self._parts.values():
             if notice := part.revive(time.monotonic()):
                 yield notice
+        while self.notices:
+            yield self.notices.pop(0)
 
     def log(self, name: str) -> Path:
         """Return the log file of a process."""
@@ -232,13 +238,35 @@ class Deployment:
         if find_spec("fastapi") is None:
             self.notices.append("there is no HTTP API: it needs pip install 'interlock[web]'")
             return
-        port = self._port("api", API_PORT)
-        self.api_url = f"http://127.0.0.1:{port}"
-        # Only this computer can reach it, as it can reach the store.
-        auth = self.settings.auth if "auth" in self.settings.model_fields_set else "none"
-        self._run("api", "interlock", ["serve", "--port", str(port)], INTERLOCK_AUTH=auth)
+        listener = self._listen("api", API_PORT)
+        self.api_url = "http://{}:{}".format(*listener.getsockname())
+        is_set = "auth" in self.settings.model_fields_set
+        auth = self.settings.auth if is_set else "owner"
+        if auth == "owner":
+            self.token = new_token(self.home)
+        elif auth == "none":
+            self.notices.append(
+                "INTERLOCK_AUTH=none: every user of this computer can read and act through the API;"
+                " unset it to let only yourself in"
+            )
+        self._run("api", "interlock", ["serve"], ("--socket", listener), INTERLOCK_AUTH=auth)
+
+    def _listen(self, name: str, first: int) -> socket.socket:
+        """Listen on the port asked for, or that of the last start, or `first`, or a free one."""
+        asked, kept = self._asked[name], self._ports.get(name)
+        listener = listen(asked or kept or first)
+        self._stack.enter_context(listener)
+        port = int(listener.getsockname()[1])
+        if asked not in (None, port):
+            raise PortTakenError(asked)
+        self._keep(name, port, asked or kept or first)
+        return listener
 
     def _run_flower(self) -> None:
+        # Each start looks for a port, as another program may have taken the one before.
+        self._add("flower", self._begin_flower)
+
+    def _begin_flower(self) -> None:
         port = self._port("flower", free_port())
         # Without a login Flower's API answers nobody, or any page in this computer's browsers.
         login = f"interlock:{secrets.token_urlsafe(24)}"
@@ -247,7 +275,7 @@ class Deployment:
         arguments = ["-A", "interlock.workers.flower", "flower", "--address=127.0.0.1"]
         console = self.settings.public_url or self.api_url
         variables = {"FLOWER_BASIC_AUTH": login, "INTERLOCK_PUBLIC_URL": console}
-        self._run("flower", "celery", [*arguments, f"--port={port}"], **variables)
+        self._launch("flower", "celery", [*arguments, f"--port={port}"], variables)
 
     def _port(self, name: str, first: int) -> int:
         """Return the port that was asked for, that of the last start, or `first`, if it is free."""
@@ -257,29 +285,44 @@ class Deployment:
             if asked:
                 raise PortTakenError(asked)
             port = free_port()
-        self._keep(name, port)
+        self._keep(name, port, asked or kept or first)
         return port
 
-    def _keep(self, name: str, port: int) -> None:
-        kept = self._ports.get(name)
-        if kept not in (None, port) and not self._asked[name]:
-            self.notices.append(f"port {kept}, which {name} had, is in use: it has port {port} now")
+    def _keep(self, name: str, port: int, wanted: int) -> None:
+        if port != wanted:
+            self.notices.append(f"port {wanted} is in use: {name} has port {port} now")
         self._ports[name] = port
 
-    def _run(self, name: str, module: str, arguments: list[str], **variables: str) -> None:
+    def _run(
+        self,
+        name: str,
+        module: str,
+        arguments: list[str],
+        listener: tuple[str, socket.socket] | None = None,
+        **variables: str,
+    ) -> None:
+        self._add(name, partial(self._launch, name, module, arguments, variables, listener))
+
+    def _add(self, name: str, start: Callable[[], None]) -> None:
+        """Start a process for the first time, and remember how it is started again."""
         log = self.log(name)
         log.write_bytes(b"")
-        start = partial(self._launch, name, module, arguments, variables)
         start()
         code = partial(self._exit_code, name)
         self._parts[name] = Part(name, log, start, code, time.monotonic())
 
     def _launch(
-        self, name: str, module: str, arguments: list[str], variables: Mapping[str, str]
+        self,
+        name: str,
+        module: str,
+        arguments: list[str],
+        variables: Mapping[str, str],
+        listener: tuple[str, socket.socket] | None = None,
     ) -> None:
         # No other settings: a variable that is set for another deployment would mix the two.
         environment = {**environment_without_settings(), **self._environment(), **variables}
-        self._processes[name] = self._modules.start(module, arguments, environment, self.log(name))
+        log = self.log(name)
+        self._processes[name] = self._modules.start(module, arguments, environment, log, listener)
 
     def _exit_code(self, name: str) -> int | None:
         return self._modules.exit_code(self._processes[name])

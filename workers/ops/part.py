@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import signal
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import filterfalse
 from pathlib import Path
 
 from interlock.kernel.errors import StoreError
@@ -13,6 +15,9 @@ from interlock.workers.text import sentence
 PAUSE_S_MIN = 1.0
 PAUSE_S_MAX = 60.0
 TAIL_BYTES = 8_192
+# How lines begin by which uvicorn, Celery and Flower say how things go.
+IS_PROGRESS = re.compile(r"INFO:|\[[^]]*INFO/|\[I ")
+IS_ERROR = re.compile(r"ERROR|CRITICAL|\[Errno|(Error|Exception): ")
 NOTE = "interlock up: "  # begins a line that `up` itself writes into the log
 
 
@@ -68,7 +73,10 @@ def exit_text(code: int) -> str:
 
 
 def last_line(log: Path) -> str:
-    """Return the last line of a log that says something, without the program's name before it."""
+    """Return the last line of a log that says something, without the program's name before it.
+
+    It is the error for which a process has ended, where that has only said afterwards that it ends.
+    """
     try:
         with log.open("rb") as file:
             file.seek(-min(TAIL_BYTES, log.stat().st_size), 2)
@@ -77,4 +85,7 @@ def last_line(log: Path) -> str:
         return f"{refusal.strerror}: {log} cannot be read"
     lines = [line for line in lines if line.strip() and not line.startswith(NOTE)]
     said = lines[-1] if lines else "(it is empty)"
+    before = next(filterfalse(IS_PROGRESS.match, reversed(lines)), "")
+    if IS_ERROR.search(before):
+        said = before
     return sentence(said.removeprefix("interlock: "))

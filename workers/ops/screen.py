@@ -219,6 +219,10 @@ def up(addresses: Mapping[str, str], home: Path, *, named: bool) -> None:
     """
     where = f" at {addresses['api']}" if addresses["api"] else ""
     out.print(f"Interlock is up{where}; Ctrl-C ends it.", style="bold green", soft_wrap=True)
+    if addresses["console"] != addresses["api"]:
+        sentence = f"The console, for one browser; `{program()} console` prints another such link:"
+        out.print(sentence, highlight=False, markup=False, soft_wrap=True)
+        out.print(f"  {addresses['console']}", style="cyan", highlight=False, soft_wrap=True)
     table = grid("", "")
     table.add_row("store and broker", addresses["store"])
     if addresses["api"]:

@@ -8,9 +8,10 @@ after a time of grace. On Linux the forks also die when the server is killed.
 
 The socket carries lines of JSON. The first is {"imports": names, "grace_s": seconds}; a name is
 that of a module, or `module:function` for one whose function is called. Each other one is a request
-{"module", "arguments", "environment", "output"}, which {"started": process id} answers, or
-{"refused": why} where the system allows no further process. At the end of a fork the server sends
-{"ended": process id, "code": exit code}.
+{"module", "arguments", "environment", "output", "socket"}, which {"started": process id} answers,
+or {"refused": why} where the system allows no further process. With `socket`, an option's name, the
+line comes with the descriptor of a socket: the fork has it, and its number follows that option. At
+the end of a fork the server sends {"ended": process id, "code": exit code}.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ from typing import Any
 
 READ_BYTES = 65_536
 POLL_S = 0.02
+SOCKETS_MAX = 16  # that come with what is read at once
 START_S = 120.0  # a server that has not answered for so long, with its imports, is hung
 KILLED = -int(signal.SIGKILL)
 # Room in the server's command line, which that of a fork replaces.
@@ -76,10 +78,16 @@ class ModuleServer:
         _send(self._link, self._first)
 
     def start(
-        self, module: str, arguments: Sequence[str], environment: Mapping[str, str], output: Path
+        self,
+        module: str,
+        arguments: Sequence[str],
+        environment: Mapping[str, str],
+        output: Path,
+        listener: tuple[str, socket.socket] | None = None,
     ) -> int:
         """Run a module in a fork, and return its process id. Its output is added to a file.
 
+        A `listener` is an option and a socket: the fork finds the socket's number at that option.
         Starts the server if it does not run. Raises ChildProcessError if it ends meanwhile, or does
         not answer for START_S, after which it is killed with its forks. It is raised too if the
         system allows no further process; the other forks go on then.
@@ -92,8 +100,9 @@ class ModuleServer:
             "arguments": [*arguments],
             "environment": {**environment},
             "output": str(output.absolute()),
+            "socket": listener[0] if listener else "",
         }
-        _send(self._link, request)
+        _send(self._link, request, [listener[1].fileno()] if listener else [])
         hung_at = time.monotonic() + START_S
         while not self._started:
             left_s = hung_at - time.monotonic()
@@ -171,14 +180,13 @@ def serve(link: socket.socket, server: int) -> dict[str, Any] | None:
         os.set_blocking(end, False)
     signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
-    unread, grace_s, forks = b"", 0.0, set[int]()
+    unread, grace_s, forks, sockets = b"", 0.0, set[int](), list[int]()
     while True:
         ready = select.select([link.fileno(), woken], [], [])[0]
         if woken in ready:
             os.read(woken, READ_BYTES)
-            for process_id, code in ended(forks):
-                _send(link, {"ended": process_id, "code": code})
-        chunk = link.recv(READ_BYTES) if link.fileno() in ready else None
+            report_ends(link, forks)
+        chunk = read_from(link, sockets) if link.fileno() in ready else None
         if chunk == b"":
             end_all(forks, grace_s)
             return None
@@ -188,21 +196,43 @@ def serve(link: socket.socket, server: int) -> dict[str, Any] | None:
                 import_all(request["imports"])
                 grace_s = request["grace_s"]
                 continue
-            try:
-                process_id = os.fork()
-            except OSError as refusal:
-                # If the server ended here, all its forks would.
-                _send(link, {"refused": str(refusal.strerror)})
-                continue
-            if process_id:
-                forks.add(process_id)
-                _send(link, {"started": process_id})
-            else:
+            if option := request.pop("socket"):
+                request["arguments"] += [option, str(sockets[0])]
+            if is_fork(link, forks):
                 begin_fork(server)
                 link.close()
                 os.close(woken)
                 os.close(wake)
                 return dict(request)
+            if option:
+                os.close(sockets.pop(0))
+
+
+def read_from(link: socket.socket, sockets: list[int]) -> bytes:
+    """Return what has come, and add the sockets that have come with it."""
+    chunk, received, *_ = socket.recv_fds(link, READ_BYTES, SOCKETS_MAX)
+    sockets += received
+    return chunk
+
+
+def report_ends(link: socket.socket, forks: set[int]) -> None:
+    """Report each fork that has ended, and forget it."""
+    for process_id, code in ended(forks):
+        _send(link, {"ended": process_id, "code": code})
+
+
+def is_fork(link: socket.socket, forks: set[int]) -> bool:
+    """Fork, and answer how that went. Return whether this process is the fork."""
+    try:
+        process_id = os.fork()
+    except OSError as refusal:
+        # If the server ended here, all its forks would.
+        _send(link, {"refused": str(refusal.strerror)})
+        return False
+    if process_id:
+        forks.add(process_id)
+        _send(link, {"started": process_id})
+    return process_id == 0
 
 
 def import_all(names: Iterable[str]) -> None:
@@ -290,11 +320,16 @@ def set_command_line(arguments: list[str]) -> None:
         ctypes.memmove(begin, shown.ljust(room, b"\0"), room)
 
 
-def _send(link: socket.socket | None, message: Mapping[str, Any]) -> None:
+def _send(
+    link: socket.socket | None, message: Mapping[str, Any], descriptors: Sequence[int] = ()
+) -> None:
     # A peer that is gone shows at the next read.
     with suppress(BrokenPipeError, ConnectionResetError):
         if link is not None:
-            link.sendall(json.dumps(message).encode() + b"\n")
+            line = json.dumps(message).encode() + b"\n"
+            # The descriptors come with the first byte.
+            sent = socket.send_fds(link, [line], [*descriptors]) if descriptors else 0
+            link.sendall(line[sent:])
 
 
 def _signal_group(process_id: int, number: int) -> None:

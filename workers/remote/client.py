@@ -62,13 +62,13 @@ class HttpClient(OperatorCalls, OutputCalls):
 
     def __init__(
         self,
-        url: str,
+        url: str = "",
         token: str = "",
         *,
         actor: str = "producer",
         http: httpx2.Client | None = None,
     ) -> None:
-        """Call nothing yet. `actor` is a claimed name, for an API that asks for no token."""
+        """Call nothing yet. `url` is by default that of `interlock up` here; `actor` is claimed."""
         self.api = ApiConnection(url, token, actor, http)
         self._call = self.api.call
 

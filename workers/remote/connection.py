@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping
-from contextlib import closing
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 import httpx2
 from pydantic import JsonValue, TypeAdapter, ValidationError
@@ -19,8 +22,10 @@ from tenacity import (
 
 from interlock.kernel.errors import InvalidPayloadError, StoreDownError
 from interlock.kernel.store import codec
+from interlock.workers.config import SettingsError, read_settings
 from interlock.workers.engine.trace_context import current_traceparent
 from interlock.workers.remote.problems import RemoteError, error_of
+from interlock.workers.up_file import api_of_up, read_token
 
 T = TypeVar("T")
 TIMEOUT_S = 30.0
@@ -31,15 +36,65 @@ BODY_BYTES_MAX = codec.PAYLOAD_BYTES_MAX
 EVENTS = "text/event-stream"
 
 
+@dataclass(frozen=True, slots=True)
+class NearbyUp:
+    """The `interlock up` of the same user, to whose API calls without a token may go."""
+
+    home: Path
+
+    @classmethod
+    def of(cls, url: str) -> NearbyUp | None:
+        """Return what may be at an address; None if it is that of another computer."""
+        if url and urlsplit(url).hostname not in ("127.0.0.1", "localhost", "::1"):
+            return None
+        return cls(read_settings().home)
+
+    @property
+    def address(self) -> str:
+        """The address of its API, '' if it does not run."""
+        return api_of_up(self.home)
+
+    def token(self, url: str) -> str:
+        """Return the token for a call to an address; '' if that is not its own."""
+        address = self.address
+        if not address or urlsplit(address).port != urlsplit(url).port:
+            return ""
+        with suppress(SettingsError):  # it asks for no token, or for those of holders
+            return read_token(self.home)
+        return ""
+
+
 class ApiConnection:
     """The address of an API, and what each call shows of its caller."""
 
     def __init__(self, url: str, token: str, actor: str, http: httpx2.Client | None) -> None:
-        """Call nothing yet. `actor` is a claimed name, for an API that asks for no token."""
-        self.url = url.rstrip("/")
+        """Call nothing yet. `actor` is a claimed name, for who shows no token of a holder.
+
+        Without an address it is that of the `interlock up` that runs here. Raises SettingsError.
+        """
+        self._up = None if token else NearbyUp.of(url)
+        # An HTTP client that is given may know the address.
+        self.url = url.rstrip("/") if url or http else self._address_here()
         self.http = http or httpx2.Client(timeout=TIMEOUT_S)
-        claimed = {"X-Interlock-Actor": actor}
-        self.headers = {"Authorization": f"Bearer {token}"} if token else claimed
+        self._token, self._actor = token, actor
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """What a call shows: a token, or a claimed name, which `interlock up` takes with its own.
+
+        A token of `up` is read for each call, as each start of `up` makes another.
+        """
+        if self._token:
+            return {"Authorization": f"Bearer {self._token}"}
+        token = self._up.token(self.url) if self._up else ""
+        shown = {"Authorization": f"Bearer {token}"} if token else {}
+        return {"X-Interlock-Actor": self._actor, **shown}
+
+    def _address_here(self) -> str:
+        address = self._up.address if self._up else ""
+        if not address:
+            raise SettingsError("no API runs here: start `interlock up`, or name its address")
+        return address
 
     def call(
         self,

@@ -17,7 +17,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 from unittest.mock import patch
-from urllib.parse import quote, urlencode
+from urllib.parse import quote, urlencode, urlsplit
 
 from playwright.sync_api import Browser, Page, sync_playwright
 
@@ -38,7 +38,7 @@ from interlock.workers.runs.client import Runs
 from interlock.workers.webhooks.answer_links import LIFETIME_S, PATH, AnswerLink
 from tests.end_to_end.console.small_png import small_png
 from tests.waiting import until
-from tests.workers.access.tokens import new_token
+from tests.workers.access.tokens import new_session
 from tests.workers.api.serving import served
 
 IMAGES = Path(__file__).parents[3] / "docs" / "images"
@@ -102,11 +102,11 @@ def main() -> None:
 def draw(browser: Browser, names: Iterable[str], folder: Path, *, is_review: bool) -> None:
     """Draw the pictures with these names into a folder, from a deployment of its own."""
     blank = browser.new_page()
-    with deployment() as (address, token, places):
+    with deployment() as (address, session, places):
         for name in names:
             place, options = PICTURES[name]
             for suffix, view in _views(options, is_review=is_review):
-                with opened(browser, address, token, place.format(**places), view) as page:
+                with opened(browser, address, session, place.format(**places), view) as page:
                     picture = page.screenshot(full_page=bool(suffix))
                     path = folder / f"{name}{suffix}.png"
                     path.write_bytes(picture if suffix else small_png(blank, picture))
@@ -126,12 +126,14 @@ def _views(options: dict[str, Any], *, is_review: bool) -> Iterator[tuple[str, d
 
 @contextmanager
 def opened(
-    browser: Browser, address: str, token: str, place: str, options: dict[str, Any]
+    browser: Browser, address: str, session: str, place: str, options: dict[str, Any]
 ) -> Iterator[Page]:
     """Open a page, in a browser whose person has signed in."""
     context = browser.new_context(base_url=address, **options)
     if place not in SIGNED_OUT:
-        context.add_cookies([{"name": COOKIE, "value": token, "url": address}])
+        context.add_cookies(
+            [{"name": f"{COOKIE}_{urlsplit(address).port}", "value": session, "url": address}]
+        )
     page = context.new_page()
     page.goto(place)
     yield page
@@ -142,7 +144,7 @@ def opened(
 def deployment() -> Iterator[tuple[str, str, Mapping[str, str]]]:
     """Run a deployment with work of all systems.
 
-    Give its address, a token, and what stands in addresses for names in braces.
+    Give its address, a session, and what stands in addresses for names in braces.
     """
     with TemporaryDirectory(prefix="desk-") as folder:
         home, desk, inbox = (Path(folder) / name for name in ("home", "desk", "inbox"))
@@ -172,9 +174,9 @@ def deployment() -> Iterator[tuple[str, str, Mapping[str, str]]]:
             ann.codes = ("as:operator",)
             ann.pause("13-passport", reason="the office is closed until Monday")
             ann.resume("13-passport")
-            token = new_token(interlock, Role.ADMIN)
+            session = new_session(interlock, Role.ADMIN)
             with served(interlock, create_console) as address:
-                yield address, token, places
+                yield address, session, places
 
 
 def submit_tasks_and_jobs(interlock: Client) -> None:

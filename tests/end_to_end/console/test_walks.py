@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 import pytest
 import redis
@@ -27,7 +27,7 @@ from tests.end_to_end.browser import CHROMIUM, WITHIN_MS, chromium_browser
 from tests.end_to_end.console.screenshots import IMAGES, PICTURES, draw
 from tests.end_to_end.deployment import Deployment, thread
 from tests.waiting import until
-from tests.workers.access.tokens import new_token
+from tests.workers.access.tokens import new_session, new_token
 from tests.workers.api.serving import served
 from tests.workers.console.sample_pages import sample_pages
 from tests.workers.runs.workspaces import StoredWorkspace, make_checkpointed_folder
@@ -152,8 +152,8 @@ def open_page(
 ) -> Page:
     """Open a page of the console in a browser of its own, whose person has signed in."""
     context = chromium.new_context(base_url=address, **options)
-    token = new_token(interlock, Role.ADMIN)
-    context.add_cookies([{"name": COOKIE, "value": token, "url": address}])
+    name, session = f"{COOKIE}_{urlsplit(address).port}", new_session(interlock, Role.ADMIN)
+    context.add_cookies([{"name": name, "value": session, "url": address}])
     page = new_page(context)
     page.goto(path)
     return page

@@ -12,16 +12,14 @@ from hypothesis import HealthCheck, example, given, settings
 from typer.testing import CliRunner
 
 from interlock.kernel.errors import CallError, ForbiddenError, TokenRefusedError
-from interlock.workers.access.known_tokens import KnownTokens
 from interlock.workers.access.roles import ALLOWED, Act, Caller, Role, roles_named
-from interlock.workers.access.tokens import caller_of, make_token
+from interlock.workers.access.tokens import make_token
 from interlock.workers.cli import app
 from interlock.workers.client import Client
 from interlock.workers.gateways.server import EmbeddedServer
 from tests.any_text import any_text
 from tests.damage import chances, torn
-from tests.round_trips import round_trips
-from tests.workers.access.tokens import new_token
+from tests.workers.access.tokens import keyring_of, new_token
 from tests.workers.threads.threads import client_of, thread_payload
 
 
@@ -41,7 +39,7 @@ def run(*words: str) -> str:
 def test_a_token_is_made_listed_and_revoked(interlock: Client) -> None:
     words = ("--role", "producer", "--role", "approver", "--machine", "thread")
     made = json.loads(run("create", "shop", *words, "--as", "ann", "--json"))
-    caller = caller_of(interlock.dispatch.access_tokens, made["token"])
+    caller = keyring_of(interlock).by_token(made["token"])
 
     assert caller == Caller(
         "shop", (Role.PRODUCER, Role.APPROVER), ("thread",), token_id=made["id"]
@@ -55,28 +53,6 @@ def test_a_token_is_made_listed_and_revoked(interlock: Client) -> None:
     table = run("list")
     assert "shop" in table
     assert "producer, approver" in table
-
-
-def test_a_known_token_is_found_without_the_store_until_one_is_revoked_or_it_expires(
-    interlock: Client,
-) -> None:
-    tokens, text = interlock.dispatch.access_tokens, new_token(interlock, Role.VIEWER)
-    other, times = new_token(interlock, Role.VIEWER), iter((0, 0, tokens.all()[0].expires_ms))
-    known = KnownTokens(tokens, lambda: next(times), kept_s=0)
-    assert known.caller(text) == caller_of(tokens, text)
-
-    with round_trips() as sent:
-        known.caller(text)
-        assert sent() == 1  # whether any was revoked
-        known.caller(text)
-        assert sent() == 3  # and whether it is valid still
-
-    known = KnownTokens(tokens, interlock.now_ms, kept_s=0)
-    assert {known.caller(one).name for one in (text, other)} == {"ann"}
-    tokens.revoke(text.split("_")[1], "root")
-    with pytest.raises(TokenRefusedError, match="revoked"):
-        known.caller(text)
-    assert known.caller(other).name == "ann"
 
 
 @pytest.mark.usefixtures("interlock")
@@ -139,7 +115,7 @@ def test_no_two_tokens_have_one_id(interlock: Client) -> None:
 def test_a_damaged_token_is_refused_and_hides_no_other(
     interlock: Client, chance: Random | bytes
 ) -> None:
-    tokens = interlock.dispatch.access_tokens
+    tokens, ring = interlock.dispatch.access_tokens, keyring_of(interlock)
     store, keys = cast("Any", interlock.dispatch.client), interlock.dispatch.keys
     bad, good = (new_token(interlock, Role.VIEWER, holder=name) for name in ("bob", "ann"))
     one, key = bad.split("_")[1], keys.access_tokens()
@@ -154,9 +130,9 @@ def test_a_damaged_token_is_refused_and_hides_no_other(
 
     assert good.split("_")[1] in {token.id for token in tokens.all()}
     with suppress(TokenRefusedError):
-        assert caller_of(tokens, bad).acts <= {Act.READ}
+        assert ring.by_token(bad).acts <= {Act.READ}
     store.hset(keys.access_tokens_used(), good.split("_")[1], "x")
-    assert caller_of(tokens, good).name == "ann", "when it was used last is noted anew"
+    assert ring.by_token(good).name == "ann", "when it was used last is noted anew"
     store.delete(key, keys.access_tokens_used(), keys.access_tokens_revoked())
 
 
@@ -164,11 +140,11 @@ def test_a_damaged_token_is_refused_and_hides_no_other(
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(chance=chances, text=any_text(max_size=40))
 def test_no_other_text_is_a_token(interlock: Client, chance: Random, text: str) -> None:
-    tokens = interlock.dispatch.access_tokens
+    ring = keyring_of(interlock)
     whole = f"il_000000000000_{'A' * 43}"
     for wrong in (text, f"il_{text}_{'A' * 43}", torn(whole.encode(), chance).decode("latin-1")):
         with pytest.raises(TokenRefusedError):
-            caller_of(tokens, wrong)
+            ring.by_token(wrong)
 
 
 def test_two_teams_on_one_server_share_neither_tokens_nor_records(
@@ -179,7 +155,7 @@ def test_two_teams_on_one_server_share_neither_tokens_nor_records(
     interlock.submit(thread_payload(), machine="thread", id="one")
 
     with pytest.raises(TokenRefusedError):
-        caller_of(other.dispatch.access_tokens, text)
+        keyring_of(other).by_token(text)
     assert (other.list(), other.cards(), other.dispatch.access_tokens.all()) == ([], [], [])
     assert not other.submit(thread_payload(), machine="thread", id="one").replayed
     assert len(interlock.list()) == 1

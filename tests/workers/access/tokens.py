@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from interlock.workers.access.keyring import Keyring
 from interlock.workers.access.tokens import make_token
 from interlock.workers.client import Client
 
@@ -20,3 +21,17 @@ def new_token(
         made_by="root",
     )
     return text
+
+
+def keyring_of(interlock: Client, owner: str = "") -> Keyring:
+    """Return the tokens and sessions of a deployment."""
+    dispatch = interlock.dispatch
+    return Keyring(dispatch.access_tokens, dispatch.sessions, owner)
+
+
+def new_session(
+    interlock: Client, *roles: str, holder: str = "ann", machines: tuple[str, ...] = ()
+) -> str:
+    """Return the secret of a new session, which a browser has in its cookie."""
+    text = new_token(interlock, *roles, holder=holder, machines=machines)
+    return keyring_of(interlock).sign_in(text)

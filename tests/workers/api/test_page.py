@@ -15,6 +15,7 @@ from interlock.workers.config import API_PORT
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.remote import problems as remote_problems
 from interlock.workers.remote.problems import KINDS, ProblemKind
+from interlock.workers.up_file import new_token
 from tests.workers.api.serving import served
 from tests.workers.threads.threads import client_of
 
@@ -50,13 +51,19 @@ def test_the_page_lists_every_address(server: EmbeddedServer, prefix: str) -> No
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="there is no curl here")
 def test_the_commands_of_the_page_work_as_they_are_printed(
-    server: EmbeddedServer, prefix: str
+    server: EmbeddedServer, prefix: str, tmp_path: Path
 ) -> None:
+    home = tmp_path / ".interlock"
+    new_token(home)
     printed = "\n".join(re.findall(r"^```sh\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL))
-    with served(client_of(server.url, prefix, auth="none")) as url:
+    with served(client_of(server.url, prefix, home=home, auth="owner")) as url:
         script = printed.replace(str(API_PORT), url.rpartition(":")[2])
         done = subprocess.run(
-            ["/bin/sh", "-e", "-c", script], capture_output=True, text=True, check=True
+            ["/bin/sh", "-e", "-c", script],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=True,
         )
 
     assert '{"id":"call-1","replayed":false}' in done.stdout

@@ -35,7 +35,12 @@ def test_a_file_can_be_opened_for_every_listener(
     monkeypatch.setenv("INTERLOCK_STORE_URL", server.url)
     monkeypatch.setenv("INTERLOCK_PREFIX", prefix)
     limits: list[int] = []
-    monkeypatch.setattr(uvicorn, "run", lambda *_, **__: limits.extend(resource.getrlimit(FILES)))
+
+    def run(server: uvicorn.Server, _: object) -> None:
+        limits.extend(resource.getrlimit(FILES))
+        server.started = True
+
+    monkeypatch.setattr(uvicorn.Server, "run", run)
     # It would keep the objects of this test for the whole run.
     monkeypatch.setattr("interlock.workers.console.cli.gc.freeze", lambda: None)
 

@@ -23,7 +23,7 @@ from interlock.workers.jobs.client import Graphs
 from interlock.workers.terminal.page import Section
 from tests.races.in_process_worker import InProcessWorker
 from tests.waiting import until
-from tests.workers.access.tokens import new_token
+from tests.workers.access.tokens import new_session
 from tests.workers.jobs.test_graphs import brought
 from tests.workers.supervision.published import Published
 from tests.workers.tasks.claims import claimed, fire, taken
@@ -54,7 +54,7 @@ def interlock(server: EmbeddedServer, prefix: str, tmp_path: Path) -> Client:
 def browser(interlock: Client) -> Iterator[TestClient]:
     console = create_console(interlock)
     with TestClient(console, base_url=SITE, follow_redirects=False) as opened:
-        opened.cookies.set(COOKIE, new_token(interlock, Role.APPROVER))
+        opened.cookies.set(COOKIE, new_session(interlock, Role.APPROVER))
         yield opened
 
 
@@ -120,7 +120,7 @@ def test_the_inbox_comes_page_by_page_and_is_filtered_by_its_address(
     assert titles(browser, tree="four") == ["four"]
     assert "No such question is open" in text_of(browser, "/inbox", machine="task")
     assert "4 records wait for a person" in text_of(browser, "/inbox")
-    browser.cookies.set(COOKIE, new_token(interlock, Role.APPROVER, machines=("thread",)))
+    browser.cookies.set(COOKIE, new_session(interlock, Role.APPROVER, machines=("thread",)))
     assert "More than 2 questions wait for a person" in text_of(browser, "/inbox")
 
 
@@ -141,9 +141,9 @@ def test_the_cards_of_a_family_stand_together_under_the_title_of_their_root(
     assert '<h2><a href="/records/nightly">nightly</a>' in browser.get("/inbox").text
     assert titles(browser, order="cards") == ["nightly/tidy", "paper", "nightly/sweep"]
     assert "nightly 2 questions" not in text_of(browser, "/inbox", order="cards")
-    browser.cookies.set(COOKIE, new_token(interlock, Role.APPROVER, machines=("job",)))
+    browser.cookies.set(COOKIE, new_session(interlock, Role.APPROVER, machines=("job",)))
     assert "<h2>nightly" in browser.get("/inbox").text, "who may not see the root has no link to it"
-    browser.cookies.set(COOKIE, new_token(interlock, Role.APPROVER))
+    browser.cookies.set(COOKIE, new_session(interlock, Role.APPROVER))
     interlock.dispatch.client.hset(interlock.dispatch.keys.record("nightly"), "data", "{")
     for path in ("/inbox", "/inbox/nightly/tidy", "/records/nightly/tidy"):
         assert browser.get(path).status_code == 200, "a damaged root"
@@ -157,7 +157,7 @@ def test_a_card_that_is_escalated_is_marked_and_found_by_whom_it_is_escalated_to
     bring(interlock, "paper", "awaiting_confirmation")
     bring(interlock, "dentist", "awaiting_intent_clarification")
     with TestClient(create_console(interlock), base_url=SITE) as browser:
-        browser.cookies.set(COOKIE, new_token(interlock, Role.APPROVER))
+        browser.cookies.set(COOKIE, new_session(interlock, Role.APPROVER))
         page = browser.get("/inbox").text
         mine = re.search(
             r'<a href="(/inbox\?escalated=[^"]+)">Cards that are escalated to me', page
@@ -312,8 +312,8 @@ def test_who_may_not_decide_about_a_job_gets_no_form_that_would_be_refused(
     with TestClient(create_console(worker.client), base_url=SITE) as browser:
 
         def choices(holder: str, path: str) -> set[str]:
-            token = new_token(worker.client, Role.APPROVER, holder=holder)
-            browser.cookies.set(COOKIE, token)
+            session = new_session(worker.client, Role.APPROVER, holder=holder)
+            browser.cookies.set(COOKIE, session)
             page = browser.get(path).text
             return set(re.findall(r'name="choice" value="([^"]+)"', page))
 
@@ -326,7 +326,7 @@ def test_who_may_not_decide_about_a_job_gets_no_form_that_would_be_refused(
         assert "with all below it: runs 1" in page
         assert "only ben may approve" in text_of(browser, "/answers", **several)
         assert "resume" in choices("ann", "/inbox/g/held"), "everybody may resume a job"
-        browser.cookies.set(COOKIE, new_token(worker.client, Role.VIEWER))
+        browser.cookies.set(COOKIE, new_session(worker.client, Role.VIEWER))
         assert ">Answer</a>" not in browser.get("/records/g/signed").text
 
 
@@ -340,11 +340,11 @@ def test_an_answer_to_several_is_counted_and_asks_for_the_role(
     for path in ("/answers", "/claim/paper"):
         refused = browser.post(path, data={**form, "do": "claim"}, headers=evil)
         assert refused.status_code == 403
-    browser.cookies.set(COOKIE, new_token(interlock, Role.VIEWER))
+    browser.cookies.set(COOKIE, new_session(interlock, Role.VIEWER))
     assert post(browser, "/answers", **form).status_code == 403
     assert post(browser, "/claim/paper", proposal=proposal, do="claim").status_code == 403
     assert 'type="checkbox"' not in browser.get("/inbox").text
-    browser.cookies.set(COOKIE, new_token(interlock, Role.APPROVER, machines=("task",)))
+    browser.cookies.set(COOKIE, new_session(interlock, Role.APPROVER, machines=("task",)))
     assert "1 refused" in post(browser, "/answers", **form).text
     assert interlock.show("paper").state == "awaiting_confirmation"
 

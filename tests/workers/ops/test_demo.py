@@ -28,7 +28,7 @@ from interlock.workers.gateways.server import EmbeddedServer, free_port
 from interlock.workers.ops import demo
 from interlock.workers.ops.demo import going_on, has_agents, running_agents
 from interlock.workers.ops.verify import verify_all
-from interlock.workers.up_file import local_settings
+from interlock.workers.up_file import TOKEN_FILE, local_settings
 from tests.processes import marked
 from tests.servers import STORE_START_S
 from tests.waiting import until
@@ -211,9 +211,11 @@ def test_in_a_terminal_the_demonstration_ends_with_the_console_until_ctrl_c(
     output, found = "", None
     while found is None:
         output += os.read(ours, 65_536).decode(errors="replace")
-        found = re.search(r"until Ctrl-C:[^h]*(http://[\d.:]+)[\x1b\r]", output)
+        found = re.search(r"until Ctrl-C:[^h]*((http://[\d.:]+)/login/link\S+?)[\x1b\r]", output)
 
-    page = httpx.get(f"{found[1]}/records/01-printer-paper", timeout=180).text
+    with httpx.Client(timeout=180, follow_redirects=True) as browser:
+        assert browser.get(found[1]).status_code == httpx.codes.OK
+        page = browser.get(f"{found[2]}/records/01-printer-paper").text
     code = press_ctrl_c(process)
     os.close(ours)
 
@@ -265,9 +267,10 @@ def test_up_keeps_everything_running_until_ctrl_c(
     )
 
     assert f"{api}/v1" in log.read_text()
-    assert httpx.get(f"{api}/v1/me", timeout=180).json()["proved"] is False, (
-        "nobody is asked who it is"
-    )
+    token = (tmp_path / TOKEN_FILE).read_text().strip()
+    shown = {"Authorization": f"Bearer {token}"}
+    assert httpx.get(f"{api}/v1/me", headers=shown, timeout=180).json()["proved"] is False
+    assert httpx.get(f"{api}/v1/me", timeout=180).status_code == httpx.codes.UNAUTHORIZED
 
     # Another terminal finds the store by the file in the same home.
     submitted = run_json(environment, "submit", "--title", "Call the dentist", "--id", "call")
@@ -288,7 +291,8 @@ def test_up_keeps_everything_running_until_ctrl_c(
     said = " ".join(second.stderr.split())  # it is wrapped
     assert f"process {process.pid} runs Interlock in {tmp_path} already" in said
     assert local_settings({"INTERLOCK_HOME": str(tmp_path)}).store == store_url
-    assert httpx.get(f"{api}/v1/records/call", timeout=180).json()["id"] == "call"
+    record = httpx.get(f"{api}/v1/records/call", headers=shown, timeout=180)
+    assert record.json()["id"] == "call"
 
     assert press_ctrl_c(process) == 0
     assert all_gone(owner)

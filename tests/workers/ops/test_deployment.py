@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ast
 import os
+import signal
 import socket
 from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import ExitStack
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -20,13 +22,13 @@ from interlock.workers.gateways.server import EmbeddedServer, PortTakenError, fr
 from interlock.workers.ops import deployment
 from interlock.workers.ops.deployment import Deployment, DeploymentError
 from interlock.workers.ops.home import HomeTakenError, read_ports
-from interlock.workers.ops.part import Part
+from interlock.workers.ops.part import Part, last_line
 from interlock.workers.processes.module_server import ModuleServer
 from tests.processes import is_alive, processes
 from tests.servers import STORE_START_S
 from tests.waiting import until
 
-WORDS = "x ready. Sending due task sweep. Uvicorn running on"
+WORDS = "x ready. Sending due task sweep. Application startup complete."
 READY = f"import time; print('{WORDS}', flush=True); time.sleep(600)"
 
 
@@ -55,10 +57,15 @@ def replace_celery(folder: Path, script: str, monkeypatch: pytest.MonkeyPatch) -
     start, started = ModuleServer.start, list[int]()
 
     def start_instead(
-        server: ModuleServer, module: str, arguments: list[str], environment: Any, output: Path
+        server: ModuleServer,
+        module: str,
+        arguments: list[str],
+        environment: Any,
+        output: Path,
+        listener: Any,
     ) -> int:
         words = [output.stem, module, *arguments]
-        started.append(start(server, "instead", words, environment, output))
+        started.append(start(server, "instead", words, environment, output, listener))
         return started[-1]
 
     monkeypatch.setattr(ModuleServer, "start", start_instead)
@@ -192,6 +199,26 @@ def test_the_pause_before_a_process_is_started_again_grows_until_it_has_run_for_
     assert "exit code -9 (SIGKILL)" in notice
 
 
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        (
+            ["INFO:     Started", "ERROR:    [Errno 98] in use", "INFO:     Ended"],
+            "[Errno 98] in use",
+        ),
+        (["[tasks]", "[2026: INFO/MainProcess] Task x received"], "Task x received"),
+        (["ERROR:    earlier", "begun", "INFO:     Ended"], "Ended"),
+    ],
+)
+def test_the_error_of_a_process_is_said_where_it_has_only_ended_in_order_since(
+    tmp_path: Path, lines: list[str], said: str
+) -> None:
+    log = tmp_path / "api.log"
+    log.write_text("\n".join(lines))
+
+    assert last_line(log).endswith(said)
+
+
 def test_a_full_disk_is_named_where_a_process_ends() -> None:
     part = Part("worker", Path("/dev/full"), lambda: None, lambda: 1)
 
@@ -241,8 +268,43 @@ def test_the_ports_stay_from_start_to_start_unless_another_program_took_them(
     ):
         assert urlsplit(third.flower_url).port != flower
         other = read_ports(settings.home)["flower"]
-        said = f"port {port}, which flower had, is in use: it has port {other} now"
+        said = f"port {port} is in use: flower has port {other} now"
         assert third.notices == [said]
+
+
+def test_several_that_start_at_once_are_all_up_each_with_a_port_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replace_celery(tmp_path, READY, monkeypatch)
+    wanted = free_port()
+    monkeypatch.setattr(deployment, "API_PORT", wanted)
+    starting = [Deployment(settings_in(tmp_path / name), pages=True) for name in "abc"]
+
+    with ThreadPoolExecutor(3) as threads, ExitStack() as stack:
+        for each in threads.map(Deployment.__enter__, starting):
+            stack.push(each.__exit__)
+        ports = [urlsplit(each.api_url).port for each in starting]
+        said = [notice for each in starting for notice in each.revive()]
+
+    others = {*ports} - {wanted}
+    assert len(others) == 2
+    assert sorted(said) == sorted(
+        f"port {wanted} is in use: api has port {port} now" for port in others
+    )
+
+
+def test_the_port_of_the_api_is_lost_to_nobody_while_the_api_is_started_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started = replace_celery(tmp_path, READY, monkeypatch)
+
+    with Deployment(settings_in(tmp_path), pages=True, api_port=free_port()) as running:
+        port = urlsplit(running.api_url).port
+        for process_id in started:
+            os.kill(process_id, signal.SIGKILL)
+        until(running.dead, what="they have ended")
+        with pytest.raises(OSError, match="in use"):
+            socket.create_server(("127.0.0.1", port or 0))
 
 
 def test_the_store_has_a_port_only_if_one_is_asked_for_and_then_a_password_that_stays(

@@ -93,7 +93,8 @@ def test_a_diagnosis_begins_with_its_verdict() -> None:
 def test_up_asks_for_an_export_only_where_it_is_needed(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    addresses = {"store": "redis://h:1/0", "api": "http://h:2", "flower": "", "logs": "log"}
+    names = ("store", "api", "console", "flower", "login", "logs")
+    addresses = {name: f"http://{name}" for name in names}
     monkeypatch.setattr(screen, "out", Screen(width=240, file=sys.stdout))
     screen.up(addresses, Path("/here/.interlock"), named=False)
     screen.up(addresses, Path("/chosen"), named=True)
@@ -101,6 +102,7 @@ def test_up_asks_for_an_export_only_where_it_is_needed(
     here, named = capsys.readouterr().out.split("Interlock is up")[1:]
     assert here.index(" submit --title") < here.index("# first, from another folder")
     assert named.index("export INTERLOCK_HOME=/chosen") < named.index(" submit --title")
+    assert all(shown in here for shown in addresses.values())
 
 
 @pytest.mark.parametrize("named", [None, "mine"])

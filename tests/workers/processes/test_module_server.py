@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -59,6 +60,28 @@ def test_a_module_has_its_arguments_its_environment_and_its_exit_code(
     shown = output().replace("'LC_CTYPE', ", "")
     file = Path("script.py").absolute()
     assert shown == f"__main__ ['{file}', '-v', 'x'] ['ONLY']\n"
+
+
+def test_a_socket_is_passed_on_to_the_fork_that_is_to_have_it_and_to_no_other(
+    server: ModuleServer,
+) -> None:
+    Path("accepts.py").write_text(
+        "import socket, sys\n"
+        "listener = socket.socket(fileno=int(sys.argv[sys.argv.index('--socket') + 1]))\n"
+        "print('begun', flush=True)\n"
+        "listener.accept()[0].sendall(b'mine')\n"
+    )
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        before = os.fstat(listener.fileno()).st_ino
+        for _ in range(2):  # a process that is started again gets it again
+            fork = server.start("accepts", ["x"], {}, Path("output"), ("--socket", listener))
+            with socket.create_connection(listener.getsockname()) as client:
+                assert client.recv(10) == b"mine"
+            until(lambda: server.exit_code(fork) == 0, what="it has ended")  # noqa: B023 - now
+        other = start(server, SLEEPS)
+
+        held = {each.stat().st_ino for each in Path(f"/proc/{other}/fd").iterdir()}
+        assert before not in held
 
 
 def test_the_end_is_orderly_and_waits_no_longer_than_the_time_of_grace(
