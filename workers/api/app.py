@@ -32,6 +32,7 @@ from interlock.workers.api.rates import Rates
 from interlock.workers.client import Client
 from interlock.workers.engine.event_feed import EventFeed
 from interlock.workers.engine.kept import Kept
+from interlock.workers.engine.sessions import sessions_of
 from interlock.workers.ops.metrics import Exposition
 from interlock.workers.remote.problems import TOO_LARGE
 from interlock.workers.up_file import read_token
@@ -71,7 +72,7 @@ def create_app(client: Client, *beside: Callable[[], AbstractAsyncContextManager
     app.state.client, app.state.followers = client, followers
     settings, dispatch = client.settings, client.dispatch
     owner = read_token(settings.home) if settings.auth == "owner" else ""
-    app.state.keyring = Keyring(dispatch.access_tokens, dispatch.sessions, owner)
+    app.state.keyring = Keyring(dispatch.access_tokens, sessions_of(dispatch), owner)
     app.state.read_logs = partial(records.read_logs, client.dispatch.views)
     app.state.event_feed = EventFeed(client.dispatch)
     app.state.read_events = partial(events.read_events, app.state.event_feed)

@@ -13,7 +13,7 @@ import typer
 
 from interlock.workers.api.loopback import is_loopback
 from interlock.workers.config import API_PORT, SettingsError
-from interlock.workers.engine.sessions import LINK_S, new_link
+from interlock.workers.engine.sessions import LINK_S, new_link, sessions_of
 from interlock.workers.terminal.answer import AsJson, answer, client, guarded
 from interlock.workers.terminal.screen import out
 from interlock.workers.up_file import api_of_up, read_token, settings_here
@@ -83,7 +83,7 @@ def console(as_json: AsJson = False) -> None:
         raise SettingsError(f"{problem} address at which `interlock serve` runs")
     # Where access tokens are asked for, there is no such token.
     token = read_token(settings.home)
-    link = new_link(client().dispatch.sessions, address, token)
+    link = new_link(sessions_of(client().dispatch), address, token)
     answer({"link": link}, as_json=as_json, show=show_link)
 
 

@@ -53,7 +53,6 @@ from interlock.kernel.store.redis import Store
 from interlock.kernel.store.rejected import RejectedMessages
 from interlock.kernel.store.saved_views import SavedViews
 from interlock.kernel.store.scripts import Client, count_call_times
-from interlock.kernel.store.sessions import Sessions
 from interlock.kernel.store.slots import Slots
 from interlock.kernel.store.subscriptions import Subscriber, Subscriptions
 from interlock.kernel.store.views import Views
@@ -204,11 +203,6 @@ class Dispatch:
     def acts(self) -> PersonActs:
         """The latest acts of people over all records."""
         return PersonActs(self.client, self.keys)
-
-    @cached_property
-    def sessions(self) -> Sessions:
-        """The sessions of browsers."""
-        return Sessions(self.client, self.keys)
 
     @cached_property
     def saved_views(self) -> SavedViews:

@@ -10,6 +10,7 @@ import secrets
 from hashlib import sha256
 
 from interlock.kernel.store.sessions import Sessions, Shown
+from interlock.workers.engine.dispatch import Dispatch
 
 SESSION_S = 86_400
 LINK_S = 3_600
@@ -17,6 +18,11 @@ LINK_PATH = "/login/link"
 # The id of the token of the user who runs `interlock up`. Those of access tokens are hexadecimal.
 OWNER = "owner"
 _BROWSER, _LINK = "browser", "link"  # the secret of one kind is none of the other
+
+
+def sessions_of(dispatch: Dispatch) -> Sessions:
+    """Return the sessions of a deployment."""
+    return Sessions(dispatch.client, dispatch.keys)
 
 
 def digest_of(secret: str) -> str:

@@ -33,7 +33,7 @@ from interlock.workers.config import (
     without_login,
 )
 from interlock.workers.engine.card import card_of, no_registry
-from interlock.workers.engine.sessions import new_link
+from interlock.workers.engine.sessions import new_link, sessions_of
 from interlock.workers.ops.deployment import FLOWER_FILE, Deployment
 from interlock.workers.ops.home import new_home
 from interlock.workers.terminal import screen
@@ -122,7 +122,7 @@ def console_link(deployment: Deployment) -> str:
     """Return where a browser opens the console; the first that does is signed in, if need be."""
     if not (deployment.api_url and deployment.token):
         return deployment.api_url
-    sessions = Client(deployment.settings).dispatch.sessions
+    sessions = sessions_of(Client(deployment.settings).dispatch)
     return new_link(sessions, deployment.api_url, deployment.token)
 
 

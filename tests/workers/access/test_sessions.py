@@ -11,7 +11,7 @@ from interlock.workers.access.keyring import OWNER_CALLER
 from interlock.workers.access.known_sessions import KnownSessions
 from interlock.workers.access.roles import Caller, Role
 from interlock.workers.client import Client
-from interlock.workers.engine.sessions import OWNER, new_link
+from interlock.workers.engine.sessions import OWNER, new_link, sessions_of
 from interlock.workers.gateways.server import EmbeddedServer
 from tests.round_trips import round_trips
 from tests.workers.access.tokens import keyring_of, new_session, new_token
@@ -69,7 +69,7 @@ def test_who_runs_up_may_do_all_under_any_name_as_long_as_this_up_runs(interlock
 def test_a_link_signs_in_once_and_no_secret_is_good_for_the_other_purpose(
     interlock: Client,
 ) -> None:
-    ring, sessions = keyring_of(interlock, UP), interlock.dispatch.sessions
+    ring, sessions = keyring_of(interlock, UP), sessions_of(interlock.dispatch)
     code = code_of(new_link(sessions, "http://127.0.0.1:1", UP))
 
     with pytest.raises(TokenRefusedError):

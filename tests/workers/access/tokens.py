@@ -5,6 +5,7 @@ from __future__ import annotations
 from interlock.workers.access.keyring import Keyring
 from interlock.workers.access.tokens import make_token
 from interlock.workers.client import Client
+from interlock.workers.engine.sessions import sessions_of
 
 
 def new_token(
@@ -26,7 +27,7 @@ def new_token(
 def keyring_of(interlock: Client, owner: str = "") -> Keyring:
     """Return the tokens and sessions of a deployment."""
     dispatch = interlock.dispatch
-    return Keyring(dispatch.access_tokens, dispatch.sessions, owner)
+    return Keyring(dispatch.access_tokens, sessions_of(dispatch), owner)
 
 
 def new_session(

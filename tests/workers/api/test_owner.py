@@ -20,7 +20,7 @@ from interlock.workers.client import Client
 from interlock.workers.config import SettingsError
 from interlock.workers.console.app import create_console
 from interlock.workers.console.sessions import COOKIE
-from interlock.workers.engine.sessions import new_link
+from interlock.workers.engine.sessions import new_link, sessions_of
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.ops.home import lock_home
 from interlock.workers.remote.client import HttpClient
@@ -92,7 +92,7 @@ def test_where_access_tokens_are_asked_for_the_token_of_up_opens_nothing(
     server: EmbeddedServer, prefix: str, tmp_path: Path, token: str
 ) -> None:
     interlock = client_of(server.url, prefix, home=tmp_path, auth="tokens")
-    link = new_link(interlock.dispatch.sessions, HERE, token)
+    link = new_link(sessions_of(interlock.dispatch), HERE, token)
     with TestClient(create_console(interlock), base_url=HERE) as http:
         assert http.get("/v1/me", headers=bearer(token)).status_code == 401
         assert http.get(link).status_code == 401
@@ -109,7 +109,7 @@ def test_without_the_file_of_up_its_api_does_not_start(
 def test_a_link_signs_one_browser_in_and_says_where_another_is(
     http: TestClient, console: FastAPI, interlock: Client, token: str
 ) -> None:
-    link = new_link(interlock.dispatch.sessions, HERE, token)
+    link = new_link(sessions_of(interlock.dispatch), HERE, token)
 
     there = http.get(link)
     assert (there.status_code, there.headers["Location"]) == (303, "/")
