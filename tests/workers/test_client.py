@@ -76,6 +76,12 @@ def test_nobody_acts_under_the_name_of_a_part_of_interlock(name: str) -> None:
         Client(Settings(), actor=name)
 
 
+@pytest.mark.parametrize("name", ["ann\n", "an\x1b[31mn", "ann\u202e"])
+def test_nobody_acts_under_a_name_that_the_log_cannot_show_as_it_is(name: str) -> None:
+    with pytest.raises(InvalidPayloadError, match="has characters that cannot be seen"):
+        Client(Settings(), actor=name)
+
+
 # --- submit ------------------------------------------------------------------------------------
 
 

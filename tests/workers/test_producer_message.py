@@ -281,6 +281,7 @@ def test_mail_is_sent_once_even_if_its_agent_has_stopped_meanwhile(
         ("cancel", {"id": "m1", "record": "missing"}),
         ("cancel", {"id": "m1", "record": "one", "colour": "blue"}),
         ("cancel", {"id": "m1", "record": "one", "actor": "orphans"}),
+        ("cancel", {"id": "m1", "record": "one", "actor": "ann\x1b[31m"}),
         ("decide", {"id": "m1", "record": "one", "choice": "approve"}),
         ("decide", {"id": "m1", "record": "one", "choice": "fly", "proposal": "one:8"}),
         ("decide", {"id": "m1", "record": "one", "choice": "approve", "proposal": "one:1"}),

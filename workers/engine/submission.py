@@ -46,10 +46,13 @@ class Submitted:
 
 
 def check_actor(name: str, machines: Mapping[str, Machine]) -> None:
-    """Refuse a caller's name that is the name of a part of Interlock in the log.
+    """Refuse a caller's name that the log cannot show as it is, or has for a part of Interlock.
 
     The common names of callers are compared first: to know all parts, every table is imported.
     """
+    if not name.isprintable():
+        problem = f"{name!r} has characters that cannot be seen; leave them out"
+        raise InvalidPayloadError("the name of the caller", [problem])
     if name not in OUTSIDE and name in components(machines):
         problem = f"{name!r} is what the log calls a part of Interlock; use another name"
         raise InvalidPayloadError("the name of the caller", [problem])

@@ -146,7 +146,7 @@ class Deployment:
 
     def serve(self) -> str:
         """Start the console. Return its address, '' where what it needs is not installed."""
-        self._serve_api()
+        self._serve_api(self._open_api())
         self._wait_until_ready()
         return self.api_url
 
@@ -179,6 +179,7 @@ class Deployment:
             raise DeploymentError(
                 "--port is for the store that `interlock up` starts, but INTERLOCK_STORE_URL is set"
             )
+        listener = self._open_api() if self.pages else None
         # Registered after the store's end, so it comes before: workers give back what they hold.
         self._stack.callback(self._modules.end)
         self._modules.begin()
@@ -201,7 +202,7 @@ class Deployment:
         beat = ["-A", "interlock.workers.main", "beat", "--pidfile=", "--loglevel=INFO"]
         self._run("beat", "celery", beat)
         if self.pages:
-            self._serve_api()
+            self._serve_api(listener)
             self._run_flower()
         self._wait_until_ready()
         write_ports(self.home, self._ports)
@@ -234,12 +235,20 @@ class Deployment:
         )
         self.settings = self.settings.model_copy(update={"store_url": server.url})
 
-    def _serve_api(self) -> None:
+    def _open_api(self) -> socket.socket | None:
+        """Listen for the API, which begins later, and let all processes know its address."""
         if find_spec("fastapi") is None:
             self.notices.append("there is no HTTP API: it needs pip install 'interlock[web]'")
-            return
+            return None
         listener = self._listen("api", API_PORT)
         self.api_url = "http://{}:{}".format(*listener.getsockname())
+        if self.settings.public_url is None:
+            self.settings = self.settings.model_copy(update={"public_url": self.api_url})
+        return listener
+
+    def _serve_api(self, listener: socket.socket | None) -> None:
+        if listener is None:
+            return
         is_set = "auth" in self.settings.model_fields_set
         auth = self.settings.auth if is_set else "owner"
         if auth == "owner":
@@ -273,8 +282,7 @@ class Deployment:
         self.flower_url = f"http://127.0.0.1:{port}"
         write_private(self.home / FLOWER_FILE, f"http://{login}@127.0.0.1:{port}\n")
         arguments = ["-A", "interlock.workers.flower", "flower", "--address=127.0.0.1"]
-        console = self.settings.public_url or self.api_url
-        variables = {"FLOWER_BASIC_AUTH": login, "INTERLOCK_PUBLIC_URL": console}
+        variables = {"FLOWER_BASIC_AUTH": login}
         self._launch("flower", "celery", [*arguments, f"--port={port}"], variables)
 
     def _port(self, name: str, first: int) -> int:

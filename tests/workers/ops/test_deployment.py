@@ -293,6 +293,22 @@ def test_several_that_start_at_once_are_all_up_each_with_a_port_of_its_own(
     )
 
 
+def test_every_process_knows_the_address_of_the_console_unless_another_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shows = f"import os; print(os.environ.get('INTERLOCK_PUBLIC_URL'), flush=True); {READY}"
+    replace_celery(tmp_path, shows, monkeypatch)
+    named = settings_in(tmp_path / "named", public_url="https://interlock.example")
+
+    for settings in (settings_in(tmp_path), named):
+        with Deployment(settings, pages=True, api_port=free_port()) as running:
+            wanted = settings.public_url or running.api_url
+            logs = [*(running.home / "log").iterdir()]
+            until(lambda: all(log.read_text() for log in logs), what="all have begun")  # noqa: B023
+            assert {log.read_text().partition("\n")[0] for log in logs} == {wanted}
+            assert running.settings.public_url == wanted
+
+
 def test_the_port_of_the_api_is_lost_to_nobody_while_the_api_is_started_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
