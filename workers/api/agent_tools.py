@@ -11,14 +11,15 @@ from starlette.types import Receive, Scope, Send
 from interlock.kernel.errors import ForbiddenError
 from interlock.workers.access.roles import Act, Caller
 from interlock.workers.api.access import acting
-from interlock.workers.mcp.tools import Verbs, make_server, offered_tools
+from interlock.workers.mcp.tool_server import ToolServer
+from interlock.workers.mcp.tools import Verbs, offered_tools
 
 _CALLER = "interlock.caller"
 
 
 async def answer_call(by: Caller, scope: Scope, receive: Receive, send: Send) -> None:
     """Answer a call of a caller. Calls share no state, so each gets its own server."""
-    server = make_server(_TOOLS)
+    server = ToolServer(_TOOLS, by.acts if by.proved else frozenset({Act.READ}))
     # Who may call, and by which name of this computer, is asked by `who_calls`.
     open_to_all = TransportSecuritySettings(enable_dns_rebinding_protection=False)
     server.streamable_http_app(
@@ -38,4 +39,4 @@ def _reach(context: Context, act: Act, record_id: str = "") -> Verbs:
 
 
 # They are described once for all calls, which takes longer than all else of a server.
-_TOOLS = offered_tools(_reach, frozenset({Act.READ, Act.SUBMIT, Act.DECIDE}))
+_TOOLS = offered_tools(_reach)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from mcp.server.mcpserver import Context, MCPServer
+from mcp.server.mcpserver import Context
 
 from interlock.kernel.errors import ForbiddenError
 from interlock.workers.access.roles import Act
 from interlock.workers.client import Client
-from interlock.workers.mcp.tools import Verbs, make_server, offered_tools
+from interlock.workers.mcp.tool_server import ToolServer
+from interlock.workers.mcp.tools import Verbs, offered_tools
+from interlock.workers.remote.client import HttpClient
 from interlock.workers.terminal.answer import Actor, caller, guarded
 
 READ_ONLY = frozenset({Act.READ})
@@ -30,23 +32,28 @@ def mcp(
     build_server(caller(name), write=write, run=run).run("stdio")
 
 
-def build_server(connected: Verbs, *, write: bool, run: bool = False) -> MCPServer[Any]:
+def build_server(connected: Verbs, *, write: bool, run: bool = False) -> ToolServer:
     """Return a server whose tools act by this client; only with `write` do they change records.
 
     Only with `run` may they name commands to run; an API asks the roles of its caller instead.
     """
-    acts = READ_ONLY
     if isinstance(connected, Client) and not run:
         connected.run_refusal = "this server was started without --run"
+    acts = READ_ONLY
     if write:
-        acts |= {Act.SUBMIT}
-        # A name that is only claimed is nobody's: no person is known to decide.
-        if not isinstance(connected, Client) and connected.me()["proved"]:
-            acts |= {Act.DECIDE}
+        acts |= {Act.SUBMIT} if isinstance(connected, Client) else _acts_over(connected)
 
     def reach(_context: Context, act: Act, _record_id: str = "") -> Verbs:
         if act not in acts:
             raise ForbiddenError(f"this server may not {act}: it was started without --write")
         return connected
 
-    return make_server(offered_tools(reach, acts))
+    return ToolServer(offered_tools(reach), acts)
+
+
+def _acts_over(connected: HttpClient) -> frozenset[Act]:
+    """Return what the caller of an API may do there by tools."""
+    me = connected.me()
+    # A name that is only claimed is nobody's: no person is known to decide.
+    offered = (Act.SUBMIT, Act.DECIDE) if me["proved"] else (Act.SUBMIT,)
+    return frozenset(act for act in offered if act.name.lower() in me["allowed"])

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
-from importlib.metadata import version
 from typing import Annotated, Any, Protocol
 
-from mcp.server.mcpserver import Context, MCPServer
+from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.mcpserver.tools import Tool
 from mcp_types import ToolAnnotations
@@ -17,6 +16,8 @@ from pydantic import Field
 from interlock.kernel.errors import KernelError
 from interlock.workers.access.roles import Act
 from interlock.workers.client import Client
+from interlock.workers.engine.card import Card
+from interlock.workers.mcp.tool_server import OfferedTool
 from interlock.workers.ops.description import describe, line_shown
 from interlock.workers.producer_message import send_message, submit
 from interlock.workers.remote.client import HttpClient
@@ -33,9 +34,7 @@ Seconds = Annotated[
 Cursor = Annotated[str, Field(description="`next` of the page before.")]
 Limit = Annotated[int, Field(ge=1, le=200)]
 LINES_MAX = 200
-ABOUT = """Interlock runs long work of agents and people. Each piece of work is a record: it is in a
-state of its machine, such as `thread` or `task`. `list_cards` shows what waits for a person,
-`why_not` why a record does not go on."""
+QUESTION_MAX = 160  # letters of each question in a list: fifty cards fit the window of a model
 READS = ToolAnnotations(read_only_hint=True)
 CHANGES = ToolAnnotations(read_only_hint=False, destructive_hint=False, idempotent_hint=True)
 ENDS = ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=True)
@@ -48,19 +47,8 @@ class Reach(Protocol):
         """Return the client. `record_id` is the record that the act is about, if it is one."""
 
 
-def make_server(tools: Sequence[Tool]) -> MCPServer[Any]:
-    """Return a server with these tools."""
-    return MCPServer(
-        "interlock",
-        instructions=ABOUT,
-        version=version("interlock"),
-        log_level="WARNING",
-        tools=list(tools),
-    )
-
-
-def offered_tools(reach: Reach, acts: frozenset[Act]) -> list[Tool]:
-    """Return the tools for these acts. Each call is allowed or refused by `reach`."""
+def offered_tools(reach: Reach) -> list[OfferedTool]:
+    """Return the tools. Each call is allowed or refused by `reach`."""
     tools = Tools(reach)
     offered: list[tuple[Act, Callable[..., Any], ToolAnnotations]] = [
         (Act.READ, tools.list_records, READS),
@@ -68,6 +56,7 @@ def offered_tools(reach: Reach, acts: frozenset[Act]) -> list[Tool]:
         (Act.READ, tools.why_not, READS),
         (Act.READ, tools.read_history, READS),
         (Act.READ, tools.list_cards, READS),
+        (Act.READ, tools.show_cards, READS),
         (Act.READ, tools.read_mail, READS),
         (Act.READ, tools.count_records, READS),
         (Act.SUBMIT, tools.submit, CHANGES),
@@ -76,9 +65,13 @@ def offered_tools(reach: Reach, acts: frozenset[Act]) -> list[Tool]:
         (Act.SUBMIT, tools.report, CHANGES),
         (Act.DECIDE, tools.decide, ENDS),
     ]
-    return [
-        Tool.from_function(tool, annotations=hints) for act, tool, hints in offered if act in acts
-    ]
+    return [OfferedTool(act, _tool(function, hints)) for act, function, hints in offered]
+
+
+def _tool(function: Callable[..., Any], hints: ToolAnnotations) -> Tool:
+    tool = Tool.from_function(function, annotations=hints)
+    tool.parameters["additionalProperties"] = False
+    return tool
 
 
 class Tools:
@@ -120,9 +113,10 @@ class Tools:
         """Show a record: its state, data, cards, children, failures and results."""
         with _said():
             client = self.reach(context, Act.READ, record_id)
+            cards = list(map(_short, client.cards_of(record_id)))
             if isinstance(client, Client):
-                return describe(client, record_id)
-            return client.describe(record_id)
+                return describe(client, record_id) | {"cards": cards}
+            return client.describe(record_id) | {"cards": cards}
 
     def why_not(self, context: Context, record_id: Id) -> list[Fields]:
         """Say for every trigger of a record what it would do now, or why it would not."""
@@ -143,10 +137,19 @@ class Tools:
         limit: Limit = 50,
         cursor: Cursor = "",
     ) -> Fields:
-        """List the questions that wait for a person, the longest waiting first."""
+        """List the questions that wait for a person, the longest waiting first.
+
+        `show_cards` shows those of one record whole: what is proposed, and the fields of an answer.
+        """
         with _said():
             page = self.reach(context, Act.READ).cards_page(limit=limit, cursor=cursor, tag=tag)
-        return {"cards": [card.as_data() for card in page.cards], "next": page.cursor}
+        return {"cards": list(map(_short, page.cards)), "next": page.cursor}
+
+    def show_cards(self, context: Context, record_id: Id) -> list[Fields]:
+        """Show the open cards of a record whole, with the schema of each answer."""
+        with _said():
+            cards = self.reach(context, Act.READ, record_id).cards_of(record_id)
+        return [card.as_data() for card in cards]
 
     def read_mail(
         self,
@@ -276,6 +279,19 @@ class Tools:
             else:
                 sent = client.send(kind, fields, op_id=op_id)
         return sent
+
+
+def _short(card: Card) -> Fields:
+    """Return what an agent needs of a card to choose among many."""
+    question = card.question
+    if len(question) > QUESTION_MAX:
+        question = f"{question[: QUESTION_MAX - 1]}…"
+    return {
+        "record_id": card.record_id,
+        "question": question,
+        "choices": ", ".join(each.name for each in card.affordances),
+        "proposal": card.proposal,
+    }
 
 
 @contextmanager

@@ -50,6 +50,7 @@ READS = {
     "why_not",
     "read_history",
     "list_cards",
+    "show_cards",
     "read_mail",
     "count_records",
 }
@@ -106,7 +107,7 @@ def test_a_viewer_reads_everything_and_changes_nothing(interlock: Client, addres
     async def read() -> None:
         async with over_http(address, token(interlock, "viewer")) as client:
             named = {tool.name for tool in (await client.list_tools()).tools}
-            assert named == READS | WRITES | {"decide"}
+            assert named == READS
             listed = await call(client, "list_records", text="paper")
             assert [row["id"] for row in listed["records"]] == ["one"]
             shown = await call(client, "show_record", record_id="one")
@@ -308,6 +309,7 @@ def test_who_is_not_asked_for_a_token_only_reads(server: EmbeddedServer, prefix:
     async def act(url: str) -> None:
         async with over_http(f"{url}/mcp", {}) as client:
             assert (await call(client, "list_records"))["records"][0]["id"] == "one"
+            assert {tool.name for tool in (await client.list_tools()).tools} == READS
             said = await call(client, "cancel", record_id="one", reason="x")
             assert "who shows no access token may not" in said
 
@@ -396,3 +398,49 @@ def test_a_submission_names_commands_only_where_the_server_was_started_so(
             return await call(client, "submit", machine="job", record_id="g/one", payload=job)
 
     assert ("was started without --run" in asyncio.run(act())) is not run
+
+
+def test_fifty_cards_fit_the_window_of_a_model(interlock: Client) -> None:
+    title = "Buy paper for the printer on the second floor, " * 8
+    for number in range(50):
+        name = f"a-thread-with-a-name-{number}"
+        bring(interlock, name, "awaiting_confirmation", title=title)
+
+    async def act() -> Any:
+        async with McpClient(build_server(interlock, write=False), cache=None) as client:
+            whole = await call(client, "show_cards", record_id="a-thread-with-a-name-7")
+            return await client.call_tool("list_cards", {}), whole
+
+    listed, whole = asyncio.run(act())
+    cards = listed.structured_content["cards"]
+    assert len(cards) == 50
+    assert sum(len(part.text) for part in listed.content) < 20_000
+    (card,) = [each for each in cards if each["record_id"] == "a-thread-with-a-name-7"]
+    assert card["question"].startswith(whole[0]["question"][:100])
+    assert (card["proposal"], card["choices"].split(", ")) == (
+        whole[0]["proposal"],
+        [each["name"] for each in whole[0]["affordances"]],
+    )
+    assert all(each["schema"] for each in whole[0]["affordances"])
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "sentence"),
+    [
+        ("list_records", {"bogus": 1}, "list_records has no argument 'bogus'; its arguments: mac"),
+        ("list_records", {"limit": "many"}, "list_records: limit: Input should be a valid integer"),
+        ("show_record", {}, "show_record: record_id: this field is missing, add it"),
+    ],
+)
+def test_wrong_arguments_are_refused_in_a_sentence(
+    interlock: Client, tool: str, arguments: dict[str, Any], sentence: str
+) -> None:
+    async def act() -> Any:
+        async with McpClient(build_server(interlock, write=False), cache=None) as client:
+            offered = (await client.list_tools()).tools
+            return await call(client, tool, **arguments), offered
+
+    said, offered = asyncio.run(act())
+    assert said.startswith(sentence)
+    assert "pydantic" not in said
+    assert not any(each.input_schema["additionalProperties"] for each in offered)
