@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import cache
-from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
+from ipaddress import IPv4Address, IPv6Network, ip_address, ip_network
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -27,7 +27,14 @@ TIMEOUT_S = 20.0
 ADDRESSES_MAX = 4
 RETRY_AFTER_S_MAX = 86_400
 _PORTS = {"http": 80, "https": 443}
-_NAT64 = IPv6Network("64:ff9b::/96")  # the last 32 bits are an address of IPv4
+# Of these the last 32 bits are an address of IPv4, which is the one that is reached.
+_CARRY_IPV4 = (IPv6Network("::ffff:0:0/96"), IPv6Network("64:ff9b::/96"))
+# IANA has given out addresses of the internet in this network only, and parts of it are special:
+# assignments of protocols with Teredo and ORCHID, documentation, 6to4. The lists of Python 3.11
+# miss some, and most of what is outside.
+_INTERNET = IPv6Network("2000::/3")
+_SPECIAL = tuple(map(ip_network, ("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20")))
+_SPECIAL_IPV4 = tuple(map(ip_network, ("192.0.0.0/24", "192.88.99.0/24")))  # the last is of 6to4
 
 
 class WebhookError(RuntimeError):
@@ -73,16 +80,12 @@ async def post(
 def is_public(text: str) -> bool:
     """Whether an IP address is one of the internet: of no own network, host or cloud service."""
     address = ip_address(text.partition("%")[0])
-    if isinstance(address, IPv6Address):
-        address = _inner(address) or address
-    return address.is_global and not address.is_multicast
-
-
-def _inner(address: IPv6Address) -> IPv4Address | None:
-    """Return the address of IPv4 that one of IPv6 leads to, if it does."""
-    if address in _NAT64:
-        return IPv4Address(address.packed[-4:])
-    return address.ipv4_mapped or address.sixtofour
+    if any(address in network for network in _CARRY_IPV4):
+        address = IPv4Address(address.packed[-4:])
+    if any(address in network for network in (*_SPECIAL, *_SPECIAL_IPV4)):
+        return False
+    is_given_out = isinstance(address, IPv4Address) or address in _INTERNET
+    return is_given_out and address.is_global and not address.is_multicast
 
 
 async def _addresses(url: str, *, allow_private: bool) -> list[str]:

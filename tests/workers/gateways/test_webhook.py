@@ -155,6 +155,23 @@ def test_the_address_that_was_checked_is_the_one_that_is_asked(
         ("::ffff:10.0.0.1", False),
         ("64:ff9b::a00:1", False),
         ("2002:a00:1::", False),
+        ("64:ff9b::5db8:d70e", True),  # how a network without IPv4 reaches one of the internet
+        ("::ffff:93.184.215.14", True),
+        ("192.88.99.1", False),
+        ("192.0.0.9", False),
+        ("::127.0.0.1", False),
+        ("::a00:1", False),
+        ("::ffff:0:a00:1", False),
+        ("64:ff9b:1::a00:1", False),
+        ("2002:5db8:d70e::1", False),
+        ("2001::1", False),
+        ("2001:20::1", False),
+        ("2001:db8::1", False),
+        ("3fff::1", False),
+        ("4000::1", False),
+        ("5f00::1", False),
+        ("fec0::1", False),
+        ("ff0e::1", False),
     ],
 )
 def test_only_an_address_of_the_internet_is_public(address: str, public: bool) -> None:  # noqa: FBT001
