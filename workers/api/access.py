@@ -7,6 +7,7 @@ from copy import copy
 from dataclasses import replace
 from functools import partial
 from typing import Annotated
+from urllib.parse import urlsplit
 
 from fastapi import Depends, Header, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
@@ -24,7 +25,12 @@ from interlock.workers.access.roles import Act, Caller, Role
 from interlock.workers.access.tokens import check_name
 from interlock.workers.api.loopback import host_name, is_loopback
 from interlock.workers.api.models import record_body
-from interlock.workers.api.problems import NO_VERSION, WRONG_HOST, RefusedRequestError
+from interlock.workers.api.problems import (
+    NO_VERSION,
+    OTHER_SITE,
+    WRONG_HOST,
+    RefusedRequestError,
+)
 from interlock.workers.api.rates import Rates
 from interlock.workers.client import Client
 from interlock.workers.engine.submission import check_actor
@@ -36,6 +42,8 @@ IfMatch = Annotated[
     str | None, Header(alias="If-Match", description="The ETag of the record that you saw.")
 ]
 ANY_VERSION = "*"
+SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+OWN_SITE = ("same-origin", "none")  # of Sec-Fetch-Site; `none` is what a person typed
 KEY = "Idempotency-Key"
 NAME_HEADER = "X-Interlock-Actor"
 Key = Annotated[
@@ -126,13 +134,27 @@ def count_by_address(state: State, request: HTTPConnection) -> None:
 def _claimed(request: HTTPConnection, caller: Caller) -> Caller:
     """Return a caller whose name nothing proves.
 
-    A page of another site cannot call here, even if it gives its own name this address.
+    A page of another site cannot call here, even if it gives its own name this address, and even
+    if its call has no body, before which a browser asks nobody.
     """
     host = request.headers.get("Host", "")
     if not is_loopback(host_name(host)):
         raise RefusedRequestError(WRONG_HOST, f"call it by 127.0.0.1, not {host[:100]}")
+    if request.scope["method"] not in SAFE_METHODS and shows_another_site(request):
+        raise RefusedRequestError(OTHER_SITE, "a browser says so; only programs call here")
     check_name(caller.name, NAME_HEADER)
     return caller
+
+
+def shows_another_site(request: HTTPConnection) -> bool:
+    """Whether a browser says that a page of another site, or of another port, makes a request.
+
+    Programs that are no browser say nothing of it.
+    """
+    site, origin = (request.headers.get(name) for name in ("Sec-Fetch-Site", "Origin"))
+    if site is not None:
+        return site not in OWN_SITE
+    return origin is not None and urlsplit(origin).netloc != request.headers.get("Host")
 
 
 def acting(

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from fastapi import Depends, Request, Response
 
 from interlock.workers.access.roles import Act, Caller
-from interlock.workers.api.access import acting, admitted
+from interlock.workers.api.access import OWN_SITE, acting, admitted
 from interlock.workers.api.problems import OTHER_SITE, RefusedRequestError
 from interlock.workers.client import Client
 from interlock.workers.console.live import is_renewal
@@ -21,7 +21,6 @@ from interlock.workers.console.live import is_renewal
 COOKIE = "interlock_session"
 NAMELESS = "person"  # the name in the log, where callers are not asked who they are
 # What browsers say of a request that no other site has caused.
-OWN_SITE = ("same-origin", "none")
 
 
 def viewer(request: Request) -> Caller:
