@@ -19,6 +19,7 @@ SAID_OF = {
     BUBBLEWRAP: "in a sandbox of bubblewrap",
     NONE: "in no sandbox: they can do what the user of the worker can, also answer cards",
 }
+OPEN_STORE = ", but the store asks for no password, so they can answer cards: give it one"
 
 
 class SandboxError(SetupError):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from operator import itemgetter
 from typing import Any
+from urllib.parse import urlsplit
 
 from redis import Redis
 from redis.exceptions import RedisError
@@ -53,7 +54,14 @@ def diagnose(dispatch: Dispatch) -> dict[str, Any]:
         "canary_ms": _canary_ms(dispatch),
         "machines": dispatch.views.counts(dispatch.machines.values()),
         "sandboxes": sandboxes(dispatch),
+        "asks_password": asks_password(dispatch.settings),
     }
+
+
+def asks_password(settings: Settings) -> bool:
+    """Whether an agent, whose network is that of its computer, needs a secret to use the store."""
+    store = urlsplit(settings.store)
+    return store.scheme == "unix" or store.password is not None
 
 
 def sandboxes(dispatch: Dispatch) -> dict[str, str]:

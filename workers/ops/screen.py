@@ -13,7 +13,7 @@ from rich.text import Text
 
 from interlock.kernel.event import words_of
 from interlock.kernel.store.counts import COUNT_MAX
-from interlock.workers.engine.work_sandbox import NONE, SAID_OF
+from interlock.workers.engine.work_sandbox import NONE, OPEN_STORE, SAID_OF
 from interlock.workers.systems import systems
 from interlock.workers.terminal.cards import cards
 from interlock.workers.terminal.screen import (
@@ -320,7 +320,9 @@ def _of_computers(value: Mapping[str, Any]) -> Iterator[tuple[str, Text]]:
     for name, why in value["left_out"].items():
         yield f"capability left out: {name}", Text(why, style="red")
     for host, level in value["sandboxes"].items():
-        yield f"agents of {host} run", Text(SAID_OF[level], style="red" if level == NONE else "")
+        is_open = level != NONE and not value["asks_password"]
+        said = f"{SAID_OF[level]}{OPEN_STORE if is_open else ''}"
+        yield f"agents of {host} run", Text(said, style="red" if level == NONE or is_open else "")
 
 
 def _canary(age_ms: int | None) -> dict[str, str]:

@@ -103,8 +103,10 @@ class Sandbox:
                 mounts[path] = _bound("--ro-bind-try", path)
             mounts |= self._home_mounts(hidden)
         for path in hidden:
-            folder, file = ("--tmpfs", str(path)), ("--ro-bind", os.devnull, str(path))
-            mounts[path] = folder if path.is_dir() else file
+            if path.is_dir():
+                mounts[path] = ("--tmpfs", str(path))
+            elif not any(path.is_relative_to(other) for other in hidden if other != path):
+                mounts[path] = ("--ro-bind", os.devnull, str(path))
         for path in _real(self.writable):
             is_device = path.is_relative_to("/dev")
             mounts[path] = _bound("--dev-bind-try" if is_device else "--bind-try", path)

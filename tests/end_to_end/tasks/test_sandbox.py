@@ -127,6 +127,9 @@ def test_an_agent_reaches_nothing_and_its_task_is_done(
         reaches(deployment, record.id, "closed")
     for name in ("attacker", "victim"):
         nothing_left(deployment, repo, name)
+        # The first process of a sandbox is none that its agent has left behind.
+        ended = deployment.events(f"b/agent~{name}~1")[-1]
+        assert ended.payload.get("left_behind", 0) == 0
     assert git(repo, "show", "main:answer.txt") == "42"
     git(repo, "fsck", "--strict")
 

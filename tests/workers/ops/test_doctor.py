@@ -19,6 +19,7 @@ from interlock.workers.client import Client
 from interlock.workers.config import Settings, read_settings
 from interlock.workers.gateways.server import EmbeddedServer, free_port
 from interlock.workers.ops.doctor import (
+    asks_password,
     diagnose,
     durability,
     left_out,
@@ -500,3 +501,16 @@ def test_the_level_of_the_sandbox_of_each_computer_is_told(interlock: Client) ->
         interlock.dispatch.hosts.announce(host, facts)
 
     assert diagnose(interlock.dispatch)["sandboxes"] == {"a": "bubblewrap", "b": "none"}
+
+
+@pytest.mark.parametrize(
+    ("url", "asks"),
+    [
+        ("redis://10.0.0.1:6379/0", False),
+        ("redis://:secret@10.0.0.1:6379/0", True),
+        ("rediss://worker:secret@10.0.0.1:6379/0", True),
+        ("unix:///srv/store.sock?db=0", True),
+    ],
+)
+def test_a_store_that_agents_can_use_without_a_secret_is_told(url: str, *, asks: bool) -> None:
+    assert asks_password(Settings(store_url=url)) is asks

@@ -87,7 +87,8 @@ def test_hidden_files_and_folders_cannot_be_read(
     for secret in (home / "token", file):
         secret.write_text(SECRET)
     link.symlink_to(home)
-    made = Sandbox(hidden=[link, file], writable=[place, tmp_path], is_closed=is_closed)
+    hidden = [link, file, home / "token"]
+    made = Sandbox(hidden=hidden, writable=[place, tmp_path], is_closed=is_closed)
     assert sees(made, place, f"ls -A {home} {link}/") == f"{home}:\n\n{link}/:"
     assert SECRET not in run(made, place, f"cat {home}/token {link}/token {file}").stdout
 
