@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import fields
-from typing import Any
+from typing import Any, TypeGuard
 
-from interlock.kernel.event import Event
+from interlock.kernel.event import Event, Note
 from interlock.kernel.machines.threads.autonomy import AutonomyPolicy, parse
 from interlock.kernel.machines.threads.thread.guards import policy_of
 from interlock.kernel.machines.threads.thread.table import THREAD
+from interlock.kernel.question import as_sentence
 from interlock.kernel.record import Record, ancestors, root_of
+from interlock.kernel.table import PERSON
 from interlock.workers.client import Client
 from interlock.workers.engine.card import question_of
 from interlock.workers.engine.open_cards import OpenCards
@@ -31,6 +33,7 @@ from interlock.workers.text import dollars
 from interlock.workers.threads.screen import runs_of
 
 ASKED_MAX = 50
+LOG_MAX = 200
 FAMILY_MAX = 200
 
 
@@ -83,6 +86,10 @@ def _policy(client: Client, record: Record) -> Iterator[Section]:
     for event in entered:
         if explanation := event.explanation:
             parts += _verdict(event, explanation)
+    acts = [line for line in views.latest([record.id], LOG_MAX)[record.id] if _is_of_person(line)]
+    if acts:
+        decided = (f"{act.because}, by {act.cause.actor}" for act in reversed(acts))
+        parts.append(Sentence(as_sentence(f"What people decided: {'; '.join(decided)}")))
     rows = {
         field.name.removesuffix("_micro").replace("_", " "): _axis(own, obeyed, field.name)
         for field in fields(AutonomyPolicy)
@@ -93,13 +100,23 @@ def _policy(client: Client, record: Record) -> Iterator[Section]:
 
 def _verdict(event: Event, explanation: Mapping[str, Any]) -> Iterator[Part]:
     asks = not explanation.get("advance", not explanation.get("demanded"))
-    reason = _because(event)
-    yield Sentence(f"Asked because {reason}." if asks else "Nobody was asked: every check passed.")
+    # What the checks are about: the result of an action, or the proposal before it.
+    what = "result" if "demanded" in explanation else "proposal"
+    no_person = f"The {what} needed no person: every check passed."
+    yield Sentence(f"Asked because {_because(event)}." if asks else no_person)
     rows = [
         (str(check["axis"]).replace("_", " "), _passed(check["passed"]), str(check["why"]))
         for check in explanation.get("checks", ())
     ]
     yield Table(("Check", "Result", "Why"), rows)
+
+
+def _is_of_person(line: Event | Note) -> TypeGuard[Event]:
+    """Whether a line of the log is a decision that only a person can have made."""
+    if not isinstance(line, Event) or not line.source:
+        return False
+    rows = THREAD.rows(line.source, line.trigger)
+    return any(row.by == (PERSON,) for row in rows if row.target == line.target)
 
 
 def _passed(value: object) -> str:

@@ -37,7 +37,7 @@ from tests.workers.runs.workspaces import StoredWorkspace, make_checkpointed_fol
 from tests.workers.supervision.published import Published
 from tests.workers.tasks.claims import claimed, fire, noted, taken
 from tests.workers.tasks.test_failed import given_up
-from tests.workers.threads.threads import bring, client_of
+from tests.workers.threads.threads import bring, client_of, step
 
 PAGE_TRIPS_MAX = 16  # those for tasks that are starved are made for all viewers together
 PAGES = ("threads", "tasks", "jobs", "loops", "runs")
@@ -108,6 +108,20 @@ def test_a_thread_says_because_of_what_a_person_is_asked_and_who_is_in_its_famil
     assert "confidence 0.1 is below the floor 0.6" in asked
     assert 'href="/records/paper"' in shown.partition("<h2>Family</h2>")[2]
     assert "$0.20 (its own: $0.50; its parents allow less)" in shown
+
+
+def test_the_page_of_a_thread_says_what_people_decided(
+    browser: TestClient, interlock: Client
+) -> None:
+    bring(interlock, "paper", "awaiting_confirmation")
+    interlock.decide("paper", "approve", proposal=interlock.show("paper").proposal)
+    step(interlock, "paper", "execution_done", {"result": "written"})
+    sign_in(browser, new_token(interlock, Role.VIEWER))
+
+    shown = seen(browser, "/records/paper")
+
+    assert "Nobody was asked" not in shown
+    assert "a person let the action run, by tester" in shown
 
 
 def test_the_tasks_say_who_works_on_what_and_a_failed_one_is_replayed_by_an_operator_only(
