@@ -29,8 +29,8 @@ class FormField:
 
     `kind` is text, long, choice, integer, number, boolean, lines, date, utc, local or json. Each of
     the `lines` is a value of the kind `each`. `utc` is a time in UTC, and `local` one that has no
-    time zone. `value` is the text that the field begins with. An optional field that is left empty
-    is not sent; a list that a person empties is.
+    time zone. `value` is the text that the field begins with. An optional field that is left empty,
+    or with the default that nobody proposed, is not sent; a list that a person empties is.
     """
 
     name: str
@@ -42,6 +42,7 @@ class FormField:
     hint: str = ""
     group: str = ""
     each: str = ""
+    is_default: bool = False
 
 
 def fields_of(schema: Mapping[str, Any], proposed: Mapping[str, Any]) -> list[FormField]:
@@ -73,6 +74,8 @@ def answer_of(fields: Sequence[FormField], texts: Mapping[str, str]) -> dict[str
     problems = []
     for field in fields:
         text = texts.get(field.name, "")
+        if field.is_default and not field.required and text == field.value:
+            continue
         is_emptied = field.kind == "lines" and field.name in texts and field.value
         if not (text.strip() or field.required or is_emptied):
             continue
@@ -89,6 +92,22 @@ def answer_of(fields: Sequence[FormField], texts: Mapping[str, str]) -> dict[str
     if problems:
         raise InvalidPayloadError("the answer", problems)
     return answer
+
+
+def without_unchanged(
+    fields: Sequence[FormField], texts: Mapping[str, str], words: str
+) -> dict[str, str]:
+    """Return the texts of a form without what it was filled in with, where a person wrote words.
+
+    Words in the field `words` say what is to be different. Where all that was filled in was left as
+    it was, it is therefore not sent beside them.
+    """
+    optional = (one for one in fields if not one.required and one.name != words)
+    filled = {one.name: one.value for one in optional if one.value}
+    changed = any(texts.get(name, "") != value for name, value in filled.items())
+    if changed or not texts.get(words, "").strip():
+        return dict(texts)
+    return {name: text for name, text in texts.items() if name not in filled}
 
 
 def problems_by_field(
@@ -144,6 +163,7 @@ def _fields(
             hint=str(described.get("description", "")),
             group=": ".join(groups).replace("_", " "),
             each=each,
+            is_default=name not in proposed,
         )
     yield from inner
 

@@ -15,11 +15,11 @@ from interlock.kernel.errors import CallError, InvalidPayloadError, StaleDecisio
 from interlock.kernel.record import root_of
 from interlock.workers.client import Client
 from interlock.workers.console.card_page import answer_fields, show_cards
-from interlock.workers.console.forms import answer_of, problems_by_field
+from interlock.workers.console.forms import answer_of, problems_by_field, without_unchanged
 from interlock.workers.console.live import looked_up
 from interlock.workers.console.render import PageRoute, page, path_of
 from interlock.workers.console.sessions import Deciding, Reading
-from interlock.workers.engine.answer_commands import needs_answer
+from interlock.workers.engine.answer_commands import needs_answer, text_field
 from interlock.workers.engine.card import NO_FIELDS, Card
 from interlock.workers.engine.open_cards import WantedCards
 
@@ -207,7 +207,8 @@ def _answer(request: Request, client: Client, record_id: str, texts: dict[str, s
     schema, card = offered.get((proposal, choice), (NO_FIELDS, None))
     fields, wrong = answer_fields(schema, card, texts), dict[str, str]()
     try:
-        client.decide(record_id, choice, answer_of(fields, texts), proposal=proposal)
+        sent = without_unchanged(fields, texts, text_field(choice))
+        client.decide(record_id, choice, answer_of(fields, sent), proposal=proposal)
     except InvalidPayloadError as refusal:
         wrong, others = problems_by_field(fields, refusal)
         said = [*([MARKED] if wrong else []), *others]

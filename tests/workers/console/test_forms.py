@@ -15,7 +15,12 @@ from hypothesis import strategies as st
 
 from interlock.kernel.errors import InvalidPayloadError
 from interlock.workers.console.app import create_console
-from interlock.workers.console.forms import answer_of, fields_of, problems_by_field
+from interlock.workers.console.forms import (
+    answer_of,
+    fields_of,
+    problems_by_field,
+    without_unchanged,
+)
 from interlock.workers.console.sessions import COOKIE
 from interlock.workers.gateways.capabilities.registry import InvalidParametersError
 from interlock.workers.gateways.server import EmbeddedServer
@@ -219,6 +224,55 @@ def browser(server: EmbeddedServer, prefix: str) -> TestClient:
     interlock = client_of(server.url, prefix, auth="none")
     bring(interlock, "one", "awaiting_confirmation")
     return TestClient(create_console(interlock), base_url="http://127.0.0.1")
+
+
+def test_words_are_sent_without_the_parameters_that_were_filled_in_for_them(
+    server: EmbeddedServer, prefix: str
+) -> None:
+    interlock = client_of(server.url, prefix, auth="none")
+    bring(interlock, "one", "awaiting_redirect")
+    browser = TestClient(create_console(interlock), base_url="http://127.0.0.1")
+    form = {"proposal": interlock.show("one").proposal, "choice": "provide", "values": ""}
+    form |= {"capability": "jot", "parameters.text": "as proposed", "text": "write it larger"}
+
+    browser.post("/inbox/one", data=form, headers={"Origin": "http://127.0.0.1"})
+
+    record = interlock.show("one")
+    assert record.state == "awaiting_inference"
+    said = record.data["feedback"][-1]
+    assert (said["text"], said["values"]) == ("write it larger", {})
+
+
+@pytest.mark.parametrize(
+    ("texts", "sent"),
+    [
+        ({"text": "larger"}, {"text": "larger"}),
+        ({"text": " "}, {"text": " ", "size": "3", "name": "Ann"}),
+        (
+            {"text": "larger", "size": "4"},
+            {"text": "larger", "size": "4", "name": "Ann"},
+        ),
+    ],
+)
+def test_what_was_filled_in_is_sent_if_it_was_changed_or_nothing_else_was_said(
+    texts: dict[str, str], sent: dict[str, str]
+) -> None:
+    properties = {"text": {"type": "string"}, "size": {"type": "integer"}, "name": {}}
+    fields = fields_of({"properties": properties}, {"size": 3, "name": "Ann"})
+    filled = {one.name: one.value for one in fields}
+
+    found = without_unchanged(fields, {**filled, **texts}, "text")
+
+    assert found == {**sent, "name": filled["name"]} if "name" in sent else sent
+
+
+def test_a_default_that_nobody_proposed_and_nobody_changed_is_not_sent() -> None:
+    schema = {"properties": {"copies": {"type": "integer", "default": 1}}}
+    (new,), (proposed,) = fields_of(schema, {}), fields_of(schema, {"copies": 1})
+
+    assert answer_of([new], {"copies": "1"}) == {}
+    assert answer_of([new], {"copies": "2"}) == {"copies": 2}
+    assert answer_of([proposed], {"copies": "1"}) == {"copies": 1}
 
 
 @pytest.mark.fuzz
