@@ -25,7 +25,7 @@ QUESTION = Question(
     context=None,
     catalog=(),
     previous=None,
-    failure=None,
+    turned_down=(),
     tier=Tier.FRONTIER_FAST,
 )
 

@@ -121,7 +121,7 @@ async def _ask(document: Mapping[str, Any], choices: tuple[Choice, ...]) -> list
             context=None,
             catalog=choices,
             previous=None,
-            failure=None,
+            turned_down=(),
             tier=Tier.LOCAL_FAST,
         )
         outcome = await model.answer(question, timeout_s=ANSWER_S_MAX)

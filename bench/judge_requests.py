@@ -117,7 +117,7 @@ def asked(request: Mapping[str, Any], title: str, text: str) -> tuple[ModelPropo
         context=None,
         catalog=catalog(),
         previous=None,
-        failure=None,
+        turned_down=(),
         tier=Tier.FRONTIER_FAST,
     )
     found = propose(question, meanings())

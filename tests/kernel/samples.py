@@ -22,6 +22,7 @@ Data = Mapping[str, Any]
 
 LOW = {"irreversibility": "low", "regret_potential": "low", "risk_amplifier": False}
 DECLARED = {**LOW, "idempotent": True}
+CALL = {"capability": "notes.append", "parameters": {"text": "x"}}
 INCITING = {"title": "Call the dentist", "text": "Tooth hurts"}
 
 
@@ -32,7 +33,7 @@ def thread(policy: str = "plan_then_review", **more: Any) -> Data:
 
 def action(kind: str = "standard", **more: Any) -> dict[str, Any]:
     """Return the payload of a proposed action."""
-    return {"kind": kind, "capability": "notes.append", "parameters": {"text": "x"}, **LOW, **more}
+    return {"kind": kind, **CALL, **LOW, **more}
 
 
 def proposal(payload: Data, confidence: float = 0.9) -> dict[str, Any]:
@@ -49,9 +50,12 @@ def threads() -> tuple[Data, ...]:
     reviewed = {**ready, "declared": {**DECLARED, "requires_post_review": True}}
     held = {**thread(hold=True), "target": "intent", "proposals": {"action": ready}}
     cleared = {**thread(), "target": "action", "proposals": {"action": {**ready, "cleared": True}}}
+    failed = {**thread("end_to_end"), "target": "action", "proposals": {"action": ready}}
+    failed["turned_down"] = [{**CALL, "why": "it failed: no ink"}]
     return (
         held,
         cleared,
+        failed,
         *(
             {**thread(policy), "target": target, "proposals": proposals, "relationship": together}
             for policy in ("end_to_end", "hands_off")
@@ -184,7 +188,11 @@ SAMPLES: dict[str, tuple[Sequence[Data], Mapping[str, Sequence[Data]]]] = {
                 {"capability": "notes.append", "parameters": {}},
             ),
             "redirected": ({"feedback": "no"},),
-            "provided": ({"text": "tomorrow"}, {"capability": "notes.append"}),
+            "provided": (
+                {"text": "tomorrow"},
+                {"capability": "notes.append"},
+                {"capability": "notes.append", "parameters": {"text": "y"}},
+            ),
             "rejected": ({"reason": "no"},),
             "execution_done": ({"result": 1, "run": "2.0:x"},),
             "execution_failed": ({"code": "deadline"},),

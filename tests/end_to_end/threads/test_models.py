@@ -147,6 +147,33 @@ def test_the_answer_of_a_person_reaches_the_next_question(
     assert "the blue one" in provider.asked[1].prompt
 
 
+def test_a_model_is_told_what_failed_and_cannot_have_it_run_again(
+    deployment: Deployment, provider: OpenAIServer
+) -> None:
+    low = {"irreversibility": "low", "regret_potential": "low", "risk_amplifier": False}
+    broken = {"kind": "standard", "capability": "broken", "parameters": {"why": "no ink"}, **low}
+    jot = {**broken, "capability": "jot", "parameters": {"text": "no ink"}}
+    provider.then(says({**broken, "confidence": 1.0}), says({**jot, "confidence": 1.0}))
+    given = {"intent": "print", "item_ids": [], "action": broken}
+    deployment.client.submit({**thread_payload(), "given": given}, machine="thread", id="failed")
+
+    def decide(state: str, choice: str, **answer: Any) -> None:
+        proposal = deployment.reaches("failed", state).proposal
+        deployment.client.decide("failed", choice, answer, proposal=proposal)
+
+    decide("awaiting_redirect", "provide", text="with ink")
+    decide("awaiting_action_clarification", "provide", text="only write it down")
+    decide("awaiting_confirmation", "approve")
+    record = deployment.ends("failed")[0]
+
+    assert record.state == "done"
+    asked = [one.data("turned down") for one in provider.asked]
+    call = {"capability": "broken", "parameters": {"why": "no ink"}, "why": "it failed: no ink."}
+    assert asked == [[call], [call]]
+    started = deployment.notes("failed", "execution_started")
+    assert [note.detail["capability"] for note in started] == ["broken", "jot"]
+
+
 def test_a_call_that_the_budget_does_not_allow_is_never_made(
     deployment: Deployment, provider: OpenAIServer
 ) -> None:

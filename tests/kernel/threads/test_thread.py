@@ -164,7 +164,7 @@ def test_an_answered_clarification_has_the_declared_risk_or_a_claimed_one(claime
     answer = {"capability": "notes.append", "parameters": {"text": "y"}, "declared": DECLARED}
     case.fire("provided", answer)
 
-    assert case.state == "awaiting_confirmation"
+    assert case.state == "executing"
     assert case.data["proposals"]["action"]["payload"]["irreversibility"] == claimed
 
 
@@ -229,8 +229,9 @@ def test_a_redirect_starts_again_from_the_phase_of_its_card(state: str, target: 
 
 def test_a_thread_may_be_redirected_as_often_as_a_person_likes() -> None:
     case = asked()
-    for _ in range(100):
-        case.fire("redirected", {"feedback": "the same again"}).infer(action(), declared=DECLARED)
+    for number in range(100):
+        case.fire("redirected", {"feedback": "another text"})
+        case.infer(action(parameters={"text": f"{number}"}), declared=DECLARED)
 
     assert case.state == "awaiting_confirmation"
     assert case.fire("execute").state == "executing"
@@ -247,15 +248,17 @@ def test_a_redirect_to_an_earlier_phase_drops_later_proposals() -> None:
     assert sorted(here.data["proposals"]) == ["action", "context", "intent"]
 
 
-def test_an_answer_with_an_action_waits_for_consent_and_another_goes_to_the_model() -> None:
+def test_an_answer_with_a_call_runs_another_waits_for_consent_and_words_go_to_the_model() -> None:
     def unclear() -> PureThread:
         case = at_action().infer(action("clarification", blocked_on="which one?"))
         assert case.state == "awaiting_action_clarification"
         return case
 
-    whole = unclear().fire("provided", {"capability": "notes.append", "parameters": {"text": "x"}})
-    assert whole.state == "awaiting_confirmation"
-    assert whole.fire("execute").state == "executing"
+    call = unclear().fire("provided", {"capability": "notes.append", "parameters": {"text": "x"}})
+    assert call.state == "executing"
+    named = unclear().fire("provided", {"capability": "notes.append"})
+    assert named.state == "awaiting_confirmation"
+    assert named.fire("execute").state == "executing"
     words = unclear().fire("provided", {"text": "the left one", "values": {"side": "left"}})
     assert (words.state, words.data["target"]) == ("awaiting_inference", "action")
     assert words.data["feedback"][-1]["values"] == {"side": "left"}

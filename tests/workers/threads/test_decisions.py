@@ -145,13 +145,13 @@ def test_an_edit_that_cannot_run_is_refused_before_it_is_accepted(
     assert client.show("one").version == record.version
 
 
-def test_an_answer_with_a_whole_action_goes_to_consent(client: Client) -> None:
+def test_an_answer_with_a_whole_call_runs(client: Client) -> None:
     record = bring(client, "one", "awaiting_action_clarification")
 
     answer = {"capability": "jot", "parameters": {"text": "so"}}
     after = client.decide("one", "provide", answer, proposal=record.proposal)
 
-    assert after.state == "awaiting_confirmation"
+    assert after.state == "executing"
     assert after.data["proposals"]["action"]["declared"]["idempotent"] is True
 
 

@@ -145,7 +145,6 @@ def question_of(record: Record, registry: Registry, policy: AutonomyPolicy) -> Q
     intent = (proposals.get("intent") or {}).get("payload", {}).get("intent")
     context = (proposals.get("context") or {}).get("payload")
     previous = (proposals.get("action") or {}).get("payload")
-    failure = (data.get("failure") or {}).get("detail")
     return Question(
         target=Target.COMBINED if fresh and wants_combined(policy) else target,
         inciting=data["inciting"],
@@ -155,7 +154,7 @@ def question_of(record: Record, registry: Registry, policy: AutonomyPolicy) -> Q
         context=context if target is Target.ACTION else None,
         catalog=tuple(map(choice_of, registry.catalog())),
         previous=previous if target is Target.ACTION else None,
-        failure=failure if target is Target.ACTION else None,
+        turned_down=tuple(data.get("turned_down", ())) if target is Target.ACTION else (),
         tier=tier_for(policy, TIERS[data["target"]]),
     )
 

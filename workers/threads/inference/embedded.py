@@ -20,6 +20,7 @@ from interlock.workers.gateways.llm.outcome import (
 from interlock.workers.text import sentence
 from interlock.workers.threads.inference.outcome import Answered, InferenceOutcome, ModelProposal
 from interlock.workers.threads.inference.question import PHASES, Choice, Question, Target
+from interlock.workers.threads.inference.reading.correction import corrected
 from interlock.workers.threads.inference.reading.meaning import Meanings, meanings, parts
 from interlock.workers.threads.inference.reading.request import ReadRequest
 from interlock.workers.threads.inference.reading.understanding import Understanding, understand
@@ -63,7 +64,7 @@ class EmbeddedModel:
 
 def propose(question: Question, model: Meanings) -> Mapping[Target, ModelProposal]:
     """Return a proposal for each phase of a question."""
-    understood = understand(question, model)
+    understood = corrected(question, understand(question, model), model)
     proposals: dict[Target, ModelProposal] = {}
     for target in PHASES[question.target]:
         match target:
@@ -72,7 +73,7 @@ def propose(question: Question, model: Meanings) -> Mapping[Target, ModelProposa
             case Target.CONTEXT:
                 proposals[target] = _context(question, understood.request, model)
             case _:
-                proposals[target] = _action(question, understood)
+                proposals[target] = _action(understood)
     return proposals
 
 
@@ -100,7 +101,7 @@ def _context(question: Question, request: ReadRequest, model: Meanings) -> Model
     return ModelProposal({"item_ids": chosen, "reasoning": reasoning}, confidence)
 
 
-def _action(question: Question, understood: Understanding) -> ModelProposal:
+def _action(understood: Understanding) -> ModelProposal:
     choice, filled, confidence = understood.choice, understood.filled, understood.of_action
     if choice is None or filled is None:
         return _clarification(_not_understood(understood), None, {}, confidence)
@@ -108,11 +109,6 @@ def _action(question: Question, understood: Understanding) -> ModelProposal:
         blocked_on = f"{_description(choice)}: {filled.lack}"
         if understood.not_used:
             blocked_on += f". {understood.not_used}"
-        return _clarification(blocked_on, choice.name, filled.parameters, confidence)
-    if question.failure is None and _is_repetition(
-        question.previous, choice.name, filled.parameters
-    ):
-        blocked_on = "I would propose the same again: name another capability, or other values"
         return _clarification(blocked_on, choice.name, filled.parameters, confidence)
     summary = f"{_description(choice)}: {_title(understood)}"
     if understood.not_used:
@@ -142,14 +138,6 @@ def _item_texts(item: Mapping[str, Any]) -> list[str]:
     payload = item.get("payload")
     values = payload.values() if isinstance(payload, Mapping) else ()
     return [text for text in (item.get("label"), *values) if isinstance(text, str) and text]
-
-
-def _is_repetition(
-    previous: Mapping[str, Any] | None, capability: str, parameters: Mapping[str, Any]
-) -> bool:
-    if previous is None or previous.get("kind") != "standard":
-        return False
-    return (previous.get("capability"), previous.get("parameters")) == (capability, parameters)
 
 
 def _clarification(

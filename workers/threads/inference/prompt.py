@@ -32,8 +32,10 @@ capability; `suggestion`, advice for the person; `clarification`, when you canno
 you need to know in `blocked_on`. Prefer `standard`; never invent a parameter's value: ask instead.
 `summary` says in one sentence what would be done. Judge honestly how hard it is to undo
 (`irreversibility`), how much one could regret it (`regret_potential`), and whether something about
-this case makes it riskier than usual (`risk_amplifier`). Do not propose again what was redirected,
-nor what failed, unless something has changed."""
+this case makes it riskier than usual (`risk_amplifier`). `turned down` are
+calls that failed, or in whose place the person wanted something else, each with why. Never propose
+one of them again with the same parameters: work out of the newest feedback which value it corrects,
+or what is wanted instead, and ask if it says neither."""
 
 INSTRUCTIONS: Mapping[Target, str] = {
     Target.INTENT: f"{_EVERY}\n\n{_INTENT}",
@@ -70,8 +72,8 @@ def _for_action(question: Question) -> list[tuple[str, object]]:
     ]
     if question.previous is not None:
         blocks.append(("previous proposal", question.previous))
-    if question.failure is not None:
-        blocks.append(("failure of the last execution", question.failure))
+    if question.turned_down:
+        blocks.append(("turned down", question.turned_down))
     return blocks
 
 

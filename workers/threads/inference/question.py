@@ -10,7 +10,7 @@ from typing import Any
 from interlock.kernel.scales import Tier
 
 # Increase it with every change of a prompt or its data; each proposal stores its version.
-PROMPT_VERSION = 1
+PROMPT_VERSION = 2
 
 
 class Target(StrEnum):
@@ -47,7 +47,8 @@ class Question:
     `feedback` lists what people answered to earlier proposals, oldest first: {"phase", "kind",
     "text", "values"}, with the kind provided, redirected or edited. `intent` and `context` are the
     confirmed results of the phases before. `previous` is the action proposal that was redirected
-    or edited. `failure` says why the last execution failed. Give the catalog in every phase: a
+    or edited. `turned_down` are the calls that failed, or in whose place a person wanted something
+    else, oldest first: {"capability", "parameters", "why"}. Give the catalog in every phase: a
     provider's model sees it in the action phase alone, but the embedded model can express an
     intent only in the words of the catalog.
     """
@@ -60,7 +61,7 @@ class Question:
     context: Mapping[str, Any] | None
     catalog: tuple[Choice, ...]
     previous: Mapping[str, Any] | None
-    failure: str | None
+    turned_down: tuple[Mapping[str, Any], ...]
     tier: Tier
 
     def choice(self, name: str | None) -> Choice | None:

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from interlock.kernel.errors import InvalidPayloadError
 from interlock.kernel.machines.threads.autonomy import ActionKind, parse
+from interlock.kernel.machines.threads.thread import corrections, guards
 from interlock.kernel.machines.threads.thread.guards import TARGETS, checked_proposal, risk_of
 from interlock.kernel.machines.threads.thread.payloads import REQUEST_HOST, NewThread
 from interlock.kernel.payload import validated
 from interlock.kernel.policy_axis import PolicyError
+from interlock.kernel.question import failure_detail
 from interlock.kernel.table import Ask, Bounds, Data
 
 Update = Callable[[Ask], Data]
 FEEDBACK_MAX = 20
 DECOMPOSE = "decompose"
+UNSAID = "no reason was given."
 # The fields of `given` that a proposal for a target replaces.
 GIVEN = {"intent": ("intent",), "context": ("item_ids",), "action": ("action",)}
 RISK = ("irreversibility", "regret_potential", "risk_amplifier")
@@ -177,7 +181,7 @@ def _with_risk(action: Data, declared: Data | None) -> Data:
 
 
 def give_action(ask: Ask) -> Data:
-    """Take the action that a person answered with; it still waits for consent."""
+    """Take the action that a person answered with."""
     return edit_action(ask)
 
 
@@ -188,13 +192,14 @@ def _personal(
     kept: dict[str, Any] = {"id": f"{target}-{number}", "payload": payload, "confidence": 1.0}
     if declared:
         kept["declared"] = declared
-    rest = {name: value for name, value in ask.data.items() if name not in ("prefetched", "given")}
+    replaced = ("prefetched", "given", "failure")
+    rest = {name: value for name, value in ask.data.items() if name not in replaced}
     return {
         **rest,
         "proposals": {**ask.data["proposals"], target: {**kept, "by": "person"}},
         "proposed": number,
         "target": following,
-        "feedback": _feedback(ask, target, "edited", "", payload),
+        "feedback": _feedback(ask, target, "edited", ask.payload.get("text", ""), payload),
     }
 
 
@@ -206,13 +211,15 @@ def _feedback(ask: Ask, phase: str, kind: str, text: str, values: Data) -> list[
 def answered(target: str) -> Update:
     """Return the update that takes a person's answer into the next inference of a target.
 
-    An answer that names a capability says so to the model in words.
+    An answer that names a capability says so to the model in words. Words beside the parameters
+    that were shown are there to change them, so those are left out.
     """
 
     def update(ask: Ask) -> Data:
         payload = ask.payload
-        text = payload.get("text") or payload.get("capability", "")
-        values = {**payload.get("parameters", {}), **payload.get("values", {})}
+        text = payload.get("text", "").strip() or payload.get("capability", "")
+        named = guards.gives_action(ask)
+        values = {**(payload.get("parameters") or {} if named else {}), **payload.get("values", {})}
         feedback = _feedback(ask, target, "provided", text, values)
         return {**_restarted(ask, target), "feedback": feedback}
 
@@ -225,7 +232,8 @@ def redirected(target: str) -> Update:
     def update(ask: Ask) -> Data:
         chosen = ask.payload.get("target", target)
         feedback = _feedback(ask, chosen, "redirected", ask.payload.get("feedback", ""), {})
-        return {**_restarted(ask, chosen), "feedback": feedback}
+        noted = replace(ask, data=corrections.turned_down(ask.data, corrections.OTHER_WANTED))
+        return {**_restarted(noted, chosen), "feedback": feedback}
 
     return update
 
@@ -246,6 +254,12 @@ def failed(ask: Ask) -> Data:
     if payload.get("run"):
         kept["run"] = payload["run"]
     return kept
+
+
+def execution_failed(ask: Ask) -> Data:
+    """Keep why a call failed, and that it did: after a correction it is not proposed again."""
+    kept = failed(ask)
+    return corrections.turned_down(kept, f"it failed: {failure_detail(kept) or UNSAID}")
 
 
 def executed(ask: Ask) -> Data:

@@ -21,11 +21,15 @@ from interlock.kernel.machines.threads.autonomy import (
     join,
     parse,
 )
+from interlock.kernel.machines.threads.thread import corrections
 from interlock.kernel.machines.threads.thread.payloads import PROPOSED
 from interlock.kernel.payload import validated
 from interlock.kernel.table import Ask, Data
 
 TARGETS = ("intent", "context", "action")
+CORRECTED = Check(
+    "correction", passed=False, why="what was made of a person's words is shown before it runs"
+)
 TARGET_OF = dict(zip(ProposalKind, TARGETS, strict=True))
 
 
@@ -105,6 +109,23 @@ def unclear(ask: Ask) -> bool:
     return bool(checked_proposal(ask, "action")["payload"]["kind"] == ActionKind.CLARIFICATION)
 
 
+def repeats(ask: Ask) -> bool:
+    """Whether a proposed call was turned down before."""
+    return bool(_why_turned_down(ask))
+
+
+def explain_repeats(ask: Ask) -> Data:
+    """Explain why a call that was turned down before is not proposed again."""
+    why = f"the call is the same again that was turned down: {_why_turned_down(ask)}"
+    check = Check("correction", passed=False, why=why)
+    return AdvanceVerdict(advance=False, checks=(check,)).as_data()
+
+
+def _why_turned_down(ask: Ask) -> str:
+    action = checked_proposal(ask, "action")["payload"]
+    return corrections.why_turned_down(ask.data, action) if corrections.is_call(action) else ""
+
+
 def _intent_verdict(ask: Ask) -> AdvanceVerdict:
     return _verdict(ask, Gate.AWAITING_INTENT_CONFIRMATION, ProposalKind.INTENT_INFERRED)
 
@@ -114,7 +135,10 @@ def _context_verdict(ask: Ask) -> AdvanceVerdict:
 
 
 def _action_verdict(ask: Ask) -> AdvanceVerdict:
-    return _verdict(ask, Gate.AWAITING_CONFIRMATION, ProposalKind.ACTION_INFERRED)
+    verdict = _verdict(ask, Gate.AWAITING_CONFIRMATION, ProposalKind.ACTION_INFERRED)
+    if not corrections.is_corrected(ask.data):
+        return verdict
+    return AdvanceVerdict(advance=False, checks=(*verdict.checks, CORRECTED))
 
 
 def _verdict(ask: Ask, gate: Gate, kind: ProposalKind) -> AdvanceVerdict:
@@ -136,8 +160,22 @@ def _verdict(ask: Ask, gate: Gate, kind: ProposalKind) -> AdvanceVerdict:
 
 
 def gives_action(ask: Ask) -> bool:
-    """Whether a person's answer is a whole action."""
-    return bool(ask.payload.get("capability"))
+    """Whether a person's answer is an action, and not words beside the one that was shown."""
+    named = bool(ask.payload.get("capability"))
+    return named and not (
+        ask.payload.get("text", "").strip() and corrections.repeats_proposed(ask.data, ask.payload)
+    )
+
+
+def gives_call(ask: Ask) -> bool:
+    """Whether a person's answer is a capability with its parameters, and was not turned down."""
+    exact = ask.payload.get("parameters") is not None
+    return exact and gives_action(ask) and not corrections.why_turned_down(ask.data, ask.payload)
+
+
+def gives_call_about_no_items(ask: Ask) -> bool:
+    """Whether a person's answer is a call, in a thread in which nobody has to choose items."""
+    return not ask.data.get("items") and gives_call(ask)
 
 
 def runnable(ask: Ask) -> bool:

@@ -6,10 +6,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from interlock.kernel.machines.threads.thread.changes import host
-from interlock.kernel.question import failure_detail, value_text
+from interlock.kernel.machines.threads.thread.corrections import is_call, why_turned_down
+from interlock.kernel.question import as_sentence, failure_detail, value_text
 from interlock.kernel.table import Data
 
 INTENT, CONTEXT, ACTION = "intent", "context", "action"
+WHY_SHOWN_MAX = 300
 UNBEGUN = "unbegun"  # the code of a clean-up that no worker began
 
 
@@ -38,11 +40,33 @@ def what_is(phase: str) -> Callable[[Data], str]:
     )
 
 
+def what_is_the_action(data: Data) -> str:
+    """Ask for the action: for what could not be inferred, or for what should be different."""
+    action = proposed(data, ACTION)
+    why = why_turned_down(data, action) if is_call(action) and not data.get("failure") else ""
+    if not why:
+        return what_is(ACTION)(data)
+    return (
+        f"Your answer changed nothing: it would be {action_line(action)} again, {_but(why)}"
+        " What should be different? Say it in other words, or give the exact parameters."
+    )
+
+
 def may_it_be_done(data: Data) -> str:
     """Ask for consent to the action."""
     if ((data.get("proposals") or {}).get(ACTION) or {}).get("cleared"):
         return "The proposed action was taken back. Edit in another, redirect, or reject."
-    return f"May this be done: {action_line(proposed(data, ACTION))}?"
+    action = proposed(data, ACTION)
+    asks = f"May this be done: {action_line(action)}?"
+    if why := why_turned_down(data, action):
+        return f"{asks} It was the same before, {_but(why)}"
+    if before := data.get("turned_down"):
+        return f"{asks} Before, it was {action_line(before[-1])}, {_but(before[-1]['why'])}"
+    return asks
+
+
+def _but(why: str) -> str:
+    return as_sentence(f"but {why if len(why) <= WHY_SHOWN_MAX else f'{why[:WHY_SHOWN_MAX]}…'}")
 
 
 def is_result_right(data: Data) -> str:

@@ -166,7 +166,7 @@ STAGES = (
         State.AWAITING_ACTION_CLARIFICATION,
         "clarification",
         CLARIFICATION,
-        questions.what_is(questions.ACTION),
+        questions.what_is_the_action,
     ),
     asks(State.AWAITING_CONFIRMATION, "consent", CONSENT, questions.may_it_be_done),
     Active(

@@ -48,6 +48,11 @@ PARTS = "the original entered monitoring by writing the field"
 COUNTED = "the original abused execution_done for the end of the last child"
 STOPPABLE = "an action is stopped by its runner's confirmation, never by a state written over it"
 ASKED_AGAIN = "the answer to a question goes back to the model unless it is a whole action"
+SAME_AGAIN = (
+    "a call that failed, or in whose place a person wanted something else, is not proposed again"
+)
+CONSENTED = "whoever gives a capability with its parameters has consented to the call"
+SHOWN = "an action that a person gives, and that may have failed before, is shown before it runs"
 EVERY_WAIT = "redirected works from every wait"
 EXPIRY = "where the producer set an expiry, an unanswered card ends the thread; it never approves"
 
@@ -58,6 +63,27 @@ NOT_CONTEXT = "an edit of this card gives `item_ids` and nothing else"
 NOT_ACTION = "an edit of this card gives `capability` and `parameters`, or `clear`"
 
 # fmt: off
+# The first row whose guard passes is taken: these stand before published rows without a guard.
+CORRECTIONS = (
+    *rows(State.INFERRING_ACTION,
+        move(Trigger.INFERENCE_DONE, State.AWAITING_ACTION_CLARIFICATION, by(INFERENCE), reads=True,
+             ours=SAME_AGAIN, guard=guards.repeats, update=changes.propose("action", "action"),
+             explain=guards.explain_repeats, says=sentences.SAME_AGAIN),
+    ),
+    *rows((State.AWAITING_INTENT_CLARIFICATION, State.AWAITING_CONTEXT_CLARIFICATION),
+        move(Trigger.PROVIDED, State.EXECUTING, by(PERSON), ours=CONSENTED, names_proposal=True,
+             guard=guards.gives_call_about_no_items, update=changes.give_action,
+             says=sentences.CALL_GIVEN),
+    ),
+    *rows((State.AWAITING_ACTION_CLARIFICATION, State.AWAITING_REDIRECT),
+        move(Trigger.PROVIDED, State.EXECUTING, by(PERSON), ours=CONSENTED, names_proposal=True,
+             guard=guards.gives_call, update=changes.give_action, says=sentences.CALL_GIVEN),
+    ),
+    *rows(State.AWAITING_REDIRECT,
+        move(Trigger.PROVIDED, State.AWAITING_CONFIRMATION, by(PERSON), ours=SHOWN,
+             guard=guards.gives_action, update=changes.give_action, says=sentences.ACTION_GIVEN),
+    ),
+)
 PUBLISHED = (
     *rows(State.PROPOSED,
         move(Trigger.BEGIN_INFERENCE, State.AWAITING_INFERENCE,
@@ -140,7 +166,7 @@ PUBLISHED = (
         move(Trigger.EXECUTION_DONE, State.DONE, by(EXECUTION), reads=True,
              update=changes.executed, explain=guards.explain_review),
         move(Trigger.EXECUTION_FAILED, State.AWAITING_REDIRECT, by(EXECUTION, ORPHANS, STALLS),
-             update=changes.failed),
+             update=changes.execution_failed),
     ),
     *rows(State.AWAITING_REVIEW,
         move(Trigger.REVIEW_ACCEPTED, State.DONE, by(PERSON), names_proposal=True),
@@ -255,7 +281,7 @@ OURS = (
 THREAD = Machine(
     name="thread",
     stages=STAGES,
-    transitions=(*PUBLISHED, *OURS),
+    transitions=(*CORRECTIONS, *PUBLISHED, *OURS),
     says=sentences.SAYS,
     title=lambda data: title_in(data.get("inciting") or {}),
     initial_data=changes.initial_data,

@@ -64,7 +64,7 @@ def question(target: Target = Target.ACTION, **changes: Any) -> Question:
         "context": None,
         "catalog": (ADD_NOTE,),
         "previous": None,
-        "failure": None,
+        "turned_down": (),
         "tier": Tier.FRONTIER_FAST,
     }
     return Question(**(given | changes))

@@ -154,21 +154,6 @@ def test_the_newest_remark_decides_alone_if_it_is_understood() -> None:
     assert proposal(back).payload["capability"] == "add_appointment"
 
 
-def test_a_redirected_proposal_is_not_made_again_unchanged() -> None:
-    asked = wish("I need to buy milk")
-    first = proposal(asked).payload
-    again = proposal(
-        wish("I need to buy milk", previous=first, feedback=(remark("hmm", "redirected"),))
-    ).payload
-    after_failure = proposal(
-        wish("I need to buy milk", previous=first, failure="disk full")
-    ).payload
-
-    assert first["kind"] == after_failure["kind"] == "standard"
-    assert again["kind"] == "clarification"
-    assert "the same again" in again["blocked_on"]
-
-
 @pytest.mark.parametrize(
     ("title", "text"), [("", ""), ("?", "!"), ("Who wrote this book?", ""), ("zxcv", "qwer")]
 )

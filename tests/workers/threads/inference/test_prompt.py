@@ -15,7 +15,9 @@ FULL = {
     "intent": "write down milk",
     "context": {"item_ids": ["i1"], "reasoning": "the list"},
     "previous": {"kind": "standard", "capability": "add_note", "parameters": {"text": "m"}},
-    "failure": "the disk is full",
+    "turned_down": (
+        {"capability": "add_note", "parameters": {"text": "m"}, "why": "it failed: no disk."},
+    ),
 }
 EVERY = ["inciting event", "items", "feedback"]
 
@@ -37,12 +39,12 @@ def names(text: str) -> list[str]:
                 "confirmed context",
                 "catalog",
                 "previous proposal",
-                "failure of the last execution",
+                "turned down",
             ],
         ),
         (
             Target.COMBINED,
-            [*EVERY, "catalog", "previous proposal", "failure of the last execution"],
+            [*EVERY, "catalog", "previous proposal", "turned down"],
         ),
     ],
 )

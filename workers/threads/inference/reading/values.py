@@ -10,6 +10,7 @@ from interlock.workers.gateways.capabilities.capability import problems_of
 from interlock.workers.text import sentence
 from interlock.workers.threads.inference.question import Choice
 from interlock.workers.threads.inference.reading.account import Account
+from interlock.workers.threads.inference.reading.dates import When
 from interlock.workers.threads.inference.reading.forms import Form, form_of
 from interlock.workers.threads.inference.reading.pieces import HINT
 from interlock.workers.threads.inference.reading.request import (
@@ -57,7 +58,7 @@ def fill(account: Account, request: ReadRequest) -> Filled:
     known = mapping(earlier.get("parameters"))
     parameters: dict[str, Any] = {}
     wrong: list[str] = []
-    for name in _properties(choice):
+    for name in properties(choice):
         if name == asked:
             value = _value_in_answer(choice, name, request)
             if value is None:
@@ -68,7 +69,7 @@ def fill(account: Account, request: ReadRequest) -> Filled:
         if name in request.values:
             parameters[name] = request.values[name]
             continue
-        hint = str(mapping(_properties(choice)[name]).get(HINT))
+        hint = str(mapping(properties(choice)[name]).get(HINT))
         value = account.phrases.get(name) if hint == "phrase" else account.values.get(hint)
         if isinstance(value, str) and len(value) > TEXT_CHARS_MAX:
             return Filled({}, (), (f"{name} must have at most {TEXT_CHARS_MAX} characters",))
@@ -97,7 +98,7 @@ def _asked_parameter(choice: Choice, request: ReadRequest) -> str | None:
     known = mapping(request.previous.get("parameters"))
     open_names = [
         name
-        for name in _properties(choice)
+        for name in properties(choice)
         if (name not in known and name in choice.parameters.get("required", ()))
         or (name in known and _problems(choice, name, known[name]))
     ]
@@ -105,7 +106,12 @@ def _asked_parameter(choice: Choice, request: ReadRequest) -> str | None:
 
 
 def _value_in_answer(choice: Choice, name: str, request: ReadRequest) -> Any:
-    value = _form(choice, name).read(request.answer or "", request.when)
+    return value_in(choice, name, request.answer or "", request.when)
+
+
+def value_in(choice: Choice, name: str, text: str, when: When) -> Any:
+    """Return the value of a parameter that a text is, or None. `when` is the date in the text."""
+    value = _form(choice, name).read(text, when)
     return None if value is None or _problems(choice, name, value) else value
 
 
@@ -126,18 +132,19 @@ def _wanted(choice: Choice, name: str) -> str:
 
 
 def _form(choice: Choice, name: str) -> Form:
-    return form_of(mapping(_properties(choice)[name]), mapping(choice.parameters.get("$defs")))
+    return form_of(mapping(properties(choice)[name]), mapping(choice.parameters.get("$defs")))
 
 
-def _properties(choice: Choice) -> Mapping[str, Any]:
+def properties(choice: Choice) -> Mapping[str, Any]:
+    """Return the parameters of a capability, each with what its schema says of it."""
     return mapping(choice.parameters.get("properties"))
 
 
 def rare_hints(choice: Choice) -> tuple[str, ...]:
     """Return the rare hints among those of the required parameters."""
-    properties = _properties(choice)
+    described = properties(choice)
     required = choice.parameters.get("required", ())
-    hints = {mapping(properties.get(name)).get(HINT) for name in required}
+    hints = {mapping(described.get(name)).get(HINT) for name in required}
     return tuple(hint for hint in RARE_HINTS if hint in hints)
 
 
