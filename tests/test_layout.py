@@ -18,7 +18,7 @@ from interlock.workers.systems import SYSTEMS, handlers, sweeps
 
 ROOT = Path(__file__).resolve().parent.parent
 NAMES = [system.name for system in SYSTEMS]
-ENTRIES = {"__init__", "main", "intake", "flower", "cli"}
+ENTRIES = {"alone", "__init__", "main", "intake", "flower", "cli"}
 MODULES = ENTRIES | {"producer_message", "systems", "client", "config", "inherited", "layout"}
 MODULES |= {"text", "up_file"}
 FOLDERS = {

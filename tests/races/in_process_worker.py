@@ -16,6 +16,7 @@ from interlock.kernel.machines.jobs.job.table import DEPENDENCIES
 from interlock.kernel.record import PARTITIONS, Entry, Record
 from interlock.kernel.store import leases, redis, scripts, slots, subscriptions
 from interlock.workers.client import Client
+from interlock.workers.engine.isolation import Isolation, Performed
 from interlock.workers.engine.resources import Resources
 from interlock.workers.engine.runner import Runner
 from interlock.workers.engine.work import Handler, Outcome, Work
@@ -64,6 +65,20 @@ class Calls:
         return answer
 
 
+class InThisProcess(Isolation):
+    """Performs an effect whose worker was lost as another process would, in this one."""
+
+    def __init__(self, runner: Runner) -> None:
+        super().__init__()
+        self.runner = runner
+
+    def perform(self, work: Work) -> Performed:
+        nonce = work.lease.token.partition("-")[2]
+        handler = handlers()[work.lease.name]
+        line = self.runner.perform(work.machine, work.lease.name, handler, work.key, nonce=nonce)
+        return Performed(line)
+
+
 class InProcessWorker:
     """A client and the runner of a worker in one process. Its jobs run no commands."""
 
@@ -74,6 +89,8 @@ class InProcessWorker:
         self.client = Client(settings_for(url, prefix, **variables), actor="person")
         self.dispatch, self.graphs = self.client.dispatch, Graphs(self.client)
         self.runner = Runner(self.dispatch, Resources(self.client.settings))
+        # Another process would see neither the clock of the test nor its settings.
+        self.runner.isolation = InThisProcess(self.runner)
         self.text = text
 
     def create_job(

@@ -34,6 +34,7 @@ from interlock.kernel.table import Active, Mode
 from interlock.workers.engine.affinity import Affinity
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.heartbeat import Heartbeat
+from interlock.workers.engine.isolation import Isolation, ProcessDiedError, is_suspect
 from interlock.workers.engine.log_lines import log_about
 from interlock.workers.engine.resources import Resources
 from interlock.workers.engine.retry_delay import retry_delay_ms
@@ -93,10 +94,15 @@ class Runner:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._lock = threading.Lock()
         self._working: set[Work] = set()
+        self.isolation = Isolation()
 
-    def perform(self, machine: Machine, name: str, handler: Handler, key: str) -> str:
+    def perform(
+        self, machine: Machine, name: str, handler: Handler, key: str, *, nonce: str = ""
+    ) -> str:
         """Perform an effect if it is still due, and return one line for people.
 
+        With the nonce of a lease that another process holds, it is performed under that lease. Else
+        an effect whose worker was lost is performed in a process of its own.
         Raises EffectFailedError if it failed, EffectRetriedError if it is tried again,
         EffectNotOwedError if there is nothing to do, Ignore if another process is doing it.
         """
@@ -108,7 +114,7 @@ class Runner:
             lease = self.dispatch.leases.claim(
                 key,
                 effect,
-                nonce=uuid4().hex[:8],
+                nonce=nonce or uuid4().hex[:8],
                 holder=self.dispatch.holder,
                 schema=machine.schema,
             )
@@ -135,7 +141,8 @@ class Runner:
                     log_about(**about, attempt=lease.attempt),
                     traced(self.dispatch.views, record, lease),
                 ):
-                    line = self._act(work, handler)
+                    alone = not nonce and is_suspect(work)
+                    line = self._act_alone(work) if alone else self._act(work, handler)
                     note_outcome(line)
                     return line
         finally:
@@ -184,6 +191,18 @@ class Runner:
         for work in tuple(self._working):
             if work.restartable:
                 work.give_back()
+
+    def _act_alone(self, work: Work) -> str:
+        try:
+            performed = self.isolation.perform(work)
+        except CancelledError:
+            return self._stop(work)
+        except (OSError, ProcessDiedError) as failure:
+            return self._retry_later(work, failure)
+        for error in (EffectFailedError, EffectRetriedError, EffectNotOwedError, Ignore):
+            if error.__name__ == performed.error:
+                raise error(performed.line)
+        return performed.line
 
     def _act(self, work: Work, handler: Handler) -> str:
         try:

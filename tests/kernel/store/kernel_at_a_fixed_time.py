@@ -49,6 +49,7 @@ MACHINES = (LIFE, TICKET, SESSION, NODE, ROOT, LOOP, WORKSPACE, RUN, CODON)
 EFFECTS = {name: effect for machine in MACHINES for name, effect in machine.effects.items()}
 START_US = 1_800_000_000_000_000
 CLOCK = "local now_us = tonumber(time[1]) * 1000000 + tonumber(time[2])"
+LOSSES_FREE = 5  # so often an effect may be lost without using up an attempt
 LIMITS = Limits(op_window_ms=100_000, poll_ms=1_000, remind_ms=50_000, tombstone_ms=60_000)
 ACTOR = Cause("test")
 
@@ -203,6 +204,11 @@ class World:
         lease = self.ask(self.key(name, of), nonce)
         assert isinstance(lease, Lease), lease
         return lease
+
+    def let_losses_count(self, name: str = "work", of: str = "r") -> None:
+        """Use up what an effect may be lost without using up attempts that may fail."""
+        for turn in range(LOSSES_FREE):
+            self.leases.release(self.claim(name, f"spare{turn}", of), counted=False)
 
     def claim_key(self, key: str) -> Lease:
         """Claim an effect by its key. The claim must be granted."""

@@ -8,7 +8,7 @@ import pytest
 
 from interlock.kernel.errors import FencedError
 from interlock.kernel.store.leases import Lease, Order, Refused
-from tests.kernel.store.kernel_at_a_fixed_time import World, token
+from tests.kernel.store.kernel_at_a_fixed_time import LOSSES_FREE, World, token
 from tests.kernel.store.tables import GRACE_MS, LEASE_MS
 
 
@@ -151,8 +151,45 @@ def test_an_effect_that_may_run_once_may_not_start_again_after_its_claim(world: 
     assert world.refused(lease.key, "b") == "carried"
 
 
+def test_a_lost_attempt_uses_up_none_that_may_fail(world: World) -> None:
+    world.at("working")
+    for lost in range(1, LOSSES_FREE + 1):
+        world.claim(nonce=f"lost{lost}")
+        world.later(LEASE_MS * 4)
+        assert world.poll_status(world.key()) == "publish"
+        assert (world.entry().attempts, world.entry().attempts_max) == (lost, lost + 2)
+    world.leases.release(world.claim(nonce="failed"), counted=True)
+    # From now on a lost attempt counts as one that failed.
+    world.claim(nonce="last")
+    world.later(LEASE_MS * 4)
+    assert world.poll_status(world.key()) == "exhausted"
+    assert (world.entry().attempts, world.entry().attempts_max) == (LOSSES_FREE + 2,) * 2
+
+
+def test_a_lost_attempt_before_two_that_fail_gives_it_one_more(world: World) -> None:
+    world.at("working")
+    world.claim(nonce="lost")
+    world.later(LEASE_MS * 4)
+    world.poll()
+    for failed in range(2):
+        world.leases.release(world.claim(nonce=f"failed{failed}"), counted=True)
+
+    assert world.refused(world.key()) == "exhausted"
+
+
+def test_the_loss_of_an_effect_that_may_not_start_again_gives_it_no_attempt(world: World) -> None:
+    world.at("working", payload={"once": True})
+    lease = world.claim()
+    before = world.entry().attempts_max
+    world.later(LEASE_MS)
+
+    assert world.poll_status(lease.key) == "crash"
+    assert world.entry().attempts_max == before
+
+
 def test_attempts_are_bounded(world: World) -> None:
     world.at("working")
+    world.let_losses_count()
     for nonce in ("a", "b"):
         world.claim(nonce=nonce)
         world.later(LEASE_MS * 2)

@@ -150,6 +150,7 @@ def test_a_place_that_is_freed_shortens_no_delay(world: World) -> None:
 
 def test_used_up_attempts_in_a_place_are_set_aside_only_when_it_is_free(world: World) -> None:
     world.at("building")
+    world.let_losses_count("build")
     for nonce in ("a", "b"):
         key = world.claim("build", nonce).key
         world.later(LEASE_MS)
@@ -310,6 +311,7 @@ def test_a_lapsed_lease_that_is_adopted_lives_again(world: World) -> None:
 
 def test_adopting_ends_a_quarantine(world: World) -> None:
     world.at("polishing")
+    world.let_losses_count("polish")
     for nonce in ("a", "b"):
         former = world.claim("polish", nonce)
         world.later(LEASE_MS * 2)

@@ -18,6 +18,7 @@ from tests.kernel.store.tables import LEASE_MS, NOTIFY
 def quarantined(world: World) -> Lease:
     """Lose every holder of an effect without a way out; return the last one's lease."""
     world.at("polishing")
+    world.let_losses_count("polish")
     for nonce in ("a", "b"):
         lease = world.claim("polish", nonce)
         world.later(LEASE_MS)
@@ -248,6 +249,7 @@ def test_used_up_attempts_of_a_quarantine_entitle_to_nothing(world: World) -> No
 
 def test_settling_a_quarantined_effect_ends_the_quarantine(world: World) -> None:
     world.at("asking")
+    world.let_losses_count("notify")
     lease = world.claim("notify", "a")
     world.leases.release(lease, counted=True)
     lease = world.claim("notify", "b")
@@ -268,6 +270,7 @@ def test_a_holder_that_only_reports_its_progress_ends_the_quarantine(world: Worl
     world.create(of, machine="node")
     for trigger in ("activate", "begin"):
         world.fire(of, trigger)
+    world.let_losses_count("run", of)
     for nonce in ("a", "b"):
         lease = world.claim("run", nonce, of)
         for _ in range(2):

@@ -20,7 +20,7 @@ from interlock.kernel.errors import (
     StoreReadOnlyError,
 )
 from interlock.kernel.event import Cause
-from interlock.kernel.record import split_key
+from interlock.kernel.record import Record, split_key
 from interlock.kernel.store.commands import Call, Warrant
 from interlock.kernel.store.indexes import DueEffect
 from interlock.kernel.table import Active
@@ -31,6 +31,7 @@ from interlock.workers.engine.task_events import show_lost
 log = logging.getLogger(__name__)
 
 ACTOR = "orphans"
+DETAIL_MAX = 2_000
 QUEUE_LENGTH_LONG = 1_000
 REPUBLISH_DELAY_MS = 15 * 60_000
 AWAY = (StoreDownError, StoreFullError, StoreReadOnlyError)
@@ -125,7 +126,7 @@ def _fire(dispatch: Dispatch, due: DueEffect) -> str:
     code, detail = (
         ("lost_worker", "the worker was lost while it was at work; what it did so far is unknown")
         if crashed
-        else ("exhausted", f"given up after {due.detail} attempts")
+        else ("exhausted", _why_given_up(dispatch, record, suffix, int(due.detail)))
     )
     call = Call(Cause(ACTOR, detail, (code,)), f"{due.status}:{suffix}:{due.detail}", warrant)
     try:
@@ -135,6 +136,18 @@ def _fire(dispatch: Dispatch, due: DueEffect) -> str:
         return "moved on"
     show_lost(dispatch, due.key, f"{trigger}: {detail}")
     return due.status
+
+
+def _why_given_up(dispatch: Dispatch, record: Record, suffix: str, attempts: int) -> str:
+    """Say how often an effect was tried, how often its worker died, and how it failed last."""
+    entry = next((entry for entry in record.entries if entry.suffix == suffix), None)
+    if entry is None:
+        return f"given up after {attempts} attempts"
+    lost = entry.attempts_max - dispatch.effect(record.machine, entry.name).attempts_max
+    died = f", during {lost} of which its worker died" if lost > 0 else ""
+    last = dispatch.views.last_failures([record])[record.id].get(suffix)
+    why = f"; the last one: {last}" if last else ""
+    return f"given up after {attempts} attempts{died}{why}"[:DETAIL_MAX]
 
 
 SWEEP = Sweep("orphans", due, run)
