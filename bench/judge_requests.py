@@ -1,4 +1,4 @@
-"""Measures what the embedded model does without a person, on two sets of 150 requests.
+"""Measures what the embedded model does without a person, on two sets of requests.
 
 Run it from the project: `python -m bench.judge_requests` prints the figures and each request that
 was done wrongly or asked about; with `--write` it draws the figures into docs/threads.md. A request
@@ -32,12 +32,8 @@ ROOT = Path(__file__).absolute().parent.parent
 PAGE = ROOT / "docs" / "threads.md"
 SETS = ROOT / "tests" / "workers" / "threads" / "inference"
 HALVES: Mapping[str, Path] = {
-    name: path
-    for name, path in (
-        ("own", SETS / "own_requests.jsonl"),
-        ("held out", SETS / "held_out_requests.jsonl"),
-    )
-    if path.exists()
+    "own": SETS / "own_requests.jsonl",
+    "held out": SETS / "held_out_requests.jsonl",
 }
 FLOOR = COMPOSITIONS[DEFAULT_COMPOSITION].inference_confidence_floor
 WRONG_MAX, ALONE_MIN = 0.01, 0.7

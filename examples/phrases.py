@@ -120,6 +120,8 @@ APPOINTMENTS = (
     "Add to the calendar this",
     "Enter this in the calendar",
     "Block in my calendar for this",
+    "Block for this",
+    "New calendar entry: this",
     "Block my calendar for this",
     "Block out time for this",
     "Block this in my calendar",

@@ -33,12 +33,13 @@ def shown(verdicts: list[Verdict]) -> list[tuple[str, object]]:
 
 
 @each_half
-def test_a_half_has_ten_kinds_and_a_third_of_traps(half: str) -> None:
+def test_a_half_has_ten_kinds_five_of_them_traps(half: str) -> None:
     requests = [one.request for one in judge(half)]
 
-    assert len(requests) == len({request["id"] for request in requests}) == 150
+    assert len(requests) == len({request["id"] for request in requests}) >= 150
     kinds = Counter(request["kind"] for request in requests)
-    assert kinds == dict.fromkeys(PLAIN, 20) | dict.fromkeys(TRAPS, 10)
+    assert kinds >= Counter(dict.fromkeys(PLAIN, 20) | dict.fromkeys(TRAPS, 10))
+    assert set(kinds) == PLAIN | TRAPS
     assert all(request["trap"] is (request["kind"] in TRAPS) for request in requests)
 
 

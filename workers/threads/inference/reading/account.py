@@ -17,18 +17,30 @@ from interlock.workers.threads.inference.reading.pieces import (
     TIMES,
     Piece,
     hints,
+    object_of,
     own_words,
+    phrase_words,
     pieces,
+    schemas,
     takes_mention,
 )
 from interlock.workers.threads.inference.reading.request import ReadRequest, without_paths
 from interlock.workers.threads.inference.reading.sentences import SentenceRole
 from interlock.workers.threads.inference.reading.words import (
+    ACTION_VERBS,
+    MEETING_VERBS,
     STORES,
+    alike,
     content,
     stem,
     stems,
     words,
+)
+
+_AFTER_NOUN = frozenset({"with", "at", "from", "of", "about", "for", "on"})
+_CALLED = re.compile(
+    r"\b(?:of|in|for) (?:(?:the|this|that|these|my|our|your|following|whole|attached|below) )+\w+",
+    re.IGNORECASE,
 )
 
 
@@ -63,7 +75,7 @@ def account(choice: Choice, request: ReadRequest, verbs: frozenset[str]) -> Acco
         "title": title or None,
         "matter": compose.matter(found),
         "details": compose.details(found, title, title_from),
-        "text": request.body or _after_colon(request.heading) or _told(found),
+        "text": _text(request, found),
         "command": request.command,
         "path": paths[0] if len(paths) == 1 else None,
         "list": list(request.bullets) or None,
@@ -103,8 +115,11 @@ class _Left:
         self.sentences: list[str] = []
         self._choice, self._values = choice, values
         self._hints = hints(choice)
-        own = own_words(choice) | compose.phrase_words(choice)
-        known = own | stems(" ".join(choice.examples))
+        named = stems(" ".join(schemas(choice)).replace("_", " "))
+        own = own_words(choice) | phrase_words(choice) | named
+        firsts = (words(example)[0].lower() for example in choice.examples if words(example))
+        same = " ".join(other for verb in firsts for other in alike(verb))
+        known = own | stems(" ".join(choice.examples)) | stems(same)
         used = [str(values[hint]) for hint in self._hints & set(values) if values[hint] is not None]
         taken = " ".join((*used, *phrases.values()))
         self._explained = known | stems(taken) | stems(_parted(taken))
@@ -125,7 +140,12 @@ class _Left:
         if sentences.asks_first(piece.sentence.text):
             self.unused.append(piece.sentence.text)
         heading = piece.role is SentenceRole.LABEL and wished and piece.sentence.in_title
-        explains = piece.role is SentenceRole.STATEMENT or (heading and not piece.framed)
+        # A title that has a value is no mere heading: "tray/a.pdf -> bills".
+        heading = (
+            heading and not piece.framed and self._path not in (piece.order, *piece.order.split())
+        )
+        needs = sentences.says_need_of(piece.order, object_of(self._choice))
+        explains = piece.role is SentenceRole.STATEMENT or heading or needs
         self._count_unclear_times(piece, explains=explains)
         if "details" in self._hints:
             self._count_stores(piece)
@@ -153,7 +173,11 @@ class _Left:
             if not takes_mention(self._hints, one) and not one.unclear
         ]
         of_times = stems(" ".join(one.words for one in piece.mentions))
-        left = content(without_paths(piece.order), explained=self._explained | of_times)
+        said = without_paths(piece.order)
+        if "text" in self._hints:
+            # "The words of this poem": what the text is called is no further wish.
+            said = _CALLED.sub(" ", said)
+        left = content(said, explained=self._explained | of_times)
         behind = piece.order.partition(self._path)[2] if self._path else ""
         return placeless + left + content(behind, explained=self._behind_path | of_times)
 
@@ -161,9 +185,11 @@ class _Left:
         """Count what a title says of a list or a calendar: it is no part of what is put there."""
         title = words(str(self._values["title"] or "")) if piece.matter else []
         self.unused += [word for word in title if word.lower() in STORES]
-        if "datetime" in self._hints and title and stem(title[0]) in _framing(self._choice):
-            # "Add Anna to the meeting" puts nothing new into the calendar.
-            self.unused.append(title[0])
+        if "datetime" in self._hints and title and title[0].lower() not in MEETING_VERBS:
+            # "Add Anna to the meeting" and "Pencil in Tom" are no titles.
+            verb = title[0].lower() in ACTION_VERBS and not set(title[1:2]) & _AFTER_NOUN
+            if verb or stem(title[0]) in _framing(self._choice):
+                self.unused.append(title[0])
 
 
 def _when(found: Sequence[Piece], taken: frozenset[str]) -> tuple[When, list[str]]:
@@ -189,6 +215,18 @@ def _framing(choice: Choice) -> frozenset[str]:
     return frozenset(stem(words(one)[0]) for one in choice.examples if frames.is_frame(one))
 
 
+def _text(request: ReadRequest, found: Sequence[Piece]) -> str | None:
+    """Return the text to work on: the body, or what stands behind the wish and a colon."""
+    body_wishes = any(
+        piece.role in {SentenceRole.WISH, SentenceRole.QUESTION} and not piece.sentence.in_title
+        for piece in found
+    )
+    if request.body and not body_wishes:
+        return request.body
+    behind = _after_colon(request.body or request.heading)
+    return behind or (None if body_wishes else _told(found))
+
+
 def _told(found: Sequence[Piece]) -> str | None:
     """Return the title as the text, unless it is the wish to do something with a text."""
     if {piece.role for piece in found} & {SentenceRole.WISH, SentenceRole.QUESTION}:
@@ -197,4 +235,7 @@ def _told(found: Sequence[Piece]) -> str | None:
 
 
 def _after_colon(text: str) -> str:
-    return text.partition(": ")[2].strip()
+    """Return what stands behind a colon, without the quotes around it."""
+    behind = text.partition(":")[2].strip()
+    quoted = re.fullmatch(r"[\"\u201c](.*)[\"\u201d]", behind, re.DOTALL)
+    return quoted.group(1) if quoted else behind

@@ -3,30 +3,35 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 
 from interlock.workers.threads.inference.question import Choice
 from interlock.workers.threads.inference.reading import frames
 from interlock.workers.threads.inference.reading.names import names
 from interlock.workers.threads.inference.reading.pieces import (
-    HINT,
     Piece,
     own_words,
+    phrases_of,
     schemas,
     tidy,
 )
 from interlock.workers.threads.inference.reading.request import without_paths
-from interlock.workers.threads.inference.reading.sentences import SentenceRole
+from interlock.workers.threads.inference.reading.sentences import (
+    SentenceRole,
+    has_subject,
+    is_deontic,
+    without_tail,
+)
 from interlock.workers.threads.inference.reading.words import (
     FUNCTION_WORDS,
+    IDIOMS,
     content,
     stem,
     stems,
     words,
 )
 
-PHRASES = "x-phrases"
 _ARTICLE = re.compile(
     r"^(?:(?:i|we)(?:'ve| have)(?: got)? |there(?:'s| is) )?(?:a|an|the|my|our|this) ",
     re.IGNORECASE,
@@ -35,18 +40,27 @@ _QUOTED = re.compile(
     r"(?<!\w)['\"\u2018\u201c]([^'\"\u2018-\u201d\n]{2,80})['\"\u2019\u201d](?!\w)"
 )
 _PHRASE_WORDS_MAX = 4
-_PHRASE_WORD = rf"(?!(?:{'|'.join(sorted(FUNCTION_WORDS))}|please|today|tomorrow)\b)[^\s,.;:!?'\"]+"
+_PHRASE_WORD = (
+    rf"(?!(?:{'|'.join(sorted(FUNCTION_WORDS | IDIOMS))}|please|today|tomorrow)\b)[^\s,.;:!?'\"]+"
+)
 
 
 def title(pieces: Sequence[Piece], choice: Choice) -> tuple[str, Piece | None]:
     """Return the title that a person would write, and the piece that it comes from."""
     known = own_words(choice) | frames.frame_words(choice.examples)
-    wishes = [piece for piece in pieces if piece.role is SentenceRole.WISH and not piece.refers]
+    wishes = [
+        piece
+        for piece in pieces
+        if piece.role is SentenceRole.WISH
+        and not piece.refers
+        # A statement of what can be done is no title, where there is a heading.
+        and (piece.framed or piece.sentence.in_title or not has_subject(piece.order))
+    ]
     said = [piece for piece in pieces if piece.role is not SentenceRole.COURTESY]
     telling = [piece for piece in said if content(piece.matter, explained=known)]
     for piece in (*wishes, *telling, *said):
         if piece.matter and not frames.function_only(piece.matter):
-            text = _ARTICLE.sub("", piece.matter.rstrip(" .!?;,"))
+            text = _ARTICLE.sub("", without_tail(piece.matter).rstrip(" .!?;,"))
             return text[:1].upper() + text[1:], piece
     return "", None
 
@@ -85,6 +99,8 @@ def details(pieces: Sequence[Piece], headed: str, title_from: Piece | None) -> s
     for piece in pieces:
         beside = [one.words for one in piece.mentions if one.beside]
         says_more = not piece.refers and content(piece.matter, explained=known)
+        if piece is title_from and without_tail(piece.matter) != piece.matter:
+            kept.append(piece.matter.removeprefix(without_tail(piece.matter)).lstrip(" ,;:-"))
         if piece is not title_from and says_more:
             kept.append(piece.sentence.text)
         else:
@@ -125,25 +141,17 @@ def after_phrases(choice: Choice, pieces: Sequence[Piece]) -> dict[str, str]:
     own = own_words(choice)
     for name, schema in schemas(choice).items():
         for piece in pieces:
+            if piece.role is SentenceRole.STATEMENT and not is_deontic(piece.order):
+                continue
             order = tidy(without_paths(piece.order))
-            for phrase in _listed(schema):
+            for phrase in phrases_of(schema):
                 before, _, after = phrase.partition("this")
                 value = _slot(order, before.strip(), after.strip())
-                if value and not stems(value) <= own:
+                # "To the archive" is what the capability does, "under invoices" is a folder.
+                telling = any(word not in FUNCTION_WORDS for word in words(f"{before} {after}"))
+                if value and (telling or not stems(value) <= own):
                     found.setdefault(name, value)
     return found
-
-
-def phrase_words(choice: Choice) -> frozenset[str]:
-    """Return the stems of the words that stand before or behind such values."""
-    return stems(" ".join(one for schema in schemas(choice).values() for one in _listed(schema)))
-
-
-def _listed(schema: Mapping[str, object]) -> list[str]:
-    listed = schema.get(PHRASES)
-    if schema.get(HINT) != "phrase" or not isinstance(listed, (list, tuple)):
-        return []
-    return list(map(str, listed))
 
 
 def _slot(text: str, before: str, after: str) -> str | None:

@@ -29,7 +29,7 @@ _COUNT = r"(?:\d{1,2}|an?|one|two|three|four|five|six)"
 _WRITTEN = (
     r"\d{4}-\d{2}-\d{2}"
     r"|\d{1,2}\.\d{1,2}\.(?:\d{4})?"
-    r"|\d{1,2}/\d{1,2}/\d{4}"
+    r"|\d{1,2}/\d{1,2}(?:/\d{4})?"
     rf"|(?:the )?\d{{1,2}}{_ORDINAL}?(?: of)? {MONTHS}(?:,? \d{{4}}\b)?"
     rf"|{MONTHS} (?:the )?\d{{1,2}}{_ORDINAL}?(?:,? \d{{4}}\b)?"
     rf"|the \d{{1,2}}{_ORDINAL}"
@@ -39,9 +39,10 @@ _DAY = re.compile(
     r"(?: the coming| this coming| this| next| coming)? )?(?:this |next |coming )?)"
     rf"(?:(?:(?P<beside>{_WEEKDAY}),? )?(?P<written>{_WRITTEN})"
     rf"|(?P<weekday>{_WEEKDAY})"
-    r"|(?P<near>the day after tomorrow|tomorrow|today|tonight)"
+    r"|(?P<near>(?:the )?day after tomorrow|tomorrow|tmrw|tmr|today|tonight)"
     rf"|(?P<count>in {_COUNT} (?:day|week)s?)"
-    r")(?![\w:])(?P<part>'?s? (?:in the )?(?:early |late )?(?:morning|afternoon|evening|night)\b)?",
+    r")(?!\w|:\d)"
+    r"(?P<part>'?s? (?:in the )?(?:early |late )?(?:morning|afternoon|evening|night)\b)?",
     re.IGNORECASE,
 )
 _OTHER_WORDS = frozenset({"mon", "wed", "fri", "sat", "sun"})
@@ -49,12 +50,14 @@ _HOUR_WORDS = "one two three four five six seven eight nine ten eleven twelve"
 _HOURS = _HOUR_WORDS.split()
 _HOUR = rf"(?:[01]?\d|2[0-3]|{'|'.join(_HOURS)})"
 _HALF = r"(?: ?(?P<{0}>[ap])\.?m\b\.?| in the (?P<{0}_part>morning|afternoon|evening))"
-_AT = r"(?:at|from|about|around|@|until|till|by|before)"
+_AT = r"(?:at|from|about|around|@|until|till|(?:ends|ending|finishes) at|by|before)"
 _TIME = re.compile(
     rf"(?<![\w.:-])(?P<at>{_AT} (?:about |around )?)?(?:"
     r"(?P<hour>[01]?\d|2[0-3])[:h](?P<minute>[0-5]\d)(?::00)?" + f"(?:{_HALF.format('half')})?"
-    r"|(?P<hour12>1[0-2]|0?[1-9])(?:[.:](?P<minute12>[0-5]\d))?" + _HALF.format("half12") + r""
-    r"|(?P<dotted>[01]?\d|2[0-3])\.(?P<dotted_minute>[0-5]\d)(?= ?(?:h\b|o'clock))"
+    rf"|(?P<hour12>1[0-2]|0?[1-9]|{'|'.join(_HOURS)})(?:[.:](?P<minute12>[0-5]\d))?"
+    + _HALF.format("half12")
+    + r""
+    r"|(?P<dotted>[01]?\d|2[0-3])\.(?P<dotted_minute>[0-5]\d)"
     rf"|(?P<relation>half|quarter|ten|five|twenty)(?: past| (?P<to>to)) (?P<past>{_HOUR})"
     + f"(?:{_HALF.format('half_past')})?"
     r"|(?P<name>noon|midday|midnight)\b"
@@ -108,6 +111,7 @@ _LOCK = threading.Lock()
 _YEAR = re.compile(r"\d{4}")
 _NAMED_HOURS: Mapping[str, int] = {"noon": 12, "midday": 12, "midnight": 0}
 _RELATIONS: Mapping[str, int] = {"half": 30, "quarter": 15, "five": 5, "ten": 10, "twenty": 20}
+_MONTHS_MAX = 12
 _HALF_DAY, _DAY_HOURS, _HOUR_MIN = 12, 24, 60
 # "At 3" may mean the afternoon or the night, and "at 8" the morning or the evening.
 _UNCLEAR_MAX = 8
@@ -223,7 +227,8 @@ def _days(text: str, base: datetime) -> Iterator[Mention]:
                 continue
         day = _parsed(match, base)
         if day is None:
-            yield Mention(*match.span(), match.group().strip(), unclear="there is no such day")
+            why = "there is no such day, or day and month may be swapped"
+            yield Mention(*match.span(), match.group().strip(), unclear=why)
             continue
         written = match["written"] or ""
         beside = (match["part"] or "").replace("'s", "").strip()
@@ -240,12 +245,20 @@ def _parsed(match: re.Match[str], base: datetime) -> date | None:
     dateparser: Any = import_module("dateparser")
     named = match["written"] or match["weekday"] or match["near"] or match["count"]
     said = named.lower().removeprefix("the ").replace("tonight", "today").rstrip(".")
+    said = said.replace("tmrw", "tomorrow").replace("tmr", "tomorrow")
+    said = f"the {said}" if said.startswith("day after") else said
+    order = "YMD" if said[:4].isdigit() else "DMY"
+    if slashed := re.fullmatch(r"(\d{1,2})/(\d{1,2})(?:/\d{4})?", said):
+        first, second = map(int, slashed.groups())
+        if first <= _MONTHS_MAX and second <= _MONTHS_MAX and first != second:
+            return None
+        order = "MDY" if second > _MONTHS_MAX else "DMY"
     said = f"{said}." if re.fullmatch(r"\d{1,2}\.\d{1,2}", said) else said
     settings = {
         # The library takes a date of today for one a year ahead.
         "RELATIVE_BASE": base - timedelta(days=1) if match["written"] else base,
         "PREFER_DATES_FROM": "future",
-        "DATE_ORDER": "YMD" if said[:4].isdigit() else "DMY",
+        "DATE_ORDER": order,
         "TIMEZONE": "UTC",
         "RETURN_AS_TIMEZONE_AWARE": False,
     }
@@ -282,7 +295,12 @@ def _ranges(text: str, _: datetime) -> Iterator[Mention]:
 
 def _times(text: str, _: datetime) -> Iterator[Mention]:
     previous: time | None = None
+    behind_days = {match.end() for match in _DAY.finditer(text)}
     for match in _TIME.finditer(text):
+        # "2.15" is a time behind "at" or a day alone.
+        behind_day = match.start() - 2 in behind_days or match.start() - 1 in behind_days
+        if match["dotted"] and not (match["at"] or behind_day):
+            continue
         if match["bare"] and not match["at"] and "clock" not in match.group():
             continue
         if (match["bare"] or "").lower() in _HOURS and re.match(
@@ -295,7 +313,7 @@ def _times(text: str, _: datetime) -> Iterator[Mention]:
         if moment is None:
             why = "it may be the morning or the afternoon"
             yield Mention(*match.span(), said, unclear=why, is_clock=True)
-        elif previous is not None and re.match(r"(?:until|till) ", said, re.IGNORECASE):
+        elif previous is not None and re.match(r"(?:until|till|end|finish)", said, re.IGNORECASE):
             minutes = _minutes(moment) - _minutes(previous)
             when = When(minutes=minutes if minutes > 0 else None)
             backwards = None if minutes > 0 else "its end is before its begin"

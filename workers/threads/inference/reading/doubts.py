@@ -10,7 +10,7 @@ from interlock.workers.threads.inference.question import Choice
 from interlock.workers.threads.inference.reading import phrases
 from interlock.workers.threads.inference.reading.account import Account
 from interlock.workers.threads.inference.reading.language import foreign_language
-from interlock.workers.threads.inference.reading.pieces import Piece, own_words, takes
+from interlock.workers.threads.inference.reading.pieces import Piece, is_heading, own_words, takes
 from interlock.workers.threads.inference.reading.request import READ_CHARS_MAX, ReadRequest
 from interlock.workers.threads.inference.reading.sentences import (
     SentenceRole,
@@ -22,6 +22,7 @@ from interlock.workers.threads.inference.reading.wishes import wishes
 from interlock.workers.threads.inference.reading.words import (
     ACTION_VERBS,
     OTHER_DEEDS,
+    alike,
     content,
     stem,
     stems,
@@ -94,12 +95,19 @@ def doubts(
 
 def _is_noted(account: Account, piece: Piece) -> bool:
     """Return whether a sentence is what is to be written down, where another one asks for that."""
-    noted = takes(account.choice, "matter") and any(one.framed for one in account.pieces)
+    noted = takes(account.choice, "matter") and any(
+        one.framed or is_heading(account.choice, one) for one in account.pieces
+    )
     return noted and not piece.framed and piece.role is not SentenceRole.WISH
 
 
 def _asked(account: Account, piece: Piece) -> Iterator[Doubt]:
-    answers = any(asks(example) for example in account.choice.examples)
+    # "How many words" is answered, "would you say that it is long" is not.
+    begins = [word.lower() for word in words(bare(piece.sentence.text)[0])[:2]]
+    answers = any(
+        asks(example) and [word.lower() for word in words(bare(example)[0])[:2]] == begins
+        for example in account.choice.examples
+    )
     if piece.role is SentenceRole.QUESTION and not answers:
         yield Doubt(DoubtKind.QUESTION, f"'{piece.sentence.text}'")
 
@@ -171,11 +179,13 @@ def _only_told(account: Account) -> str | None:
     )
     mentions = [one for piece in account.pieces for one in piece.mentions]
     timed = takes(choice, "datetime") and mentions
+    noted = takes(choice, "matter")
+    if noted and any(is_heading(choice, piece) for piece in account.pieces):
+        return None
     for piece in account.pieces:
         keeps = named or takes(choice, "details")
         states = piece.role is SentenceRole.STATEMENT and (piece.sentence.in_title or not keeps)
         bare_label = piece.role is SentenceRole.LABEL and not (named or timed)
-        noted = takes(choice, "matter") and piece.role is not SentenceRole.COURTESY
         if states or bare_label or noted:
             return piece.sentence.text
     return None
@@ -210,10 +220,11 @@ def _is_other(said: Sequence[str]) -> bool:
 def _deeds(choice: Choice, *, closed: bool) -> frozenset[str]:
     """Return the stems of the words that may begin an order to a capability."""
     firsts = (
-        said[0]
+        verb
         for example in choice.examples
         for said in (words(example), words(bare(example)[0] if closed else ""))
         if said
+        for verb in alike(said[0].lower())
     )
     return own_words(choice) | frozenset(map(stem, firsts))
 

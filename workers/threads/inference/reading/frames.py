@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from interlock.workers.threads.inference.reading.sentences import bare
-from interlock.workers.threads.inference.reading.words import content, stem, words
+from interlock.workers.threads.inference.reading.words import alike, content, stem, words
 
 _SLOT = "this"
 _FREE = frozenset({"a", "an", "the", "my", "our", "your", "his", "her", "please"})
 _REFERRING = frozenset({"following", "below", "above", "something", "note", "one"})
-_JOIN = r"[\s,]+(?:(?:a|an|the|my|our|your|his|her|please) )?"
+_JOIN = r"[\s,]+(?:(?:a|an|the|my|our|your|his|her|please|somewhere) )?"
 _GAP = r"[\s,:;\u2013\u2014-]*"
 _BEFORE = r"(?P<before>^|^.*?(?:[,;:\u2013\u2014-]\s*|\b(?:and|so) ))(?:please )?"
 _EDGE = " \t\n,;:.!?\u2013\u2014-"
@@ -134,7 +134,12 @@ def _frame(example: str) -> _Frame | None:
     return _Frame(re.compile(pattern, re.IGNORECASE | re.DOTALL), size, telling)
 
 
+def _alike(word: str) -> str:
+    verbs = sorted(alike(word))
+    return re.escape(word) if len(verbs) == 1 else f"(?:{'|'.join(verbs)})"
+
+
 def _joined(said: Sequence[str]) -> str:
-    kept = [re.escape(word) for word in said if word not in _FREE] or list(map(re.escape, said))
+    kept = [_alike(word) for word in said if word not in _FREE] or list(map(re.escape, said))
     lead = r"(?:(?:a|an|the|my|our|your) )?" if said and said[0] in _FREE else ""
     return lead + _JOIN.join(kept)

@@ -30,6 +30,9 @@ def names(text: str, known: frozenset[str]) -> list[str]:
                 parts.pop(0)
             while parts and stem(parts[-1]) in known:
                 parts.pop()
+            # "He's" and "It's" have their capital from the sentence as well.
+            if parts and re.split(r"['\u2019]", parts[0])[0].lower() in FUNCTION_WORDS:
+                parts = parts[1:]
         name = " ".join(parts)
         # "Ms O'Neill of Hartmann": what follows says where she comes from.
         if found and re.search(r"\b(?:of|from|at) $", text[: match.start()]):

@@ -187,6 +187,9 @@ def _nearest(
         if evidence <= 0 and compared.question is not None:
             texts = list(compared.question)
         scores[choice.name] = model.nearness(texts, phrases[choice.name]) + evidence
+        if compared.question is not None and any(map(has_question, choice.examples)):
+            # This capability answers questions.
+            scores[choice.name] += ASKS_A_QUESTION
         if _is_framed(choice, undated):
             scores[choice.name] += SAYS_SO
         elif begins and begins in openings(choice.examples):

@@ -9,7 +9,9 @@ HARMLESS = re.compile(
     r"\b(?:do not|don't|dont|never) (?:let (?:me|us) )?forget\b"
     r"|\b(?:not|nothing|isn't) (?:that |so |very )?urgent"
     r"|\bno (?:hurry|rush|worries|problem)\b|\bwhy not\b|\bnot (?:only|least)\b|\bwithout fail\b"
-    r"|\bbefore (?:i|we) forget\b|\bif not\b.*|\bor not\b|\b(?:no|not) later than\b|\bcan't wait\b"
+    r"|\bbefore (?:i|we) (?:forget|lose)\b"
+    r"|\bif not\b.*|\bnot (?:more|less|fewer)\b|\bno (?:more|less|fewer) than\b"
+    r"|\bor not\b|\b(?:no|not) later than\b|\bcan't wait\b"
     r"|\b(?:so that|so nobody|so no one|because|since|otherwise|in order)\b.*",
     re.IGNORECASE,
 )
@@ -48,7 +50,7 @@ PAST = re.compile(
 # What a statement beside a wish says of the wish itself.
 ABOUT_THE_WISH = re.compile(r"^\W*(?:it|that|this|i|we|you|the)\b", re.IGNORECASE)
 TAKES_BACK = re.compile(
-    r"\b(?:not (?:needed|necessary|required|any ?more)|done|no longer|already (?!late)|instead"
+    r"\b(?:not (?:needed|necessary|required|any ?more)|done|no longer|already did|instead"
     r"|cancelled|canceled|don't|do not|won't|never)\b",
     re.IGNORECASE,
 )

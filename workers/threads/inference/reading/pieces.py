@@ -18,9 +18,15 @@ from interlock.workers.threads.inference.reading.request import (
     without_paths,
 )
 from interlock.workers.threads.inference.reading.sentences import ReadSentence, SentenceRole
-from interlock.workers.threads.inference.reading.words import content, stem, stems
+from interlock.workers.threads.inference.reading.words import (
+    ACTION_VERBS,
+    content,
+    stem,
+    stems,
+)
 
 HINT = "x-from"
+PHRASES = "x-phrases"
 TIMES = frozenset({"date", "datetime", "duration"})
 _EDGE = " \t\n,;:\u2013\u2014-"
 _DANGLING = re.compile(
@@ -89,12 +95,40 @@ def own_words(choice: Choice) -> frozenset[str]:
     return stems(f"{choice.name.replace('_', ' ')} {choice.description}")
 
 
+def phrase_words(choice: Choice) -> frozenset[str]:
+    """Return the stems of the words that stand before or behind such values."""
+    return stems(" ".join(one for schema in schemas(choice).values() for one in phrases_of(schema)))
+
+
+def phrases_of(schema: Mapping[str, object]) -> list[str]:
+    """Return the phrases of which a parameter takes what stands in place of "this"."""
+    listed = schema.get(PHRASES)
+    if schema.get(HINT) != "phrase" or not isinstance(listed, (list, tuple)):
+        return []
+    return list(map(str, listed))
+
+
+def object_of(choice: Choice) -> str:
+    """Return the stem of what a capability is about: "badge" of print_badge."""
+    return stem(choice.name.rpartition("_")[2])
+
+
+def is_heading(choice: Choice, piece: Piece) -> bool:
+    """Return whether a title names what is noted below it: "Minutes of the meeting"."""
+    first = next(iter(content(piece.sentence.text)), "")
+    named = own_words(choice) - frozenset(map(stem, ACTION_VERBS)) | {object_of(choice)}
+    spoken_to = re.search(r"\bto [A-Z]", piece.sentence.text)
+    about = stem(first) in named or object_of(choice) in stems(piece.sentence.text)
+    label = piece.role is SentenceRole.LABEL and piece.sentence.in_title
+    return label and about and spoken_to is None
+
+
 def pieces(choice: Choice, request: ReadRequest, verbs: frozenset[str]) -> list[Piece]:
     """Return the sentences of a request as a capability reads them.
 
     The body is left out where it is the text on which a capability works, as the title wishes.
     """
-    known = own_words(choice) | frames.frame_words(choice.examples)
+    known = own_words(choice) | frames.frame_words(choice.examples) | phrase_words(choice)
     found = [_piece(choice, one, request, known, verbs) for one in request.sentences]
     if not takes(choice, "text"):
         return found
@@ -104,7 +138,18 @@ def pieces(choice: Choice, request: ReadRequest, verbs: frozenset[str]) -> list[
         or stems(piece.sentence.text) & stems(choice.name.replace("_", " "))
         for piece in in_title
     )
-    return in_title if wishes else found
+    if wishes:
+        return in_title
+    # The wish may stand in the body before a colon, with the text behind it.
+    heads = [_piece(choice, one, request, known, verbs) for one in _heads(request)]
+    return heads or found
+
+
+def _heads(request: ReadRequest) -> list[ReadSentence]:
+    head, colon, _ = request.body.partition(":")
+    if not colon or "\n" in head.strip():
+        return []
+    return sentences.split(request.heading, f"{head.strip()}.")
 
 
 def _piece(
@@ -127,12 +172,10 @@ def _piece(
     refers = (
         match.refers if match else role is SentenceRole.WISH and frames.refers_only(core, known)
     )
-    if sentences.asks_first(core):
-        role = SentenceRole.STATEMENT
-    elif (
-        role is SentenceRole.STATEMENT and sentences.is_deontic(core) and _has_word_of(core, known)
-    ):
-        role, refers = SentenceRole.WISH, "path" in taken or frames.refers_only(core, known)
+    role, refers = _corrected(choice, role, core, known, refers=refers)
+    if role is SentenceRole.LABEL and sentence != request.sentences[0] and _is_own(core, known):
+        # The last words may only name where it goes, as the calendar.
+        role, refers = SentenceRole.WISH, True
     return Piece(
         sentence,
         role,
@@ -146,16 +189,32 @@ def _piece(
     )
 
 
+def _corrected(
+    choice: Choice, role: SentenceRole, core: str, known: frozenset[str], *, refers: bool
+) -> tuple[SentenceRole, bool]:
+    """Return the role of a statement that says what is needed or to be done, and if it refers."""
+    if sentences.asks_first(core):
+        return SentenceRole.STATEMENT, refers
+    if role is not SentenceRole.STATEMENT:
+        return role, refers
+    if sentences.says_need_of(core, object_of(choice)):
+        return SentenceRole.WISH, True
+    if sentences.is_deontic(core) and any(stem(word) in known for word in content(core)):
+        return SentenceRole.WISH, takes(choice, "path") or frames.refers_only(core, known)
+    return role, refers
+
+
+def _is_own(text: str, known: frozenset[str]) -> bool:
+    said = content(text)
+    return bool(said) and all(stem(word) in known for word in said)
+
+
 def tidy(text: str) -> str:
     """Return a text without what hangs at its ends after words were taken out of it."""
     text = _LEADING.sub("", re.sub(r"\s+", " ", text)).strip(_EDGE)
     text = _DANGLING.sub("", text).strip(_EDGE)
     quoted = _QUOTED.match(text)
     return (quoted.group(1) if quoted else text).strip()
-
-
-def _has_word_of(text: str, known: frozenset[str]) -> bool:
-    return any(stem(word) in known for word in content(text))
 
 
 def _match(choice: Choice, known: frozenset[str], short: str, *texts: str) -> frames.Match | None:

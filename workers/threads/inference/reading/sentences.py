@@ -10,6 +10,7 @@ from interlock.workers.threads.inference.reading.words import (
     ACTION_VERBS,
     FUNCTION_WORDS,
     content,
+    stem,
     words,
 )
 
@@ -45,6 +46,8 @@ _POLITE_ORDER = re.compile(
 )
 # "Can you tell me where it is?" asks for an answer all the same.
 _WANTS_ANSWER = re.compile(
+    r"^(?!.*\b(?:remind me to|(?:i|we)(?:'ve| have)? (?:need|have|must|should|ought|got)"
+    r"(?: to)?)\b).*"
     r"\b(?:tell me|let me know|show me|explain|find out|remind me|check|look up|see|say|know|wonder"
     r"|sure)\b[^.,]{0,20}? (?:who|whose|what|when|where|why|which|how|if|whether)\b",
     re.IGNORECASE,
@@ -57,9 +60,9 @@ _OPENINGS = re.compile(
     r"|after that|and then|(?:first|second|secondly|third)(?=[,:])|thanks|sorry|just|urgent"
     r"|important|dear \w+|good (?:morning|evening))"
     r"\b[,: !]*"
-    r"|(?:can|could|would|will) (?:you|we|someone|somebody|anyone|anybody)\b[, ]*"
+    r"|would you mind |(?:can|could|would|will) (?:you|we|someone|somebody|anyone|anybody)\b[, ]*"
     r"(?:please |kindly |possibly |perhaps |just |also )*"
-    r"|would you mind |(?:i(?:'d| would)|we(?:'d| would)) (?:like|love|need|want)"
+    r"|(?:i(?:'d| would)|we(?:'d| would)) (?:like|love|need|want)"
     r"(?: (?:you|someone|somebody))?(?: to)? "
     r"|(?:i|we|you|someone|somebody|anyone) (?:still |really |also |just )?"
     r"(?:have to|has to|need to|needs to|must|should|ought to|want to"
@@ -78,14 +81,18 @@ _NEUTRAL = frozenset(_NEUTRAL_WORDS.split())
 _CLOSINGS = re.compile(
     r"(?:[\s,.;!?\u2013-]+(?:please|pls|plz|thanks(?: \w+){0,3}|thank you(?: \w+){0,3}|cheers|thx"
     r"|will you|would you|could you|can you|ok(?:ay)?|if you (?:can|could|would|don't mind)"
-    r"|if possible|when(?:ever)? you (?:can|have (?:time|a (?:minute|moment)))|no hurry|no rush"
+    r"|if possible"
+    r"|before (?:i|we) (?:forget|lose)(?: it| this| that)?"
+    r"|when(?:ever)? you (?:can|have (?:time|a (?:minute|moment)))"
+    r"|no hurry|no rush"
     r"|not urgent|nothing urgent|many thanks|ta))*[\s,.;!?\u2013-]*$",
     re.IGNORECASE,
 )
 _FINITE = re.compile(
     r"\b(?:is|are|was|were|has|have|had|will|would|can|cannot|could|should|must|may|might|does|did"
     r"|comes?|needs?|wants?|goes|gets?|says?|said|likes?|takes?|starts?|runs out|gave|told|asked"
-    r"|promised|moved|came|went|met|happened|belongs?|arrives?|leaves?|expects?|lies|hangs|thinks?|knows?|got|made|sent)\b"
+    r"|promised|moved|came|went|met|happened"
+    r"|belongs?|arrives?|leaves?|expects?|lies|hangs|thinks?|knows?|got|made|sent)\b"
     r"|\w(?:n't|'ll|'re|'ve|'d)\b|\b(?:i|it|he|she|that|there|who)'s\b",
     re.IGNORECASE,
 )
@@ -97,7 +104,8 @@ _SUBJECT = re.compile(
 )
 # "Should go to the archive", "can be put away", "has to be printed".
 _DEONTIC = re.compile(
-    r"\b(?:can|could|should|must|has to|have to|needs? to|ought to|may|is to|are to|needs?"
+    r"\b(?:can|could|should|must|has to|have to|needs? to|ought to|may|is to|are to|needs?|goes"
+    r"|belongs?"
     r"|(?:is|are) needed)\b",
     re.IGNORECASE,
 )
@@ -110,8 +118,13 @@ _ASKS_FIRST = re.compile(
 _PURPOSE = re.compile(
     r",? so (?:that |nobody|no one|we|i|you|it|he|she|they|every|any)[^;:]*$", re.IGNORECASE
 )
+_NEEDS = re.compile(r"\b(?:needs?|requires?|wants? (?:him|her|them) to)\b.*", re.IGNORECASE)
 _ABOUT_OTHERS = re.compile(r"^\W*(?:he|she|they|his|her|their|who)\b", re.IGNORECASE)
 # "Lunch with Tom", "call with Lena" and "order from Hartmann" name something.
+# "Note on the visit" and "call about the lease" name something, unlike "put on the lights".
+_ALSO_NOUNS = frozenset({"note", "log", "record", "report", "call", "visit", "order", "plan"})
+_AFTER_ALSO_NOUNS = frozenset({"on", "about", "for"})
+_STEMS = frozenset(map(stem, ACTION_VERBS))
 _PARTICLES = frozenset({"away", "back", "down", "off", "on", "out", "over", "up"})
 _AFTER_NOUN = frozenset({"with", "from", "of", "at", "between", "w", "in", "and"})
 
@@ -135,6 +148,24 @@ class ReadSentence:
     bullet: bool = False
 
 
+# "I have read it, so file it away": an order that follows from what was said.
+_SO = re.compile(
+    r"(?:[,;]| [\u2013-])\s+(?=(?:(?:and )?so (?:please )?|please )[a-z]+\b"
+    r"|[a-z]+ (?:it|one|this|that|them|another)\b)",
+    re.IGNORECASE,
+)
+
+
+def _orders(text: str) -> list[str]:
+    """Split a sentence before an order that refers to what stands before it."""
+    none: frozenset[str] = frozenset()
+    for match in _SO.finditer(text):
+        rest = bare(text[match.end() :])[0]
+        if begins_with_verb(rest, none) and not begins_with_verb(bare(text)[0], none):
+            return [text[: match.start()], text[match.end() :]]
+    return [text]
+
+
 def split(title: str, text: str) -> list[ReadSentence]:
     """Return the sentences of a request in their order."""
     found = []
@@ -143,8 +174,9 @@ def split(title: str, text: str) -> list[ReadSentence]:
             bullet = _BULLET.match(line) is not None
             found += [
                 ReadSentence(part.strip(), in_title, bullet)
-                for part in _SENTENCE_END.split(_BULLET.sub("", line, count=1))
-                if part and part.strip()
+                for whole in _SENTENCE_END.split(_BULLET.sub("", line, count=1))
+                if whole and whole.strip()
+                for part in _orders(whole)
             ]
     return found
 
@@ -195,11 +227,14 @@ def bare(text: str) -> tuple[str, bool]:
 def begins_with_verb(text: str, verbs: frozenset[str]) -> bool:
     """Return whether a text begins with an order's verb, and not with the noun of that spelling."""
     said = [word.lower() for word in words(text)]
-    if not said or said[0] not in ACTION_VERBS | verbs:
+    known = ACTION_VERBS | verbs
+    if not said or not (said[0] in known or (said[0].endswith("ing") and stem(said[0]) in _STEMS)):
         return False
     after = text[len(said[0]) :].lstrip()
     # "Tidy up" is a heading.
     has_object = not set(said[1:]) <= _PARTICLES
+    if said[0] in _ALSO_NOUNS and said[1:] and said[1] in _AFTER_ALSO_NOUNS:
+        return False
     return has_object and said[1] not in _AFTER_NOUN and not after.startswith((":", "-"))
 
 
@@ -230,9 +265,28 @@ def without_purpose(text: str) -> str:
     return _PURPOSE.sub("", text)
 
 
+def has_subject(text: str) -> bool:
+    """Return whether a text says who does what, as a statement does."""
+    return _SUBJECT.match(text) is not None or _FINITE.search(text) is not None
+
+
+def without_tail(text: str) -> str:
+    """Return an order without a statement that hangs on it: "..., and that is me"."""
+    for match in re.finditer(r"[,;]\s+|\s[\u2013-]\s", text):
+        if match.start() and has_subject(text[match.end() :]):
+            return text[: match.start()]
+    return text
+
+
 def is_deontic(text: str) -> bool:
     """Return whether a statement says what is to be done, and is not about somebody else."""
     return _DEONTIC.search(text) is not None and _ABOUT_OTHERS.match(text) is None
+
+
+def says_need_of(text: str, noun: str) -> bool:
+    """Return whether a statement says that somebody needs something: "she needs a badge"."""
+    match = _NEEDS.search(text)
+    return match is not None and noun in map(stem, words(match.group()))
 
 
 def function_words_only(text: str) -> bool:

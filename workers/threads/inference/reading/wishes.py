@@ -9,7 +9,7 @@ from interlock.workers.threads.inference.reading import frames
 from interlock.workers.threads.inference.reading.account import Account
 from interlock.workers.threads.inference.reading.openings import opening, openings
 from interlock.workers.threads.inference.reading.phrases import ADDS, JOINT
-from interlock.workers.threads.inference.reading.pieces import Piece, own_words, takes
+from interlock.workers.threads.inference.reading.pieces import Piece, is_heading, own_words, takes
 from interlock.workers.threads.inference.reading.sentences import (
     SentenceRole,
     bare,
@@ -27,7 +27,9 @@ from interlock.workers.threads.inference.reading.words import (
 def wishes(account: Account, catalog: Sequence[Choice], verbs: frozenset[str]) -> list[str]:
     """Return the separate things that a request wishes for."""
     writes_down, keeps = takes(account.choice, "matter"), takes(account.choice, "details")
-    noted = writes_down and any(piece.framed for piece in account.pieces)
+    noted = writes_down and any(
+        piece.framed or is_heading(account.choice, piece) for piece in account.pieces
+    )
     found: list[str] = []
     for piece in account.pieces:
         if piece.role not in {SentenceRole.WISH, SentenceRole.LABEL} or piece.refers:

@@ -11,11 +11,11 @@ _ENDINGS = ("ies", "ing", "ed", "es", "s", "e")
 _STEM_MIN = 3
 
 _FUNCTION_WORDS = """
-a about also am an and are as at be been being by can could did do does for from get had has
-have he her here hers him his how i if in into is it its just let me mine my now of off on one
-onto or our ours out over per say she should since so some such than that the their them then
-there these they this those to too until up upon us via was we were what when where which while
-who whom whose will with within would you your yours
+a about also am an and another are as at be been being belong belongs by can could did do does
+for from get go goes had has have he her here hers him his how i if in into is it its just let
+me mine my now of off on one onto or our ours out over per say she should since so some such
+than that the their them then there these they this those to too until up upon us via was we
+were what when where which while who whom whose will with within would you your yours
 """
 # Words by which people are polite or say that a request is a request.
 _COURTESY_WORDS = """
@@ -32,11 +32,11 @@ choose clean clear close collect compare contact cook copy count create delete d
 donate download draft draw drop email empty enter extend feed fetch file fill find finish fix
 follow forward get give go hang help hire hoover inform install invite iron jot keep lend let
 list lock look mail make measure meet mend message move mow note notify open order organise
-organize pack paint pay phone pick plan post prepare print publish put read record refill
-register remember remind remove renew repair replace reply report request reschedule reserve
-return review ring run save scan schedule sell send set ship show sign sort store submit swap
-sweep take talk tell text throw tidy transfer translate turn update upload vacuum visit wash
-water weed wipe withdraw wrap write
+organize pack paint pay pencil phone pick place plan pop post prepare print publish put read
+record refill register remember remind remove renew repair replace reply report request
+reschedule reserve return review ring run save scan schedule sell send set ship show sign sort
+stick store stow submit swap sweep take talk tell text throw tidy transfer translate tuck turn
+update upload vacuum visit wash water weed wipe withdraw wrap write
 """
 # What a capability cannot do unless its own words say so: what undoes, changes, sends or answers.
 _OTHER_DEEDS = """
@@ -48,6 +48,18 @@ restore retrieve revert scratch search sell send set share shift shorten show st
 summarise summarize swap switch tell text tick transfer translate turn undo unfile unsubscribe
 update upload wake wipe withdraw
 """
+# What people do at an appointment; another verb says what is to be done with it.
+MEETING_VERBS = frozenset({"call", "meet", "visit", "phone", "ring"})
+# "In case" is no place.
+_IDIOMS = "case order time total person advance future general fact full part particular short turn"
+IDIOMS = frozenset(_IDIOMS.split())
+# Verbs of one line are taken for one another.
+ALIKE = (
+    frozenset({"put", "pop", "stick", "place", "slot", "tuck", "stow", "store", "enter", "pencil"}),
+    frozenset({"make", "create", "prepare", "produce", "issue", "generate"}),
+    frozenset({"write", "jot", "note", "take", "record", "log"}),
+    frozenset({"keep", "save"}),
+)
 # Where capabilities keep things: a title that names one is about it, and is not kept in it.
 _STORES = "list lists to-do todo calendar diary agenda notes note task tasks reminder reminders"
 FUNCTION_WORDS = frozenset(_FUNCTION_WORDS.split())
@@ -64,6 +76,11 @@ MONTHS = (
 def words(text: str) -> list[str]:
     """Return the words of a text as they are written."""
     return WORD.findall(text)
+
+
+def alike(verb: str) -> frozenset[str]:
+    """Return a verb with those that mean the same."""
+    return next((group for group in ALIKE if verb in group), frozenset({verb}))
 
 
 def stem(word: str) -> str:
