@@ -41,6 +41,7 @@ from interlock.workers.engine.retry_delay import retry_delay_ms
 from interlock.workers.engine.tracing import note_outcome, traced
 from interlock.workers.engine.work import Handler, ObstacleError, Outcome, Work
 from interlock.workers.processes.clock import clock
+from interlock.workers.redaction import hide_secrets
 from interlock.workers.text import storable
 
 log = logging.getLogger(__name__)
@@ -217,6 +218,7 @@ class Runner:
             log.warning("%s was given up while the store was away: %s", work.key, refusal)
             raise EffectRetriedError(f"given up: {refusal}") from refusal
         except Exception as failure:  # noqa: BLE001 - an effect's own failure is recorded and tried again
+            hide_secrets(failure)
             return self._retry_later(work, failure)
         if work.handed_over.is_set():
             raise Ignore("its supervisor goes on, and shows its end")

@@ -6,7 +6,7 @@ from interlock.kernel.machines.tasks.breaker import Trip
 from interlock.kernel.reason import ENDS_WELL, AbortReason, TransitionReason, why_of
 from interlock.workers.engine.work import Outcome
 from interlock.workers.processes.agent.process import Exit
-from interlock.workers.supervision.redaction import Redaction
+from interlock.workers.redaction import Redaction
 from interlock.workers.supervision.reports import AgentFailed
 from interlock.workers.tasks.turn_reports import EndReport
 

@@ -27,9 +27,10 @@ from interlock.workers.gateways.git.repository import COMMITTER, Repository
 from interlock.workers.gateways.git.worktree import Worktree
 from interlock.workers.processes.agent.process import KILL_BY_PASSED, WATCHDOG_LOST, Exit
 from interlock.workers.processes.sandbox import Sandbox
+from interlock.workers.redaction import Redaction
 from interlock.workers.specs.json_line import as_line
 from interlock.workers.supervision.leased_process import LEASE_LOST_ERRORS
-from interlock.workers.supervision.redaction import Redaction, secrets_of
+from interlock.workers.supervision.redaction import secrets_of
 from interlock.workers.supervision.reports import (
     AgentBlocked,
     AgentFailed,

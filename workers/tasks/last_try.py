@@ -11,7 +11,8 @@ from interlock.kernel.reason import TransitionReason
 from interlock.kernel.record import Record
 from interlock.kernel.table import Data
 from interlock.workers.config import Settings
-from interlock.workers.supervision.redaction import Redaction, secrets_of
+from interlock.workers.redaction import Redaction
+from interlock.workers.supervision.redaction import secrets_of
 from interlock.workers.tasks.claim_names import agent_of
 from interlock.workers.tasks.work_folders import work_folder_of
 

@@ -23,9 +23,10 @@ from interlock.workers.engine.work_environment import environment_of_work
 from interlock.workers.gateways.git.errors import GitError
 from interlock.workers.processes.agent.process import AgentProcess, Exit, LogFiles, SpawnError
 from interlock.workers.processes.clock import clock
+from interlock.workers.redaction import Redaction
 from interlock.workers.specs.json_line import as_line
 from interlock.workers.supervision.leased_process import FOLDER_DELETED, Command, LeasedProcess
-from interlock.workers.supervision.redaction import Redaction, secrets_of
+from interlock.workers.supervision.redaction import secrets_of
 from interlock.workers.supervision.reports import (
     AbortRaised,
     AgentBlocked,

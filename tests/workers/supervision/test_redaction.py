@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from interlock.workers.config import Settings
-from interlock.workers.supervision.redaction import Redaction, last_words, secrets_of
+from interlock.workers.redaction import Redaction
+from interlock.workers.supervision.redaction import last_words, secrets_of
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ from interlock.workers.gateways.capabilities.result import (
     check_split,
     fit,
 )
+from interlock.workers.redaction import hide_secrets, without_secrets
 from interlock.workers.text import sentence
 
 CLEAN_UP_S_MAX = 10.0
@@ -145,7 +146,7 @@ def _result(capability: Capability, value: object) -> Result:
     try:
         match value:
             case Failed():
-                return replace(value, detail=sentence(value.detail))
+                return replace(value, detail=sentence(without_secrets(value.detail)))
             case SplitWork():
                 check_split(value)
                 return value
@@ -160,6 +161,7 @@ def _result(capability: Capability, value: object) -> Result:
 
 
 def _failure(error: BaseException) -> Failed:
+    hide_secrets(error)
     if isinstance(error, CapabilityError):
         return Failed("error", sentence(str(error)) or "it failed without a reason")
     return Failed("error", sentence(f"{type(error).__name__}: {error}"))

@@ -11,6 +11,7 @@ from interlock.workers.gateways.git.filters import LFS, filters_of, has_lfs
 from interlock.workers.gateways.git.program import ANY_CODE, Git
 from interlock.workers.gateways.git.refs import read_refs
 from interlock.workers.gateways.git.repository import Repository
+from interlock.workers.redaction import without_secrets
 from interlock.workers.text import sentence
 
 # Below it, a ref for each address and branch to which all objects of a history were uploaded.
@@ -51,7 +52,9 @@ def _upload(git: Git, *command: str) -> None:
     if finished.exit_code == 0:
         return
     if _MISSING in finished.stderr or _MISSING.encode() in finished.output:
-        said = sentence(finished.stderr or finished.output.decode(errors="replace"))
+        said = sentence(
+            without_secrets(finished.stderr or finished.output.decode(errors="replace"))
+        )
         problem = f"objects of Git LFS are neither in {git.folder} nor at the remote: {said}"
         remedy = "fetch them (git lfs fetch --all), then push again"
         raise RefusedError(Refusal.OBJECTS_MISSING, problem, remedy)

@@ -35,6 +35,7 @@ from interlock.workers.gateways.git.errors import (
 )
 from interlock.workers.inherited import inherited
 from interlock.workers.processes.sandbox import Sandbox
+from interlock.workers.redaction import without_secrets
 from interlock.workers.text import sentence
 
 COMMAND_S = 120.0
@@ -134,7 +135,7 @@ class Git:
         if found := _LOCK.search(finished.stderr):
             lock = self.folder / found.group(1)
             return LockedError(lock, f"wait, or, if no git runs in {self.folder}, delete it")
-        failed = (f"git {command}", finished.exit_code, sentence(finished.stderr))
+        failed = (f"git {command}", finished.exit_code, sentence(without_secrets(finished.stderr)))
         if remedy := remedy_for(finished.stderr):
             return ObstructedError(*failed, remedy)
         return FailedError(*failed)

@@ -9,6 +9,7 @@ from interlock.workers.gateways.git.errors import Refusal, RefusedError
 from interlock.workers.gateways.git.lfs import upload_objects
 from interlock.workers.gateways.git.program import ANY_CODE
 from interlock.workers.gateways.git.repository import Repository
+from interlock.workers.redaction import without_secrets
 from interlock.workers.text import sentence
 
 WAIT_S = 5.0
@@ -63,6 +64,7 @@ def _pushed(repository: Repository, branch: str, remote: str) -> Pushed:
         rejected = [line.split("\t")[-1] for line in lines if line.startswith("!")]
         if not rejected:
             raise repository.git.failure("push", finished)
-        problem = f"{remote!r} rejects {branch!r}: {sentence(f'{rejected[0]} {finished.stderr}')}"
+        said = sentence(without_secrets(f"{rejected[0]} {finished.stderr}"))
+        problem = f"{remote!r} rejects {branch!r}: {said}"
         raise RefusedError(Refusal.PUSH_REJECTED, problem, "correct that there, then push again")
     return Pushed(remote, branch, commit)

@@ -43,10 +43,12 @@ class Exchange:
         client: Client,
         limits: ExchangeLimits,
         price: tuple[float, float] | None,
+        key: str = "",
     ) -> None:
         self.name = name
         self._client = client
         self._limits = limits
+        self._key = key
         self._price = Price(name, client.model_name, client.system, price)
         refuse_absurd_usage()
 
@@ -100,7 +102,7 @@ class Exchange:
         ledger: Ledger,
         timeout_s: float,
     ) -> AnswerT:
-        client = Metered(self._client, ledger)
+        client = Metered(self._client, ledger, self._key)
         attempts = retrying(
             attempts_max=self._limits.attempts_max,
             wait_s_max=self._limits.wait_s_max,

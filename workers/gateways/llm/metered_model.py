@@ -5,7 +5,12 @@ from __future__ import annotations
 import warnings
 
 from pydantic_ai import UsageExtractionFailedWarning
-from pydantic_ai.exceptions import ModelConnectionError, ModelHTTPError, UnexpectedModelBehavior
+from pydantic_ai.exceptions import (
+    ModelAPIError,
+    ModelConnectionError,
+    ModelHTTPError,
+    UnexpectedModelBehavior,
+)
 from pydantic_ai.messages import ModelMessage, ModelResponse
 from pydantic_ai.models import Model, ModelRequestParameters
 from pydantic_ai.models.wrapper import WrapperModel
@@ -13,6 +18,7 @@ from pydantic_ai.settings import ModelSettings
 from pydantic_core import to_json
 
 from interlock.workers.gateways.llm.cost import AbsurdUsageError, Ledger
+from interlock.workers.redaction import hide_secrets
 
 _NEVER_SENT = ("pool", "connect")
 # A provider's adapter raises these for a malformed success: it expects a list with an element, or
@@ -30,9 +36,10 @@ _MALFORMED = (
 class Metered(WrapperModel):
     """The model, for one question with its ledger."""
 
-    def __init__(self, wrapped: Model, ledger: Ledger) -> None:
+    def __init__(self, wrapped: Model, ledger: Ledger, key: str = "") -> None:
+        """Ask a model with this key, which errors do not repeat."""
         super().__init__(wrapped)
-        self._ledger = ledger
+        self._ledger, self._key = ledger, key
 
     async def request(
         self,
@@ -49,11 +56,13 @@ class Metered(WrapperModel):
             self._ledger.measured(response)
             # A lone surrogate cannot be encoded: noticed later, it would break the caller.
             to_json(response.parts)
-        except ModelHTTPError:
-            may_be_billed = False
-            raise
-        except ModelConnectionError as error:
-            may_be_billed = error.phase not in _NEVER_SENT
+        except ModelAPIError as error:
+            # Here, below the spans of the library, which keep the text of an error as well.
+            hide_secrets(error, self._key)
+            if isinstance(error, ModelHTTPError):
+                may_be_billed = False
+            elif isinstance(error, ModelConnectionError):
+                may_be_billed = error.phase not in _NEVER_SENT
             raise
         except AbsurdUsageError as error:
             raise UnexpectedModelBehavior(str(error)) from error

@@ -26,6 +26,7 @@ from interlock.workers.gateways.llm.options import (
     ModelPrices,
 )
 from interlock.workers.gateways.llm.outcome import ConfigurationError
+from interlock.workers.redaction import without_secrets
 
 # Without a key in the call, the client would send an OpenAI key that it finds in the environment
 # to another company's address.
@@ -56,11 +57,12 @@ def open_exchange(
         raise ConfigurationError(f"{missing}: {_remedy(spec, error)}") from error
     except (UserError, ValueError, TypeError) as error:
         other = f", or {DEFAULT_MODEL!r}" if variable == MODEL_VARIABLE else ""
+        cause = without_secrets(str(error), api_key or "")
         raise ConfigurationError(
-            f"{variable}={spec} cannot be opened: {error}. Give 'provider:model', or any name"
+            f"{variable}={spec} cannot be opened: {cause}. Give 'provider:model', or any name"
             f" together with the address of an OpenAI-compatible server{other}"
         ) from error
-    return Exchange(spec, client, limits, prices.get(spec))
+    return Exchange(spec, client, limits, prices.get(spec), api_key or "")
 
 
 def exchange_of(settings: Settings, spec: str, *, variable: str) -> Exchange:

@@ -17,7 +17,7 @@ from interlock.workers.inherited import inherited
 from interlock.workers.processes.agent.contained import contained
 from interlock.workers.processes.process_group import Tail
 from interlock.workers.processes.sandbox import Sandbox
-from interlock.workers.supervision.redaction import Redaction
+from interlock.workers.redaction import Redaction
 from interlock.workers.tasks.verification.model_verdict import (
     AskModel,
     ModelVerdict,

@@ -18,7 +18,8 @@ from interlock.workers.engine.work_sandbox import (
 )
 from interlock.workers.gateways.git.repository import Repository
 from interlock.workers.gateways.git.worktree import Worktree, worktree_and_tip
-from interlock.workers.supervision.redaction import Redaction, secrets_of
+from interlock.workers.redaction import Redaction
+from interlock.workers.supervision.redaction import secrets_of
 from interlock.workers.tasks.claim_names import claim_names
 from interlock.workers.tasks.verification.check import check
 from interlock.workers.tasks.verification.evidence import task_text

@@ -51,6 +51,27 @@ def test_an_expected_failure_is_its_sentence() -> None:
     assert result_of(fails) == Failed("error", "the printer is offline")
 
 
+@pytest.mark.parametrize("raised", [CapabilityError, ValueError])
+def test_a_failure_repeats_no_secret_of_this_process(
+    monkeypatch: pytest.MonkeyPatch, raised: type[Exception]
+) -> None:
+    monkeypatch.setenv("PRINTER_PASSWORD", "hunter2hunter2")
+
+    @LOW
+    def fails() -> None:
+        """Fail."""
+        raise raised("wrong password: hunter2hunter2")
+
+    @LOW
+    def returns() -> Failed:
+        """Fail as well."""
+        return Failed("error", "wrong password: hunter2hunter2")
+
+    for function in (fails, returns):
+        assert "wrong password: *****" in str(result_of(function))
+        assert "hunter2" not in str(result_of(function))
+
+
 @pytest.mark.parametrize("error", [KeyError("x"), SystemExit(3), StopIteration(), RecursionError()])
 @pytest.mark.parametrize("kind", ["sync", "async"])
 def test_whatever_a_capability_raises_is_a_failure_with_its_type(
