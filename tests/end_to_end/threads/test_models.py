@@ -142,6 +142,9 @@ def test_the_answer_of_a_person_reaches_the_next_question(
     card = deployment.reaches("asked", "awaiting_intent_clarification")
 
     deployment.client.decide("asked", "provide", {"text": "the blue one"}, proposal=card.proposal)
+    # What was made of the answer is shown before it runs.
+    shown = deployment.reaches("asked", "awaiting_confirmation")
+    deployment.client.decide("asked", "approve", proposal=shown.proposal)
     deployment.ends("asked")
 
     assert "the blue one" in provider.asked[1].prompt

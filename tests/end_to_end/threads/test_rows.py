@@ -169,12 +169,14 @@ def answer_every_card(stage: Stage) -> None:
         stage.answer(f"awaiting_{phase}_confirmation", "edit", edits[phase])
     for phase in PHASES:
         stage.answer(f"awaiting_{phase}_clarification", "provide", {"text": "y"})
-    stage.answer("awaiting_action_clarification", "provide", action)
+        stage.answer(f"awaiting_{phase}_clarification", "provide", action)
+    stage.answer("awaiting_action_clarification", "provide", {"capability": "jot"})
     stage.answer("awaiting_confirmation", "edit", action)
     stage.answer("awaiting_confirmation", "approve")
     stage.answer("awaiting_confirmation", "reject")
     stage.answer("awaiting_review", "done")
-    stage.answer("awaiting_redirect", "provide", {"text": "y"})
+    for answer in ({"text": "y"}, action, {"capability": "broken"}):
+        stage.answer("awaiting_redirect", "provide", answer)
     stage.answer("done_cleanup_unsuccessful", "retry")
     stage.answer("done_cleanup_unsuccessful", "accept")
 
