@@ -8,7 +8,6 @@ from enum import StrEnum, auto
 
 from interlock.workers.threads.inference.reading.words import (
     ACTION_VERBS,
-    FUNCTION_WORDS,
     content,
     stem,
     words,
@@ -287,8 +286,3 @@ def says_need_of(text: str, noun: str) -> bool:
     """Return whether a statement says that somebody needs something: "she needs a badge"."""
     match = _NEEDS.search(text)
     return match is not None and noun in map(stem, words(match.group()))
-
-
-def function_words_only(text: str) -> bool:
-    """Return whether a text has no word but those without a meaning of their own."""
-    return all(word.lower() in FUNCTION_WORDS for word in words(text))
