@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parent.parent
 NAMES = [system.name for system in SYSTEMS]
 ENTRIES = {"alone", "__init__", "main", "intake", "flower", "cli"}
 MODULES = ENTRIES | {"producer_message", "systems", "client", "config", "inherited", "layout"}
-MODULES |= {"text", "up_file"}
+MODULES |= {"redaction", "text", "up_file"}
 FOLDERS = {
     "access",
     "api",

@@ -15,6 +15,7 @@ from starlette.datastructures import State
 from starlette.requests import HTTPConnection
 
 from interlock.kernel.errors import (
+    CallError,
     ForbiddenError,
     TokenRefusedError,
     UnknownRecordError,
@@ -181,8 +182,23 @@ def acting(
 
 
 def caller(request: Request, bearer: Bearer, _claimed_name: ClaimedName = None) -> Caller:
-    """Return who calls an address."""
+    """Return who calls an address. Refuses a misspelt parameter, which would be ignored."""
+    check_parameters(request)
     return who_calls(request.app.state, request, bearer.credentials if bearer else None)
+
+
+def check_parameters(request: Request) -> None:
+    """Refuse a query that has a parameter which the address does not know."""
+    if not request.query_params:
+        return
+    address = getattr(request.scope.get("route"), "path_format", "")
+    operation = request.app.openapi()["paths"].get(address, {}).get(request.method.lower(), {})
+    described = operation.get("parameters", ())
+    known = [each["name"] for each in described if each["in"] == "query"]
+    unknown = [name for name in request.query_params if name not in known]
+    if operation and unknown:
+        names = ", ".join(known) or "none"
+        raise CallError(f"there is no parameter {unknown[0]!r} here; there are: {names}")
 
 
 class Allowed:

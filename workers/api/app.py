@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from functools import partial
 from importlib.metadata import version
+from typing import Any
 
 from fastapi import APIRouter, FastAPI
 from starlette.routing import Route
@@ -46,6 +47,24 @@ MODULES_WITH_ROUTES = (
 ABOUT = "Create, watch and decide the records of all machines. docs/api.md explains it."
 
 
+class Api(FastAPI):
+    """The application. Its description says of a token what is so here."""
+
+    def __init__(self, *, asks_nobody: bool, **options: Any) -> None:
+        super().__init__(**options)
+        self.asks_nobody = asks_nobody
+
+    def openapi(self) -> dict[str, Any]:
+        """Return the description for tools, without a token where nobody is asked for one."""
+        if self.openapi_schema is None and self.asks_nobody:
+            described = super().openapi()
+            for methods in described["paths"].values():
+                for operation in methods.values():
+                    operation.pop("security", None)
+            described["components"].pop("securitySchemes", None)
+        return super().openapi()
+
+
 def create_app(client: Client, *beside: Callable[[], AbstractAsyncContextManager[None]]) -> FastAPI:
     """Return the API over a client, whose store and machines it shows.
 
@@ -61,7 +80,9 @@ def create_app(client: Client, *beside: Callable[[], AbstractAsyncContextManager
             yield
 
     # No pages of FastAPI's own: they load scripts from elsewhere.
-    app = FastAPI(
+    app = Api(
+        asks_nobody=client.settings.auth == "none",
+        servers=[{"url": client.settings.public_url or "/"}],
         title="Interlock",
         version=version("interlock"),
         description=ABOUT,

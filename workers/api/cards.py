@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query
 
 from interlock.workers.api.access import Deciding, Key, Reading
-from interlock.workers.api.models import CardClaimBody, CardList, CardReleaseBody, Fields
+from interlock.workers.api.models import CardClaimBody, CardList, CardReleaseBody
 from interlock.workers.api.problems import PROBLEMS
 from interlock.workers.engine.card import Card
 
@@ -20,7 +20,7 @@ Id = Annotated[str, Path(description="The id of a record, with its slashes as th
 Word = Annotated[str, Query(max_length=TEXT_MAX)]
 
 
-@router.get("/cards")
+@router.get("/cards", operation_id="listCards")
 def cards(
     client: Reading,
     limit: Annotated[int, Query(ge=1, le=500)] = 100,
@@ -45,30 +45,25 @@ def cards(
         holder=holder,
         escalated=escalated,
     )
-    return CardList(cards=_shown(page.cards), next=page.cursor)
+    return CardList(cards=list(page.cards), next=page.cursor)
 
 
-@router.get("/records/{record_id:path}:cards")
-def cards_of(record_id: Id, client: Reading) -> list[Fields]:
+@router.get("/records/{record_id:path}:cards", operation_id="showCards")
+def cards_of(record_id: Id, client: Reading) -> list[Card]:
     """Return the open cards of a record."""
-    return _shown(client.cards_of(record_id))
+    return client.cards_of(record_id)
 
 
-@router.post("/records/{record_id:path}:claim-card")
-def claim(record_id: Id, body: CardClaimBody, client: Deciding, key: Key = None) -> list[Fields]:
+@router.post("/records/{record_id:path}:claim-card", operation_id="claimCard")
+def claim(record_id: Id, body: CardClaimBody, client: Deciding, key: Key = None) -> list[Card]:
     """Note that the caller is on a card, or the holder to whom it is handed over.
 
     It stops nobody from answering. The record's open cards are returned.
     """
-    found = client.claim_card(record_id, proposal=body.proposal, holder=body.holder, op_id=key)
-    return _shown(found)
+    return client.claim_card(record_id, proposal=body.proposal, holder=body.holder, op_id=key)
 
 
-@router.post("/records/{record_id:path}:release-card")
-def release(record_id: Id, body: CardReleaseBody, client: Deciding) -> list[Fields]:
+@router.post("/records/{record_id:path}:release-card", operation_id="releaseCard")
+def release(record_id: Id, body: CardReleaseBody, client: Deciding) -> list[Card]:
     """Note that nobody is on a card any more. The record's open cards are returned."""
-    return _shown(client.release_card(record_id, proposal=body.proposal))
-
-
-def _shown(found: tuple[Card, ...] | list[Card]) -> list[Fields]:
-    return [card.as_data() for card in found]
+    return client.release_card(record_id, proposal=body.proposal)

@@ -33,7 +33,7 @@ Between = Annotated[
 ]
 
 
-@router.get("/records/{record_id:path}:diff")
+@router.get("/records/{record_id:path}:diff", operation_id="readDiff")
 def diff(record_id: Id, client: Reading, between: Between = "") -> DiffBody:
     """Return the difference of a record's work, or between two checkpoints of a run's folder.
 
@@ -45,7 +45,7 @@ def diff(record_id: Id, client: Reading, between: Between = "") -> DiffBody:
     return diff_body(record_id, found)
 
 
-@router.get("/records/{record_id:path}:checkpoints")
+@router.get("/records/{record_id:path}:checkpoints", operation_id="listCheckpoints")
 def checkpoints(record_id: Id, client: Reading) -> list[dict[str, str]]:
     """Return the checkpoints of a run's folder, the oldest first. Other records have none."""
     record = client.show(record_id)

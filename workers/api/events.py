@@ -39,7 +39,7 @@ SCOPE = "Ids of records, with commas between: only of these, each with all below
 Message = tuple[str, LifecycleEvent | None]  # a position, and the event before it
 
 
-@router.get("/events", response_class=EventStream, status_code=200)
+@router.get("/events", operation_id="followEvents", response_class=EventStream, status_code=200)
 async def follow(
     request: Request,
     client: Reading,
@@ -76,6 +76,7 @@ async def follow(
 
 @router.get(
     "/events:export",
+    operation_id="exportEvents",
     response_class=StreamingResponse,
     responses={200: {"content": {LINES_OF_JSON: {"schema": {"type": "string"}}}}},
 )
@@ -164,7 +165,7 @@ def _next_lines(events: Iterator[LifecycleEvent]) -> bytes:
     return b"".join(map(line_of, islice(events, LINES_AT_ONCE)))
 
 
-@router.get("/events:position")
+@router.get("/events:position", operation_id="readPosition")
 def position(request: Request, _: Reading) -> PositionBody:
     """Return the position after all events until now, after which a stream can begin later."""
     feed: EventFeed = request.app.state.event_feed

@@ -17,7 +17,7 @@ from interlock.workers.access.roles import Role
 from interlock.workers.access.tokens import LIFETIME_DAYS_MAX
 from interlock.workers.client import Client
 from interlock.workers.engine.bulk import BulkVerb
-from interlock.workers.engine.card import asks_person
+from interlock.workers.engine.card import Card, asks_person
 from interlock.workers.engine.printed_output import OutputState
 from interlock.workers.engine.record_diff import DiffState, RecordDiff
 from interlock.workers.supervision.agent_output import AgentOutput
@@ -214,7 +214,7 @@ class RecordList(BaseModel):
 class CardList(BaseModel):
     """One page of the open cards; `next` is the cursor of the page after it, '' at the end."""
 
-    cards: list[Fields]
+    cards: list[Card]
     next: str
 
 

@@ -24,7 +24,7 @@ STAMP_LENGTH_MAX = 500
 Id = Annotated[str, Path(description="The id of a record, with its slashes as they are.")]
 
 
-@router.get("/records/{record_id:path}:output")
+@router.get("/records/{record_id:path}:output", operation_id="readOutput")
 def output(
     record_id: Id,
     client: Reading,
@@ -43,7 +43,12 @@ def output(
     return output_body(record_id, look_at(client.dispatch, {record_id: source})[record_id], after)
 
 
-@router.get("/records/{record_id:path}:output-events", response_class=EventStream, status_code=200)
+@router.get(
+    "/records/{record_id:path}:output-events",
+    operation_id="followOutput",
+    response_class=EventStream,
+    status_code=200,
+)
 async def follow(
     request: Request,
     record_id: Id,

@@ -69,6 +69,7 @@ Ms = Annotated[int | None, Query(ge=0, le=2**53)]
 
 @router.post(
     "/records",
+    operation_id="createRecord",
     status_code=201,
     response_model=CreatedBody,
     responses={200: {"model": CreatedBody, "description": "The same call was accepted before."}},
@@ -87,7 +88,7 @@ def create(new: NewRecord, client: Submitting, key: NewId) -> Response:
     )
 
 
-@router.post("/records:batch")
+@router.post("/records:batch", operation_id="createRecords")
 def create_many(new: NewRecords, client: Submitting, request: Request) -> Items:
     """Create records, each by itself: a refused one does not stop the others."""
     request.app.state.rates.count(client.actor, len(new.records) - 1)  # the call counts as one
@@ -102,7 +103,7 @@ def create_many(new: NewRecords, client: Submitting, request: Request) -> Items:
     return Items(items=items)
 
 
-@router.post("/records:bulk")
+@router.post("/records:bulk", operation_id="changeRecords")
 def change_many(bulk: Bulk, client: Operating, request: Request) -> Items:
     """Cancel, pause, resume or retry each record of one page of a list, or say what that would do.
 
@@ -156,7 +157,7 @@ async def conditions(
 Conditions = Annotated[Wanted, Depends(conditions)]
 
 
-@router.get("/records")
+@router.get("/records", operation_id="listRecords")
 def list_records(
     client: Reading,
     wanted: Conditions,
@@ -178,7 +179,7 @@ def list_records(
     return RecordList(records=list(page.rows), next=page.cursor)
 
 
-@router.get("/counts")
+@router.get("/counts", operation_id="countRecords")
 def counts(client: Reading, wanted: Conditions) -> RecordCounts:
     """Count the records that a list with these conditions has, in each state that has any.
 
@@ -188,7 +189,7 @@ def counts(client: Reading, wanted: Conditions) -> RecordCounts:
     return client.counts(**wanted)
 
 
-@router.get("/records/{record_id:path}:history")
+@router.get("/records/{record_id:path}:history", operation_id="readHistory")
 def history(
     record_id: Id,
     client: Reading,
@@ -205,7 +206,12 @@ def history(
     return Lines(lines=[line_shown(line) for line in found[:limit]], next=following)
 
 
-@router.get("/records/{record_id:path}:events", response_class=EventStream, status_code=200)
+@router.get(
+    "/records/{record_id:path}:events",
+    operation_id="followRecord",
+    response_class=EventStream,
+    status_code=200,
+)
 async def follow(
     request: Request,
     record_id: Id,
@@ -231,13 +237,13 @@ async def follow(
     return EventStream(server_sent(), request.state.caller)
 
 
-@router.get("/records/{record_id:path}:description")
+@router.get("/records/{record_id:path}:description", operation_id="describeRecord")
 def description(record_id: Id, client: Reading) -> Fields:
     """Describe a record: with its cards, children, failures and results, as `interlock show`."""
     return describe(client, record_id)
 
 
-@router.get("/records/{record_id:path}:mail")
+@router.get("/records/{record_id:path}:mail", operation_id="readMail")
 def mail_of(
     record_id: Id, client: Reading, limit: Annotated[int, Query(ge=1, le=LINES_MAX)] = 100
 ) -> list[Mail]:
@@ -245,19 +251,19 @@ def mail_of(
     return client.dispatch.inboxes.latest(client.show(record_id).id, limit)
 
 
-@router.post("/records/{record_id:path}:explain")
+@router.post("/records/{record_id:path}:explain", operation_id="explainTrigger")
 def explain(record_id: Id, asked: Firing, client: Reading) -> Explained:
     """Say what a trigger, or an answer to the card, would do now, or why not. Changes nothing."""
     return explained(client.explain(record_id, asked.trigger, asked.payload))
 
 
-@router.get("/records/{record_id:path}:why-not")
+@router.get("/records/{record_id:path}:why-not", operation_id="explainAllTriggers")
 def why_not(record_id: Id, client: Reading) -> list[Explained]:
     """Say for each trigger of a record's machine what it would do now, or why it would not."""
     return [explained(found) for found in client.explain_all(record_id)]
 
 
-@router.post("/records/{record_id:path}:fire")
+@router.post("/records/{record_id:path}:fire", operation_id="fireTrigger")
 def fire(
     record_id: Id,
     firing: Firing,
@@ -279,7 +285,7 @@ def fire(
     return record_body(client, after)
 
 
-@router.post("/records/{record_id:path}:decide")
+@router.post("/records/{record_id:path}:decide", operation_id="decideCard")
 def decide(
     record_id: Id,
     decision: DecisionBody,
@@ -303,7 +309,7 @@ def decide(
     return record_body(client, after)
 
 
-@router.post("/records/{record_id:path}:cancel")
+@router.post("/records/{record_id:path}:cancel", operation_id="cancelRecord")
 def cancel(
     record_id: Id,
     why: Why,
@@ -320,7 +326,7 @@ def cancel(
     return record_body(client, after)
 
 
-@router.post("/records/{record_id:path}:{verb}")
+@router.post("/records/{record_id:path}:{verb}", operation_id="changeRecord")
 def change(
     record_id: Id,
     verb: Literal["pause", "resume", "retry"],
@@ -335,7 +341,7 @@ def change(
     return Item(id=record_id, answer=answer, why_not=unchanged(verb, answer))
 
 
-@router.get("/records/{record_id:path}")
+@router.get("/records/{record_id:path}", operation_id="showRecord")
 def show(record_id: Id, client: Reading, response: Response) -> RecordBody:
     """Return a record as it is now, with its version as ETag."""
     record = client.show(record_id)

@@ -27,7 +27,7 @@ CODE = "replayed-by:"  # before the name of who replays, in the codes of a line 
 MessageId = Annotated[str, Path(description="The id of a message.")]
 
 
-@router.get("")
+@router.get("", operation_id="listRejectedMessages")
 def rejected(
     client: OperatingAll,
     limit: Annotated[int, Query(ge=1, le=PAGE_MAX)] = PAGE_MAX,
@@ -39,7 +39,7 @@ def rejected(
     return RejectedList(messages=list(map(shown, found)), next=following)
 
 
-@router.post("/{message_id}:replay")
+@router.post("/{message_id}:replay", operation_id="replayRejectedMessage")
 def replay(message_id: MessageId, client: OperatingAll, request: Request) -> Fields:
     """Do again what a message asked for, as the actor that it names; drop it if it is accepted.
 
@@ -51,14 +51,14 @@ def replay(message_id: MessageId, client: OperatingAll, request: Request) -> Fie
     return replay_message(as_intake, client.dispatch.rejected.message(message_id))
 
 
-@router.post("/{message_id}:drop")
+@router.post("/{message_id}:drop", operation_id="dropRejectedMessage")
 def drop(message_id: MessageId, client: OperatingAll) -> Fields:
     """Drop a message for good. Its producer is not notified."""
     client.dispatch.rejected.drop(message_id)
     return {"id": message_id, "answer": "dropped"}
 
 
-@router.get("/{message_id}")
+@router.get("/{message_id}", operation_id="showRejectedMessage")
 def message(message_id: MessageId, client: OperatingAll) -> Fields:
     """Return a rejected message whole."""
     return shown(client.dispatch.rejected.message(message_id))

@@ -21,13 +21,13 @@ from interlock.workers.producer_message import send_message as accept
 router = APIRouter(tags=["surroundings"], responses=PROBLEMS)
 
 
-@router.get("/v1/machines")
+@router.get("/v1/machines", operation_id="listMachines")
 def machines(client: Reading) -> list[str]:
     """Return the names of all machines."""
     return list(client.machines)
 
 
-@router.get("/v1/machines/{name}")
+@router.get("/v1/machines/{name}", operation_id="showMachine")
 def machine(name: str, client: Reading) -> Fields:
     """Return the table of a machine: its states, and its rows with who may fire them."""
     if name not in client.machines:
@@ -35,7 +35,7 @@ def machine(name: str, client: Reading) -> Fields:
     return outline(client.machines[name])
 
 
-@router.post("/v1/messages/{kind}")
+@router.post("/v1/messages/{kind}", operation_id="sendMessage")
 def send_message(kind: str, fields: Fields, client: Submitting, key: NewId) -> Fields:
     """Do what a plain message of a kind asks for that has no address of its own, such as `send`.
 
@@ -45,7 +45,7 @@ def send_message(kind: str, fields: Fields, client: Submitting, key: NewId) -> F
     return answer
 
 
-@router.get("/v1/top")
+@router.get("/v1/top", operation_id="showTop")
 def top(
     client: ReadingAll,
     backlog: Annotated[str, Query(max_length=200, description="Only this backlog.")] = "",
@@ -54,14 +54,14 @@ def top(
     return SnapshotReader(client, backlog=backlog).read()
 
 
-@router.get("/metrics", response_class=PlainTextResponse)
+@router.get("/metrics", operation_id="readMetrics", response_class=PlainTextResponse)
 def metrics(request: Request, _: Reading) -> Response:
     """Return the metrics of the deployment, as text of Prometheus."""
     exposition: Exposition = request.app.state.exposition
     return Response(exposition.text(), media_type=CONTENT_TYPE_LATEST)
 
 
-@router.get("/healthz")
+@router.get("/healthz", operation_id="checkHealth")
 def health(request: Request) -> dict[str, int]:
     """Return the time of the store in ms; a store that does not answer is a problem, with 503.
 

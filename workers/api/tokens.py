@@ -16,7 +16,7 @@ router = APIRouter(prefix="/v1", tags=["tokens"], responses=PROBLEMS)
 TokenId = Annotated[str, Path(description="The id of an access token.")]
 
 
-@router.get("/me")
+@router.get("/me", operation_id="showCaller")
 def me(by: CallerHere) -> Me:
     """Return who the caller is: the name in the log, and what it may do."""
     acts = sorted(act.name.lower() for act in by.acts)
@@ -29,13 +29,13 @@ def me(by: CallerHere) -> Me:
     )
 
 
-@router.get("/tokens")
+@router.get("/tokens", operation_id="listTokens")
 def tokens(client: Administering) -> list[AccessToken]:
     """List all access tokens, the oldest first. Their secrets are not stored."""
     return client.dispatch.access_tokens.all()
 
 
-@router.post("/tokens", status_code=201)
+@router.post("/tokens", operation_id="createToken", status_code=201)
 def create_token(new: NewToken, client: Administering, response: Response) -> MadeToken:
     """Make an access token. Its text is in this answer only."""
     response.headers["Cache-Control"] = "no-store"
@@ -51,7 +51,7 @@ def create_token(new: NewToken, client: Administering, response: Response) -> Ma
     return MadeToken(token=text, about=kept)
 
 
-@router.post("/tokens/{token_id}:revoke")
+@router.post("/tokens/{token_id}:revoke", operation_id="revokeToken")
 def revoke(token_id: TokenId, client: Administering) -> Fields:
     """Revoke an access token for good: from now on, no call is accepted with it."""
     client.dispatch.access_tokens.revoke(token_id, client.actor)

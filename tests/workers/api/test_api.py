@@ -416,34 +416,6 @@ def test_a_bad_body_is_refused_and_changes_nothing(
     assert interlock.list() == []
 
 
-@pytest.mark.parametrize(
-    "shown",
-    [
-        {"Origin": "http://evil.example"},
-        {"Origin": "null"},
-        {"Origin": "http://127.0.0.1:9999"},
-        {"Sec-Fetch-Site": "cross-site"},
-        {"Sec-Fetch-Site": "same-site", "Origin": "http://127.0.0.1:9999"},
-    ],
-)
-def test_no_call_that_changes_something_comes_from_a_page_of_another_site(
-    http: TestClient, interlock: Client, shown: dict[str, str]
-) -> None:
-    interlock.dispatch.reject("unreadable", "no JSON", "?")
-    (message,) = [each.id for each in interlock.dispatch.rejected.newest(10)]
-    paths = create_app(interlock).openapi()["paths"]
-    unsafe = [path for path, methods in paths.items() if "post" in methods]
-    assert len(unsafe) > 10
-    for path in (*unsafe, "/mcp"):
-        address = path.replace("{message_id}", message).replace("{verb}", "pause")
-        problem(http.post(address, headers=shown), 403, "other-site")
-        problem(http.post(address, headers=shown, data={"do": "claim"}), 403, "other-site")
-    assert interlock.dispatch.rejected.newest(10)
-    # What a program sends shows no site, and what a page of the console sends shows its own.
-    own = {"Origin": "http://127.0.0.1", "Sec-Fetch-Site": "same-origin"}
-    assert http.post(f"/v1/rejected/{message}:drop", headers=own).status_code == 200
-
-
 def test_a_page_of_another_site_can_neither_act_nor_read(
     http: TestClient, interlock: Client
 ) -> None:

@@ -336,7 +336,7 @@ def test_commands_call_the_api_that_the_settings_name(
         "proved": True,
         "roles": ["operator"],
         "machines": [],
-        "allowed": ["decide", "operate", "read", "submit"],
+        "allowed": ["decide", "operate", "read", "run", "submit"],
     }
 
 
