@@ -144,6 +144,14 @@ def test_an_inference_that_fails_after_a_correction_says_so() -> None:
     assert question_of(case) == "the model is away. What is the action?"
 
 
+def test_a_call_that_fails_twice_is_kept_once_with_its_last_error() -> None:
+    case = failed_call().fire("provided", OTHER).fire("execution_failed", {"detail": "no pen"})
+    case.fire("provided", CALL).fire("execute").fire("execution_failed", {"detail": "no paper"})
+
+    kept = [(call["parameters"]["text"], call["why"]) for call in case.data["turned_down"]]
+    assert kept == [("y", "it failed: no pen."), ("x", "it failed: no paper.")]
+
+
 def test_the_calls_that_are_kept_are_bounded() -> None:
     case = asked()
     for number in range(30):

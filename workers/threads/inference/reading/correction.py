@@ -41,7 +41,8 @@ _AROUND = " \t\n.'\"\u2018\u2019\u201c\u201d"
 def corrected(question: Question, understood: Understanding, model: Meanings) -> Understanding:
     """Return what a request asks for after a person's words about a call that was turned down."""
     call = question.turned_down[-1] if question.turned_down else {}
-    choice, said = question.choice(call.get("capability")), _said(question)
+    newest = question.feedback[-1] if question.feedback else {}
+    choice, said = question.choice(call.get("capability")), stripped(newest.get("text"))
     if choice is None or not said or is_pick(said, {each.name for each in question.catalog}):
         return understood
     alone = understand(_about(question, said), model)
@@ -105,14 +106,6 @@ def _read(question: Question, choice: Choice, name: str, said: str) -> Iterator[
     value = value_in(choice, name, text, dates.find([text], question.inciting.get("at")))
     if value is not None:
         yield {name: value}
-
-
-def _said(question: Question) -> str:
-    """Return the newest words of a person, or '' where they answer a question for values."""
-    asked, newest = question.previous or {}, question.feedback[-1] if question.feedback else {}
-    if asked.get("kind") == "clarification" and asked.get("capability"):
-        return ""
-    return stripped(newest.get("text"))
 
 
 def _about(question: Question, said: str) -> Question:

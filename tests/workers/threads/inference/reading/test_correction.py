@@ -92,13 +92,27 @@ def test_words_that_change_nothing_are_no_value(said: str) -> None:
     assert proposed(about(RIGHT_BADGE, said)) == ("standard", "print_badge", RIGHT_BADGE[2])
 
 
-@pytest.mark.parametrize("said", ["Do not print it", "I do not know", "Why did it fail?"])
+@pytest.mark.parametrize(
+    "said", ["Do not print it", "I do not know", "Why did it fail?", "Is the name to be Mr Silva?"]
+)
 def test_words_that_are_no_order_are_no_value(said: str) -> None:
     assert proposed(about(RIGHT_BADGE, said))[0] == "clarification"
 
 
-def test_a_name_or_number_picks_a_capability() -> None:
+def test_two_values_for_one_parameter_are_asked_about() -> None:
+    assert proposed(about(FILING, "It is tray/b.pdf or tray/c.pdf"))[0] == "clarification"
+
+
+def test_words_in_another_wish_are_no_value() -> None:
+    said = "Put 'the name is Mr Silva' on my to-do list"
+
+    assert proposed(about(RIGHT_BADGE, said))[1] == "add_task"
+
+
+def test_the_name_or_number_of_a_capability_is_no_value() -> None:
     assert proposed(about(RIGHT_BADGE, "append_note"))[1] == "append_note"
+    for said in ("print badge", "3"):
+        assert proposed(about(RIGHT_BADGE, said)) == ("standard", *RIGHT_BADGE[1:])
 
 
 def test_an_answer_to_a_question_for_values_is_no_correction() -> None:
