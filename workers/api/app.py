@@ -27,6 +27,7 @@ from interlock.workers.api import (
 )
 from interlock.workers.api.agents import PATH, AgentTools
 from interlock.workers.api.followers import Followers
+from interlock.workers.api.load import LoadLimit
 from interlock.workers.api.models import BODY_BYTES_MAX
 from interlock.workers.api.problems import TOO_SLOW, add_problem_answers, answer
 from interlock.workers.api.rates import Rates
@@ -108,6 +109,8 @@ def create_app(client: Client, *beside: Callable[[], AbstractAsyncContextManager
         add_routes(app, module.router)
     app.router.routes.append(Route(PATH, AgentTools(app.state)))
     add_problem_answers(app)
+    # The last is the first that sees a call; one whose body still comes is not at work yet.
+    app.add_middleware(LoadLimit)
     app.add_middleware(BodyLimit)
     app.add_middleware(Heads)
     return app

@@ -26,6 +26,8 @@ WRONG_HOST = ProblemKind(421, "wrong-host", "This name is not one of this comput
 NOT_SIGNED_IN = ProblemKind(403, "not-signed-in", "You are not signed in")
 OTHER_SITE = ProblemKind(403, "other-site", "A page of another site has sent this")
 TOO_MANY_CALLS = ProblemKind(429, "too-many-calls", "You call too often", 1)
+TOO_MANY_AT_ONCE = ProblemKind(429, "too-many-at-once", "You make too many calls at once", 1)
+BUSY = ProblemKind(503, "busy", "Too many calls are at work here now", 1)
 TOO_SLOW = ProblemKind(408, "too-slow", "The body did not come in time")
 BAD_REQUEST = ProblemKind(
     422, "invalid-request", "The request has not the form that it should have"
