@@ -11,7 +11,7 @@ import pytest
 
 from interlock.workers.config import Settings, SettingsError
 from interlock.workers.ops.home import lock_home
-from interlock.workers.up_file import local_settings, telling
+from interlock.workers.up_file import api_of_up, local_settings, telling
 
 
 def test_where_nothing_runs_an_error_says_how_to_start_it(
@@ -103,6 +103,18 @@ def test_a_file_of_another_user_is_refused(
 
     with pytest.raises(SettingsError, match=f"belongs to another user .id {this_user}.: run the"):
         local_settings({"INTERLOCK_HOME": str(tmp_path)})
+
+
+def test_a_lock_or_a_file_of_another_user_is_of_no_running_up(
+    tmp_path: Path, running: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    del running
+    api = "http://127.0.0.1:1"
+    with telling(Settings(store_url="unix:///nowhere"), tmp_path, api):
+        assert api_of_up(tmp_path) == api
+        this_user = os.getuid()
+        monkeypatch.setattr(os, "getuid", lambda: this_user + 1)
+        assert api_of_up(tmp_path) == ""
 
 
 def test_a_start_of_up_removes_the_file_that_it_finds(tmp_path: Path) -> None:

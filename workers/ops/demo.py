@@ -95,16 +95,7 @@ def keep_up(
             ) as deployment,
             telling(deployment.settings, deployment.home, deployment.api_url),
         ):
-            announce(
-                {
-                    "store": without_login(deployment.settings.store),
-                    "api": deployment.api_url,
-                    "console": console_link(deployment),
-                    "flower": deployment.flower_url,
-                    "login": str(deployment.home / FLOWER_FILE),
-                    "logs": str(deployment.log("worker").parent),
-                }
-            )
+            announce(addresses_of(deployment))
             try:
                 keep_alive(deployment)
             except KeyboardInterrupt:
@@ -116,6 +107,18 @@ def keep_up(
         if left:
             # A store that the settings name stays, and agents that use it need nothing of `up`.
             screen.notice(going_on(left, store_ends="store_url" not in settings.model_fields_set))
+
+
+def addresses_of(deployment: Deployment) -> dict[str, str]:
+    """Return where everything is, without a password or login: others may see what is printed."""
+    return {
+        "store": without_login(deployment.settings.store),
+        "api": deployment.api_url,
+        "console": console_link(deployment),
+        "flower": deployment.flower_url,
+        "login": str(deployment.home / FLOWER_FILE),
+        "logs": str(deployment.log("worker").parent),
+    }
 
 
 def console_link(deployment: Deployment) -> str:

@@ -26,7 +26,8 @@ from interlock.workers.client import Client
 from interlock.workers.config import Settings
 from interlock.workers.gateways.server import EmbeddedServer, free_port
 from interlock.workers.ops import demo
-from interlock.workers.ops.demo import going_on, has_agents, running_agents
+from interlock.workers.ops.demo import addresses_of, going_on, has_agents, running_agents
+from interlock.workers.ops.deployment import Deployment
 from interlock.workers.ops.verify import verify_all
 from interlock.workers.up_file import TOKEN_FILE, local_settings
 from tests.processes import marked
@@ -313,6 +314,15 @@ def answers(address: str) -> bool:
         return httpx.get(address, timeout=180).status_code == httpx.codes.OK
     except httpx.TransportError:
         return False
+
+
+def test_what_up_prints_has_no_password_of_a_store_that_the_settings_name(tmp_path: Path) -> None:
+    settings = Settings(home=tmp_path, store_url="redis://user:hush@store.example:6379/0")
+
+    printed = addresses_of(Deployment(settings, pages=True))
+
+    assert printed["store"] == "redis://...@store.example:6379/0"
+    assert "hush" not in repr((printed, settings))
 
 
 def test_ctrl_c_during_the_start_ends_it_without_a_traceback(
