@@ -35,7 +35,6 @@ from interlock.workers.api.problems import (
 from interlock.workers.api.rates import Rates
 from interlock.workers.client import Client
 from interlock.workers.engine.submission import check_actor
-from interlock.workers.engine.tracing import trace_codes
 from interlock.workers.remote.problems import NO_TOKEN, STALE
 from interlock.workers.up_file import TOKEN_FILE
 
@@ -158,9 +157,7 @@ def shows_another_site(request: HTTPConnection) -> bool:
     return origin is not None and urlsplit(origin).netloc != request.headers.get("Host")
 
 
-def acting(
-    state: State, by: Caller, act: Act, record_id: str = "", traceparent: str = ""
-) -> Client:
+def acting(state: State, by: Caller, act: Act, record_id: str = "") -> Client:
     """Return a client that acts as a caller, on the machines that the caller may see.
 
     Refuses a caller who may not do this act, or may not see the record that it is about.
@@ -170,7 +167,7 @@ def acting(
     if by.machines and act is Act.ADMINISTER:
         raise ForbiddenError(f"a token that is limited to machines may not {act}")
     client: Client = copy(state.client)
-    client.actor, client.codes = by.name, by.codes + trace_codes(traceparent)
+    client.actor, client.codes = by.name, by.codes
     client.run_refusal = by.refusal(Act.RUN)
     if by.machines:
         client.machines = {
@@ -214,8 +211,7 @@ class Allowed:
         # Called here, because each dependency of its own costs a change of threads.
         by = request.state.caller = caller(request, bearer, claimed_name)
         record_id = request.path_params.get("record_id", "")
-        traceparent = request.headers.get("traceparent", "")
-        client = acting(request.app.state, by, self.act, record_id, traceparent)
+        client = acting(request.app.state, by, self.act, record_id)
         if self.of_all_machines and by.machines:
             raise ForbiddenError("this is about all machines, and the token is limited to some")
         return client

@@ -13,6 +13,7 @@ from html import escape
 
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse
+from starlette.types import Scope
 
 from interlock.kernel.errors import KernelError, StaleDecisionError, StoreError
 from interlock.workers.api.access import count_by_address
@@ -46,6 +47,8 @@ STYLE = ":root{color-scheme:light dark}body{font:1.1em/1.5 system-ui,sans-serif;
 STYLE += "margin:3em auto;padding:0 1em;overflow-wrap:anywhere}h1{line-height:1.25}"
 STYLE += "button{font:inherit;padding:.5em 1.5em}button::first-letter{text-transform:uppercase}"
 
+# What follows in these addresses lets its reader answer a card, or sign in.
+SECRET_PATHS = (f"{PATH}/", LINK_PATH, "/login/provider/back")
 ACCESS_LOG = logging.getLogger("uvicorn.access")
 
 Page = Callable[[str, Request], HTMLResponse]
@@ -63,9 +66,14 @@ class HiddenLinks(logging.Filter):
 
 def _without_secret(word: object) -> object:
     """Return a word of a line; of a link that lets its reader act, only its beginning."""
-    heads = (f"{PATH}/", f"{LINK_PATH}?")
-    found = next((head for head in heads if isinstance(word, str) and word.startswith(head)), "")
+    heads = (head for head in SECRET_PATHS if isinstance(word, str) and word.startswith(head))
+    found = next(heads, "")
     return f"{found}..." if found else word
+
+
+def is_secret(scope: Scope) -> bool:
+    """Whether the address of a call lets its reader act: such a call is in no trace."""
+    return str(scope.get("path", "")).startswith(SECRET_PATHS)
 
 
 HIDDEN_LINKS = HiddenLinks()

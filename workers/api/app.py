@@ -90,6 +90,8 @@ def create_app(client: Client, *beside: Callable[[], AbstractAsyncContextManager
         docs_url=None,
         redoc_url=None,
         lifespan=running,
+        # One span for each call, without FastAPI's own steps; a call that is refused is no error.
+        telemetry={"operation_spans": False, "exclude": answer_links.is_secret},
     )
     app.state.client, app.state.followers = client, followers
     settings, dispatch = client.settings, client.dispatch

@@ -75,11 +75,15 @@ def _start_tracer(service: str, *, shutdown_on_exit: bool) -> TracerProvider:
         from opentelemetry.sdk.resources import Resource  # noqa: PLC0415
         from opentelemetry.sdk.trace import TracerProvider  # noqa: PLC0415
         from opentelemetry.sdk.trace.export import BatchSpanProcessor  # noqa: PLC0415
+
+        from interlock.workers.engine.trace_ids import TraceIds  # noqa: PLC0415
     except ModuleNotFoundError as missing:
         problem = f"traces need {missing.name}: pip install 'interlock[otel]'"
         raise SettingsError(problem) from missing
     resource = Resource.create({"service.name": f"interlock-{service}"})
-    provider = TracerProvider(resource=resource, shutdown_on_exit=shutdown_on_exit)
+    provider = TracerProvider(
+        resource=resource, shutdown_on_exit=shutdown_on_exit, id_generator=TraceIds()
+    )
     provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
     Tracing.tracer = provider.get_tracer("interlock")
     return provider

@@ -16,12 +16,11 @@ import os
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from hashlib import sha256
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from interlock.kernel.errors import KernelError
 from interlock.kernel.event import Event
-from interlock.kernel.record import Record, root_of
+from interlock.kernel.record import Record
 from interlock.kernel.store.commands import Call
 from interlock.kernel.store.leases import Lease
 from interlock.kernel.store.views import Views
@@ -55,13 +54,6 @@ def carried(call: Call, settings: Settings) -> Call:
     return replace(call, cause=replace(call.cause, codes=(*call.cause.codes, f"{CODE}{span}")))
 
 
-def trace_codes(traceparent: str) -> tuple[str, ...]:
-    """Return what the log keeps of a header `traceparent` of a call, if traces are on."""
-    if Tracing.tracer is None or not traceparent or _context(traceparent) is None:
-        return ()
-    return (f"{CODE}{traceparent}",)
-
-
 @contextmanager
 def traced_message(name: str, traceparent: str) -> Iterator[None]:
     """Act on a producer's message in a span of the trace that its header names, if there is one."""
@@ -84,9 +76,11 @@ def traced(views: Views, record: Record, lease: Lease) -> Iterator[None]:
         return
     # A command that only reads does without Celery, which log_lines imports as well.
     from celery.exceptions import Ignore  # noqa: PLC0415
-    from opentelemetry.trace import Link, SpanKind  # noqa: PLC0415
+    from opentelemetry.context import Context  # noqa: PLC0415
+    from opentelemetry.trace import Link, SpanKind, use_span  # noqa: PLC0415
 
     from interlock.workers.engine.log_lines import log_about  # noqa: PLC0415
+    from interlock.workers.engine.trace_ids import beginning, trace_of_family  # noqa: PLC0415
 
     left: Exception | None = None
     origin, before = _origin(views, record.id, lease)
@@ -98,17 +92,17 @@ def traced(views: Views, record: Record, lease: Lease) -> Iterator[None]:
         "interlock.effect": lease.name,
         "interlock.attempt": lease.attempt,
     }
-    name = f"{record.machine}.{lease.name}"
-    with (
-        Tracing.tracer.start_as_current_span(
-            name,
-            context=_below(origin),
+    # Without a parent where there is none: receivers would wait for a span that nobody sends.
+    with beginning(trace_of_family(record.id)):
+        begun = Tracing.tracer.start_span(
+            f"{record.machine}.{lease.name}",
+            context=_below(origin) if origin else Context(),
             kind=SpanKind.CONSUMER,
             attributes=about,
             links=[Link(before)] if before else [],
-        ) as span,
-        log_about(trace=f"{span.get_span_context().trace_id:032x}"),
-    ):
+        )
+    trace_id = begun.get_span_context().trace_id
+    with use_span(begun, end_on_exit=True), log_about(trace=f"{trace_id:032x}"):
         try:
             yield
         except Ignore as ignored:  # another process goes on with it: that is no failure
@@ -176,11 +170,13 @@ def note_outcome(line: str) -> None:
         span.set_attribute("interlock.outcome", line)
 
 
-def _origin(views: Views, record_id: str, lease: Lease) -> tuple[SpanContext, SpanContext | None]:
+def _origin(
+    views: Views, record_id: str, lease: Lease
+) -> tuple[SpanContext | None, SpanContext | None]:
     """Return the span in which a record was created, and the one that made it owe an effect.
 
-    The first is made from the family's id where there is none, or where the store does not answer:
-    work goes on without its trace. The second is None where it is the first, or was not traced.
+    The first is None where there is none, or where the store does not answer: work goes on without
+    its trace. The second is None where it is the first, or was not traced.
     """
     owed_by = int(lease.suffix.partition(".")[0])
     try:
@@ -190,12 +186,7 @@ def _origin(views: Views, record_id: str, lease: Lease) -> tuple[SpanContext, Sp
         events = []
     found: dict[int, SpanContext | None] = {event.version: _kept(event) for event in events}
     created, before = found.get(1), found.get(owed_by)
-    if created is not None:
-        return created, before if before != created else None
-    digest = sha256(root_of(record_id).encode()).hexdigest()
-    made = _context(f"00-{digest[:32]}-{digest[32:48]}-01")
-    assert made is not None, "a digest is hexadecimal"
-    return made, before
+    return created, before if before != created else None
 
 
 def _kept(event: Event) -> SpanContext | None:

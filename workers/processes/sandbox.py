@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -31,6 +32,10 @@ _CONFINED = ("--unshare-ipc", "--cap-drop", "ALL")
 _SHARED = ("/tmp", "/var/tmp", "/run")  # noqa: S108 - the folders themselves
 # What programs need of /run: how names are looked up, and the programs of NixOS.
 _SHOWN_OF_RUN = ("NetworkManager/resolv.conf", "resolvconf", "systemd/resolve", "current-system")
+# Where this program itself is: `interlock report` is run in the sandbox, wherever it is installed.
+_PACKAGE = Path(__file__).parents[2]
+_PLACES = (_PACKAGE, _PACKAGE / "kernel", _PACKAGE / "workers")
+_OURS = (Path(sys.prefix), Path(sys.base_prefix), *_PLACES)
 Mounts = dict[Path, tuple[str, ...]]
 
 
@@ -99,7 +104,7 @@ class Sandbox:
             mounts[Path("/dev")] = ("--dev", "/dev")
             for path in _real(map(Path, _SHARED)):
                 mounts[path] = ("--tmpfs", str(path))
-            for path in _real(Path("/run", name) for name in _SHOWN_OF_RUN):
+            for path in _real((*(Path("/run", name) for name in _SHOWN_OF_RUN), *_OURS)):
                 mounts[path] = _bound("--ro-bind-try", path)
             mounts |= self._home_mounts(hidden)
         for path in hidden:

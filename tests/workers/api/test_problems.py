@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
+from interlock.kernel.store import scripts
 from interlock.workers.api.app import create_app
 from interlock.workers.gateways.server import EmbeddedServer
 from tests.conftest import NewProxy
@@ -38,6 +39,7 @@ def test_a_hung_store_is_away(server: EmbeddedServer, prefix: str, new_proxy: Ne
         socket.create_server(("127.0.0.1", 0)) as silent,
     ):
         store: Any = interlock.dispatch.client
+        del scripts._STATES[store]  # the connection over which its format was read
         store.connection_pool.disconnect()
         hung = {"port": silent.getsockname()[1], "socket_timeout": 0.05}
         store.connection_pool.connection_kwargs.update(hung)
