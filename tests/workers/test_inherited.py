@@ -41,6 +41,7 @@ REDIRECTS_OF_GIT = (
 )
 # These start a program of Interlock, or its store, with the variables of their own process.
 OF_INTERLOCK = {
+    "workers/engine/isolation.py",
     "workers/gateways/server.py",
     "workers/processes/module_server.py",
     "workers/processes/agent/watchdog_client.py",

@@ -57,7 +57,7 @@ def test_all_kinds_of_work_run_in_their_own_folder(
     deployment.reaches("g/j", "success")
     deployment.reaches("b/t", "closed")
 
-    assert git(repo, "log", "--format=%s", "main").splitlines()[1:2] == ["mine"]
+    assert git(repo, "log", "--topo-order", "--format=%s", "main").splitlines()[1:2] == ["mine"]
     assert git(other, "show-ref") == before
     said = [*workspace.folder.glob("*.txt"), tmp_path / "job.txt"]
     assert {file.stem: file.read_text() for file in said} == dict.fromkeys(

@@ -125,14 +125,15 @@ def up() -> Iterator[Up]:
         "INTERLOCK_HOME": str(folder / "home"),
         "INTERLOCK_TASK_EVENTS": "true",
     }
-    log = folder / "printed"
-    with log.open("wb") as output:
+    # A second file, since `up` may say after its addresses that it took another port.
+    log, notices = folder / "printed", folder / "notices"
+    with log.open("wb") as output, notices.open("wb") as errors:
         process = subprocess.Popen(
             [INTERLOCK, "up", "--json"],
             cwd=folder,
             env=environment,
             stdout=output,
-            stderr=output,
+            stderr=errors,
             umask=0o022,
         )
     try:
@@ -141,9 +142,11 @@ def up() -> Iterator[Up]:
             what="it is up, or has ended",
             within_s=LIMIT_S,
         )
-        yield Up(folder, environment, json.loads(log.read_text()), log.read_text())
+        printed = log.read_text()
+        yield Up(folder, environment, json.loads(printed), printed + notices.read_text())
     finally:
-        (folder / "may_end").touch()
+        for file in (folder / "state").rglob("file"):
+            file.with_name("may_end").touch()
         process.send_signal(signal.SIGINT)
         process.wait(LIMIT_S)
         kill_marked(MARK, folder.name, patience_s=LIMIT_S)
@@ -171,7 +174,7 @@ def at_work(up: Up) -> Path:
     repository.mkdir()
     git(repository, "init", "--quiet", "--initial-branch=main")
     git(repository, "commit", "--quiet", "--allow-empty", "-mx")
-    agent = f"echo x; echo x > file; until [ -e {up.folder}/may_end ]; do sleep 1; done"
+    agent = "echo x; echo x > file; until [ -e may_end ]; do sleep 1; done"
     up.command("task", "submit", "--repo", str(repository), "--title", "x", "--agent", agent)
     found = until(lambda: [*(up.folder / "state").rglob("file")], what="it is at work")
     return found[0].parent
@@ -206,7 +209,7 @@ def test_another_user_reads_no_file_of_up_and_nothing_of_its_processes(up: Up) -
     assert seen.returncode == 0, seen.stderr
     # The repository is the user's own, and open.
     found = [line for line in seen.stdout.splitlines() if "/repository/" not in line]
-    assert found == [str(up.folder / "printed"), str(readable)]
+    assert sorted(found) == [str(up.folder / name) for name in ("notices", "printed", "readable")]
     for folder in (up.home, worktree):
         assert as_nobody("import os, sys; os.listdir(sys.argv[1])", str(folder)).returncode != 0
 
