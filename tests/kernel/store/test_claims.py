@@ -9,6 +9,7 @@ import pytest
 from interlock.kernel.errors import FencedError
 from interlock.kernel.store.leases import Lease, Order, Refused
 from tests.kernel.store.kernel_at_a_fixed_time import LOSSES_FREE, World, token
+from tests.kernel.store.machines_runs import CODON, begun
 from tests.kernel.store.tables import GRACE_MS, LEASE_MS
 
 
@@ -175,6 +176,16 @@ def test_a_lost_attempt_before_two_that_fail_gives_it_one_more(world: World) -> 
         world.leases.release(world.claim(nonce=f"failed{failed}"), counted=True)
 
     assert world.refused(world.key()) == "exhausted"
+
+
+def test_the_loss_of_an_effect_that_may_be_tried_once_only_ends_it(world: World) -> None:
+    begun(world, "preparing")
+    key = world.key("step", CODON)
+    assert world.entry("step", CODON).attempts_max == 1
+    world.later(LEASE_MS * 4)
+
+    assert world.poll_status(key) in ("exhausted", "crash")
+    assert world.entry("step", CODON).attempts_max == 1
 
 
 def test_the_loss_of_an_effect_that_may_not_start_again_gives_it_no_attempt(world: World) -> None:

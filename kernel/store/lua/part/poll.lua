@@ -101,7 +101,7 @@ local function poll_leased(sweep, poll, entry)
     return poll_again(poll, now_ms + sweep.poll_ms)
   end
   entry.state = 'lapsed'
-  if entry.no_restart ~= 1 and entry.releases < LOST_MAX then
+  if entry.no_restart ~= 1 and entry.attempts_max > 1 and entry.releases < LOST_MAX then
     entry.attempts_max = entry.attempts_max + 1
     entry.releases = entry.releases + 1
   end
