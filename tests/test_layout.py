@@ -17,6 +17,7 @@ from interlock.workers.engine.system import System, load
 from interlock.workers.systems import SYSTEMS, handlers, sweeps
 
 ROOT = Path(__file__).resolve().parent.parent
+CODE = ROOT / "interlock"
 NAMES = [system.name for system in SYSTEMS]
 ENTRIES = {"alone", "__init__", "main", "intake", "flower", "cli"}
 MODULES = ENTRIES | {"producer_message", "systems", "client", "config", "inherited", "layout"}
@@ -40,17 +41,20 @@ FOLDERS = {
 REFUSED = {"utils", "util", "common", "helpers", "base", "misc", "types", "manager", "core"}
 # What knows records, leases and processes, and no system.
 BLIND = (
-    "kernel/*.py",
-    "workers/client.py",
-    *(f"workers/{one}/**/*.py" for one in ("engine", "supervision", "terminal", "gateways")),
+    "interlock/kernel/*.py",
+    "interlock/workers/client.py",
+    *(
+        f"interlock/workers/{one}/**/*.py"
+        for one in ("engine", "supervision", "terminal", "gateways")
+    ),
 )
 # As parts of an identifier these mean one system; `run`, `task` or `thread` mean other things too.
 UNMISTAKABLE = {"job", "jobs", "codon", "codons", "workspace", "workspaces"}
 # The same word with another meaning, by file and word.
 OTHER_MEANINGS = {
-    ("workers/engine/sweeper.py", "task"): "the key of Celery's schedule",
-    ("workers/engine/consumer.py", "task"): "the name of Celery's task in its messages",
-    ("workers/gateways/git/errors.py", "identity"): "who git says has made a commit",
+    ("interlock/workers/engine/sweeper.py", "task"): "the key of Celery's schedule",
+    ("interlock/workers/engine/consumer.py", "task"): "the name of Celery's task in its messages",
+    ("interlock/workers/gateways/git/errors.py", "identity"): "who git says has made a commit",
 }
 MACHINE_MODULES = {"State", "Trigger"}  # one of each in every machine
 CLASS = re.compile(r"^ *class (\w+)[(:]", re.MULTILINE)
@@ -78,36 +82,44 @@ def test_the_project_is_made_of_the_libraries_and_folders_that_it_promises() -> 
 
 
 def test_at_the_top_of_workers_lie_entries_floors_and_systems_only() -> None:
-    folders = {path.name for path in (ROOT / "workers").iterdir() if path.is_dir()}
+    folders = {path.name for path in (CODE / "workers").iterdir() if path.is_dir()}
 
-    assert {path.stem for path in (ROOT / "workers").glob("*.py")} == MODULES
+    assert {path.stem for path in (CODE / "workers").glob("*.py")} == MODULES
     assert folders - {"__pycache__"} == FOLDERS | set(NAMES)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_system_has_the_same_name_and_shape_everywhere(name: str) -> None:
-    for folder in ("kernel/machines", "workers", "tests/kernel", "tests/workers"):
+    for folder in (
+        "interlock/kernel/machines",
+        "interlock/workers",
+        "tests/kernel",
+        "tests/workers",
+    ):
         assert (ROOT / folder / name).is_dir(), f"{folder}/{name}/ is missing"
     assert (ROOT / "tests/end_to_end" / name).is_dir()
     for file in ("system.py", "client.py", "cli.py", "screen.py", "effects/__init__.py"):
-        assert (ROOT / "workers" / name / file).is_file(), f"workers/{name}/{file} is missing"
-    assert (ROOT / "kernel/machines" / name / "effects.py").is_file()
+        assert (CODE / "workers" / name / file).is_file(), (
+            f"interlock/workers/{name}/{file} is missing"
+        )
+    assert (CODE / "kernel/machines" / name / "effects.py").is_file()
 
 
 def test_every_machine_is_a_folder_of_its_system() -> None:
     found = {
-        path.parent.name: path.parents[1].name for path in sources("kernel/machines/*/*/table.py")
+        path.parent.name: path.parents[1].name
+        for path in sources("interlock/kernel/machines/*/*/table.py")
     }
 
     assert set(found) == set(MACHINES)
     assert set(found.values()) == set(NAMES)
-    top = {path.name for path in (ROOT / "kernel/machines").iterdir()} - {"__pycache__"}
+    top = {path.name for path in (CODE / "kernel/machines").iterdir()} - {"__pycache__"}
     assert top == {"__init__.py", *NAMES}
 
 
 @pytest.mark.parametrize("system", [BUILTIN, *SYSTEMS], ids=lambda system: system.name)
 def test_an_effect_is_a_file_of_its_own_name(system: System) -> None:
-    folder = ROOT / "workers" / system.name / "effects"
+    folder = CODE / "workers" / system.name / "effects"
 
     assert {path.stem for path in folder.glob("*.py")} - {"__init__"} == set(
         load(f"{system.effects}:HANDLERS")
@@ -115,18 +127,18 @@ def test_an_effect_is_a_file_of_its_own_name(system: System) -> None:
 
 
 def test_a_sweep_is_a_file_of_its_own_name() -> None:
-    found = sources("workers/*/sweeps/*.py")
+    found = sources("interlock/workers/*/sweeps/*.py")
 
     assert {path.stem for path in found} - {"__init__"} == {sweep.name for sweep in sweeps()}
 
 
 @pytest.mark.parametrize("folder", ["kernel", "workers"])
 def test_tests_mirror_the_folders_of_the_code(folder: str) -> None:
-    code, tests = ROOT / folder, ROOT / "tests" / folder
+    code, tests = CODE / folder, ROOT / "tests" / folder
     known = {path.relative_to(code) for path in code.rglob("*") if path.is_dir()}
     # A module whose tests need more than a file has a folder of its own name.
     known |= {path.relative_to(code).with_suffix("") for path in code.rglob("*.py")}
-    # kernel/machines/<system>/ is tested in tests/kernel/<system>/.
+    # interlock/kernel/machines/<system>/ is tested in tests/kernel/<system>/.
     known |= {Path(name) for name in NAMES}
 
     strange = [
@@ -138,13 +150,11 @@ def test_tests_mirror_the_folders_of_the_code(folder: str) -> None:
 
 
 def test_no_module_is_called_after_nothing() -> None:
-    assert not [
-        shown(path) for path in sources("kernel/**/*.py", "workers/**/*.py") if path.stem in REFUSED
-    ]
+    assert not [shown(path) for path in sources("interlock/**/*.py") if path.stem in REFUSED]
 
 
 def test_every_folder_of_code_is_a_package_that_says_what_it_is_for() -> None:
-    folders = {path.parent for path in sources("kernel/**/*.py", "workers/**/*.py")}
+    folders = {path.parent for path in sources("interlock/**/*.py")}
 
     silent = [
         shown(folder)
@@ -160,8 +170,8 @@ def test_every_folder_of_code_is_a_package_that_says_what_it_is_for() -> None:
 
 def test_a_class_name_stands_once() -> None:
     found: dict[str, list[str]] = defaultdict(list)
-    for path in sources("kernel/**/*.py", "workers/**/*.py"):
-        machine = path.match("kernel/machines/*/*/*.py")
+    for path in sources("interlock/**/*.py"):
+        machine = path.match("interlock/kernel/machines/*/*/*.py")
         for name in CLASS.findall(path.read_text("utf-8")):
             if not (machine and name in MACHINE_MODULES):
                 found[name].append(shown(path))

@@ -9,11 +9,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-CODE = ("kernel", "workers", "bench", "examples", "tests")
+CODE = ("interlock", "bench", "examples", "tests")
 MODULE_LINES_MAX = 400
 TEST_LINES_MAX = 600  # a page of tests is read one test at a time
 FUNCTION_LINES_MAX = 70
-SCRIPTS = ROOT / "kernel" / "store" / "lua"
+SCRIPTS = ROOT / "interlock" / "kernel" / "store" / "lua"
 SCRIPT_LINES_MAX = 120
 SCRIPT_COLUMNS_MAX = 100
 CONTRACT = ("KEYS", "ARGV", "Returns")

@@ -16,7 +16,7 @@ from interlock.workers.gateways.server import EmbeddedServer
 from tests.fresh_worker import fresh_worker
 
 ROOT = Path(__file__).parents[2]
-PARTS = ("interlock", "kernel", "workers", "pyproject.toml", "README.md", "LICENSE", "NOTICE")
+PARTS = ("interlock", "pyproject.toml", "README.md", "LICENSE", "NOTICE")
 
 CAPABILITIES = """
 from pathlib import Path
@@ -125,6 +125,26 @@ def test_a_thread_runs_beside_a_projects_own_workers_and_kernel(
 
     assert done.stdout.strip() == "note.txt"
     assert (project / "note.txt").read_text() == "from the project"
+
+
+def test_the_package_has_no_links_so_that_a_checkout_without_them_can_be_imported() -> None:
+    assert not [path for path in (ROOT / "interlock").rglob("*") if path.is_symlink()]
+
+
+@pytest.mark.parametrize("name", ["kernel", "workers"])
+def test_the_links_at_the_top_cannot_be_imported(name: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", f"import {name}.layout"],
+        check=False,
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+    )
+
+    assert (ROOT / name).resolve() == ROOT / "interlock" / name
+    assert done.stderr.strip().endswith(
+        f"ImportError: {name} is no package of its own: import interlock.{name}"
+    )
 
 
 def test_the_wheel_brings_files_and_no_links(python: Path) -> None:

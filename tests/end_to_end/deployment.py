@@ -38,7 +38,7 @@ STOP_S = 60.0
 # A lease does not lapse because the computer is busy. `sees` ends those of lost processes.
 LEASE_S = 60
 EXPIRE_PERIOD_S = 1.0
-# The positions of fields in the stored line of an effect, as in kernel/store/lua/part/entry.lua.
+# The positions of fields in the stored line of an effect, as in part/entry.lua of the store.
 STATE, HOLDER, LEASE_UNTIL, KILL_BY, GRACE_MS = 2, 4, 9, 10, 19
 # Ends a lease, unless its entry has changed meanwhile.
 EXPIRE = """

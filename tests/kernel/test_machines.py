@@ -298,7 +298,7 @@ def test_every_active_state_can_be_left_when_its_parent_closes(name: str) -> Non
     assert stay == (by_itself.get(name, []) if machine.close_trigger else live)
 
 
-KERNEL = Path(__file__).parents[2] / "kernel"
+KERNEL = Path(__file__).parents[2] / "interlock" / "kernel"
 SHARED = {effect.name for effect in (RESOLUTION, SPAWN, CASCADE, NOTIFICATION)}
 FIELDS = {"abort"}  # also a field of payloads
 

@@ -41,11 +41,11 @@ REDIRECTS_OF_GIT = (
 )
 # These start a program of Interlock, or its store, with the variables of their own process.
 OF_INTERLOCK = {
-    "workers/engine/isolation.py",
-    "workers/gateways/server.py",
-    "workers/processes/module_server.py",
-    "workers/processes/agent/watchdog_client.py",
-    "workers/supervision/launch.py",
+    "interlock/workers/engine/isolation.py",
+    "interlock/workers/gateways/server.py",
+    "interlock/workers/processes/module_server.py",
+    "interlock/workers/processes/agent/watchdog_client.py",
+    "interlock/workers/supervision/launch.py",
 }
 
 
@@ -103,7 +103,7 @@ def test_every_program_is_started_with_an_environment_but_those_of_interlock() -
     )
     careless = {
         file.relative_to(root).as_posix()
-        for file in (root / "workers").rglob("*.py")
+        for file in (root / "interlock" / "workers").rglob("*.py")
         for call in start.finditer(file.read_text("utf-8"))
         if not re.search(r"\benv(?:ironment)?\b", call["arguments"])
     }

@@ -23,7 +23,13 @@ from tests.end_to_end.deployment import ROOT, Deployment
 README, PRODUCERS = ROOT / "README.md", ROOT / "docs" / "producers.md"
 PAGES = sorted(
     path
-    for pattern in ("*.md", "docs/*.md", "deploy/*.md", "kernel/*.md", "examples/**/README.md")
+    for pattern in (
+        "*.md",
+        "docs/*.md",
+        "deploy/*.md",
+        "interlock/kernel/*.md",
+        "examples/**/README.md",
+    )
     for path in ROOT.glob(pattern)
 )
 LINK = re.compile(r"\]\((?!https?:)([^)#\s]*)(?:#([^)\s]+))?\)")

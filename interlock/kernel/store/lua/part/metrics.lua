@@ -1,0 +1,44 @@
+--@use clock
+-- Counts for metrics, all in one hash of the partition, which store/metrics.py reads. The
+-- script that changes something counts it: so the counts outlive every process, and a call that is
+-- repeated is not counted twice.
+
+-- The upper bounds of the buckets of a duration, in ms. A last bucket has what is longer.
+local BOUNDS_MS = {100, 1000, 10000, 60000, 600000, 3600000, 86400000}
+
+local function count(metrics, ...)
+  redis.call('HINCRBY', metrics, table.concat({...}, ' '), 1)
+end
+
+-- Counts a duration in its bucket, and adds it to the sum.
+local function observe(metrics, ms, ...)
+  local bucket = #BOUNDS_MS + 1
+  for n, bound in ipairs(BOUNDS_MS) do
+    if ms <= bound then
+      bucket = n
+      break
+    end
+  end
+  local name = table.concat({...}, ' ')
+  redis.call('HINCRBY', metrics, name .. ' ' .. bucket, 1)
+  redis.call('HINCRBY', metrics, name .. ' sum', math.max(ms, 0))
+end
+
+-- Counts that a record leaves its state, and how long it was in it.
+local function count_move(metrics, plan, record)
+  local source, since = unpack(redis.call('HMGET', record, 'state', 'since'))
+  count(metrics, 'transition', plan.machine, source, plan.state)
+  observe(metrics, now_ms - since, 'dwell', plan.machine, source)
+end
+
+-- Adds what was spent, such as money and tokens, to the sums of a machine.
+local function add_to_sums(metrics, machine, deltas)
+  for name, amount in pairs(deltas) do
+    redis.call('HINCRBY', metrics, 'sum ' .. machine .. ' ' .. name, amount)
+  end
+end
+
+-- Notes that a record of a machine has ended now.
+local function note_end(metrics, machine)
+  redis.call('HSET', metrics, 'end ' .. machine, now_ms)
+end

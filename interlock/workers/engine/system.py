@@ -1,0 +1,124 @@
+"""The description of one system in the registry, read by entries, operators' tools and tests."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from importlib import import_module
+from typing import Any
+
+
+class SystemsError(ValueError):
+    """A system is wrong, or claims the name of another. The message says what to change."""
+
+
+class Panel(StrEnum):
+    """The headings of `interlock --help`, in their order."""
+
+    START = "Start here"
+    LOOK = "Look"
+    DECIDE = "Decide"
+    OPERATE = "Operate"
+    WORK = "Coding tasks, jobs, long-lived agents, runs"
+    AGENTS = "For agents"
+
+
+@dataclass(frozen=True, slots=True)
+class CommandRow:
+    """A command, or a group of commands, of the command line.
+
+    `source` is the command's function or the group's typer app, as `module:attribute`; it is
+    imported when the command is run. Groups of the same name are shown as one. `help` is the first
+    sentence of the function's docstring, or the group's help.
+    """
+
+    name: str
+    source: str
+    panel: Panel
+    help: str
+
+
+@dataclass(frozen=True, slots=True)
+class StarvedCount:
+    """How many records will never go on by themselves although no person is asked.
+
+    `is_minimum`: not all records that could be starved were looked at.
+    """
+
+    number: int
+    is_minimum: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class System:
+    """One system. Modules are given by name, so that each process imports only those it needs.
+
+    `effects` is the package whose `HANDLERS` run its effects, `sweeps` the one with its `SWEEPS`.
+    `resources` lists the openers of its models and other outside things, as `module:function`; a
+    worker calls all of them at its start, so that a wrong setting ends the start. `facts` lists
+    what a computer with agents announces when its worker starts: each fact says whether it has a
+    thing that it may lack, and is given with the opener of that thing. `commands` lists its
+    commands and groups of commands. `submit` gives, for each machine whose records a producer's
+    plain message may create, the `module:function` that accepts it; a machine of `machines` needs
+    none. `messages` gives the same for each further kind of plain message, by the name of the kind,
+    and `messages_about` the machine for a kind that is about records of one machine alone.
+    `machines` is for a system that is not a part of Interlock: it gives, for each of its machines,
+    where the table is, as `module:attribute`. `details` gives, for a machine, the `module:function`
+    that returns what `interlock show` prints of its records instead of `shown`. `evidence` gives,
+    for a machine, the `module:function` that yields what the console shows beside the cards of its
+    records, each a `Section`. `outputs` gives, for a machine whose records have an agent that
+    prints something, the `module:function` that returns where its output is: the `OutputSource` of
+    a `Client`, a `Record` and the number of a run, or None before there is one. For None as the
+    number it returns that of the last run. `diffs` gives, for a machine whose records have a
+    difference of files that only one computer can compare, the `DiffSource` as `module:attribute`.
+    `starved` is the `module:function` that counts records which will never go on by themselves
+    although no person is asked: it gets the `Dispatch`, and returns a `StarvedCount`. `counted`
+    lists the machines whose records `interlock top` counts by state, `shown` the fields of a
+    record's data that `interlock show` prints if they are set.
+    `page` is where its page of the console is, as `module:attribute`: a `SystemPage`. What a page
+    or section has is in interlock/workers/terminal/page.py.
+    """
+
+    name: str
+    effects: str
+    sweeps: str = ""
+    resources: tuple[str, ...] = ()
+    facts: Mapping[str, str] = field(default_factory=dict)
+    commands: tuple[CommandRow, ...] = ()
+    submit: Mapping[str, str] = field(default_factory=dict)
+    messages: Mapping[str, str] = field(default_factory=dict)
+    messages_about: Mapping[str, str] = field(default_factory=dict)
+    machines: Mapping[str, str] = field(default_factory=dict)
+    details: Mapping[str, str] = field(default_factory=dict)
+    evidence: Mapping[str, str] = field(default_factory=dict)
+    outputs: Mapping[str, str] = field(default_factory=dict)
+    diffs: Mapping[str, str] = field(default_factory=dict)
+    starved: str = ""
+    counted: tuple[str, ...] = ()
+    shown: tuple[str, ...] = ()
+    page: str = ""
+
+
+def load(name: str) -> Any:
+    """Import what the registry names as `module:attribute`, and return it.
+
+    Raises SystemsError if a module that is not a part of Interlock does not have it.
+    """
+    module, _, attribute = name.partition(":")
+    try:
+        return getattr(import_module(module), attribute)
+    except Exception as failure:
+        if module.startswith("interlock."):
+            raise
+        raise SystemsError(f"{name} cannot be loaded: {cause_of(failure)}") from failure
+
+
+def cause_of(failure: Exception) -> str:
+    """Return an error as a sentence, with the line that raised it."""
+    text = f"{type(failure).__name__}: {' '.join(str(failure).split())}"
+    if isinstance(failure, SyntaxError):
+        return text
+    frame = traceback.extract_tb(failure.__traceback__)[-1]
+    return f"{text} ({frame.filename}, line {frame.lineno})"

@@ -1,1 +1,0 @@
-"""The kernel of Interlock: it decides and remembers; it never runs anything."""

@@ -1,1 +1,0 @@
-"""What runs: gateways, effects, sweeps and their doors. Workers never decide; the kernel does."""
