@@ -51,7 +51,7 @@ def assemble(settings: Settings) -> Celery:
         count_nothing()
     start_traces(settings, "bench")
     celery_app = make_app(settings, (STEP.name, SWEEPS_QUEUE))
-    dispatch = Dispatch(settings, MACHINES, Publisher(settings, celery_app))
+    dispatch = Dispatch(settings, MACHINES, Publisher(settings, celery_app, MACHINES))
     runner = Runner(dispatch, Resources(settings))
     register_effects(celery_app, runner, MACHINES, {STEP.name: step})
     tune_when_ready(runner.affinity)

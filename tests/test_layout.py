@@ -230,7 +230,7 @@ def test_every_line_of_the_registry_can_be_loaded() -> None:
 
 def test_every_effect_that_a_machine_owes_has_one_handler() -> None:
     owed = {
-        name
+        f"{machine.name}.{name}"
         for machine in MACHINES.values()
         for name, effect in machine.effects.items()
         if not effect.kept

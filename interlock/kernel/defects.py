@@ -9,9 +9,11 @@ from typing import Any, cast, get_args
 from pydantic import BaseModel
 from pydantic.json_schema import SkipJsonSchema
 
+from interlock.kernel.effect import Effect
 from interlock.kernel.payload import CardAnswer
 from interlock.kernel.reason import fields_named
 from interlock.kernel.table import (
+    ACTORS,
     CREATED,
     ORPHANS,
     PERSON,
@@ -123,6 +125,14 @@ def wrong_sentences(
         given = {n for n, field in fields.items() if field.default is not None}
         if trigger != CREATED and (missing := sorted(set(named) - given)):
             yield f"{trigger} says {', '.join(missing)}, which its payload may not have"
+
+
+def unclear_effects(effects: Iterable[Effect]) -> Iterator[str]:
+    """Name each effect whose name means something else as well, in this table."""
+    kinds = Counter(effect.name for effect in set(effects))
+    yield from (f"{n} different effects are called {name}" for name, n in kinds.items() if n > 1)
+    actors = sorted(set(ACTORS) & kinds.keys())
+    yield from (f"an effect is called {name}, as one who fires rows is" for name in actors)
 
 
 def _names(stages: Sequence[Stage], rows: Rows) -> Iterator[str]:

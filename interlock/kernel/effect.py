@@ -28,6 +28,7 @@ class Effect:
     local: bool = False  # uses files of the record's host, and runs there
     quick: bool = False  # only reads and writes the store
     pool: str = ""  # it may wait long for something outside: workers of its own do that
+    queue: str = ""  # whose messages share a queue; '' is one of its own (`effect_queue`)
 
     def __str__(self) -> str:
         return self.name
@@ -38,3 +39,4 @@ RESOLUTION = Effect("resolution", attempts_max=20)
 SPAWN = Effect("spawn", attempts_max=20, quick=True)
 CASCADE = Effect("cascade", attempts_max=20, quick=True)
 NOTIFICATION = Effect("notification", attempts_max=20, quick=True)
+OF_ANY_MACHINE = {each.name: each for each in (RESOLUTION, SPAWN, CASCADE, NOTIFICATION)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
@@ -12,7 +12,13 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from interlock.kernel.defects import defects_of, lax_answers, missing_fields, wrong_sentences
+from interlock.kernel.defects import (
+    defects_of,
+    lax_answers,
+    missing_fields,
+    unclear_effects,
+    wrong_sentences,
+)
 from interlock.kernel.effect import CASCADE, Effect, Kind
 from interlock.kernel.errors import (
     GuardRefusedError,
@@ -130,6 +136,7 @@ class Machine:
             *missing_fields(self.stages, self.cancel_triggers, self.payloads),
             *lax_answers(self.stages, self.payloads),
             *wrong_sentences(self.says, self.transitions, self.payloads),
+            *unclear_effects(self._owes()),
         ]
         if found:
             raise MachineDefectError(self.name, found)
@@ -174,13 +181,16 @@ class Machine:
     @cached_property
     def effects(self) -> Mapping[str, Effect]:
         """Every effect that a record of this machine may owe, by name."""
+        return {effect.name: effect for effect in self._owes()}
+
+    def _owes(self) -> Iterator[Effect]:
         found = [self.mirror, self.inbox.effect if self.inbox else None]
         # A record whose countdown has ended owes a cascade, whatever the table says.
         found += [CASCADE if self.waits_for else None]
         found += [row.effect for row in self.transitions]
         for stage in self.stages:
             found += stage.owes()
-        return {effect.name: effect for effect in found if effect}
+        yield from (effect for effect in found if effect)
 
     @property
     def advance_trigger(self) -> str:

@@ -41,7 +41,9 @@ def main(arguments: list[str]) -> None:
     signal.signal(signal.SIGTERM, lambda *_: runner.shut_down())
     machine = dispatch.lifecycle.machine(machine_name)
     try:
-        performed = Performed(runner.perform(machine, name, handlers()[name], key, nonce=nonce))
+        performed = Performed(
+            runner.perform(machine, name, handlers()[f"{machine_name}.{name}"], key, nonce=nonce)
+        )
     except EffectRetriedError as retried:
         performed = Performed(str(retried.message), type(retried).__name__)
     except (EffectFailedError, EffectNotOwedError, Ignore) as ended:

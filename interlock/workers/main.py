@@ -30,7 +30,7 @@ def assemble(settings: Settings) -> Celery:
     """Return the app with every effect and sweep registered. Raises MissingHandlerError."""
     queues = effect_queues(MACHINES.values(), local_queue(settings.host), SWEEPS_QUEUE)
     celery_app = make_app(settings, queues)
-    dispatch = Dispatch(settings, MACHINES, Publisher(settings, celery_app))
+    dispatch = Dispatch(settings, MACHINES, Publisher(settings, celery_app, MACHINES))
     resources = Resources(settings)
     runner = Runner(dispatch, resources)
     announcer = Announcer(lambda: dispatch.hosts, settings.host)

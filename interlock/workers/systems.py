@@ -54,17 +54,24 @@ def command_rows(of_operators: Iterable[CommandRow]) -> tuple[CommandRow, ...]:
 
 
 def handlers() -> Mapping[str, Handler]:
-    """Import the handler of every effect, by the effect's name. Raises SystemsError.
+    """Import the handler of every effect, by the name of its Celery task, such as `task.merge`.
 
-    An effect's name is the name of its queue: two systems cannot share one.
+    HANDLERS of a system has them by that name, or by the name of the effect alone, whichever
+    machine of that system owes it. Raises SystemsError.
     """
+    # The command line lists its commands without tables.
+    from interlock.kernel.machines import BY_SYSTEM, MACHINES  # noqa: PLC0415
+
+    common: Mapping[str, Handler] = load(f"{BUILTIN.effects}:HANDLERS")
     found: dict[str, Handler] = {}
-    for system in (BUILTIN, *systems()):
-        each: Mapping[str, Handler] = load(f"{system.effects}:HANDLERS")
-        if twice := sorted(found.keys() & each.keys()):
-            named = f"two systems have an effect called {', '.join(twice)}"
-            raise SystemsError(f"{named}; rename that of {system.name}")
-        found |= each
+    for system in systems():
+        own: Mapping[str, Handler] = load(f"{system.effects}:HANDLERS")
+        for machine in system.machines or BY_SYSTEM[system.name]:
+            for effect in MACHINES[machine].effects:
+                task = f"{machine}.{effect}"
+                handler = common.get(effect) or own.get(task) or own.get(effect)
+                if handler:
+                    found[task] = handler
     return found
 
 

@@ -74,7 +74,7 @@ class InThisProcess(Isolation):
 
     def perform(self, work: Work) -> Performed:
         nonce = work.lease.token.partition("-")[2]
-        handler = handlers()[work.lease.name]
+        handler = handlers()[f"{work.machine.name}.{work.lease.name}"]
         line = self.runner.perform(work.machine, work.lease.name, handler, work.key, nonce=nonce)
         return Performed(line)
 
@@ -117,7 +117,8 @@ class InProcessWorker:
     def perform(self, record_id: str, name: str, handler: Handler | None = None) -> list[str]:
         """Perform each effect of this name that a record has, once."""
         record = self.record(record_id)
-        machine, chosen = MACHINES[record.machine], handler or handlers()[name]
+        machine = MACHINES[record.machine]
+        chosen = handler or handlers()[f"{machine.name}.{name}"]
         keys = [entry.key(record_id) for entry in record.entries if entry.name == name]
         return [perform(self.runner, machine, name, chosen, key) for key in keys]
 

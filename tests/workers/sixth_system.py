@@ -43,8 +43,9 @@ from interlock import (
     validated,
 )
 
-PACKING = Effect("packing")
-SHIPPING = Effect("shipping")
+PACKING = Effect("packing", queue="parcels")
+# A task has an effect of the name as well. Both effects of a parcel share a queue.
+SHIPPING = Effect("merge", queue="parcels")
 
 
 class State(StrEnum):
@@ -156,7 +157,7 @@ def shipping(work: Work) -> Outcome:
     return Outcome("brought")
 
 
-HANDLERS = {"packing": packing, "shipping": shipping}
+HANDLERS = {"packing": packing, "parcel.merge": shipping}
 ''',
     "parcels_cli.py": '''"""The commands of parcels."""
 

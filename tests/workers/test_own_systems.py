@@ -20,6 +20,7 @@ from interlock.kernel.errors import StaleDecisionError
 from interlock.kernel.event import Event
 from interlock.kernel.machines import MACHINES
 from interlock.kernel.record import Record, RecordId, Version, partition_of
+from interlock.kernel.store.commands import EffectMessage
 from interlock.kernel.table import Waiting
 from interlock.workers import cli, producer_message
 from interlock.workers.access.roles import Role
@@ -28,6 +29,7 @@ from interlock.workers.config import environment_without_settings, read_settings
 from interlock.workers.console.app import create_console
 from interlock.workers.engine import own_systems
 from interlock.workers.engine.card import Card
+from interlock.workers.engine.celery_app import effect_queues
 from interlock.workers.engine.resources import Resources
 from interlock.workers.engine.runner import Runner
 from interlock.workers.engine.sweeps import orphans
@@ -255,14 +257,37 @@ def test_a_supervisor_knows_its_machines(
     assert {"invoice", "parcel"} < set(open_dispatch().machines)
 
 
-def test_two_systems_cannot_share_the_name_of_an_effect(added: None, project: Path) -> None:
+def test_an_effect_may_have_the_name_of_one_of_another_machine(added: None, project: Path) -> None:
     del added
-    text = "from interlock import System\nHANDLERS = {'execution': print}\n"
-    (project / "wrong.py").write_text(f"{text}SYSTEM = System(name='w', effects='wrong')\n")
-    own_systems.add_systems(["wrong"], project)
+    ours = handlers()["task.merge"]
+    own_systems.add_systems(["billing", "parcels"], project)
 
-    with pytest.raises(SystemsError, match="an effect called execution; rename that of w"):
-        handlers()
+    found = handlers()
+
+    assert found["task.merge"] is ours
+    assert found["parcel.merge"].__module__ == "parcels.effects"
+    assert "invoice.merge" not in found
+    assert "task.packing" not in found
+
+
+def test_an_effect_has_a_queue_that_no_other_system_uses_by_accident(
+    added: None, project: Path, environment: dict[str, str]
+) -> None:
+    del added
+    own_systems.add_systems(["billing", "parcels"], project)
+    queues = effect_queues(MACHINES.values())
+    publisher = Client(read_settings(environment)).dispatch.publisher
+
+    def queue(machine: str, effect: str) -> str:
+        task, queue, *_ = publisher._address(EffectMessage("one:1.0:abc", machine, effect, 5))
+        assert task == f"{machine}.{effect}"
+        return queue.removeprefix(publisher.settings.namespace)
+
+    assert {"merge", "parcels", "invoice.invoice_payment", "resolution"} < {*queues}
+    assert queue("task", "merge") == ".merge"
+    assert queue("parcel", "merge") == queue("parcel", "packing") == ".parcels"
+    assert queue("invoice", "invoice_payment") == ".invoice.invoice_payment"
+    assert queue("invoice", "resolution") == ".resolution"
 
 
 def test_the_folder_of_an_installed_system_is_not_searched(
@@ -373,6 +398,10 @@ WRONG = {
         "wrong",
         "SYSTEM = System(name='w', effects='wrong', machines={'job': 'wrong:X'})",
     ),
+    "has a machine sweep, a name that Interlock uses": (
+        "wrong",
+        "SYSTEM = System(name='w', effects='wrong', machines={'sweep': 'wrong:X'})",
+    ),
     "has a command called list": (
         "wrong",
         (
@@ -406,12 +435,59 @@ def test_a_wrong_module_is_one_sentence_that_names_it(
     assert f"'{module}'" in printed.err
 
 
+TABLE = '''"""A table with one effect, or with two."""
+
+from enum import StrEnum
+
+import interlock as il
+
+State = StrEnum("State", ["ONE", "TWO", "END"])
+Trigger = StrEnum("Trigger", ["GO", "LATE"])
+LATE = il.Timer("late", lambda data: 1000, Trigger.LATE)
+
+
+def table(one, two):
+    return il.Machine(
+        name="parcel_post",
+        stages=(
+            il.Active(State.ONE, (LATE,), effect=one, outcomes=(Trigger.GO,)),
+            il.Active(State.TWO, (LATE,), effect=two, outcomes=(Trigger.GO,)),
+            il.Terminal(State.END),
+        ),
+        transitions=(
+            *il.rows(State.ONE, il.move(Trigger.GO, State.TWO, il.by(one))),
+            *il.rows(State.TWO, il.move(Trigger.GO, State.END, il.by(two))),
+            *il.rows((State.ONE, State.TWO), il.reenter(Trigger.LATE, il.by(il.STALLS))),
+        ),
+    )
+
+
+def alike(name, **limits):
+    return table(il.Effect(name, **limits), il.Effect(name, **limits))
+
+
+'''
+MADE = {
+    "BAD": "il.by('paymnt')",
+    "SPAWNS": "alike('spawn')",
+    "SWEEPS": "alike('work', queue='sweeps')",
+    "DOTS": "alike('work', queue='a.b')",
+    "TWICE": "table(il.Effect('work'), il.Effect('work', attempts_max=9))",
+    "PERSON": "alike('person')",
+}
+
+
 @pytest.mark.parametrize(
     ("where", "problem"),
     [
         ("wrong:NOTHING", "without a table: wrong:NOTHING cannot be loaded: AttributeError"),
         ("wrong:SYSTEM", "but that is no Machine"),
         ("billing:INVOICE", "but the table billing:INVOICE is of invoice"),
+        ("table:SPAWNS", "has an effect spawn in table:SPAWNS, as Interlock has for every machine"),
+        ("table:SWEEPS", "effect work of table:SWEEPS the queue 'sweeps'; use small letters"),
+        ("table:DOTS", "effect work of table:DOTS the queue 'a.b'; use small letters"),
+        ("table:TWICE", "2 different effects are called work"),
+        ("table:PERSON", "an effect is called person, as one who fires rows is"),
         ("table:BAD", "table:BAD cannot be loaded: UnknownActorError: by('paymnt') names nobody"),
     ],
 )
@@ -419,11 +495,12 @@ def test_a_wrong_table_is_one_sentence_that_names_its_module(
     where: str, problem: str, project: Path, added: None
 ) -> None:
     del added
+    made = MADE.get(where.partition(":")[2], "None")
     (project / "wrong.py").write_text(
         "from interlock import System\n"
         f"SYSTEM = System(name='w', effects='wrong', machines={{'parcel_post': '{where}'}})\n"
     )
-    (project / "table.py").write_text("import interlock\nBAD = interlock.by('paymnt')\n")
+    (project / "table.py").write_text(f"{TABLE}{where.partition(':')[2]} = {made}\n")
     own_systems.add_systems(["wrong"], project)
     with pytest.raises(SystemsError) as refusal:
         MACHINES["parcel_post"]

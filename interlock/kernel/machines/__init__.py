@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from importlib import import_module
 
+from interlock.kernel.effect import OF_ANY_MACHINE, Effect
 from interlock.kernel.machine import Machine
 
 # Machine `job` of system `jobs` is the constant JOB of the module jobs/job/table.py.
@@ -75,6 +76,16 @@ class ListedMachines(Mapping[str, Machine]):
 
     def __len__(self) -> int:
         return len(MACHINES) - len(UNLISTED)
+
+
+def effect_queue(machine: str, effect: Effect) -> str:
+    """Return the name of the queue that has the messages of an effect of this machine.
+
+    Our machines share the queue of an effect that several of them owe. An effect of another
+    project's machine has a queue of its own, unless the effect says which.
+    """
+    shares = machine in _SYSTEM_OF or effect.name in OF_ANY_MACHINE
+    return effect.queue or (effect.name if shares else f"{machine}.{effect.name}")
 
 
 MACHINES = Machines()

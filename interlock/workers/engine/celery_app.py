@@ -13,6 +13,7 @@ from kombu.exceptions import OperationalError
 from kombu.utils.url import parse_url
 
 from interlock.kernel.machine import Machine
+from interlock.kernel.machines import effect_queue
 from interlock.kernel.record import PRIORITY_LAST
 from interlock.workers.config import SINGLE_SERVER_SCHEMES, Settings
 from interlock.workers.engine.redis_transport import TRANSPORT, Channel
@@ -23,7 +24,12 @@ INTAKE_QUEUE = "intake"
 
 def effect_queues(machines: Iterable[Machine], *others: str) -> tuple[str, ...]:
     """Return the names of the queues of all effects of these machines, and those of others."""
-    return (*sorted({name for machine in machines for name in machine.effects}), *others)
+    named = {
+        effect_queue(machine.name, effect)
+        for machine in machines
+        for effect in machine.effects.values()
+    }
+    return (*sorted(named), *others)
 
 
 def make_app(settings: Settings, queues: tuple[str, ...]) -> Celery:

@@ -12,13 +12,17 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from interlock.kernel.effect import OF_ANY_MACHINE
 from interlock.workers.engine.system import System, SystemsError, cause_of, load
 from interlock.workers.specs.module import NoModuleError, import_named, is_module_name
 
 if TYPE_CHECKING:  # the command line lists its commands without tables
+    from interlock.kernel.effect import Effect
     from interlock.kernel.machine import Machine
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
+# The names of Celery tasks and queues begin with the name of a machine. These have another use.
+_TAKEN = frozenset({"sweep", "answers"})
 _ADDED: dict[str, System] = {}  # by the name of the module
 
 
@@ -74,6 +78,8 @@ def _add_machines(module: str, system: System) -> None:
     for name, where in system.machines.items():
         if not _NAME.fullmatch(name):
             raise wrong(module, f"has a machine {name!r}; use small letters, digits and _")
+        if name in _TAKEN:
+            raise wrong(module, f"has a machine {name}, a name that Interlock uses; rename it")
         try:
             known.add(name, partial(_table, module, name, where))
         except ValueError as refusal:
@@ -93,8 +99,24 @@ def _table(module: str, name: str, where: str) -> Machine:
     if found.name != name:
         raise wrong(module, f"calls its machine {name}, but the table {where} is of {found.name}")
     states = [str(stage.state) for stage in found.stages]
+    for effect in found.effects.values():
+        _check_effect(module, where, effect)
     for each in (*found.effects, *found.triggers, *states):
         if not _NAME.fullmatch(each):
             problem = f"has the name {each!r} in {where}; use small letters, digits and _"
             raise wrong(module, problem)
     return found
+
+
+def _check_effect(module: str, where: str, effect: Effect) -> None:
+    from interlock.workers.engine.celery_app import INTAKE_QUEUE, SWEEPS_QUEUE  # noqa: PLC0415
+
+    common = OF_ANY_MACHINE.get(effect.name)
+    if common not in (None, effect):
+        also = f"has an effect {effect} in {where}, as Interlock has for every machine"
+        raise wrong(module, f"{also}; rename it")
+    taken = (INTAKE_QUEUE, SWEEPS_QUEUE)
+    if effect.queue and (effect.queue in taken or not _NAME.fullmatch(effect.queue)):
+        problem = f"gives the effect {effect} of {where} the queue {effect.queue!r}"
+        free = f"use small letters, digits and _, and a name other than {' and '.join(taken)}"
+        raise wrong(module, f"{problem}; {free}")

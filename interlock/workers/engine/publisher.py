@@ -10,7 +10,9 @@ from collections.abc import Collection, Mapping, Sequence
 from celery import Celery
 from kombu.exceptions import OperationalError
 
+from interlock.kernel.effect import Effect
 from interlock.kernel.machine import Machine
+from interlock.kernel.machines import effect_queue
 from interlock.kernel.store.commands import EffectMessage
 from interlock.workers.config import Settings
 from interlock.workers.engine.celery_app import (
@@ -35,8 +37,8 @@ QUEUE_LENGTH_AGE_S = 1.0
 class Publisher:
     """The connection of one process to the broker."""
 
-    def __init__(self, settings: Settings, app: Celery) -> None:
-        self.settings, self.app = settings, app
+    def __init__(self, settings: Settings, app: Celery, machines: Mapping[str, Machine]) -> None:
+        self.settings, self.app, self.machines = settings, app, machines
         self.templates = MessageTemplates(app)
         self._queue_lengths: dict[str, tuple[float, int]] = {}
 
@@ -106,9 +108,16 @@ class Publisher:
             ignore_result=True,
         )
 
+    def queue(self, message: EffectMessage) -> str:
+        """Return the name of the queue of an effect, without the namespace."""
+        machine = self.machines.get(message.machine)
+        effects = machine.effects if machine else {}
+        # A process that does not know the machine supposes that the effect names no queue.
+        return effect_queue(message.machine, effects.get(message.name) or Effect(message.name))
+
     def _address(self, message: EffectMessage) -> tuple[str, str, int, str]:
         task = f"{message.machine}.{message.name}"
-        queue = queue_of(self.settings, message.name)
+        queue = queue_of(self.settings, self.queue(message))
         priority = broker_priority(self.settings, message.priority)
         return task, queue, priority, shown_arguments(message.key)
 
@@ -122,4 +131,4 @@ def shown_arguments(key: str) -> str:
 def open_publisher(settings: Settings, machines: Mapping[str, Machine]) -> Publisher:
     """Return the publisher of a process that is no worker: a client's or a supervisor's."""
     queues = effect_queues(machines.values(), SWEEPS_QUEUE)
-    return Publisher(settings, make_app(settings, queues))
+    return Publisher(settings, make_app(settings, queues), machines)

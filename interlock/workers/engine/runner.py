@@ -363,17 +363,21 @@ def not_claimed(refused: Refused) -> Exception:
 def register_effects(
     app: Celery, runner: Runner, machines: Mapping[str, Machine], handlers: Mapping[str, Handler]
 ) -> None:
-    """Register a Celery task for every effect of every machine. Raises MissingHandlerError."""
+    """Register a Celery task for every effect of every machine, by the task's name.
+
+    Raises MissingHandlerError.
+    """
     for machine in machines.values():
         for name, effect in machine.effects.items():
             if effect.kept:
                 continue
-            if name not in handlers:
+            handler = handlers.get(f"{machine.name}.{name}")
+            if handler is None:
                 raise MissingHandlerError(
-                    f"no system has a handler for {name}, an effect of {machine.name}; "
+                    f"its system has no handler for {name}, an effect of {machine.name}; "
                     "records would enter its state and never leave"
                 )
-            _register(app, runner, machine, name, handlers[name])
+            _register(app, runner, machine, name, handler)
 
 
 def _register(app: Celery, runner: Runner, machine: Machine, name: str, handler: Handler) -> None:

@@ -55,7 +55,8 @@ class StarvedCount:
 class System:
     """One system. Modules are given by name, so that each process imports only those it needs.
 
-    `effects` is the package whose `HANDLERS` run its effects, `sweeps` the one with its `SWEEPS`.
+    `effects` is the package whose `HANDLERS` run its effects, by the name of the effect or, for one
+    machine alone, by `machine.effect`. `sweeps` is the package with its `SWEEPS`.
     `resources` lists the openers of its models and other outside things, as `module:function`; a
     worker calls all of them at its start, so that a wrong setting ends the start. `facts` lists
     what a computer with agents announces when its worker starts: each fact says whether it has a

@@ -18,7 +18,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from interlock.kernel.machines import BY_SYSTEM, MACHINES
+from interlock.kernel.machines import BY_SYSTEM, MACHINES, effect_queue
 from interlock.workers.config import (
     API_PORT,
     PREFIX,
@@ -210,16 +210,13 @@ class Deployment:
 
     def _pools(self) -> dict[str, list[str]]:
         """Return the queues of each pool that an effect of any machine names."""
-        found: dict[str, list[str]] = {}
-        effects = {
-            name: effect
-            for machine in MACHINES.values()
-            for name, effect in machine.effects.items()
-        }
-        for name, effect in effects.items():
-            if effect.pool:
-                found.setdefault(effect.pool, []).append(queue_of(self.settings, name))
-        return found
+        found: dict[str, set[str]] = {}
+        for machine in MACHINES.values():
+            for effect in machine.effects.values():
+                if effect.pool:
+                    queue = queue_of(self.settings, effect_queue(machine.name, effect))
+                    found.setdefault(effect.pool, set()).add(queue)
+        return {pool: sorted(queues) for pool, queues in found.items()}
 
     def _start_store(self) -> None:
         folder, port = self.home / "store", self._asked["store"]

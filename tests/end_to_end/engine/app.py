@@ -111,7 +111,10 @@ if os.environ.get("DEPLOYMENT_BROKER") == "bad":
 
 if without := os.environ.get("DEPLOYMENT_WITHOUT"):
     # interlock.workers.main, imported below, registers these handlers.
-    found = {**handlers(), without: do_nothing}
+    found = {
+        task: do_nothing if task.partition(".")[2] == without else handler
+        for task, handler in handlers().items()
+    }
     vars(interlock.workers.systems)["handlers"] = lambda: found
 
 if FORK_SERVERS in os.environ:

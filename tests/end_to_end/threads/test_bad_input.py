@@ -198,13 +198,12 @@ def test_the_command_line_of_celery_names_a_wrong_setting_too(
     assert "INTERLOCK_LEASE_S='soon'" in ended.stderr.splitlines()[-1]
 
 
-@pytest.mark.parametrize("effect", sorted(handlers()))
-def test_boot_refuses_a_stage_without_its_handler(
-    new_deployment: NewDeployment, effect: str
-) -> None:
+@pytest.mark.parametrize("task", sorted(handlers()))
+def test_boot_refuses_a_stage_without_its_handler(new_deployment: NewDeployment, task: str) -> None:
     dispatch = new_deployment().client.dispatch
     runner = Runner(dispatch, Resources(dispatch.settings))
-    rest = {name: run for name, run in handlers().items() if name != effect}
+    rest = {name: run for name, run in handlers().items() if name != task}
 
-    with pytest.raises(MissingHandlerError, match=effect):
+    machine, _, effect = task.partition(".")
+    with pytest.raises(MissingHandlerError, match=f"{effect}, an effect of {machine};"):
         register_effects(dispatch.publisher.app, runner, MACHINES, rest)

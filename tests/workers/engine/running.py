@@ -71,7 +71,7 @@ class Running:
     def perform(self, record_id: str, handler: Handler | None = None, name: str = "") -> str:
         """Perform an effect of a record, with the real handler or one of the test."""
         entry = self.entry(record_id, name)
-        chosen = handler or handlers()[entry.name]
+        chosen = handler or handlers()[f"thread.{entry.name}"]
         return perform(self.runner, THREAD, entry.name, chosen, entry.key(record_id))
 
     def approved(

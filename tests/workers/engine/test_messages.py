@@ -190,7 +190,7 @@ def test_a_priority_means_the_same_whatever_the_broker(
 ) -> None:
     more = {"INTERLOCK_BROKER_URL": broker} if broker else {}
     settings = settings_for(server.url, prefix, **more)
-    publisher = Publisher(settings, make_app(settings, ("execution", "sweeps")))
+    publisher = Publisher(settings, make_app(settings, ("execution", "sweeps")), {})
 
     _, _, priority, _ = publisher._address(EffectMessage(KEY, "thread", "execution", 2))
 

@@ -77,7 +77,7 @@ def test_only_the_effect_of_the_last_change_writes_the_manifest(
     written = []
     for entry in worker.due_effects("g/j", "manifest"):
         perform(
-            worker.runner, MACHINES["job"], entry.name, handlers()["manifest"], entry.key("g/j")
+            worker.runner, MACHINES["job"], entry.name, handlers()["job.manifest"], entry.key("g/j")
         )
         written.append(file.exists())
 

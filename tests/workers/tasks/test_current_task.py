@@ -329,7 +329,7 @@ def test_the_parts_that_an_agent_reports_have_scope_signals_files_and_order(
     assert task.report_end(SplitRequested(parts)) == ""
     (entry,) = [each for each in client.show("b/one").entries if each.name == "spawn"]
     runner = Runner(client.dispatch, Resources(client.settings))
-    runner.perform(MACHINES["task"], "spawn", handlers()["spawn"], entry.key("b/one"))
+    runner.perform(MACHINES["task"], "spawn", handlers()["task.spawn"], entry.key("b/one"))
 
     first, second = sorted(client.dispatch.views.children("b/one"))
     data = client.show(second).data

@@ -40,7 +40,7 @@ def work(running: Running, record_id: str) -> None:
     """Perform all effects of a canary, as workers do."""
     while entries := running.client.show(record_id).entries:
         name, key = entries[0].name, entries[0].key(record_id)
-        perform(running.runner, MACHINES["canary"], name, handlers()[name], key)
+        perform(running.runner, MACHINES["canary"], name, handlers()[f"canary.{name}"], key)
 
 
 def wait(running: Running, monkeypatch: pytest.MonkeyPatch, seconds: int) -> None:

@@ -75,7 +75,7 @@ class Webhook:
         """Perform the effect of the only delivery that is to be sent, and return the delivery."""
         (delivery,) = [one for one in self.deliveries() if one.state == "sending"]
         (entry,) = delivery.entries
-        handler = handlers()["webhook"]
+        handler = handlers()["delivery.webhook"]
         perform(self.running.runner, DELIVERY, "webhook", handler, entry.key(delivery.id))
         return self.client.show(delivery.id)
 

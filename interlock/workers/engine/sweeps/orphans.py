@@ -104,7 +104,8 @@ def _act(dispatch: Dispatch, queues: QueueLengths, due: DueEffect) -> str:
 
 
 def _publish(dispatch: Dispatch, queues: QueueLengths, due: DueEffect) -> str:
-    if queues.still_queued(due.message.name, due.since_ms):
+    queue = dispatch.publisher.queue(due.message)
+    if queues.still_queued(queue, due.since_ms):
         return "in line"
     return "published" if dispatch.publish([due.message]) else "not published"
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 
+from interlock.kernel.machines import effect_queue
 from interlock.kernel.record import root_of
 from interlock.kernel.store.owed import OwedEffect
 from interlock.kernel.table import Active
@@ -45,8 +46,14 @@ class SnapshotReader:
     def __init__(self, client: Client, *, backlog: str = "") -> None:
         self.client, self.backlog = client, backlog
         self.dispatch, self.tasks = client.dispatch, TasksReader(client, backlog=backlog)
-        effects = [e for machine in client.machines.values() for e in machine.effects.values()]
-        self.queues = sorted({effect.name for effect in effects if not effect.kept})
+        self.queues = sorted(
+            {
+                effect_queue(machine.name, effect)
+                for machine in client.machines.values()
+                for effect in machine.effects.values()
+                if not effect.kept
+            }
+        )
         self.sweeps = sweeps()
 
     def read(self) -> Snapshot:

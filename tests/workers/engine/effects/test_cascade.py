@@ -44,9 +44,8 @@ class Records:
 
     def perform(self, record_id: str, name: str) -> str:
         (key,) = self.keys_of(record_id, name)
-        return self.runner.perform(
-            MACHINES[self.show(record_id).machine], name, handlers()[name], key
-        )
+        machine = MACHINES[self.show(record_id).machine]
+        return self.runner.perform(machine, name, handlers()[f"{machine.name}.{name}"], key)
 
     def fire(self, record_id: str, trigger: str, payload: Any = None) -> None:
         seen = Warrant.person(self.show(record_id).entered)
@@ -127,7 +126,8 @@ def test_a_countdown_from_before_a_suspension_counts_and_the_later_one_changes_n
     before, after = sorted(records.keys_of(record_id, "cascade"))
 
     def perform(key: str) -> str:
-        return records.runner.perform(MACHINES["job"], "cascade", handlers()["cascade"], key)
+        handler = handlers()["job.cascade"]
+        return records.runner.perform(MACHINES["job"], "cascade", handler, key)
 
     assert perform(before) == "dependencies_met -> pending"
     version = records.show(record_id).version
@@ -170,9 +170,9 @@ def test_a_parent_that_left_its_countdown_is_not_advanced_by_it(records: Records
         records.fire(child, "dismissed_by_user")
     (advance,) = records.keys_of("p", "cascade")
     records.fire("p", "dismissed_by_user")
-    machine = MACHINES["thread"]
+    machine, handler = MACHINES["thread"], handlers()["thread.cascade"]
 
-    assert records.runner.perform(machine, "cascade", handlers()["cascade"], advance) == "settled"
+    assert records.runner.perform(machine, "cascade", handler, advance) == "settled"
     assert records.show("p").state == "dismissed"
 
 

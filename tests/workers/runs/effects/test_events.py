@@ -103,7 +103,7 @@ def unclaimed(workspace: StoredWorkspace) -> str:
 def read_events(workspace: StoredWorkspace) -> str:
     """Perform the effect that reads events, and return its line."""
     runner = Runner(workspace.dispatch, Resources(workspace.dispatch.settings))
-    machine, handler = MACHINES["workspace"], handlers()["events"]
+    machine, handler = MACHINES["workspace"], handlers()["workspace.events"]
     return perform(runner, machine, "events", handler, unclaimed(workspace))
 
 

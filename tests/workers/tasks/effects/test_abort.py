@@ -51,7 +51,7 @@ class AgentTree:
         for entry in self.client.show(agent_id).entries:
             if entry.name == "abort":
                 key = entry.key(agent_id)
-                self.runner.perform(MACHINES["agent"], "abort", handlers()["abort"], key)
+                self.runner.perform(MACHINES["agent"], "abort", handlers()["agent.abort"], key)
 
     def state(self, lease: Lease) -> str:
         return self.client.show(lease.record.id).state

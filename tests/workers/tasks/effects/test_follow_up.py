@@ -62,7 +62,8 @@ class Scene:
         """Perform an effect of a task or of a turn."""
         record = self.client.show(task_id)
         entry = next(one for one in record.entries if one.name == name)
-        machine, handler = MACHINES[record.machine], run or handlers()[name]
+        machine = MACHINES[record.machine]
+        handler = run or handlers()[f"{machine.name}.{name}"]
         return perform(self.runner, machine, name, handler, entry.key(task_id))
 
     def finish(self, name: str, verified: dict[str, Any], **more: Any) -> Record:

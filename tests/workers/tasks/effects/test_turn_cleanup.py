@@ -62,7 +62,8 @@ def state_after_cleanup(interlock_client: Client, turn: str) -> str:
         entry for entry in interlock_client.show(turn).entries if entry.name == "turn_cleanup"
     ]
     runner = Runner(interlock_client.dispatch, Resources(interlock_client.settings))
-    runner.perform(MACHINES["turn"], "turn_cleanup", handlers()["turn_cleanup"], entry.key(turn))
+    handler = handlers()["turn.turn_cleanup"]
+    runner.perform(MACHINES["turn"], "turn_cleanup", handler, entry.key(turn))
     return interlock_client.show(turn).state
 
 

@@ -48,5 +48,5 @@ def perform(client: Client, task_id: str, name: str) -> str:
     """Perform an effect that a task owes, and return the state of the task."""
     runner = Runner(client.dispatch, Resources(client.settings))
     (entry,) = [entry for entry in client.show(task_id).entries if entry.name == name]
-    running.perform(runner, MACHINES["task"], name, handlers()[name], entry.key(task_id))
+    running.perform(runner, MACHINES["task"], name, handlers()[f"task.{name}"], entry.key(task_id))
     return client.show(task_id).state
