@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from interlock.kernel.decision import Decision
 from interlock.kernel.effect import CASCADE
 from interlock.kernel.errors import (
     ClosedParentError,
@@ -12,7 +13,7 @@ from interlock.kernel.errors import (
     InvalidIdError,
     InvalidPayloadError,
 )
-from interlock.kernel.machine import Decision, Machine
+from interlock.kernel.machine import Machine
 from interlock.kernel.store.commands import NO_WARRANT, Answer, InitialLease, Warrant
 from interlock.kernel.table import ORPHANS, PERSON, PRODUCER, STALLS
 

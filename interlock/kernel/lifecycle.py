@@ -15,6 +15,7 @@ from interlock.kernel.checks import (
     merged_deltas,
     unauthorised,
 )
+from interlock.kernel.decision import Decision
 from interlock.kernel.effect import Effect
 from interlock.kernel.errors import (
     ConflictError,
@@ -31,7 +32,7 @@ from interlock.kernel.errors import (
     UnknownRecordError,
 )
 from interlock.kernel.event import NO_FACTS, Cause
-from interlock.kernel.machine import Decision, Machine
+from interlock.kernel.machine import Machine
 from interlock.kernel.record import Record, Version, record_id
 from interlock.kernel.store import codec
 from interlock.kernel.store.commands import (

@@ -12,6 +12,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from interlock.kernel.decision import Decision, Explanation
 from interlock.kernel.defects import (
     defects_of,
     lax_answers,
@@ -46,7 +47,6 @@ from interlock.kernel.table import (
     Shares,
     Stage,
     Terminal,
-    TimerDue,
     Transition,
     Waiting,
 )
@@ -62,41 +62,6 @@ from interlock.kernel.traits import (
 
 Shared = tuple[str, frozenset[str]]  # the queue a record waits in ('' is none), the names it holds
 NOTHING: Shared = ("", frozenset())
-
-
-@dataclass(frozen=True, slots=True)
-class Decision:
-    """A transition, and the effects that the record owes by it: committed whole or not at all."""
-
-    before: Record
-    after: Record
-    trigger: str
-    payload: Data
-    facts: Data
-    mode: Mode
-    owes: tuple[Owed, ...]
-    timers: tuple[TimerDue, ...]
-    waits: bool
-    ends: bool
-    interrupts: bool
-    explanation: Data | None
-    by: tuple[str, ...] = ()
-    names_proposal: bool = False
-    shares: Shares | None = None
-    counts_as_ended: bool = False
-    bounds: Bounds = UNBOUND  # what the record's family may use from now on, where that changes
-    deltas: Mapping[str, int] = field(default_factory=dict)  # how the record's counters change
-    says: str = ""  # the reason in words, as the row says it
-
-
-@dataclass(frozen=True, slots=True)
-class Explanation:
-    """The result of firing a trigger: `target` is the next state, or '' for a refusal."""
-
-    trigger: str
-    state: str
-    target: str
-    sentence: str
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Unpack
 from uuid import uuid4
 
+from interlock.kernel.decision import Explanation
 from interlock.kernel.errors import (
     IllegalTransitionError,
     InvalidPayloadError,
@@ -16,7 +17,7 @@ from interlock.kernel.errors import (
     UnknownRecordError,
 )
 from interlock.kernel.event import Cause, Event, Note
-from interlock.kernel.machine import Explanation, Machine
+from interlock.kernel.machine import Machine
 from interlock.kernel.machines import LISTED, MACHINES
 from interlock.kernel.record import RETRY, Record
 from interlock.kernel.store.commands import Call, Warrant

@@ -6,10 +6,11 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from interlock.kernel.decision import Decision
 from interlock.kernel.effect import Kind
 from interlock.kernel.errors import UnknownRecordError
 from interlock.kernel.event import Cause, Event
-from interlock.kernel.machine import Decision, Machine
+from interlock.kernel.machine import Machine
 from interlock.kernel.record import Record, RecordId, ancestors, parent_of, partition_of
 from interlock.kernel.store import codec
 from interlock.kernel.store.commands import (

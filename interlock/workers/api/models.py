@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from interlock.kernel.machine import Explanation
+from interlock.kernel.decision import Explanation
 from interlock.kernel.record import Record
 from interlock.kernel.store import codec
 from interlock.kernel.store.access_tokens import AccessToken

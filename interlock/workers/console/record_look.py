@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from interlock.kernel.decision import Explanation
 from interlock.kernel.errors import InvalidPayloadError
 from interlock.kernel.event import Event, Note
-from interlock.kernel.machine import Explanation, Machine
+from interlock.kernel.machine import Machine
 from interlock.kernel.record import Record, ancestors
 from interlock.kernel.store.listings import ListedRecord
 from interlock.kernel.table import ORPHANS, PERSON, PRODUCER, STALLS, Terminal, Transition

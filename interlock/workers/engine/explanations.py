@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from interlock.kernel.decision import Explanation
 from interlock.kernel.errors import InvalidPayloadError
-from interlock.kernel.machine import Explanation
 from interlock.kernel.store.commands import facts_read
 from interlock.kernel.table import Waiting
 from interlock.workers.engine.card_answers import CardAnswers

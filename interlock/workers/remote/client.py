@@ -14,9 +14,9 @@ from uuid import uuid4
 
 import httpx2
 
+from interlock.kernel.decision import Explanation
 from interlock.kernel.errors import InvalidPayloadError, KernelError
 from interlock.kernel.event import START, Event, Note
-from interlock.kernel.machine import Explanation
 from interlock.kernel.record import RETRY, Record, record_id
 from interlock.kernel.store.counts import RecordCounts
 from interlock.kernel.store.inboxes import Mail

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from interlock.kernel.decision import Decision
 from interlock.kernel.errors import GuardRefusedError
-from interlock.kernel.machine import Decision
 from interlock.kernel.machines.jobs.job.table import JOB
 from interlock.kernel.record import Record, RecordId, Version
 from interlock.kernel.table import Terminal

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from interlock.kernel.decision import Decision
 from interlock.kernel.errors import GuardRefusedError, IllegalTransitionError, InvalidPayloadError
-from interlock.kernel.machine import Decision
 from interlock.kernel.machines.jobs.graph.table import GRAPH
 from interlock.kernel.record import Record, RecordId, Version
 from interlock.kernel.table import UNBOUND, Bounds, Waiting

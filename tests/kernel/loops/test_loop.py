@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from interlock.kernel.decision import Decision
 from interlock.kernel.errors import (
     CallError,
     IgnoredError,
     IllegalTransitionError,
     InvalidPayloadError,
 )
-from interlock.kernel.machine import Decision
 from interlock.kernel.machines.loops.loop.changes import backoff_ms
 from interlock.kernel.machines.loops.loop.payloads import MAIL_LENGTH_MAX
 from interlock.kernel.machines.loops.loop.table import LOOP

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from interlock.kernel.decision import Decision
 from interlock.kernel.errors import CallError
 from interlock.kernel.event import Cause, Event
-from interlock.kernel.machine import Decision
 from interlock.kernel.machines.runs.codon.table import CODON
 from interlock.kernel.machines.runs.codon_types import Codon, codon_of
 from interlock.kernel.machines.runs.events import CodonStarted, RunStarted, run_event

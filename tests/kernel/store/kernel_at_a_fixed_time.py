@@ -10,11 +10,11 @@ from typing import Any
 
 import redis
 
+from interlock.kernel.decision import Decision
 from interlock.kernel.effect import Effect
 from interlock.kernel.errors import KernelError
 from interlock.kernel.event import Cause, Event, Note
 from interlock.kernel.lifecycle import Fired, Lifecycle
-from interlock.kernel.machine import Decision
 from interlock.kernel.machines.loops.loop.table import LOOP
 from interlock.kernel.machines.runs.codon.table import CODON
 from interlock.kernel.machines.runs.run.table import RUN

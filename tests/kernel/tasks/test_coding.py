@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
+from interlock.kernel.decision import Decision
 from interlock.kernel.errors import GuardRefusedError, IllegalTransitionError, InvalidPayloadError
-from interlock.kernel.machine import Decision, Machine
+from interlock.kernel.machine import Machine
 from interlock.kernel.machines.tasks.agent.table import AGENT
 from interlock.kernel.machines.tasks.task.changes import (
     BACKOFF_S_MAX,

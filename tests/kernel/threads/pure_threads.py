@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from interlock.kernel.machine import Decision
+from interlock.kernel.decision import Decision
 from interlock.kernel.machines.threads.thread.table import THREAD
 from interlock.kernel.record import Record, RecordId, Version
 from tests.kernel.samples import DECLARED, action, proposed, thread

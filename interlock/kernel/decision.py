@@ -1,0 +1,44 @@
+"""What a machine answers: a decision to commit, or what firing a trigger would do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from interlock.kernel.record import Record
+from interlock.kernel.table import UNBOUND, Bounds, Data, Mode, Owed, Shares, TimerDue
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """A transition, and the effects that the record owes by it: committed whole or not at all."""
+
+    before: Record
+    after: Record
+    trigger: str
+    payload: Data
+    facts: Data
+    mode: Mode
+    owes: tuple[Owed, ...]
+    timers: tuple[TimerDue, ...]
+    waits: bool
+    ends: bool
+    interrupts: bool
+    explanation: Data | None
+    by: tuple[str, ...] = ()
+    names_proposal: bool = False
+    shares: Shares | None = None
+    counts_as_ended: bool = False
+    bounds: Bounds = UNBOUND  # what the record's family may use from now on, where that changes
+    deltas: Mapping[str, int] = field(default_factory=dict)  # how the record's counters change
+    says: str = ""  # the reason in words, as the row says it
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """The result of firing a trigger: `target` is the next state, or '' for a refusal."""
+
+    trigger: str
+    state: str
+    target: str
+    sentence: str
