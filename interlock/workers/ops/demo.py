@@ -6,6 +6,7 @@ import os
 import shlex
 import shutil
 import signal
+import stat
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -45,6 +46,11 @@ PATIENCE_S = 120.0
 RECORDS_MAX = 1_000
 POLL_S = 0.1
 ENDED = "\nended; no process is left"
+STDOUT = 1
+NO_LINK = (
+    "what is printed here goes into a file, which others may read, so it has no link that signs a "
+    "browser in: `interlock console` prints one"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,11 +128,24 @@ def addresses_of(deployment: Deployment) -> dict[str, str]:
 
 
 def console_link(deployment: Deployment) -> str:
-    """Return where a browser opens the console; the first that does is signed in, if need be."""
+    """Return where a browser opens the console; the first that does is signed in, if need be.
+
+    Nobody is by an address that is written to a file: agents and other users may read it.
+    """
     if not (deployment.api_url and deployment.token):
+        return deployment.api_url
+    if writes_to_file():
+        deployment.notices.append(NO_LINK)
         return deployment.api_url
     sessions = sessions_of(Client(deployment.settings).dispatch)
     return new_link(sessions, deployment.api_url, deployment.token)
+
+
+def writes_to_file() -> bool:
+    """Whether what this process prints is kept in a file."""
+    with suppress(OSError):
+        return stat.S_ISREG(os.fstat(STDOUT).st_mode)
+    return False
 
 
 def keep_alive(deployment: Deployment) -> None:

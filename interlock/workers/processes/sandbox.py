@@ -94,7 +94,9 @@ class Sandbox:
         ]
 
     def _mounts(self) -> Mounts:
-        mounts: Mounts = {Path("/"): ("--dev-bind", "/", "/")}
+        # Without a namespace of its own for users, root could look through /proc into processes
+        # that have no capabilities either, such as that of bubblewrap, which sees all files.
+        mounts: Mounts = {Path("/"): ("--unshare-user", "--dev-bind", "/", "/")}
         hidden = _real(self.hidden)
         if self.is_closed:
             mounts[Path("/")] = ("--unshare-pid", "--ro-bind", "/", "/")
@@ -140,7 +142,12 @@ def probe() -> str:
     """Return why this computer can make no sandbox, or '' if it can."""
     if shutil.which(PROGRAM) is None:
         return f"the program {PROGRAM} is not installed; it is in the package bubblewrap"
-    command = Sandbox(hidden=()).around(["true"], Path("/"))
+    kinds = (Sandbox(hidden=(), is_closed=is_closed) for is_closed in (True, False))
+    return next(filter(None, map(_problem_of, kinds)), "")
+
+
+def _problem_of(sandbox: Sandbox) -> str:
+    command = sandbox.around(["true"], Path("/"))
     try:
         done = subprocess.run(
             command,

@@ -7,13 +7,10 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
-import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import mkdtemp
 from urllib.parse import urlsplit
@@ -22,7 +19,8 @@ import httpx2 as httpx
 import pytest
 
 from interlock.workers.up_file import TOKEN_FILE
-from tests.processes import kill_marked, marked, processes
+from tests.end_to_end.up import Up, running_up
+from tests.processes import processes
 from tests.waiting import until
 from tests.workers.gateways.git.scene import git
 
@@ -33,9 +31,6 @@ pytestmark = [
 ]
 NOBODY = 65_534
 LISTENS = "0A"  # the state of a socket in /proc/net/tcp
-INTERLOCK = str(Path(sys.executable).with_name("interlock"))
-MARK = "STARTED_FOR_STRANGERS"
-LIMIT_S = 280.0
 # Prints what it can read below the folders that are given, and of the processes of other users.
 READS_ALL = """
 import os, sys
@@ -84,73 +79,12 @@ with socket.socket(socket.AF_UNIX) as peer:
 """
 
 
-@dataclass
-class Up:
-    """A running `interlock up` at whose side an agent works: its folders, and what it printed."""
-
-    folder: Path
-    environment: dict[str, str]
-    addresses: dict[str, str]
-    printed: str
-
-    @property
-    def home(self) -> Path:
-        """The home."""
-        return self.folder / "home"
-
-    def command(self, *words: str) -> str:
-        """Run a command of the same user in another terminal."""
-        done = subprocess.run(
-            [INTERLOCK, *words], env=self.environment, capture_output=True, text=True, check=False
-        )
-        assert done.returncode == 0, done.stderr + done.stdout
-        return done.stdout
-
-    def processes(self) -> list[int]:
-        """Return all processes that `up` has started."""
-        return list(marked(MARK, self.folder.name))
-
-
 @pytest.fixture(scope="module")
 def up() -> Iterator[Up]:
-    """Start `interlock up` with a home where everybody can come, as in a folder of a project."""
+    """Start `interlock up` in a folder that another user can enter."""
     folder = Path(mkdtemp(prefix="strangers-", dir="/tmp"))
-    folder.chmod(0o755)
-    for name in ("home", "state"):
-        (folder / name).mkdir(mode=0o755)
-    environment = {name: value for name, value in os.environ.items() if "INTERLOCK" not in name}
-    environment |= {
-        MARK: folder.name,
-        "XDG_STATE_HOME": str(folder / "state"),
-        "INTERLOCK_HOME": str(folder / "home"),
-        "INTERLOCK_TASK_EVENTS": "true",
-    }
-    # A second file, since `up` may say after its addresses that it took another port.
-    log, notices = folder / "printed", folder / "notices"
-    with log.open("wb") as output, notices.open("wb") as errors:
-        process = subprocess.Popen(
-            [INTERLOCK, "up", "--json"],
-            cwd=folder,
-            env=environment,
-            stdout=output,
-            stderr=errors,
-            umask=0o022,
-        )
-    try:
-        until(
-            lambda: log.read_text().rstrip().endswith("}") or process.poll() is not None,
-            what="it is up, or has ended",
-            within_s=LIMIT_S,
-        )
-        printed = log.read_text()
-        yield Up(folder, environment, json.loads(printed), printed + notices.read_text())
-    finally:
-        for file in (folder / "state").rglob("file"):
-            file.with_name("may_end").touch()
-        process.send_signal(signal.SIGINT)
-        process.wait(LIMIT_S)
-        kill_marked(MARK, folder.name, patience_s=LIMIT_S)
-        shutil.rmtree(folder)
+    with running_up(folder, INTERLOCK_TASK_EVENTS="true") as started:
+        yield started
 
 
 def as_nobody(script: str, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -241,9 +175,11 @@ def test_no_secret_is_printed_or_stands_in_a_command_line(up: Up) -> None:
         assert not processes(lambda _, command: secret.encode() in command)  # noqa: B023 - now
         for log in (up.home / "log").iterdir():
             assert secret not in log.read_text(), log
-    code = up.addresses["console"].partition("?code=")[2]
-    assert httpx.get(up.addresses["console"], timeout=180).status_code == httpx.codes.SEE_OTHER
-    assert code not in (up.home / "log" / "api.log").read_text()
+    assert up.addresses["console"] == up.addresses["api"], "others may read the file"
+    assert "`interlock console` prints one" in up.printed
+    link = json.loads(up.command("console", "--json"))["link"]
+    assert httpx.get(link, timeout=180).status_code == httpx.codes.SEE_OTHER
+    assert link.partition("?code=")[2] not in (up.home / "log" / "api.log").read_text()
 
 
 def test_commands_and_calls_of_the_same_user_need_nothing_more(up: Up) -> None:

@@ -131,6 +131,17 @@ def test_the_environment_and_files_of_other_processes_cannot_be_read(
     assert f"/proc/{other.pid}/root/" in done.stderr
 
 
+@pytest.mark.parametrize("is_closed", [True, False])
+def test_no_process_shows_what_is_hidden_not_even_that_of_bubblewrap(
+    tmp_path: Path, place: Path, *, is_closed: bool
+) -> None:
+    (tmp_path / "hidden").mkdir()
+    (tmp_path / "hidden" / "token").write_text(SECRET)
+    made = Sandbox(hidden=[tmp_path / "hidden"], is_closed=is_closed, writable=[place])
+    script = f"cat /proc/[0-9]*/root{tmp_path}/hidden/token /proc/[0-9]*/cwd/../hidden/token"
+    assert run(made, place, script).stdout == ""
+
+
 def test_commands_in_open_sandboxes_have_ids_that_no_two_share(place: Path) -> None:
     made = Sandbox(hidden=(), is_closed=False)
     assert len({sees(made, place, "echo $$") for _ in range(3)}) == 3
