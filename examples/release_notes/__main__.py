@@ -45,7 +45,7 @@ def main() -> None:
     settings = read_settings({"INTERLOCK_HOME": str(home)})
     screen.out.rule("[bold]Interlock[/]: release notes from a git history, by ten jobs")
     screen.out.print(f"of {repository}", style="dim", soft_wrap=True)
-    with Deployment(settings, pages=False, jobs=True) as deployment:
+    with Deployment(settings, pages=False) as deployment:
         graphs = Graphs(Client(deployment.settings, actor="ann"))
         file = read_graph(HERE / "graph.yaml")
         graphs.submit(file)

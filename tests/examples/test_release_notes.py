@@ -13,11 +13,19 @@ from typing import Any
 
 import pytest
 
-from examples.release_notes.steps.document import parse
-from examples.release_notes.steps.job import write_whole
-from tests.examples.release_notes_chain import STEPS, Chain, commit, git, new_repository, said
+from tests.examples.release_notes_chain import (
+    STEPS,
+    Chain,
+    commit,
+    git,
+    modules_of_steps,
+    new_repository,
+    said,
+)
 from tests.waiting import until
 
+parse = modules_of_steps()["document"].parse
+write_whole = modules_of_steps()["job"].write_whole
 SUMMARY_WISH = "Please put a summary on top"
 
 
@@ -345,7 +353,7 @@ def test_a_file_is_as_it_was_until_all_of_it_is_written(
     def full(_: int) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("examples.release_notes.steps.job.os.fsync", full)
+    monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(OSError, match="No space"):
         write_whole(file, "second")
 

@@ -6,8 +6,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from examples.release_notes.steps.prose import first_block, markdown
+from tests.examples.release_notes_chain import modules_of_steps
 
+prose = modules_of_steps()["prose"]
+first_block, markdown = prose.first_block, prose.markdown
 LINE = st.text(
     st.sampled_from("ab1 _*<>[]()!#&;-+=.~\\`'\"/:|$%ü")
     | st.characters(exclude_categories=["Cs"], exclude_characters="\0"),
