@@ -11,7 +11,13 @@ if TYPE_CHECKING:
     from typing import Any
 
     from interlock.kernel.effect import RESOLUTION, Effect
-    from interlock.kernel.errors import CallError, ConflictError, KernelError, StoreError
+    from interlock.kernel.errors import (
+        CallError,
+        ConflictError,
+        EndedError,
+        KernelError,
+        StoreError,
+    )
     from interlock.kernel.event import Event, Note
     from interlock.kernel.machine import Machine
     from interlock.kernel.payload import CardAnswer, Shape, validated
@@ -41,7 +47,8 @@ if TYPE_CHECKING:
     from interlock.workers.engine.polling import WaitTimeoutError
     from interlock.workers.engine.submission import Submitted
     from interlock.workers.engine.system import CommandRow, Panel, System
-    from interlock.workers.engine.work import Outcome, Work
+    from interlock.workers.engine.work import Outcome
+    from interlock.workers.engine.work import Work as EffectWork
     from interlock.workers.gateways.capabilities.capability import (
         CapabilityError,
         Steps,
@@ -56,6 +63,12 @@ if TYPE_CHECKING:
     from interlock.workers.tasks.client import Tasks
     from interlock.workers.terminal.answer import guarded
     from interlock.workers.threads.client import Threads
+    from interlock.workflow.changing import Refuse
+    from interlock.workflow.data import Because, Data, Inbox, Log, Sum
+    from interlock.workflow.durations import days, hours, minutes, seconds
+    from interlock.workflow.place import WorkflowError
+    from interlock.workflow.work import StepWork as Work
+    from interlock.workflow.workflow import Workflow
 
 __all__ = [
     "ORPHANS",
@@ -65,26 +78,33 @@ __all__ = [
     "STALLS",
     "Active",
     "Ask",
+    "Because",
     "CallError",
     "CapabilityError",
     "CardAnswer",
     "Client",
     "CommandRow",
     "ConflictError",
+    "Data",
     "Effect",
+    "EffectWork",
+    "EndedError",
     "Event",
     "Failed",
     "FollowedEvent",
     "GraphView",
     "Graphs",
     "HttpClient",
+    "Inbox",
     "KernelError",
     "Level",
+    "Log",
     "Loops",
     "Machine",
     "Note",
     "Outcome",
     "Panel",
+    "Refuse",
     "Runs",
     "Settings",
     "Shape",
@@ -92,6 +112,7 @@ __all__ = [
     "StoreError",
     "Submitted",
     "Succeeded",
+    "Sum",
     "System",
     "Tags",
     "Tasks",
@@ -101,15 +122,21 @@ __all__ = [
     "WaitTimeoutError",
     "Waiting",
     "Work",
+    "Workflow",
+    "WorkflowError",
     "always",
     "by",
     "capability",
+    "days",
     "guarded",
+    "hours",
+    "minutes",
     "move",
     "never",
     "read_settings",
     "reenter",
     "rows",
+    "seconds",
     "stay",
     "validated",
 ]
@@ -118,7 +145,7 @@ __all__ = [
 # alone, and has to be up in a few hundredths of a second.
 _MODULES = {
     "kernel.effect": ("RESOLUTION", "Effect"),
-    "kernel.errors": ("CallError", "ConflictError", "KernelError", "StoreError"),
+    "kernel.errors": ("CallError", "ConflictError", "EndedError", "KernelError", "StoreError"),
     "kernel.machine": ("Machine",),
     "kernel.payload": ("CardAnswer", "Shape", "validated"),
     "kernel.scales": ("Level",),
@@ -147,7 +174,7 @@ _MODULES = {
     "workers.engine.event_feed": ("FollowedEvent",),
     "workers.engine.polling": ("WaitTimeoutError",),
     "workers.engine.system": ("CommandRow", "Panel", "System"),
-    "workers.engine.work": ("Outcome", "Work"),
+    "workers.engine.work": ("Outcome",),
     "workers.gateways.capabilities.capability": ("CapabilityError", "Steps", "capability"),
     "workers.gateways.capabilities.result": ("Failed", "Succeeded"),
     "workers.jobs.client": ("Graphs",),
@@ -159,12 +186,23 @@ _MODULES = {
     "workers.terminal.answer": ("guarded",),
     "workers.engine.submission": ("Submitted",),
     "workers.threads.client": ("Threads",),
+    "workflow.changing": ("Refuse",),
+    "workflow.data": ("Because", "Data", "Inbox", "Log", "Sum"),
+    "workflow.durations": ("days", "hours", "minutes", "seconds"),
+    "workflow.place": ("WorkflowError",),
+    "workflow.workflow": ("Workflow",),
 }
-_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
+_PLACE_OF = {name: (module, name) for module, names in _MODULES.items() for name in names}
+# What has another name inside, where both are known.
+_PLACE_OF |= {
+    "EffectWork": ("workers.engine.work", "Work"),
+    "Work": ("workflow.work", "StepWork"),
+}
 
 
 def __getattr__(name: str) -> Any:
     """Return a public name. Raises AttributeError for any other."""
-    if name not in _MODULE_OF:
+    if name not in _PLACE_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
+    module, inner = _PLACE_OF[name]
+    return getattr(import_module(f"{__name__}.{module}"), inner)

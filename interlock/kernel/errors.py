@@ -50,6 +50,14 @@ class UnknownRecordError(CallError):
         self.record_id = record_id
 
 
+class EndedError(CallError):
+    """A record whose result is wanted has ended without success. `data` are its last data."""
+
+    def __init__(self, record_id: str, state: str, data: object) -> None:
+        super().__init__(f"{record_id} has ended as {state}, which is no success")
+        self.record_id, self.state, self.data = record_id, state, data
+
+
 class UnreadableRecordError(KernelError, ValueError):
     """A record cannot be read: keep the files of the store, and ask `interlock verify` why.
 

@@ -6,8 +6,10 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 from uuid import uuid4
+
+from pydantic import BaseModel
 
 from interlock.kernel.decision import Explanation
 from interlock.kernel.errors import (
@@ -26,13 +28,13 @@ from interlock.kernel.store.listings import ListedRecord, Page
 from interlock.kernel.table import Terminal
 from interlock.workers.config import Settings
 from interlock.workers.engine.bulk import BulkAct, BulkPage, BulkVerb, check_bounded
-from interlock.workers.engine.card import Card, CardPage, asks_person
+from interlock.workers.engine.card import asks_person
 from interlock.workers.engine.card_answers import ACTION_FIELDS, CardAnswers
+from interlock.workers.engine.card_calls import CardCalls
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.event_feed import EventFeed, FollowedEvent
 from interlock.workers.engine.explanations import explain, explain_all
 from interlock.workers.engine.new_record import submit_record
-from interlock.workers.engine.open_cards import OpenCards, WantedCards, gather_cards
 from interlock.workers.engine.own_systems import add_systems
 from interlock.workers.engine.polling import WaitTimeoutError, polls
 from interlock.workers.engine.record_filter import Wanted, record_filter
@@ -42,13 +44,18 @@ from interlock.workers.engine.submission import (
     op_id_of_call,
     submit_each,
 )
+from interlock.workers.engine.system import Definition
+from interlock.workers.engine.workflow_calls import WorkflowCalls
 from interlock.workers.up_file import local_settings
 
 if TYPE_CHECKING:  # imported where it is loaded
     from interlock.workers.gateways.capabilities.registry import Registry
 
 
-class Client:
+D = TypeVar("D", bound=BaseModel)
+
+
+class Client(CardCalls, WorkflowCalls):
     """A typed, synchronous client. One per process; safe in threads."""
 
     def __init__(
@@ -73,20 +80,46 @@ class Client:
         """The capabilities against which a person's edited action is checked."""
         return self.dispatch.registry
 
+    @overload
     def submit(
         self,
         payload: Mapping[str, Any],
+        /,
         *,
-        id: str | None = None,  # noqa: A002 - a record's id is called id everywhere
+        id: str | None = None,
         machine: str,
         priority: int = 5,
-    ) -> Submitted:
-        """Create a record. When this returns, the record is stored.
+    ) -> Submitted: ...
+    @overload
+    def submit(
+        self,
+        workflow: Definition[D],
+        data: D,
+        /,
+        *,
+        id: str | None = None,
+        priority: int = 5,
+    ) -> Submitted: ...
 
-        With an id of your own the call can be repeated. Raises UnknownMachineError, IdTakenError if
-        the id exists with another payload, QuotaError if the deployment has as many records as it
-        may have.
+    def submit(
+        self,
+        what: Mapping[str, Any] | Definition[Any],
+        data: BaseModel | None = None,
+        /,
+        *,
+        id: str | None = None,  # noqa: A002 - a record's id is called id everywhere
+        machine: str = "",
+        priority: int = 5,
+    ) -> Submitted:
+        """Create a record: of a machine from a payload, or of a workflow from its data.
+
+        When this returns, the record is stored. With an id of your own the call can be repeated.
+        Raises UnknownMachineError, IdTakenError if the id exists with another payload, QuotaError
+        if the deployment has as many records as it may have.
         """
+        payload: Any = what
+        if isinstance(what, Definition):
+            machine, payload = what.name, what.as_payload(data)
         if machine not in self.machines:
             raise UnknownMachineError(machine, sorted(self.machines))
         new = f"{machine[:2]}-{uuid4().hex[:10]}" if id is None else id
@@ -116,7 +149,7 @@ class Client:
         With the `version` with which the record entered the state that you saw, the call is refused
         once the record has left it. Where the table demands that, the call is refused without one.
         """
-        call = self._call(op_id, reason)
+        call = self.call(op_id, reason)
         if version is not None:
             call = replace(call, warrant=Warrant.person(version))
         fields = dict(payload or {})
@@ -157,7 +190,7 @@ class Client:
         if choice == "retry" and proposal.startswith(f"{record_id}{RETRY}"):
             if answer:
                 raise InvalidPayloadError(choice, [f"takes no payload, got {sorted(answer)}"])
-            self.dispatch.flag("retry", record_id, self._call(op_id, ""), proposal=proposal)
+            self.dispatch.flag("retry", record_id, self.call(op_id, ""), proposal=proposal)
             return self.show(record_id)
         record = self.show(record_id)
         answers, state = self.answers(record), record.state
@@ -168,7 +201,7 @@ class Client:
             if not state:
                 raise answers.stale(proposal)
         trigger = answers.trigger(state, choice)
-        call = replace(self._call(op_id, ""), warrant=Warrant.person(entered))
+        call = replace(self.call(op_id, ""), warrant=Warrant.person(entered))
         payload = answers.payload(state, trigger, answer or {}, self.actor)
         fired = self.dispatch.fire(record.id, trigger, payload, call)
         return fired.record or self.show(record_id)
@@ -204,15 +237,15 @@ class Client:
 
     def pause(self, record_id: str, *, reason: str = "") -> str:
         """Start no new effect on a record until it is resumed. Running effects finish."""
-        return self.dispatch.flag("pause", record_id, self._call(None, reason)).status
+        return self.dispatch.flag("pause", record_id, self.call(None, reason)).status
 
     def resume(self, record_id: str, *, reason: str = "") -> str:
         """Resume a paused record."""
-        return self.dispatch.flag("resume", record_id, self._call(None, reason)).status
+        return self.dispatch.flag("resume", record_id, self.call(None, reason)).status
 
     def retry(self, record_id: str, *, reason: str = "") -> str:
         """Let the effects of a record that failed, or were given up, try again now."""
-        return self.dispatch.flag("retry", record_id, self._call(None, reason)).status
+        return self.dispatch.flag("retry", record_id, self.call(None, reason)).status
 
     def change(self, verb: BulkVerb, record_id: str, *, reason: str = "") -> str:
         """Do what a verb names to a record. Return what was done: for a cancel, the state."""
@@ -275,37 +308,6 @@ class Client:
         if not lines:
             raise UnknownRecordError(record_id)
         return lines
-
-    def card(self, record_id: str) -> Card | None:
-        """Return the card that a record shows a person now, if it has one."""
-        return next((one for one in self.cards_of(record_id) if RETRY not in one.proposal), None)
-
-    def cards(self, *, limit: int = 100, **wanted: Unpack[WantedCards]) -> list[Card]:
-        """Return the open cards of at most so many records, the longest waiting first."""
-        return gather_cards(self.cards_page, limit, wanted)
-
-    def cards_page(
-        self, *, limit: int = 100, cursor: str = "", **wanted: Unpack[WantedCards]
-    ) -> CardPage:
-        """Return one page of the open cards, which begins after the page with this cursor."""
-        return self.open_cards.page(limit, cursor, **wanted)
-
-    def cards_of(self, record_id: str) -> list[Card]:
-        """Return the open cards of one record: that of its state, and those of its effects."""
-        return self.open_cards.of([self.show(record_id)])
-
-    def claim_card(
-        self, record_id: str, *, proposal: str, holder: str = "", op_id: str | None = None
-    ) -> list[Card]:
-        """Note that the caller, or a `holder`, is on a card, which others may still answer."""
-        call = self._call(op_id, "")
-        self.open_cards.claim(self.show(record_id), proposal, holder or self.actor, call)
-        return self.cards_of(record_id)
-
-    def release_card(self, record_id: str, *, proposal: str) -> list[Card]:
-        """Note that nobody is on a card any more. Returns the record's open cards."""
-        self.open_cards.claim(self.show(record_id), proposal, "", self._call(None, ""))
-        return self.cards_of(record_id)
 
     def list(self, *, limit: int = 100, **wanted: Unpack[Wanted]) -> list[ListedRecord]:
         """Return the records for which all holds that is given, the longest in their state first.
@@ -376,11 +378,6 @@ class Client:
         """
         return EventFeed(self.dispatch).follow(after, machines, self.machines)
 
-    @property
-    def open_cards(self) -> OpenCards:
-        """The cards that wait for people."""
-        return OpenCards(self.dispatch, self.machines)
-
     def answers(self, record: Record) -> CardAnswers:
         """Return what answers to the cards of a record mean."""
         return CardAnswers(self._machine(record), record, lambda: self.registry, self.run_refusal)
@@ -393,7 +390,8 @@ class Client:
         events = (line for line in self.history(record.id) if isinstance(line, Event))
         return next((event.target for event in events if event.version == entered), "")
 
-    def _call(self, op_id: str | None, reason: str) -> Call:
+    def call(self, op_id: str | None, reason: str) -> Call:
+        """Return a call of this client, with the op-id and reason of its caller."""
         return Call(self.cause(reason), op_id_of_call(op_id))
 
     def cause(self, reason: str = "") -> Cause:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import socket
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import Annotated, Literal
@@ -258,6 +258,13 @@ class Settings(BaseModel):
 def ms(seconds: float) -> int:
     """Return whole milliseconds."""
     return int(seconds * 1_000)
+
+
+def with_systems(settings: Settings, names: Sequence[str]) -> Settings:
+    """Return settings with these systems added. A file's path becomes absolute."""
+    found = [str(Path(name).absolute()) if name.endswith(".py") else name for name in names]
+    systems = tuple(dict.fromkeys((*settings.systems, *found)))
+    return settings.model_copy(update={"systems": systems}) if names else settings
 
 
 def read_settings(environment: Mapping[str, str] | None = None) -> Settings:

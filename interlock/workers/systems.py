@@ -65,8 +65,9 @@ def handlers() -> Mapping[str, Handler]:
     common: Mapping[str, Handler] = load(f"{BUILTIN.effects}:HANDLERS")
     found: dict[str, Handler] = {}
     for system in systems():
-        own: Mapping[str, Handler] = load(f"{system.effects}:HANDLERS")
+        shared: Mapping[str, Handler] = load(f"{system.effects}:HANDLERS") if system.effects else {}
         for machine in system.machines or BY_SYSTEM[system.name]:
+            own = load(system.handlers[machine]) if machine in system.handlers else shared
             for effect in MACHINES[machine].effects:
                 task = f"{machine}.{effect}"
                 handler = common.get(effect) or own.get(task) or own.get(effect)

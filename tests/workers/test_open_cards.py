@@ -97,7 +97,7 @@ def test_the_state_of_the_question_is_tested_in_the_step_that_writes_the_claim(
     interlock.decide("paper", "reject", {}, proposal=record.proposal)
 
     with pytest.raises(StaleDecisionError):  # `record` is as a caller read it before
-        interlock.open_cards.claim(record, record.proposal, "ann", interlock._call(None, ""))
+        interlock.open_cards.claim(record, record.proposal, "ann", interlock.call(None, ""))
 
 
 def test_the_card_of_an_effect_is_claimed_by_its_own_name(interlock: Client) -> None:

@@ -392,7 +392,7 @@ WRONG = {
     "is not the name of a module": ("no-name", ""),
     "there is no 'nowhere'": ("nowhere", ""),
     "cannot be imported: ZeroDivisionError": ("wrong", "1 / 0"),
-    "has no SYSTEM": ("wrong", "x = 1"),
+    "has neither a Workflow": ("wrong", "x = 1"),
     "has a system called jobs": ("wrong", "SYSTEM = System(name='jobs', effects='wrong')"),
     "there is a machine called job already": (
         "wrong",
@@ -521,7 +521,7 @@ def test_a_worker_with_a_wrong_module_ends_with_one_sentence(
         runpy.run_path(f"{ROOT}/workers/intake.py")
 
     sentence = str(end.value.code)
-    assert sentence.startswith("interlock: INTERLOCK_SYSTEMS: the module 'wrong' has no SYSTEM")
+    assert sentence.startswith("interlock: INTERLOCK_SYSTEMS: the module 'wrong' has neither")
     assert "\n" not in sentence
 
 

@@ -8,12 +8,13 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 from importlib import import_module
 from importlib.machinery import PathFinder
+from importlib.metadata import entry_points
 from pathlib import Path
-from types import MappingProxyType
+from types import MappingProxyType, ModuleType
 from typing import TYPE_CHECKING
 
 from interlock.kernel.effect import OF_ANY_MACHINE
-from interlock.workers.engine.system import System, SystemsError, cause_of, load
+from interlock.workers.engine.system import Definition, System, SystemsError, cause_of, load
 from interlock.workers.specs.module import NoModuleError, import_named, is_module_name
 
 if TYPE_CHECKING:  # the command line lists its commands without tables
@@ -23,28 +24,47 @@ if TYPE_CHECKING:  # the command line lists its commands without tables
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 # The names of Celery tasks and queues begin with the name of a machine. These have another use.
 _TAKEN = frozenset({"sweep", "answers"})
-_ADDED: dict[str, System] = {}  # by the name of the module
+_ADDED: dict[str, System] = {}  # by the name in INTERLOCK_SYSTEMS
+ENTRY_POINTS = "interlock.systems"
 
 
-def add_systems(modules: Iterable[str], root: Path) -> None:
+def add_systems(names: Iterable[str], root: Path) -> None:
     """Add the system and the machines of each module, once in a process. Raises SystemsError.
 
-    Modules that are not installed are found in the folder `root`. If one is there, imports find
-    that folder from then on: what a system names is imported only when it is needed.
+    A name is that of a module, or a file such as `refund.py`, or what a distribution that is
+    installed calls a module in its entry points `interlock.systems`. Modules that are not installed
+    and files are found in the folder `root`. If one is there, imports find its folder from then on:
+    what a system names is imported only when it is needed.
     """
-    for module in modules:
-        if module not in _ADDED:
-            system = _system_of(module, root)
+    for name in names:
+        if name not in _ADDED:
+            module, folder = _module_of(name, root)
+            system = _system_of(module, folder)
             _add_machines(module, system)
-            _ADDED[module] = system
-            folder = str(root.absolute())
-            is_there = PathFinder.find_spec(module.partition(".")[0], [folder]) is not None
-            if is_there and folder not in sys.path:
-                sys.path.append(folder)
+            _ADDED[name] = system
+            place = str(folder.absolute())
+            is_there = PathFinder.find_spec(module.partition(".")[0], [place]) is not None
+            if is_there and place not in sys.path:
+                sys.path.append(place)
+
+
+def _module_of(name: str, root: Path) -> tuple[str, Path]:
+    """Return the module that a name in INTERLOCK_SYSTEMS means, and the folder to look in."""
+    if name.endswith(".py"):
+        file = root / name
+        if not file.is_file():
+            raise SystemsError(f"INTERLOCK_SYSTEMS names the file {name}, which is not in {root}")
+        if file.stem in sys.stdlib_module_names:
+            problem = f"is called as a module of Python is; rename {file.name}"
+            raise SystemsError(f"INTERLOCK_SYSTEMS: the file {name} {problem}")
+        return file.stem, file.parent
+    for entry in entry_points(group=ENTRY_POINTS, name=name):
+        return entry.module, root
+    return name, root
 
 
 def added_systems() -> Mapping[str, System]:
-    """Return the systems that were added, by the name of the module."""
+    """Return the systems that were added, by their names in INTERLOCK_SYSTEMS."""
     return MappingProxyType(_ADDED)
 
 
@@ -57,20 +77,43 @@ def _system_of(module: str, root: Path) -> System:
     if not is_module_name(module):
         raise SystemsError(f"INTERLOCK_SYSTEMS: {module!r} is not the name of a module")
     try:
-        found = getattr(import_named(module, root), "SYSTEM", None)
+        imported = import_named(module, root)
     except NoModuleError as refusal:
         raise SystemsError(f"INTERLOCK_SYSTEMS {refusal}") from refusal
     except Exception as failure:
         raise wrong(module, f"cannot be imported: {cause_of(failure)}") from failure
+    found = getattr(imported, "SYSTEM", None) or _of_definitions(imported)
     if not isinstance(found, System):
         raise wrong(
-            module, "has no SYSTEM; write SYSTEM = System(...), as docs/own_machines.md says"
+            module,
+            "has neither a Workflow (docs/workflows.md) nor a SYSTEM (docs/own_machines.md) "
+            "at its top level",
         )
     machines = import_module("interlock.kernel.machines")
     taken = {"engine", *machines.BY_SYSTEM, *(system.name for system in _ADDED.values())}
     if found.name in taken:
         raise wrong(module, f"has a system called {found.name}, as another one is; rename it")
     return found
+
+
+def _of_definitions(module: ModuleType) -> System | None:
+    """Return a system of the definitions at the top level of a module, or None without any."""
+    known = {id(load(where)) for each in _ADDED.values() for where in each.handlers.values()}
+    found = {
+        variable: value
+        for variable, value in vars(module).items()
+        if isinstance(value, Definition) and id(value.handlers) not in known
+    }
+    if not found:
+        return None
+    where = {value.name: f"{module.__name__}:{variable}" for variable, value in found.items()}
+    return System(
+        name=module.__name__.rpartition(".")[2],
+        machines={name: f"{place}.machine" for name, place in where.items()},
+        handlers={name: f"{place}.handlers" for name, place in where.items()},
+        counted=tuple(where),
+        shown=tuple(dict.fromkeys(name for each in found.values() for name in each.fields)),
+    )
 
 
 def _add_machines(module: str, system: System) -> None:

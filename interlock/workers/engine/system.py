@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import traceback
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from importlib import import_module
-from typing import Any
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+if TYPE_CHECKING:  # the command line lists its commands without tables and handlers
+    from interlock.kernel.machine import Machine
+    from interlock.workers.engine.work import Handler
+
+D = TypeVar("D")
 
 
 class SystemsError(ValueError):
@@ -51,12 +59,46 @@ class StarvedCount:
     is_minimum: bool = False
 
 
+class Definition(ABC, Generic[D]):
+    """What a module may have instead of a SYSTEM: all that one kind of record is, in one object.
+
+    `name` is that of its machine, and `data` the model of what its records know.
+    """
+
+    name: str
+    data: type[D]
+
+    @property
+    @abstractmethod
+    def machine(self) -> Machine:
+        """The checked table."""
+
+    @property
+    @abstractmethod
+    def handlers(self) -> Mapping[str, Handler]:
+        """The handler of each effect, by the effect's name."""
+
+    @abstractmethod
+    def as_payload(self, data: object) -> Mapping[str, Any]:
+        """Return what a record with this data is created from. Raises InvalidPayloadError."""
+
+    @abstractmethod
+    def load(self, data: Mapping[str, Any]) -> D:
+        """Return the data of a record as their model."""
+
+    @property
+    @abstractmethod
+    def fields(self) -> tuple[str, ...]:
+        """The fields of a record's data that people are shown."""
+
+
 @dataclass(frozen=True, slots=True)
 class System:
     """One system. Modules are given by name, so that each process imports only those it needs.
 
     `effects` is the package whose `HANDLERS` run its effects, by the name of the effect or, for one
-    machine alone, by `machine.effect`. `sweeps` is the package with its `SWEEPS`.
+    machine alone, by `machine.effect`; `handlers` gives instead, for a machine, where a mapping of
+    its handlers is, as `module:attribute`. `sweeps` is the package with its `SWEEPS`.
     `resources` lists the openers of its models and other outside things, as `module:function`; a
     worker calls all of them at its start, so that a wrong setting ends the start. `facts` lists
     what a computer with agents announces when its worker starts: each fact says whether it has a
@@ -83,8 +125,9 @@ class System:
     """
 
     name: str
-    effects: str
+    effects: str = ""
     sweeps: str = ""
+    handlers: Mapping[str, str] = field(default_factory=dict)
     resources: tuple[str, ...] = ()
     facts: Mapping[str, str] = field(default_factory=dict)
     commands: tuple[CommandRow, ...] = ()
@@ -109,7 +152,7 @@ def load(name: str) -> Any:
     """
     module, _, attribute = name.partition(":")
     try:
-        return getattr(import_module(module), attribute)
+        return attrgetter(attribute)(import_module(module))
     except Exception as failure:
         if module.startswith("interlock."):
             raise

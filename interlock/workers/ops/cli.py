@@ -17,7 +17,7 @@ from interlock.kernel.errors import UnknownMachineError
 from interlock.kernel.event import line_data
 from interlock.kernel.machines import MACHINES
 from interlock.workers.client import Client
-from interlock.workers.config import API_PORT, read_settings
+from interlock.workers.config import API_PORT, read_settings, with_systems
 from interlock.workers.engine.record_filter import Wanted
 from interlock.workers.ops import screen
 from interlock.workers.terminal.answer import (
@@ -60,6 +60,12 @@ Fields = Annotated[
 
 @guarded
 def up(
+    systems: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="Your own workflows: files such as refund.py, or modules.", metavar="FILE"
+        ),
+    ] = None,
     port: StorePort = None,
     flower_port: FlowerPort = None,
     api_port: ApiPort = None,
@@ -74,7 +80,7 @@ def up(
         answer(addresses, as_json=as_json, show=lambda v: screen.up(v, home, named=named))
         sys.stdout.flush()
 
-    settings = read_settings()
+    settings = with_systems(read_settings(), systems or [])
     keep_up(settings, announce=announce, port=port, flower_port=flower_port, api_port=api_port)
 
 

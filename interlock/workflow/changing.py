@@ -1,0 +1,116 @@
+"""How rows of a workflow change the data of its record: outcomes, answers, calls. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel
+
+from interlock.kernel.payload import Shape, parsed
+from interlock.kernel.table import Ask
+from interlock.workflow.data import (
+    OWN,
+    Data,
+    Merge,
+    as_json,
+    changes,
+    digest,
+    fields_merged_by,
+    merged,
+    overtaken,
+    visible,
+)
+from interlock.workflow.parts import CallPart
+
+JsonData = Mapping[str, Any]
+ONCE = f"{OWN}once"  # the name of what was begun in this state and may not be done again
+WHY = f"{OWN}lost"  # why it is not known whether that was done
+
+
+class Refuse(Exception):  # noqa: N818 - it reads as what it does: raise Refuse("the parcel has left")
+    """A call is refused, with a sentence for who makes it."""
+
+
+class Begun(Shape):
+    """What was begun and may not be done twice, and a digest of the data that the step saw."""
+
+    name: str
+    seen: str
+
+
+class Lost(Shape):
+    """Why it is not known whether a step was done."""
+
+    code: str = ""
+    detail: str = ""
+
+
+def answered(ask: Ask) -> JsonData:
+    """Return the data with the outcome of a step. What the step had begun is over."""
+    return {
+        name: value
+        for name, value in merged(ask.data, ask.payload).items()
+        if name not in (ONCE, WHY)
+    }
+
+
+def begun(ask: Ask) -> JsonData:
+    """Return the data, which now say what was begun."""
+    return {**ask.data, ONCE: ask.payload["name"]}
+
+
+def lost(ask: Ask) -> JsonData:
+    """Return the data, which now say why it is not known whether the step was done."""
+    data = {name: value for name, value in ask.data.items() if name != ONCE}
+    return {**data, WHY: ask.payload.get("detail", "")}
+
+
+def is_overtaken(ask: Ask) -> bool:
+    """Whether a call has changed what the step changes too, so that the step begins again."""
+    return bool(overtaken(ask.data, ask.payload))
+
+
+def settled(model: type[BaseModel], data: JsonData) -> str:
+    """Return a digest of the plain fields, which no call may change once a step has begun."""
+    return digest({name: data[name] for name in fields_merged_by(model, Merge.PLAIN)})
+
+
+@dataclass(frozen=True, slots=True)
+class Calling:
+    """A call from outside in one state: whether it is taken, and what it makes of the data."""
+
+    part: CallPart
+    model: type[Data]
+    is_once: bool
+    marks_once: bool
+
+    def is_taken(self, ask: Ask) -> bool:
+        """Whether the call is taken."""
+        return not self.refusal(ask)
+
+    def refusal(self, ask: Ask) -> str:
+        """Return why the call is refused, or ''."""
+        try:
+            change = self._change(ask)
+        except Refuse as refusal:
+            return str(refusal) or "it is refused"
+        if not (self.is_once or (self.marks_once and ONCE in ask.data)):
+            return ""
+        names = ", ".join(change.get("values", {}))
+        return names and (
+            f"{names} cannot be changed while a step is at work that may be done once; "
+            "call again when it has ended"
+        )
+
+    def update(self, ask: Ask) -> JsonData:
+        """Return the data after the call."""
+        return merged(ask.data, self._change(ask))
+
+    def _change(self, ask: Ask) -> JsonData:
+        before = visible(ask.data)
+        data = self.model.model_validate(deepcopy(before))
+        self.part.function(data, parsed(self.part.message, self.part.name, ask.payload))
+        return changes(self.model, before, as_json(self.model.model_validate(data.model_dump())))

@@ -1,0 +1,133 @@
+"""The parts of a workflow as its author declared them, each with the line where that was."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+from pydantic import BaseModel
+
+from interlock.workflow.data import Data
+from interlock.workflow.place import SourceLine
+from interlock.workflow.signature import Function
+
+# A choice leads to a state; with a model, the answer has the fields of that model.
+Choice = str | tuple[str, type[BaseModel]]
+Predicate = Callable[[Any], bool]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepPart:
+    """A function that does the work of a state and returns the state that follows."""
+
+    name: str
+    place: SourceLine
+    function: Function
+    targets: tuple[str, ...]
+    takes_work: bool
+    once: bool
+    marks_once: bool  # it calls work.once
+    timeout: timedelta
+    max_attempts: int
+    retry_delay: timedelta | None
+    pool: str
+
+    @property
+    def unclear(self) -> str:
+        """The question that is asked if nobody knows whether what may be done once was done."""
+        return f"{self.name}_unclear" if self.once or self.marks_once else ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuestionPart:
+    """A question to a person, whose answer decides the state that follows."""
+
+    name: str
+    place: SourceLine
+    text: str
+    choices: Mapping[str, tuple[str, type[BaseModel] | None]]
+    offered: Mapping[str, Predicate] = field(default_factory=dict)
+    timeout: timedelta | None = None
+    on_timeout: str = ""
+    remind: timedelta
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaitPart:
+    """A state that waits for a call from outside, or for a time that the data name."""
+
+    name: str
+    place: SourceLine
+    calls: Mapping[str, tuple[str, type[BaseModel] | None]]
+    until: Callable[[Any], Any] | None
+    then: str
+    timeout: timedelta | None
+    on_timeout: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallPart:
+    """A call from outside that changes the data, in any state in which the record lives."""
+
+    name: str
+    place: SourceLine
+    function: Function
+    message: type[BaseModel]
+    by: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cleanup:
+    """A function that removes what a record leaves behind when it ends in a state."""
+
+    end: str
+    place: SourceLine
+    function: Function
+    takes_work: bool
+
+
+State = StepPart | QuestionPart | WaitPart
+
+
+@dataclass(slots=True, kw_only=True)
+class Declared:
+    """All that the author of a workflow has declared so far."""
+
+    name: str
+    data: type[Data]
+    place: SourceLine
+    start: str
+    expires: timedelta | None
+    title: str
+    states: dict[str, State] = field(default_factory=dict)
+    calls: dict[str, CallPart] = field(default_factory=dict)
+    cleanups: dict[str, Cleanup] = field(default_factory=dict)
+    ends: dict[str, bool] = field(default_factory=dict)
+    ended_at: SourceLine | None = None  # where the definition was closed
+
+    @property
+    def close(self) -> SourceLine:
+        """The line that says how records end."""
+        return self.ended_at or self.place
+
+
+def named_choices(
+    place: SourceLine, choices: Mapping[str, Choice]
+) -> dict[str, tuple[str, type[BaseModel] | None]]:
+    """Return each choice with its target, and the model of its answer. Raises WorkflowError."""
+    found: dict[str, tuple[str, type[BaseModel] | None]] = {}
+    for name, choice in choices.items():
+        if isinstance(choice, str):
+            found[name] = (choice, None)
+            continue
+        target, model = choice if isinstance(choice, tuple) and len(choice) == 2 else ("", None)  # noqa: PLR2004 - a pair
+        is_model = isinstance(model, type) and issubclass(model, BaseModel)
+        if not isinstance(target, str) or not target or not is_model:
+            raise place.error(
+                f"the choice {name} is {choice!r}: write the state that follows, as {name}='pay', "
+                f"or with the model of its answer, as {name}=('failed', Because)"
+            )
+        found[name] = (target, model)
+    return found

@@ -1,0 +1,93 @@
+"""Runs a step: gives its function a copy of the data, and makes its end the effect's outcome."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from concurrent.futures import CancelledError
+from dataclasses import dataclass
+from typing import Any
+
+from interlock.kernel.errors import KernelError
+from interlock.workers.engine.system import cause_of
+from interlock.workers.engine.work import Handler, Outcome, Work
+from interlock.workflow.changing import ONCE, settled
+from interlock.workflow.data import Data, JsonData, as_json, changes, visible
+from interlock.workflow.names import LOST
+from interlock.workflow.names import after as after_step
+from interlock.workflow.parts import Cleanup, StepPart
+from interlock.workflow.work import StepWork, UnclearError
+
+
+class StepResultError(RuntimeError):
+    """A step returned what is none of its states. The message names file and line."""
+
+
+def handler_of(step: StepPart, model: type[Data]) -> Handler:
+    """Return the handler that runs a step and fires what its function returns."""
+    running = _Running(step, model)
+    is_async = inspect.iscoroutinefunction(inspect.unwrap(step.function))
+    return running.run_async if is_async else running.run
+
+
+def cleanup_of(part: Cleanup, model: type[Data]) -> Handler:
+    """Return the handler of what is done after an end. It changes no data."""
+
+    def run(work: Work) -> None:
+        result = part.function(*_arguments(work, model, takes_work=part.takes_work))
+        if inspect.iscoroutine(result):
+            asyncio.run(result)
+
+    return run
+
+
+@dataclass(frozen=True, slots=True)
+class _Running:
+    """A step as the engine calls it."""
+
+    step: StepPart
+    model: type[Data]
+
+    def run(self, work: Work) -> Outcome:
+        before = visible(work.record.data)
+        try:
+            arguments = self._begin(work)
+            return self._end(before, arguments[0], self.step.function(*arguments))
+        except Exception as failure:  # noqa: BLE001 - whatever the function raises
+            return self._failed(failure)
+
+    async def run_async(self, work: Work) -> Outcome:
+        before = visible(work.record.data)
+        try:
+            arguments = self._begin(work)
+            return self._end(before, arguments[0], await self.step.function(*arguments))
+        except Exception as failure:  # noqa: BLE001 - as above
+            return self._failed(failure)
+
+    def _begin(self, work: Work) -> tuple[Any, ...]:
+        if begun := work.record.data.get(ONCE):
+            raise UnclearError(f"{begun}: the worker that began it was lost")
+        return _arguments(work, self.model, takes_work=self.step.takes_work)
+
+    def _end(self, before: JsonData, data: Data, target: Any) -> Outcome:
+        if target not in self.step.targets:
+            known = ", ".join(self.step.targets)
+            raise StepResultError(
+                f"{self.step.name} returned {target!r}; its return type names {known} "
+                f"({self.step.place})"
+            )
+        # A nested value can be changed without a check: here the whole is checked.
+        after = as_json(self.model.model_validate(data.model_dump()))
+        return Outcome(after_step(target), changes(self.model, before, after))
+
+    def _failed(self, failure: Exception) -> Outcome:
+        """Return the outcome of a step that may have been done, or raise what it raised."""
+        may_be_done = self.step.once or isinstance(failure, UnclearError)
+        if not may_be_done or isinstance(failure, KernelError | CancelledError):
+            raise failure
+        return Outcome(LOST, {"code": "unclear", "detail": cause_of(failure)})
+
+
+def _arguments(work: Work, model: type[Data], *, takes_work: bool) -> tuple[Any, ...]:
+    data = model.model_validate(visible(work.record.data))
+    return (data, StepWork(work, settled(model, work.record.data))) if takes_work else (data,)

@@ -1,0 +1,377 @@
+"""Makes the table of a workflow: a stage for each state, and a row for each way out of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from enum import StrEnum
+from typing import Any
+
+from pydantic import BaseModel, create_model
+
+from interlock.kernel.effect import RESOLUTION, Effect
+from interlock.kernel.machine import Machine
+from interlock.kernel.payload import CardAnswer
+from interlock.kernel.question import nothing
+from interlock.kernel.table import (
+    ORPHANS,
+    PERSON,
+    PRODUCER,
+    STALLS,
+    Active,
+    Row,
+    Stage,
+    Terminal,
+    Timer,
+    Transition,
+    Waiting,
+    always,
+    by,
+    move,
+    reenter,
+    rows,
+    stay,
+)
+from interlock.workers.engine.work import Handler
+from interlock.workflow.changing import (
+    ONCE,
+    Begun,
+    Calling,
+    Lost,
+    answered,
+    begun,
+    is_overtaken,
+    lost,
+    settled,
+)
+from interlock.workflow.data import Because, Change, Merge, checked, fields_merged_by, visible
+from interlock.workflow.durations import as_ms
+from interlock.workflow.names import (
+    BEGIN,
+    CANCEL,
+    CANCELLED,
+    EXPIRE,
+    EXPIRED,
+    LOST,
+    OF_EVERY_WORKFLOW,
+    TIMEOUT,
+    after,
+    ends_of,
+    enum_of,
+    targets,
+    triggers_of_choices,
+    unclear_states,
+)
+from interlock.workflow.parts import Declared, QuestionPart, StepPart, WaitPart
+from interlock.workflow.signature import fields_set
+from interlock.workflow.steps import cleanup_of, handler_of
+
+JsonData = Mapping[str, Any]
+ANYBODY = by(PERSON, PRODUCER)
+PLAIN_TYPES = (str, int, float, bool)  # values that a person can write into the answer of a card
+
+
+def machine_of(flow: Declared) -> Machine:
+    """Return the checked table of a workflow."""
+    return _Table(flow).machine()
+
+
+def effect_of(step: StepPart) -> Effect:
+    """Return the effect that runs a step."""
+    return Effect(step.name, attempts_max=step.max_attempts, pool=step.pool)
+
+
+def handlers_of(flow: Declared) -> dict[str, Handler]:
+    """Return what runs each effect of a workflow."""
+    steps = (state for state in flow.states.values() if isinstance(state, StepPart))
+    found = {step.name: handler_of(step, flow.data) for step in steps}
+    cleanups = flow.cleanups.values()
+    return found | {after_end(part.end): cleanup_of(part, flow.data) for part in cleanups}
+
+
+def after_end(end: str) -> str:
+    """Return the name of the effect that cleans up after an end."""
+    return f"after_{end}"
+
+
+def _always(length: timedelta) -> Callable[[JsonData], int]:
+    """Return a delay that is the same whatever the data."""
+    ms = as_ms(length)
+
+    def delay(data: JsonData) -> int:
+        del data
+        return ms
+
+    return delay
+
+
+class _Table:
+    """The stages and rows of a workflow, gathered state by state."""
+
+    def __init__(self, flow: Declared) -> None:
+        self.flow, self.closed = flow, ends_of(flow)
+        self.choices = triggers_of_choices(flow)
+        self.inboxes = fields_merged_by(flow.data, Merge.INBOX)
+        self.state = enum_of("State", [*flow.states, *unclear_states(flow), *self.closed])
+        self.trigger = enum_of("Trigger", self._triggers())
+        self.stages: list[Stage] = []
+        self.rows: list[Transition] = []
+        self.payloads: dict[str, type[BaseModel]] = {CANCEL: Because}
+
+    def machine(self) -> Machine:
+        flow = self.flow
+        first = flow.states[flow.start]
+        for state in (first, *(each for each in flow.states.values() if each is not first)):
+            if isinstance(state, StepPart):
+                self._step(state)
+            elif isinstance(state, QuestionPart):
+                self._question(state)
+            else:
+                self._wait(state)
+        for end, is_success in self.closed.items():
+            cleanup = Effect(after_end(end)) if end in flow.cleanups else None
+            self.stages.append(Terminal(self.state[end], cleanup=cleanup, is_success=is_success))
+        used = {str(row.trigger) for row in self.rows}
+        return Machine(
+            name=flow.name,
+            initial_data=lambda payload: checked(flow.data, flow.name, payload),
+            title=self._title(),
+            stages=tuple(self.stages),
+            transitions=tuple(self.rows),
+            payloads={name: model for name, model in self.payloads.items() if name in used},
+            cancel_triggers=(CANCEL,),
+        )
+
+    # --- states ------------------------------------------------------------------------------
+
+    def _step(self, step: StepPart) -> None:
+        state, effect = self.state[step.name], effect_of(step)
+        outcomes = [self.trigger[after(target)] for target in step.targets]
+        unclear = self.state[step.unclear] if step.unclear else None
+        if step.marks_once:
+            outcomes.append(self.trigger[LOST])
+        self.stages.append(
+            Active(
+                state,
+                (self._timer(TIMEOUT, step.timeout),),
+                effect=effect,
+                outcomes=tuple(outcomes),
+                once=always if step.once else None,
+                crash=self.trigger[LOST] if unclear else None,
+            )
+        )
+        for target in step.targets:
+            self.payloads[after(target)] = Change
+            self._add(step.name, *self._outcome(step, effect, target))
+        if unclear is None:
+            self._add(step.name, reenter(self.trigger[TIMEOUT], by(STALLS)))
+            self._cancel(step.name)
+        else:
+            self._once(step, effect, unclear)
+        self._calls(step.name, is_once=step.once, marks_once=step.marks_once)
+
+    def _once(self, step: StepPart, effect: Effect, unclear: StrEnum) -> None:
+        """Add the rows of what may be done once: it begins, is lost, and is not cancelled then."""
+        if step.marks_once:
+            self.payloads[BEGIN] = Begun
+            begins = stay(
+                self.trigger[BEGIN],
+                by(effect),
+                guard=lambda ask: ask.payload["seen"] == settled(self.flow.data, ask.data),
+                refusal="a call has changed the data since the step began",
+                update=begun,
+            )
+            self._add(step.name, begins)
+        self.payloads[LOST] = Lost
+        self._add(
+            step.name,
+            move(self.trigger[LOST], unclear, by(ORPHANS, effect), update=lost),
+            move(self.trigger[TIMEOUT], unclear, by(STALLS)),
+        )
+        self._cancel(
+            step.name,
+            guard=lambda ask: not step.once and ONCE not in ask.data,
+            refusal=f"{step.name} may be done once and may have begun: wait for its end",
+        )
+        self._unclear(step)
+
+    def _outcome(self, step: StepPart, effect: Effect, target: str) -> list[Row]:
+        trigger, actors = self.trigger[after(target)], by(effect)
+        says = f"{step.name} has ended: {target} follows"
+        found: list[Row] = []
+        if self.flow.calls and not step.once:
+            why = f"a call changed what {step.name} has changed too, so it begins again"
+            found.append(reenter(trigger, actors, guard=is_overtaken, says=why))
+        if target in self.closed and self.inboxes and not step.once:
+            why = f"a call came while {step.name} was at work, so it begins again"
+            found.append(reenter(trigger, actors, guard=self._has_mail, update=answered, says=why))
+        if target == step.name:
+            return [*found, reenter(trigger, actors, update=answered, says=says)]
+        return [*found, move(trigger, self.state[target], actors, update=answered, says=says)]
+
+    def _question(self, question: QuestionPart) -> None:
+        choices = {
+            name: (self.choices[question.name, name], target, model)
+            for name, (target, model) in question.choices.items()
+        }
+        self._asking(question.name, self._text(question.text), choices, question)
+
+    def _unclear(self, step: StepPart) -> None:
+        model = self._result(step)
+        choices: dict[str, tuple[str, str, type[BaseModel] | None]] = {
+            target: (f"{step.unclear}_{target}", target, model) for target in step.targets
+        }
+        choices["again"] = (f"{step.unclear}_again", step.name, None)
+
+        def text(data: JsonData) -> str:
+            why = f" ({data['_lost']})" if data.get("_lost") else ""
+            return f"{step.name} was begun, and whether it was done is not known{why}. What is so?"
+
+        self._asking(step.unclear, text, choices)
+
+    def _asking(
+        self,
+        name: str,
+        text: Callable[[JsonData], str],
+        choices: Mapping[str, tuple[str, str, type[BaseModel] | None]],
+        question: QuestionPart | None = None,
+    ) -> None:
+        timers = [self._reminder(question.remind if question else timedelta(days=1))]
+        if question and question.timeout:
+            timers.append(self._timer(TIMEOUT, question.timeout))
+            self._add(
+                name, move(self.trigger[TIMEOUT], self.state[question.on_timeout], by(STALLS))
+            )
+        offered = question.offered if question else {}
+        self.stages.append(
+            Waiting(
+                self.state[name],
+                (*timers, *(self._expiry(name) if question else ())),
+                notifies=RESOLUTION,
+                card=name,
+                question=text,
+                affordances=tuple((choice, trigger) for choice, (trigger, *_) in choices.items()),
+                offered_if={
+                    choices[choice][0]: self._predicate(agrees)
+                    for choice, agrees in offered.items()
+                },
+            )
+        )
+        for trigger, target, model in choices.values():
+            fields: dict[str, Any] = {"names_proposal": True}
+            if model:
+                self.payloads[trigger] = model
+                fields["update"] = self._answer
+            self._add(name, self._into(trigger, name, target, by(PERSON), fields))
+        self._cancel(name)
+        self._calls(name)
+
+    def _wait(self, wait: WaitPart) -> None:
+        timers: list[Timer] = []
+        if wait.timeout:
+            timers.append(self._timer(TIMEOUT, wait.timeout))
+            self._add(
+                wait.name, move(self.trigger[TIMEOUT], self.state[wait.on_timeout], by(STALLS))
+            )
+        self.stages.append(Waiting(self.state[wait.name], (*timers, *self._expiry(wait.name))))
+        for call, (target, model) in wait.calls.items():
+            fields: dict[str, Any] = {}
+            if model:
+                self.payloads[call] = model
+                fields["update"] = self._answer
+            self._add(wait.name, self._into(call, wait.name, target, ANYBODY, fields))
+        self._cancel(wait.name)
+        self._calls(wait.name)
+
+    # --- what many states have ---------------------------------------------------------------
+
+    def _into(
+        self, trigger: str, source: str, target: str, actors: tuple[str, ...], fields: Any
+    ) -> Row:
+        if source == target:
+            return reenter(self.trigger[trigger], actors, **fields)
+        return move(self.trigger[trigger], self.state[target], actors, **fields)
+
+    def _cancel(self, state: str, **fields: Any) -> None:
+        self._add(state, move(self.trigger[CANCEL], self.state[CANCELLED], ANYBODY, **fields))
+
+    def _calls(self, state: str, *, is_once: bool = False, marks_once: bool = False) -> None:
+        for part in self.flow.calls.values():
+            self.payloads[part.name] = part.message
+            calling = Calling(part, self.flow.data, is_once=is_once, marks_once=marks_once)
+            self._add(
+                state,
+                stay(
+                    self.trigger[part.name],
+                    by(*part.by),
+                    guard=calling.is_taken,
+                    refusal=calling.refusal,
+                    update=calling.update,
+                ),
+            )
+
+    def _expiry(self, state: str) -> list[Timer]:
+        if not self.flow.expires:
+            return []
+        self._add(state, move(self.trigger[EXPIRE], self.state[EXPIRED], by(STALLS)))
+        return [Timer("expiry", _always(self.flow.expires), self.trigger[EXPIRE])]
+
+    def _timer(self, name: str, length: timedelta) -> Timer:
+        return Timer(name, _always(length), self.trigger[name])
+
+    def _reminder(self, length: timedelta) -> Timer:
+        return Timer("reminder", _always(length), effect=RESOLUTION)
+
+    def _add(self, state: str, *each: Row) -> None:
+        self.rows += rows(self.state[state], *each)
+
+    # --- functions of the data ---------------------------------------------------------------
+
+    def _load(self, data: JsonData) -> Any:
+        return self.flow.data.model_validate(visible(data))
+
+    def _text(self, template: str) -> Callable[[JsonData], str]:
+        def text(data: JsonData) -> str:
+            value = self._load(data)
+            return template.format(**{name: getattr(value, name) for name in visible(data)})
+
+        return text
+
+    def _title(self) -> Callable[[JsonData], str]:
+        return self._text(self.flow.title) if self.flow.title else nothing
+
+    def _predicate(self, agrees: Callable[[Any], bool]) -> Callable[[JsonData], bool]:
+        return lambda data: agrees(self._load(data))
+
+    def _has_mail(self, ask: Any) -> bool:
+        taken = ask.payload.get("taken", {})
+        return any(len(ask.data[name]) > taken.get(name, 0) for name in self.inboxes)
+
+    def _answer(self, ask: Any) -> JsonData:
+        known = self.flow.data.model_fields
+        given = {name: value for name, value in ask.payload.items() if name in known}
+        own = {name: value for name, value in ask.data.items() if name.startswith("_")}
+        return {**own, **checked(self.flow.data, "the answer", {**visible(ask.data), **given})}
+
+    def _result(self, step: StepPart) -> type[BaseModel] | None:
+        """Return the model of what a person may fill in for a step: the fields that it sets."""
+        fields: dict[str, Any] = {
+            name: (field.annotation | None, None)
+            for name, field in self.flow.data.model_fields.items()
+            if name in fields_set(step.function) and field.annotation in PLAIN_TYPES
+        }
+        return (
+            create_model(f"Result_of_{step.name}", __base__=CardAnswer, **fields)
+            if fields
+            else None
+        )
+
+    def _triggers(self) -> list[str]:
+        flow = self.flow
+        named = [*OF_EVERY_WORKFLOW, *map(after, targets(flow)), *self.choices.values()]
+        for state in flow.states.values():
+            if isinstance(state, WaitPart):
+                named += state.calls
+            elif isinstance(state, StepPart) and state.unclear:
+                named += [f"{state.unclear}_{one}" for one in (*state.targets, "again")]
+        return [*named, *flow.calls]

@@ -1,0 +1,282 @@
+"""A workflow, as its author writes it: the declarations, from which a checked table is made."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import datetime, timedelta
+from functools import cached_property
+from typing import Any, Generic, Protocol, TypeVar, overload
+
+from interlock.kernel.errors import InvalidPayloadError, MachineDefectError
+from interlock.kernel.machine import Machine
+from interlock.kernel.table import PERSON, PRODUCER
+from interlock.workers.engine.system import Definition
+from interlock.workers.engine.work import Handler
+from interlock.workflow.checks import as_written, check, check_model, check_name
+from interlock.workflow.data import Data, checked, visible
+from interlock.workflow.durations import DAY, HOUR
+from interlock.workflow.parts import (
+    CallPart,
+    Choice,
+    Cleanup,
+    Declared,
+    Predicate,
+    QuestionPart,
+    State,
+    StepPart,
+    WaitPart,
+    named_choices,
+)
+from interlock.workflow.place import here, place_of
+from interlock.workflow.signature import second_type, takes_work, targets_of, uses_once
+from interlock.workflow.table import handlers_of, machine_of
+from interlock.workflow.work import StepWork
+
+D = TypeVar("D", bound=Data)
+M = TypeVar("M", bound=Data)
+R = TypeVar("R", bound=str | Awaitable[str])
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class StepDecorator(Protocol[D]):
+    """What `step(...)` returns: it takes a function from the data, or the data and its work."""
+
+    @overload
+    def __call__(self, function: Callable[[D], R], /) -> Callable[[D], R]: ...
+    @overload
+    def __call__(self, function: Callable[[D, StepWork], R], /) -> Callable[[D, StepWork], R]: ...
+
+
+class Workflow(Definition[D], Generic[D]):
+    """The definition of one kind of record: its data, its states, and what is done in each.
+
+    A record is one run of a workflow. `name` is what commands, pages and the API call it; `start`
+    is the state that it begins in, by default the one that no other leads to; after `expires`,
+    counted from its creation, it ends as `expired`, but never while a step is at work; `title` is
+    a line that names a record in lists, with fields of the data in braces.
+
+    `ends` closes the definition and checks it. Raises WorkflowError with file and line.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        data: type[D],
+        *,
+        start: str = "",
+        expires: timedelta | None = None,
+        title: str = "",
+    ) -> None:
+        self.name, self.data = name, data
+        place = here()
+        check_name(place, "workflow", name)
+        check_model(place, data)
+        self.declared = Declared(
+            name=name, data=data, place=place, start=start, expires=expires, title=title
+        )
+
+    @overload
+    def step(self, function: Callable[[D], R], /) -> Callable[[D], R]: ...
+    @overload
+    def step(self, function: Callable[[D, StepWork], R], /) -> Callable[[D, StepWork], R]: ...
+    @overload
+    def step(
+        self,
+        *,
+        name: str = "",
+        once: bool = False,
+        timeout: timedelta = ...,
+        max_attempts: int = 3,
+        retry_delay: timedelta | None = None,
+        pool: str = "",
+    ) -> StepDecorator[D]: ...
+
+    def step(
+        self,
+        function: Callable[..., Any] | None = None,
+        *,
+        name: str = "",
+        once: bool = False,
+        timeout: timedelta = HOUR,
+        max_attempts: int = 3,
+        retry_delay: timedelta | None = None,
+        pool: str = "",
+    ) -> Any:
+        """Make a function the step of a state; it returns the state that follows.
+
+        The state has the function's name, or `name`. With `once` it is never called again by
+        itself after it has begun: if it fails, or its worker is lost, a person is asked. After
+        `timeout` it starts again. If it raises, it is tried `max_attempts` times, the second time
+        after `retry_delay`, and then a card asks a person. A `pool` of its own keeps a step that
+        waits long for something outside from holding up others.
+        """
+
+        def add(function: F) -> F:
+            place = place_of(function)
+            targets = targets_of(function)
+            takes = takes_work(function)
+            self._add(
+                StepPart(
+                    name=name or function.__name__,
+                    place=place,
+                    function=function,
+                    targets=targets,
+                    takes_work=takes,
+                    once=once,
+                    marks_once=takes and uses_once(function),
+                    timeout=timeout,
+                    max_attempts=max_attempts,
+                    retry_delay=retry_delay,
+                    pool=pool,
+                )
+            )
+            return function
+
+        return add if function is None else add(function)
+
+    def ask(
+        self,
+        name: str,
+        question: str,
+        /,
+        *,
+        offered: Mapping[str, Predicate] | None = None,
+        timeout: timedelta | None = None,
+        on_timeout: str = "",
+        remind: timedelta = DAY,
+        **choices: Choice,
+    ) -> None:
+        """Ask a person in the state `name`. The fields in braces of `question` are the data's.
+
+        A choice names the state that follows, or that state and the model of the answer, whose
+        fields become the data's. `offered` says by choice when it is offered. After `timeout`
+        without an answer the record goes to `on_timeout`; it is reminded of after each `remind`.
+        """
+        place = here()
+        self._add(
+            QuestionPart(
+                name=name,
+                place=place,
+                text=question,
+                choices=named_choices(place, choices),
+                offered=dict(offered or {}),
+                timeout=timeout,
+                on_timeout=on_timeout,
+                remind=remind,
+            )
+        )
+
+    def wait(
+        self,
+        name: str,
+        /,
+        *,
+        until: Callable[[D], datetime] | None = None,
+        then: str = "",
+        timeout: timedelta | None = None,
+        on_timeout: str = "",
+        **calls: Choice,
+    ) -> None:
+        """Wait in the state `name` for one of `calls`, or for a time that the data say.
+
+        A call, such as `Client.fire(id, "delivered")`, names the state that follows, or that state
+        and the model of what it brings. At the time that `until` returns the record goes to `then`.
+        After `timeout` it goes to `on_timeout`.
+        """
+        place = here()
+        self._add(
+            WaitPart(
+                name=name,
+                place=place,
+                calls=named_choices(place, calls),
+                until=until,
+                then=then,
+                timeout=timeout,
+                on_timeout=on_timeout,
+            )
+        )
+
+    def on(
+        self, name: str, /, *, by: tuple[str, ...] = (PERSON, PRODUCER)
+    ) -> Callable[[Callable[[D, M], None]], Callable[[D, M], None]]:
+        """Let a function take a call from outside, such as `Client.fire(id, name, {...})`.
+
+        It changes the data and nothing else, quickly, in the process that calls. It is taken in
+        every state in which the record lives, and may raise Refuse with a sentence.
+        """
+
+        def add(function: Callable[[D, M], None]) -> Callable[[D, M], None]:
+            place, message = place_of(function), second_type(function)
+            check_name(place, "call", name)
+            check_model(place, message)
+            self.declared.calls[name] = CallPart(
+                name=name, place=place, function=function, message=message, by=by
+            )
+            return function
+
+        return add
+
+    def at_end(self, end: str, /) -> Callable[[F], F]:
+        """Let a function clean up after records that end as `end`. It changes no data."""
+
+        def add(function: F) -> F:
+            self.declared.cleanups[end] = Cleanup(
+                end=end,
+                place=place_of(function),
+                function=function,
+                takes_work=takes_work(function),
+            )
+            return function
+
+        return add
+
+    def ends(self, **ends: bool) -> None:
+        """Close the definition: name its ends, each with whether it is a success, and check it.
+
+        Every workflow also ends as `cancelled`, and as `expired` where a time leads there. Raises
+        WorkflowError, with file and line.
+        """
+        self.declared.ends, self.declared.ended_at = ends, here()
+        check(self.declared)
+        _ = self.machine
+
+    @cached_property
+    def machine(self) -> Machine:
+        """The table that the workflow is. Raises WorkflowError if `ends` was not called."""
+        if self.declared.ended_at is None:
+            message = f"{self.name} has no ends: write {self.name}.ends(done=True)"
+            raise self.declared.place.error(message)
+        try:
+            return machine_of(self.declared)
+        except MachineDefectError as defect:
+            raise as_written(self.declared, defect) from defect
+
+    @cached_property
+    def handlers(self) -> Mapping[str, Handler]:
+        """The functions of the steps, by the effects that run them."""
+        return handlers_of(self.declared)
+
+    def as_payload(self, data: object) -> Mapping[str, Any]:
+        """Return what a record with this data is created from. Raises InvalidPayloadError."""
+        if not isinstance(data, self.data):
+            problem = f"it is {type(data).__name__}, not {self.data.__name__}"
+            raise InvalidPayloadError(self.name, [problem])
+        return checked(self.data, self.name, data.model_dump())
+
+    def load(self, data: Mapping[str, Any]) -> D:
+        """Return the data of a record as their model."""
+        return self.data.model_validate(visible(data))
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The fields of the data, which pages and commands show."""
+        return tuple(self.data.model_fields)
+
+    def _add(self, state: State) -> None:
+        if self.declared.ended_at:
+            raise state.place.error(f"{state.name} comes after ends(), which closes the workflow")
+        check_name(state.place, "state", state.name)
+        if known := self.declared.states.get(state.name):
+            message = f"{self.name} has a state {state.name} already ({known.place})"
+            raise state.place.error(message)
+        self.declared.states[state.name] = state
