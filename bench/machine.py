@@ -6,7 +6,8 @@ from enum import StrEnum, auto
 
 from interlock.kernel.effect import Effect
 from interlock.kernel.machine import Machine
-from interlock.kernel.table import Active, Data, Terminal, Timer, Transition
+from interlock.kernel.table import Active, Data, Terminal, Transition
+from interlock.kernel.timer import Timer
 
 STALL_MS = 3_600_000
 STEP = Effect("step")

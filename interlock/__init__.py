@@ -30,7 +30,6 @@ if TYPE_CHECKING:
         Active,
         Ask,
         Terminal,
-        Timer,
         Waiting,
         always,
         by,
@@ -41,6 +40,7 @@ if TYPE_CHECKING:
         stay,
     )
     from interlock.kernel.tags import Tags
+    from interlock.kernel.timer import Timer
     from interlock.workers.client import Client
     from interlock.workers.config import Settings, read_settings
     from interlock.workers.engine.event_feed import FollowedEvent
@@ -157,7 +157,6 @@ _MODULES = {
         "Active",
         "Ask",
         "Terminal",
-        "Timer",
         "Waiting",
         "always",
         "by",
@@ -167,6 +166,7 @@ _MODULES = {
         "rows",
         "stay",
     ),
+    "kernel.timer": ("Timer",),
     "kernel.tags": ("Tags",),
     "kernel.event": ("Event", "Note"),
     "workers.client": ("Client",),

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from interlock.kernel.record import Record
-from interlock.kernel.table import UNBOUND, Bounds, Data, Mode, Owed, Shares, TimerDue
+from interlock.kernel.table import UNBOUND, Bounds, Data, Mode, Owed, Shares
+from interlock.kernel.timer import TimerDue
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +28,7 @@ class Decision:
     explanation: Data | None
     by: tuple[str, ...] = ()
     names_proposal: bool = False
+    asks_anew: bool = False
     shares: Shares | None = None
     counts_as_ended: bool = False
     bounds: Bounds = UNBOUND  # what the record's family may use from now on, where that changes

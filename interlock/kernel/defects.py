@@ -26,6 +26,7 @@ from interlock.kernel.table import (
     Waiting,
     always,
 )
+from interlock.kernel.timer import Since
 
 Rows = Sequence[Transition]
 # It marks a field that no schema has. To a type checker it is an alias.
@@ -44,6 +45,8 @@ def defects_of(stages: Sequence[Stage], rows: Rows, triggers: Sequence[str] = ()
     for stage in stages:
         yield from _promises(stage, rows, initial=stage is stages[0])
     yield from _carries(stages, rows)
+    yield from _asked_anew(stages, rows)
+    yield from _abandoned(stages, rows)
     yield from _cells(rows)
 
 
@@ -189,6 +192,7 @@ def _promises(stage: Stage, rows: Rows, *, initial: bool) -> Iterator[str]:
         yield f"{stage.state} has no timer"
     names = Counter(timer.name for timer in stage.timers)
     yield from (f"{stage.state} has {n} timers named {name}" for name, n in names.items() if n > 1)
+    yield from _fixed_timers(stage, rows)
     if names["quarantine"]:
         yield f"{stage.state} names a timer quarantine, a name that the store uses itself"
     if isinstance(stage, Waiting):
@@ -204,6 +208,21 @@ def _promises(stage: Stage, rows: Rows, *, initial: bool) -> Iterator[str]:
         )
     owed += [(f"timer {t.name}", t.trigger) for t in stage.timers if t.trigger]
     yield from _unanswered(stage, rows, owed)
+
+
+def _fixed_timers(stage: Stage, rows: Rows) -> Iterator[str]:
+    """Name each timer that is due at a fixed time, and would be due again as soon as it fired."""
+    for timer in stage.timers:
+        if timer.since not in get_args(Since):
+            yield f"{stage.state} has a timer {timer.name} since {timer.since!r}"
+        if timer.since == "entry":
+            continue
+        if timer.trigger is None:
+            yield f"{stage.state} has a reminder {timer.name}, which counts from the entry alone"
+        for row in rows:
+            if row.source == row.target == stage.state and row.trigger == timer.trigger:
+                begins = f"{timer.name} would be due again at once in {stage.state}"
+                yield f"{stage.state}/{row.trigger} stays, and its timer {begins}"
 
 
 def _unanswered(stage: Stage, rows: Rows, owed: Sequence[tuple[str, str]]) -> Iterator[str]:
@@ -241,6 +260,33 @@ def _carries(stages: Sequence[Stage], rows: Rows) -> Iterator[str]:
             yield f"{row.source}/{row.trigger} enters {row.target} and spawns no {counts} to count"
         if row.spawns and not row.effect:
             yield f"{row.source}/{row.trigger} spawns {row.spawns} and names no effect that does it"
+
+
+def _asked_anew(stages: Sequence[Stage], rows: Rows) -> Iterator[str]:
+    asking = {
+        str(stage.state) for stage in stages if isinstance(stage, Waiting) and stage.affordances
+    }
+    for row in rows:
+        if row.asks_anew and (row.mode is not Mode.INTERNAL or row.source not in asking):
+            yield f"{row.source}/{row.trigger} asks anew and does not stay where a person is asked"
+
+
+def _abandoned(stages: Sequence[Stage], rows: Rows) -> Iterator[str]:
+    """Name each row by which a timer leaves an effect at work that nobody looks after then."""
+    asking = {
+        str(stage.state) for stage in stages if isinstance(stage, Waiting) and stage.affordances
+    }
+    for stage in (stage for stage in stages if isinstance(stage, Active)):
+        triggers = {timer.trigger for timer in stage.timers} - {None}
+        for row in rows:
+            fires = row.source == stage.state and row.trigger in triggers
+            if not fires or row.abandons or (row.by and STALLS not in row.by):
+                continue
+            cell = f"{row.source}/{row.trigger}"
+            if row.mode is Mode.LEAVE and row.target not in asking:
+                yield f"{cell} is fired by a timer while an effect is at work, and asks nobody"
+            if row.mode is Mode.EXTERNAL and stage.once:
+                yield f"{cell} is fired by a timer and begins an effect again that is done once"
 
 
 def _cells(rows: Rows) -> Iterator[str]:

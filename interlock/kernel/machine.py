@@ -140,7 +140,10 @@ class Machine:
     @cached_property
     def digest(self) -> str:
         """A short hash of the table: the log says which one decided."""
-        rows = "|".join(f"{r.source},{r.trigger},{r.target},{r.mode}" for r in self.transitions)
+        rows = "|".join(
+            f"{r.source},{r.trigger},{r.target},{r.mode}{',anew' if r.asks_anew else ''}"
+            for r in self.transitions
+        )
         return hashlib.sha256(rows.encode()).hexdigest()[:12]
 
     @cached_property
@@ -298,10 +301,13 @@ class Machine:
         mode = row.mode
         stays = mode is Mode.INTERNAL
         owes = row.owes()
-        if not stays:
+        if row.asks_anew:
+            owes += self._asked(entered, data)
+        elif not stays:
             owes += self._entered(entered, data, carried=mode is Mode.CARRY)
             owes += self._left(left, record.data, entered, data)
         owes += self.mirrored()
+        timers = entered.reminders_due(data) if row.asks_anew else entered.due(data)
         return Decision(
             before=record,
             after=replace(
@@ -310,14 +316,14 @@ class Machine:
                 version=version,
                 data=data,
                 title=as_title(self.title(data)),
-                entered=record.entered if stays else version,
+                entered=record.entered if stays and not row.asks_anew else version,
             ),
             trigger=str(row.trigger),
             payload=ask.payload,
             facts=ask.facts,
             mode=mode,
             owes=owes,
-            timers=() if stays else entered.due(data),
+            timers=timers if row.asks_anew or not stays else (),
             waits=entered.waits_for_person(data),
             ends=isinstance(entered, Terminal),
             interrupts=row.interrupts,
@@ -325,6 +331,7 @@ class Machine:
             says=sentence(row.says or self.says.get(str(row.trigger), ""), ask.payload),
             by=row.by,
             names_proposal=row.names_proposal,
+            asks_anew=row.asks_anew,
             shares=_shares(left.shares(record.data), entered.shares(data)),
             counts_as_ended=not stays and entered.is_counted_as_ended(data),
             bounds=self.bounds(data) if row.bounds else UNBOUND,
@@ -344,12 +351,17 @@ class Machine:
             once = stage.once(data) if stage.once else False
             return (Owed(effect, Kind.STATE, once),) if effect else ()
         if isinstance(stage, Waiting):
-            asks = (stage.notifies,) if stage.waits_for_person(data) else ()
-            offers = (stage.offers,) if stage.offered(data) else ()
-            return tuple(Owed(effect, Kind.TRANSITION) for effect in (*asks, *offers) if effect)
+            offers = stage.offers if stage.offered(data) else None
+            offered = (Owed(offers, Kind.TRANSITION),) if offers else ()
+            return (*self._asked(stage, data), *offered)
         if isinstance(stage, Terminal):
             return tuple(Owed(effect, Kind.TRANSITION) for effect in stage.owes() if effect)
         return ()
+
+    def _asked(self, stage: Stage, data: Data) -> tuple[Owed, ...]:
+        if not (isinstance(stage, Waiting) and stage.notifies and stage.waits_for_person(data)):
+            return ()
+        return (Owed(stage.notifies, Kind.TRANSITION),)
 
     def mirrored(self) -> tuple[Owed, ...]:
         """Return the effect that shows a record somewhere else, if the machine has one."""
@@ -360,12 +372,8 @@ class Machine:
         if left.slot and left.slot.is_held(before) and not entered.has_slot(data):
             owed = (Owed(left.slot.release, Kind.TRANSITION),)
         # The card of the stage that is left must be withdrawn; the card of the next replaces it.
-        if not (isinstance(left, Waiting) and left.notifies and left.waits_for_person(before)):
-            return owed
-        replaced = (
-            isinstance(entered, Waiting) and entered.notifies and entered.waits_for_person(data)
-        )
-        return owed if replaced else (*owed, Owed(left.notifies, Kind.TRANSITION))
+        asked, asks = self._asked(left, before), self._asked(entered, data)
+        return owed if asks else (*owed, *asked)
 
 
 def _shares(before: Shared, after: Shared) -> Shares | None:

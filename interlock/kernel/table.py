@@ -13,6 +13,7 @@ from interlock.kernel.effect import Effect, Kind
 from interlock.kernel.errors import UnknownActorError
 from interlock.kernel.question import nothing, shall_begin
 from interlock.kernel.reason import TransitionReason
+from interlock.kernel.timer import Timer, TimerDue
 
 Data = Mapping[str, Any]
 FieldValues = Mapping[str, Sequence[str]]
@@ -41,41 +42,6 @@ class Mode(StrEnum):
     CARRY = auto()  # takes the effect along into another state, and ends the timers
     INTERNAL = auto()  # keeps them, and the proposal: the row stays in its state
     EXTERNAL = auto()  # ends them and begins new ones: the row leaves its state and enters it again
-
-
-@dataclass(frozen=True, slots=True)
-class Timer:
-    """A named delay in a stage, in ms from the entry; None sets no timer.
-
-    When it is due, the stall sweep fires `trigger` with `payload`. Where no worker ever claimed the
-    state's effect, it fires with `unbegun_payload`, and `unbegun_deltas` take back what was counted
-    too early. A timer without a trigger is a reminder: the sweep makes the record owe `effect`
-    again, writes a note and sets the timer again, each time with a longer delay.
-    """
-
-    name: str
-    delay: Callable[[Data], int | None]
-    trigger: StrEnum | None = None
-    effect: Effect | None = None
-    payload: Data = field(default_factory=dict)
-    unbegun_payload: Data | None = None
-    unbegun_deltas: Callable[[Data], Mapping[str, int]] | None = None
-
-    def payload_when(self, *, begun: bool) -> Data:
-        """Return the payload that the timer fires its trigger with."""
-        return self.payload if begun or self.unbegun_payload is None else self.unbegun_payload
-
-    def deltas_when(self, data: Data, *, begun: bool) -> Mapping[str, int]:
-        """Return how the record's counters change when the timer fires."""
-        return {} if begun or self.unbegun_deltas is None else self.unbegun_deltas(data)
-
-
-@dataclass(frozen=True, slots=True)
-class TimerDue:
-    """A timer that a decision starts."""
-
-    name: str
-    delay_ms: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,8 +103,12 @@ class Stage:
 
     def due(self, data: Data) -> tuple[TimerDue, ...]:
         """Return the timers that entering this stage starts."""
-        delays = ((timer.name, timer.delay(data)) for timer in self.timers)
-        return tuple(TimerDue(name, ms) for name, ms in delays if ms is not None)
+        return tuple(due for timer in self.timers if (due := timer.due(data)) is not None)
+
+    def reminders_due(self, data: Data) -> tuple[TimerDue, ...]:
+        """Return the reminders that a question which is asked anew starts."""
+        reminders = (timer for timer in self.timers if timer.trigger is None)
+        return tuple(due for timer in reminders if (due := timer.due(data)) is not None)
 
     def shares(self, data: Data) -> tuple[str, frozenset[str]]:
         """Return the queue that a record waits in here, or '', and the names that it holds."""
@@ -283,6 +253,8 @@ class Transition:
     reads: bool = False  # whether a decision about it reads facts of other records
     by: tuple[str, ...] = ()  # who may fire it: an effect's holder, a component, people, a sweep
     names_proposal: bool = False  # whether a person must name the proposal that was seen
+    asks_anew: bool = False  # of a row that stays: the question is another one from now on
+    abandons: bool = False  # of a timer: whether it may leave an effect that is at work
     bounds: bool = False  # whether its update may change what the record's family may use
     ours: str = ""  # why it is there, where the published table lacks it
     guarded: str = ""  # why it asks a guard, where the published row asks none
@@ -320,6 +292,8 @@ class RowFields(TypedDict, total=False):
     interrupts: bool
     reads: bool
     names_proposal: bool
+    asks_anew: bool
+    abandons: bool
     bounds: bool
     ours: str
     guarded: str
@@ -357,7 +331,11 @@ def carry(
 
 
 def stay(trigger: StrEnum, actors: tuple[str, ...], **fields: Unpack[RowFields]) -> Row:
-    """Return a row that stays in its state. Effect, timers and proposal go on."""
+    """Return a row that stays in its state. Effect, timers and proposal go on.
+
+    With `asks_anew` the card of the state asks another question from then on: an answer to the
+    old one is refused, and reminders begin anew. Timers that fire a trigger go on.
+    """
     return lambda state: Transition(state, trigger, state, by=actors, mode=Mode.INTERNAL, **fields)
 
 

@@ -38,12 +38,7 @@ from interlock.workers.engine.new_record import submit_record
 from interlock.workers.engine.own_systems import add_systems
 from interlock.workers.engine.polling import WaitTimeoutError, polls
 from interlock.workers.engine.record_filter import Wanted, record_filter
-from interlock.workers.engine.submission import (
-    Submitted,
-    check_actor,
-    op_id_of_call,
-    submit_each,
-)
+from interlock.workers.engine.submission import Submitted, check_actor, op_id_of_call, submit_each
 from interlock.workers.engine.system import Definition
 from interlock.workers.engine.workflow_calls import WorkflowCalls
 from interlock.workers.up_file import local_settings

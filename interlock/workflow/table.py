@@ -22,7 +22,6 @@ from interlock.kernel.table import (
     Row,
     Stage,
     Terminal,
-    Timer,
     Transition,
     Waiting,
     always,
@@ -32,6 +31,7 @@ from interlock.kernel.table import (
     rows,
     stay,
 )
+from interlock.kernel.timer import Timer
 from interlock.workers.engine.work import Handler
 from interlock.workflow.changing import (
     ONCE,

@@ -118,17 +118,21 @@ PARCEL = Machine(
         Terminal(State.RETURNED),
     ),
     transitions=(
-        *rows(State.PACKING, move(Trigger.PACKED, State.SHIPPING, by(PACKING))),
+        *rows(
+            State.PACKING,
+            move(Trigger.PACKED, State.SHIPPING, by(PACKING)),
+            reenter(Trigger.STALLED, by(STALLS)),
+        ),
         *rows(
             State.SHIPPING,
             move(Trigger.BROUGHT, State.AT_THE_DOOR, by(SHIPPING)),
             move(Trigger.LOST, State.MISSING, by(ORPHANS)),
+            move(Trigger.STALLED, State.MISSING, by(STALLS)),
         ),
         *rows(
             (State.AT_THE_DOOR, State.MISSING),
             move(Trigger.TAKE, State.DELIVERED, by(PERSON), update=taken, names_proposal=True),
         ),
-        *rows(AT_WORK, reenter(Trigger.STALLED, by(STALLS))),
         *rows(
             (*AT_WORK, State.AT_THE_DOOR, State.MISSING),
             move(Trigger.RETURN, State.RETURNED, by(PERSON)),

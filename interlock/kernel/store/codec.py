@@ -139,7 +139,7 @@ def entry_of(suffix: str, line: str) -> Entry:
 
 def timer_of(name: str, line: str) -> TimerEntry:
     """Parse a timer of a record; the order of values is that of lua/part/timer.lua."""
-    due_at, version, left, fired = line.split(" ")
+    due_at, version, left, fired = line.split(" ")[:4]
     left_ms = None if left == "-" else int(left)
     return TimerEntry(name, int(due_at), int(version), left_ms, int(fired))
 

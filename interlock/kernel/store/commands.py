@@ -14,7 +14,8 @@ from interlock.kernel.errors import KernelError
 from interlock.kernel.event import Cause
 from interlock.kernel.machine import Machine
 from interlock.kernel.record import Entry, Record, RecordId, TimerEntry, ancestors
-from interlock.kernel.table import Bounds, Owed, Shares, TimerDue
+from interlock.kernel.table import Bounds, Owed, Shares
+from interlock.kernel.timer import TimerDue
 
 DAY_MS = 86_400_000
 FAMILY_LOG_MIN = 100_000  # commits that a family log goes back, at least
@@ -241,7 +242,9 @@ def presented(token: str) -> str:
 
 def timers_plan(timers: Sequence[TimerDue]) -> list[dict[str, Any]]:
     """Return what the scripts need to set timers."""
-    return [{"name": timer.name, "delay_ms": timer.delay_ms} for timer in timers]
+    return [
+        {"name": timer.name, "delay_ms": timer.delay_ms, "since": timer.since} for timer in timers
+    ]
 
 
 def owes_plan(machine: Machine, state: str, owes: Sequence[Owed]) -> list[dict[str, Any]]:

@@ -181,6 +181,7 @@ class Store:
             "root": not after.counted,
             "waits": decision.waits,
             "interrupts": decision.interrupts,
+            "asks_anew": decision.asks_anew,
             "nonce": nonce,
             "fires_exhausted": machine.exhausts(after.state),
             "effects": owes_plan(machine, after.state, decision.owes),
@@ -194,9 +195,8 @@ class Store:
         }
         if counted:
             plan["parent"] = parent_plan(*counted[:2], nonce=nonce, limits=self.limits)
-        plan |= bounds_plan(decision.bounds) | retitle_plan(before, after)
+        plan |= bounds_plan(decision.bounds) | retitle_plan(before, after) | machine_plan(machine)
         plan |= shares_plan(decision.shares) | lease_plan(initial_lease, decision.owes)
-        plan |= machine_plan(machine)
         event = self._event(machine, decision, cause, op_id, data, deltas)
         args = [packed(plan), data if changed else b"", event, *messages]
         names += [keys.family_log(after.id)] if machine.bookkeeping.in_family_log else []

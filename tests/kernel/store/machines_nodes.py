@@ -18,10 +18,10 @@ from interlock.kernel.table import (
     HeldSlot,
     Mode,
     Terminal,
-    Timer,
     Transition,
     Waiting,
 )
+from interlock.kernel.timer import Timer
 from interlock.kernel.traits import Bookkeeping, Placement, Prerequisites
 from tests.kernel.store.tables import GRACE_MS, LEASE_MS
 

@@ -9,7 +9,8 @@ from pydantic import BaseModel
 
 from interlock.kernel.effect import Effect
 from interlock.kernel.machine import Machine
-from interlock.kernel.table import Active, Ask, Data, Mode, Terminal, Timer, Transition, Waiting
+from interlock.kernel.table import Active, Ask, Data, Mode, Terminal, Transition, Waiting
+from interlock.kernel.timer import Timer
 from interlock.kernel.traits import Placement
 from tests.kernel.store.tables import GRACE_MS, LEASE_MS
 
@@ -106,12 +107,12 @@ ROWS = (
     Transition(S.TAKEN,    T.DROP,    S.OPEN),
     Transition(S.TAKEN,    T.LEND,    S.TAKEN, update=lent, mode=Mode.INTERNAL),
     Transition(S.TAKEN,    T.REGAIN,  S.TAKEN, update=regained, mode=Mode.INTERNAL),
-    Transition(S.TAKEN,    T.FAIL,    S.LOST),
+    Transition(S.TAKEN,    T.FAIL,    S.LOST, abandons=True),
     Transition(S.AT_WORK,  T.FINISH,  S.CHECKING),
-    Transition(S.AT_WORK,  T.FAIL,    S.LOST),
+    Transition(S.AT_WORK,  T.FAIL,    S.LOST, abandons=True),
     Transition(S.CHECKING, T.CHECKED, S.OPEN, update=checked),
     Transition(S.CHECKING, T.MERGED,  S.DONE),
-    Transition(S.CHECKING, T.FAIL,    S.LOST),
+    Transition(S.CHECKING, T.FAIL,    S.LOST, abandons=True),
     Transition(S.LOST,     T.AGAIN,   S.OPEN),
 )
 # fmt: on
@@ -131,7 +132,7 @@ SESSION = Machine(
     ),
     transitions=(
         Transition(S.AT_WORK, T.FINISH, S.DONE),
-        Transition(S.AT_WORK, T.FAIL, S.DONE),
+        Transition(S.AT_WORK, T.FAIL, S.DONE, abandons=True),
     ),
     placement=Placement(id_prefix=("backlog",)),
 )

@@ -114,8 +114,8 @@ RESTORES: tuple[Mutant, ...] = (
     Mutant(
         "the timers of a restored record run",
         "restore",
-        "for _, timer in ipairs(plan.timers) do",
-        "for _, timer in ipairs({}) do",
+        "set_timers(record, timers, plan.id, plan.timers, plan.entered, false)",
+        "",
         tests.test_what_is_open_again_is_looked_after_again,
     ),
     Mutant(

@@ -9,7 +9,8 @@ from pydantic import BaseModel
 
 from interlock.kernel.effect import CASCADE, SPAWN, Effect
 from interlock.kernel.machine import Machine
-from interlock.kernel.table import Active, Ask, Data, Mode, Terminal, Timer, Transition, Waiting
+from interlock.kernel.table import Active, Ask, Data, Mode, Terminal, Transition, Waiting
+from interlock.kernel.timer import Timer
 from interlock.kernel.traits import Children
 
 LEASE_MS = 10_000
@@ -111,20 +112,20 @@ ROWS = (
     Transition(S.IDLE, T.BEGIN, S.WORKING),
     Transition(S.IDLE, T.SPLIT, S.GROUPING, effect=SPAWN, spawns="children"),
     Transition(S.WORKING, T.DONE, S.ASKING, update=keep),
-    Transition(S.WORKING, T.FAIL, S.FAILED, update=keep),
+    Transition(S.WORKING, T.FAIL, S.FAILED, update=keep, abandons=True),
     Transition(S.WORKING, T.GO_ON, S.CARRIED, mode=Mode.CARRY),
     Transition(S.WORKING, T.POKE, S.WORKING, update=keep, mode=Mode.INTERNAL, interrupts=True),
     Transition(S.WORKING, T.AGAIN, S.WORKING, mode=Mode.EXTERNAL),
     Transition(S.WORKING, T.RELY, S.DONE, guard=relies, refusal="strict above", reads=True),
     Transition(S.CARRIED, T.DONE, S.ASKING, update=keep),
-    Transition(S.CARRIED, T.FAIL, S.FAILED, update=keep),
+    Transition(S.CARRIED, T.FAIL, S.FAILED, update=keep, abandons=True),
     Transition(S.POLISHING, T.DONE, S.DONE, update=keep),
-    Transition(S.POLISHING, T.FAIL, S.FAILED),
+    Transition(S.POLISHING, T.FAIL, S.FAILED, abandons=True),
     Transition(S.POLISHING, T.GO_ON, S.CARRIED, mode=Mode.CARRY),
     Transition(S.POLISHING, T.POKE, S.POLISHING, update=keep, mode=Mode.INTERNAL, interrupts=True),
     Transition(S.IDLE, T.BUILD, S.BUILDING),
     Transition(S.BUILDING, T.DONE, S.DONE, update=keep, effect=CLEAR),
-    Transition(S.BUILDING, T.FAIL, S.FAILED, effect=CLEAR),
+    Transition(S.BUILDING, T.FAIL, S.FAILED, effect=CLEAR, abandons=True),
     Transition(S.BUILDING, T.AGAIN, S.BUILDING, mode=Mode.EXTERNAL, effect=CLEAR),
     Transition(S.BUILDING, T.REVISE, S.WORKING),
     Transition(S.BUILDING, T.GO_ON, S.CARRIED, mode=Mode.CARRY),

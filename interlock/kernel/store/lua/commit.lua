@@ -77,7 +77,7 @@ if data ~= '' then
 end
 change_title(record, search_index, plan.retitle)
 if plan.mode == 'internal' then
-  redis.call('HSET', record, 'version', version)
+  stay_in_state(owner, plan, version, waits, asks_left)
   stop_asking(record, waits, timers, plan.id)
   count(metrics, 'transition', plan.machine, plan.state, plan.state)
 else
@@ -85,9 +85,7 @@ else
   count_move(metrics, plan, record)
   enter_state(owner, plan, version, {old_state_index, new_state_index, waits}, asks_left)
 end
-for _, timer in ipairs(plan.timers) do
-  set_timer(record, timers, plan.id, timer.name, timer.delay_ms, version, '0', paused)
-end
+set_timers(record, timers, plan.id, plan.timers, version, paused)
 if plan.ends then
   redis.call('HSET', record, 'ended', '1', 'paused', '')
   note_end(metrics, plan.machine)

@@ -95,9 +95,7 @@ count(metrics, 'transition', plan.machine, '-', plan.state)
 if plan.waits then
   redis.call('ZADD', waits, now_ms, id)
 end
-for _, timer in ipairs(plan.timers) do
-  set_timer(record, timers, id, timer.name, timer.delay_ms, '1', '0', false)
-end
+set_timers(record, timers, id, plan.timers, '1', false)
 if plan.shares then
   change_shares(plan.shares, shared_keys, effects, record, id)
 end

@@ -1,7 +1,8 @@
 --@use clock keys entry timer
 -- Moves the due times of a partition after the clock of its server was set ahead or back, once,
--- however many processes have seen that. Timers keep the time that was left. A lease whose end
--- would come later than one lease from now gets one lease, so that its holder renews it or is lost.
+-- however many processes have seen that. Timers keep the time that was left, unless they are due
+-- at a fixed time. A lease whose end would come later than one lease from now gets one lease, so
+-- that its holder renews it or is lost.
 -- KEYS     meta, effects, timers, then the record of each timer, then the record of each effect
 -- ARGV     plan: {moves: how often times were moved before, jump_ms: by how much the clock was set
 --          ahead, or back where it is negative, old_until: the last ms of the clock as it was
@@ -29,12 +30,11 @@ end
 
 for n, timer in ipairs(plan.timers) do
   local record = timer_records[n]
-  local due_at, version, left, fired = read_timer(record, timer.name)
+  local due_at, version, left, fired, fixed = read_timer(record, timer.name)
   local since = redis.call('HGET', record, 'since')
-  if left == '-' and is_old(tonumber(since)) then
-    local moved = string.format('%.0f', tonumber(due_at) + jump_ms)
-    local line = moved .. ' ' .. version .. ' ' .. left .. ' ' .. fired
-    redis.call('HSET', record, 't:' .. timer.name, line)
+  if left == '-' and fixed == '' and is_old(tonumber(since)) then
+    local moved = tonumber(due_at) + jump_ms
+    write_timer(record, timer.name, moved, version, left, fired, fixed)
     redis.call('ZADD', timers, moved, timer.id .. ':' .. timer.name)
   end
 end

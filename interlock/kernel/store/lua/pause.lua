@@ -41,10 +41,9 @@ end
 for _, field in ipairs(fields) do
   local name = string.match(field, '^t:(.*)$')
   if name then
-    local due_at, timer_version, _, fired = read_timer(record, name)
-    local left = math.max(tonumber(due_at) - now_ms, 0)
-    local line = due_at .. ' ' .. timer_version .. ' ' .. left .. ' ' .. fired
-    redis.call('HSET', record, field, line)
+    local due_at, timer_version, _, fired, fixed = read_timer(record, name)
+    local left = string.format('%.0f', math.max(tonumber(due_at) - now_ms, 0))
+    write_timer(record, name, due_at, timer_version, left, fired, fixed)
     redis.call('ZREM', timers, id .. ':' .. name)
   end
 end

@@ -69,9 +69,7 @@ if plan.ends then
   redis.call('HSET', record, 'ended', '1', 'paused', '')
   redis.call('ZADD', ended_index, plan.since, plan.id)
 end
-for _, timer in ipairs(plan.timers) do
-  set_timer(record, timers, plan.id, timer.name, timer.delay_ms, plan.entered, '0', false)
-end
+set_timers(record, timers, plan.id, plan.timers, plan.entered, false)
 add_deltas(chain, plan.sums)
 -- New mail must come after what was read before, even where the clock of this server is behind.
 -- A stream keeps its newest position when the message there is deleted.

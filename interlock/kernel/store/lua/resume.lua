@@ -1,5 +1,6 @@
 --@use clock entry ops timer record_note
--- Resumes a paused record: its owed effects are due now, its timers go on with what they had left.
+-- Resumes a paused record: its owed effects are due now, its timers go on with what they had left,
+-- but those that are due at a fixed time.
 -- KEYS     record, log, ops, times of ops, effects, timers
 -- ARGV     id, op-id, digest, detail of the note, window of op-ids in ms
 -- Returns  {status, suffix, name, ...}, two values for each effect that should be published;
@@ -42,8 +43,12 @@ end
 for _, field in ipairs(fields) do
   local name = string.match(field, '^t:(.*)$')
   if name then
-    local _, timer_version, left, fired = read_timer(record, name)
-    set_timer(record, timers, id, name, tonumber(left), timer_version, fired, false)
+    local due_at, timer_version, left, fired, fixed = read_timer(record, name)
+    if fixed == '' then
+      set_timer(record, timers, id, name, tonumber(left), timer_version, fired, false)
+    else
+      set_timer(record, timers, id, name, tonumber(due_at), timer_version, fired, false, 0)
+    end
   end
 end
 write_note(log, version, 'resume', detail)

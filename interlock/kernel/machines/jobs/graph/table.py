@@ -19,13 +19,13 @@ from interlock.kernel.table import (
     Bounds,
     Data,
     Terminal,
-    Timer,
     Waiting,
     by,
     move,
     rows,
     stay,
 )
+from interlock.kernel.timer import Timer
 from interlock.kernel.traits import Bookkeeping
 
 RECHECK_MS = 3_600_000

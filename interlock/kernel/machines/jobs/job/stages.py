@@ -14,7 +14,8 @@ from interlock.kernel.machines.jobs.effects import (
 )
 from interlock.kernel.machines.jobs.job import changes, questions
 from interlock.kernel.machines.jobs.job.names import State, Trigger
-from interlock.kernel.table import Active, Data, HeldSlot, Terminal, Timer, Waiting, always
+from interlock.kernel.table import Active, Data, HeldSlot, Terminal, Waiting, always
+from interlock.kernel.timer import Timer
 
 SLOT = HeldSlot(changes.has_slot, release=SLOT_RELEASE)
 KICKOFF_MS = 60_000

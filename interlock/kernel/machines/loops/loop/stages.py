@@ -12,7 +12,8 @@ from interlock.kernel.machines.loops.effects import (
     WORKTREE,
 )
 from interlock.kernel.machines.loops.loop.names import SELF, Next, State, Trigger
-from interlock.kernel.table import Active, Data, Terminal, Timer, Waiting
+from interlock.kernel.table import Active, Data, Terminal, Waiting
+from interlock.kernel.timer import Timer
 
 RECHECK_MS = 3_600_000
 UNBEGUN = {"unbegun": True}

@@ -17,13 +17,13 @@ from interlock.kernel.table import (
     Active,
     Data,
     Terminal,
-    Timer,
     by,
     carry,
     move,
     rows,
     stay,
 )
+from interlock.kernel.timer import Timer
 from interlock.kernel.traits import Bookkeeping, Placement
 
 RECHECK_MS = 3_600_000

@@ -17,13 +17,13 @@ from interlock.kernel.table import (
     Ask,
     Data,
     Terminal,
-    Timer,
     always,
     by,
     move,
     rows,
     stay,
 )
+from interlock.kernel.timer import Timer
 from interlock.kernel.traits import Bookkeeping, IdFormat, Placement
 
 # What a run holds while it is running: no other run of its workspace is.

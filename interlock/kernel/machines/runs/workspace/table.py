@@ -21,13 +21,13 @@ from interlock.kernel.table import (
     Ask,
     Data,
     Terminal,
-    Timer,
     Waiting,
     by,
     move,
     rows,
     stay,
 )
+from interlock.kernel.timer import Timer
 from interlock.kernel.traits import FamilyInbox
 
 RECHECK_MS = 3_600_000

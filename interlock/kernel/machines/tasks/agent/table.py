@@ -19,13 +19,13 @@ from interlock.kernel.table import (
     Ask,
     Data,
     Terminal,
-    Timer,
     by,
     carry,
     move,
     rows,
     stay,
 )
+from interlock.kernel.timer import Timer
 from interlock.kernel.traits import Placement
 
 
@@ -109,23 +109,25 @@ IDLE_DEATH = "a process may also die while it is idle"
 CHAIN = "the page has an abort chain beside the table; an effect carries an abort along it"
 TOOL = "an agent starts its tools itself, so only the agent can abort a call; it reports that here"
 
+# A row that `abandons` its supervisor: that learns at its next renewal that its lease is void, and
+# ends the process of the agent.
 # fmt: off
 PUBLISHED = (
     *rows(State.STARTING,
         carry(Trigger.CONFIRMED_ALIVE, State.WORKING, by(SUPERVISION), update=confirmed_alive),
-        move(Trigger.SPAWN_FAILED, State.DEAD, by(SUPERVISION, ORPHANS, STALLS),
+        move(Trigger.SPAWN_FAILED, State.DEAD, by(SUPERVISION, ORPHANS, STALLS), abandons=True,
              update=ended, reason=TransitionReason.FAILED),
     ),
     *rows(State.WORKING,
         carry(Trigger.TASK_FINISHED, State.IDLE, by(SUPERVISION),
               reason=TransitionReason.COMPLETED),
         move(Trigger.ENDED, State.DEAD, by(SUPERVISION, ORPHANS, STALLS, ABORT, PERSON),
-             update=ended, effect=ABORT, reason=TransitionReason.LOST,
+             abandons=True, update=ended, effect=ABORT, reason=TransitionReason.LOST,
              reason_by_hand=TransitionReason.ABORTED),
     ),
     *rows(State.IDLE,
         carry(Trigger.TASK_ASSIGNED, State.WORKING, by(SUPERVISION), update=task_assigned),
-        move(Trigger.RECYCLED, State.DEAD, by(STALLS, ASSIGNMENT),
+        move(Trigger.RECYCLED, State.DEAD, by(STALLS, ASSIGNMENT), abandons=True,
              update=ended, reason=TransitionReason.COMPLETED),
     ),
 )

@@ -23,13 +23,13 @@ from interlock.kernel.table import (
     Ask,
     Data,
     Terminal,
-    Timer,
     Waiting,
     by,
     move,
     reenter,
     rows,
 )
+from interlock.kernel.timer import Timer
 from interlock.kernel.traits import Placement
 
 UNUSED_MS = 90 * 86_400_000

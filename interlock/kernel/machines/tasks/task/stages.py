@@ -18,7 +18,8 @@ from interlock.kernel.machines.tasks.task import changes, questions
 from interlock.kernel.machines.tasks.task.names import State, Trigger
 from interlock.kernel.machines.tasks.task.payloads import TaskAnswer
 from interlock.kernel.reason import TransitionReason
-from interlock.kernel.table import Active, Data, Terminal, Timer, Waiting
+from interlock.kernel.table import Active, Data, Terminal, Waiting
+from interlock.kernel.timer import Timer
 
 RECHECK_MS = 60_000
 START_MS = 900_000

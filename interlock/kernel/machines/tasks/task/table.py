@@ -68,6 +68,8 @@ NOT_MERGING = "it does not hold the target of its merge"
 STARVED_ALREADY = "a person is asked about it already"
 NO_NEWS = "it is not blocked on its subtasks, or the same ones have not ended well as before"
 
+# A claim that `abandons` its agent: the supervisor of the agent learns at its next renewal that the
+# lease is void, and ends the agent.
 # fmt: off
 PUBLISHED = (
     *rows(State.PLANNED,
@@ -87,7 +89,7 @@ PUBLISHED = (
     *rows(State.CLAIMED,
         carry(Trigger.STARTED, State.IN_PROGRESS, by(AGENT)),
         move(Trigger.RELEASED, State.OPEN, by(AGENT, ORPHANS, STALLS, PERSON), reads=True,
-             guard=changes.claims_left, guarded=NO_STORM,
+             abandons=True, guard=changes.claims_left, guarded=NO_STORM,
              update=changes.unclaimed, effect=FOLLOW_UP,
              reason_by_hand=TransitionReason.ABORTED),
         move(Trigger.COMPLETED, State.DONE, by(AGENT),

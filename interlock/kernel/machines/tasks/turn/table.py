@@ -11,18 +11,8 @@ from interlock.kernel.machine import Machine
 from interlock.kernel.machines.tasks.effects import ASSIGNMENT, FOLLOW_UP, SUPERVISION, TURN_CLEANUP
 from interlock.kernel.payload import Shape, validated
 from interlock.kernel.reason import AbortReason, TransitionReason
-from interlock.kernel.table import (
-    CREATED,
-    Active,
-    Ask,
-    Data,
-    Terminal,
-    Timer,
-    Waiting,
-    by,
-    move,
-    rows,
-)
+from interlock.kernel.table import CREATED, Active, Ask, Data, Terminal, Waiting, by, move, rows
+from interlock.kernel.timer import Timer
 from interlock.kernel.traits import Placement
 
 BEGIN_MS = 60_000

@@ -9,7 +9,8 @@ from interlock.kernel.machines.threads.effects import CLEANUP, EXECUTION, INFERE
 from interlock.kernel.machines.threads.thread import guards, payloads, questions
 from interlock.kernel.machines.threads.thread.names import State, Trigger
 from interlock.kernel.payload import CardAnswer
-from interlock.kernel.table import Active, Data, Terminal, Timer, Waiting
+from interlock.kernel.table import Active, Data, Terminal, Waiting
+from interlock.kernel.timer import Timer
 
 KICKOFF_MS = 2_000
 INFERENCE_QUEUE_MS = 6 * 3_600_000

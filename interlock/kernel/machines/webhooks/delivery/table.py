@@ -14,12 +14,12 @@ from interlock.kernel.table import (
     STALLS,
     Active,
     Terminal,
-    Timer,
     Waiting,
     by,
     move,
     rows,
 )
+from interlock.kernel.timer import Timer
 
 LIMIT_MS = 3_600_000
 KEPT_MS = 30 * 86_400_000
@@ -30,14 +30,16 @@ OURS = "each delivery is a record, so that its message is neither lost nor unkno
 RETRIED = "an endpoint that is away for a day gets the message when it is back"
 REPLAYED = "a person has repaired the endpoint, or wants no more of it"
 
+# A row that `abandons` a request: the message may have come, and comes again with the same id, as
+# the page of webhooks promises.
 # fmt: off
 TRANSITIONS = (
     *rows(State.SENDING,
         move(Trigger.DELIVERED, State.DELIVERED, by(WEBHOOK), ours=OURS),
-        move(Trigger.FAILED, State.DEAD, by(WEBHOOK, ORPHANS, STALLS), ours=OURS,
+        move(Trigger.FAILED, State.DEAD, by(WEBHOOK, ORPHANS, STALLS), abandons=True, ours=OURS,
              guard=changes.is_last, update=changes.failed, says="no further attempt is made"),
-        move(Trigger.FAILED, State.WAITING, by(WEBHOOK, ORPHANS, STALLS), ours=RETRIED,
-             update=changes.failed),
+        move(Trigger.FAILED, State.WAITING, by(WEBHOOK, ORPHANS, STALLS), abandons=True,
+             ours=RETRIED, update=changes.failed),
     ),
     *rows(State.WAITING,
         move(Trigger.DUE, State.SENDING, by(STALLS), ours=RETRIED),

@@ -43,21 +43,37 @@ local function change_effects(owner, plan, reporting, paused)
   return asks_left, quarantine_left
 end
 
+-- Notes whether a record waits for a person: for an answer, or about an effect that it owes.
+local function note_waits(owner, plan, waits, asks_left)
+  redis.call('HSET', owner.record, 'waits', plan.waits and '1' or '')
+  if plan.waits or asks_left then
+    redis.call('ZADD', waits, now_ms, owner.id)
+  else
+    redis.call('ZREM', waits, owner.id)
+  end
+end
+
+-- Gives a record that stays in its state its new version. Where it asks another question from then
+-- on, an answer has to name that version.
+local function stay_in_state(owner, plan, version, waits, asks_left)
+  redis.call('HSET', owner.record, 'version', version)
+  if plan.asks_anew then
+    redis.call('HSET', owner.record, 'entered', version)
+    note_waits(owner, plan, waits, asks_left)
+  end
+end
+
 -- Puts a record into the state that it enters, and into the indexes of those who look for it.
 -- indexes = {of the old state, of the new state, of those who wait for a person}
 local function enter_state(owner, plan, version, indexes, asks_left)
   local old_state_index, new_state_index, waits = unpack(indexes)
   redis.call(
     'HSET', owner.record, 'version', version, 'state', plan.state, 'entered', version,
-    'since', now_ms, 'waits', plan.waits and '1' or ''
+    'since', now_ms
   )
   redis.call('ZREM', old_state_index, owner.id)
   redis.call('ZADD', new_state_index, now_ms, owner.id)
-  if plan.waits or asks_left then
-    redis.call('ZADD', waits, now_ms, owner.id)
-  else
-    redis.call('ZREM', waits, owner.id)
-  end
+  note_waits(owner, plan, waits, asks_left)
 end
 
 -- Ends the timers of the state that is left, but for those that the new state sets anew. The
