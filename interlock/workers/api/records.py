@@ -6,11 +6,12 @@ import json
 import logging
 from collections.abc import AsyncIterator, Collection
 from itertools import islice
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from sse_starlette import ServerSentEvent
+from starlette.convertors import StringConvertor, register_url_convertor
 
 from interlock.kernel.errors import KernelError, StaleDecisionError
 from interlock.kernel.event import START
@@ -65,6 +66,16 @@ TEXT_MAX = 200
 Id = Annotated[str, Path(description="The id of a record, with its slashes as they are.")]
 Limit = Annotated[int, Query(ge=1, le=500)]
 Ms = Annotated[int | None, Query(ge=0, le=2**53)]
+Change = Literal["pause", "resume", "retry"]
+
+
+class _ChangeInPath(StringConvertor):
+    """A change as the last part of an address, so that no other word is taken for one."""
+
+    regex = "|".join(get_args(Change))
+
+
+register_url_convertor("change", _ChangeInPath())
 
 
 @router.post(
@@ -326,10 +337,10 @@ def cancel(
     return record_body(client, after)
 
 
-@router.post("/records/{record_id:path}:{verb}", operation_id="changeRecord")
+@router.post("/records/{record_id:path}:{verb:change}", operation_id="changeRecord")
 def change(
     record_id: Id,
-    verb: Literal["pause", "resume", "retry"],
+    verb: Change,
     why: Why,
     client: Operating,
     if_match: IfMatch = None,

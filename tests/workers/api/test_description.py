@@ -83,3 +83,21 @@ def test_a_misspelt_parameter_is_refused_on_every_address(
         assert " state, " in refused
         assert http.get("/v1/records?state=done&machine=thread&id=o").json()["records"] == []
         assert http.head("/v1/records?machine=thread").status_code == 200
+
+
+def test_a_method_that_an_address_has_not_is_refused_before_its_parameters(
+    server: EmbeddedServer, prefix: str
+) -> None:
+    app = create_app(client_of(server.url, prefix, auth="none"))
+    paths = app.openapi()["paths"]
+    with TestClient(app, base_url="http://127.0.0.1") as http:
+        for path, methods in paths.items():
+            address = path.replace("{record_id}", "one").replace("{verb}", "pause")
+            for method in {"get", "post", "put", "patch", "delete"} - set(methods):
+                if method == "get" and path.rpartition(":")[0].endswith("}"):
+                    continue  # the address of a record or message with such an id
+                answer = http.request(method, f"{address}?stat=failed", json={})
+                assert answer.status_code == 405, (method, path, answer.text)
+                assert answer.headers["Allow"] == ", ".join(sorted(methods)).upper()
+        no_verb = http.post("/v1/records/one:bogus", json={})
+        assert (no_verb.status_code, no_verb.headers["Allow"]) == (405, "GET")
