@@ -17,8 +17,9 @@ from interlock.workers.engine.affinity import tune_when_ready
 from interlock.workers.engine.celery_app import SWEEPS_QUEUE, make_app
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.publisher import Publisher
+from interlock.workers.engine.registration import register_effects
 from interlock.workers.engine.resources import Resources
-from interlock.workers.engine.runner import Runner, register_effects
+from interlock.workers.engine.runner import Runner
 from interlock.workers.engine.trace_context import start_traces
 from interlock.workers.engine.work import Outcome, Work
 

@@ -16,8 +16,9 @@ from interlock.workers.engine.entry import start
 from interlock.workers.engine.liveness import write_liveness_file
 from interlock.workers.engine.log_lines import set_up_log
 from interlock.workers.engine.publisher import Publisher
+from interlock.workers.engine.registration import register_effects
 from interlock.workers.engine.resources import Resources
-from interlock.workers.engine.runner import Runner, register_effects
+from interlock.workers.engine.runner import Runner
 from interlock.workers.engine.sweeper import register_sweeps
 from interlock.workers.engine.system import cause_of
 from interlock.workers.engine.trace_context import start_traces

@@ -8,7 +8,7 @@ from celery import Celery
 
 from interlock.workers.config import Settings, SetupError, read_settings
 from interlock.workers.engine.own_systems import add_systems
-from interlock.workers.engine.runner import MissingHandlerError
+from interlock.workers.engine.registration import MissingHandlerError
 from interlock.workers.engine.system import SystemsError
 from interlock.workers.inherited import remove_redirects
 

@@ -8,12 +8,10 @@ import logging
 import threading
 from collections.abc import Coroutine, Mapping, Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext
 from typing import Any
 from uuid import uuid4
 
-from celery import Celery
-from celery.app.task import Task
 from celery.exceptions import Ignore, Retry
 from kombu.exceptions import OperationalError
 
@@ -31,6 +29,7 @@ from interlock.kernel.record import split_key
 from interlock.kernel.store.commands import EffectMessage, NoteDraft
 from interlock.kernel.store.leases import Refused
 from interlock.kernel.table import Active, Mode
+from interlock.workers.config import ms
 from interlock.workers.engine.affinity import Affinity
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.heartbeat import Heartbeat
@@ -39,7 +38,7 @@ from interlock.workers.engine.log_lines import log_about
 from interlock.workers.engine.resources import Resources
 from interlock.workers.engine.retry_delay import retry_delay_ms
 from interlock.workers.engine.tracing import note_outcome, traced
-from interlock.workers.engine.work import Handler, ObstacleError, Outcome, Work
+from interlock.workers.engine.work import BusyError, Handler, ObstacleError, Outcome, Work
 from interlock.workers.processes.clock import clock
 from interlock.workers.redaction import hide_secrets
 from interlock.workers.text import storable
@@ -51,10 +50,6 @@ DETAIL_MAX = 2_000
 REFUSED_FOR_NOW = ("early", "busy", "paused", "newer")
 # An effect that waits for a held name is polled when it is its turn, and after this time anyway.
 HELD_POLL_MS = 60_000
-
-
-class MissingHandlerError(RuntimeError):
-    """An effect of a machine has no handler: records would enter its stage and never leave."""
 
 
 class EffectFailedError(Exception):
@@ -212,8 +207,8 @@ class Runner:
             return self._stop(work)
         except FencedError as refusal:
             return self._settle(work, f"stale: {refusal}")
-        except HeldError as refusal:
-            return self._wait_for_names(work, refusal)
+        except (BusyError, HeldError) as refusal:
+            return self._wait_for_others(work, refusal)
         except StoreError as refusal:
             log.warning("%s was given up while the store was away: %s", work.key, refusal)
             raise EffectRetriedError(f"given up: {refusal}") from refusal
@@ -259,7 +254,7 @@ class Runner:
             log.warning("%s could not fire its outcome, the store was away: %s", work.key, refusal)
             raise EffectRetriedError(f"given up: {refusal}") from refusal
         except HeldError as refusal:
-            return self._wait_for_names(work, refusal)
+            return self._wait_for_others(work, refusal)
         except KernelError as refusal:
             return self._retry_later(work, refusal)
         if record is None:
@@ -300,13 +295,18 @@ class Runner:
             raise Ignore("lost to another process")
         raise EffectRetriedError(f"released at shutdown: {status}")
 
-    def _wait_for_names(self, work: Work, refusal: HeldError) -> str:
-        """Let an effect wait until the names are free that it, or its outcome, needs."""
-        if not refusal.needs:
+    def _wait_for_others(self, work: Work, refusal: BusyError | HeldError) -> str:
+        """Give an effect back until others have freed what it, or its outcome, needs."""
+        needs: tuple[str, ...] = ()
+        if isinstance(refusal, BusyError):
+            delay_ms = ms(refusal.after_s)
+        elif refusal.needs:
+            delay_ms, needs = HELD_POLL_MS, refusal.needs
+        else:
             return self._retry_later(work, refusal)
         try:
             status = self.dispatch.leases.release(
-                work.lease, delay_ms=HELD_POLL_MS, counted=False, needs=refusal.needs
+                work.lease, delay_ms=delay_ms, counted=False, needs=needs
             )
         except StoreError as away:
             raise EffectRetriedError(f"not released, its lease will lapse: {away}") from away
@@ -358,43 +358,3 @@ def not_claimed(refused: Refused) -> Exception:
     if refused.status in REFUSED_FOR_NOW:
         return EffectRetriedError(line)
     return Ignore(line) if refused.status == "held" else EffectNotOwedError(line)
-
-
-def register_effects(
-    app: Celery, runner: Runner, machines: Mapping[str, Machine], handlers: Mapping[str, Handler]
-) -> None:
-    """Register a Celery task for every effect of every machine, by the task's name.
-
-    Raises MissingHandlerError.
-    """
-    for machine in machines.values():
-        for name, effect in machine.effects.items():
-            if effect.kept:
-                continue
-            handler = handlers.get(f"{machine.name}.{name}")
-            if handler is None:
-                raise MissingHandlerError(
-                    f"its system has no handler for {name}, an effect of {machine.name}; "
-                    "records would enter its state and never leave"
-                )
-            _register(app, runner, machine, name, handler)
-
-
-def _register(app: Celery, runner: Runner, machine: Machine, name: str, handler: Handler) -> None:
-    def task(self: Task, *args: Any, **kwargs: Any) -> str:
-        if kwargs or len(args) != 1 or not isinstance(args[0], str):
-            raise runner.reject(f"{machine.name}.{name}", args, kwargs)
-        try:
-            return runner.perform(machine, name, handler, args[0])
-        except EffectNotOwedError as refusal:
-            log.info("%s: %s", args[0], refusal)
-            if runner.dispatch.settings.task_events:
-                # Flower shows it as revoked, unless an earlier message has reported its end.
-                with suppress(OperationalError):
-                    self.send_event("task-revoked")
-            raise Ignore(str(refusal)) from refusal
-
-    task.__doc__ = f"Perform the effect {name} of a {machine.name}."
-    # What Celery expects to be thrown, it logs without a traceback.
-    options = {"bind": True, "ignore_result": True, "throws": (EffectFailedError,), "shared": False}
-    app.task(task, name=f"{machine.name}.{name}", **options)

@@ -43,6 +43,17 @@ class NotYetError(RuntimeError):
     """
 
 
+class BusyError(RuntimeError):
+    """Others use what the effect needs. The effect is tried again after some seconds.
+
+    The attempt does not count, up to twenty times.
+    """
+
+    def __init__(self, why: str, after_s: float) -> None:
+        super().__init__(why)
+        self.after_s = after_s
+
+
 class ObstacleError(RuntimeError):
     """A person is in the way of the effect: the sentence says what that person has to do.
 

@@ -14,8 +14,9 @@ import pytest
 import redis
 
 from interlock.kernel.machines import MACHINES
+from interlock.workers.engine.registration import MissingHandlerError, register_effects
 from interlock.workers.engine.resources import Resources
-from interlock.workers.engine.runner import MissingHandlerError, Runner, register_effects
+from interlock.workers.engine.runner import Runner
 from interlock.workers.systems import handlers
 from tests.end_to_end.conftest import NewDeployment
 from tests.end_to_end.deployment import ROOT, Deployment, thread

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from interlock.kernel.machines.threads.thread.table import THREAD
+from interlock.kernel.table import Waiting
 from tests.kernel.samples import CALL, DECLARED, action, thread
 from tests.kernel.threads.pure_threads import CONTEXT, INTENT, PureThread, asked, at_action
 
@@ -23,7 +24,9 @@ def failed_call() -> PureThread:
 
 
 def question_of(case: PureThread) -> str:
-    return THREAD.stage(case.state).question(case.data)  # type: ignore[attr-defined, no-any-return]
+    stage = THREAD.stage(case.state)
+    assert isinstance(stage, Waiting)
+    return str(stage.question(case.data))
 
 
 def not_passed(case: PureThread) -> list[str]:

@@ -16,10 +16,11 @@ from interlock.workers.text import sentence
 from interlock.workers.webhooks.answer_links import LIFETIME_S, AnswerLinks
 from interlock.workers.webhooks.endpoints import Endpoint, open_endpoints
 from interlock.workers.webhooks.message import MessageBody, NothingToTellError, body_of, data_of
+from interlock.workers.webhooks.places import open_places
 
 
 async def webhook(work: Work) -> Outcome:
-    """Post the message of a delivery.
+    """Post the message of a delivery, unless many to its endpoint are on their way already.
 
     A worker that is lost after the endpoint has taken it leaves the message to be sent again, under
     the same id.
@@ -29,6 +30,11 @@ async def webhook(work: Work) -> Outcome:
     endpoint = next((each for each in endpoints if each.name == name), None)
     if endpoint is None:
         return _failed(f"this worker's INTERLOCK_WEBHOOKS names no endpoint {name}")
+    async with work.resources.get(open_places).place(name):
+        return await _send(work, endpoint)
+
+
+async def _send(work: Work, endpoint: Endpoint) -> Outcome:
     try:
         body = await asyncio.to_thread(_body, work, endpoint)
     except NothingToTellError as why:
