@@ -33,7 +33,7 @@ def test_one_agent_repairs_the_tests_and_three_failures_are_explained(
         "calculator/repairs       closed   add() subtracted; now it adds",
         "calculator/gives_up      failed   I do not know this language",
         "calculator/hangs         failed   it took longer than its deadline",
-        "calculator/is_killed     failed   its agent was lost 3 times; the last time: its process",
+        "calculator/is_killed     failed   its agent was lost, and no other may follow it: its",
         "its tests pass; worktrees: 1",
         "interlock/calculator/is_killed@1",
     ):
