@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
@@ -104,6 +104,14 @@ class Calling:
             f"{names} cannot be changed while a step is at work that may be done once; "
             "call again when it has ended"
         )
+
+    def changes_text(self, text: Callable[[JsonData], str]) -> Callable[[Ask], bool]:
+        """Return whether a call is taken and changes a text of the data."""
+
+        def changes(ask: Ask) -> bool:
+            return self.is_taken(ask) and text(self.update(ask)) != text(ask.data)
+
+        return changes
 
     def update(self, ask: Ask) -> JsonData:
         """Return the data after the call."""

@@ -13,6 +13,7 @@ from pydantic import BaseModel
 from interlock.kernel.errors import MachineDefectError
 from interlock.kernel.payload import CardAnswer
 from interlock.workflow.data import Data, lost_in_json
+from interlock.workflow.moments import epoch_ms, zone_named
 from interlock.workflow.names import (
     CANCELLED,
     EXPIRED,
@@ -73,6 +74,10 @@ def check(flow: Declared) -> None:
     _calls(flow)
     flow.start = _start(flow)
     _reach(flow)
+    try:
+        zone_named(flow.zone)
+    except ValueError as refusal:
+        raise flow.place.error(f"zone={refusal}") from None
     if flow.title:
         _template(flow, flow.place, flow.title, "title")
 
@@ -115,7 +120,7 @@ def _state(flow: Declared, state: State) -> None:
     if isinstance(state, QuestionPart):
         _question(flow, state)
     else:
-        _wait(state)
+        _wait(flow, state)
     if (state.timeout is None) != (not state.on_timeout):
         message = f"{state.name}: timeout= says when and on_timeout= says what follows; give both"
         raise state.place.error(message)
@@ -144,9 +149,12 @@ def _question(flow: Declared, question: QuestionPart) -> None:
         _called(question.place, f"offered={name}", agrees, value)
 
 
-def _wait(wait: WaitPart) -> None:
+def _wait(flow: Declared, wait: WaitPart) -> None:
     if (wait.until is None) != (not wait.then):
         raise wait.place.error(f"{wait.name}: until= says when and then= what follows; give both")
+    if until := wait.until:
+        zone = zone_named(flow.zone)
+        _called(wait.place, "until=", lambda data: epoch_ms(until(data), zone), sample(flow.data))
     if not wait.calls and wait.until is None:
         raise wait.place.error(f"{wait.name} waits for nothing: name a call, or until=")
     if wait.until is None and wait.timeout is None:

@@ -12,8 +12,9 @@ from pydantic import BaseModel
 from interlock.workflow.parts import Declared, QuestionPart, StepPart, WaitPart
 
 CANCELLED, EXPIRED = "cancelled", "expired"
-CANCEL, EXPIRE, TIMEOUT, LOST, BEGIN = "cancel", "expire", "timeout", "lost", "begin_once"
-OF_EVERY_WORKFLOW = (CANCEL, EXPIRE, TIMEOUT, LOST, BEGIN)
+CANCEL, EXPIRE, TIMEOUT, UNTIL = "cancel", "expire", "timeout", "until"
+LOST, BEGIN = "lost", "begin_once"
+OF_EVERY_WORKFLOW = (CANCEL, EXPIRE, TIMEOUT, UNTIL, LOST, BEGIN)
 
 
 def after(target: str) -> str:

@@ -101,6 +101,7 @@ class Declared:
     start: str
     expires: timedelta | None
     title: str
+    zone: str
     states: dict[str, State] = field(default_factory=dict)
     calls: dict[str, CallPart] = field(default_factory=dict)
     cleanups: dict[str, Cleanup] = field(default_factory=dict)

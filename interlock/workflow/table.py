@@ -7,12 +7,10 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import Any
 
-from pydantic import BaseModel, create_model
+from pydantic import BaseModel
 
 from interlock.kernel.effect import RESOLUTION, Effect
 from interlock.kernel.machine import Machine
-from interlock.kernel.payload import CardAnswer
-from interlock.kernel.question import nothing
 from interlock.kernel.table import (
     ORPHANS,
     PERSON,
@@ -44,7 +42,7 @@ from interlock.workflow.changing import (
     lost,
     settled,
 )
-from interlock.workflow.data import Because, Change, Merge, checked, fields_merged_by, visible
+from interlock.workflow.data import Because, Change, checked
 from interlock.workflow.durations import as_ms
 from interlock.workflow.names import (
     BEGIN,
@@ -55,6 +53,7 @@ from interlock.workflow.names import (
     LOST,
     OF_EVERY_WORKFLOW,
     TIMEOUT,
+    UNTIL,
     after,
     ends_of,
     enum_of,
@@ -62,8 +61,8 @@ from interlock.workflow.names import (
     triggers_of_choices,
     unclear_states,
 )
+from interlock.workflow.of_data import OfData
 from interlock.workflow.parts import Declared, QuestionPart, StepPart, WaitPart
-from interlock.workflow.signature import fields_set
 from interlock.workflow.steps import cleanup_of, handler_of
 
 JsonData = Mapping[str, Any]
@@ -111,7 +110,7 @@ class _Table:
     def __init__(self, flow: Declared) -> None:
         self.flow, self.closed = flow, ends_of(flow)
         self.choices = triggers_of_choices(flow)
-        self.inboxes = fields_merged_by(flow.data, Merge.INBOX)
+        self.of_data = OfData(flow)
         self.state = enum_of("State", [*flow.states, *unclear_states(flow), *self.closed])
         self.trigger = enum_of("Trigger", self._triggers())
         self.stages: list[Stage] = []
@@ -135,7 +134,7 @@ class _Table:
         return Machine(
             name=flow.name,
             initial_data=lambda payload: checked(flow.data, flow.name, payload),
-            title=self._title(),
+            title=self.of_data.title(),
             stages=tuple(self.stages),
             transitions=tuple(self.rows),
             payloads={name: model for name, model in self.payloads.items() if name in used},
@@ -164,7 +163,7 @@ class _Table:
             self.payloads[after(target)] = Change
             self._add(step.name, *self._outcome(step, effect, target))
         if unclear is None:
-            self._add(step.name, reenter(self.trigger[TIMEOUT], by(STALLS)))
+            self._add(step.name, reenter(self.trigger[TIMEOUT], by(STALLS), abandons=True))
             self._cancel(step.name)
         else:
             self._once(step, effect, unclear)
@@ -202,9 +201,11 @@ class _Table:
         if self.flow.calls and not step.once:
             why = f"a call changed what {step.name} has changed too, so it begins again"
             found.append(reenter(trigger, actors, guard=is_overtaken, says=why))
-        if target in self.closed and self.inboxes and not step.once:
+        if target in self.closed and self.of_data.inboxes and not step.once:
             why = f"a call came while {step.name} was at work, so it begins again"
-            found.append(reenter(trigger, actors, guard=self._has_mail, update=answered, says=why))
+            found.append(
+                reenter(trigger, actors, guard=self.of_data.has_mail, update=answered, says=why)
+            )
         if target == step.name:
             return [*found, reenter(trigger, actors, update=answered, says=says)]
         return [*found, move(trigger, self.state[target], actors, update=answered, says=says)]
@@ -214,10 +215,10 @@ class _Table:
             name: (self.choices[question.name, name], target, model)
             for name, (target, model) in question.choices.items()
         }
-        self._asking(question.name, self._text(question.text), choices, question)
+        self._asking(question.name, self.of_data.text(question.text), choices, question)
 
     def _unclear(self, step: StepPart) -> None:
-        model = self._result(step)
+        model = self.of_data.result(step)
         choices: dict[str, tuple[str, str, type[BaseModel] | None]] = {
             target: (f"{step.unclear}_{target}", target, model) for target in step.targets
         }
@@ -252,7 +253,7 @@ class _Table:
                 question=text,
                 affordances=tuple((choice, trigger) for choice, (trigger, *_) in choices.items()),
                 offered_if={
-                    choices[choice][0]: self._predicate(agrees)
+                    choices[choice][0]: self.of_data.predicate(agrees)
                     for choice, agrees in offered.items()
                 },
             )
@@ -261,13 +262,18 @@ class _Table:
             fields: dict[str, Any] = {"names_proposal": True}
             if model:
                 self.payloads[trigger] = model
-                fields["update"] = self._answer
+                fields["update"] = self.of_data.answer
             self._add(name, self._into(trigger, name, target, by(PERSON), fields))
         self._cancel(name)
-        self._calls(name)
+        self._calls(name, text)
 
     def _wait(self, wait: WaitPart) -> None:
         timers: list[Timer] = []
+        if wait.until:
+            timers.append(
+                Timer(UNTIL, self.of_data.moment(wait.until), self.trigger[UNTIL], since="epoch")
+            )
+            self._add(wait.name, move(self.trigger[UNTIL], self.state[wait.then], by(STALLS)))
         if wait.timeout:
             timers.append(self._timer(TIMEOUT, wait.timeout))
             self._add(
@@ -278,7 +284,7 @@ class _Table:
             fields: dict[str, Any] = {}
             if model:
                 self.payloads[call] = model
-                fields["update"] = self._answer
+                fields["update"] = self.of_data.answer
             self._add(wait.name, self._into(call, wait.name, target, ANYBODY, fields))
         self._cancel(wait.name)
         self._calls(wait.name)
@@ -295,15 +301,30 @@ class _Table:
     def _cancel(self, state: str, **fields: Any) -> None:
         self._add(state, move(self.trigger[CANCEL], self.state[CANCELLED], ANYBODY, **fields))
 
-    def _calls(self, state: str, *, is_once: bool = False, marks_once: bool = False) -> None:
+    def _calls(
+        self,
+        state: str,
+        text: Callable[[JsonData], str] | None = None,
+        *,
+        is_once: bool = False,
+        marks_once: bool = False,
+    ) -> None:
+        """Add the rows of calls. One that changes the text of a question begins it anew."""
         for part in self.flow.calls.values():
             self.payloads[part.name] = part.message
             calling = Calling(part, self.flow.data, is_once=is_once, marks_once=marks_once)
+            trigger, actors = self.trigger[part.name], by(*part.by)
+            if text:
+                asks_anew = calling.changes_text(text)
+                update = calling.update
+                self._add(
+                    state, stay(trigger, actors, guard=asks_anew, update=update, asks_anew=True)
+                )
             self._add(
                 state,
                 stay(
-                    self.trigger[part.name],
-                    by(*part.by),
+                    trigger,
+                    actors,
                     guard=calling.is_taken,
                     refusal=calling.refusal,
                     update=calling.update,
@@ -314,7 +335,8 @@ class _Table:
         if not self.flow.expires:
             return []
         self._add(state, move(self.trigger[EXPIRE], self.state[EXPIRED], by(STALLS)))
-        return [Timer("expiry", _always(self.flow.expires), self.trigger[EXPIRE])]
+        delay = _always(self.flow.expires)
+        return [Timer("expiry", delay, self.trigger[EXPIRE], since="created")]
 
     def _timer(self, name: str, length: timedelta) -> Timer:
         return Timer(name, _always(length), self.trigger[name])
@@ -324,47 +346,6 @@ class _Table:
 
     def _add(self, state: str, *each: Row) -> None:
         self.rows += rows(self.state[state], *each)
-
-    # --- functions of the data ---------------------------------------------------------------
-
-    def _load(self, data: JsonData) -> Any:
-        return self.flow.data.model_validate(visible(data))
-
-    def _text(self, template: str) -> Callable[[JsonData], str]:
-        def text(data: JsonData) -> str:
-            value = self._load(data)
-            return template.format(**{name: getattr(value, name) for name in visible(data)})
-
-        return text
-
-    def _title(self) -> Callable[[JsonData], str]:
-        return self._text(self.flow.title) if self.flow.title else nothing
-
-    def _predicate(self, agrees: Callable[[Any], bool]) -> Callable[[JsonData], bool]:
-        return lambda data: agrees(self._load(data))
-
-    def _has_mail(self, ask: Any) -> bool:
-        taken = ask.payload.get("taken", {})
-        return any(len(ask.data[name]) > taken.get(name, 0) for name in self.inboxes)
-
-    def _answer(self, ask: Any) -> JsonData:
-        known = self.flow.data.model_fields
-        given = {name: value for name, value in ask.payload.items() if name in known}
-        own = {name: value for name, value in ask.data.items() if name.startswith("_")}
-        return {**own, **checked(self.flow.data, "the answer", {**visible(ask.data), **given})}
-
-    def _result(self, step: StepPart) -> type[BaseModel] | None:
-        """Return the model of what a person may fill in for a step: the fields that it sets."""
-        fields: dict[str, Any] = {
-            name: (field.annotation | None, None)
-            for name, field in self.flow.data.model_fields.items()
-            if name in fields_set(step.function) and field.annotation in PLAIN_TYPES
-        }
-        return (
-            create_model(f"Result_of_{step.name}", __base__=CardAnswer, **fields)
-            if fields
-            else None
-        )
 
     def _triggers(self) -> list[str]:
         flow = self.flow

@@ -53,7 +53,8 @@ class Workflow(Definition[D], Generic[D]):
     A record is one run of a workflow. `name` is what commands, pages and the API call it; `start`
     is the state that it begins in, by default the one that no other leads to; after `expires`,
     counted from its creation, it ends as `expired`, but never while a step is at work; `title` is
-    a line that names a record in lists, with fields of the data in braces.
+    a line that names a record in lists, with fields of the data in braces; `zone` is the time zone
+    of times without an offset.
 
     `ends` closes the definition and checks it. Raises WorkflowError with file and line.
     """
@@ -66,13 +67,14 @@ class Workflow(Definition[D], Generic[D]):
         start: str = "",
         expires: timedelta | None = None,
         title: str = "",
+        zone: str = "UTC",
     ) -> None:
         self.name, self.data = name, data
         place = here()
         check_name(place, "workflow", name)
         check_model(place, data)
         self.declared = Declared(
-            name=name, data=data, place=place, start=start, expires=expires, title=title
+            name=name, data=data, place=place, start=start, expires=expires, title=title, zone=zone
         )
 
     @overload

@@ -125,3 +125,15 @@ def test_what_does_not_fit_the_data_is_refused_at_submission(at_work: Start, ban
     ):
         with pytest.raises(InvalidPayloadError, match=fault):
             worker.client.submit(payload, machine="refund")
+
+
+def test_a_refund_that_nobody_answers_expires_three_days_after_its_creation(
+    at_work: Start, bank: Bank
+) -> None:
+    worker = at_work(refunds(bank))
+    worker.client.submit({"order": "o-1", "cents": 500_00}, machine="refund", id="one")
+    worker.work("one")
+    [expiry] = [one for one in worker.client.show("one").timers if one.name == "expiry"]
+    created_ms = worker.client.history("one")[0].at_ms
+
+    assert expiry.due_at == created_ms + 3 * 86_400_000

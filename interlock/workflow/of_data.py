@@ -1,0 +1,74 @@
+"""The functions of a record's data that the table of a workflow has: texts, conditions, times."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pydantic import BaseModel, create_model
+
+from interlock.kernel.payload import CardAnswer
+from interlock.kernel.question import nothing
+from interlock.kernel.table import Ask
+from interlock.workflow.data import OWN, JsonData, Merge, checked, fields_merged_by, visible
+from interlock.workflow.moments import epoch_ms, zone_named
+from interlock.workflow.parts import Declared, StepPart
+from interlock.workflow.signature import fields_set
+
+PLAIN_TYPES = (str, int, float, bool)  # values that a person can write into the answer of a card
+
+
+class OfData:
+    """Functions of the data of one workflow. Each reads them as the author's model."""
+
+    def __init__(self, flow: Declared) -> None:
+        self.flow = flow
+        self.inboxes = fields_merged_by(flow.data, Merge.INBOX)
+
+    def load(self, data: JsonData) -> Any:
+        """Return the data as their model."""
+        return self.flow.data.model_validate(visible(data))
+
+    def text(self, template: str) -> Callable[[JsonData], str]:
+        """Return what fills a text with fields of the data."""
+
+        def text(data: JsonData) -> str:
+            value = self.load(data)
+            return template.format(**{name: getattr(value, name) for name in visible(data)})
+
+        return text
+
+    def title(self) -> Callable[[JsonData], str]:
+        """Return what names a record in lists."""
+        return self.text(self.flow.title) if self.flow.title else nothing
+
+    def moment(self, until: Callable[[Any], Any]) -> Callable[[JsonData], int]:
+        """Return what gives the time that the data name, in ms since 1970."""
+        zone = zone_named(self.flow.zone)
+        return lambda data: epoch_ms(until(self.load(data)), zone)
+
+    def predicate(self, agrees: Callable[[Any], bool]) -> Callable[[JsonData], bool]:
+        """Return a condition on the data."""
+        return lambda data: agrees(self.load(data))
+
+    def has_mail(self, ask: Ask) -> bool:
+        """Whether an inbox has items that a step, which ends now, has not taken."""
+        taken = ask.payload.get("taken", {})
+        return any(len(ask.data[name]) > taken.get(name, 0) for name in self.inboxes)
+
+    def answer(self, ask: Ask) -> JsonData:
+        """Return the data with the fields of an answer. Raises InvalidPayloadError."""
+        known = self.flow.data.model_fields
+        given = {name: value for name, value in ask.payload.items() if name in known}
+        own = {name: value for name, value in ask.data.items() if name.startswith(OWN)}
+        return {**own, **checked(self.flow.data, "the answer", {**visible(ask.data), **given})}
+
+    def result(self, step: StepPart) -> type[BaseModel] | None:
+        """Return the model of what a person may fill in for a step: the fields that it sets."""
+        fields: dict[str, Any] = {
+            name: (field.annotation | None, None)
+            for name, field in self.flow.data.model_fields.items()
+            if name in fields_set(step.function) and field.annotation in PLAIN_TYPES
+        }
+        name = f"Result_of_{step.name}"
+        return create_model(name, __base__=CardAnswer, **fields) if fields else None
