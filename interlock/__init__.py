@@ -10,7 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from interlock.kernel.effect import RESOLUTION, Effect
+    from interlock.kernel.effect import CASCADE, RESOLUTION, SPAWN, Effect
     from interlock.kernel.errors import (
         CallError,
         ConflictError,
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     )
     from interlock.kernel.event import Event, Note
     from interlock.kernel.machine import Machine
-    from interlock.kernel.payload import CardAnswer, Shape, validated
+    from interlock.kernel.payload import CardAnswer, ChildLost, Shape, Tally, validated
     from interlock.kernel.scales import Level
     from interlock.kernel.table import (
         ORPHANS,
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     )
     from interlock.kernel.tags import Tags
     from interlock.kernel.timer import Timer
+    from interlock.kernel.traits import Children
     from interlock.workers.client import Client
     from interlock.workers.config import Settings, read_settings
     from interlock.workers.engine.event_feed import FollowedEvent
@@ -71,10 +72,12 @@ if TYPE_CHECKING:
     from interlock.workflow.workflow import Workflow
 
 __all__ = [
+    "CASCADE",
     "ORPHANS",
     "PERSON",
     "PRODUCER",
     "RESOLUTION",
+    "SPAWN",
     "STALLS",
     "Active",
     "Ask",
@@ -82,6 +85,8 @@ __all__ = [
     "CallError",
     "CapabilityError",
     "CardAnswer",
+    "ChildLost",
+    "Children",
     "Client",
     "CommandRow",
     "ConflictError",
@@ -115,6 +120,7 @@ __all__ = [
     "Sum",
     "System",
     "Tags",
+    "Tally",
     "Tasks",
     "Terminal",
     "Threads",
@@ -144,10 +150,10 @@ __all__ = [
 # Not imported at once: an agent's watchdog imports from this package with the standard library
 # alone, and has to be up in a few hundredths of a second.
 _MODULES = {
-    "kernel.effect": ("RESOLUTION", "Effect"),
+    "kernel.effect": ("CASCADE", "RESOLUTION", "SPAWN", "Effect"),
     "kernel.errors": ("CallError", "ConflictError", "EndedError", "KernelError", "StoreError"),
     "kernel.machine": ("Machine",),
-    "kernel.payload": ("CardAnswer", "Shape", "validated"),
+    "kernel.payload": ("CardAnswer", "ChildLost", "Shape", "Tally", "validated"),
     "kernel.scales": ("Level",),
     "kernel.table": (
         "ORPHANS",
@@ -168,6 +174,7 @@ _MODULES = {
     ),
     "kernel.timer": ("Timer",),
     "kernel.tags": ("Tags",),
+    "kernel.traits": ("Children",),
     "kernel.event": ("Event", "Note"),
     "workers.client": ("Client",),
     "workers.config": ("Settings", "read_settings"),

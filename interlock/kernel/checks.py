@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from interlock.kernel.decision import Decision
 from interlock.kernel.effect import CASCADE
 from interlock.kernel.errors import (
+    AnotherChildError,
     ClosedParentError,
     HeldError,
     IdTakenError,
@@ -17,6 +18,12 @@ from interlock.kernel.machine import Machine
 from interlock.kernel.store.commands import NO_WARRANT, Answer, InitialLease, Warrant
 from interlock.kernel.table import ORPHANS, PERSON, PRODUCER, STALLS
 
+IN_THE_WAY = {
+    "held": "{} holds what it needs",
+    "paused": "it is paused",
+    "over": "its family has no run left",
+    "busy": "what its effects share may not be free before {} ms of the store's clock",
+}
 OP_ID_LENGTH_MAX = 512
 DELTA_MAX = 2**53  # the largest number that a script counts exactly
 
@@ -64,6 +71,8 @@ def check_created(new_id: str, answer: Answer) -> None:
     match answer.status:
         case "taken":
             raise IdTakenError(new_id)
+        case "another":
+            raise AnotherChildError(new_id)
         case "held":
             raise HeldError(new_id, f"{answer.detail} holds what it needs")
         case "below":
@@ -71,6 +80,13 @@ def check_created(new_id: str, answer: Answer) -> None:
             raise InvalidIdError(new_id, f"{why}; choose another name before the /")
         case "closed":
             raise ClosedParentError(new_id.rpartition("/")[0])
+
+
+def obstacle(decision: Decision, answer: Answer) -> HeldError:
+    """Return the error for a decision that something stands in the way of."""
+    why, shares = IN_THE_WAY[answer.status], decision.shares
+    needs = shares.takes if shares and answer.status == "held" else ()
+    return HeldError(decision.before.id, why.format(answer.detail), needs)
 
 
 def check_op_id(op_id: str) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from interlock.kernel.record import Record
 from interlock.kernel.table import UNBOUND, Bounds, Data, Mode, Owed, Shares
 from interlock.kernel.timer import TimerDue
+from interlock.kernel.traits import Children, NewChild
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,8 @@ class Decision:
     counts_as_ended: bool = False
     bounds: Bounds = UNBOUND  # what the record's family may use from now on, where that changes
     deltas: Mapping[str, int] = field(default_factory=dict)  # how the record's counters change
+    spawns: Children | None = None  # the kind of children that an effect is to create
+    children: tuple[NewChild, ...] = ()  # what each of them is created from
     says: str = ""  # the reason in words, as the row says it
 
 

@@ -178,6 +178,18 @@ class IdTakenError(CallError):
         self.record_id = record_id
 
 
+class AnotherChildError(IdTakenError):
+    """A parent has created this child already, from another payload. The first one stays."""
+
+    def __init__(self, record_id: str) -> None:
+        CallError.__init__(
+            self,
+            f"id_taken: {record_id!r} is a child that its parent has created already from other "
+            "fields; what a child is created from is fixed when its parent begins to create it",
+        )
+        self.record_id = record_id
+
+
 class QuotaError(CallError):
     """There are as many records as there may be. Nothing was created; try again when some end."""
 

@@ -13,6 +13,7 @@ from interlock.kernel.checks import (
     check_kept_effects,
     check_op_id,
     merged_deltas,
+    obstacle,
     unauthorised,
 )
 from interlock.kernel.decision import Decision
@@ -21,7 +22,6 @@ from interlock.kernel.errors import (
     ConflictError,
     FencedError,
     GuardRefusedError,
-    HeldError,
     IgnoredError,
     IllegalTransitionError,
     MailRefusedError,
@@ -32,6 +32,7 @@ from interlock.kernel.errors import (
     UnknownRecordError,
 )
 from interlock.kernel.event import NO_FACTS, Cause
+from interlock.kernel.families import check_children, reporting_loss
 from interlock.kernel.machine import Machine
 from interlock.kernel.record import Record, Version, record_id
 from interlock.kernel.store import codec
@@ -52,12 +53,6 @@ from interlock.kernel.store.redis import Store
 from interlock.kernel.table import UNBOUND, Data
 
 CONFLICTS_MAX = 50
-IN_THE_WAY = {
-    "held": "{} holds what it needs",
-    "paused": "it is paused",
-    "over": "its family has no run left",
-    "busy": "what its effects share may not be free before {} ms of the store's clock",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +135,8 @@ class Lifecycle:
         )
         check_created(new_id, answer)
         replayed = answer.status != "created"
-        return Fired(answer.version, None if replayed else decision.after, replayed, answer.owed)
+        created = replace(decision.after, parent_machine=answer.detail)
+        return Fired(answer.version, None if replayed else created, replayed, answer.owed)
 
     def fire(
         self,
@@ -188,6 +184,8 @@ class Lifecycle:
                 if known:
                     return self._replayed(known, call, trigger, payload, record)
             decision = self._decided(record, trigger, payload, facts, warrant=call.warrant)
+            check_children(self.machines, decision)
+            decision = reporting_loss(self.machines, decision, call.cause)
             check_kept_effects(decision, initial_lease)
             answer = self.store.commit(
                 self.machine(record.machine),
@@ -212,9 +210,7 @@ class Lifecycle:
                 case "fenced":
                     self._refuse_fenced(target_id, call.warrant)
                 case "held" | "paused" | "busy" | "over":
-                    why, shares = IN_THE_WAY[answer.status], decision.shares
-                    needs = shares.takes if shares and answer.status == "held" else ()
-                    raise HeldError(target_id, why.format(answer.detail), needs)
+                    raise obstacle(decision, answer)
             record = None
         raise ConflictError(
             f"{target_id}: {trigger} lost {CONFLICTS_MAX} races in a row; try again"

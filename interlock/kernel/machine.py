@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
@@ -31,10 +31,11 @@ from interlock.kernel.errors import (
     UnknownTriggerError,
 )
 from interlock.kernel.event import NO_FACTS
+from interlock.kernel.family_defects import family_defects
 from interlock.kernel.payload import validated
 from interlock.kernel.question import as_title, title_in
 from interlock.kernel.reason import sentence
-from interlock.kernel.record import Record, RecordId, Version
+from interlock.kernel.record import Record, RecordId, Version, child_ids
 from interlock.kernel.table import (
     CREATED,
     UNBOUND,
@@ -56,6 +57,7 @@ from interlock.kernel.traits import (
     Children,
     Facts,
     FamilyInbox,
+    NewChild,
     Placement,
     Prerequisites,
 )
@@ -88,19 +90,24 @@ class Machine:
 
     placement: Placement = field(default_factory=Placement)
     bookkeeping: Bookkeeping = field(default_factory=Bookkeeping)
-    waits_for: Children | Prerequisites | None = None
+    children: tuple[Children, ...] = ()  # each kind of children that a record may have
+    prerequisites: Prerequisites | None = None
+    close_trigger: str = ""  # fired at a record whose parent has ended
     facts: Facts | None = None
     inbox: FamilyInbox | None = None
     mirror: Effect | None = None  # owed after each commit: it shows the record elsewhere
 
     def __post_init__(self) -> None:
-        named = (self.advance_trigger, self.close_trigger, self.lost_trigger, self.first_trigger)
+        ends = (name for kind in self._kinds for name in (kind.advance_trigger, kind.lost_trigger))
+        named = (*ends, self.close_trigger, self.first_trigger)
         triggers = (*named, *self.cancel_triggers, *self.ignores, *self.payloads)
+        rows, payloads = self.transitions, self.payloads
         found = [
-            *defects_of(self.stages, self.transitions, triggers),
-            *missing_fields(self.stages, self.cancel_triggers, self.payloads),
-            *lax_answers(self.stages, self.payloads),
-            *wrong_sentences(self.says, self.transitions, self.payloads),
+            *defects_of(self.stages, rows, triggers),
+            *family_defects(self._kinds, self.close_trigger, self.stages, rows, payloads),
+            *missing_fields(self.stages, self.cancel_triggers, payloads),
+            *lax_answers(self.stages, payloads),
+            *wrong_sentences(self.says, rows, payloads),
             *unclear_effects(self._owes()),
         ]
         if found:
@@ -153,31 +160,24 @@ class Machine:
 
     def _owes(self) -> Iterator[Effect]:
         found = [self.mirror, self.inbox.effect if self.inbox else None]
-        # A record whose countdown has ended owes a cascade, whatever the table says.
-        found += [CASCADE if self.waits_for else None]
+        # A record whose countdown has ended owes a cascade, and so may a child that is lost.
+        found += [CASCADE if self._kinds or self.close_trigger else None]
         found += [row.effect for row in self.transitions]
         for stage in self.stages:
             found += stage.owes()
         yield from (effect for effect in found if effect)
 
-    @property
-    def advance_trigger(self) -> str:
-        """The trigger that is fired when a countdown has ended, or ''."""
-        return self.waits_for.advance_trigger if self.waits_for else ""
+    def waits_for(self, countdown: str) -> Children | Prerequisites | None:
+        """Return what a countdown of this name counts."""
+        return next((kind for kind in self._kinds if kind.countdown == countdown), None)
 
     @property
-    def close_trigger(self) -> str:
-        """The trigger that is fired at the children of a record that ends, or ''."""
-        return self.waits_for.close_trigger if isinstance(self.waits_for, Children) else ""
-
-    @property
-    def lost_trigger(self) -> str:
-        """The trigger that is fired when a dependency has ended without success, or ''."""
-        return self.waits_for.lost_trigger if isinstance(self.waits_for, Prerequisites) else ""
+    def _kinds(self) -> tuple[Children | Prerequisites, ...]:
+        return (*self.children, self.prerequisites) if self.prerequisites else self.children
 
     def is_lasting(self, countdown: str) -> bool:
         """Whether a countdown goes on when its record changes its state."""
-        return isinstance(self.waits_for, Prerequisites) and countdown == self.waits_for.countdown
+        return self.prerequisites is not None and countdown == self.prerequisites.countdown
 
     def bounds(self, data: Data) -> Bounds:
         """Return what the family of a root with this data may use."""
@@ -308,6 +308,7 @@ class Machine:
             owes += self._left(left, record.data, entered, data)
         owes += self.mirrored()
         timers = entered.reminders_due(data) if row.asks_anew else entered.due(data)
+        kind, children = self._spawned(row, record.id, version, data)
         return Decision(
             before=record,
             after=replace(
@@ -336,7 +337,20 @@ class Machine:
             counts_as_ended=not stays and entered.is_counted_as_ended(data),
             bounds=self.bounds(data) if row.bounds else UNBOUND,
             deltas=self._deltas(record.data, data),
+            spawns=kind,
+            children=children,
         )
+
+    def _spawned(
+        self, row: Transition, parent: str, version: int, data: Data
+    ) -> tuple[Children | None, tuple[NewChild, ...]]:
+        kind = self.waits_for(row.spawns)
+        if not isinstance(kind, Children):
+            return None, ()
+        listed = data.get(kind.listed_in)
+        if not isinstance(listed, Sequence) or isinstance(listed, str):
+            raise InvalidPayloadError(str(row.trigger), [f"the data has no list {kind.listed_in}"])
+        return kind, kind.listed(data, child_ids(parent, version, len(listed)))
 
     def _deltas(self, before: Data, after: Data) -> Mapping[str, int]:
         if self.bookkeeping.counters is None:

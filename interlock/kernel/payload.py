@@ -33,6 +33,19 @@ class Shape(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
+class Tally(Shape):
+    """The payload of the end of a countdown: how many ended, by the state in which they did."""
+
+    tally: dict[str, int]
+
+
+class ChildLost(Shape):
+    """The payload that reports the loss of a child to its parent."""
+
+    child: str  # its id
+    state: str  # in which it ended
+
+
 class CardAnswer(Shape):
     """Base of the answers to cards: its schema refuses what the model refuses, and nothing more.
 

@@ -23,6 +23,7 @@ PRIORITY_LAST = 9  # 0 is first
 RETRY = ":retry:"  # after the record's id, in the name of the question about its effects
 PERSON = "@person"  # the holder of an effect while a person has to remove what is in its way
 _SEGMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._~-]*")
+_CHILD = re.compile(r"/(\d+)\.(\d+)$")
 
 
 def record_id(text: str) -> RecordId:
@@ -47,6 +48,17 @@ def parent_of(child_id: str) -> RecordId | None:
     """Return the id of a record's parent, or None for a root."""
     head, slash, _ = child_id.rpartition("/")
     return RecordId(head) if slash else None
+
+
+def child_ids(parent: str, generation: int, number: int) -> tuple[str, ...]:
+    """Return the ids of the children that a record creates at this version, in their order."""
+    return tuple(f"{parent}/{generation}.{n}" for n in range(1, number + 1))
+
+
+def place_of(child_id: str) -> tuple[int, int, str]:
+    """Return where a child is among the children of its parent: it sorts as they were listed."""
+    found = _CHILD.search(child_id)
+    return (int(found[1]), int(found[2]), "") if found else (0, 0, child_id)
 
 
 def root_of(member_id: str) -> str:
@@ -128,6 +140,7 @@ class Record(RecordContent):
     priority: int = 5
     paused: bool = False
     counted: str = ""  # the parent's countdown that it is counted in: <name>:<generation>
+    parent_machine: str = ""  # the machine of the parent that counts it; '' is its own
     entries: tuple[Entry, ...] = ()
     timers: tuple[TimerEntry, ...] = ()
     counters: Mapping[str, int] = field(default_factory=dict)

@@ -63,14 +63,34 @@ class Bookkeeping:
 
 
 @dataclass(frozen=True, slots=True)
-class Children:
-    """A record of the machine may create children, and waits until they have ended."""
+class NewChild:
+    """What a child is created from, and the cap of its costs."""
 
+    payload: Data
+    cap: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Children:
+    """One kind of children: a row that spawns their countdown creates a child for each entry.
+
+    The list is read when the row is followed, and what each child is created from is kept in the
+    log beside the event: every attempt to create them creates the same ones.
+    """
+
+    countdown: str
     # A child's payload, and the cap of its costs: by the parent's data, by the child's entry in the
     # parent's list, and by the ids of all children in the list, in their order.
-    payload: Callable[[Data, Data, Sequence[str]], tuple[Data, int | None]]
-    advance_trigger: str  # fired when the last child of a countdown has ended
-    close_trigger: str  # fired at the children of a record that ends
+    payload: Callable[[Data, Any, Sequence[str]], tuple[Data, int | None]]
+    advance_trigger: str  # fired when the last of them has ended
+    lost_trigger: str = ""  # fired when one of them has ended without success, before that
+    machine: str = ""  # of the children; '' is that of their parent
+    listed_in: str = "children"  # the field of the parent's data that has the list
+
+    def listed(self, data: Data, ids: Sequence[str]) -> tuple[NewChild, ...]:
+        """Return the children that the data list, which will have these ids."""
+        entries = data[self.listed_in]
+        return tuple(NewChild(*self.payload(data, entry, ids)) for entry in entries)
 
 
 @dataclass(frozen=True, slots=True)

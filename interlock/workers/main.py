@@ -24,11 +24,21 @@ from interlock.workers.engine.system import cause_of
 from interlock.workers.engine.trace_context import start_traces
 from interlock.workers.files.private import close_folder
 from interlock.workers.supervision.publishing import publishing_thread
-from interlock.workers.systems import facts, find_diff_source, handlers, openers, sweeps
+from interlock.workers.systems import (
+    check_families,
+    facts,
+    find_diff_source,
+    handlers,
+    openers,
+    sweeps,
+)
 
 
 def assemble(settings: Settings) -> Celery:
-    """Return the app with every effect and sweep registered. Raises MissingHandlerError."""
+    """Return the app with every effect and sweep registered.
+
+    Raises MissingHandlerError, and SystemsError where a machine cannot have its children.
+    """
     queues = effect_queues(MACHINES.values(), local_queue(settings.host), SWEEPS_QUEUE)
     celery_app = make_app(settings, queues)
     dispatch = Dispatch(settings, MACHINES, Publisher(settings, celery_app, MACHINES))
@@ -37,6 +47,7 @@ def assemble(settings: Settings) -> Celery:
     announcer = Announcer(lambda: dispatch.hosts, settings.host)
     publisher = publishing_thread(dispatch, find_diff_source)
     celery_app.reject_message = dispatch.reject
+    check_families(MACHINES)
     register_effects(celery_app, runner, MACHINES, handlers())
     register_sweeps(celery_app, dispatch, sweeps())
     write_liveness_file(celery_app, settings.alive)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from interlock.kernel import families
 from interlock.kernel.errors import CallError
 from interlock.workers.engine.builtin import BUILTIN
 from interlock.workers.engine.own_systems import added_systems, wrong
@@ -17,6 +18,7 @@ from interlock.workers.threads.system import SYSTEM as THREADS
 from interlock.workers.webhooks.system import SYSTEM as WEBHOOKS
 
 if TYPE_CHECKING:  # the command line lists its commands without settings, sweeps and handlers
+    from interlock.kernel.machine import Machine
     from interlock.kernel.record import Record
     from interlock.kernel.store.outputs import OutputSource
     from interlock.workers.client import Client
@@ -51,6 +53,15 @@ def command_rows(of_operators: Iterable[CommandRow]) -> tuple[CommandRow, ...]:
             raise wrong(module, f"has a command called {taken[0]}, as another one is; rename it")
         rows += system.commands
     return tuple(rows)
+
+
+def check_families(machines: Mapping[str, Machine]) -> None:
+    """Refuse machines whose children are of a machine that is missing, or cannot close them.
+
+    Raises SystemsError.
+    """
+    if wrong_families := [*families.strangers(machines)]:
+        raise SystemsError("; ".join(wrong_families))
 
 
 def handlers() -> Mapping[str, Handler]:

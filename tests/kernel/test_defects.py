@@ -237,9 +237,11 @@ NAMES_TRIGGERS: dict[str, Any] = {
     "cancel": {"cancel_triggers": (T.CANCEL, "vanish")},
     "ignored": {"ignores": {"vanish": "it is gone"}},
     "payload": {"payloads": {"vanish": Shape}},
-    "advance": {"waits_for": Prerequisites("needs", "vanish", T.FAIL)},
-    "lost": {"waits_for": Prerequisites("needs", T.CHILDREN_DONE, "vanish")},
-    "close": {"waits_for": Children(child_payload, T.CHILDREN_DONE, "vanish")},
+    "advance": {"prerequisites": Prerequisites("needs", "vanish", T.FAIL)},
+    "lost": {"prerequisites": Prerequisites("needs", T.CHILDREN_DONE, "vanish")},
+    "end": {"children": (Children("children", child_payload, "vanish"),)},
+    "loss": {"children": (Children("children", child_payload, T.CHILDREN_DONE, "vanish"),)},
+    "close": {"close_trigger": "vanish"},
 }
 
 

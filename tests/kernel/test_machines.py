@@ -34,7 +34,6 @@ from interlock.kernel.table import (
     Transition,
 )
 from interlock.kernel.timer import Timer
-from interlock.kernel.traits import Prerequisites
 from tests.kernel.samples import SAMPLES
 from tests.kernel.store.tables import LIFE, ROWS, S, T
 
@@ -229,8 +228,8 @@ def test_the_payloads_of_sweeps_and_parents_are_admitted(name: str) -> None:
                 deltas = timer.deltas_when(data, begun=False) if timer.unbegun_deltas else {}
                 assert all(amount < 0 for amount in deltas.values()), "it takes back"
                 assert not timer.deltas_when(data, begun=True)
-    if machine.advance_trigger:
-        machine.admit(machine.advance_trigger, {"tally": {"done": 3}})
+    for kind in machine.children:
+        machine.admit(kind.advance_trigger, {"tally": {"done": 3}})
     if machine.close_trigger:
         machine.admit(machine.close_trigger, {"reason": "its parent ended"})
 
@@ -271,10 +270,11 @@ def test_the_fields_of_a_machine_fit_together(name: str) -> None:
     ends = [stage for stage in machine.stages if isinstance(stage, Terminal)]
 
     assert machine.bookkeeping.bounds or not any(row.bounds for row in machine.transitions)
-    assert any(stage.notification for stage in ends) is bool(machine.lost_trigger)
-    if isinstance(machine.waits_for, Prerequisites):
-        assert machine.waits_for.countdown in {row.spawns for row in machine.transitions}
-        machine.admit(machine.lost_trigger, {"dependency": "g/a", "state": "canceled"})
+    needs = machine.prerequisites
+    assert any(stage.notification for stage in ends) is bool(needs)
+    if needs:
+        machine.admit(needs.advance_trigger, {"tally": {"done": 3}})
+        machine.admit(needs.lost_trigger, {"dependency": "g/a", "state": "canceled"})
 
 
 @pytest.mark.parametrize("name", EVERY)

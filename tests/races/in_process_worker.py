@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from interlock.kernel.event import Event
+from interlock.kernel.families import countdowns_begun
 from interlock.kernel.machines import MACHINES
-from interlock.kernel.machines.jobs.job.table import DEPENDENCIES
 from interlock.kernel.record import PARTITIONS, Entry, Record
 from interlock.kernel.store import leases, redis, scripts, slots, subscriptions
 from interlock.workers.client import Client
@@ -150,14 +150,9 @@ class InProcessWorker:
 
     def countdowns(self, record_id: str) -> set[str]:
         """Return the ids of the records that any countdown of a record still waits for."""
-        events = [line for line in self.client.history(record_id) if isinstance(line, Event)]
-        begun = [e.version for e in events if e.trigger in ("activate", "resume")]
+        begun = countdowns_begun(MACHINES["job"], self.client.history(record_id))
         views = self.dispatch.views
-        return {
-            member
-            for version in begun
-            for member in views.counted(record_id, f"{DEPENDENCIES}:{version}")
-        }
+        return {member for countdown in begun for member in views.counted(record_id, countdown)}
 
     def check_consistency(self) -> None:
         """Check that each record equals its log and is in the indexes where it is looked for."""

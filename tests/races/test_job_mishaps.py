@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from interlock.kernel.errors import CallError
+from interlock.kernel.families import countdowns_begun
 from interlock.kernel.machines import MACHINES
 from interlock.kernel.machines.jobs.effects import SCHEDULING
 from interlock.kernel.machines.jobs.job.changes import UNBEGUN_MAX
@@ -22,7 +23,7 @@ from interlock.workers.engine.work import Outcome, Work
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.jobs.attempt import AttemptResult, run_attempt
 from interlock.workers.jobs.client import Graphs, JobCommandError
-from interlock.workers.jobs.dependencies import REGISTERING, countdowns
+from interlock.workers.jobs.dependencies import REGISTERING
 from interlock.workers.jobs.file.file import read_graph
 from interlock.workers.jobs.slots import acquire_slots
 from interlock.workers.jobs.status import STARVES, GraphView
@@ -72,7 +73,7 @@ def due_in_ms(worker: InProcessWorker, job_id: str, name: str) -> int:
 
 
 def waits_for(worker: InProcessWorker, job_id: str) -> set[str]:
-    newest = countdowns(worker.dispatch, MACHINES["job"], worker.record(job_id))[-1]
+    newest = countdowns_begun(MACHINES["job"], worker.client.history(job_id))[-1]
     return worker.dispatch.views.counted(job_id, newest) - {REGISTERING}
 
 

@@ -183,6 +183,7 @@ def _record_of(record_id: str, pairs: Pairs, counters: Pairs) -> Record:
         priority=int(text["priority"]),
         paused=text.get("paused") == "1",
         counted=text["countdown"],
+        parent_machine=text.get("parent_machine", ""),
         entries=tuple(entry_of(n[2:], text[n]) for n in marked if n[:2] == "e:"),
         timers=tuple(timer_of(n[2:], text[n]) for n in marked if n[:2] == "t:"),
         counters=counts(counters),

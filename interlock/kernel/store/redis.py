@@ -13,6 +13,7 @@ from interlock.kernel.event import Cause, Event
 from interlock.kernel.machine import Machine
 from interlock.kernel.record import Record, RecordId, ancestors, parent_of, partition_of
 from interlock.kernel.store import codec
+from interlock.kernel.store.children import children_plan
 from interlock.kernel.store.commands import (
     Answer,
     EffectMessage,
@@ -128,15 +129,14 @@ class Store:
         names += [keys.family_log(record.id)] if machine.bookkeeping.in_family_log else []
         names += queues
         args = [packed(plan), data, event, *messages]
-        status, version, at_ms = call(self.client, "create", names, args)
+        status, version, at_ms, *parent_machine = call(self.client, "create", names, args)
         if status in (b"held", b"below"):
             return Answer(status.decode(), detail=version.decode())
-        publish = (
-            ()
-            if messages or status != b"created"
-            else without_leased(owed, decision.owes, initial_lease)
-        )
-        return Answer(status.decode(), int(version), int(at_ms), publish)
+        publish: tuple[EffectMessage, ...] = ()
+        if status == b"created" and not messages:
+            publish = without_leased(owed, decision.owes, initial_lease)
+        detail = b"".join(parent_machine).decode()
+        return Answer(status.decode(), int(version), int(at_ms), publish, detail)
 
     def commit(
         self,
@@ -155,7 +155,6 @@ class Store:
         before, after, keys = decision.before, decision.after, self.keys
         nonce = codec.nonce_of(op_id)
         data = codec.encode(after.data, "the data", codec.DATA_BYTES_MAX)
-        changed = after.data is not before.data
         leaves = decision.ends or decision.counts_as_ended
         counted = self._counted(before, nonce) if leaves else None
         owed = effect_messages(after, nonce, decision.owes)
@@ -197,8 +196,9 @@ class Store:
             plan["parent"] = parent_plan(*counted[:2], nonce=nonce, limits=self.limits)
         plan |= bounds_plan(decision.bounds) | retitle_plan(before, after) | machine_plan(machine)
         plan |= shares_plan(decision.shares) | lease_plan(initial_lease, decision.owes)
+        plan |= children_plan(decision)
         event = self._event(machine, decision, cause, op_id, data, deltas)
-        args = [packed(plan), data if changed else b"", event, *messages]
+        args = [packed(plan), b"" if after.data is before.data else data, event, *messages]
         names += [keys.family_log(after.id)] if machine.bookkeeping.in_family_log else []
         reply = call(self.client, "commit", [*names, *queues], args)
         status, version, at_ms, paused, advance = (part.decode() for part in reply)
@@ -312,7 +312,8 @@ class Store:
         parent = parent_of(record.id)
         if parent is None or not record.counted:
             return None
-        message = advance_message(parent, record.machine, record.counted, nonce, record.priority)
+        machine = record.parent_machine or record.machine
+        message = advance_message(parent, machine, record.counted, nonce, record.priority)
         return parent, record.counted, message
 
     def _shares_keys(self, decision: Decision) -> list[str]:

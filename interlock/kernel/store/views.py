@@ -18,6 +18,7 @@ from interlock.kernel.record import (
     RecordContent,
     RecordId,
     partition_of,
+    place_of,
     root_of,
 )
 from interlock.kernel.store import codec
@@ -106,9 +107,9 @@ class Views:
         return {place: codec.lines_of(place[0], page) for place, page in pages}
 
     def children(self, record_id: str) -> list[RecordId]:
-        """Return every child that a record ever had, by name."""
+        """Return every child that a record ever had, in the order in which they were listed."""
         found = read(self.client, "SMEMBERS", self.keys.children(record_id))
-        return sorted(RecordId(member.decode()) for member in found)
+        return sorted((RecordId(member.decode()) for member in found), key=place_of)
 
     def counted(self, record_id: str, countdown: str) -> set[str]:
         """Return the members of a countdown that have not ended. `*`: more may still join."""

@@ -17,6 +17,7 @@ from interlock.kernel.effect import Kind
 from interlock.kernel.errors import ConflictError, FencedError, KernelError, StoreError
 from interlock.kernel.event import Cause
 from interlock.kernel.record import Entry, Record, ancestors
+from interlock.kernel.store.children import children_counted
 from interlock.kernel.store.commands import Call, NoteDraft, Warrant
 from interlock.kernel.store.leases import Lease, Order
 from interlock.kernel.table import Active
@@ -118,6 +119,15 @@ class Work:
     def key(self) -> str:
         """The idempotency key of the effect: every attempt has the same."""
         return self.lease.key
+
+    def children(self, countdown: str) -> list[Record]:
+        """Return the children that the record created last in this countdown, as it listed them.
+
+        Those that were not created yet, or are pruned, are missing.
+        """
+        return self.retried(
+            lambda: children_counted(self.dispatch.views, self.record.id, countdown)
+        )
 
     @property
     def attempt(self) -> int:

@@ -6,10 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from interlock.kernel.errors import CallError, UnknownRecordError
-from interlock.kernel.event import Event
-from interlock.kernel.machine import Machine
-from interlock.kernel.machines.jobs.job.names import State
-from interlock.kernel.record import Record
+from interlock.kernel.families import countdowns_begun
+from interlock.kernel.machines.jobs.job.names import State, Trigger
 from interlock.kernel.store.subscriptions import MISSING, Subscriber
 from interlock.kernel.table import Terminal
 from interlock.workers.engine.dispatch import Dispatch
@@ -22,23 +20,13 @@ REGISTERING = "*"
 CYCLE_LENGTH_MAX = 100
 
 
-def countdowns(dispatch: Dispatch, machine: Machine, record: Record) -> list[str]:
-    """Return the countdowns that a record has begun, <name>:<generation>, oldest first."""
-    spawns = {str(row.trigger): row.spawns for row in machine.transitions if row.spawns}
-    return [
-        f"{spawns[line.trigger]}:{line.version}"
-        for line in dispatch.views.history(record.id)
-        if isinstance(line, Event) and line.trigger in spawns
-    ]
-
-
 def dependencies_to_count(work: Work, countdown: str) -> list[str]:
     """Return the dependencies for a new countdown: those that the one before still counts, or all.
 
     A dependency that has left an earlier countdown has been reported, and may be deleted by now.
     """
     dependencies: list[str] = list(work.record.data["depends_on"])
-    begun = countdowns(work.dispatch, work.machine, work.record)
+    begun = countdowns_begun(work.machine, work.dispatch.views.history(work.record.id))
     for earlier in reversed([name for name in begun if name != countdown]):
         counted = work.dispatch.views.counted(work.record.id, earlier)
         # A countdown that is still open may not have counted all dependencies.
@@ -50,10 +38,10 @@ def dependencies_to_count(work: Work, countdown: str) -> list[str]:
 def report_lost(work: Work, dependency: str, ended: str) -> None:
     """Fire that a dependency is lost, unless an earlier attempt or a notification did so."""
     payload: Mapping[str, Any] = {"dependency": dependency, "state": ended}
-    if not work.machine.explain(work.record, work.machine.lost_trigger, payload).target:
+    if not work.machine.explain(work.record, Trigger.DEPENDENCY_LOST, payload).target:
         return
     try:
-        work.fire(Outcome(work.machine.lost_trigger, payload))
+        work.fire(Outcome(Trigger.DEPENDENCY_LOST, payload))
     except CallError:
         # The notification was faster, or the job has moved on.
         work.record = work.dispatch.views.record(work.record.id)
@@ -62,7 +50,7 @@ def report_lost(work: Work, dependency: str, ended: str) -> None:
 def recount(work: Work) -> Outcome | None:
     """Check each dependency that is still counted, in case a notification was lost."""
     dispatch, record = work.dispatch, work.record
-    begun = countdowns(dispatch, work.machine, record)
+    begun = countdowns_begun(work.machine, dispatch.views.history(record.id))
     if not begun:
         return None
     dependent = Subscriber.of(record, begun[-1])
@@ -84,7 +72,7 @@ def recount(work: Work) -> Outcome | None:
     if dispatch.views.counted(record.id, dependent.countdown):
         return None  # the subscription effect is still counting
     tally = {"tally": dispatch.views.tally(record.id, dependent.countdown)}
-    met = Outcome(work.machine.advance_trigger, tally)
+    met = Outcome(Trigger.DEPENDENCIES_MET, tally)
     return met if work.machine.explain(work.record, met.trigger, tally).target else None
 
 

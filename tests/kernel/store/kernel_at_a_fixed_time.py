@@ -41,12 +41,13 @@ from interlock.kernel.store.scripts import Client
 from interlock.kernel.store.slots import Slots
 from interlock.kernel.store.subscriptions import Subscriptions
 from interlock.kernel.store.views import Views
+from tests.kernel.store.machines_families import ORDER, PART
 from tests.kernel.store.machines_nodes import NODE, ROOT
 from tests.kernel.store.machines_tickets import SESSION, TICKET
 from tests.kernel.store.machines_timed import TIMED
 from tests.kernel.store.tables import LIFE
 
-MACHINES = (LIFE, TIMED, TICKET, SESSION, NODE, ROOT, LOOP, WORKSPACE, RUN, CODON)
+MACHINES = (LIFE, TIMED, TICKET, SESSION, NODE, ROOT, ORDER, PART, LOOP, WORKSPACE, RUN, CODON)
 EFFECTS = {name: effect for machine in MACHINES for name, effect in machine.effects.items()}
 START_US = 1_800_000_000_000_000
 CLOCK = "local now_us = tonumber(time[1]) * 1000000 + tonumber(time[2])"

@@ -126,7 +126,7 @@ NODE = Machine(
     payloads=dict.fromkeys((T.CONFIGURE, T.MET, T.SLOT, T.BEGIN, T.POKE), Given),
     placement=Placement(id_prefix=("root",)),
     bookkeeping=Bookkeeping(bounds=bounds),
-    waits_for=Prerequisites("needs", advance_trigger=T.MET, lost_trigger=T.CANCEL),
+    prerequisites=Prerequisites("needs", advance_trigger=T.MET, lost_trigger=T.CANCEL),
     mirror=SHOW,
 )
 # The parent of nodes: its bounds are those of its whole family.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.kernel.store import test_budget as budget
 from tests.kernel.store import test_commits as commits
 from tests.kernel.store import test_countdowns as countdowns
+from tests.kernel.store import test_families as families
 from tests.kernel.store import test_gate as gate
 from tests.kernel.store import test_notes as notes
 from tests.kernel.store import test_pause as pause
@@ -78,7 +79,7 @@ FAMILIES = (
     Mutant(
         "an id belongs to one payload",
         "create",
-        "same and 'replayed' or 'taken'",
+        "digest == plan.digest and 'replayed'",
         "'replayed'",
         commits.test_create_is_told_apart_by_its_payload,
     ),
@@ -92,16 +93,30 @@ FAMILIES = (
     Mutant(
         "a record that another created is no child",
         "create",
-        " or plan.countdown and countdown == plan.countdown",
-        " or plan.countdown",
-        countdowns.test_an_id_that_another_record_has_is_no_child_and_one_of_its_own_is,
+        "if countdown == (plan.countdown or '') then",
+        "if true then",
+        countdowns.test_an_id_that_another_record_has_is_no_child,
     ),
     Mutant(
-        "a child that an earlier attempt created is known",
+        "a child stays what it was created from",
         "create",
-        " or plan.countdown and countdown == plan.countdown",
+        " or plan.countdown and 'another'",
         "",
-        countdowns.test_an_id_that_another_record_has_is_no_child_and_one_of_its_own_is,
+        countdowns.test_a_child_stays_what_it_was_created_from,
+    ),
+    Mutant(
+        "a child knows the machine of its parent",
+        "create",
+        "redis.call('HSET', record, 'parent_machine', parent_machine)",
+        "",
+        families.test_the_end_of_the_last_child_is_a_message_of_the_parents_machine,
+    ),
+    Mutant(
+        "the children are listed beside the event",
+        "commit",
+        ", unpack(plan.logged or {}))",
+        ")",
+        families.test_the_children_are_listed_beside_the_event_and_no_later_change_changes_them,
     ),
     Mutant(
         "a tombstone keeps an id taken",

@@ -64,6 +64,10 @@ def keep(ask: Ask) -> Data:
     return {**ask.data, **{name: value for name, value in ask.payload.items() if value}}
 
 
+def lists(ask: Ask) -> Data:
+    return {"children": [], **ask.data}
+
+
 def relies(ask: Ask) -> bool:
     return all(fact["policy"] != "strict" for fact in ask.facts.values())
 
@@ -110,7 +114,7 @@ STAGES = (
 )
 ROWS = (
     Transition(S.IDLE, T.BEGIN, S.WORKING),
-    Transition(S.IDLE, T.SPLIT, S.GROUPING, effect=SPAWN, spawns="children"),
+    Transition(S.IDLE, T.SPLIT, S.GROUPING, update=lists, effect=SPAWN, spawns="children"),
     Transition(S.WORKING, T.DONE, S.ASKING, update=keep),
     Transition(S.WORKING, T.FAIL, S.FAILED, update=keep, abandons=True),
     Transition(S.WORKING, T.GO_ON, S.CARRIED, mode=Mode.CARRY),
@@ -137,8 +141,9 @@ ROWS = (
     Transition(S.GROUPING, T.CHILDREN_DONE, S.DONE, update=keep),
     *(
         Transition(state, T.CANCEL, S.FAILED)
-        for state in (S.IDLE, S.WORKING, S.CARRIED, S.POLISHING, S.ASKING, S.GROUPING)
+        for state in (S.IDLE, S.WORKING, S.CARRIED, S.POLISHING, S.ASKING)
     ),
+    Transition(S.GROUPING, T.CANCEL, S.FAILED, effect=CASCADE),
 )
 
 LIFE = Machine(
@@ -149,9 +154,12 @@ LIFE = Machine(
     cancel_triggers=(T.CANCEL,),
     first_trigger=T.BEGIN,
     title=lambda data: f"{data.get('title', 'Life')}: {data.get('value', 'nothing')}",
-    waits_for=Children(
-        payload=lambda _parent, child, _siblings: (child, None),
-        advance_trigger=T.CHILDREN_DONE,
-        close_trigger=T.CANCEL,
+    children=(
+        Children(
+            countdown="children",
+            payload=lambda _parent, child, _siblings: (child, None),
+            advance_trigger=T.CHILDREN_DONE,
+        ),
     ),
+    close_trigger=T.CANCEL,
 )

@@ -6,7 +6,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from interlock.kernel.errors import ClosedParentError, IdTakenError, InvalidIdError
+from interlock.kernel.errors import (
+    AnotherChildError,
+    ClosedParentError,
+    IdTakenError,
+    InvalidIdError,
+)
 from interlock.kernel.store.leases import Lease
 from interlock.kernel.store.subscriptions import Subscriber
 from tests.kernel.store.kernel_at_a_fixed_time import World, token
@@ -117,16 +122,24 @@ def test_an_id_below_a_record_is_refused_unless_that_record_creates_it(world: Wo
     assert world.create("graph/node", machine="node").version == 1
 
 
-def test_an_id_that_another_record_has_is_no_child_and_one_of_its_own_is(world: World) -> None:
+def test_an_id_that_another_record_has_is_no_child(world: World) -> None:
     world.create("r/2.1", machine="ticket")
     world.split()
-    with pytest.raises(IdTakenError):
-        world.create_child("r", "2.1")
+    for machine in ("ticket", "life"):
+        with pytest.raises(IdTakenError, match=r"the name 'r/2\.1' is taken"):
+            world.create("r/2.1", machine=machine, countdown="children:2")
     assert world.counted() == {"*"}
 
-    world.create_child("r", "2.2")
-    other = world.create("r/2.2", {"from": "another version"}, countdown="children:2")
-    assert other.replayed
+
+def test_a_child_stays_what_it_was_created_from(world: World) -> None:
+    world.split()
+    world.create_child("r", "2.1")
+    before = world.dump()
+
+    with pytest.raises(AnotherChildError, match="a child that its parent has created already"):
+        world.create("r/2.1", {"value": "another"}, countdown="children:2")
+    assert world.dump() == before
+    assert world.create_child("r", "2.1").replayed
 
 
 def test_nobody_joins_after_the_spawning_ended(world: World) -> None:
@@ -161,8 +174,9 @@ def test_a_child_that_ends_under_an_ended_parent_owes_nothing(world: World) -> N
     world.settle(spawn)
     world.fire("r", "cancel")
 
+    closing = world.entry("cascade")
     assert not end(world, "a")
-    assert world.state_of("cascade") == "gone"
+    assert [one for one in world.record().entries if one.name == "cascade"] == [closing]
 
 
 def test_a_childs_end_leaves_the_parents_version_alone(world: World) -> None:

@@ -16,7 +16,6 @@ from interlock.kernel.errors import (
 from interlock.kernel.machines.threads.thread.stages import irrevocable
 from interlock.kernel.machines.threads.thread.table import THREAD
 from interlock.kernel.table import Waiting
-from interlock.kernel.traits import Children
 from tests.kernel.samples import DECLARED, INCITING, action, proposal, thread
 from tests.kernel.threads.pure_threads import CONTEXT, INTENT, PureThread, asked, at_action
 
@@ -402,11 +401,10 @@ def test_an_invalid_thread_is_refused(payload: Data) -> None:
 def test_a_part_is_on_the_computer_of_the_whole_whatever_it_names() -> None:
     fields = {"request_host": "north"}
     parent = THREAD.initial_data({"inciting": INCITING | {"fields": fields}})
-    assert isinstance(THREAD.waits_for, Children)
+    (children,) = THREAD.children
 
     payloads = [
-        THREAD.waits_for.payload(parent, {"fields": own}, ())[0]
-        for own in ({}, {"request_host": "south"})
+        children.payload(parent, {"fields": own}, ())[0] for own in ({}, {"request_host": "south"})
     ]
 
     hosts = [THREAD.placement.host(THREAD.initial_data(payload)) for payload in payloads]

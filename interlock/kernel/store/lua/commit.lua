@@ -110,7 +110,7 @@ add_deltas(chain, plan.deltas)
 add_to_sums(metrics, plan.machine, plan.deltas)
 add_to_feed(feed, plan, version)
 add_to_family_log(family_log_keys[1], plan.family_log_length, plan.id, version)
-redis.call('XADD', log, version .. '-0', 'event', event, 'at', now_ms)
+redis.call('XADD', log, version .. '-0', 'event', event, 'at', now_ms, unpack(plan.logged or {}))
 if leased_suffix then
   lease_at_once(record, log, effects, plan.id, leased_suffix, plan.initial_lease)
 end

@@ -8,8 +8,9 @@
 --          children of the parent], [holds, hold queue, queue that is left, queue that is entered,
 --          queues], records above it, the root first, [family log], queues of messages
 -- ARGV     plan, data, event, messages of its effects
--- Returns  {status, version, ms}; status: created | replayed | taken | pruned | closed, or with a
---          detail in the place of the version: held, by which record | below, which record
+-- Returns  {status, version, ms, machine of the parent that counts it or ''}; status: created |
+--          replayed | taken | another (child of this countdown) | pruned | closed, or with a detail
+--          in the place of the version: held, by which record | below, which record
 local record = KEYS[1]
 local counters = KEYS[2]
 local log = KEYS[3]
@@ -42,9 +43,10 @@ local digest, countdown, version = unpack(
   redis.call('HMGET', record, 'digest', 'countdown', 'version')
 )
 if digest then
-  -- An earlier attempt of the parent, by another version of this program, may have created it.
-  local same = digest == plan.digest or plan.countdown and countdown == plan.countdown
-  local status = same and 'replayed' or 'taken'
+  local status = 'taken'
+  if countdown == (plan.countdown or '') then
+    status = digest == plan.digest and 'replayed' or plan.countdown and 'another' or 'taken'
+  end
   count(metrics, 'refused', plan.machine, status)
   return {status, version, '0'}
 end
@@ -73,8 +75,11 @@ if holder then
   return {'held', holder, '0'}
 end
 
+local parent_machine = ''
 if plan.countdown then
-  local _, members, children = unpack(countdown_keys)
+  local parent, members, children = unpack(countdown_keys)
+  parent_machine = redis.call('HGET', parent, 'machine')
+  redis.call('HSET', record, 'parent_machine', parent_machine)
   redis.call('SADD', members, id)
   redis.call('SADD', children, id)
 end
@@ -104,4 +109,4 @@ local leased_suffix = create_effects(owner, plan, '1', message_queues, messages)
 if leased_suffix then
   lease_at_once(record, log, effects, id, leased_suffix, plan.initial_lease)
 end
-return {'created', '1', tostring(now_ms)}
+return {'created', '1', tostring(now_ms), parent_machine}

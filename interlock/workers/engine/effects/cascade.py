@@ -1,22 +1,29 @@
-"""Propagates ends in a family: to a parent after its last child, to the children of a parent."""
+"""Propagates ends in a family: to a parent, and to the children of a parent."""
 
 from __future__ import annotations
 
-from interlock.kernel.effect import Kind
-from interlock.kernel.errors import CallError, UnknownRecordError
+from interlock.kernel.effect import CASCADE, Kind
+from interlock.kernel.errors import CallError, HeldError, UnknownRecordError
 from interlock.kernel.event import Cause
-from interlock.kernel.record import Record
-from interlock.kernel.store.commands import Call
+from interlock.kernel.families import is_lost, kind_of_child
+from interlock.kernel.machine import Machine
+from interlock.kernel.record import Record, RecordId
+from interlock.kernel.store.commands import Call, Warrant
 from interlock.kernel.store.subscriptions import MISSING, Subscriber
 from interlock.kernel.table import Terminal, Waiting
+from interlock.kernel.traits import Children
 from interlock.workers.engine.work import Outcome, Work
 
 
 def cascade(work: Work) -> Outcome | None:
-    """Advance a parent after its children, close its children, or recheck its countdown."""
+    """Advance a parent after its children, close its children, or recheck its countdown.
+
+    A child that is lost is reported to its parent.
+    """
     if work.lease.kind is Kind.ADVANCE:
         return advance(work)
     record = work.dispatch.views.record(work.record.id)
+    report_loss(work, record)
     if isinstance(work.machine.stage(record.state), Terminal):
         close(work, record)
     else:
@@ -27,36 +34,86 @@ def cascade(work: Work) -> Outcome | None:
 def advance(work: Work) -> Outcome | None:
     """Fire the end of a countdown, unless the record no longer waits for it."""
     generation, _, name = work.lease.suffix.partition(":")[0].partition(".advance.")
-    machine, record = work.machine, work.record
-    payload = {"tally": work.dispatch.views.tally(record.id, f"{name}:{generation}")}
-    stage = machine.stage(record.state)
+    machine, record, kind = work.machine, work.record, work.machine.waits_for(name)
+    assert kind, "what a countdown counts is known"
+    countdown = f"{name}:{generation}"
+    if isinstance(kind, Children) and kind.lost_trigger and waits_for(machine, record, countdown):
+        # The loss of the last child is reported by an effect of its own, which may come later.
+        for child in work.children(name):
+            report_loss(work, child)
+        record = work.dispatch.views.record(record.id)
+    payload = {"tally": work.dispatch.views.tally(record.id, countdown)}
     if machine.is_lasting(name):
         # A lasting countdown counts in any state in which its end has a transition.
-        waits = bool(machine.explain(record, machine.advance_trigger, payload).target)
+        waits = bool(machine.explain(record, kind.advance_trigger, payload).target)
     else:
-        current = isinstance(stage, Waiting) and stage.countdown == name
-        waits = current and str(record.entered) == generation
-    return Outcome(machine.advance_trigger, payload) if waits else None
+        waits = waits_for(machine, record, countdown)
+    return Outcome(kind.advance_trigger, payload) if waits else None
+
+
+def waits_for(machine: Machine, record: Record, countdown: str) -> bool:
+    """Whether a record waits in its present state for the end of this countdown."""
+    stage = machine.stage(record.state)
+    return isinstance(stage, Waiting) and countdown == f"{stage.countdown}:{record.entered}"
+
+
+def report_loss(work: Work, child: Record) -> None:
+    """Fire at the parent that a child is lost, as long as the parent waits for it.
+
+    Repeating it changes nothing. A refusal of the parent is noted.
+    """
+    kind = kind_of_child(work.dispatch.machines, child)
+    parent_id = child.parent
+    if kind is None or parent_id is None or not kind.lost_trigger:
+        return
+    parent = work.dispatch.views.record(parent_id)
+    of_child, of_parent = (work.dispatch.lifecycle.machine(one.machine) for one in (child, parent))
+    if not is_lost(of_child, child) or not waits_for(of_parent, parent, child.counted):
+        return
+    call = Call(
+        Cause(CASCADE.name),
+        op_id=f"loss:{child.id}:{child.counted}",
+        warrant=Warrant.component(CASCADE.name),
+    )
+    loss = {"child": child.id, "state": child.state}
+    try:
+        work.dispatch.fire(parent, kind.lost_trigger, loss, call)
+    except CallError as refusal:
+        work.audit("loss_refused", {"child": child.id, "why": str(refusal)})
 
 
 def close(work: Work, record: Record) -> None:
-    """Close every live child; each closes its own children. Repeating it changes nothing."""
-    trigger = work.machine.close_trigger
-    cause = Cause("cascade")
+    """Close every live child; each closes its own children. Repeating it changes nothing.
+
+    A child that refuses does not keep the others from being closed; it is asked again later.
+    """
+    failures: list[Exception] = []
     for child_id in work.dispatch.views.children(record.id):
         work.raise_if_stopped()
-        child = work.dispatch.views.record(child_id)
-        if isinstance(work.machine.stage(child.state), Terminal):
-            continue
         try:
-            reason = {"reason": f"its parent {record.id} is {record.state}"}
-            work.dispatch.fire(child_id, trigger, reason, Call(cause, op_id=f"close:{work.key}"))
-        except CallError:
-            child = work.dispatch.views.record(child_id)
-            ended = isinstance(work.machine.stage(child.state), Terminal)
-            # A child that is being verified or recovered ends by itself.
-            legal = work.machine.legal(child.state)
-            assert ended or trigger not in legal, "a child that can be closed is closed"
+            _close_one(work, record, child_id)
+        except (CallError, HeldError, LookupError) as failure:
+            failures.append(failure)
+    if failures:
+        raise failures[0]
+
+
+def _close_one(work: Work, record: Record, child_id: RecordId) -> None:
+    child = work.dispatch.views.record(child_id)
+    machine = work.dispatch.lifecycle.machine(child.machine)
+    trigger = machine.close_trigger
+    if isinstance(machine.stage(child.state), Terminal):
+        return
+    reason = f"its parent {record.id} is {record.state}"
+    payload = machine.taken_by(trigger, {"reason": reason})
+    call = Call(Cause(CASCADE.name, "" if payload else reason), op_id=f"close:{work.key}")
+    try:
+        work.dispatch.fire(child_id, trigger, payload, call)
+    except CallError:
+        child = work.dispatch.views.record(child_id)
+        # A child that is being verified or recovered ends by itself.
+        if trigger in machine.legal(child.state):
+            raise
 
 
 def recheck(work: Work, record: Record) -> None:
@@ -72,5 +129,6 @@ def recheck(work: Work, record: Record) -> None:
         except UnknownRecordError:
             work.dispatch.leave_countdown(counting, member, MISSING)
             continue
-        if isinstance(work.machine.stage(child.state), Terminal):
+        machine = work.dispatch.lifecycle.machine(child.machine)
+        if isinstance(machine.stage(child.state), Terminal):
             work.dispatch.leave_countdown(counting, member, child.state)

@@ -29,7 +29,9 @@ def notification(work: Work) -> None:
 
 def fire_loss(work: Work, dependent: Subscriber) -> None:
     """Fire in a waiting record that this record ended without success; note a refusal here."""
-    record, trigger = work.record, work.machine.lost_trigger
+    record = work.record
+    waits_for = work.dispatch.lifecycle.machine(dependent.machine).prerequisites
+    assert waits_for, "who subscribes to an end has prerequisites"
     call = Call(
         cause=Cause(COMPONENT),
         op_id=f"{work.key}:{dependent.id}",
@@ -37,6 +39,6 @@ def fire_loss(work: Work, dependent: Subscriber) -> None:
     )
     loss = {"dependency": record.id, "state": record.state}
     try:
-        work.dispatch.fire(dependent.id, trigger, loss, call)
+        work.dispatch.fire(dependent.id, waits_for.lost_trigger, loss, call)
     except CallError as refusal:
         work.audit("notification_refused", {"subscriber": dependent.id, "why": str(refusal)})

@@ -1,4 +1,4 @@
-"""Creates the children listed in the record, each exactly once."""
+"""Creates the children that a row has listed, each exactly once."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from contextlib import suppress
 
 from interlock.kernel.errors import CallError, ClosedParentError
 from interlock.kernel.event import Cause
+from interlock.kernel.record import child_ids
+from interlock.kernel.store.children import children_listed
 from interlock.kernel.store.commands import Call
 from interlock.kernel.traits import Children
 from interlock.workers.engine.work import Work
@@ -17,30 +19,33 @@ def spawn(work: Work) -> None:
     Raises IdTakenError where another record has the id of a child. The parent then waits, and a
     person is asked in the end.
     """
-    record = work.record
-    generation = work.lease.suffix.partition(".")[0]
-    countdown = f"{record.spawning(work.lease.suffix)}:{generation}"
+    dispatch, record = work.dispatch, work.record
+    generation = int(work.lease.suffix.partition(".")[0])
+    name = record.spawning(work.lease.suffix)
+    kind = work.machine.waits_for(name)
+    assert isinstance(kind, Children), "a row that spawns names a kind of children"
+    listed = children_listed(dispatch.client, dispatch.keys, record.id, generation)
+    if listed is None:  # by a version of this program that kept the list in the data alone
+        entries = record.data[kind.listed_in]
+        listed = kind.listed(record.data, child_ids(record.id, generation, len(entries)))
+    machine = dispatch.lifecycle.machine(kind.machine or record.machine)
     cause = Cause("spawn", f"part of {record.id}")
-    begins, children = work.machine.first_trigger, work.machine.waits_for
-    assert isinstance(children, Children), "a machine that spawns creates children"
-    listed = record.data["children"]
-    ids = [f"{record.id}/{generation}.{number}" for number in range(1, len(listed) + 1)]
-    for child_id, child in zip(ids, listed, strict=True):
+    for child_id, child in zip(child_ids(record.id, generation, len(listed)), listed, strict=True):
         work.raise_if_stopped()
-        payload, cap = children.payload(record.data, child, ids)
         try:
-            work.dispatch.create(
-                record.machine,
+            dispatch.create(
+                machine.name,
                 child_id,
-                payload,
+                child.payload,
                 Call(cause),
                 priority=record.priority,
-                countdown=countdown,
-                cap=cap,
+                countdown=f"{name}:{generation}",
+                cap=child.cap,
             )
         except ClosedParentError:
             return  # the parent or its countdown has ended: no more children
-        if begins:
+        if machine.first_trigger:
             # A timer, a person or an earlier attempt may have begun it already, or even ended it.
+            begins = Call(cause, op_id=f"begin:{child_id}")
             with suppress(CallError):
-                work.dispatch.fire(child_id, begins, {}, Call(cause, op_id=f"begin:{child_id}"))
+                dispatch.fire(child_id, machine.first_trigger, {}, begins)

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from interlock.kernel.errors import UnknownRecordError
 from interlock.kernel.event import Event
+from interlock.kernel.families import countdowns_begun
 from interlock.kernel.record import Record, RecordId, ancestors, root_of
 from interlock.kernel.store.codec import event_bytes
 from interlock.kernel.table import Terminal
@@ -103,12 +104,7 @@ def _family(dispatch: Dispatch, root: RecordId) -> list[Record]:
 
 def _countdowns(dispatch: Dispatch, record: Record) -> list[str]:
     machine = dispatch.lifecycle.machine(record.machine)
-    spawns = {str(row.trigger): row.spawns for row in machine.transitions if row.spawns}
-    return [
-        f"{spawns[event.trigger]}:{event.version}"
-        for event in dispatch.views.history(record.id)
-        if isinstance(event, Event) and event.trigger in spawns
-    ]
+    return countdowns_begun(machine, dispatch.views.history(record.id))
 
 
 def _archive(dispatch: Dispatch, folder: Path, root: RecordId, family: list[Record]) -> None:

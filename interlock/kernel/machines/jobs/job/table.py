@@ -292,7 +292,7 @@ JOB = Machine(
         commands=("phases.*.worker.command", "review.command", "worker.command"),
     ),
     bookkeeping=Bookkeeping(bounds=changes.bounds),
-    waits_for=Prerequisites(
+    prerequisites=Prerequisites(
         countdown=DEPENDENCIES,
         advance_trigger=Trigger.DEPENDENCIES_MET,
         lost_trigger=Trigger.DEPENDENCY_LOST,

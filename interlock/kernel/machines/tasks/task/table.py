@@ -280,10 +280,13 @@ TASK = Machine(
         commands=("agent", "stop_hooks", "signals", "subtasks.*.signals"),
     ),
     bookkeeping=Bookkeeping(bounds=changes.bounds),
-    waits_for=Children(
-        payload=parts.child_payload,
-        advance_trigger=Trigger.SUBTASKS_ENDED,
-        close_trigger=Trigger.CANCELLED,
+    children=(
+        Children(
+            countdown="subtasks",
+            payload=parts.child_payload,
+            advance_trigger=Trigger.SUBTASKS_ENDED,
+        ),
     ),
+    close_trigger=Trigger.CANCELLED,
     facts=Facts(changes.fact_sources, holder_refusal=changes.trust_refusal),
 )

@@ -312,9 +312,12 @@ THREAD = Machine(
     first_trigger=Trigger.BEGIN_INFERENCE,
     placement=Placement(host=changes.host),
     bookkeeping=Bookkeeping(bounds=changes.bounds),
-    waits_for=Children(
-        payload=changes.child_payload,
-        advance_trigger=Trigger.CHILDREN_DONE,
-        close_trigger=Trigger.PARENT_FORCE_CLOSE,
+    children=(
+        Children(
+            countdown="children",
+            payload=changes.child_payload,
+            advance_trigger=Trigger.CHILDREN_DONE,
+        ),
     ),
+    close_trigger=Trigger.PARENT_FORCE_CLOSE,
 )
