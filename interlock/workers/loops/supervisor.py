@@ -24,7 +24,7 @@ from interlock.workers.engine.work import Outcome
 from interlock.workers.engine.work_environment import environment_of_work
 from interlock.workers.engine.work_sandbox import SandboxError, open_repository
 from interlock.workers.gateways.git.errors import GitError
-from interlock.workers.gateways.git.private_copy import bring_in, sandbox_of
+from interlock.workers.gateways.git.private_copy import bring_commits, bring_in, sandbox_of
 from interlock.workers.gateways.git.repository import Repository
 from interlock.workers.gateways.git.worktree import Worktree
 from interlock.workers.loops.launch_spec import SessionLaunchSpec
@@ -196,6 +196,7 @@ class SessionSupervisor(Supervisor):
             self.failed = self.failed or AgentFailed(f"a report is refused: {reason}")
 
     def _send_mail(self, mail: MailSent) -> None:
+        self._show_commits()
         self.mails_sent += 1
         op_id = f"{self.spec.key}:{self.mails_sent}"
         fields: dict[str, Any] = {
@@ -215,6 +216,13 @@ class SessionSupervisor(Supervisor):
             self._note("mail_lost", {"to": mail.to, "reason": str(refusal)})
         else:
             self._note("mail_sent", {"to": mail.to, "mail": sent})
+
+    def _show_commits(self) -> None:
+        """Bring what was committed so far to the agent's branch, where a recipient looks for it."""
+        try:
+            bring_commits(self._repository(), self.tree)
+        except (GitError, SandboxError, OSError) as refusal:
+            self._note("commits_not_shown", {"reason": str(refusal)})
 
     def _count_usage(self, usage: UsageAdded) -> None:
         if usage.deltas:

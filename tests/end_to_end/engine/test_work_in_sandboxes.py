@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,28 @@ def test_a_long_lived_agent_keeps_its_commits_and_branches_from_session_to_sessi
     assert seen.read_text().split() == ["two", "one", "begin"]
     assert git(agents.repo, "log", "--format=%s", "interlock/agents/owl") == "one\nbegin"
     assert git(agents.repo, "rev-parse", "main") == main
+
+
+def test_who_gets_mail_sees_what_its_sender_has_committed_before_it(
+    deployment: Deployment, tmp_path: Path
+) -> None:
+    agents, seen = Agents(deployment, tmp_path), tmp_path / "seen"
+    for name in ("owl", "bat"):
+        agents.start(name, next="on_mail")
+        agents.reaches(name, "session_complete")
+    look = json.dumps({"sh": f"git log -1 --format=%s interlock/agents/owl > {seen}"})
+    agents.send(
+        "owl",
+        {"sh": f"git {AUTHOR} commit -q --allow-empty -m 'for the bat'"},
+        {"type": "mail", "to": "bat", "text": look},
+        {"wait": str(tmp_path / "go")},  # its end brings in nothing, as there is none
+    )
+    agents.wait_for("bat", 2, "end")
+
+    assert seen.read_text() == "for the bat\n"
+    assert agents.record("owl").state == "running"
+    for name in ("owl", "bat"):
+        agents.loops.stop(name, wait_s=120)
 
 
 def test_a_run_writes_to_its_workspace_and_to_no_program_of_git(

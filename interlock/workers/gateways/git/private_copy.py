@@ -49,6 +49,7 @@ _REF_BYTES_MAX = 1_024
 _FILE_BYTES_MAX = 1024**3
 # Fewer and smaller objects become single files, as by `git fetch`; more of them become a pack.
 _UNPACKED_MAX, _UNPACKED_BYTES_MAX = 100, 16 * 1024 * 1024
+_COUNT_IN_PACK = slice(8, 12)  # the number of objects in a pack, big-endian
 
 
 def git_in(repository: Repository, worktree: Worktree) -> Git:
@@ -113,6 +114,30 @@ def bring_in(repository: Repository, worktree: Worktree) -> None:
     update_refs(repository, *([one] for one in (*gone, *changes)), reason="interlock: by its agent")
     _detach(admin, own, branches)
     shutil.rmtree(copy)
+
+
+def bring_commits(repository: Repository, worktree: Worktree) -> None:
+    """Take over what the agent of a worktree has committed to its branch so far, as it works on.
+
+    Raises GitError, OSError.
+    """
+    copy = admin_of(repository, worktree.folder) / FOLDER
+    if not copy.is_dir():
+        return
+    # All that reads what the agent could change meanwhile runs in its sandbox.
+    git, own, known = git_in(repository, worktree), HEADS + worktree.branch, _began(copy)
+    tip = git.line("rev-parse", "--verify", own)
+    if tip == known or not _ID.fullmatch(tip):
+        return
+    wanted = f"{tip}\n^{known}\n" if known else f"{tip}\n"
+    pack = git.run("pack-objects", "--quiet", "--revs", "--stdout", stdin=wanted.encode()).output
+    few = int.from_bytes(pack[_COUNT_IN_PACK]) < _UNPACKED_MAX
+    repository.git.run(
+        *(("unpack-objects", "-q") if few else ("index-pack", "--stdin")), stdin=pack
+    )
+    change = ("update", own, tip, known or "")
+    update_refs(repository, [change], reason="interlock: by its agent")
+    _write(copy / _BEGAN, tip)
 
 
 def _make(repository: Repository, worktree: Worktree, copy: Path) -> None:
