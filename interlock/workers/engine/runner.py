@@ -38,7 +38,7 @@ from interlock.workers.engine.log_lines import log_about
 from interlock.workers.engine.resources import Resources
 from interlock.workers.engine.retry_delay import retry_delay_ms
 from interlock.workers.engine.tracing import note_outcome, traced
-from interlock.workers.engine.work import BusyError, Handler, ObstacleError, Outcome, Work
+from interlock.workers.engine.work import Handler, InUseError, ObstacleError, Outcome, Work
 from interlock.workers.processes.clock import clock
 from interlock.workers.redaction import hide_secrets
 from interlock.workers.text import storable
@@ -207,7 +207,7 @@ class Runner:
             return self._stop(work)
         except FencedError as refusal:
             return self._settle(work, f"stale: {refusal}")
-        except (BusyError, HeldError) as refusal:
+        except (InUseError, HeldError) as refusal:
             return self._wait_for_others(work, refusal)
         except StoreError as refusal:
             log.warning("%s was given up while the store was away: %s", work.key, refusal)
@@ -295,10 +295,10 @@ class Runner:
             raise Ignore("lost to another process")
         raise EffectRetriedError(f"released at shutdown: {status}")
 
-    def _wait_for_others(self, work: Work, refusal: BusyError | HeldError) -> str:
+    def _wait_for_others(self, work: Work, refusal: InUseError | HeldError) -> str:
         """Give an effect back until others have freed what it, or its outcome, needs."""
         needs: tuple[str, ...] = ()
-        if isinstance(refusal, BusyError):
+        if isinstance(refusal, InUseError):
             delay_ms = ms(refusal.after_s)
         elif refusal.needs:
             delay_ms, needs = HELD_POLL_MS, refusal.needs

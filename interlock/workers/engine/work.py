@@ -44,7 +44,7 @@ class NotYetError(RuntimeError):
     """
 
 
-class BusyError(RuntimeError):
+class InUseError(RuntimeError):
     """Others use what the effect needs. The effect is tried again after some seconds.
 
     The attempt does not count, up to twenty times.

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from interlock.workers.config import Settings
-from interlock.workers.engine.work import BusyError
+from interlock.workers.engine.work import InUseError
 
 SHARE = 4  # of the threads of a worker, an endpoint has one in four
 # A message waits in its thread for a place only where one was taken or left a moment ago, as it is
@@ -37,7 +37,7 @@ class Places:
 
     @asynccontextmanager
     async def place(self, endpoint: str) -> AsyncIterator[None]:
-        """Hold one of the places of an endpoint. Raises BusyError where none becomes free soon."""
+        """Hold one of the places of an endpoint. Raises InUseError where none becomes free soon."""
         line, clock = self._lines[endpoint], asyncio.get_running_loop().time
         try:
             async with asyncio.timeout_at(max(line.moved_at + PATIENCE_S, clock())):
@@ -46,7 +46,7 @@ class Places:
             now = clock()
             line.returns_at = max(now + RETURN_S, line.returns_at + GAP_S)
             why = f"{self.per_endpoint} messages to the endpoint {endpoint} wait for its answer"
-            raise BusyError(why, line.returns_at - now) from None
+            raise InUseError(why, line.returns_at - now) from None
         line.moved_at = clock()
         try:
             yield

@@ -12,7 +12,7 @@ import pytest
 
 from interlock.kernel.machines import MACHINES
 from interlock.workers.engine.sweeper import sweep_all
-from interlock.workers.engine.work import BusyError
+from interlock.workers.engine.work import InUseError
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.systems import handlers
 from interlock.workers.webhooks import places
@@ -41,7 +41,9 @@ def test_a_message_that_finds_no_place_is_sent_away_and_those_of_others_are_not(
                 await stack.enter_async_context(of_worker.place("hangs"))
             away = []
             for _ in range(3):
-                with pytest.raises(BusyError, match="2 messages to the endpoint hangs wait") as why:
+                with pytest.raises(
+                    InUseError, match="2 messages to the endpoint hangs wait"
+                ) as why:
                     await stack.enter_async_context(of_worker.place("hangs"))
                 away.append(why.value.after_s)
             await stack.enter_async_context(of_worker.place("other"))
@@ -82,7 +84,7 @@ def test_patience_begins_anew_only_when_a_place_is_taken_or_left(
         async with of_worker.place("hangs"):
             await asyncio.sleep(0.06)
             began = clock()
-            with pytest.raises(BusyError):
+            with pytest.raises(InUseError):
                 await of_worker.place("hangs").__aenter__()
             return clock() - began
 
