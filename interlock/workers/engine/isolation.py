@@ -76,8 +76,13 @@ class Isolation:
         with self._place(work), TemporaryDirectory(prefix="interlock-alone-") as folder:
             answer = Path(folder) / "answer"
             with os.fdopen(os.dup(2), "wb") as errors:
+                # Supervisors, which it may launch, go on.
                 process = start_bound(
-                    _command(work, answer), folder=Path.cwd(), output=errors, grace_s=GRACE_S
+                    _command(work, answer),
+                    folder=Path.cwd(),
+                    output=errors,
+                    grace_s=GRACE_S,
+                    ends_orphans=False,
                 )
             try:
                 _wait(process, work)

@@ -10,7 +10,7 @@ After the computer has slept, when nobody could extend the command's time, the c
 instead, and goes on once its time is extended: the starting process has renewed its lease then.
 
 On Linux this program also adopts what the command leaves behind, such as a server in a session of
-its own, and ends it together with the command.
+its own, and ends it together with the command; with the word LEAVE it leaves that alone.
 
 Every command of a job waits for this program to start. So it imports little: `contextlib` and
 `signal`, which makes enums of its numbers, would make its start half as long again. The interpreter
@@ -26,6 +26,7 @@ import select
 import sys
 import time
 
+ADOPT, LEAVE = "adopt", "leave"
 PARENT_POLL_S = 1.0
 # As those of the watchdog of an agent.
 AWAY_S = 3.0
@@ -44,10 +45,10 @@ _RESET = (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGTERM)
 def main(arguments: list[str]) -> int:
     """Run the command until it ends or the pipe on stdin closes; return its exit code.
 
-    Where its time is over, this program ends by SIGKILL, so that no code is taken for that of the
-    command.
+    The arguments are the seconds of grace, ADOPT or LEAVE, and the command. Where its time is over,
+    this program ends by SIGKILL, so that no code is taken for that of the command.
     """
-    grace_s, command = float(arguments[0]), arguments[1:]
+    grace_s, adopts, command = float(arguments[0]), arguments[1] == ADOPT, arguments[2:]
     parent = os.getppid()
     woken, wake = os.pipe()
     os.set_blocking(wake, False)
@@ -55,7 +56,7 @@ def main(arguments: list[str]) -> int:
     stops: list[int] = []
     signal.signal(signal.SIGCHLD, lambda *_: None)
     signal.signal(signal.SIGTERM, lambda number, _: stops.append(number))
-    if sys.platform == "linux":
+    if adopts and sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1)
     child = _start(command)
     until, partial = float("inf"), b""

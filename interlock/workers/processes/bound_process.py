@@ -14,6 +14,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
+from interlock.workers.processes.bound_command import ADOPT, LEAVE
+
 PROGRAM = Path(__file__).with_name("bound_command.py")
 
 
@@ -25,15 +27,18 @@ def start_bound(
     grace_s: float,
     environment: Mapping[str, str] | None = None,
     keep_open: Sequence[int] = (),
+    ends_orphans: bool = True,
 ) -> subprocess.Popen[bytes]:
     """Start a command in a session of its own, bound to this process.
 
     Returns the program between the two. Closing its `stdin` ends the command: SIGTERM, then SIGKILL
     after `grace_s`. It exits with the command's exit code; with 127 and a line in the output if
-    there is no such program. The command inherits the descriptors in `keep_open`.
+    there is no such program. The command inherits the descriptors in `keep_open`. What it leaves
+    behind ends with it, unless `ends_orphans` is false.
     """
     # -I and -S: the program needs the standard library only, and starts in a few milliseconds.
-    program = [sys.executable, "-I", "-S", str(PROGRAM), str(grace_s), *command]
+    orphans = ADOPT if ends_orphans else LEAVE
+    program = [sys.executable, "-I", "-S", str(PROGRAM), str(grace_s), orphans, *command]
     return subprocess.Popen(
         program,
         stdin=subprocess.PIPE,

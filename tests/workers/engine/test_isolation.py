@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ from interlock.workers.engine import isolation
 from interlock.workers.engine.isolation import how_it_ended
 from interlock.workers.engine.sweeps import orphans
 from interlock.workers.gateways.server import EmbeddedServer
+from tests.processes import is_alive
 from tests.waiting import until
 from tests.workers.engine.running import THREAD, Running, settings_for
 
@@ -90,6 +93,27 @@ def test_a_process_that_dies_is_a_failed_attempt_that_says_how(
     assert [call["pid"] == os.getpid() for call in calls(tmp_path)] == [False]
     entry = running.entry("poison")
     assert (entry.state, entry.attempts, entry.attempts_max) == ("owed", 2, 4)
+
+
+@pytest.mark.usefixtures("running")
+def test_a_supervisor_goes_on_that_an_effect_has_launched_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("INTERLOCK_CAPABILITIES", "tests.workers.engine.launching")
+    launcher = Running(read_settings())
+    spec = tmp_path / "supervisor" / "spec.json"
+    spec.parent.mkdir()
+    spec.write_text("{}")
+    launcher.approved("launching", "one", spec=str(spec))
+    lose(launcher, "one")
+
+    assert launcher.perform("one") == "execution_done -> done"
+
+    supervisor = json.loads(spec.with_name("seen.json").read_text())["pid"]
+    goes_on = is_alive(supervisor)
+    with suppress(ProcessLookupError):
+        os.kill(supervisor, signal.SIGKILL)
+    assert goes_on
 
 
 def test_an_effect_that_is_tried_alone_is_given_back_when_its_worker_ends(

@@ -61,7 +61,7 @@ def clock():
 
 bound_command.clock = clock
 bound_command.PARENT_POLL_S = 0.01
-sys.exit(bound_command.main(["0.2", sys.executable, "-c", sys.argv[1]]))
+sys.exit(bound_command.main(["0.2", "adopt", sys.executable, "-c", sys.argv[1]]))
 """
 # A bound command that gets SIGTERM in the moment before it is executed.
 STOPPED_AT_ITS_START = """
@@ -75,7 +75,7 @@ def signal_and_dup2(*arguments):
     return dup2(*arguments)
 
 os.dup2 = signal_and_dup2
-sys.exit(bound_command.main(["60", "true"]))
+sys.exit(bound_command.main(["60", "adopt", "true"]))
 """
 WAIT_FOR_FILE = """
 import os, time
