@@ -68,7 +68,7 @@ def check_children(machines: Mapping[str, Machine], decision: Decision) -> None:
         try:
             machine.initial_data(child.payload)
         except InvalidPayloadError as refusal:
-            which = f"{kind.listed_in}, number {number}"
+            which = f"number {number} of the {kind.countdown}"
             raise InvalidPayloadError(which, refusal.problems) from None
 
 

@@ -130,7 +130,7 @@ def test_a_child_that_could_not_be_created_is_refused_with_the_row(world: World)
     world.lifecycle.machines = machines | {
         "part": replace(machines["part"], initial_data=first_data)
     }
-    with pytest.raises(InvalidPayloadError, match="parts, number 2 is invalid: it is no part"):
+    with pytest.raises(InvalidPayloadError, match="number 2 of the parts is invalid: it is"):
         order(world, "leg", "hole")
     assert world.record().state == "planned"
 

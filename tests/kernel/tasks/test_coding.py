@@ -13,6 +13,7 @@ import pytest
 
 from interlock.kernel.decision import Decision
 from interlock.kernel.errors import GuardRefusedError, IllegalTransitionError, InvalidPayloadError
+from interlock.kernel.families import check_children
 from interlock.kernel.machine import Machine
 from interlock.kernel.machines.tasks.agent.table import AGENT
 from interlock.kernel.machines.tasks.task.changes import (
@@ -59,6 +60,7 @@ class PureTask:
     ) -> PureTask:
         admitted = TASK.admit(trigger, payload or {})
         self._last = TASK.decide(self.record, trigger, admitted, facts or {})
+        check_children({"task": TASK}, self._last)
         self.record = replace(self.last.after, version=Version(self.record.version + 1))
         return self
 
@@ -463,7 +465,7 @@ def test_a_part_can_only_be_after_an_earlier_part_and_once(after: list[int]) -> 
     [
         (
             {"signals": [{"type": "path_exists", "value": "a"}]},
-            "part 2 is invalid: .*signals are checked in a repository, but it names none",
+            "number 2 of the subtasks is invalid: .*signals are checked in a repository",
         ),
         (
             {"owned_files": ["src/a", "srcs", "docs"]},

@@ -8,8 +8,7 @@ from typing import Any
 from interlock.kernel.errors import InvalidPayloadError
 from interlock.kernel.machines.tasks.ownership import outside
 from interlock.kernel.machines.tasks.task.changes import unclaimed
-from interlock.kernel.machines.tasks.task.payloads import SUBTASKS_MAX, NewTask
-from interlock.kernel.payload import validated
+from interlock.kernel.machines.tasks.task.payloads import SUBTASKS_MAX
 from interlock.kernel.table import Ask, Data
 
 # The fields of a task that its subtasks have as well.
@@ -35,18 +34,12 @@ INHERITED = (
 
 
 def split(ask: Ask) -> Data:
-    """List the subtasks. The effect `spawn` creates them from this list, the same at each attempt.
-
-    Raises InvalidPayloadError for a part from which no task could be created.
-    """
+    """List the subtasks. Raises InvalidPayloadError for a part with files that the whole lacks."""
     agent = (ask.data.get("claim") or {}).get("agent")
     parts = ask.payload["subtasks"]
     after = {**unclaimed(ask), "children": parts, "split_by": agent}
-    # Checked here, where the caller can correct it: `spawn` would fail at a wrong part for ever.
-    ids = [f"b/{number}" for number in range(1, len(parts) + 1)]
     for number, part in enumerate(parts, start=1):
         _refuse_files_outside(number, part.get("owned_files", ()), after["owned_files"])
-        validated(NewTask, f"part {number}", child_payload(after, part, ids)[0])
     return after
 
 

@@ -1,0 +1,13 @@
+"""The effect of parts: each is made, but one that is weak breaks."""
+
+from __future__ import annotations
+
+from interlock.workers.engine.work import Outcome, Work
+
+
+def make(work: Work) -> Outcome:
+    """Make a part, unless it is weak."""
+    return Outcome("break" if work.record.data["part"] == "weak" else "made")
+
+
+HANDLERS = {"make": make}
