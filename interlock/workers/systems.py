@@ -77,7 +77,7 @@ def handlers() -> Mapping[str, Handler]:
     found: dict[str, Handler] = {}
     for system in systems():
         shared: Mapping[str, Handler] = load(f"{system.effects}:HANDLERS") if system.effects else {}
-        for machine in system.machines or BY_SYSTEM[system.name]:
+        for machine in system.machines or BY_SYSTEM.get(system.name, ()):
             own = load(system.handlers[machine]) if machine in system.handlers else shared
             for effect in MACHINES[machine].effects:
                 task = f"{machine}.{effect}"

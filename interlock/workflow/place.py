@@ -11,10 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from interlock.workers.engine.system import SystemsError
+
 _OURS = Path(__file__).parent
 
 
-class WorkflowError(ValueError):
+class WorkflowError(SystemsError):
     """The definition of a workflow is wrong. The message names file and line, and what to do."""
 
 

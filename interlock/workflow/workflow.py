@@ -69,10 +69,10 @@ class Workflow(Definition[D], Generic[D]):
         title: str = "",
         zone: str = "UTC",
     ) -> None:
-        self.name, self.data = name, data
         place = here()
         check_name(place, "workflow", name)
         check_model(place, data)
+        super().__init__(name, data, str(place))
         self.declared = Declared(
             name=name, data=data, place=place, start=start, expires=expires, title=title, zone=zone
         )

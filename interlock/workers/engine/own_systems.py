@@ -11,7 +11,7 @@ from importlib.machinery import PathFinder
 from importlib.metadata import entry_points
 from pathlib import Path
 from types import MappingProxyType, ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from interlock.kernel.effect import OF_ANY_MACHINE
 from interlock.workers.engine.system import Definition, System, SystemsError, cause_of, load
@@ -39,8 +39,11 @@ def add_systems(names: Iterable[str], root: Path) -> None:
     for name in names:
         if name not in _ADDED:
             module, folder = _module_of(name, root)
-            system = _system_of(module, folder)
-            _add_machines(module, system)
+            imported = _imported(name, module, folder)
+            definitions = _definitions_in(imported)
+            system = _system_of(module, imported, definitions)
+            places = {each.name: each.place for each in definitions.values()}
+            _add_machines(module, system, places)
             _ADDED[name] = system
             place = str(folder.absolute())
             is_there = PathFinder.find_spec(module.partition(".")[0], [place]) is not None
@@ -73,16 +76,66 @@ def wrong(module: str, problem: str) -> SystemsError:
     return SystemsError(f"INTERLOCK_SYSTEMS: the module {module!r} {problem}")
 
 
-def _system_of(module: str, root: Path) -> System:
+def _imported(name: str, module: str, root: Path) -> ModuleType:
+    """Import a module, and check that what it defines can be found there by other processes."""
+    is_file = name.endswith(".py")
     if not is_module_name(module):
-        raise SystemsError(f"INTERLOCK_SYSTEMS: {module!r} is not the name of a module")
+        cure = "; rename it, with letters, digits and _" if is_file else ""
+        what = f"the file {name}" if is_file else repr(module)
+        raise SystemsError(f"INTERLOCK_SYSTEMS: {what} is not the name of a module{cure}")
+    made = len(Definition.MADE)
     try:
         imported = import_named(module, root)
     except NoModuleError as refusal:
         raise SystemsError(f"INTERLOCK_SYSTEMS {refusal}") from refusal
-    except Exception as failure:
+    except SystemsError:
+        raise  # it names file and line
+    except (Exception, SystemExit) as failure:
         raise wrong(module, f"cannot be imported: {cause_of(failure)}") from failure
-    found = getattr(imported, "SYSTEM", None) or _of_definitions(imported)
+    file = getattr(imported, "__file__", None) or "a part of Python"
+    if is_file and Path(file).resolve() != (root / f"{module}.py").resolve():
+        problem = f"is called as a module that was imported already ({file}); rename {module}.py"
+        raise SystemsError(f"INTERLOCK_SYSTEMS: the file {name} {problem}")
+    _check_bound(Definition.MADE[made:])
+    return imported
+
+
+def _check_bound(made: list[Definition[Any]]) -> None:
+    """Refuse definitions that no module has in a variable: no other process would find them."""
+    names = [vars(module) for module in list(sys.modules.values()) if hasattr(module, "__dict__")]
+    bound = {id(value) for variables in names for value in list(variables.values())} if made else ()
+    for each in made:
+        if id(each) not in bound:
+            raise SystemsError(
+                f"{each.name} is in no variable at the top level of a module, where every process "
+                f"looks for it: write {each.name} = ... there ({each.place})"
+            )
+
+
+def _definitions_in(module: ModuleType) -> dict[str, Definition[Any]]:
+    """Return the definitions at the top level of a module, by variable, each once."""
+    found: dict[str, Definition[Any]] = {}
+    for variable, value in vars(module).items():
+        if type(value).__name__ == "module" or not isinstance(value, Definition):
+            continue
+        if any(value is each for each in found.values()):
+            continue  # a second variable of the same one
+        if twin := next((each for each in found.values() if each.name == value.name), None):
+            raise SystemsError(
+                f"two workflows are called {value.name}; rename this one, or the other "
+                f"({twin.place}) ({value.place})"
+            )
+        _ = value.machine  # it is checked now, so that its author reads what is wrong with it
+        found[variable] = value
+    return found
+
+
+def _system_of(
+    module: str, imported: ModuleType, definitions: Mapping[str, Definition[Any]]
+) -> System:
+    found = getattr(imported, "SYSTEM", None)
+    if found is None and definitions:
+        return _of_definitions(module, definitions)
     if not isinstance(found, System):
         raise wrong(
             module,
@@ -96,19 +149,17 @@ def _system_of(module: str, root: Path) -> System:
     return found
 
 
-def _of_definitions(module: ModuleType) -> System | None:
-    """Return a system of the definitions at the top level of a module, or None without any."""
+def _of_definitions(module: str, definitions: Mapping[str, Definition[Any]]) -> System:
+    """Return the system of definitions, without those that another module has added already."""
     known = {id(load(where)) for each in _ADDED.values() for where in each.handlers.values()}
     found = {
         variable: value
-        for variable, value in vars(module).items()
-        if isinstance(value, Definition) and id(value.handlers) not in known
+        for variable, value in definitions.items()
+        if id(value.handlers) not in known
     }
-    if not found:
-        return None
-    where = {value.name: f"{module.__name__}:{variable}" for variable, value in found.items()}
+    where = {value.name: f"{module}:{variable}" for variable, value in found.items()}
     return System(
-        name=module.__name__.rpartition(".")[2],
+        name=module,
         machines={name: f"{place}.machine" for name, place in where.items()},
         handlers={name: f"{place}.handlers" for name, place in where.items()},
         counted=tuple(where),
@@ -116,17 +167,20 @@ def _of_definitions(module: ModuleType) -> System | None:
     )
 
 
-def _add_machines(module: str, system: System) -> None:
+def _add_machines(module: str, system: System, places: Mapping[str, str]) -> None:
     known = import_module("interlock.kernel.machines").MACHINES
     for name, where in system.machines.items():
+        place = f" ({places[name]})" if name in places else ""
         if not _NAME.fullmatch(name):
             raise wrong(module, f"has a machine {name!r}; use small letters, digits and _")
         if name in _TAKEN:
-            raise wrong(module, f"has a machine {name}, a name that Interlock uses; rename it")
+            problem = f"has a machine {name}, a name that Interlock uses; rename it{place}"
+            raise wrong(module, problem)
         try:
             known.add(name, partial(_table, module, name, where))
         except ValueError as refusal:
-            raise wrong(module, f"cannot add the machine {name}: {refusal}; rename it") from refusal
+            problem = f"cannot add the machine {name}: {refusal}; rename it{place}"
+            raise wrong(module, problem) from refusal
 
 
 def _table(module: str, name: str, where: str) -> Machine:
