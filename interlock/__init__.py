@@ -10,6 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from interlock.kernel.amounts import amounts
     from interlock.kernel.effect import CASCADE, RESOLUTION, SPAWN, Effect
     from interlock.kernel.errors import (
         CallError,
@@ -41,14 +42,14 @@ if TYPE_CHECKING:
     )
     from interlock.kernel.tags import Tags
     from interlock.kernel.timer import Timer
-    from interlock.kernel.traits import Children
+    from interlock.kernel.traits import Bookkeeping, Children
     from interlock.workers.client import Client
     from interlock.workers.config import Settings, read_settings
     from interlock.workers.engine.event_feed import FollowedEvent
     from interlock.workers.engine.polling import WaitTimeoutError
     from interlock.workers.engine.submission import Submitted
     from interlock.workers.engine.system import CommandRow, Panel, System
-    from interlock.workers.engine.work import Outcome
+    from interlock.workers.engine.work import Outcome, OverBudgetError
     from interlock.workers.engine.work import Work as EffectWork
     from interlock.workers.gateways.capabilities.capability import (
         CapabilityError,
@@ -82,6 +83,7 @@ __all__ = [
     "Active",
     "Ask",
     "Because",
+    "Bookkeeping",
     "CallError",
     "CapabilityError",
     "CardAnswer",
@@ -108,6 +110,7 @@ __all__ = [
     "Machine",
     "Note",
     "Outcome",
+    "OverBudgetError",
     "Panel",
     "Refuse",
     "Runs",
@@ -131,6 +134,7 @@ __all__ = [
     "Workflow",
     "WorkflowError",
     "always",
+    "amounts",
     "by",
     "capability",
     "days",
@@ -150,6 +154,7 @@ __all__ = [
 # Not imported at once: an agent's watchdog imports from this package with the standard library
 # alone, and has to be up in a few hundredths of a second.
 _MODULES = {
+    "kernel.amounts": ("amounts",),
     "kernel.effect": ("CASCADE", "RESOLUTION", "SPAWN", "Effect"),
     "kernel.errors": ("CallError", "ConflictError", "EndedError", "KernelError", "StoreError"),
     "kernel.machine": ("Machine",),
@@ -174,14 +179,14 @@ _MODULES = {
     ),
     "kernel.timer": ("Timer",),
     "kernel.tags": ("Tags",),
-    "kernel.traits": ("Children",),
+    "kernel.traits": ("Bookkeeping", "Children"),
     "kernel.event": ("Event", "Note"),
     "workers.client": ("Client",),
     "workers.config": ("Settings", "read_settings"),
     "workers.engine.event_feed": ("FollowedEvent",),
     "workers.engine.polling": ("WaitTimeoutError",),
     "workers.engine.system": ("CommandRow", "Panel", "System"),
-    "workers.engine.work": ("Outcome",),
+    "workers.engine.work": ("Outcome", "OverBudgetError"),
     "workers.gateways.capabilities.capability": ("CapabilityError", "Steps", "capability"),
     "workers.gateways.capabilities.result": ("Failed", "Succeeded"),
     "workers.jobs.client": ("Graphs",),

@@ -25,7 +25,6 @@ IN_THE_WAY = {
     "busy": "what its effects share may not be free before {} ms of the store's clock",
 }
 OP_ID_LENGTH_MAX = 512
-DELTA_MAX = 2**53  # the largest number that a script counts exactly
 
 
 def check_kept_effects(decision: Decision, initial_lease: InitialLease | None) -> None:
@@ -95,13 +94,6 @@ def check_op_id(op_id: str) -> None:
         raise InvalidPayloadError(
             "the op-id", [f"it has {len(op_id)} characters, not 1 to {OP_ID_LENGTH_MAX}"]
         )
-
-
-def check_deltas(deltas: Mapping[str, int]) -> None:
-    """Refuse deltas that a script cannot count exactly."""
-    bad = [name for name, n in deltas.items() if type(n) is not int or abs(n) > DELTA_MAX]
-    if bad:
-        raise InvalidPayloadError("the deltas", [f"{name} is no integer to count" for name in bad])
 
 
 def merged_deltas(given: Mapping[str, int], decided: Mapping[str, int]) -> Mapping[str, int]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from interlock.kernel.record import Record
-from interlock.kernel.table import UNBOUND, Bounds, Data, Mode, Owed, Shares
+from interlock.kernel.table import Bounds, Data, Mode, Owed, Shares
 from interlock.kernel.timer import TimerDue
 from interlock.kernel.traits import Children, NewChild
 
@@ -32,7 +32,8 @@ class Decision:
     asks_anew: bool = False
     shares: Shares | None = None
     counts_as_ended: bool = False
-    bounds: Bounds = UNBOUND  # what the record's family may use from now on, where that changes
+    # What the record and all below it may use from now on, where that changes.
+    bounds: Bounds = field(default_factory=dict)
     deltas: Mapping[str, int] = field(default_factory=dict)  # how the record's counters change
     spawns: Children | None = None  # the kind of children that an effect is to create
     children: tuple[NewChild, ...] = ()  # what each of them is created from

@@ -31,6 +31,7 @@ from interlock.kernel.timer import Since
 Rows = Sequence[Transition]
 # It marks a field that no schema has. To a type checker it is an alias.
 HIDDEN = cast("type", SkipJsonSchema)
+USED_UP = "a cap that is used up"
 
 
 def defects_of(stages: Sequence[Stage], rows: Rows, triggers: Sequence[str] = ()) -> Iterator[str]:
@@ -61,7 +62,11 @@ def missing_fields(
     ]
     for stage in stages:
         if isinstance(stage, Active):
-            ends = (("its loss", stage.crash), ("its exhaustion", stage.exhausted))
+            ends = (
+                ("its loss", stage.crash),
+                ("its exhaustion", stage.exhausted),
+                (USED_UP, stage.over),
+            )
             fired += [
                 (f"{stage.state} ({who})", trigger, ("code", "detail"))
                 for who, trigger in ends
@@ -184,6 +189,7 @@ def _promises(stage: Stage, rows: Rows, *, initial: bool) -> Iterator[str]:
         owed += [("an outcome", trigger) for trigger in stage.outcomes]
         owed += [("its crash", stage.crash)] if stage.crash else []
         owed += [("its exhaustion", stage.exhausted)] if stage.exhausted else []
+        owed += [(USED_UP, stage.over)] if stage.over else []
         missing = [trigger for trigger in stage.failures if trigger not in stage.outcomes]
         yield from (f"{stage.state} fails by {trigger}, which is no outcome" for trigger in missing)
         if not stage.outcomes:
@@ -232,17 +238,19 @@ def _unanswered(stage: Stage, rows: Rows, owed: Sequence[tuple[str, str]]) -> It
         if not answered:
             yield f"{stage.state} has no unguarded last row for {trigger} ({reason})"
             continue
-        actor = _fires(reason)
+        actor = _fires(stage, reason)
         # A card need not offer a choice; what Interlock itself fires has to find a row every time.
         rest = cell if actor == PERSON else cell[-1:]
         if actor and all(row.by and actor not in row.by for row in rest):
             yield f"{stage.state} has no row for {trigger} that {actor} may fire ({reason})"
 
 
-def _fires(reason: str) -> str:
-    """Return the actor that fires a trigger for this reason, or '' if an effect does."""
+def _fires(stage: Stage, reason: str) -> str:
+    """Return the actor that fires a trigger for this reason, or '' if an outcome does."""
     if reason.startswith("timer "):
         return STALLS
+    if reason == USED_UP and isinstance(stage, Active):
+        return str(stage.effect or "")
     return {"its crash": ORPHANS, "its exhaustion": ORPHANS, "a card's answer": PERSON}.get(
         reason, ""
     )

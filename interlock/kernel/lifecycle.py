@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from interlock.kernel.amounts import check_deltas
 from interlock.kernel.checks import (
     OP_ID_LENGTH_MAX,
     check_created,
-    check_deltas,
     check_kept_effects,
     check_op_id,
     merged_deltas,
@@ -50,7 +50,7 @@ from interlock.kernel.store.commands import (
 )
 from interlock.kernel.store.inboxes import Inboxes
 from interlock.kernel.store.redis import Store
-from interlock.kernel.table import UNBOUND, Data
+from interlock.kernel.table import UNBOUND, Bounds, Data
 
 CONFLICTS_MAX = 50
 
@@ -94,22 +94,21 @@ class Lifecycle:
         *,
         priority: int = 5,
         countdown: str = "",
-        cap: int | None = None,
+        bounds: Bounds = UNBOUND,
         initial_lease: InitialLease | None = None,
     ) -> Fired:
         """Create a record. A repeat with the same payload changes nothing.
 
         Raises IdTakenError where the id exists with another payload. A child joins a `countdown`
-        of its parent (<name>:<generation>). `cap`, in micro-dollars, is what the record and all
-        below it may spend; without it the data of a root decide. `initial_lease` leases the first
-        effect of the record in the same step.
+        of its parent (<name>:<generation>). `bounds` are what the record and all below it may use;
+        without them the data of a root decide. `initial_lease` leases the first effect of the
+        record in the same step.
         """
         machine = self.machine(machine_name)
         machine.check_id(new_id, is_child=bool(countdown))
         written = codec.encode(payload, "the payload")
         data = machine.initial_data(payload)
         own = UNBOUND if countdown else machine.bounds(data)
-        bounds = own if cap is None else replace(own, cap=cap)
         record = Record(
             id=record_id(new_id),
             machine=machine.name,
@@ -130,7 +129,7 @@ class Lifecycle:
             cause=cause,
             render=self.render,
             countdown=countdown,
-            bounds=bounds,
+            bounds={**own, **bounds},
             initial_lease=initial_lease,
         )
         check_created(new_id, answer)

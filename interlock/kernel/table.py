@@ -44,15 +44,10 @@ class Mode(StrEnum):
     EXTERNAL = auto()  # ends them and begins new ones: the row leaves its state and enters it again
 
 
-@dataclass(frozen=True, slots=True)
-class Bounds:
-    """The most that a family may use: micro-dollars, and runs of workers. None sets no bound."""
-
-    cap: int | None = None
-    runs: int | None = None
-
-
-UNBOUND = Bounds()
+# The most that a record and all below it may use, by the name of what is counted: `spent` is money
+# in micro-dollars, `runs` are runs of workers, and other names are free. None sets no cap.
+Bounds = Mapping[str, int | None]
+UNBOUND: Bounds = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +194,7 @@ class Active(Stage):
     is_later: Callable[[Data], bool] = always
     crash: StrEnum | None = None  # fired when an effect that cannot restart is lost
     exhausted: StrEnum | None = None  # fired when its attempts are used up; None: quarantine
+    over: StrEnum | None = None  # fired when a cap forbids what it needs; None: a card asks
     failures: tuple[StrEnum, ...] = ()  # outcomes that mean, like these two, that it has failed
     once: Callable[[Data], bool] | None = None  # whether a lost effect cannot restart
 

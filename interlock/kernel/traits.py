@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from interlock.kernel.effect import Effect
@@ -57,17 +57,17 @@ class Placement:
 class Bookkeeping:
     """The counters of a record, and the bounds of its family."""
 
-    bounds: Callable[[Data], Bounds] | None = None  # what the family of a root may use
+    bounds: Callable[[Data], Bounds] | None = None  # what a root and all below it may use
     counters: Callable[[Data], Mapping[str, int]] | None = None  # of a record's data; 0 at first
     in_family_log: bool = False  # whether the commits of the family are listed in their order
 
 
 @dataclass(frozen=True, slots=True)
 class NewChild:
-    """What a child is created from, and the cap of its costs."""
+    """What a child is created from, and what it and all below it may use."""
 
     payload: Data
-    cap: int | None = None
+    bounds: Bounds = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +79,9 @@ class Children:
     """
 
     countdown: str
-    # A child's payload, and the cap of its costs: by the parent's data, by the child's entry in the
+    # A child's payload, and what it may use: by the parent's data, by the child's entry in the
     # parent's list, and by the ids of all children in the list, in their order.
-    payload: Callable[[Data, Any, Sequence[str]], tuple[Data, int | None]]
+    payload: Callable[[Data, Any, Sequence[str]], tuple[Data, Bounds]]
     advance_trigger: str  # fired when the last of them has ended
     lost_trigger: str = ""  # fired when one of them has ended without success, before that
     machine: str = ""  # of the children; '' is that of their parent

@@ -9,10 +9,11 @@ from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import Any
 
+from interlock.kernel.amounts import MICRO, MONEY
 from interlock.kernel.tags import BLANKS
 
 DETAIL_LENGTH_MAX = 500
-CENT, MICRO = 0.01, 1_000_000
+CENT = 0.01
 # Control characters, format characters (bidi marks, zero width, tags), halves of surrogate pairs,
 # and the separators of lines and paragraphs. A terminal acts on them, or shows nothing for them.
 HIDDEN_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
@@ -30,6 +31,17 @@ def dollars(micro: float) -> str:
     whole_cents = amount == 0 or amount >= CENT
     shown = f"{amount:.2f}" if whole_cents else f"{Decimal(f'{amount:.1e}'):f}"
     return f"-${shown}" if micro < 0 else f"${shown}"
+
+
+def amount_text(name: str, amount: int) -> str:
+    """Return an amount of what is counted by this name: "1,200 tokens", or money in dollars."""
+    return dollars(amount) if name == MONEY else f"{amount:,} {name}"
+
+
+def share_text(name: str, part: int, whole: int) -> str:
+    """Return a part of an amount: "40 of 1,000 tokens", or "$0.04 of $1.00"."""
+    shown = dollars(part) if name == MONEY else f"{part:,}"
+    return f"{shown} of {amount_text(name, whole)}"
 
 
 def sentence(text: str, *, length_max: int = DETAIL_LENGTH_MAX) -> str:

@@ -94,6 +94,12 @@ DEFECTS: dict[str, str] = {
     "carried has no row for fail that orphans may fire (its crash)": broken(
         rows=rowed(S.CARRIED, T.FAIL, by=("labour",))
     ),
+    "no unguarded last row for poke (a cap that is used up)": broken(
+        stages=staged(S.POLISHING, over=T.POKE), rows=without((S.POLISHING, T.POKE))
+    ),
+    "polishing has no row for done that polish may fire (a cap that is used up)": broken(
+        stages=staged(S.POLISHING, over=T.DONE), rows=rowed(S.POLISHING, T.DONE, by=("person",))
+    ),
     "idle has no row for begin that stalls may fire (timer kickoff)": broken(
         rows=(GUARDED, *rowed(S.IDLE, T.BEGIN, by=("person",)))
     ),
@@ -282,6 +288,11 @@ class Booked(Shape):
             staged(S.WORKING, exhausted=T.AGAIN),
             (),
             "working (its exhaustion) fires again without account",
+        ),
+        (
+            staged(S.WORKING, over=T.AGAIN),
+            (),
+            "working (a cap that is used up) fires again without account",
         ),
         (
             staged(S.WORKING, timers=(Timer("late", lambda _: 1, T.AGAIN),)),

@@ -114,7 +114,7 @@ def test_a_repeated_submission_begins_a_record_that_a_lost_producer_only_created
 
 def create_only(client: Client, new_id: str) -> None:
     """Do the first half of a submission, as a producer does that dies after it."""
-    client.dispatch.create("thread", new_id, thread_payload(), Call(Cause("producer")), cap=0)
+    client.dispatch.create("thread", new_id, thread_payload(), Call(Cause("producer")))
 
 
 def test_the_same_id_with_another_payload_is_taken(interlock: Client) -> None:
@@ -256,7 +256,7 @@ def test_a_priority_reaches_record_and_queue(interlock: Client) -> None:
 def test_a_policy_caps_what_the_family_may_spend(interlock: Client) -> None:
     interlock.submit(thread_payload(policy={"budget_micro": 5}), machine="thread", id="one")
 
-    assert interlock.show("one").counters["cap"] == 5
+    assert interlock.show("one").counters["cap.spent"] == 5
 
 
 # --- cancel, pause, resume, retry --------------------------------------------------------------

@@ -20,7 +20,7 @@ def children_plan(decision: Decision) -> dict[str, Sequence[str]]:
     """Return the fields that the line of the event has in addition, if its row creates children."""
     if decision.spawns is None:
         return {}
-    children = [[child.payload, child.cap] for child in decision.children]
+    children = [[child.payload, dict(child.bounds)] for child in decision.children]
     written = codec.encode(children, decision.spawns.listed_in, BYTES_MAX)
     return {"logged": ["children", written.decode()]}
 

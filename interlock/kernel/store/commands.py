@@ -131,12 +131,25 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
+class Spender:
+    """The holder of an effect that reports what it used, whether or not its lease is still good.
+
+    What it used is taken out of what it had reserved; the rest is given back if it `has_ended`.
+    """
+
+    suffix: str
+    token: str
+    has_ended: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class NoteDraft:
     """A note to write. `timers` that run are set again: their name, ms, and times fired."""
 
     kind: str
     detail: Mapping[str, Any]
     deltas: Mapping[str, int] = field(default_factory=dict)
+    spender: Spender | None = None
     timers: tuple[tuple[str, int, int], ...] = ()
     owes: tuple[Effect, ...] = ()
 
@@ -192,10 +205,10 @@ def shares_plan(shares: Shares | None) -> dict[str, Any]:
     return {"shares": queues | {"frees": list(shares.frees), "takes": list(shares.takes)}}
 
 
-def bounds_plan(bounds: Bounds) -> dict[str, int]:
-    """Return what the scripts need to limit what a tree uses, if a limit is given."""
-    limits = {"cap": bounds.cap, "runs_max": bounds.runs}
-    return {name: limit for name, limit in limits.items() if limit is not None}
+def bounds_plan(bounds: Bounds) -> dict[str, Any]:
+    """Return what the scripts need to cap what a tree uses, if a cap is given."""
+    caps = {name: cap for name, cap in bounds.items() if cap is not None}
+    return {"caps": caps} if caps else {}
 
 
 def machine_plan(machine: Machine) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from interlock.kernel.record import PARTITIONS
 from interlock.kernel.store.keys import Keys
 from interlock.kernel.store.scripts import Client, call_all, read_all
 
-FORMAT = 3
+FORMAT = 4
 
 
 def refuse_another_format(client: Client, keys: Keys) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from interlock.kernel.effect import CASCADE, Effect, Kind
 from interlock.kernel.errors import FencedError
-from interlock.kernel.record import Record, partition_of, split_key
+from interlock.kernel.record import Record, ancestors, partition_of, split_key
 from interlock.kernel.store import codec
 from interlock.kernel.store.commands import (
     Answer,
@@ -66,6 +66,21 @@ class Refused:
     detail: str
 
 
+@dataclass(frozen=True, slots=True)
+class Shortage:
+    """The cap that does not allow an amount, the record that has it, and what is left of it.
+
+    `may_pass`: it would allow the amount if others gave back what they have reserved.
+    """
+
+    record_id: str
+    name: str
+    asked: int
+    left: int
+    cap: int
+    may_pass: bool
+
+
 class Leases:
     """The scripts of leases, over one client."""
 
@@ -107,16 +122,24 @@ class Leases:
         own = [keys.record(record_id), keys.log(record_id)]
         return [*own, keys.effects(partition), keys.waits(partition), keys.timers(partition)]
 
-    def reserve(self, lease: Lease, estimate_micro: int) -> bool:
-        """Reserve money in the record and all above it. Returns False where a cap forbids it."""
+    def reserve(self, lease: Lease, amounts: Mapping[str, int]) -> Shortage | None:
+        """Reserve amounts in the record and all above it: all, or none and return why.
+
+        They replace what the holder had reserved. Where it may wait for others it keeps nothing.
+        """
         record_id = lease.record.id
+        chain = [record_id, *ancestors(record_id)]
         counts = self.keys.metrics(partition_of(record_id))
-        names = [self.keys.record(record_id), counts, *self.keys.chain(record_id)]
-        args = [lease.suffix, presented(lease.token), estimate_micro]
-        status: bytes = call(self.client, "reserve", names, args)[0]
-        if status == b"lost":
+        names = [self.keys.record(record_id), counts, *map(self.keys.counters, chain)]
+        args = [lease.suffix, presented(lease.token), json.dumps(amounts)]
+        reply = [part.decode() for part in call(self.client, "reserve", names, args)]
+        status, owner, name, cap, left = reply
+        if status == "lost":
             raise FencedError(record_id, "token")
-        return status == b"reserved"
+        if status == "reserved":
+            return None
+        asked, whose = amounts[name], chain[int(owner) - 1]
+        return Shortage(whose, name, asked, int(left), int(cap), may_pass=status == "waits")
 
     def renew(self, held: Mapping[str, tuple[str, int, int]]) -> dict[str, tuple[Order, int]]:
         """Renew leases, with one call for each partition.

@@ -32,6 +32,7 @@ from interlock.kernel.store.commands import (
     owes_plan,
     packed,
     parent_plan,
+    presented,
     rendered_messages,
     shares_plan,
     timers_plan,
@@ -236,6 +237,8 @@ class Store:
             "poll_ms": self.limits.poll_ms,
             "window_ms": self.limits.op_window_ms,
         }
+        if spender := draft.spender:
+            plan["spender"] = [spender.suffix, presented(spender.token), spender.has_ended]
         names = [
             keys.record(record.id),
             keys.log(record.id),

@@ -17,12 +17,13 @@ from interlock.workers.client import Client
 from interlock.workers.console.consequences import Consequences, consequences, leads_to
 from interlock.workers.console.forms import FormField, fields_of, for_capability
 from interlock.workers.console.live import is_renewal, looked_up
+from interlock.workers.console.record_look import used_of
 from interlock.workers.console.render import page, words
 from interlock.workers.console.system_pages import FAILED
 from interlock.workers.console.timeline import LogRow, timeline
 from interlock.workers.engine.answer_commands import example_answer, needs_answer
 from interlock.workers.engine.card import OBSTACLE, QUARANTINE, Affordance, Card
-from interlock.workers.ops.screen import CARD_NOTES, COUNTERS, ROUTINE_NOTES
+from interlock.workers.ops.screen import CARD_NOTES, ROUTINE_NOTES
 from interlock.workers.systems import evidence
 from interlock.workers.terminal.page import Section, Sentence
 
@@ -31,7 +32,6 @@ log = logging.getLogger(__name__)
 LINES, LINES_READ = 8, 30  # shown of the log, and read, as some say nothing to people
 ROUTINE = (*ROUTINE_NOTES, *CARD_NOTES)
 NEWS_MAX = 30
-BOUNDS = ("cap", "most")  # counters that say what a record may use, not what it has used
 # The answers that say no, in the order in which the key `r` chooses one.
 NO = ("reject", "drop", "skip", "terminate", "cancel")
 CHANGE = ("edit", "redirect")
@@ -126,11 +126,7 @@ def _look(
         "news": _news(client, record, texts.get("seen", "")),
         "reminder": next(reminders, None),
         "parent": next(iter(parents.values()), None),
-        "costs": {
-            COUNTERS.get(name, name): (name, n)
-            for name, n in record.counters.items()
-            if n and name not in BOUNDS
-        },
+        "costs": used_of(record.counters),
         "rows": timeline([line for line in latest if not _is_routine(line)])[:LINES],
         "now_ms": views.now_ms(),
     }

@@ -17,8 +17,10 @@ from interlock.workers.access.roles import Act
 from interlock.workers.client import Client
 from interlock.workers.engine.bulk import may_cancel
 from interlock.workers.ops.description import summarize
+from interlock.workers.ops.screen import counters_shown
 
 FAMILY_MAX = 100
+CAP = "cap."  # begins the name of a counter that says how much may be used
 ACTORS = {
     PERSON: "a person",
     PRODUCER: "a producer",
@@ -29,7 +31,7 @@ ACTORS = {
 
 @dataclass(frozen=True, slots=True)
 class BudgetUse:
-    """What the tree below a record has used, and may use: money in millionths of a dollar, runs."""
+    """What a record and all below it have used and may use, by the name of what is counted."""
 
     record_id: str
     used: Mapping[str, int]
@@ -66,6 +68,11 @@ class RecordLook:
     is_cut: bool
     budgets: tuple[BudgetUse, ...]
 
+    @property
+    def used(self) -> dict[str, tuple[str, int]]:
+        """What the record has used, as `used_of` returns it."""
+        return used_of(self.record.counters)
+
 
 def look_at(client: Client, record_id: str, lines: int) -> RecordLook:
     """Read a record with up to so many lines of its log. Raises UnknownRecordError."""
@@ -86,14 +93,19 @@ def look_at(client: Client, record_id: str, lines: int) -> RecordLook:
     )
 
 
+def used_of(counters: Mapping[str, int]) -> dict[str, tuple[str, int]]:
+    """Return what was used, with the name of its counter, by what it is called."""
+    shown = counters_shown(counters).items()
+    return {label: (name, n) for label, (name, n) in shown if n and not name.startswith(CAP)}
+
+
 def budgets_of(counters: Mapping[str, Mapping[str, int]]) -> Iterator[BudgetUse]:
     """Yield the use of each budget, given the counters of records by their ids."""
     for record_id, found in counters.items():
-        limits = {"spent": found.get("cap"), "runs": found.get("most")}
-        set_limits = {name: limit for name, limit in limits.items() if limit is not None}
-        if set_limits:
-            used = {name: found.get(f"tree.{name}", 0) for name in set_limits}
-            yield BudgetUse(record_id, used, set_limits)
+        caps = {name.removeprefix(CAP): n for name, n in found.items() if name.startswith(CAP)}
+        if caps:
+            used = {name: found.get(f"tree.{name}", 0) for name in caps}
+            yield BudgetUse(record_id, used, caps)
 
 
 def steps_of(machine: Machine, state: str, explained: Sequence[Explanation]) -> list[NextStep]:

@@ -31,7 +31,7 @@ from interlock.workers.ops.screen import counter_text, is_said
 from interlock.workers.remote.problems import NO_TOKEN, kind_of
 from interlock.workers.terminal.page import RecordLink, ViewLink
 from interlock.workers.terminal.screen import age
-from interlock.workers.text import visible, visible_json
+from interlock.workers.text import share_text, visible, visible_json
 
 log = logging.getLogger(__name__)
 
@@ -126,6 +126,7 @@ PAGES.filters |= {
     "age": age,
     "clock": lambda at_ms: datetime.fromtimestamp(at_ms / 1_000, UTC).strftime("%H:%M UTC"),
     "amount": lambda amount, name: counter_text(name, amount),
+    "share": lambda part, whole, name: share_text(name, part, whole),
     "codes": codes_of,
     "points": points,
     "with_tabs": with_tabs,

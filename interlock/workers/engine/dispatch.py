@@ -56,7 +56,7 @@ from interlock.kernel.store.scripts import Client, count_call_times
 from interlock.kernel.store.slots import Slots
 from interlock.kernel.store.subscriptions import Subscriber, Subscriptions
 from interlock.kernel.store.views import Views
-from interlock.kernel.table import Data
+from interlock.kernel.table import UNBOUND, Bounds, Data
 from interlock.workers.config import Settings, ms
 from interlock.workers.engine.passes import Passes, with_lease
 from interlock.workers.engine.quota import RecordQuota
@@ -278,7 +278,7 @@ class Dispatch:
         *,
         priority: int = 5,
         countdown: str = "",
-        cap: int | None = None,
+        bounds: Bounds = UNBOUND,
         initial_lease: InitialLease | None = None,
     ) -> Fired:
         """Create a record and publish its effects."""
@@ -290,7 +290,7 @@ class Dispatch:
             call.cause,
             priority=priority,
             countdown=countdown,
-            cap=cap,
+            bounds=bounds,
             initial_lease=initial_lease,
         )
         self.publish(fired.owed)

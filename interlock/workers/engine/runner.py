@@ -214,7 +214,9 @@ class Runner:
             raise EffectRetriedError(f"given up: {refusal}") from refusal
         except Exception as failure:  # noqa: BLE001 - an effect's own failure is recorded and tried again
             hide_secrets(failure)
-            return self._retry_later(work, failure)
+            outcome = work.outcome_over_budget(failure)
+            if outcome is None:
+                return self._retry_later(work, failure)
         if work.handed_over.is_set():
             raise Ignore("its supervisor goes on, and shows its end")
         if outcome is None:
@@ -321,10 +323,8 @@ class Runner:
         detail = storable(cause)[:DETAIL_MAX]
         log.warning("%s failed, attempt %d: %s", work.key, work.attempt, detail)
         delay_ms = retry_delay_ms(work.attempt)
-        draft = NoteDraft(
-            EFFECT_FAILED,
-            {"effect": work.lease.suffix, "attempt": work.attempt, "detail": detail},
-        )
+        said = {"effect": work.lease.suffix, "attempt": work.attempt, "detail": detail}
+        draft = NoteDraft(EFFECT_FAILED, said)
         try:
             self.dispatch.note(work.record, draft, warrant=work.warrant)
             status = self.dispatch.leases.release(

@@ -4,27 +4,32 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import random
+import time
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import CancelledError
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from decimal import Decimal
 from typing import Any, TypeVar
 from uuid import uuid4
 
 from tenacity import RetryCallState, Retrying, retry_if_exception_type, wait_exponential_jitter
 
+from interlock.kernel.amounts import MONEY, amounts
 from interlock.kernel.effect import Kind
 from interlock.kernel.errors import ConflictError, FencedError, KernelError, StoreError
 from interlock.kernel.event import Cause
 from interlock.kernel.record import Entry, Record, ancestors
 from interlock.kernel.store.children import children_counted
-from interlock.kernel.store.commands import Call, NoteDraft, Warrant
-from interlock.kernel.store.leases import Lease, Order
+from interlock.kernel.store.commands import Call, NoteDraft, Spender, Warrant
+from interlock.kernel.store.leases import Lease, Order, Shortage
 from interlock.kernel.table import Active
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.heartbeat import HeldLease
 from interlock.workers.engine.resources import Resources
 from interlock.workers.gateways.llm.outcome import UnknownPriceError
+from interlock.workers.text import amount_text, share_text
 
 log = logging.getLogger(__name__)
 
@@ -32,6 +37,8 @@ log = logging.getLogger(__name__)
 # after the end of its lease. Its token stays valid until another process claims the effect, and
 # after an outage the sweeps give every holder the time of one lease to return.
 OUTAGE_S_MAX = 300.0
+# How long a holder waits before it asks again for what others have reserved: at first, and at most.
+RESERVE_S_MIN, RESERVE_S_MAX = 0.05, 1.0
 # Errors after which the same call may succeed later.
 TRANSIENT = (StoreError, ConflictError)
 Result = TypeVar("Result")
@@ -61,6 +68,20 @@ class ObstacleError(RuntimeError):
     The attempt counts as failed. A card asks the person, and the effect is tried again after the
     usual delay, or as soon as the person says so.
     """
+
+
+class OverBudgetError(ObstacleError):
+    """A cap is used up: it does not allow what a handler needs, whatever others give back.
+
+    Where the state names a trigger for that (`over`), it is fired; else a card asks a person.
+    """
+
+    def __init__(self, shortage: Shortage) -> None:
+        asked = amount_text(shortage.name, shortage.asked)
+        left = share_text(shortage.name, max(shortage.left, 0), shortage.cap)
+        whose = f"the budget of {shortage.record_id}"
+        super().__init__(f"{asked} are needed, and {left} are left in {whose}")
+        self.shortage = shortage
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +133,7 @@ class Work:
         self.giving_back = Flag()
         self.handed_over = Flag()  # a supervisor has the lease now, and reports the end
         self._callbacks: list[Callable[[], None]] = []
+        self._reserved: dict[str, int] = {}
         if lease.interrupts:
             self.interrupted.set()
 
@@ -219,20 +241,65 @@ class Work:
         """Note an outcome that came too late to be fired, and count its costs."""
         token, trigger = self.lease.token, outcome.trigger
         detail = {"effect": self.lease.suffix, "trigger": trigger, "token": token}
-        draft = NoteDraft("stale_result", detail, deltas=outcome.deltas)
+        spender = Spender(self.lease.suffix, token, has_ended=True)
+        draft = NoteDraft("stale_result", detail, deltas=outcome.deltas, spender=spender)
         self._write(draft, f"{token}:{trigger}/late")
 
-    def reserve(self, estimate_micro: int) -> bool:
-        """Reserve the estimated cost of a call; False if a cap of the family does not allow it."""
-        return self.retried(lambda: self.dispatch.leases.reserve(self.lease, estimate_micro))
+    def reserve(self, *, usd: float | Decimal | None = None, **counted: int) -> None:
+        """See to it that so much may be used before it is used, under every cap above.
+
+        It replaces what was reserved under these names before, and is reserved until it is
+        spent or the attempt ends. Waits, with nothing reserved, while only the reservations of
+        others are in the way. Raises OverBudgetError, and keeps what was reserved, where a cap
+        is used up; CancelledError if this work was ordered to stop while it waits.
+        """
+        wanted = self._reserved | amounts(usd, **counted)
+        wanted = {name: amount for name, amount in wanted.items() if amount}
+        pause_s = 0.0
+        while shortage := self.retried(lambda: self.dispatch.leases.reserve(self.lease, wanted)):
+            if not shortage.may_pass:
+                raise OverBudgetError(shortage)
+            self._reserved = {}
+            if not pause_s:
+                self.note("budget_waits", asdict(shortage))
+            pause_s = min(RESERVE_S_MAX, pause_s * 2 or RESERVE_S_MIN)
+            self.raise_if_stopped()
+            time.sleep(pause_s * random.uniform(0.5, 1))  # noqa: S311 - no secret, only a spread
+            self.raise_if_stopped()
+        self._reserved = wanted
+
+    def spend(self, *, usd: float | Decimal | None = None, **counted: int) -> None:
+        """Count what was used, at once and for good, and take it out of what was reserved.
+
+        Each call counts once, also where its reply is lost. It counts after the lease is lost as
+        well, and above a cap: it was used. What an outcome has as its deltas is not spent here.
+        """
+        used = {name: amount for name, amount in amounts(usd, **counted).items() if amount}
+        if not used:
+            return
+        detail = {"effect": self.lease.suffix}
+        spender = Spender(self.lease.suffix, self.lease.token)
+        self._write(NoteDraft("spent", detail, deltas=used, spender=spender), uuid4().hex)
+        left = {name: amount - used.get(name, 0) for name, amount in self._reserved.items()}
+        self._reserved = {name: amount for name, amount in left.items() if amount > 0}
+
+    def outcome_over_budget(self, failure: Exception) -> Outcome | None:
+        """Return the outcome of a handler whose budget is used up, where its state names one."""
+        stage = self.machine.stage(self.record.state)
+        is_over = isinstance(failure, OverBudgetError) and self.lease.kind is Kind.STATE
+        if not (is_over and isinstance(stage, Active) and stage.over):
+            return None
+        said = {"code": "over_budget", "detail": str(failure)}
+        fields = self.machine.taken_by(stage.over, said)
+        return Outcome(stage.over, fields, reason=str(failure))
 
     def is_capped(self) -> bool:
-        """Return whether a cap limits what the record may spend: its own, or one above it."""
+        """Return whether a cap limits the money of the record: its own, or one above it."""
         chain = (self.record.id, *ancestors(self.record.id))
         counters = self.retried(
             lambda: [self.dispatch.views.record(above).counters for above in chain]
         )
-        return any("cap" in found for found in counters)
+        return any(f"cap.{MONEY}" in found for found in counters)
 
     async def estimate_micro(self, bound_micro: Callable[[], int]) -> int:
         """Return what a question can cost at most; 0 if its price is unknown and nothing caps it.

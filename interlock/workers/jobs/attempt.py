@@ -15,10 +15,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
+from interlock.kernel.amounts import MICRO
 from interlock.kernel.errors import CallError
 from interlock.kernel.store.commands import NoteDraft
 from interlock.workers.engine.tracing import traced_tool
-from interlock.workers.engine.work import Outcome, Work
+from interlock.workers.engine.work import Outcome, OverBudgetError, Work
 from interlock.workers.gateways.capabilities.call import call_capability
 from interlock.workers.gateways.capabilities.registry import open_registry
 from interlock.workers.gateways.capabilities.result import Failed, SplitWork, Succeeded
@@ -27,7 +28,6 @@ from interlock.workers.jobs.brief import brief_of, write_brief
 from interlock.workers.jobs.command_run import LATE_REPLY_LENGTH_MAX, CommandRun
 from interlock.workers.jobs.limits import (
     GRAPH,
-    MICRO,
     LimitUsage,
     halt_graph,
     note_warnings,
@@ -69,7 +69,7 @@ class AttemptResult:
     invalid: str = ""
 
 
-class OverBudgetError(Exception):
+class LimitReachedError(Exception):
     """Too little is left of a limit, so nothing was started. `usage` is that of the limit."""
 
     def __init__(self, usage: LimitUsage) -> None:
@@ -80,7 +80,7 @@ class OverBudgetError(Exception):
 async def run_attempt(
     work: Work, executor: Mapping[str, Any], role: str, folder: Path
 ) -> AttemptResult:
-    """Run a job's worker or reviewer once. Raises OverBudgetError before anything is spent."""
+    """Run a job's worker or reviewer once. Raises LimitReachedError before anything is spent."""
     await asyncio.to_thread(check_limits, work, role)
     if estimate := int(executor["cost_micro"]):
         await asyncio.to_thread(reserve, work, estimate)
@@ -98,7 +98,7 @@ async def run_attempt(
 
 
 def check_limits(work: Work, role: str) -> None:
-    """Check the limits again before an attempt, and start its timers. Raises OverBudgetError.
+    """Check the limits again before an attempt, and start its timers. Raises LimitReachedError.
 
     Since the job was scheduled it may have been paused, or have finished a phase. The time limit
     counts from here, because the job may have waited for a free worker until now. The start of an
@@ -108,7 +108,7 @@ def check_limits(work: Work, role: str) -> None:
     note_warnings(work, found)
     for usage in found:
         if usage.reached:
-            raise OverBudgetError(usage)
+            raise LimitReachedError(usage)
     silence_ms = record.data["running_s" if role == WORKER else "reviewing_s"] * 1_000
     left_ms = time_left_ms(found)
     limited = () if left_ms is None else (("limit", left_ms, 0),)
@@ -118,14 +118,16 @@ def check_limits(work: Work, role: str) -> None:
 
 
 def reserve(work: Work, estimate_micro: int) -> None:
-    """Reserve what an attempt may cost. Raises OverBudgetError with the tightest limit."""
-    if work.reserve(estimate_micro):
-        return
-    costs = [usage for usage in _limits_of_spending(work) if usage.limit == "cost"]
-    raise OverBudgetError(min(costs, key=lambda usage: usage.allowed - usage.used))
+    """Reserve what an attempt may cost. Raises LimitReachedError with the tightest limit."""
+    try:
+        work.reserve(spent=estimate_micro)
+    except OverBudgetError as refused:
+        costs = [usage for usage in _limits_of_spending(work) if usage.limit == "cost"]
+        tightest = min(costs, key=lambda usage: usage.allowed - usage.used)
+        raise LimitReachedError(tightest) from refused
 
 
-def stop_or_halt(work: Work, refused: OverBudgetError) -> Outcome:
+def stop_or_halt(work: Work, refused: LimitReachedError) -> Outcome:
     """Return the outcome for a job at a limit; at a limit of its graph, halt the graph instead."""
     graph, usage = graph_of(work.dispatch, work.record), refused.usage
     if usage.owner != GRAPH or graph is None:
@@ -143,7 +145,7 @@ def elapsed_ms(began: float) -> int:
 
 def book_stopped_time(work: Work, began: float) -> None:
     """Book the time of an attempt that was stopped, because that time was used as well."""
-    work.note_late(Outcome("stopped", deltas={"time_ms": elapsed_ms(began)}))
+    work.spend(time_ms=elapsed_ms(began))
 
 
 def _limits_of_spending(work: Work) -> list[LimitUsage]:
@@ -194,7 +196,7 @@ def _book_late_cost(work: Work, model: type[WorkerReply], file: Path) -> None:
     with suppress(ReplyError):
         reply = read_reply(model, file)
         if reply is not None and reply.cost:
-            work.note_late(Outcome("late_reply", deltas=_deltas_of_reply(reply)))
+            work.spend(**_deltas_of_reply(reply))
 
 
 async def _run_capability(work: Work, executor: Mapping[str, Any], role: str) -> AttemptResult:
@@ -242,7 +244,7 @@ def _book_late_result(work: Work, role: str, result: object) -> None:
     work.audit("late_reply", {"role": role, "reply": reply})
     attempt = _result_of_value(_reply_model(role), result.value)
     if attempt.deltas:
-        work.note_late(Outcome("late_reply", deltas=attempt.deltas))
+        work.spend(**attempt.deltas)
 
 
 def _result_of_value(model: type[WorkerReply], value: object) -> AttemptResult:
@@ -279,9 +281,7 @@ async def _run_model(
         answer = await model.answer(question, ledger, timeout_s=timeout_s)
     except asyncio.CancelledError:
         # The provider may bill the question although nobody waits for the answer any more.
-        await asyncio.to_thread(
-            work.note_late, Outcome("late_answer", deltas=_deltas_of_model(ledger))
-        )
+        await asyncio.to_thread(partial(work.spend, **_deltas_of_model(ledger)))
         raise
     deltas = _deltas_of_model(ledger)
     if isinstance(answer, Unanswered):

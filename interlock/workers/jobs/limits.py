@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from interlock.kernel.amounts import MICRO, MONEY
 from interlock.kernel.errors import CallError, OpIdReusedError
 from interlock.kernel.event import Cause
 from interlock.kernel.record import Record
@@ -16,7 +17,6 @@ from interlock.workers.engine.work import Work
 JOB, GRAPH = "job", "graph"
 HALTED = "halted"
 WARNING_SHARE = 0.75
-MICRO = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,8 @@ def usages(record: Record, owner: str) -> Iterator[LimitUsage]:
     """Yield the usage of each limit of a job or graph. Reserved money counts as used."""
     limits: Mapping[str, Any] = record.data["limits"]
     counters = record.counters
-    spent = sum(counters.get(f"tree.{name}", 0) for name in ("spent", "reserved", "residue"))
+    kinds = (f"{kind}.{MONEY}" for kind in ("tree", "reserved", "residue"))
+    spent = sum(counters.get(kind, 0) for kind in kinds)
     found = {
         "cost": (spent / MICRO, limits.get("cost_micro"), MICRO),
         "time": (counters.get("tree.time_ms", 0) / 1_000, limits.get("time_s"), 1),

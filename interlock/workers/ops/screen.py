@@ -11,6 +11,7 @@ from rich.markup import escape
 from rich.padding import Padding
 from rich.text import Text
 
+from interlock.kernel.amounts import MONEY
 from interlock.kernel.event import words_of
 from interlock.kernel.store.counts import COUNT_MAX
 from interlock.workers.engine.work_sandbox import NONE, OPEN_STORE, SAID_OF
@@ -33,10 +34,19 @@ from interlock.workers.text import dollars
 from interlock.workers.threads.screen import proposal_text, runs
 
 ENQUEUE = {"fused": "in the commit (fused)", "plain": "after the commit (plain)"}
-# The names of counters that their own name does not explain.
+# What counters of a record and all below it say, by what comes before the name in theirs.
+TREE = "tree"
+KINDS = {
+    "cap": "{} at most",
+    TREE: "{}, with all below it",
+    "reserved": "{} reserved for work that goes on",
+    "residue": "{} that lost work may have used",
+}
+# The names of counters that these and their own name do not explain.
 COUNTERS = {
-    "cap": "may spend at most",
-    "tree.spent": "spent, with all below it",
+    "cap.spent": "may spend at most",
+    "reserved.spent": "reserved for work that goes on",
+    "residue.spent": "may have been spent by lost work",
     "tokens_in": "tokens of questions",
     "tokens_out": "tokens of answers",
 }
@@ -87,8 +97,8 @@ def record_facts(value: Mapping[str, Any], said_below: Sequence[str]) -> Grid:
             facts.add_row(name, text)
     if value["children"]:
         facts.add_row("children", ", ".join(value["children"][:10]))
-    for name, amount in sorted(value["counters"].items()):
-        facts.add_row(COUNTERS.get(name, name), counter_text(name, amount))
+    for label, (name, amount) in counters_shown(value["counters"]).items():
+        facts.add_row(label, counter_text(name, amount))
     for entry in value["entries"]:
         facts.add_row("effect", effect_text(entry, failed=entry["suffix"] in value["failures"]))
     return facts
@@ -118,11 +128,24 @@ def effect_text(entry: Mapping[str, Any], *, failed: bool) -> str:
     return text
 
 
+def counters_shown(counters: Mapping[str, int]) -> dict[str, tuple[str, int]]:
+    """Return the counters that people are shown, with their names, by what they are called.
+
+    What a record has used with all below it is left out where it used all of that itself; money is
+    not left out.
+    """
+    found: dict[str, tuple[str, int]] = {}
+    for name, amount in sorted(counters.items()):
+        kind, _, counted = name.rpartition(".")
+        if kind != TREE or counted == MONEY or counters.get(counted) != amount:
+            label = KINDS.get(kind, "{}").format(COUNTERS.get(counted, counted))
+            found[COUNTERS.get(name, label)] = (name, amount)
+    return found
+
+
 def counter_text(name: str, amount: int) -> str:
     """Return the amount of a counter; one of money counts millionths of a dollar."""
-    if "spent" in name or name == "cap":
-        return dollars(amount)
-    return str(amount)
+    return dollars(amount) if MONEY in name else str(amount)
 
 
 def shown_fields(data: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -89,5 +89,5 @@ class Bench:
     def spent(self, job_id: str) -> int:
         """Return the cost of a job in micro-dollars; no money may be reserved any more."""
         counters = self.deployment.client.show(job_id).counters
-        assert counters.get("tree.reserved", 0) == 0
-        return counters.get("tree.spent", 0) + counters.get("tree.residue", 0)
+        assert counters.get("reserved.spent", 0) == 0
+        return counters.get("tree.spent", 0) + counters.get("residue.spent", 0)

@@ -119,8 +119,8 @@ class Desk(Bench):
         """Return the cost of a job in micro-dollars; no money may be reserved any more."""
         self.deployment.comes_to_rest(job_id)
         counters = self.deployment.client.show(job_id).counters
-        assert counters.get("tree.reserved", 0) == 0
-        return counters.get("tree.spent", 0) + counters.get("tree.residue", 0)
+        assert counters.get("reserved.spent", 0) == 0
+        return counters.get("tree.spent", 0) + counters.get("residue.spent", 0)
 
 
 @pytest.fixture

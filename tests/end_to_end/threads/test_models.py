@@ -68,7 +68,7 @@ def test_each_phase_is_asked_once_with_the_results_of_the_phases_before(
     assert context.data("confirmed intent") or "write it down" in context.prompt
     assert "jot" in action.prompt
     assert record.counters["spent"] == record.counters["tree.spent"] > 0
-    assert record.counters.get("tree.reserved", 0) == 0
+    assert record.counters.get("reserved.spent", 0) == 0
 
 
 def test_one_call_answers_all_three_phases_where_the_policy_wants_that(
@@ -205,5 +205,5 @@ def test_children_spend_from_one_cap_with_their_parent(
     for child in children:
         record = deployment.reaches(child, "awaiting_intent_clarification")
         assert record.data["failure"]["code"] == "budget_exceeded"
-        assert "cap" not in record.counters
+        assert "cap.spent" not in record.counters
     assert provider.asked == []

@@ -16,7 +16,7 @@ from interlock.kernel.errors import (
 from interlock.kernel.machines.jobs.job.changes import EVIDENCE_KEPT_MAX, UNBEGUN_MAX, phase_of
 from interlock.kernel.machines.jobs.job.payloads import EVIDENCE_MAX
 from interlock.kernel.machines.jobs.job.table import JOB
-from interlock.kernel.table import UNBOUND, Bounds
+from interlock.kernel.table import UNBOUND
 from tests.kernel.jobs.jobs import LIVE, PureJob, refused
 from tests.kernel.samples import EVIDENCE, PHASES, SAMPLES
 
@@ -74,8 +74,8 @@ def test_configured_limits_are_merged_and_bound_the_family() -> None:
     case.fire("configure", limits={"cost_micro": 7, "time_s": 9})
 
     assert case.data["limits"] == {"cost_micro": 7, "time_s": 9, "iterations": 2}
-    assert case.last.bounds == Bounds(7, 2)
-    assert case.to("activate").last.bounds is UNBOUND, "other rows do not change it"
+    assert case.last.bounds == {"spent": 7, "runs": 2}
+    assert case.to("activate").last.bounds == UNBOUND, "other rows do not change it"
 
 
 def test_the_place_of_its_files_cannot_be_configured() -> None:

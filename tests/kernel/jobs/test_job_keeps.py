@@ -13,7 +13,6 @@ from interlock.kernel.errors import (
 )
 from interlock.kernel.machines.jobs.job.changes import GUIDANCE_MAX, phase_of
 from interlock.kernel.machines.jobs.job.table import IDLE_GATES, JOB, SUSPENDABLE
-from interlock.kernel.table import Bounds
 from tests.kernel.jobs.jobs import PureJob, refused
 from tests.kernel.samples import EVIDENCE, PHASES
 
@@ -104,7 +103,7 @@ def test_a_resubmitted_job_goes_on_where_it_stopped_with_guidance_and_higher_lim
     assert (case.state, case.data["phase"]) == ("pending", 1)
     assert case.data["guidance"][-1]["text"] == "the red one"
     assert case.data["limits"] == {"cost_micro": 9, "iterations": 2, "time_s": 60}
-    assert case.last.bounds == Bounds(9, 2)
+    assert case.last.bounds == {"spent": 9, "runs": 2}
     assert (case.data["recoveries"], case.data["retries"], case.data["going"]) == (0, 0, "")
     assert "failure" not in case.data
 
@@ -157,7 +156,7 @@ def test_a_job_that_is_resubmitted_to_review_keeps_its_work() -> None:
     assert case.data["limits"] == {"iterations": 4, "cost_micro": 3}
     assert (case.data["recoveries"], case.data["retries"], case.data["going"]) == (0, 0, "")
     assert "failure" not in case.data
-    assert case.last.bounds == Bounds(3, 4)
+    assert case.last.bounds == {"spent": 3, "runs": 4}
     assert case.owed[0] == "scheduling"
 
 

@@ -110,8 +110,8 @@ def test_any_json_is_an_admitted_payload_or_is_refused(machine: Machine, trigger
             codec.encode(decision.after.data, "the data", codec.DATA_BYTES_MAX)
             due = {timer.name: timer.delay_ms for timer in decision.timers}
             assert all(type(ms) is int and 0 <= ms < 2**53 for ms in due.values()), due
-            bounds = (decision.bounds.cap, decision.bounds.runs)
-            assert all(bound is None or 0 <= bound < 2**53 for bound in bounds), bounds
+            caps = decision.bounds.values()
+            assert all(cap is None or 0 <= cap < 2**53 for cap in caps), caps
 
     check()
 

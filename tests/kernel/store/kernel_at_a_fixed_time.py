@@ -29,6 +29,7 @@ from interlock.kernel.store.commands import (
     Limits,
     NoteDraft,
     Render,
+    Spender,
     Warrant,
 )
 from interlock.kernel.store.hosts import Hosts
@@ -128,6 +129,7 @@ class World:
         *,
         countdown: str = "",
         cap: int | None = None,
+        bounds: Mapping[str, int] | None = None,
         machine: str = "life",
         priority: int = 5,
         initial_lease: InitialLease | None = None,
@@ -139,7 +141,7 @@ class World:
             ACTOR,
             priority=priority,
             countdown=countdown,
-            cap=cap,
+            bounds=bounds or ({} if cap is None else {"spent": cap}),
             initial_lease=initial_lease,
         )
 
@@ -270,9 +272,23 @@ class World:
         op: str = "",
         warrant: Warrant = NO_WARRANT,
         timers: tuple[tuple[str, int, int], ...] = (),
+        spender: Spender | None = None,
     ) -> Answer:
-        draft = NoteDraft(kind, {}, deltas or {}, timers)
+        draft = NoteDraft(kind, {}, deltas or {}, spender, timers)
         return self.lifecycle.note(self.record(of), draft, op_id=op, warrant=warrant)
+
+    def reserve(self, lease: Lease, spent: int = 0, **amounts: int) -> str:
+        """Reserve money and other amounts: `reserved`, or why not."""
+        wanted = amounts | ({"spent": spent} if spent else {})
+        shortage = self.leases.reserve(lease, wanted)
+        if shortage is None:
+            return "reserved"
+        return "waits" if shortage.may_pass else "over"
+
+    def report(self, lease: Lease, *, has_ended: bool = False, op: str = "", **used: int) -> Answer:
+        """Count what a holder has used."""
+        spender = Spender(lease.suffix, lease.token, has_ended)
+        return self.note(lease.record.id, deltas=used, op=op or self.op(), spender=spender)
 
     def counter(self, name: str, of: str = "r") -> int:
         return int(self.record(of).counters.get(name, 0))

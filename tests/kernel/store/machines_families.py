@@ -12,8 +12,10 @@ from interlock.kernel.machine import Machine
 from interlock.kernel.payload import ChildLost, Tally
 from interlock.kernel.table import (
     PERSON,
+    UNBOUND,
     Active,
     Ask,
+    Bounds,
     Data,
     Terminal,
     Waiting,
@@ -23,7 +25,7 @@ from interlock.kernel.table import (
     stay,
 )
 from interlock.kernel.timer import Timer
-from interlock.kernel.traits import Children
+from interlock.kernel.traits import Bookkeeping, Children
 from tests.kernel.store.tables import GRACE_MS, LEASE_MS
 
 MAKE = Effect("make", lease_ms=LEASE_MS, grace_ms=GRACE_MS, attempts_max=2)
@@ -78,8 +80,8 @@ def listens(ask: Ask) -> bool:
     return not ask.data.get("deaf")
 
 
-def part(parent: Data, entry: Data, ids: Any) -> tuple[Data, int | None]:
-    return {"of": parent["name"], "part": entry, "one_of": len(ids)}, 7
+def part(parent: Data, entry: Data, ids: Any) -> tuple[Data, Bounds]:
+    return {"of": parent["name"], "part": entry, "one_of": len(ids)}, {"tokens": 7}
 
 
 DEAF = "it does not want to know"
@@ -113,12 +115,13 @@ ORDER = Machine(
     payloads={T.CHANGE: Parts, T.ALL_IN: Tally, T.CHECKED: Tally, T.LOST: ChildLost},
     children=(
         Children("parts", part, T.ALL_IN, T.LOST, machine="part", listed_in="parts"),
-        Children("checks", lambda _parent, entry, _ids: (entry, None), T.CHECKED),
+        Children("checks", lambda _parent, entry, _ids: (entry, UNBOUND), T.CHECKED),
     ),
     close_trigger=T.CANCEL,
 )
 PART = Machine(
     name="part",
+    bookkeeping=Bookkeeping(bounds=lambda _: {"tokens": 9, "calls": 3}),
     stages=(
         Active(Q.MAKING, (RECHECK,), effect=MAKE, outcomes=(T.MADE, T.BREAK)),
         Active(Q.SURE, (RECHECK,), effect=MAKE, outcomes=(T.MADE, T.BREAK)),

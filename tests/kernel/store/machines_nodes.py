@@ -81,7 +81,7 @@ def kept(data: Data) -> bool:
 
 
 def bounds(data: Data) -> Bounds:
-    return Bounds(data.get("cap"), data.get("runs"))
+    return {"spent": data.get("cap"), "runs": data.get("runs")}
 
 
 SLOT = HeldSlot(kept, release=FREE)

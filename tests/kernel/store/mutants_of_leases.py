@@ -111,8 +111,8 @@ LEASES = (
     Mutant(
         "a lost holder's reservation is residue",
         "claim",
-        "release_reservation(chain, entry, true)",
-        "release_reservation(chain, entry, false)",
+        "book_residue(record, chain, entry)\n  grant",
+        "release_reservation(chain, entry)\n  grant",
         budget.test_what_a_lost_holder_may_have_spent_is_residue,
     ),
     Mutant(

@@ -91,16 +91,9 @@ RUNS: tuple[Mutant, ...] = (
     Mutant(
         "costs are summed in the tree",
         "commit",
-        "cost = true, ",
+        "add_to_trees(chain, 'tree.' .. name, amount)",
         "",
         sums.test_costs_are_summed_in_a_run_and_its_workspace,
-    ),
-    Mutant(
-        "spending is summed in the tree",
-        "commit",
-        "{spent = true, ",
-        "{",
-        sums.test_what_is_skipped_costs_nothing_and_stays_spent,
     ),
     Mutant(
         "the family log is deleted with its workspace",

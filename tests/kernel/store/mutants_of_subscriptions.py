@@ -246,22 +246,15 @@ SUMS: tuple[Mutant, ...] = (
     Mutant(
         "a row may change a cap",
         "commit",
-        "if plan.cap then",
-        "if false then",
+        "in pairs(plan.caps or {}) do",
+        "in pairs({}) do",
         nodes.test_a_row_that_caps_changes_what_may_be_spent_from_then_on,
     ),
     Mutant(
-        "a tree sums its time and its runs",
+        "what a note counts is summed in the tree",
         "note",
-        "time_ms = true, runs = true",
+        "add_to_trees(chain, 'tree.' .. name, amount)",
         "",
-        nodes.test_what_a_family_sums_is_counted_at_every_ancestor,
-    ),
-    Mutant(
-        "a tree sums nothing else",
-        "commit",
-        "if SUMMED_IN_TREES[name] then",
-        "if true then",
         nodes.test_what_a_family_sums_is_counted_at_every_ancestor,
     ),
 )
@@ -311,15 +304,15 @@ RUNS: tuple[Mutant, ...] = (
     Mutant(
         "a create sets the limit of runs",
         "create",
-        "if plan.runs_max then",
-        "if false then",
+        "in pairs(plan.caps or {}) do",
+        "in pairs({}) do",
         nodes.test_sixteen_that_race_for_five_runs_never_begin_more_than_five,
     ),
     Mutant(
         "a row may change the limit of runs",
         "commit",
-        "if plan.runs_max then",
-        "if false then",
+        "in pairs(plan.caps or {}) do",
+        "in pairs({}) do",
         nodes.test_a_raised_bound_lets_more_run,
     ),
 )

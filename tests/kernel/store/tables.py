@@ -9,7 +9,16 @@ from pydantic import BaseModel
 
 from interlock.kernel.effect import CASCADE, SPAWN, Effect
 from interlock.kernel.machine import Machine
-from interlock.kernel.table import Active, Ask, Data, Mode, Terminal, Transition, Waiting
+from interlock.kernel.table import (
+    UNBOUND,
+    Active,
+    Ask,
+    Data,
+    Mode,
+    Terminal,
+    Transition,
+    Waiting,
+)
 from interlock.kernel.timer import Timer
 from interlock.kernel.traits import Children
 
@@ -157,7 +166,7 @@ LIFE = Machine(
     children=(
         Children(
             countdown="children",
-            payload=lambda _parent, child, _siblings: (child, None),
+            payload=lambda _parent, child, _siblings: (child, UNBOUND),
             advance_trigger=T.CHILDREN_DONE,
         ),
     ),

@@ -402,7 +402,7 @@ def test_who_gave_an_effect_back_neither_settles_it_nor_reserves_for_it(world: W
     for one in (lease, replace(lease, token="-")):
         assert world.settle(one).status == "lost"
         with pytest.raises(FencedError):
-            world.leases.reserve(one, 1)
+            world.reserve(one, 1)
     assert world.state_of("notify") == "owed"
 
 

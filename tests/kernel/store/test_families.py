@@ -85,7 +85,10 @@ def test_the_children_are_listed_beside_the_event_and_no_later_change_changes_th
     world: World,
 ) -> None:
     order(world, "leg", "seat")
-    expected = [NewChild({"of": "chair", "part": part, "one_of": 2}, 7) for part in ("leg", "seat")]
+    expected = [
+        NewChild({"of": "chair", "part": part, "one_of": 2}, {"tokens": 7})
+        for part in ("leg", "seat")
+    ]
     assert listed(world) == expected
     world.fire("r", "change", {"parts": ["back"]})
 

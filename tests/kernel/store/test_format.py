@@ -53,12 +53,12 @@ def test_a_format_that_another_process_notes_meanwhile_is_compared(
 ) -> None:
     def read_before_another_notes_its_own(client: Client, commands: Any) -> list[Any]:
         replies = read_all(client, commands)
-        client.hset(world.keys.meta(5), mapping={"format": "4", "partitions": "64"})
+        client.hset(world.keys.meta(5), mapping={"format": FORMAT + 1, "partitions": 64})
         return replies
 
     monkeypatch.setattr("interlock.kernel.store.format.read_all", read_before_another_notes_its_own)
 
-    with pytest.raises(StoreFormatError, match="has format 4"):
+    with pytest.raises(StoreFormatError, match=f"has format {FORMAT + 1}"):
         refuse_another_format(world.client, world.keys)
 
 

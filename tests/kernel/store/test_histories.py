@@ -251,7 +251,7 @@ class History(RuleBasedStateMachine):
     @rule(number=pick, micro=pick)
     def a_worker_reserves(self, number: int, micro: int) -> None:
         with suppress(FencedError):
-            self.world.leases.reserve(self.lease(number), micro)
+            self.world.reserve(self.lease(number), micro)
 
     @rule(name=st.sampled_from(("p/a", "p/b")))
     def a_birth_is_repeated(self, name: str) -> None:
@@ -345,8 +345,8 @@ class History(RuleBasedStateMachine):
     def money_adds_up(self) -> None:
         found = self.world.views.records(self.records)
         counters = {of: record.counters for of, record in found.items()}
-        for name in ("spent", "reserved", "residue"):
-            assert all(one.get(f"tree.{name}", 0) >= 0 for one in counters.values()), name
+        for name in ("tree.spent", "reserved.spent", "residue.spent"):
+            assert all(one.get(name, 0) >= 0 for one in counters.values()), name
         family = sum(one.get("spent", 0) for of, one in counters.items() if of[0] == "p")
         assert counters["p"].get("tree.spent", 0) == family
 

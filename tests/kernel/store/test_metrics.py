@@ -162,8 +162,8 @@ def test_a_reservation_that_a_cap_forbids_is_counted(world: World) -> None:
     world.create("r", cap=10)
     world.fire("r", "begin")
     lease = world.claim("work")
-    assert world.leases.reserve(lease, 10)
-    assert not world.leases.reserve(lease, 11)
+    assert world.reserve(lease, 10) == "reserved"
+    assert world.reserve(lease, 11) == "over"
 
     assert read(world).over == {"work": 1}
 

@@ -294,7 +294,7 @@ def test_what_has_ended_is_neither_given_back_nor_reserved_for(world: World) -> 
 
     assert world.leases.release(lease, counted=True) == "lost"
     with pytest.raises(FencedError):
-        world.leases.reserve(lease, 1)
+        world.reserve(lease, 1)
 
 
 def test_a_carried_effect_that_was_given_back_drains_from_then_on_for_its_grace(

@@ -59,7 +59,7 @@ def test_the_mark_of_a_missing_holder_is_no_token(world: World) -> None:
     assert world.settle(nobody).status == "lost"
     assert world.leases.release(nobody, counted=False) == "lost"
     with pytest.raises(FencedError):
-        world.leases.reserve(nobody, 1)
+        world.reserve(nobody, 1)
     with pytest.raises(FencedError):
         world.leases.adopt(lease.key, NOTIFY, "-", nonce="z", holder="z")
     with pytest.raises(FencedError):

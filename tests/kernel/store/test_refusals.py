@@ -47,7 +47,7 @@ WRITES: dict[str, Callable[[World, Lease], object]] = {
     "claim": lambda world, lease: world.ask(lease.key, "a"),
     "renew": lambda world, lease: world.renew(lease),
     "release": lambda world, lease: world.leases.release(lease, counted=True),
-    "reserve": lambda world, lease: world.leases.reserve(lease, 5),
+    "reserve": lambda world, lease: world.reserve(lease, 5),
     "take": lambda world, lease: world.indexes.poll_effects(
         world.partition(), [lease.key], gate_open=True
     ),
@@ -178,7 +178,7 @@ def test_every_answer_that_is_no_changes_nothing(world: World) -> None:
     assert world.indexes.prune(world.record(), [], age_ms=0) == "early"
     assert world.indexes.prune(nobody, [], age_ms=0) == "missing"
     with pytest.raises(FencedError):
-        world.leases.reserve(forged, 1)
+        world.reserve(forged, 1)
     with pytest.raises(ClosedParentError):
         world.create("r/a", countdown="children:2")
     with pytest.raises(UnknownRecordError):

@@ -33,7 +33,7 @@ def whole_life(world: World) -> None:
 
     world.fire("r/a", "begin")
     lease = world.claim(of="r/a")
-    assert world.leases.reserve(lease, 10)
+    assert world.reserve(lease, 10) == "reserved"
     world.renew(lease)
     world.fire("r/a", "poke", warrant=token(lease), deltas={"spent": 1})
     world.later(LEASE_MS)
@@ -136,7 +136,7 @@ def all_there(world: World) -> None:
         record, folded = world.record(of), fold(LIFE, world.views.history(of))
         assert (folded.state, folded.version) == (record.state, record.version) != ("", 0)
     assert world.counter("tree.spent") == 7
-    assert world.counter("tree.reserved") == 0
+    assert world.counter("reserved.spent") == 0
     assert world.views.counts([LIFE])[LIFE.name]["done"] == 3
     assert [
         found.id

@@ -87,11 +87,27 @@ def test_the_family_is_a_tree_in_order_and_leads_up_and_down(
 
 def test_the_page_shows_what_was_used_of_the_budget(browser: TestClient, interlock: Client) -> None:
     bring(interlock, "paper", "awaiting_confirmation")
-    cap = interlock.show("paper").counters["cap"]
+    cap = interlock.show("paper").counters["cap.spent"]
 
     text = words_in(browser.get("/records/paper").text)
 
     assert f"$0.00 of ${cap / 1_000_000:.2f} are spent" in text
+
+
+def test_the_page_shows_what_was_used_of_a_budget_of_any_name(
+    browser: TestClient, interlock: Client
+) -> None:
+    bring(interlock, "paper", "awaiting_confirmation")
+    dispatch = interlock.dispatch
+    used = {"cap.tokens": 2_000, "tokens": 1_200, "tree.tokens": 1_200, "residue.tokens": 7}
+    for name, amount in used.items():
+        dispatch.client.hset(dispatch.keys.counters("paper"), name, amount)
+
+    text = words_in(browser.get("/records/paper").text)
+
+    assert "1,200 of 2,000 tokens are used" in text
+    assert "tokens that lost work may have used 7" in text
+    assert "at most" not in text, "a cap is nothing that was used"
 
 
 def test_times_that_come_show_the_time_itself_to_a_pointer_and_the_id_can_be_copied(

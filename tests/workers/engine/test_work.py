@@ -12,7 +12,7 @@ import pytest
 from interlock.kernel.errors import FencedError
 from interlock.kernel.event import Event, Note
 from interlock.kernel.store.leases import Lease, Order
-from interlock.workers.engine.work import Outcome, Work
+from interlock.workers.engine.work import Outcome, OverBudgetError, Work
 from interlock.workers.gateways.llm.outcome import UnknownPriceError
 from interlock.workers.gateways.server import EmbeddedServer
 from tests.conftest import NewProxy
@@ -219,13 +219,14 @@ def test_only_the_budget_of_the_policy_refuses_a_reservation(running: Running) -
     running.client.submit(
         {"inciting": {"title": "x"}, "policy": policy}, machine="thread", id="two"
     )
-    assert claimed(running, name="inference", record_id="two").reserve(101)
+    claimed(running, name="inference", record_id="two").reserve(spent=101)
     policy |= {"budget_micro": 100}
     running.client.submit(
         {"inciting": {"title": "x"}, "policy": policy}, machine="thread", id="one"
     )
     work = claimed(running, name="inference")
 
-    assert work.reserve(60)
-    assert work.reserve(100), "a repeat replaces its own reservation"
-    assert not work.reserve(101)
+    work.reserve(usd=0.00006)
+    work.reserve(spent=100)  # it replaces what was reserved before
+    with pytest.raises(OverBudgetError, match=r"^\$0\.00010 are needed, and \$0\.00010 of "):
+        work.reserve(spent=101)

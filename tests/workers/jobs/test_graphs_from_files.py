@@ -64,7 +64,11 @@ def test_a_graph_is_created_whole_and_active_and_again_changes_nothing(
     own = worker.graphs.graph("g")
     assert own is not None
     limits = {"cost_micro": 1_500_000, "time_s": 600, "iterations": 9}
-    assert (own.data["slots"], own.data["limits"], own.counters["cap"]) == (2, limits, 1_500_000)
+    assert (own.data["slots"], own.data["limits"], own.counters["cap.spent"]) == (
+        2,
+        limits,
+        1_500_000,
+    )
 
 
 def test_a_file_with_errors_names_each_with_its_line_and_nothing_is_written(

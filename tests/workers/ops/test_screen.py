@@ -13,6 +13,7 @@ from interlock.kernel.event import Cause, Event
 from interlock.workers.ops import screen
 from interlock.workers.ops.screen import (
     counter_text,
+    counters_shown,
     reasons_of,
     shown_fields,
     verdict,
@@ -131,9 +132,34 @@ def test_a_proposal_is_shown_in_words(phase: str, payload: dict[str, Any], shown
 
 
 def test_money_is_shown_in_dollars() -> None:
-    assert (counter_text("cap", 500_000), counter_text("spent", 1)) == ("$0.50", "$0.0000010")
+    assert (counter_text("cap.spent", 500_000), counter_text("spent", 1)) == ("$0.50", "$0.0000010")
     assert counter_text("spent", -12_340_000) == "-$12.34", "a reservation that was not needed"
     assert counter_text("tokens_in", 12) == "12"
+
+
+def test_counters_are_shown_by_what_they_say_and_what_is_said_twice_is_left_out() -> None:
+    counters = {
+        "cap.spent": 5_000_000,
+        "cap.tokens": 100,
+        "spent": 1,
+        "tree.spent": 1,
+        "tokens": 7,
+        "tree.tokens": 9,
+        "residue.tokens": 3,
+        "runs": 2,
+        "tree.runs": 2,
+    }
+
+    assert {label: name for label, (name, _) in counters_shown(counters).items()} == {
+        "may spend at most": "cap.spent",
+        "tokens at most": "cap.tokens",
+        "spent": "spent",
+        "spent, with all below it": "tree.spent",
+        "tokens": "tokens",
+        "tokens, with all below it": "tree.tokens",
+        "tokens that lost work may have used": "residue.tokens",
+        "runs": "runs",
+    }
 
 
 @pytest.mark.parametrize("kind", ["card_delivered", "card_listed"])

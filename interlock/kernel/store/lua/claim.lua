@@ -67,7 +67,7 @@ if not repeated then
   if entry.begun == 0 and entry.kind == 'state' then
     observe(metrics, now_ms - since, 'lag', name)
   end
-  release_reservation(chain, entry, true)
+  book_residue(record, chain, entry)
   grant(record, log, suffix, entry, nonce, holder)
 end
 

@@ -1,4 +1,4 @@
---@use keys ops warrant deltas timer new_effects record_note metrics
+--@use keys ops warrant deltas spender timer new_effects record_note metrics
 -- Writes a note, which changes no state: a cost, progress, a refusal, a reminder. It may be written
 -- after the end of the record, and it never conflicts with a commit.
 -- KEYS     record, log, ops, times of ops, effects, timers, metrics, chain of counters, queues of
@@ -33,6 +33,9 @@ if not is_warranted(record, plan.warrant) then
 end
 
 add_deltas(chain, plan.deltas)
+if plan.spender then
+  settle_spender(record, chain, plan.spender, plan.deltas)
+end
 add_to_sums(metrics, plan.machine, plan.deltas)
 for _, timer in ipairs(plan.timers) do
   local _, timer_version = read_timer(record, timer.name)

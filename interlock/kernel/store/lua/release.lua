@@ -39,7 +39,7 @@ if entry.state == 'draining' then
 end
 
 count(metrics, 'run', entry.name, counted and 'failed' or 'released')
-release_reservation(chain, entry, false)
+release_reservation(chain, entry)
 local due_at = now_ms + delay_ms
 local asked = asks_person(entry)
 -- The holder has left the place that exclusive effects share, so it is free at once.

@@ -1,44 +1,64 @@
 --@use entry budget metrics
--- Reserves what a call may cost in every record of the chain, for the current holder of an effect.
--- A repeat replaces the reservation of that effect.
+-- Reserves amounts for the current holder of an effect, all of them or none, in every record of the
+-- chain. They replace what the effect had reserved before. Where only the reservations of others are
+-- in the way the holder waits, and keeps nothing meanwhile: two that wait for each other would never
+-- go on.
 -- KEYS     record, metrics, chain of counters
--- ARGV     suffix, token, estimated cost in micro-dollars
--- Returns  {status, which record of the chain cannot afford it, counted from 1, or 0}; status:
---          reserved | over | lost
+-- ARGV     suffix, token, amounts: {name: amount}
+-- Returns  {status, record of the chain whose cap is in the way, counted from 1, or 0, name of the
+--          cap, the cap, what is left of it}; status: reserved | waits | over | lost. `over`: the
+--          cap does not allow the amount even if all others give back what they have reserved
 local record = KEYS[1]
 local metrics = KEYS[2]
 local chain = {unpack(KEYS, 3)}
 local suffix = ARGV[1]
 local token = ARGV[2]
-local cost = tonumber(ARGV[3])
+local amounts = cjson.decode(ARGV[3])
 
--- Returns which record of the chain cannot afford a cost, counted from 1, or 0 where all can.
-local function first_over_cap(chain, cost)
+-- Returns the answer for the first cap that an amount is over: with what others have reserved, or
+-- even without. Returns nil where the amounts fit.
+local function shortage(status, own, with_reserved)
   for n, counters in ipairs(chain) do
-    local cap, spent, reserved, residue = unpack(
-      redis.call('HMGET', counters, 'cap', 'tree.spent', 'tree.reserved', 'tree.residue')
-    )
-    if cap then
-      local used = tonumber(spent or 0) + tonumber(reserved or 0) + tonumber(residue or 0)
-      if used + cost > tonumber(cap) then
-        return n
+    for name, amount in pairs(amounts) do
+      local cap, used, residue, reserved = unpack(redis.call(
+        'HMGET', counters, 'cap.' .. name, 'tree.' .. name, 'residue.' .. name, 'reserved.' .. name
+      ))
+      if cap then
+        local left = tonumber(cap) - tonumber(used or 0) - tonumber(residue or 0)
+        if with_reserved then
+          left = left - tonumber(reserved or 0) + (own[name] or 0)
+        end
+        if amount > left then
+          return {status, tostring(n), name, cap, string.format('%.0f', left)}
+        end
       end
     end
   end
-  return 0
+  return nil
 end
 
 local entry = read_entry(record, suffix)
 if not entry or entry.token ~= token or entry.state == 'draining' then
-  return {'lost', '0'}
+  return {'lost', '0', '', '0', '0'}
 end
-release_reservation(chain, entry, false)
-local over = first_over_cap(chain, cost)
-if over == 0 then
-  entry.reserved = cost
-  add_to_trees(chain, 'reserved', cost)
-else
+local own = {}
+for name, amount in amounts_in(entry.reserved) do
+  own[name] = tonumber(amount)
+end
+local over = shortage('over', own, false)
+if over then
   count(metrics, 'over', entry.name)
+  return over
+end
+local waits = shortage('waits', own, true)
+release_reservation(chain, entry)
+if not waits then
+  local reserved = {}
+  for name, amount in pairs(amounts) do
+    add_to_trees(chain, 'reserved.' .. name, amount)
+    reserved[#reserved + 1] = string.format('%s=%.0f', name, amount)
+  end
+  entry.reserved = #reserved > 0 and table.concat(reserved, ',') or '-'
 end
 write_entry(record, suffix, entry)
-return {over == 0 and 'reserved' or 'over', tostring(over)}
+return waits or {'reserved', '0', '', '0', '0'}

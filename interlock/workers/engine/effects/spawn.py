@@ -9,6 +9,7 @@ from interlock.kernel.event import Cause
 from interlock.kernel.record import child_ids
 from interlock.kernel.store.children import children_listed
 from interlock.kernel.store.commands import Call
+from interlock.kernel.table import UNBOUND
 from interlock.kernel.traits import Children
 from interlock.workers.engine.work import Work
 
@@ -32,6 +33,9 @@ def spawn(work: Work) -> None:
     cause = Cause("spawn", f"part of {record.id}")
     for child_id, child in zip(child_ids(record.id, generation, len(listed)), listed, strict=True):
         work.raise_if_stopped()
+        # A child of another machine keeps the bounds that it would have as a root.
+        is_other = machine is not work.machine
+        own = machine.bounds(machine.initial_data(child.payload)) if is_other else UNBOUND
         try:
             dispatch.create(
                 machine.name,
@@ -40,7 +44,7 @@ def spawn(work: Work) -> None:
                 Call(cause),
                 priority=record.priority,
                 countdown=f"{name}:{generation}",
-                cap=child.cap,
+                bounds={**own, **child.bounds},
             )
         except ClosedParentError:
             return  # the parent or its countdown has ended: no more children

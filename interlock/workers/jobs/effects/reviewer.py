@@ -13,7 +13,7 @@ from interlock.workers.engine.work import Outcome, Work
 from interlock.workers.jobs.attempt import (
     REVIEWER,
     AttemptResult,
-    OverBudgetError,
+    LimitReachedError,
     book_stopped_time,
     elapsed_ms,
     run_attempt,
@@ -40,7 +40,7 @@ async def reviewer(work: Work) -> Outcome:
     began = time.monotonic()
     try:
         result = await run_attempt(work, executor, REVIEWER, folder)
-    except OverBudgetError as refused:
+    except LimitReachedError as refused:
         return await asyncio.to_thread(stop_or_halt, work, refused)
     except asyncio.CancelledError:
         await asyncio.to_thread(book_stopped_time, work, began)

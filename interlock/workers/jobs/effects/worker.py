@@ -14,7 +14,7 @@ from interlock.workers.engine.work import Outcome, Work
 from interlock.workers.jobs.attempt import (
     WORKER,
     AttemptResult,
-    OverBudgetError,
+    LimitReachedError,
     book_stopped_time,
     elapsed_ms,
     rate_limit_pause_s,
@@ -47,7 +47,7 @@ async def worker(work: Work) -> Outcome:
         began = time.monotonic()
         try:
             result = await run_attempt(work, executor, WORKER, folder)
-        except OverBudgetError as refused:
+        except LimitReachedError as refused:
             return await asyncio.to_thread(stop_or_halt, work, refused)
         except asyncio.CancelledError:
             await asyncio.to_thread(book_stopped_time, work, began)

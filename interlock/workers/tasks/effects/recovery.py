@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from functools import partial
 
 from interlock.kernel.machines.tasks.ownership import SCOPE_VIOLATION, outside
@@ -40,12 +39,10 @@ async def recovery(work: Work) -> Outcome:
     """
     if not work.record.data.get("repo"):
         return Outcome("requeued", AGENT_LOST)
-    async with ModelInquiries(work) as inquiries:
-        try:
-            outcome = await _recover(inquiries)
-        except GitError as refusal:
-            outcome = Outcome("requeued", {**AGENT_LOST, "detail": str(refusal)})
-    return replace(outcome, deltas=inquiries.deltas)
+    try:
+        return await _recover(ModelInquiries(work))
+    except GitError as refusal:
+        return Outcome("requeued", {**AGENT_LOST, "detail": str(refusal)})
 
 
 async def _recover(inquiries: ModelInquiries) -> Outcome:

@@ -46,12 +46,10 @@ async def verification(work: Work) -> Outcome:
         return Outcome("verified", {})
     await _wait_for_agent(work)
     verify_record = _verify_claim if "claim" in work.record.data else _verify_subtasks
-    async with ModelInquiries(work) as inquiries:
-        try:
-            outcome = await verify_record(inquiries)
-        except RefusedError as refusal:
-            outcome = Outcome("verification_rejected", {"reason": str(refusal), "final": True})
-    return replace(outcome, deltas=inquiries.deltas)
+    try:
+        return await verify_record(ModelInquiries(work))
+    except RefusedError as refusal:
+        return Outcome("verification_rejected", {"reason": str(refusal), "final": True})
 
 
 class AgentAtWorkError(RuntimeError):

@@ -1,14 +1,12 @@
-"""Asks the judge model about the work of a task, and books what that costs."""
+"""Asks the judge model about the work of a task, and counts what that costs."""
 
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
-from collections.abc import Mapping
-from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from functools import partial
+from typing import TYPE_CHECKING
 
-from interlock.workers.engine.work import Outcome, Work
+from interlock.workers.engine.work import OverBudgetError, Work
 from interlock.workers.gateways.llm.outcome import Unanswered, UnknownPriceError
 from interlock.workers.tasks.verification.judge_model import (
     Inquiry,
@@ -24,28 +22,14 @@ if TYPE_CHECKING:  # it comes from the model, where there is one
 
 
 class ModelInquiries:
-    """The inquiries of one effect about some work. If the block raises, their cost is booked.
+    """The inquiries of one effect about some work.
 
-    Before each call its cost is reserved, together with the cost of the calls before: an effect
-    has one reservation, which its outcome replaces by the cost. So the outcome must carry `deltas`.
+    The cost of each is reserved before it, and counted after it however it ends.
     """
 
     def __init__(self, work: Work) -> None:
         self.work = work
         self._model = work.resources.get(open_judge)
-        self._costs: Counter[str] = Counter()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if error is not None and self.deltas:
-            await asyncio.to_thread(self.work.note_late, Outcome("judged", deltas=self.deltas))
 
     @property
     def available(self) -> bool:
@@ -62,39 +46,29 @@ class ModelInquiries:
 
         return ask
 
-    @property
-    def deltas(self) -> Mapping[str, int]:
-        """The cost so far, for an outcome to carry."""
-        return {name: amount for name, amount in self._costs.items() if amount}
-
     async def _answer(self, model: JudgeModel, inquiry: Inquiry) -> object:
         ledger = model.ledger(inquiry)
         try:
             estimate = await self.work.estimate_micro(ledger.bound.micro)
         except UnknownPriceError as unknown:
             raise UnansweredError(str(unknown)) from unknown
-        if estimate and not await asyncio.to_thread(self._reserve, estimate):
+        try:
+            if estimate:
+                await asyncio.to_thread(partial(self.work.reserve, spent=estimate))
+        except OverBudgetError as refused:
             raise UnansweredError(
                 f"asking {model.name} may cost {dollars(estimate)}, more than the budget has left"
-            )
+            ) from refused
         timeout_s = self.work.dispatch.settings.judge_s
         try:
             answer = await model.answer(inquiry, ledger, timeout_s=timeout_s)
         finally:
-            self._book(ledger)
+            await asyncio.to_thread(self._count, ledger)
         if isinstance(answer, Unanswered):
             raise UnansweredError(answer.detail)
         return answer
 
-    def _reserve(self, estimate: int) -> bool:
-        spent = self._costs["spent"]
-        if self.work.reserve(spent + estimate):
-            return True
-        # A refused reservation replaced the earlier one: reserve what the calls before it cost.
-        self.work.reserve(spent)
-        return False
-
-    def _book(self, ledger: Ledger) -> None:
+    def _count(self, ledger: Ledger) -> None:
         used = ledger.usage
         tokens = {"tokens_in": used.input_tokens, "tokens_out": used.output_tokens}
-        self._costs.update({"spent": ledger.cost_micro, **tokens})
+        self.work.spend(spent=ledger.cost_micro, **tokens)

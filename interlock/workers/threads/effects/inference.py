@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from interlock.kernel.errors import CallError
@@ -12,7 +13,7 @@ from interlock.kernel.machines.threads.thread.guards import policy_of
 from interlock.kernel.record import Record, ancestors
 from interlock.kernel.scales import Tier
 from interlock.kernel.table import Data
-from interlock.workers.engine.work import Outcome, Work
+from interlock.workers.engine.work import Outcome, OverBudgetError, Work
 from interlock.workers.gateways.capabilities.capability import Capability
 from interlock.workers.gateways.capabilities.registry import Registry, open_registry
 from interlock.workers.gateways.llm.outcome import Unanswered, UnknownPriceError
@@ -50,7 +51,10 @@ async def inference(work: Work) -> Outcome:
     except UnknownPriceError as unknown:
         # The policy of a thread always has a budget.
         return Outcome("budget_exceeded", {"code": "unknown_price", "detail": f"{unknown}."})
-    if estimate and not await asyncio.to_thread(work.reserve, estimate):
+    try:
+        if estimate:
+            await asyncio.to_thread(partial(work.reserve, spent=estimate))
+    except OverBudgetError:
         detail = f"asking {model.name} may cost {dollars(estimate)}, more than the budget has left"
         return Outcome("budget_exceeded", {"estimate_micro": estimate, "detail": detail})
     await fire_start(work, started(work, model.name, question.tier))
@@ -83,8 +87,7 @@ async def ask(work: Work, question: Question, estimate: int) -> InferenceOutcome
         return await work.resources.get(open_model).answer(question, timeout_s=timeout_s)
     except asyncio.CancelledError:
         if estimate:
-            lost = Outcome("inference_failed", deltas={"spent": estimate})
-            await asyncio.to_thread(work.note_late, lost)
+            await asyncio.to_thread(partial(work.spend, spent=estimate))
         raise
 
 

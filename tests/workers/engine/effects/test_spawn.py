@@ -22,10 +22,10 @@ PARENT = {
 
 
 def test_a_part_inherits_source_time_and_policy_and_has_no_cap_of_its_own() -> None:
-    payload, cap = child_payload(PARENT, {"title": "one", "text": "do it"}, ())
+    payload, bounds = child_payload(PARENT, {"title": "one", "text": "do it"}, ())
 
     assert payload["inciting"]["source"] == "mail"
-    assert (payload["policy"], payload["remind_s"], cap) == (PARENT["policy"], 60, None)
+    assert (payload["policy"], payload["remind_s"], bounds) == (PARENT["policy"], 60, {})
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ def test_a_part_inherits_source_time_and_policy_and_has_no_cap_of_its_own() -> N
     ],
 )
 def test_a_policy_of_its_own_caps_a_part(policy: Any, cap: int) -> None:
-    assert child_payload(PARENT, {"title": "one", "policy": policy}, ())[1] == cap
+    assert child_payload(PARENT, {"title": "one", "policy": policy}, ())[1] == {"spent": cap}
 
 
 @pytest.mark.parametrize("policy", ["nonsense", {"composition": "nonsense"}, {"budget_usd": "abc"}])

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterator
+from functools import partial
 from typing import Any
 
 import pytest
 
-from interlock.workers.engine.work import Outcome, Work
+from interlock.workers.engine.work import Work
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.tasks.verification.judge_model import InquiryKind, open_judge
 from interlock.workers.tasks.verification.model_inquiries import ModelInquiries
@@ -69,47 +70,45 @@ def run(work: Work, action: Coroutine[Any, Any, Any]) -> Any:
 
 def counters(work: Work) -> tuple[int, int]:
     found = work.dispatch.views.record(work.record.id).counters
-    return found.get("tree.spent", 0), found.get("tree.reserved", 0)
+    return found.get("tree.spent", 0), found.get("reserved.spent", 0)
 
 
-def test_each_call_is_reserved_together_with_the_cost_so_far(
+def test_each_call_is_reserved_before_it_and_its_cost_is_counted_after_it(
     start: Start, provider: OpenAIServer
 ) -> None:
     work = start(1_000_000)
     provider.then(writes("PASS"), writes("FAIL"))
     held = []
 
-    async def twice() -> dict[str, int]:
-        async with ModelInquiries(work) as inquiries:
-            for _ in range(2):
-                await ask(inquiries)
-                held.append(counters(work)[1])
-            return dict(inquiries.deltas)
+    async def twice() -> None:
+        for _ in range(2):
+            await ask(ModelInquiries(work))
+            held.append(counters(work))
 
-    assert run(work, twice()) == {"spent": 72, "tokens_in": 240, "tokens_out": 60}
-    assert held[1] == held[0] + 36
-    assert counters(work)[0] == 0, "the outcome books it"
+    run(work, twice())
+
+    assert [spent for spent, _ in held] == [36, 72]
+    assert held[0][1] == held[1][1] > 0, "each call reserves what it may cost, and no more"
+    found = work.dispatch.views.record(work.record.id).counters
+    assert (found["tokens_in"], found["tokens_out"]) == (240, 60)
 
 
-def test_a_call_beyond_the_budget_is_not_made_and_keeps_the_reservation(
-    start: Start, provider: OpenAIServer
-) -> None:
+def test_a_call_beyond_the_budget_is_not_made(start: Start, provider: OpenAIServer) -> None:
     provider.then(writes("PASS"))
     work = start(1_000_000)
     other = 1_000_000 - 1_000
 
     async def twice() -> None:
-        async with ModelInquiries(work) as inquiries:
+        inquiries = ModelInquiries(work)
+        await ask(inquiries)
+        await asyncio.to_thread(partial(work.spend, spent=other))
+        with pytest.raises(UnansweredError, match=r"may cost \$0\.00\d+, more than"):
             await ask(inquiries)
-            spend = Outcome("elsewhere", deltas={"spent": other})
-            await asyncio.to_thread(work.note_late, spend)
-            with pytest.raises(UnansweredError, match=r"may cost \$0\.00\d+, more than"):
-                await ask(inquiries)
 
     run(work, twice())
 
     assert len(provider.asked) == 1
-    assert counters(work) == (other, 36)
+    assert counters(work)[0] == other + 36
 
 
 def test_under_a_cap_a_judge_without_a_known_price_is_not_asked(
@@ -118,9 +117,8 @@ def test_under_a_cap_a_judge_without_a_known_price_is_not_asked(
     work = start(1_000_000, INTERLOCK_JUDGE_MODEL="mine:7b")
 
     async def once() -> None:
-        async with ModelInquiries(work) as inquiries:
-            with pytest.raises(UnansweredError, match="set INTERLOCK_MODEL_PRICES=mine:7b=INPUT"):
-                await ask(inquiries)
+        with pytest.raises(UnansweredError, match="set INTERLOCK_MODEL_PRICES=mine:7b=INPUT"):
+            await ask(ModelInquiries(work))
 
     run(work, once())
 
@@ -133,12 +131,8 @@ def test_the_possible_cost_of_a_cancelled_call_is_booked(
     provider.then(hangs())
     work = start(1_000_000)
 
-    async def cancelled() -> None:
-        async with ModelInquiries(work) as inquiries:
-            await ask(inquiries)
-
     async def cancel() -> None:
-        task = asyncio.create_task(cancelled())
+        task = asyncio.create_task(ask(ModelInquiries(work)))
         await asyncio.to_thread(provider.was_asked.wait, 60)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -146,8 +140,7 @@ def test_the_possible_cost_of_a_cancelled_call_is_booked(
 
     run(work, cancel())
 
-    spent, reserved = counters(work)
-    assert 0 < spent <= reserved
+    assert counters(work)[0] > 0
 
 
 def test_a_failure_of_the_provider_is_reported_and_costs_nothing(
@@ -156,14 +149,13 @@ def test_a_failure_of_the_provider_is_reported_and_costs_nothing(
     work = start(1_000_000)
 
     async def refused() -> None:
-        async with ModelInquiries(work) as inquiries:
-            with pytest.raises(UnansweredError, match="refused with status 418"):
-                await ask(inquiries)
-            assert inquiries.deltas == {}
+        with pytest.raises(UnansweredError, match="refused with status 418"):
+            await ask(ModelInquiries(work))
 
     run(work, refused())
 
     assert len(provider.asked) == 1
+    assert counters(work)[0] == 0
 
 
 def test_the_inference_model_judges_if_no_judge_is_configured(start: Start) -> None:

@@ -29,7 +29,8 @@ def initial_data(payload: Data) -> Data:
 
 def bounds(data: Data) -> Bounds:
     """Return what the job may use."""
-    return Bounds(data["limits"].get("cost_micro"), data["limits"].get("iterations"))
+    limits = data["limits"]
+    return {"spent": limits.get("cost_micro"), "runs": limits.get("iterations")}
 
 
 def host(data: Data) -> str:

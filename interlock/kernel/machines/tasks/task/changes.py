@@ -66,7 +66,7 @@ def initial_state(data: Data) -> State:
 def bounds(data: Data) -> Bounds:
     """Return what all tries of the task together may spend."""
     one_try: int | None = data.get("budget_micro")
-    return Bounds(None if one_try is None else one_try * (int(data["max_retries"]) + 1))
+    return {"spent": None if one_try is None else one_try * (int(data["max_retries"]) + 1)}
 
 
 def claimable(ask: Ask) -> bool:

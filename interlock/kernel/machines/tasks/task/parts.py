@@ -9,7 +9,7 @@ from interlock.kernel.errors import InvalidPayloadError
 from interlock.kernel.machines.tasks.ownership import outside
 from interlock.kernel.machines.tasks.task.changes import unclaimed
 from interlock.kernel.machines.tasks.task.payloads import SUBTASKS_MAX
-from interlock.kernel.table import Ask, Data
+from interlock.kernel.table import UNBOUND, Ask, Bounds, Data
 
 # The fields of a task that its subtasks have as well.
 INHERITED = (
@@ -55,8 +55,8 @@ def child_cancelled(ask: Ask) -> Data:
     return {**ask.data, "cancel_children": [*listed][-SUBTASKS_MAX:]}
 
 
-def child_payload(parent: Data, child: Data, siblings: Sequence[str]) -> tuple[Data, int | None]:
-    """Return the payload of a subtask, and None, as its costs have no limit of their own.
+def child_payload(parent: Data, child: Data, siblings: Sequence[str]) -> tuple[Data, Bounds]:
+    """Return the payload of a subtask, which has no bounds of its own.
 
     It has its own work, and its parent's repository, agent and limits. `siblings` are the ids of
     all parts in their order; the subtask waits for those that its `after` numbers.
@@ -77,4 +77,4 @@ def child_payload(parent: Data, child: Data, siblings: Sequence[str]) -> tuple[D
     if earlier := child.get("after"):
         bound["depends_on"] = [siblings[number - 1].partition("/")[2] for number in earlier]
     own = {name: value for name, value in child.items() if name != "after"}
-    return {**inherited, **own, **bound}, None
+    return {**inherited, **own, **bound}, UNBOUND

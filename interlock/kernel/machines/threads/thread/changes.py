@@ -14,7 +14,7 @@ from interlock.kernel.machines.threads.thread.payloads import REQUEST_HOST, NewT
 from interlock.kernel.payload import validated
 from interlock.kernel.policy_axis import PolicyError
 from interlock.kernel.question import failure_detail
-from interlock.kernel.table import Ask, Bounds, Data
+from interlock.kernel.table import UNBOUND, Ask, Bounds, Data
 
 Update = Callable[[Ask], Data]
 FEEDBACK_MAX = 20
@@ -47,7 +47,7 @@ def initial_data(payload: Data) -> Data:
 
 def bounds(data: Data) -> Bounds:
     """Return what the policy lets the thread and all below it spend."""
-    return Bounds(parse(data["policy"]).budget_micro)
+    return {"spent": parse(data["policy"]).budget_micro}
 
 
 def host(data: Data) -> str:
@@ -55,7 +55,7 @@ def host(data: Data) -> str:
     return str(data["inciting"].get("fields", {}).get(REQUEST_HOST) or "")
 
 
-def child_payload(parent: Data, child: Data, siblings: Sequence[str]) -> tuple[Data, int | None]:
+def child_payload(parent: Data, child: Data, siblings: Sequence[str]) -> tuple[Data, Bounds]:
     """Return what a child is created from, and its own cap if it asks for one."""
     del siblings
     source = parent["inciting"]
@@ -79,7 +79,7 @@ def child_payload(parent: Data, child: Data, siblings: Sequence[str]) -> tuple[D
     if child.get("given"):
         payload["given"] = child["given"]
     # A child without a policy of its own spends from its parent's cap alone.
-    return payload, parse(policy).budget_micro if policy is not None else None
+    return payload, bounds(payload) if policy is not None else UNBOUND
 
 
 def _split(data: Data, children: list[Any], relationship: str) -> dict[str, Any]:

@@ -1,9 +1,6 @@
--- Sets the limits that a plan gives for the tree of a record; the others stay as they are.
+-- Sets the caps that a plan gives for the tree of a record; the others stay as they are.
 local function set_limits(counters, plan)
-  if plan.cap then
-    redis.call('HSET', counters, 'cap', plan.cap)
-  end
-  if plan.runs_max then
-    redis.call('HSET', counters, 'most', plan.runs_max)
+  for name, cap in pairs(plan.caps or {}) do
+    redis.call('HSET', counters, 'cap.' .. name, cap)
   end
 end

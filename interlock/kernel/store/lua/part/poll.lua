@@ -1,4 +1,4 @@
---@use clock entry exclusive effect_note timer drop metrics
+--@use clock entry exclusive effect_note timer budget drop metrics
 -- Polls one due effect, by the state of its entry. Each function returns a status and its detail.
 -- sweep = {waits, timers, metrics, gate_open, poll_ms, remind_ms}
 -- poll  = {id, suffix, member, record, log, chain, effects, jitter}
@@ -44,6 +44,7 @@ local function poll_paused(poll, entry)
   if entry.state == 'lapsed' and now_ms < entry.kill_by then
     return poll_again(poll, entry.kill_by)
   end
+  book_residue(poll.record, poll.chain, entry)
   entry.state = 'owed'
   entry.token = '-'
   redis.call('ZREM', poll.effects, poll.member)

@@ -3,7 +3,7 @@
 -- also tests them: otherwise records that start side by side would all take the last one.
 local function lacks_runs(chain, runs)
   for _, counters in ipairs(chain) do
-    local runs_max, used = unpack(redis.call('HMGET', counters, 'most', 'tree.runs'))
+    local runs_max, used = unpack(redis.call('HMGET', counters, 'cap.runs', 'tree.runs'))
     if runs_max and tonumber(used or 0) + runs > tonumber(runs_max) then
       return true
     end

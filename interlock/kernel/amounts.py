@@ -1,0 +1,41 @@
+"""Amounts of what is counted, by name: whole numbers, and money in millionths of a dollar."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal
+
+from interlock.kernel.errors import InvalidPayloadError
+
+MONEY = "spent"  # the counter of money
+MICRO = 1_000_000  # of them are a dollar
+DELTA_MAX = 2**53  # the largest number that a script counts exactly
+
+
+def amounts(usd: float | Decimal | None = None, **counted: int | None) -> dict[str, int]:
+    """Return amounts by the names under which they are counted; None is none.
+
+    Money is given in dollars as `usd`, and is counted as `spent`, in millionths of a dollar. All
+    other names are free, and count whole numbers: `amounts(usd=0.25, tokens=1_000)`. Raises
+    InvalidPayloadError for what cannot be counted.
+    """
+    found = {name: amount for name, amount in counted.items() if amount is not None}
+    if usd is not None:
+        try:
+            found[MONEY] = found.get(MONEY, 0) + round(usd * MICRO)
+        except (TypeError, ValueError, ArithmeticError) as error:
+            raise InvalidPayloadError("the amounts", [f"usd is no money: {usd!r}"]) from error
+    check_deltas(found)
+    if less := [f"{name} is {amount}" for name, amount in found.items() if amount < 0]:
+        raise InvalidPayloadError("the amounts", [f"{each}, less than nothing" for each in less])
+    return found
+
+
+def check_deltas(deltas: Mapping[str, int]) -> None:
+    """Refuse deltas that a script cannot count exactly, or whose name it cannot keep apart."""
+    bad = [name for name, n in deltas.items() if type(n) is not int or abs(n) > DELTA_MAX]
+    if bad:
+        raise InvalidPayloadError("the deltas", [f"{name} is no integer to count" for name in bad])
+    if bad := [name for name in deltas if not name.isidentifier()]:
+        problems = [f"{name!r} is no name: take letters, digits and _" for name in bad]
+        raise InvalidPayloadError("the deltas", problems)
