@@ -18,12 +18,12 @@ from interlock.kernel.machines.jobs.effects import SCHEDULING
 from interlock.kernel.machines.jobs.job.changes import UNBEGUN_MAX
 from interlock.kernel.record import partition_of
 from interlock.kernel.store.scripts import read
+from interlock.kernel.store.subscriptions import PLACEHOLDER
 from interlock.workers.engine.sweeps import stalls
 from interlock.workers.engine.work import Outcome, Work
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.jobs.attempt import AttemptResult, run_attempt
 from interlock.workers.jobs.client import Graphs, JobCommandError
-from interlock.workers.jobs.dependencies import REGISTERING
 from interlock.workers.jobs.file.file import read_graph
 from interlock.workers.jobs.slots import acquire_slots
 from interlock.workers.jobs.status import STARVES, GraphView
@@ -74,7 +74,7 @@ def due_in_ms(worker: InProcessWorker, job_id: str, name: str) -> int:
 
 def waits_for(worker: InProcessWorker, job_id: str) -> set[str]:
     newest = countdowns_begun(MACHINES["job"], worker.client.history(job_id))[-1]
-    return worker.dispatch.views.counted(job_id, newest) - {REGISTERING}
+    return worker.dispatch.views.counted(job_id, newest) - {PLACEHOLDER}
 
 
 def resumed(worker: InProcessWorker, job_id: str) -> None:

@@ -11,6 +11,7 @@ from interlock.kernel.store.scripts import Client, call, read
 
 PAGE = 500
 MISSING = "missing"
+PLACEHOLDER = "*"  # the member of a countdown that keeps it open while others may join
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,15 +8,13 @@ from typing import Any
 from interlock.kernel.errors import CallError, UnknownRecordError
 from interlock.kernel.families import countdowns_begun
 from interlock.kernel.machines.jobs.job.names import State, Trigger
-from interlock.kernel.store.subscriptions import MISSING, Subscriber
+from interlock.kernel.store.subscriptions import MISSING, PLACEHOLDER, Subscriber
 from interlock.kernel.table import Terminal
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.work import Outcome, Work
 from interlock.workers.specs.dependencies import starved_by
 
 CYCLE = "cycle"
-# The member of a countdown that keeps it open until all dependencies are counted.
-REGISTERING = "*"
 CYCLE_LENGTH_MAX = 100
 
 
@@ -30,7 +28,7 @@ def dependencies_to_count(work: Work, countdown: str) -> list[str]:
     for earlier in reversed([name for name in begun if name != countdown]):
         counted = work.dispatch.views.counted(work.record.id, earlier)
         # A countdown that is still open may not have counted all dependencies.
-        if REGISTERING not in counted:
+        if PLACEHOLDER not in counted:
             return [dependency for dependency in dependencies if dependency in counted]
     return dependencies
 
@@ -54,7 +52,7 @@ def recount(work: Work) -> Outcome | None:
     if not begun:
         return None
     dependent = Subscriber.of(record, begun[-1])
-    left = dispatch.views.counted(record.id, dependent.countdown) - {REGISTERING}
+    left = dispatch.views.counted(record.id, dependent.countdown) - {PLACEHOLDER}
     for dependency in sorted(left):
         work.raise_if_stopped()
         ended = end_state(dispatch, dependency)

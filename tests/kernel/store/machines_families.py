@@ -35,6 +35,7 @@ class S(StrEnum):
     PLANNED = auto()
     PARTING = auto()
     CHECKING = auto()
+    MENDING = auto()
     SENT = auto()
     FAILED = auto()
 
@@ -49,6 +50,7 @@ class Q(StrEnum):
 class T(StrEnum):
     SPLIT = auto()
     CHECK = auto()
+    MEND = auto()
     CHANGE = auto()
     ALL_IN = auto()
     CHECKED = auto()
@@ -92,6 +94,7 @@ ORDER = Machine(
         Waiting(S.PLANNED, (RECHECK,)),
         Waiting(S.PARTING, (RECHECK,), countdown="parts"),
         Waiting(S.CHECKING, (RECHECK,), countdown="checks"),
+        Waiting(S.MENDING, (RECHECK,)),
         Terminal(S.SENT, is_success=True),
         Terminal(S.FAILED),
     ),
@@ -106,10 +109,12 @@ ORDER = Machine(
             stay(T.CHANGE, by(PERSON), update=keep),
             move(T.LOST, S.FAILED, by(CASCADE), guard=strict, update=lose, effect=CASCADE),
             stay(T.LOST, by(CASCADE), guard=listens, refusal=DEAF, update=lose),
+            move(T.MEND, S.MENDING, by(PERSON), effect=CASCADE),
             move(T.ALL_IN, S.SENT, by(CASCADE), update=keep),
             move(T.CHECK, S.CHECKING, by(PERSON), effect=SPAWN, spawns="checks"),
         ),
         *rows(S.CHECKING, move(T.CHECKED, S.SENT, by(CASCADE), update=keep)),
+        *rows(S.MENDING, move(T.SPLIT, S.PARTING, by(PERSON), effect=SPAWN, spawns="parts")),
         *rows((S.PARTING, S.CHECKING), move(T.CANCEL, S.FAILED, by(PERSON), effect=CASCADE)),
     ),
     payloads={T.CHANGE: Parts, T.ALL_IN: Tally, T.CHECKED: Tally, T.LOST: ChildLost},

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from interlock.kernel.effect import CASCADE, Kind
 from interlock.kernel.errors import CallError, HeldError, UnknownRecordError
-from interlock.kernel.event import Cause
+from interlock.kernel.event import Cause, Event
 from interlock.kernel.families import is_lost, kind_of_child
 from interlock.kernel.machine import Machine
-from interlock.kernel.record import Record, RecordId
+from interlock.kernel.record import Record, RecordId, place_of
 from interlock.kernel.store.commands import Call, Warrant
-from interlock.kernel.store.subscriptions import MISSING, Subscriber
-from interlock.kernel.table import Terminal, Waiting
+from interlock.kernel.store.subscriptions import MISSING, PLACEHOLDER, Subscriber
+from interlock.kernel.table import Mode, Terminal, Waiting
 from interlock.kernel.traits import Children
 from interlock.workers.engine.work import Outcome, Work
+
+SEQUENCE_MAX = 2**63  # after it no line of a version has a number in a log
 
 
 def cascade(work: Work) -> Outcome | None:
@@ -24,8 +26,12 @@ def cascade(work: Work) -> Outcome | None:
         return advance(work)
     record = work.dispatch.views.record(work.record.id)
     report_loss(work, record)
+    version = int(work.lease.suffix.partition(".")[0])
     if isinstance(work.machine.stage(record.state), Terminal):
-        close(work, record)
+        close(work, record, record.version)
+    elif leaves_children(work, version):
+        end_creation(work, record, version)
+        close(work, record, version)
     else:
         recheck(work, record)
     return None
@@ -37,12 +43,12 @@ def advance(work: Work) -> Outcome | None:
     machine, record, kind = work.machine, work.record, work.machine.waits_for(name)
     assert kind, "what a countdown counts is known"
     countdown = f"{name}:{generation}"
+    payload = {"tally": work.dispatch.views.tally(record.id, countdown)}
     if isinstance(kind, Children) and kind.lost_trigger and waits_for(machine, record, countdown):
         # The loss of the last child is reported by an effect of its own, which may come later.
         for child in work.children(name):
             report_loss(work, child)
         record = work.dispatch.views.record(record.id)
-    payload = {"tally": work.dispatch.views.tally(record.id, countdown)}
     if machine.is_lasting(name):
         # A lasting countdown counts in any state in which its end has a transition.
         waits = bool(machine.explain(record, kind.advance_trigger, payload).target)
@@ -82,14 +88,39 @@ def report_loss(work: Work, child: Record) -> None:
         work.audit("loss_refused", {"child": child.id, "why": str(refusal)})
 
 
-def close(work: Work, record: Record) -> None:
-    """Close every live child; each closes its own children. Repeating it changes nothing.
+def leaves_children(work: Work, version: int) -> bool:
+    """Whether the row of this version owes this effect on leaving its state: its children end."""
+    place = (work.record.id, f"{version - 1}-{SEQUENCE_MAX}")
+    lines = work.dispatch.views.lines_after([place], 1)[place] or []
+    return any(
+        row.effect == CASCADE and row.mode is not Mode.INTERNAL and row.target == event.target
+        for _, event in lines
+        if isinstance(event, Event)
+        for row in work.machine.rows(event.source, event.trigger)
+    )
+
+
+def end_creation(work: Work, record: Record, version: int) -> None:
+    """Let no more children be created in countdowns that were begun before this version."""
+    for entry in record.entries:
+        generation = int(entry.suffix.partition(".")[0])
+        if entry.kind is Kind.SPAWN and generation < version:
+            counting = Subscriber.of(record, f"{entry.countdown}:{generation}")
+            work.dispatch.leave_countdown(counting, PLACEHOLDER, "")
+
+
+def close(work: Work, record: Record, version: int) -> None:
+    """Close every live child that was listed before this version of the record.
+
+    Each closes its own children. Repeating it changes nothing.
 
     A child that refuses does not keep the others from being closed; it is asked again later.
     """
     failures: list[Exception] = []
     for child_id in work.dispatch.views.children(record.id):
         work.raise_if_stopped()
+        if place_of(child_id)[0] >= version:
+            continue
         try:
             _close_one(work, record, child_id)
         except (CallError, HeldError, LookupError) as failure:
@@ -122,7 +153,7 @@ def recheck(work: Work, record: Record) -> None:
     if not (isinstance(stage, Waiting) and stage.countdown):
         return
     counting = Subscriber.of(record, f"{stage.countdown}:{record.entered}")
-    for member in work.dispatch.views.counted(record.id, counting.countdown) - {"*"}:
+    for member in work.dispatch.views.counted(record.id, counting.countdown) - {PLACEHOLDER}:
         work.raise_if_stopped()
         try:
             child = work.dispatch.views.record(member)

@@ -144,6 +144,47 @@ def test_a_child_that_refuses_to_be_closed_is_asked_again_after_the_others(
     assert orders.entries("r", "cascade") == ["owed"]
 
 
+def test_a_parent_that_goes_on_without_its_children_closes_them_and_creates_no_more(
+    orders: Orders,
+) -> None:
+    ids = orders.spawned("leg", "seat")
+    orders.fire("r", "mend")
+    assert orders.perform("r", "cascade") == ["settled"]
+    assert orders.states("r", *ids) == ["mending", "broken", "broken"]
+    assert orders.counts("r", "lost") == 0
+
+    orders.fire("r", "split")
+    orders.fire("r", "mend")
+    orders.perform("r", "cascade")
+    assert orders.dispatch.views.counted("r", "parts:6") == set()
+    assert orders.perform("r", "spawn") == ["settled"]
+    assert len(orders.dispatch.views.children("r")) == len(ids), "no child was created any more"
+    assert set(orders.perform("r", "cascade")) == {"settled"}
+    assert orders.show().state == "mending"
+
+
+def test_children_that_were_listed_after_the_wait_was_left_are_not_closed(orders: Orders) -> None:
+    old = orders.spawned("leg")
+    orders.fire("r", "mend")
+    orders.fire("r", "split")
+    orders.perform("r", "spawn")
+    (new,) = [one for one in orders.dispatch.views.children("r") if one not in old]
+    orders.perform("r", "cascade")
+
+    assert orders.states(*old, new) == ["broken", "making"]
+    orders.fire(new, "made")
+    assert set(orders.perform("r", "cascade")) >= {"all_in -> sent"}
+
+
+def test_a_recheck_closes_no_children(orders: Orders) -> None:
+    ids = orders.spawned("leg")
+    again = NoteDraft("reminder", {}, owes=(CASCADE,))
+    orders.dispatch.note(orders.show(), again, op_id="again")
+
+    assert orders.perform("r", "cascade") == ["settled"]
+    assert orders.states(*ids) == ["making"]
+
+
 def test_a_child_that_is_lost_ends_its_family_at_once(orders: Orders) -> None:
     ids = orders.spawned("leg", "seat", "back", strict=True)
     orders.fire(ids[1], "break")
