@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from interlock.kernel.blame import blamed
+
 
 class KernelError(Exception):
     """Base of every kernel error."""
@@ -15,6 +17,17 @@ class MachineDefectError(KernelError):
     def __init__(self, machine: str, defects: Sequence[str]) -> None:
         super().__init__(f"the table of {machine} is defective: " + "; ".join(defects))
         self.defects = tuple(defects)
+
+
+class TableFunctionError(KernelError):
+    """A function of a table raised, so that nothing was decided and nothing was written.
+
+    The sentence names the function, and the line of its file. Mend it.
+    """
+
+    def __init__(self, machine: str, function: str, failure: Exception) -> None:
+        super().__init__(f"{machine}: {function} raised {blamed(failure)}")
+        self.machine, self.function = machine, function
 
 
 class UnknownActorError(KernelError):

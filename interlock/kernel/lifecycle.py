@@ -107,7 +107,7 @@ class Lifecycle:
         machine = self.machine(machine_name)
         machine.check_id(new_id, is_child=bool(countdown))
         written = codec.encode(payload, "the payload")
-        data = machine.initial_data(payload)
+        data = machine.first_data(payload)
         own = UNBOUND if countdown else machine.bounds(data)
         record = Record(
             id=record_id(new_id),

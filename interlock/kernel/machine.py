@@ -12,6 +12,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from interlock.kernel.calling import as_data, called
 from interlock.kernel.decision import Decision, Explanation
 from interlock.kernel.defects import (
     defects_of,
@@ -32,6 +33,7 @@ from interlock.kernel.errors import (
 )
 from interlock.kernel.event import NO_FACTS
 from interlock.kernel.family_defects import family_defects
+from interlock.kernel.owing import NOTHING, asked, entered_effects, left_effects, shares_changed
 from interlock.kernel.payload import validated
 from interlock.kernel.question import as_title, title_in
 from interlock.kernel.reason import sentence
@@ -45,13 +47,12 @@ from interlock.kernel.table import (
     Data,
     Mode,
     Owed,
-    Shares,
     Stage,
     Terminal,
     Transition,
-    Waiting,
 )
 from interlock.kernel.tags import tags_in
+from interlock.kernel.timer import Timer, TimerDue
 from interlock.kernel.traits import (
     Bookkeeping,
     Children,
@@ -61,9 +62,6 @@ from interlock.kernel.traits import (
     Placement,
     Prerequisites,
 )
-
-Shared = tuple[str, frozenset[str]]  # the queue a record waits in ('' is none), the names it holds
-NOTHING: Shared = ("", frozenset())
 
 
 @dataclass(frozen=True)
@@ -137,7 +135,15 @@ class Machine:
 
     def initial_stage(self, data: Data) -> Stage:
         """Return the stage that a record with this data begins in."""
-        return self.stage(str(self.initial_state(data))) if self.initial_state else self.initial
+        if self.initial_state is None:
+            return self.initial
+        return self.stage(str(called(self.name, "initial_state", self.initial_state, data)))
+
+    def first_data(self, payload: Data) -> Data:
+        """Check what a record is created from, and return its data."""
+        return as_data(
+            self.name, "initial_data", called(self.name, "initial_data", self.initial_data, payload)
+        )
 
     @cached_property
     def triggers(self) -> tuple[str, ...]:
@@ -234,7 +240,7 @@ class Machine:
             if payload:
                 raise InvalidPayloadError(trigger, [f"takes no payload, got {sorted(payload)}"])
             return {}
-        return validated(model, trigger, payload)
+        return called(self.name, f"the model of {trigger}", validated, model, trigger, payload)
 
     def decide(
         self, record: Record, trigger: str, payload: Data, facts: Data = NO_FACTS
@@ -252,11 +258,12 @@ class Machine:
             raise IllegalTransitionError(self.name, record.state, trigger, self.legal(record.state))
         ask = Ask(record.data, payload, facts)
         for row in rows:
-            if row.guard is None or row.guard(ask):
+            if row.guard is None or called(self.name, f"the guard of {_cell(row)}", row.guard, ask):
                 return self._follow(row, record, ask)
         refusal = rows[-1].refusal
-        why = refusal if isinstance(refusal, str) else refusal(ask)
-        raise GuardRefusedError(self.name, record.state, trigger, why)
+        if not isinstance(refusal, str):
+            refusal = called(self.name, f"the refusal of {_cell(rows[-1])}", refusal, ask)
+        raise GuardRefusedError(self.name, record.state, trigger, refusal)
 
     def exhausts(self, state: str) -> bool:
         """Whether using up the attempts of this state's effect fires a trigger."""
@@ -276,39 +283,47 @@ class Machine:
 
     def decide_creation(self, record: Record) -> Decision:
         """Return the decision that creates this record, in the state that it has."""
+        return called(self.name, f"a function of {record.state}", self._created, record)
+
+    def _created(self, record: Record) -> Decision:
         stage = self.stage(record.state)
         return Decision(
             before=record,
-            after=replace(record, title=as_title(self.title(record.data))),
+            after=replace(record, title=self._titled(record.data)),
             trigger=CREATED,
             payload=record.data,
             facts=NO_FACTS,
             mode=Mode.LEAVE,
-            owes=self._entered(stage, record.data) + self.mirrored(),
-            timers=stage.due(record.data),
+            owes=entered_effects(stage, record.data) + self.mirrored(),
+            timers=self._due(stage.timers, stage, record.data),
             waits=stage.waits_for_person(record.data),
             ends=False,
             interrupts=False,
             explanation=None,
             says=sentence(self.says.get(CREATED, ""), record.data),
-            shares=_shares(NOTHING, stage.shares(record.data)),
+            shares=shares_changed(NOTHING, stage.shares(record.data)),
         )
 
     def _follow(self, row: Transition, record: Record, ask: Ask) -> Decision:
+        data, update = record.data, f"the update of {_cell(row)}"
+        if row.update:
+            data = as_data(self.name, update, called(self.name, update, row.update, ask))
+        return called(self.name, f"a function of {row.target}", self._moved, row, record, ask, data)
+
+    def _moved(self, row: Transition, record: Record, ask: Ask, data: Data) -> Decision:
         left, entered = self.stage(record.state), self.stage(str(row.target))
         version = Version(record.version + 1)
-        data = row.update(ask) if row.update else record.data
         mode = row.mode
         stays = mode is Mode.INTERNAL
         owes = row.owes()
         if row.asks_anew:
-            owes += self._asked(entered, data)
+            owes += asked(entered, data)
         elif not stays:
-            owes += self._entered(entered, data, carried=mode is Mode.CARRY)
-            owes += self._left(left, record.data, entered, data)
+            owes += entered_effects(entered, data, carried=mode is Mode.CARRY)
+            owes += left_effects(left, record.data, entered, data)
         owes += self.mirrored()
-        timers = entered.reminders_due(data) if row.asks_anew else entered.due(data)
         kind, children = self._spawned(row, record.id, version, data)
+        timers = entered.reminders if row.asks_anew else () if stays else entered.timers
         return Decision(
             before=record,
             after=replace(
@@ -316,7 +331,7 @@ class Machine:
                 state=str(row.target),
                 version=version,
                 data=data,
-                title=as_title(self.title(data)),
+                title=self._titled(data),
                 entered=record.entered if stays and not row.asks_anew else version,
             ),
             trigger=str(row.trigger),
@@ -324,22 +339,34 @@ class Machine:
             facts=ask.facts,
             mode=mode,
             owes=owes,
-            timers=timers if row.asks_anew or not stays else (),
+            timers=self._due(timers, entered, data),
             waits=entered.waits_for_person(data),
             ends=isinstance(entered, Terminal),
             interrupts=row.interrupts,
-            explanation=row.explain(ask) if row.explain else None,
+            explanation=called(self.name, f"the explanation of {_cell(row)}", row.explain, ask)
+            if row.explain
+            else None,
             says=sentence(row.says or self.says.get(str(row.trigger), ""), ask.payload),
             by=row.by,
             names_proposal=row.names_proposal,
             asks_anew=row.asks_anew,
-            shares=_shares(left.shares(record.data), entered.shares(data)),
+            shares=shares_changed(left.shares(record.data), entered.shares(data)),
             counts_as_ended=not stays and entered.is_counted_as_ended(data),
             bounds=self.bounds(data) if row.bounds else UNBOUND,
             deltas=self._deltas(record.data, data),
             spawns=kind,
             children=children,
         )
+
+    def _titled(self, data: Data) -> str:
+        return called(self.name, "the title", lambda: as_title(self.title(data)))
+
+    def _due(self, timers: Iterable[Timer], stage: Stage, data: Data) -> tuple[TimerDue, ...]:
+        found = [
+            called(self.name, f"the timer {each.name} of {stage.state}", each.due, data)
+            for each in timers
+        ]
+        return tuple(due for due in found if due is not None)
 
     def _spawned(
         self, row: Transition, parent: str, version: int, data: Data
@@ -359,39 +386,10 @@ class Machine:
         # An unchanged counter is listed too, so that no caller may count under its name.
         return {name: new[name] - old[name] for name in new}
 
-    def _entered(self, stage: Stage, data: Data, *, carried: bool = False) -> tuple[Owed, ...]:
-        if isinstance(stage, Active) and not carried:
-            effect = stage.effect_for(data)
-            once = stage.once(data) if stage.once else False
-            return (Owed(effect, Kind.STATE, once),) if effect else ()
-        if isinstance(stage, Waiting):
-            offers = stage.offers if stage.offered(data) else None
-            offered = (Owed(offers, Kind.TRANSITION),) if offers else ()
-            return (*self._asked(stage, data), *offered)
-        if isinstance(stage, Terminal):
-            return tuple(Owed(effect, Kind.TRANSITION) for effect in stage.owes() if effect)
-        return ()
-
-    def _asked(self, stage: Stage, data: Data) -> tuple[Owed, ...]:
-        if not (isinstance(stage, Waiting) and stage.notifies and stage.waits_for_person(data)):
-            return ()
-        return (Owed(stage.notifies, Kind.TRANSITION),)
-
     def mirrored(self) -> tuple[Owed, ...]:
         """Return the effect that shows a record somewhere else, if the machine has one."""
         return (Owed(self.mirror, Kind.TRANSITION),) if self.mirror else ()
 
-    def _left(self, left: Stage, before: Data, entered: Stage, data: Data) -> tuple[Owed, ...]:
-        owed: tuple[Owed, ...] = ()
-        if left.slot and left.slot.is_held(before) and not entered.has_slot(data):
-            owed = (Owed(left.slot.release, Kind.TRANSITION),)
-        # The card of the stage that is left must be withdrawn; the card of the next replaces it.
-        asked, asks = self._asked(left, before), self._asked(entered, data)
-        return owed if asks else (*owed, *asked)
 
-
-def _shares(before: Shared, after: Shared) -> Shares | None:
-    if before == after:
-        return None
-    (old_queue, held), (new_queue, wanted) = before, after
-    return Shares(old_queue, new_queue, tuple(sorted(held - wanted)), tuple(sorted(wanted - held)))
+def _cell(row: Transition) -> str:
+    return f"{row.source}/{row.trigger}"

@@ -20,7 +20,8 @@ from interlock.kernel.errors import (
     UnknownMachineError,
 )
 from interlock.kernel.event import Event, Note
-from interlock.kernel.machine import NOTHING, Machine
+from interlock.kernel.machine import Machine
+from interlock.kernel.owing import NOTHING
 from interlock.kernel.record import Record, record_id, root_of
 from interlock.kernel.store.commands import Commit
 from interlock.kernel.store.fold import fold, sums

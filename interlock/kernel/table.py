@@ -100,10 +100,10 @@ class Stage:
         """Return the timers that entering this stage starts."""
         return tuple(due for timer in self.timers if (due := timer.due(data)) is not None)
 
-    def reminders_due(self, data: Data) -> tuple[TimerDue, ...]:
-        """Return the reminders that a question which is asked anew starts."""
-        reminders = (timer for timer in self.timers if timer.trigger is None)
-        return tuple(due for timer in reminders if (due := timer.due(data)) is not None)
+    @property
+    def reminders(self) -> tuple[Timer, ...]:
+        """The timers that a question which is asked anew starts again."""
+        return tuple(timer for timer in self.timers if timer.trigger is None)
 
     def shares(self, data: Data) -> tuple[str, frozenset[str]]:
         """Return the queue that a record waits in here, or '', and the names that it holds."""

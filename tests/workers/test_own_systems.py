@@ -392,6 +392,10 @@ WRONG = {
     "is not the name of a module": ("no-name", ""),
     "there is no 'nowhere'": ("nowhere", ""),
     "cannot be imported: ZeroDivisionError": ("wrong", "1 / 0"),
+    "AttributeError: SMAL (PROJECT/wrong.py, line 4)": (
+        "wrong",
+        "from enum import StrEnum\nState = StrEnum('State', ['SMALL'])\nprint(State.SMAL)",
+    ),
     "has neither a Workflow": ("wrong", "x = 1"),
     "has a system called jobs": ("wrong", "SYSTEM = System(name='jobs', effects='wrong')"),
     "there is a machine called job already": (
@@ -431,7 +435,7 @@ def test_a_wrong_module_is_one_sentence_that_names_it(
 
     printed = capsys.readouterr()
     assert (end.value.code, printed.out, printed.err.count("\n")) == (1, "", 1)
-    assert problem in printed.err
+    assert problem.replace("PROJECT", str(project)) in printed.err
     assert f"'{module}'" in printed.err
 
 

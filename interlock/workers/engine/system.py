@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import sysconfig
-import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from importlib import import_module
 from operator import attrgetter
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+
+from interlock.kernel.blame import blamed
 
 if TYPE_CHECKING:  # the command line lists its commands without tables and handlers
     from interlock.kernel.machine import Machine
     from interlock.workers.engine.work import Handler
 
 D = TypeVar("D")
-
-_OURS = f"{Path(__file__).parents[2]}/"
-_OF_PYTHON = f"{sysconfig.get_path('stdlib')}/"
 
 
 class SystemsError(ValueError):
@@ -172,21 +168,4 @@ def cause_of(failure: BaseException) -> str:
     """Return an error as a sentence, with the last line of a person's own file on the way to it."""
     if isinstance(failure, SystemsError):
         return str(failure)  # it names its place itself
-    kind = type(failure).__name__
-    if isinstance(failure, SyntaxError) and failure.filename:
-        return f"{kind}: {failure.msg} ({failure.filename}, line {failure.lineno})"
-    frames = traceback.extract_tb(failure.__traceback__)
-    text = f"{kind}: {' '.join(str(failure).split())}"
-    if not frames:
-        return text
-    frame = max(reversed(frames), key=lambda frame: _nearness(frame.filename))
-    return f"{text} ({frame.filename}, line {frame.lineno})"
-
-
-def _nearness(file: str) -> int:
-    """Rank a file: 3 if a person's own, 2 if installed, 1 if Interlock's, 0 if Python's."""
-    if {"site-packages", "dist-packages"} & set(Path(file).parts):
-        return 1 if file.startswith(_OURS) else 2
-    if file.startswith(("<", _OF_PYTHON)):
-        return 0
-    return 1 if file.startswith(_OURS) else 3
+    return blamed(failure)
