@@ -146,7 +146,8 @@ def _make(repository: Repository, worktree: Worktree, copy: Path) -> None:
     tips = {name: ref.sha for name, ref in read_refs(repository).items()}
     lines = {name: sha for name, sha in tips.items() if not name.startswith((KEPT, STASH))}
     ours = (name for name in tips if name.startswith(kept))
-    lines |= {f"refs/{name.removeprefix(kept)}": tips[name] for name in ours}
+    for name in ours:  # not over a branch of the repository, which others may have moved since
+        lines.setdefault(f"refs/{name.removeprefix(kept)}", tips[name])
     new = copy.with_name(f"{FOLDER}.new")
     shutil.rmtree(new, ignore_errors=True)
     (new / "refs").mkdir(parents=True, mode=0o700)

@@ -12,7 +12,7 @@ from interlock.workers.gateways.git.private_copy import bring_commits, bring_in
 from interlock.workers.gateways.git.repository import Repository
 from interlock.workers.gateways.git.worktree import Worktree
 from interlock.workers.processes.sandbox import Sandbox
-from tests.workers.gateways.git.scene import commit, git
+from tests.workers.gateways.git.scene import a_task, commit, git
 from tests.workers.gateways.git.test_private_copy import runs
 
 
@@ -58,6 +58,22 @@ def test_each_object_of_the_commits_is_brought_in(
     assert subjects(repository, tree, 1) == [str(commits)]
     git(repository.root, "fsck", "--strict")
     assert git(repository.root, "rev-list", "--objects", "--count", tree.branch)
+
+
+def test_an_agent_sees_what_another_has_committed_since_its_last_session(
+    repository: Repository, tree: Worktree
+) -> None:
+    other = a_task(repository, "other")
+    for subject in ("first", "second", "third"):
+        # The copy of the one is made, and the other one commits before it is taken over.
+        runs(repository, tree, f"git merge -q {other.branch}")
+        runs(repository, other, f"git commit -q --allow-empty -m {subject}")
+        bring_commits(repository, other)
+        bring_in(repository, tree)
+
+        seen = runs(repository, tree, f"git log -1 --format=%s {other.branch}")
+        assert seen == subject
+        bring_in(repository, tree)
 
 
 def test_a_branch_that_somebody_else_has_moved_stays_where_it_is(
