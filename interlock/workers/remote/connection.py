@@ -24,6 +24,7 @@ from interlock.kernel.errors import InvalidPayloadError, StoreDownError
 from interlock.kernel.store import codec
 from interlock.workers.config import SettingsError, read_settings
 from interlock.workers.engine.trace_context import current_traceparent
+from interlock.workers.gateways.server import LOOPBACK
 from interlock.workers.remote.problems import RemoteError, error_of
 from interlock.workers.up_file import api_of_up, read_token
 
@@ -44,8 +45,11 @@ class NearbyUp:
 
     @classmethod
     def of(cls, url: str) -> NearbyUp | None:
-        """Return what may be at an address; None if it is that of another computer."""
-        if url and urlsplit(url).hostname not in ("127.0.0.1", "localhost", "::1"):
+        """Return what may be at an address; None if it is at no address of an `up`.
+
+        That is never a name: `localhost` may lead to a program of another user.
+        """
+        if url and urlsplit(url).hostname != LOOPBACK:
             return None
         return cls(read_settings().home)
 
@@ -57,7 +61,7 @@ class NearbyUp:
     def token(self, url: str) -> str:
         """Return the token for a call to an address; '' if that is not its own."""
         address = self.address
-        if not address or urlsplit(address).port != urlsplit(url).port:
+        if not address or urlsplit(address)[:2] != urlsplit(url)[:2]:
             return ""
         with suppress(SettingsError):  # it asks for no token, or for those of holders
             return read_token(self.home)
@@ -75,7 +79,8 @@ class ApiConnection:
         self._up = None if token else NearbyUp.of(url)
         # An HTTP client that is given may know the address.
         self.url = url.rstrip("/") if url or http else self._address_here()
-        self.http = http or httpx2.Client(timeout=TIMEOUT_S)
+        # A proxy, which the environment may name, would read the token of `up`.
+        self.http = http or httpx2.Client(timeout=TIMEOUT_S, mounts={f"all://{LOOPBACK}": None})
         self._token, self._actor = token, actor
 
     @property
