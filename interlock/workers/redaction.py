@@ -8,10 +8,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 from urllib.parse import unquote
 
+from interlock.workers.config import PREFIX, Settings
+
 SECRET_BYTES_MIN = 8  # a shorter text would be hidden in many words where it is no secret
 # The end of an output may be the beginning of a secret that is still being printed.
 BEGINNING_BYTES_MIN = 4
-_NAMES = re.compile("KEY|TOKEN|SECRET|PASS|CREDENTIAL")
+_NAMES = re.compile("KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|PASS$|_PWD$|CREDENTIAL")
+# Settings that are shown wherever settings are, though they have such a name.
+_SHOWN = {f"{PREFIX}{name.upper()}" for name, field in Settings.model_fields.items() if field.repr}
 _IN_ADDRESS = re.compile(r"://[^\s/@]*:([^\s/@]+)@|[?&]\w*password=([^\s&]+)")
 
 
@@ -60,7 +64,8 @@ def _beginning(part: bytes, secret: bytes) -> int:
 
 def named_secrets(environment: Mapping[str, str]) -> set[str]:
     """Return the values of variables whose names say that they are secrets, and passwords."""
-    named = {value for name, value in environment.items() if _NAMES.search(name.upper())}
+    names = {name for name in environment if _NAMES.search(name.upper())} - _SHOWN
+    named = {environment[name] for name in names}
     return {*named, *passwords(environment.values())}
 
 
@@ -83,18 +88,40 @@ def without_secrets(text: str, *secrets: str) -> str:
     return text
 
 
-def hide_secrets(error: BaseException, *secrets: str) -> None:
-    """Hide secrets in an error that repeats what somebody outside has said, and in its causes.
+class RedactedError(Exception):
+    """Stands for an error whose own text cannot be changed, under the name of its class."""
 
-    It is changed where it is, because logs, traces and whoever catches it each read it.
+
+def hide_secrets(error: BaseException, *secrets: str) -> BaseException:
+    """Return an error without secrets that somebody outside has said, also in its causes.
+
+    It is the same one, changed, because logs, traces and whoever catches it each read it; or, where
+    its class computes its text from elsewhere, a RedactedError in its place.
     """
-    seen: set[int] = set()
-    while id(error) not in seen:
-        seen.add(id(error))
-        error.args = tuple(_without(each, secrets) for each in error.args)
-        fields = vars(error)
-        fields |= {name: _without(value, secrets) for name, value in fields.items()}
-        error = error.__cause__ or error.__context__ or error
+    return _hidden(error, secrets, {})
+
+
+def _hidden(
+    error: BaseException, secrets: Iterable[str], seen: dict[int, BaseException]
+) -> BaseException:
+    if id(error) in seen:
+        return seen[id(error)]
+    first = id(error)
+    seen[first] = error
+    error.args = tuple(_without(each, secrets) for each in error.args)
+    fields = getattr(error, "__dict__", {})
+    fields |= {name: _without(value, secrets) for name, value in fields.items()}
+    cause, context, suppress = error.__cause__, error.__context__, error.__suppress_context__
+    parts = error.exceptions if isinstance(error, BaseExceptionGroup) else ()
+    said = str(error)
+    hidden = without_secrets(said, *secrets)
+    if hidden != said or any(_hidden(part, secrets, seen) is not part for part in parts):
+        stand_in = type(type(error).__name__, (RedactedError,), {})(hidden)
+        error = seen[first] = stand_in.with_traceback(error.__traceback__)
+    error.__cause__ = cause and _hidden(cause, secrets, seen)
+    error.__context__ = context and _hidden(context, secrets, seen)
+    error.__suppress_context__ = suppress
+    return error
 
 
 def _without(value: Any, secrets: Iterable[str]) -> Any:
@@ -102,4 +129,6 @@ def _without(value: Any, secrets: Iterable[str]) -> Any:
         return without_secrets(value, *secrets)
     if isinstance(value, dict):
         return {name: _without(each, secrets) for name, each in value.items()}
-    return [_without(each, secrets) for each in value] if isinstance(value, list) else value
+    if isinstance(value, list):
+        return [_without(each, secrets) for each in value]
+    return value

@@ -213,7 +213,6 @@ class Runner:
             log.warning("%s was given up while the store was away: %s", work.key, refusal)
             raise EffectRetriedError(f"given up: {refusal}") from refusal
         except Exception as failure:  # noqa: BLE001 - an effect's own failure is recorded and tried again
-            hide_secrets(failure)
             outcome = work.outcome_over_budget(failure)
             if outcome is None:
                 return self._retry_later(work, failure)
@@ -316,8 +315,8 @@ class Runner:
             raise Ignore(f"{status} while it was to wait: {refusal}") from refusal
         raise EffectRetriedError(f"waits ({status}): {refusal}") from refusal
 
-    def _retry_later(self, work: Work, failure: Exception) -> str:
-        asks = isinstance(failure, ObstacleError)
+    def _retry_later(self, work: Work, failure: BaseException) -> str:
+        failure, asks = hide_secrets(failure), isinstance(failure, ObstacleError)
         # What a person is asked is a sentence of its own.
         cause = str(failure) if asks else f"{type(failure).__name__}: {failure}"
         detail = storable(cause)[:DETAIL_MAX]

@@ -21,7 +21,7 @@ from interlock.workers.gateways.capabilities.result import (
     check_split,
     fit,
 )
-from interlock.workers.redaction import hide_secrets, without_secrets
+from interlock.workers.redaction import without_secrets
 from interlock.workers.text import sentence
 
 CLEAN_UP_S_MAX = 10.0
@@ -161,7 +161,7 @@ def _result(capability: Capability, value: object) -> Result:
 
 
 def _failure(error: BaseException) -> Failed:
-    hide_secrets(error)
+    said = without_secrets(str(error))
     if isinstance(error, CapabilityError):
-        return Failed("error", sentence(str(error)) or "it failed without a reason")
-    return Failed("error", sentence(f"{type(error).__name__}: {error}"))
+        return Failed("error", sentence(said) or "it failed without a reason")
+    return Failed("error", sentence(f"{type(error).__name__}: {said}"))

@@ -56,7 +56,7 @@ class Metered(WrapperModel):
             self._ledger.measured(response)
             # A lone surrogate cannot be encoded: noticed later, it would break the caller.
             to_json(response.parts)
-        except ModelAPIError as error:
+        except (ModelAPIError, UnexpectedModelBehavior) as error:
             # Here, below the spans of the library, which keep the text of an error as well.
             hide_secrets(error, self._key)
             if isinstance(error, ModelHTTPError):
@@ -69,7 +69,7 @@ class Metered(WrapperModel):
         except _MALFORMED as error:
             raise UnexpectedModelBehavior(
                 f"its answer is malformed ({type(error).__name__})"
-            ) from error
+            ) from hide_secrets(error, self._key)
         finally:
             if may_be_billed:
                 self._ledger.unmeasured()
