@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from datetime import timedelta
 from string import Formatter
 from typing import Any
 
 from pydantic import BaseModel
 
+from interlock.kernel.effect import OF_ANY_MACHINE
 from interlock.kernel.errors import MachineDefectError
 from interlock.kernel.payload import CardAnswer
-from interlock.workflow.data import Data, lost_in_json
+from interlock.kernel.table import ACTORS, PERSON, PRODUCER
 from interlock.workflow.moments import epoch_ms, zone_named
 from interlock.workflow.names import (
     CANCELLED,
@@ -20,16 +21,19 @@ from interlock.workflow.names import (
     OF_EVERY_WORKFLOW,
     after,
     ends_of,
-    targets,
     targets_from,
+    triggers_of_choices,
     unclear_states,
 )
-from interlock.workflow.parts import Declared, QuestionPart, State, StepPart, WaitPart
+from interlock.workflow.parts import CallPart, Declared, QuestionPart, State, StepPart, WaitPart
 from interlock.workflow.place import SourceLine
 from interlock.workflow.sample import sample
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 LENGTH_MAX = timedelta(days=3650)
+EVERY = "a change of every workflow"
+# The processes of `interlock up`, beside which each pool has one.
+PROCESSES = frozenset({"api", "beat", "flower", "intake", "store", "sweeps", "worker"})
 
 
 def check_name(place: SourceLine, kind: str, name: object) -> None:
@@ -38,30 +42,13 @@ def check_name(place: SourceLine, kind: str, name: object) -> None:
         raise place.error(f"{name!r} is no name of a {kind}: use small letters, digits and _")
 
 
-def check_model(place: SourceLine, model: object) -> None:
-    """Refuse what is no model of data, or loses a value in JSON. Raises WorkflowError."""
-    if not isinstance(model, type) or not issubclass(model, Data):
-        raise place.error(f"{model!r} is no model of data: write class Refund(Data)")
-    reserved = [name for name in model.model_fields if name.startswith("_")]
-    computed = list(model.model_computed_fields)
-    aliased = [name for name, field in model.model_fields.items() if field.alias is not None]
-    for names, why in (
-        (reserved, "begins with _"),
-        (computed, "is computed: it would be stored, and refused when it is read again"),
-        (aliased, "has an alias: the data are stored and read by the names of the fields"),
-    ):
-        if names:
-            raise place.error(f"{model.__name__}.{names[0]} {why}")
-    value = sample(model)
-    if value is None:
-        return  # a validator refuses what fits its types: the first submission shows it
-    if lost := next(lost_in_json(value), ""):
-        raise place.error(f"{model.__name__} is not kept by JSON: {lost}")
-
-
 def check(flow: Declared) -> None:
     """Refuse a definition that cannot work. Raises WorkflowError at the first fault."""
     _ends(flow)
+    for name in unclear_states(flow):
+        if place := flow.place_of(name):
+            step = name.removesuffix("_unclear")
+            raise place.error(f"{name} is the question that {step} may ask: choose another name")
     known = [*flow.states, *unclear_states(flow), *ends_of(flow)]
     for state in flow.states.values():
         for target in targets_from(state):
@@ -71,7 +58,7 @@ def check(flow: Declared) -> None:
                     f"{state.name} leads to {target!r}, which is no state of {flow.name}: {near}"
                 )
         _state(flow, state)
-    _calls(flow)
+    _changes(flow)
     flow.start = _start(flow)
     _reach(flow)
     try:
@@ -129,6 +116,16 @@ def _state(flow: Declared, state: State) -> None:
 
 
 def _step(step: StepPart) -> None:
+    for names, whose in (
+        (OF_ANY_MACHINE, "something that Interlock does for every record"),
+        (ACTORS, "somebody who acts on records"),
+    ):
+        if step.name in names:
+            raise step.place.error(f"{step.name} is the name of {whose}: rename the step")
+    if step.pool:
+        check_name(step.place, "pool", step.pool)
+    if step.pool in PROCESSES:
+        raise step.place.error(f"pool={step.pool!r} is a process of Interlock's: choose another")
     _length(step.place, "timeout", step.timeout)
     if step.retry_delay is not None:
         _length(step.place, "retry_delay", step.retry_delay)
@@ -140,13 +137,30 @@ def _question(flow: Declared, question: QuestionPart) -> None:
     if not question.choices:
         message = f"{question.name} has no choices: name them, as approve='pay', reject='failed'"
         raise question.place.error(message)
+    for option, given in (("timeout", question.timeout), ("remind", question.remind)):
+        if isinstance(given, str):
+            raise question.place.error(
+                f"{option}={given!r} is no length of time; a choice cannot be called {option}"
+            )
+    if not isinstance(question.offered, Mapping):
+        raise question.place.error(
+            f"offered={question.offered!r} is no mapping of choices to functions; a choice cannot "
+            "be called offered"
+        )
     if strange := [name for name in question.offered if name not in question.choices]:
-        raise question.place.error(f"offered= names {strange[0]}, which is no choice")
+        known = ", ".join(question.choices)
+        message = f"offered= names {strange[0]}, which is no choice of {question.name}: {known}"
+        raise question.place.error(message)
     _length(question.place, "remind", question.remind)
     _template(flow, question.place, question.text, f"the question of {question.name}")
     value = sample(flow.data)
     for name, agrees in question.offered.items():
-        _called(question.place, f"offered={name}", agrees, value)
+        if not callable(agrees):
+            raise question.place.error(
+                f"offered= gives {name} {agrees!r}: write a function of the data, as in "
+                "`lambda r: r.cents < 100`"
+            )
+        _called(question.place, f"offered= of {name}", agrees, value)
 
 
 def _wait(flow: Declared, wait: WaitPart) -> None:
@@ -176,14 +190,45 @@ def _answer(flow: Declared, state: State, name: str, model: type[BaseModel]) -> 
         )
 
 
-def _calls(flow: Declared) -> None:
-    taken = {*OF_EVERY_WORKFLOW, *map(after, targets(flow))}
+def check_call(place: SourceLine, call: CallPart) -> None:
+    """Refuse a call that nobody can make. Raises WorkflowError."""
+    check_name(place, "call", call.name)
+    if not isinstance(call.by, tuple) or not call.by or set(call.by) - {PERSON, PRODUCER}:
+        raise place.error(f"by={call.by!r} names nobody: write a tuple of PERSON and PRODUCER")
+
+
+def _changes(flow: Declared) -> None:
+    """Refuse a name of a choice or a call that means another change of the record already."""
+    taken: dict[str, tuple[str, object]] = dict.fromkeys(OF_EVERY_WORKFLOW, (EVERY, 0))
+    for state in flow.states.values():
+        if isinstance(state, StepPart):
+            own = [after(one) for one in state.targets]
+            own += [f"{state.unclear}_{one}" for one in (*state.targets, "again") if state.unclear]
+            taken |= dict.fromkeys(own, ("an outcome of a step", 0))
+    for place, name, what, model in _named_changes(flow):
+        known, other = taken.setdefault(name, (what, model))
+        if known != what:
+            kind = what.removeprefix("a ")
+            raise place.error(f"{name} is the name of {known} already: rename the {kind}")
+        if other is not model:
+            raise place.error(f"{name} brings something else in another wait: rename one of them")
+
+
+def _named_changes(flow: Declared) -> Iterator[tuple[SourceLine, str, str, object]]:
+    """Yield each name that the author gives to a change: where, what it is of, what it brings."""
     for state in flow.states.values():
         if isinstance(state, QuestionPart):
-            taken |= set(state.choices)
-    for call in flow.calls.values():
-        if call.name in taken:
-            raise call.place.error(f"{call.name} is what another change of {flow.name} is called")
+            yield from ((state.place, name, "a choice", 0) for name in state.choices)
+            yield from (
+                (state.place, trigger, "a choice", 0)
+                for (question, _), trigger in triggers_of_choices(flow).items()
+                if question == state.name
+            )
+        elif isinstance(state, WaitPart):
+            yield from (
+                (state.place, name, "a call of a wait", one[1]) for name, one in state.calls.items()
+            )
+    yield from ((call.place, call.name, "a call", 0) for call in flow.calls.values())
 
 
 def _start(flow: Declared) -> str:
@@ -229,6 +274,8 @@ def _reach(flow: Declared) -> None:
 def _template(flow: Declared, place: SourceLine, text: object, what: str) -> None:
     if not isinstance(text, str):
         raise place.error(f"{what} is {text!r}: write a text, with fields of the data in braces")
+    if not text.strip():
+        raise place.error(f"{what} is empty: write a text, with fields of the data in braces")
     try:
         named = [field for _, field, _, _ in Formatter().parse(text) if field is not None]
     except ValueError as problem:
@@ -260,6 +307,8 @@ def _called(place: SourceLine, what: str, function: Callable[[Any], Any], value:
 
 def _length(place: SourceLine, what: str, length: object) -> None:
     if not isinstance(length, timedelta):
-        raise place.error(f"{what}={length!r} is no length of time: write {what}=days(3)")
+        is_number = isinstance(length, int | float) and not isinstance(length, bool)
+        cure = f"seconds({length}), or minutes, hours, days" if is_number else "days(3)"
+        raise place.error(f"{what}={length!r} is no length of time: write {what}={cure}")
     if not timedelta(0) < length <= LENGTH_MAX:
         raise place.error(f"{what} is {length}: give more than nothing, and at most ten years")

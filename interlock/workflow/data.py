@@ -43,7 +43,8 @@ Sum: TypeAlias = Annotated[Number, Merge.SUM]
 class Data(BaseModel):
     """Base of the data of a workflow. An unknown field is refused, and so is a wrong value."""
 
-    model_config = ConfigDict(extra="forbid", validate_assignment=True)
+    # Without validate_default a step would get another value than the one that is read again.
+    model_config = ConfigDict(extra="forbid", validate_assignment=True, validate_default=True)
 
 
 class Because(CardAnswer):

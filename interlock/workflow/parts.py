@@ -113,6 +113,12 @@ class Declared:
         """The line that says how records end."""
         return self.ended_at or self.place
 
+    def place_of(self, name: str) -> SourceLine | None:
+        """Return where a state or an end of this name was declared."""
+        if state := self.states.get(name):
+            return state.place
+        return self.close if name in self.ends else None
+
 
 def named_choices(
     place: SourceLine, choices: Mapping[str, Choice]

@@ -6,9 +6,10 @@ An error of a definition always names the line that its author can change.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 from interlock.workers.engine.system import SystemsError
@@ -45,7 +46,17 @@ def place_of(function: Callable[..., Any]) -> SourceLine:
 
 def here() -> SourceLine:
     """Return the line outside of this package that called into it."""
+    frame = _caller()
+    return SourceLine(frame.f_code.co_filename, frame.f_lineno)
+
+
+def names_here() -> Mapping[str, Any]:
+    """Return the variables of the function that called into this package, with their values."""
+    return _caller().f_locals
+
+
+def _caller() -> FrameType:
     frame = sys._getframe(1)  # noqa: SLF001 - what inspect.currentframe calls; this is 100 times faster
     while frame.f_back and Path(frame.f_code.co_filename).parent == _OURS:
         frame = frame.f_back
-    return SourceLine(frame.f_code.co_filename, frame.f_lineno)
+    return frame

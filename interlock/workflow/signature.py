@@ -7,13 +7,14 @@ import inspect
 import typing
 from collections.abc import Callable, Iterator
 from enum import Enum
-from types import UnionType
-from typing import Any, Literal, Union, get_args, get_origin
+from types import FunctionType, UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
-from interlock.workflow.place import place_of
+from interlock.workflow.place import names_here, place_of
 
 Function = Callable[..., Any]
 EXAMPLE = 'as in `-> Literal["done", "failed"]`'
+UNREADABLE = (NameError, AttributeError, SyntaxError, TypeError, ValueError)
 
 
 def targets_of(function: Function) -> tuple[str, ...]:
@@ -21,7 +22,7 @@ def targets_of(function: Function) -> tuple[str, ...]:
 
     Raises WorkflowError, with file and line of the function.
     """
-    _check(function)
+    _check(function, "step")
     name, place = function.__name__, place_of(function)
     annotation = inspect.get_annotations(function).get("return", inspect.Parameter.empty)
     if annotation is inspect.Parameter.empty:
@@ -29,30 +30,62 @@ def targets_of(function: Function) -> tuple[str, ...]:
             f"{name} does not say where it leads: give it a return type, {EXAMPLE}. "
             "If it has one, a decorator hides it: use functools.wraps there"
         )
-    found = _evaluated(function, annotation)
+    try:
+        found = _evaluated(function, annotation)
+    except UNREADABLE as problem:
+        raise place.error(
+            f"the return type {annotation!r} of {name} cannot be read: {problem}; import or define "
+            "it before the step, outside of TYPE_CHECKING"
+        ) from None
     if found in (None, type(None)):
         raise place.error(f"{name} returns None, so nothing follows: name a state, {EXAMPLE}")
     try:
-        targets = tuple(dict.fromkeys(_flat(found)))
+        return tuple(dict.fromkeys(_flat(found)))
     except TypeError as problem:
         raise place.error(f"{name} returns {problem}, which names no state: {EXAMPLE}") from None
-    return targets
 
 
-def second_type(function: Function) -> Any:
-    """Return the type of the second parameter of a call, which is its message."""
-    _check(function)
-    annotation = list(_parameters(function).values())[1].annotation
+def check_data(function: Function, model: type, workflow: str) -> None:
+    """Refuse a function whose first parameter is another model than the data of its workflow.
+
+    A type that cannot be read, such as one that is imported for type checkers alone, is let be.
+    """
+    try:
+        named = _evaluated(function, next(iter(_parameters(function).values())).annotation)
+    except UNREADABLE:
+        return
+    is_other = isinstance(named, type) and named is not inspect.Parameter.empty
+    if is_other and not issubclass(model, named):
+        message = f"takes {named.__name__}, but the data of {workflow} are {model.__name__}"
+        raise place_of(function).error(f"{function.__name__} {message}")
+
+
+def message_of(function: Function) -> Any:
+    """Return the type of the message that a call takes beside the data. Raises WorkflowError."""
+    _check(function, "call")
+    name, place = function.__name__, place_of(function)
+    if inspect.iscoroutinefunction(function):
+        raise place.error(f"{name} is async; a call is quick, and is made in the caller's process")
+    needed = _needed(function)
+    if len(needed) != 2:  # noqa: PLR2004 - the data and the message
+        given = ", ".join(one.name for one in needed) or "nothing"
+        raise place.error(f"{name} takes {given}; a call takes the data and a message")
+    annotation = needed[1].annotation
     if annotation is inspect.Parameter.empty:
-        message = f"{function.__name__} does not say what it is called with: name a model of Data"
-        raise place_of(function).error(message)
-    return _evaluated(function, annotation)
+        raise place.error(f"{name} does not say what it is called with: name a model of Data")
+    try:
+        return _evaluated(function, annotation)
+    except UNREADABLE as problem:
+        raise place.error(
+            f"the type {annotation!r} that {name} takes cannot be read: {problem}; import or "
+            "define it before the call, outside of TYPE_CHECKING"
+        ) from None
 
 
 def takes_work(function: Function) -> bool:
     """Whether a step takes its work beside the data. Raises WorkflowError for other parameters."""
-    _check(function)
-    needed = [one for one in _parameters(function).values() if one.default is one.empty]
+    _check(function, "step")
+    needed = _needed(function)
     if len(needed) not in (1, 2) or any(one.kind is one.KEYWORD_ONLY for one in needed):
         given = ", ".join(one.name for one in needed) or "nothing"
         raise place_of(function).error(
@@ -74,20 +107,39 @@ def fields_set(function: Function) -> frozenset[str]:
     )
 
 
-def _check(function: Function) -> None:
-    if not callable(function) or not hasattr(function, "__name__"):
-        raise place_of(function).error(f"{function!r} is no function")
-    first = next(iter(_parameters(function)), "")
-    if inspect.ismethod(function) or first in ("self", "cls"):
-        message = f"{function.__name__} is a method; a step is a function of a module"
-        raise place_of(function).error(message)
-    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
-        message = f"{function.__name__} yields; a step returns the state that follows"
-        raise place_of(function).error(message)
+def _check(function: Function, kind: str) -> None:
+    """Refuse what is no function of a module. `kind` is what it shall be: a step, or a call."""
+    place = place_of(function)
+    name = getattr(function, "__name__", repr(function))
+    inner = inspect.unwrap(function)
+    if isinstance(function, type):
+        raise place.error(f"{name} is a class; a {kind} is a function of a module")
+    if name == "<lambda>":
+        raise place.error(f"a lambda does not say its types: write the {kind} with def")
+    if inspect.ismethod(function):
+        raise place.error(f"{name} is a method; a {kind} is a function of a module")
+    if not isinstance(inner, FunctionType):
+        raise place.error(f"{name} is no function: write a {kind} with def")
+    first = next(iter(_parameters(function).values()), None)
+    is_in_class = "." in inner.__qualname__.rpartition("<locals>.")[2]
+    if first and is_in_class and first.annotation is first.empty:
+        raise place.error(f"{name} is a method; a {kind} is a function of a module")
+    if inspect.isgeneratorfunction(inner) or inspect.isasyncgenfunction(inner):
+        raise place.error(f"{name} yields; a {kind} returns, and has no yield")
 
 
 def _parameters(function: Function) -> dict[str, inspect.Parameter]:
     return dict(inspect.signature(function).parameters)
+
+
+def _needed(function: Function) -> list[inspect.Parameter]:
+    """Return the parameters without a default. *arguments and **options need nothing."""
+    open_ended = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    return [
+        one
+        for one in _parameters(function).values()
+        if one.default is one.empty and one.kind not in open_ended
+    ]
 
 
 def _evaluated(function: Function, annotation: Any) -> Any:
@@ -96,13 +148,18 @@ def _evaluated(function: Function, annotation: Any) -> Any:
         return annotation
     inner = inspect.unwrap(function)
     cells = zip(inner.__code__.co_freevars, inner.__closure__ or (), strict=True)
-    names = {name: cell.cell_contents for name, cell in cells}
+    names = {name: cell.cell_contents for name, cell in cells if _is_filled(cell)}
+    known = {**vars(typing), **inner.__globals__, **names_here(), **names}
+    found = eval(annotation, known)  # noqa: S307 - the user's own annotation, as typing.get_type_hints evaluates it
+    return eval(found, known) if isinstance(found, str) else found  # noqa: S307 - in quotes as well
+
+
+def _is_filled(cell: Any) -> bool:
+    """Whether a variable of an outer function has its value by now."""
     try:
-        return eval(annotation, {**vars(typing), **inner.__globals__, **names})  # noqa: S307 - the user's own annotation, as typing.get_type_hints evaluates it
-    except (NameError, AttributeError, SyntaxError, TypeError) as problem:
-        raise place_of(function).error(
-            f"the return type {annotation!r} of {function.__name__} cannot be read: {problem}"
-        ) from None
+        return cell.cell_contents is not cell
+    except ValueError:
+        return False
 
 
 def _flat(annotation: Any) -> Iterator[str]:
@@ -110,14 +167,18 @@ def _flat(annotation: Any) -> Iterator[str]:
     origin = get_origin(annotation)
     if origin is Literal:
         for value in get_args(annotation):
-            yield str(value.value) if isinstance(value, Enum) else _text(value)
+            yield _text(value.value) if isinstance(value, Enum) else _text(value)
     elif origin in (Union, UnionType):
         for part in get_args(annotation):
             yield from _flat(part)
+    elif origin is Annotated:
+        yield from _flat(get_args(annotation)[0])
     elif isinstance(annotation, type) and issubclass(annotation, Enum):
         yield from (_text(member.value) for member in annotation)
     elif hasattr(annotation, "__value__"):
         yield from _flat(annotation.__value__)
+    elif annotation in (None, type(None)):
+        raise TypeError("None")
     else:
         raise TypeError(getattr(annotation, "__name__", str(annotation)))
 

@@ -12,9 +12,10 @@ from interlock.kernel.machine import Machine
 from interlock.kernel.table import PERSON, PRODUCER
 from interlock.workers.engine.system import Definition
 from interlock.workers.engine.work import Handler
-from interlock.workflow.checks import as_written, check, check_model, check_name
+from interlock.workflow.checks import as_written, check, check_call, check_name
 from interlock.workflow.data import Data, checked, visible
 from interlock.workflow.durations import DAY, HOUR
+from interlock.workflow.model_checks import check_model
 from interlock.workflow.parts import (
     CallPart,
     Choice,
@@ -27,8 +28,14 @@ from interlock.workflow.parts import (
     WaitPart,
     named_choices,
 )
-from interlock.workflow.place import here, place_of
-from interlock.workflow.signature import second_type, takes_work, targets_of, uses_once
+from interlock.workflow.place import SourceLine, here, place_of
+from interlock.workflow.signature import (
+    check_data,
+    message_of,
+    takes_work,
+    targets_of,
+    uses_once,
+)
 from interlock.workflow.table import handlers_of, machine_of
 from interlock.workflow.work import StepWork
 
@@ -71,7 +78,7 @@ class Workflow(Definition[D], Generic[D]):
     ) -> None:
         place = here()
         check_name(place, "workflow", name)
-        check_model(place, data)
+        check_model(place, data, name.title().replace("_", ""))
         super().__init__(name, data, str(place))
         self.declared = Declared(
             name=name, data=data, place=place, start=start, expires=expires, title=title, zone=zone
@@ -117,6 +124,7 @@ class Workflow(Definition[D], Generic[D]):
             place = place_of(function)
             targets = targets_of(function)
             takes = takes_work(function)
+            check_data(function, self.data, self.name)
             self._add(
                 StepPart(
                     name=name or function.__name__,
@@ -161,7 +169,7 @@ class Workflow(Definition[D], Generic[D]):
                 place=place,
                 text=question,
                 choices=named_choices(place, choices),
-                offered=dict(offered or {}),
+                offered={} if offered is None else offered,
                 timeout=timeout,
                 on_timeout=on_timeout,
                 remind=remind,
@@ -208,12 +216,13 @@ class Workflow(Definition[D], Generic[D]):
         """
 
         def add(function: Callable[[D, M], None]) -> Callable[[D, M], None]:
-            place, message = place_of(function), second_type(function)
-            check_name(place, "call", name)
-            check_model(place, message)
-            self.declared.calls[name] = CallPart(
-                name=name, place=place, function=function, message=message, by=by
-            )
+            place, message = place_of(function), message_of(function)
+            call = CallPart(name=name, place=place, function=function, message=message, by=by)
+            check_call(place, call)
+            check_model(place, message, name.title().replace("_", ""))
+            check_data(function, self.data, self.name)
+            self._refuse_twin(place, name, "call", self.declared.calls.get(name))
+            self.declared.calls[name] = call
             return function
 
         return add
@@ -222,9 +231,12 @@ class Workflow(Definition[D], Generic[D]):
         """Let a function clean up after records that end as `end`. It changes no data."""
 
         def add(function: F) -> F:
+            place = place_of(function)
+            name = f"a cleanup after {end}"
+            self._refuse_twin(place, name, "", self.declared.cleanups.get(end))
             self.declared.cleanups[end] = Cleanup(
                 end=end,
-                place=place_of(function),
+                place=place,
                 function=function,
                 takes_work=takes_work(function),
             )
@@ -238,6 +250,8 @@ class Workflow(Definition[D], Generic[D]):
         Every workflow also ends as `cancelled`, and as `expired` where a time leads there. Raises
         WorkflowError, with file and line.
         """
+        if closed := self.declared.ended_at:
+            raise here().error(f"{self.name} has its ends already ({closed}): say them once")
         self.declared.ends, self.declared.ended_at = ends, here()
         check(self.declared)
         _ = self.machine
@@ -275,10 +289,16 @@ class Workflow(Definition[D], Generic[D]):
         return tuple(self.data.model_fields)
 
     def _add(self, state: State) -> None:
-        if self.declared.ended_at:
-            raise state.place.error(f"{state.name} comes after ends(), which closes the workflow")
         check_name(state.place, "state", state.name)
-        if known := self.declared.states.get(state.name):
-            message = f"{self.name} has a state {state.name} already ({known.place})"
-            raise state.place.error(message)
+        self._refuse_twin(state.place, state.name, "state", self.declared.states.get(state.name))
         self.declared.states[state.name] = state
+
+    def _refuse_twin(
+        self, place: SourceLine, name: str, kind: str, known: State | CallPart | Cleanup | None
+    ) -> None:
+        """Refuse a part that comes too late, or a second one of its name. Raises WorkflowError."""
+        if self.declared.ended_at:
+            raise place.error(f"{name} comes after ends(), which closes the workflow")
+        if known:
+            message = f"{self.name} has {f'a {kind} ' if kind else ''}{name} already"
+            raise place.error(f"{message} ({known.place}): choose another name")

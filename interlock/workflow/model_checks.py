@@ -1,0 +1,83 @@
+"""What the import refuses of a model of data: fields that the store would not give back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, get_args
+
+from pydantic import BaseModel, PydanticUserError, SecretBytes, SecretStr, ValidationError
+from pydantic.errors import PydanticInvalidForJsonSchema
+from pydantic.fields import FieldInfo
+
+from interlock.workflow.data import Data, lost_in_json, short
+from interlock.workflow.place import SourceLine
+from interlock.workflow.sample import adapter_of, full_sample, sample
+
+
+def check_model(place: SourceLine, model: object, example: str) -> None:
+    """Refuse what is no model of data, or loses a value in JSON. Raises WorkflowError."""
+    if not isinstance(model, type) or not issubclass(model, Data):
+        raise place.error(
+            f"{model!r} is no model of data: derive it from Data, as in `class {example}(Data)`"
+        )
+    if fault := next(_faults(model), ""):
+        raise place.error(fault)
+    for value in (sample(model), full_sample(model)):
+        # It is None if a validator refuses what fits the types: the first submission shows it.
+        if value is not None and (lost := next(lost_in_json(value), "")):
+            raise place.error(f"{model.__name__} is not kept by JSON: {lost}")
+
+
+def _faults(model: type[BaseModel]) -> Iterator[str]:
+    name, extra = model.__name__, model.model_config.get("extra")
+    if extra != "forbid":
+        yield f"{name} has extra={extra!r}: fields without a name would be lost; leave that out"
+    for field in model.model_computed_fields:
+        yield f"{name}.{field} is computed: it would be stored, and refused when it is read again"
+    for part in _parts(model, set()):
+        for private in part.__private_attributes__:
+            why = "is private, and would not be stored: make it a field without _"
+            yield f"{part.__name__}.{private} {why}"
+        for field, info in part.model_fields.items():
+            yield from (f"{part.__name__}.{field} {why}" for why in _faults_of(field, info))
+    try:
+        model.model_json_schema(mode="serialization")
+    except PydanticInvalidForJsonSchema as refusal:
+        yield f"{name} has a type that JSON does not have: {str(refusal).splitlines()[0]}"
+
+
+def _faults_of(name: str, field: FieldInfo) -> Iterator[str]:
+    if {field.alias, field.validation_alias, field.serialization_alias} - {None, name}:
+        yield "has an alias: the data are stored and read by the names of the fields"
+    if field.exclude:
+        yield "is left out of what is stored: take exclude=True away"
+    if any(kind in (SecretStr, SecretBytes) for kind in _types_in(field.annotation)):
+        cure = "let the step read it, for instance from the environment"
+        yield f"is a secret, of which JSON keeps stars alone: {cure}"
+    if field.is_required() or field.default_factory:
+        return
+    try:
+        adapter_of(field).validate_python(field.default)
+    except ValidationError as refusal:
+        yield f"has a default that does not fit it: {short(refusal)}"
+    except PydanticUserError:
+        return  # its type cannot be checked without its model
+
+
+def _parts(model: type[BaseModel], seen: set[type]) -> Iterator[type[BaseModel]]:
+    """Yield a model, and the models in its fields."""
+    if model in seen:
+        return
+    seen.add(model)
+    yield model
+    for field in model.model_fields.values():
+        for kind in _types_in(field.annotation):
+            if isinstance(kind, type) and issubclass(kind, BaseModel):
+                yield from _parts(kind, seen)
+
+
+def _types_in(kind: Any) -> Iterator[Any]:
+    """Yield a type, and those between its brackets."""
+    yield kind
+    for inner in get_args(kind):
+        yield from _types_in(inner)
