@@ -20,17 +20,13 @@ READ_MAX = 32  # effects of each partition, those that are polled next
 
 @dataclass(frozen=True, slots=True)
 class OwedEffect:
-    """An effect that nobody has at work, since when it is owed, and how often it was begun.
-
-    Times are ms, by the store. It is tried no earlier than `not_before_ms`.
-    """
+    """An effect that nobody has at work, since when (ms, by the store), and how often it began."""
 
     key: str
     machine: str
     name: str
     since_ms: int
     attempts: int
-    not_before_ms: int
 
     @property
     def record_id(self) -> RecordId:
@@ -85,7 +81,6 @@ class OwedReader:
                     name=entry.name,
                     since_ms=int(since),
                     attempts=entry.attempts,
-                    not_before_ms=entry.not_before,
                 )
                 yield owed, entry
 

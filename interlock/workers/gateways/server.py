@@ -24,13 +24,14 @@ from urllib.parse import quote
 import redis
 
 from interlock.kernel.errors import StoreError
-from interlock.workers.files.private import private_folder, write_private
+from interlock.workers.files.private import NotPrivateError, private_folder, write_private
 from interlock.workers.processes.bound_process import end_bound, start_bound
 
 LOOPBACK = "127.0.0.1"
 CONFIG_NAME = "server.conf"
 LOG_NAME = "server.log"
 SOCKET_NAME = "store.sock"
+SHARED_FOLDER = Path("/tmp")  # noqa: S108 - only a private folder in it is used
 SOCKET_BYTES_MAX = 100  # Linux takes 107 bytes as the path of a socket, macOS 103
 START_S = 30.0
 STOP_S = 10.0
@@ -278,15 +279,37 @@ def private_socket(folder: Path) -> Path:
     """Return the path for a socket that only this user reaches, the same for the same folder.
 
     It is in the folder, which is closed to others, or, where that is too long for a socket or has
-    characters that an address escapes, in a folder of this user in /tmp.
+    characters that an address escapes, in a folder of this user in /tmp or of the session.
+    Raises NotPrivateError.
     """
     folder = private_folder(folder.absolute())
     path = folder / SOCKET_NAME
     is_plain = quote(str(path), errors="replace") == str(path)
     if is_plain and len(str(path)) <= SOCKET_BYTES_MAX:
         return path
-    short = private_folder(Path("/tmp") / f"interlock-{os.getuid()}")  # noqa: S108 - private
-    return short / f"{sha256(os.fsencode(folder)).hexdigest()[:12]}.sock"
+    return _short_folder(folder) / f"{sha256(os.fsencode(folder)).hexdigest()[:12]}.sock"
+
+
+def _short_folder(folder: Path) -> Path:
+    """Return a folder of this user for the socket of a folder whose path no address takes.
+
+    Anybody can make that in /tmp before this user does. Raises NotPrivateError.
+    """
+    # The one of the session comes second: it goes when its user signs out, and `up` may stay.
+    session = Path(os.environ.get("XDG_RUNTIME_DIR", ""))
+    candidates = [SHARED_FOLDER / f"interlock-{os.getuid()}"]
+    candidates += [session / "interlock"] if session.is_absolute() and session.is_dir() else []
+    why = ""
+    for candidate in candidates:
+        try:
+            return private_folder(candidate)
+        except (NotPrivateError, OSError) as refusal:
+            why = why or str(refusal)
+    raise NotPrivateError(
+        f"the path {folder} is too long for a socket, or has characters that an address does not"
+        f" take, and there is no other place for it: {why}. Choose a home with a short, plain path"
+        " (INTERLOCK_HOME), or give the store a port (--port)"
+    )
 
 
 def free_port() -> int:

@@ -22,7 +22,6 @@ from interlock.workers.engine.work_sandbox import BUBBLEWRAP, NONE
 from interlock.workers.gateways.capabilities.registry import open_registry
 from interlock.workers.threads.canary import canaries
 
-READS_MAX = 5
 REJECTED_SHOWN_MAX = 20
 CARDS_READ_MAX = 1_000  # of each partition of the store
 REPLICAS_MIN = 2

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 import redis
 
+from interlock.workers.files.private import NotPrivateError
 from interlock.workers.gateways import server as server_module
 from interlock.workers.gateways.server import (
     EmbeddedServer,
@@ -215,6 +216,25 @@ def test_a_folder_whose_path_no_address_takes_has_its_socket_elsewhere(
     assert place.parent.stat().st_mode & 0o777 == 0o700
     with EmbeddedServer(folder, socket=place) as server, client_of(server) as client:
         assert client.ping()
+
+
+def test_nobody_stops_up_by_a_folder_in_tmp(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server_module, "SHARED_FOLDER", tmp_path)
+    taken = tmp_path / f"interlock-{os.getuid()}"
+    taken.mkdir()
+    taken.chmod(0o1777)  # as that of another user, it is refused
+    session = tmp_path / "session"
+    session.mkdir()
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(session))
+
+    assert private_socket(tmp_path / ("x" * 120)).parent == session / "interlock"
+    for runtime in ("", "not/absolute", str(tmp_path / "none")):
+        monkeypatch.setenv("XDG_RUNTIME_DIR", runtime)
+        with pytest.raises(NotPrivateError, match=r"short, plain path .* \(--port\)") as refusal:
+            private_socket(tmp_path / ("x" * 120))
+        assert f"{taken} is a folder that users share" in str(refusal.value)
 
 
 def test_a_password_is_asked_for_and_stands_in_no_file_that_others_read(tmp_path: Path) -> None:
