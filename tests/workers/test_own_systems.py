@@ -50,12 +50,12 @@ from tests.workers.tasks.claims import fire, taken
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "own_machines.md").read_text("utf-8")
-BILLING, PRODUCER, BILLING_PAGE = re.findall(
+BILLING, PRODUCER, DOCUMENTS, BILLING_PAGE = re.findall(
     r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL
 )
 READY_S = 180.0
 INTERLOCK = "import sys; sys.path.pop(0); from interlock.__main__ import main; main()"
-MODULES = ("billing", "billing_page", "parcels", "wrong", "table")
+MODULES = ("billing", "billing_page", "documents", "parcels", "wrong", "table")
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
@@ -63,7 +63,7 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 def project(tmp_path: Path) -> Path:
     """Return the folder of a project that has the module of the page and the package `parcels`."""
     folder = tmp_path / "project"
-    for name, text in {**FILES, "billing.py": BILLING}.items():
+    for name, text in {**FILES, "billing.py": BILLING, "documents.py": DOCUMENTS}.items():
         file = folder / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text, "utf-8")
@@ -89,7 +89,7 @@ def environment(server: EmbeddedServer, prefix: str, tmp_path: Path) -> dict[str
         "INTERLOCK_PREFIX": prefix,
         "INTERLOCK_NAMESPACE": prefix,
         "INTERLOCK_HOME": str(tmp_path / "home"),
-        "INTERLOCK_SYSTEMS": "billing, parcels",
+        "INTERLOCK_SYSTEMS": "billing, parcels, documents",
         # Nobody listens there, and nothing here asks a model.
         "INTERLOCK_MODEL": "local",
         "INTERLOCK_MODEL_BASE_URL": "http://127.0.0.1:9/v1",
@@ -532,3 +532,53 @@ def test_a_worker_with_a_wrong_module_ends_with_one_sentence(
 def handlers_of(module: str) -> dict[str, Handler]:
     found: dict[str, Handler] = import_module(module).HANDLERS
     return found
+
+
+def family_of(client: Client, document: str, chunks: list[str], losses_max: int = 0) -> list[str]:
+    """Hand a document in; return the ids of its chunks once all of them are created."""
+    payload = {"chunks": chunks, "losses_max": losses_max}
+    client.submit(payload, id=document, machine="document")
+    views = client.dispatch.views
+    until(lambda: len(views.children(document)) == len(chunks), what="the chunks", within_s=READY_S)
+    return [str(one) for one in views.children(document)]
+
+
+def test_a_document_is_joined_from_chunks_of_another_machine(
+    added: None, worker: Path, environment: dict[str, str]
+) -> None:
+    del added
+    client = Client(read_settings(environment), actor="ann")
+    chunks = [f"word{number} more" for number in range(200)]
+    chunks[7] = " "
+    ids = family_of(client, "doc-1", chunks, losses_max=2)
+    until(lambda: client.show("doc-1").state == "done", what="the join", within_s=READY_S)
+
+    data = client.show("doc-1").data
+    words = [text.split()[0] for text in chunks if text.strip()]
+    assert (data["tally"], data["lost"]) == ({"done": 199, "failed": 1}, [ids[7]])
+    assert data["summary"] == " ".join(words), "in the order of the list"
+    assert ids == [f"doc-1/2.{number}" for number in range(1, 201)]
+    # No sweep runs here: each message found its effect at once.
+    assert client.dispatch.rejected.counts() == {}
+    assert "rejected" not in worker.read_text("utf-8")
+
+
+def test_a_document_that_is_cancelled_or_lost_leaves_no_chunk_at_work(
+    added: None, worker: Path, environment: dict[str, str]
+) -> None:
+    del added, worker
+    client = Client(read_settings(environment), actor="ann")
+    client.submit({"chunks": ["a", " ", *["b"] * 30]}, id="doc-2", machine="document")
+    client.submit({"chunks": ["c"] * 200}, id="doc-3", machine="document")
+    until(lambda: bool(client.dispatch.views.children("doc-3")), what="a chunk", within_s=READY_S)
+    client.cancel("doc-3")
+
+    def at_rest() -> bool:
+        views, documents = client.dispatch.views, ["doc-2", "doc-3"]
+        chunks = [str(chunk) for one in documents for chunk in views.children(one)]
+        family = views.records([*documents, *chunks]).values()
+        return all(one.state in ("done", "failed") and not one.entries for one in family)
+
+    until(at_rest, what="the end of both families", within_s=READY_S)
+    assert client.show("doc-2").data["lost"] == ["doc-2/2.2"]
+    assert [client.show(one).state for one in ("doc-2", "doc-3")] == ["failed", "failed"]
