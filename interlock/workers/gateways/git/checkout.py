@@ -7,12 +7,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from interlock.workers.gateways.git.branch import mark_of, marks
 from interlock.workers.gateways.git.errors import Refusal, RefusedError
 from interlock.workers.gateways.git.program import Git
 from interlock.workers.gateways.git.refs import HEADS
 from interlock.workers.gateways.git.repository import Repository
 
 _SHOWN = 3
+_LOCK_NAME = "interlock"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,15 +69,38 @@ def checkouts(repository: Repository) -> tuple[Checkout, ...]:
     return tuple(found)
 
 
-def checkout_of(repository: Repository, branch: str) -> Checkout | None:
-    """Return the working tree where a branch is checked out, if any.
+def lock_of(admin: Path) -> Path:
+    """Return the lock file that a call holds while it changes a task's worktree.
 
-    Raises RefusedError if the branch cannot be moved: it is checked out twice, its folder does not
-    exist at the moment, or a rebase or bisect of it is under way.
+    A complete worktree has it, unless an earlier version made it or its maker was killed; nothing
+    but a task's worktree has it.
+    """
+    return admin / _LOCK_NAME
+
+
+def is_of_task(repository: Repository, tree: LinkedTree) -> bool:
+    """Tell whether a worktree was made for a task. Without its lock file only its mark shows it."""
+    if lock_of(tree.admin).exists():
+        return True
+    return tree.folder in {mark.folder for mark in marks(repository)}
+
+
+def checkout_of(repository: Repository, branch: str) -> Checkout | None:
+    """Return the working tree of the user where a branch is checked out, if any.
+
+    The worktree of a task is none: an agent may have checked out what it likes there, and its files
+    are not for git outside of a sandbox. Raises RefusedError if the branch cannot be moved: it is
+    checked out twice, its folder does not exist at the moment, a rebase or bisect of it is under
+    way, or it is the branch of a task that has its worktree.
     """
     linked = {tree.folder: tree for tree in linked_trees(repository)}
-    gone = {folder for folder, tree in linked.items() if tree.is_gone}
-    present = [tree for tree in checkouts(repository) if tree.folder not in gone]
+    ours = {folder for folder, tree in linked.items() if is_of_task(repository, tree)}
+    not_here = ours | {folder for folder, tree in linked.items() if tree.is_gone}
+    mark = mark_of(repository, branch) if ours else None
+    if mark is not None and mark.folder in ours:
+        problem = f"{branch!r} is the branch of the task in {mark.folder}"
+        raise RefusedError(Refusal.CHECKOUT_BUSY, problem, "wait until its worktree is removed")
+    present = [tree for tree in checkouts(repository) if tree.folder not in not_here]
     holders = [tree for tree in present if tree.branch == branch]
     problem = ""
     if len(holders) > 1:

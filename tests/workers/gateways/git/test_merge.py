@@ -219,13 +219,54 @@ def test_a_clean_checkout_of_the_target_moves_along(repository: Repository) -> N
 
 
 def test_the_target_may_be_the_branch_of_another_worktree(repository: Repository) -> None:
+    other = repository.root.with_name("other")
+    git(repository.root, "worktree", "add", "-q", "-b", "other", str(other))
+    a_branch(repository, "t", a__txt="x\n")
+
+    assert isinstance(merged(repository, target="other"), BranchMerged)
+
+    assert (other / "a.txt").read_text() == "x\n"
+    assert git(other, "status", "--porcelain") == ""
+
+
+def test_the_branch_of_a_task_that_has_its_worktree_is_no_target(repository: Repository) -> None:
     parent = a_task(repository, "parent")
     a_branch(repository, "t", a__txt="x\n")
 
-    assert isinstance(merged(repository, target=parent.branch), BranchMerged)
+    with pytest.raises(RefusedError) as caught:
+        merged(repository, target=parent.branch)
 
-    assert (parent.folder / "a.txt").read_text() == "x\n"
-    assert git(parent.folder, "status", "--porcelain") == ""
+    assert_refused(Refusal.CHECKOUT_BUSY, caught.value, parent.branch, parent.folder)
+
+
+@pytest.mark.parametrize("has_lock", [True, False])
+@pytest.mark.parametrize("head", ["ref: refs/heads/main", "a rebase"])
+def test_the_worktree_of_a_task_is_no_checkout_of_the_target(
+    elsewhere: Repository, head: str, *, has_lock: bool
+) -> None:
+    """Whatever an agent has checked out, the merge of another task runs no git there."""
+    tree = a_task(elsewhere, "hostile")
+    admin = elsewhere.common / "worktrees" / "hostile"
+    if head == "a rebase":
+        git(tree.folder, "checkout", "-q", "--detach")
+        (admin / "rebase-merge").mkdir()
+        (admin / "rebase-merge" / "head-name").write_text("refs/heads/main\n")
+    else:
+        (admin / "HEAD").write_text(f"{head}\n")
+    if not has_lock:
+        (admin / "interlock").unlink()
+    escaped = tree.folder / "escaped"
+    (tree.folder / ".git").unlink()
+    git(tree.folder, "init", "-q", "-b", "main")
+    git(tree.folder, "config", "core.fsmonitor", f"touch {escaped}")
+    git(tree.folder, "config", "filter.evil.clean", f"touch {escaped}; cat")
+    (tree.folder / ".gitattributes").write_text("* filter=evil\n")
+    a_branch(elsewhere, "t", a__txt="x\n")
+
+    assert isinstance(merged(elsewhere), BranchMerged)
+
+    assert not escaped.exists()
+    assert (tree.folder / "a.txt").read_text() == "a\n"
 
 
 def test_a_tree_whose_folder_of_git_is_elsewhere_moves_along(repository: Repository) -> None:
