@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from interlock.workers.gateways.git.agent_files import clear
 from interlock.workers.gateways.git.branch import using_commit_of
-from interlock.workers.gateways.git.checkout import shown
+from interlock.workers.gateways.git.checkout import lock_of, shown
 from interlock.workers.gateways.git.errors import Refusal, RefusedError
-from interlock.workers.gateways.git.private_copy import bring_in, git_in
+from interlock.workers.gateways.git.private_copy import bring_in, folder_of_git, git_in
 from interlock.workers.gateways.git.program import Git
 from interlock.workers.gateways.git.repository import Identity, Repository, as_message
 from interlock.workers.gateways.git.signing import sign_last_commit
 from interlock.workers.gateways.git.status import Status, whole_status
 from interlock.workers.gateways.git.submodules import refuse_changed_files, refuse_own_commits
-from interlock.workers.gateways.git.worktree import Worktree, admin_of, lock_of
+from interlock.workers.gateways.git.worktree import Worktree, admin_of
 
 _LOCKS = ("index.lock", "HEAD.lock")
 
@@ -54,11 +55,12 @@ def commit_all(
 def _commit_all(
     repository: Repository, worktree: Worktree, message: str, identity: Identity
 ) -> bool:
-    git, admin = git_in(repository, worktree), admin_of(repository, worktree.folder)
-    with git.locked(lock_of(admin)) as held:
+    git = git_in(repository, worktree)
+    with git.locked(lock_of(admin_of(repository, worktree.folder))) as held:
+        inside = folder_of_git(repository, worktree)
         branch_lock = repository.common / "refs" / "heads" / f"{worktree.branch}.lock"
-        for lock in (*(admin / name for name in _LOCKS), branch_lock):
-            lock.unlink(missing_ok=True)
+        for lock in (*(inside / name for name in _LOCKS), branch_lock):
+            clear(lock)
         status = whole_status(held)
         _refuse_unfit(held, worktree, status)
         at_base = status.commit == worktree.base

@@ -2,61 +2,121 @@
 
 What an agent left there must not act outside of its sandbox: a repository inside, for example,
 has settings of its own, with programs that git would run. So all git in the worktree runs in the
-agent's sandbox, that of the agent and that of Interlock. There the copy stands in place of the
-repository's folder of git: a commit, branch, setting or hook is one of the copy, and no branch of
-the repository moves. Then `bring_in` takes over the commits: the objects, each under the name that
-its content has, and the branch of the worktree. Other branches and tags are kept under refs of
-ours, and are branches and tags again in the next copy.
+agent's sandbox, that of the agent and that of Interlock. There two folders stand in place of those
+of git: a copy in place of the repository's, in which a commit, branch, setting or hook is one of
+the copy; and one in place of git's folder of the worktree, with the index and the operations under
+way. Both lie in git's own folder of the worktree, which only Interlock and the user can write.
+
+Then `bring_in` takes over what it has checked, and follows no link: the objects, each under the
+name that its content has, the branch of the worktree, what is checked out, and the index. Other
+branches and tags are kept under refs of ours, and are branches and tags again in the next copy,
+unless the repository has one of that name.
 """
 
 from __future__ import annotations
 
+import json
 import os
-import re
 import shutil
-from collections.abc import Mapping
-from contextlib import suppress
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from errno import EDQUOT, EIO, ENOSPC
 from pathlib import Path
-from stat import S_ISDIR, S_ISREG
+from typing import Any
 
-from interlock.workers.files.private import write_private
+from interlock.workers.gateways.git.agent_files import (
+    clear,
+    commit_in,
+    content,
+    first_line,
+    is_folder,
+    is_id,
+    keep_files,
+    keep_folders,
+    make_deletable,
+    plain_files,
+    replace_file,
+)
 from interlock.workers.gateways.git.branch import PREFIX
-from interlock.workers.gateways.git.program import Git
+from interlock.workers.gateways.git.copied_objects import (
+    bring_large_files,
+    bring_objects,
+    bring_pack,
+)
+from interlock.workers.gateways.git.errors import (
+    FailedError,
+    ObstructedError,
+    Refusal,
+    RefusedError,
+)
+from interlock.workers.gateways.git.program import ANY_CODE, Git
 from interlock.workers.gateways.git.refs import HEADS, is_branch_name, read_refs, update_refs
 from interlock.workers.gateways.git.repository import Repository
-from interlock.workers.gateways.git.worktree import Worktree, admin_of
+from interlock.workers.gateways.git.worktree import (
+    Worktree,
+    admin_of,
+    git_file_of,
+    own_sandbox,
+)
 from interlock.workers.processes.sandbox import Sandbox
 
 FOLDER = "interlock-copy"
-# Where the sandbox shows the repository's own objects, in which git looks for what the copy lacks.
-OBJECTS = "interlock-objects"
 KEPT = "refs/interlock/branches/"
 STASH = "refs/stash"
 TAGS = "refs/tags/"
-# Git's files of a worktree that say where it looks for the rest, and our lock. They are used
-# outside of the sandbox as well, so nothing inside may change them.
+# In git's folder of a worktree: the one that stands in its place in the sandbox. It is there as
+# long as the worktree is, so that an agent finds a rebase of the agent before it.
+_AGENTS = "interlock-agent"
+# Where the sandbox shows objects of the repository, in which git and git-lfs look for what the copy
+# lacks: both find them by the file `alternates`.
+_SHARED = "interlock-shared"
+_OBJECTS = ("objects", "lfs/objects")
+# Git's files of a worktree that say where it looks for the rest, and our lock: read-only inside.
 FIXED = ("commondir", "gitdir", "config.worktree", "interlock")
 _COPIED = ("HEAD", "config", "info", "shallow")
 _SHOWN = ("annex", "hooks", "modules")
-_SHARED = ("lfs",)
-_BEGAN = "interlock-began"
-# In this file of the worktree is the branch that the agent has checked out, if only copies have it.
-_CHECKED_OUT = "interlock-branch"
-_ID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
-_LOOSE = re.compile(r"[0-9a-f]{38}|[0-9a-f]{62}")
-_REF_BYTES_MAX = 1_024
-_FILE_BYTES_MAX = 1024**3
-# Fewer and smaller objects become single files, as by `git fetch`; more of them become a pack.
-_UNPACKED_MAX, _UNPACKED_BYTES_MAX = 100, 16 * 1024 * 1024
-_COUNT_IN_PACK = slice(8, 12)  # the number of objects in a pack, big-endian
+# The submodules of the worktree.
+_MODULES = ("modules",)
+# What is taken over of git's folder of a worktree, besides HEAD: the index, and what a commit needs
+# that ends an operation. A rebase stays inside, because its steps may be commands.
+_INDEX, _MESSAGE = "index", "MERGE_MSG"
+_COMMITS = ("MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "ORIG_HEAD")
+_BYTES_MAX = 1024 * 1024
+# A folder that cannot be written now may be later; anything else is as the agent has left it.
+_PASSING = (ENOSPC, EDQUOT, EIO)
+
+
+@dataclass(frozen=True, slots=True)
+class _Copy:
+    """The private copy of a worktree: an agent can write in the folders `git` and `agents` only."""
+
+    admin: Path
+
+    @property
+    def folder(self) -> Path:
+        return self.admin / FOLDER
+
+    @property
+    def git(self) -> Path:
+        return self.folder / "git"
+
+    @property
+    def agents(self) -> Path:
+        return self.admin / _AGENTS
+
+    @property
+    def began(self) -> dict[str, Any]:
+        """Return what the copy began with: the repository's refs, and the files of `_state`."""
+        found: dict[str, Any] = json.loads((self.folder / "began").read_text())
+        return found
 
 
 def git_in(repository: Repository, worktree: Worktree) -> Git:
     """Return git for a task's worktree; no file there can point it to another repository.
 
-    It runs in the sandbox of the worktree, if there is one: after a change of objects or refs, call
-    `bring_in`. Raises RefusedError if the worktree is gone.
+    It runs in the sandbox of the worktree, if there is one: after a change of objects, refs or the
+    index, call `bring_in`. Raises RefusedError if the worktree is gone.
     """
     admin = admin_of(repository, worktree.folder)
     variables = {"GIT_DIR": str(admin), "GIT_WORK_TREE": str(worktree.folder)}
@@ -72,48 +132,152 @@ def sandbox_of(repository: Repository, worktree: Worktree) -> Sandbox | None:
     if repository.sandbox is None:
         return None
     common, admin = repository.common, admin_of(repository, worktree.folder)
-    copy = admin / FOLDER
-    if not copy.is_dir():
+    copy = _Copy(admin)
+    if not copy.folder.is_dir():
         _make(repository, worktree, copy)
-    shared = [common / name for name in _SHARED]
-    shown = [*(common / name for name in _SHOWN), *(admin / name for name in FIXED)]
-    return repository.sandbox.with_more(
-        hidden=[copy],
-        writable=[worktree.folder, admin, *shared],
-        read_only=shown,
-        placed=[(copy, common)],
-        shown=[(common / "objects", common / OBJECTS)],
+    _point_back(worktree, admin)
+    objects = [name for name in _OBJECTS if (common / name).is_dir()]
+    folders = [name for name in _SHOWN if (common / name).is_dir()]
+    modules = [name for name in _MODULES if (admin / name).is_dir()]
+    fixed = [name for name in FIXED if (admin / name).exists()]
+    targets = (f"worktrees/{admin.name}", *(f"{_SHARED}/{name}" for name in objects), *folders)
+    keep_folders(copy.git, targets)
+    keep_folders(copy.agents, modules)
+    keep_files(copy.agents, fixed)
+    return own_sandbox(repository.sandbox, worktree.folder).with_more(
+        read_only=[common / name for name in folders],
+        placed=[(copy.git, common), (copy.agents, admin), *_in_place(admin, modules)],
+        shown=[
+            *((common / name, common / _SHARED / name) for name in objects),
+            *_in_place(admin, fixed),
+        ],
     )
+
+
+def folder_of_git(repository: Repository, worktree: Worktree) -> Path:
+    """Return where the files are that git in a worktree has in its own folder of the worktree.
+
+    In a sandbox that is a folder in which an agent may have written anything.
+    """
+    admin = admin_of(repository, worktree.folder)
+    return admin if repository.sandbox is None else _Copy(admin).agents
+
+
+def agents_folder(admin: Path) -> Path:
+    """Return the folder that stands in the sandbox in place of git's folder of a worktree."""
+    return _Copy(admin).agents
 
 
 def bring_in(repository: Repository, worktree: Worktree) -> None:
     """Take over what was committed in the copy of a worktree, and delete the copy.
 
-    The agent must have ended. Without a copy nothing is done. Raises GitError, OSError.
+    The agent must have ended. Without a copy nothing is done. Raises RefusedError for a copy that
+    cannot be read, which then stays; another GitError, or OSError, if a repeat may help.
     """
-    admin = admin_of(repository, worktree.folder)
-    copy = admin / FOLDER
-    if not copy.is_dir():
+    copy = _Copy(admin_of(repository, worktree.folder))
+    if not copy.folder.is_dir():
         return
-    if _is_folder(copy / "objects"):
-        _bring_objects(repository, copy)
-    own, kept = HEADS + worktree.branch, _kept(worktree)
-    found = read_refs(repository, HEADS, TAGS, kept)
-    tips = {name: ref.sha for name, ref in found.items()}
-    branches = _branches(copy)
+    with _as_refusal(copy, worktree):
+        make_deletable(copy.folder)
+        make_deletable(copy.agents)
+        bring_objects(repository, copy.git / "objects", scratch=copy.folder)
+        bring_large_files(repository.common / "lfs", copy.git / "lfs")
+        branches = _branches(copy.git)
+    _bring_refs(repository, worktree, copy, branches)
+    _bring_checked_out(repository, worktree, copy, branches)
+    clear(copy.folder)
+
+
+@contextmanager
+def _as_refusal(copy: _Copy, worktree: Worktree) -> Iterator[None]:
+    """Refuse what cannot be read of a copy: a repeat would find the same."""
+    try:
+        yield
+    except ObstructedError:
+        raise
+    except (FailedError, OSError) as error:
+        if isinstance(error, OSError) and error.errno in _PASSING:
+            raise
+        problem = f"the commits of the agent of {worktree.folder} cannot be taken over: {error}"
+        remedy = f"delete what cannot be read in {copy.git}, or take the files from the worktree"
+        raise RefusedError(Refusal.UNSAVED, problem, remedy) from error
+
+
+def _bring_refs(
+    repository: Repository, worktree: Worktree, copy: _Copy, branches: Mapping[str, str]
+) -> None:
+    """Move the branch of a worktree to where its agent has it, and keep what else it changed."""
+    own, kept, began = HEADS + worktree.branch, kept_of(worktree.branch), copy.began["refs"]
+    tips = {name: ref.sha for name, ref in read_refs(repository, HEADS, TAGS, kept).items()}
+    changed = {name: sha for name, sha in branches.items() if sha != began.get(name)}
     changes: list[tuple[str, ...]] = []
-    if branches.get(own, tips.get(own)) != tips.get(own) and tips.get(own) == _began(copy):
-        changes.append(("update", own, branches[own], tips[own]))
-    wanted = {
-        kept + name.removeprefix("refs/"): sha
-        for name, sha in branches.items()
-        if name != own and sha != tips.get(name)
-    }
-    gone = [("delete", name, "") for name in tips if name.startswith(kept) and name not in wanted]
-    changes += [("update", name, sha, "") for name, sha in wanted.items() if sha != tips.get(name)]
-    update_refs(repository, *([one] for one in (*gone, *changes)), reason="interlock: by its agent")
-    _detach(admin, own, branches)
-    shutil.rmtree(copy)
+    if own in changed and tips.get(own) == began.get(own):
+        # Without a commit before, git makes the branch.
+        changes.append(("update", own, changed.pop(own), tips.get(own, "")))
+    for name in sorted({*changed, *(began.keys() - branches.keys())}):
+        ref, sha = kept + name.removeprefix("refs/"), changed.get(name)
+        if sha is None or sha == tips.get(name):
+            changes += [("delete", ref, "")] if ref in tips else []
+        elif sha != tips.get(ref):
+            changes.append(("update", ref, sha, ""))
+    # Git may only make `a/b` after it has deleted `a`.
+    changes.sort(key=lambda change: change[0])
+    update_refs(repository, *([one] for one in changes), reason="interlock: by its agent")
+
+
+def _bring_checked_out(
+    repository: Repository, worktree: Worktree, copy: _Copy, branches: Mapping[str, str]
+) -> None:
+    """Take over what is checked out, unless somebody has changed it outside of the copy."""
+    admin, agents = copy.admin, copy.agents
+    if copy.began["state"] != _state(admin):
+        return
+    if head := _checked_out(repository, agents, HEADS + worktree.branch, branches):
+        replace_file(admin / "HEAD", os.fsencode(f"{head}\n"))
+    for name in _COMMITS:
+        data = content(agents / name, _BYTES_MAX)
+        if data and all(is_id(os.fsdecode(line)) for line in data.splitlines()):
+            replace_file(admin / name, data)
+        else:
+            clear(admin / name)
+    if message := content(agents / _MESSAGE, _BYTES_MAX):
+        replace_file(admin / _MESSAGE, message)
+    else:
+        clear(admin / _MESSAGE)
+    _bring_index(repository, admin, agents / _INDEX)
+
+
+def _bring_index(repository: Repository, admin: Path, index: Path) -> None:
+    """Take over an index that git can read; else the index is that of the commit checked out."""
+    new, data = admin / f"interlock-{_INDEX}", content(index)
+    replace_file(new, data)
+    if data:
+        # Git compares the time of a file with that of the index.
+        written_ns = index.lstat().st_mtime_ns
+        os.utime(new, ns=(written_ns, written_ns))
+    git = repository.git.in_folder(repository.root, GIT_DIR=str(admin), GIT_INDEX_FILE=str(new))
+    if not data or git.run("ls-files", "--unmerged", "-z", allowed=ANY_CODE).exit_code:
+        clear(new)
+        if git.run("read-tree", "HEAD", allowed=ANY_CODE).exit_code:
+            return
+    new.replace(admin / _INDEX)
+
+
+def _checked_out(
+    repository: Repository, agents: Path, own: str, branches: Mapping[str, str]
+) -> str | None:
+    """Return what an agent has checked out, as it may stand in HEAD; None for what is nowhere.
+
+    No other branch than that of the worktree is checked out there for the repository: its commit
+    is, and the next copy attaches it.
+    """
+    head = first_line(agents / "HEAD")
+    if head == f"ref: {own}":
+        return head
+    commit = branches.get(head.removeprefix("ref: "), head)
+    kind = ("cat-file", "-t", commit)
+    is_commit = is_id(commit) and repository.git.run(*kind, allowed=ANY_CODE).line() == "commit"
+    return commit if is_commit else None
 
 
 def bring_commits(repository: Repository, worktree: Worktree) -> None:
@@ -121,172 +285,111 @@ def bring_commits(repository: Repository, worktree: Worktree) -> None:
 
     Raises GitError, OSError.
     """
-    copy = admin_of(repository, worktree.folder) / FOLDER
-    if not copy.is_dir():
+    copy, own = _Copy(admin_of(repository, worktree.folder)), HEADS + worktree.branch
+    if not copy.folder.is_dir():
         return
     # All that reads what the agent could change meanwhile runs in its sandbox.
-    git, own, known = git_in(repository, worktree), HEADS + worktree.branch, _began(copy)
-    tip = git.line("rev-parse", "--verify", own)
-    if tip == known or not _ID.fullmatch(tip):
+    git, began = git_in(repository, worktree), copy.began
+    known, tip = began["refs"].get(own), git.line("rev-parse", "--verify", own)
+    if tip == known or not is_id(tip):
         return
     wanted = f"{tip}\n^{known}\n" if known else f"{tip}\n"
     pack = git.run("pack-objects", "--quiet", "--revs", "--stdout", stdin=wanted.encode()).output
-    few = int.from_bytes(pack[_COUNT_IN_PACK]) < _UNPACKED_MAX
-    repository.git.run(
-        *(("unpack-objects", "-q") if few else ("index-pack", "--stdin")), stdin=pack
-    )
+    bring_pack(repository, pack)
     change = ("update", own, tip, known or "")
     update_refs(repository, [change], reason="interlock: by its agent")
-    _write(copy / _BEGAN, tip)
+    began["refs"][own] = tip
+    replace_file(copy.folder / "began", json.dumps(began).encode())
 
 
-def _make(repository: Repository, worktree: Worktree, copy: Path) -> None:
+def _make(repository: Repository, worktree: Worktree, copy: _Copy) -> None:
     """Make a copy: the branches and tags of the repository as they are now, and its settings."""
-    own, kept = HEADS + worktree.branch, _kept(worktree)
-    tips = {name: ref.sha for name, ref in read_refs(repository).items()}
-    lines = {name: sha for name, sha in tips.items() if not name.startswith((KEPT, STASH))}
-    ours = (name for name in tips if name.startswith(kept))
-    for name in ours:  # not over a branch of the repository, which others may have moved since
-        lines.setdefault(f"refs/{name.removeprefix(kept)}", tips[name])
-    new = copy.with_name(f"{FOLDER}.new")
-    shutil.rmtree(new, ignore_errors=True)
-    (new / "refs").mkdir(parents=True, mode=0o700)
-    (new / "worktrees").mkdir()
-    (new / "objects" / "info").mkdir(parents=True)
-    (new / "objects" / "info" / "alternates").write_text(f"../{OBJECTS}\n")
-    (new / "packed-refs").write_bytes(
+    kept, refs = kept_of(worktree.branch), read_refs(repository)
+    lines = {name: ref.sha for name, ref in refs.items() if not name.startswith((KEPT, STASH))}
+    for name in (name for name in refs if name.startswith(kept)):
+        lines.setdefault(f"refs/{name.removeprefix(kept)}", refs[name].sha)
+    new = copy.folder.with_name(f"{FOLDER}.new")
+    clear(new)
+    git = new / "git"
+    (git / "refs").mkdir(parents=True, mode=0o700)
+    (git / "objects" / "info").mkdir(parents=True)
+    (git / "objects" / "info" / "alternates").write_text(f"../{_SHARED}/objects\n")
+    (git / "packed-refs").write_bytes(
         b"".join(os.fsencode(f"{sha} {name}\n") for name, sha in sorted(lines.items()))
     )
     for name in _COPIED:
         source = repository.common / name
         with suppress(FileNotFoundError):
             if source.is_dir():
-                shutil.copytree(source, new / name, symlinks=True)
+                shutil.copytree(source, git / name, symlinks=True)
             else:
-                shutil.copyfile(source, new / name)
-    (new / _BEGAN).write_text(tips.get(own, ""))
-    (copy.parent / "config.worktree").touch()
-    _attach(copy.parent, lines)
-    new.rename(copy)
+                shutil.copyfile(source, git / name)
+    (copy.admin / "config.worktree").touch()
+    own = {name: sha for name, sha in lines.items() if _is_taken(name)}
+    (new / "began").write_text(json.dumps({"refs": own, "state": _state(copy.admin)}))
+    _fill_agents_folder(copy, lines)
+    new.rename(copy.folder)
 
 
-def _kept(worktree: Worktree) -> str:
-    return f"{KEPT}{worktree.branch.removeprefix(PREFIX)}/"
+def _fill_agents_folder(copy: _Copy, lines: Mapping[str, str]) -> None:
+    """Let the sandbox have what is checked out; what only an agent has there stays."""
+    admin, agents = copy.admin, copy.agents
+    agents.mkdir(mode=0o700, exist_ok=True)
+    head, branch = first_line(admin / "HEAD"), first_line(agents / "HEAD").removeprefix("ref: ")
+    if _is_taken(branch) and lines.get(branch) == head:
+        head = f"ref: {branch}"
+    replace_file(agents / "HEAD", os.fsencode(f"{head}\n"))
+    for name in (_INDEX, _MESSAGE, *_COMMITS):
+        clear(agents / name)
+        with suppress(FileNotFoundError):
+            shutil.copy2(admin / name, agents / name)
 
 
-def _began(copy: Path) -> str | None:
-    """Return the commit that the branch of the worktree had when its copy was made."""
-    return _commit_in(copy / _BEGAN)
+def _point_back(worktree: Worktree, admin: Path) -> None:
+    """Put the file back that leads from a worktree to git, if it is another one now.
 
-
-def _bring_objects(repository: Repository, copy: Path) -> None:
-    """Add the objects of a copy to the repository. Git computes their names from their content.
-
-    So no other content comes under the name of an object that the repository has, or will have.
+    A repository in its place stays: it may have work.
     """
-    objects = copy / "objects"
-    # It could name other folders in which to look for objects.
-    shutil.rmtree(objects / "info", ignore_errors=True)
-    names, size = _objects(repository, objects)
-    if not names:
-        return
-    git = repository.git.in_folder(repository.root, GIT_ALTERNATE_OBJECT_DIRECTORIES=str(objects))
-    listed = "".join(f"{name}\n" for name in names).encode()
-    pack = ("pack-objects", "--quiet", "--window=0")
-    if len(names) < _UNPACKED_MAX and size < _UNPACKED_BYTES_MAX:
-        packed = git.run(*pack, "--stdout", stdin=listed).output
-        repository.git.run("unpack-objects", "-q", stdin=packed)
-        return
-    digest = git.line(*pack, str(copy / "pack"), stdin=listed)
-    made = copy / f"pack-{digest}.pack"
-    made.with_suffix(".idx").unlink()
-    repository.git.run("index-pack", str(made))
-    for suffix in (".pack", ".idx"):
-        target = repository.common / "objects" / "pack" / made.with_suffix(suffix).name
-        shutil.move(made.with_suffix(suffix), target)
+    file = git_file_of(worktree.folder)
+    if is_folder(worktree.folder) and not is_folder(file):
+        leads_to = os.path.normpath(file.parent / first_line(file).removeprefix("gitdir: "))
+        if leads_to != str(admin):
+            replace_file(file, os.fsencode(f"gitdir: {admin}\n"))
 
 
-def _objects(repository: Repository, objects: Path) -> tuple[list[str], int]:
-    """Return the names of a copy's own objects, and how many bytes their files have."""
-    names, size = list[str](), 0
-    for folder in os.scandir(objects):
-        if len(folder.name) == len("00") and folder.is_dir(follow_symlinks=False):
-            for file in os.scandir(folder.path):
-                if _LOOSE.fullmatch(file.name):
-                    names.append(folder.name + file.name)
-                    size += file.stat(follow_symlinks=False).st_size
-    indexes = (objects / "pack").glob("*.idx") if _is_folder(objects / "pack") else ()
-    for index in sorted(indexes):
-        content = _content(index, _FILE_BYTES_MAX)
-        listing = repository.git.run("show-index", stdin=content).output
-        names += [line.split(b" ")[1].decode() for line in listing.splitlines()]
-        size += index.with_suffix(".pack").lstat().st_size
-    return names, size
+def _state(admin: Path) -> list[Any]:
+    """Return what shows whether somebody has changed what is checked out in a worktree."""
+    facts: list[Any] = [first_line(admin / "HEAD")]
+    with suppress(FileNotFoundError):
+        found = (admin / _INDEX).stat()
+        facts += [found.st_ino, found.st_size, found.st_mtime_ns]
+    return facts
 
 
-def _branches(copy: Path) -> dict[str, str]:
+def _in_place(folder: Path, names: Iterable[str]) -> list[tuple[Path, Path]]:
+    return [(folder / name, folder / name) for name in names]
+
+
+def kept_of(branch: str) -> str:
+    """Return below which refs the other branches of the agents of a task's branch are kept."""
+    return f"{KEPT}{branch.removeprefix(PREFIX)}/"
+
+
+def _branches(git: Path) -> dict[str, str]:
     """Return what the branches and tags of a copy name, and its stash, by their whole names."""
     found = dict[str, str]()
-    for line in os.fsdecode(_content(copy / "packed-refs", _FILE_BYTES_MAX)).splitlines():
+    for line in os.fsdecode(content(git / "packed-refs")).splitlines():
         sha, _, name = line.partition(" ")
-        if _ID.fullmatch(sha):
+        if is_id(sha):
             found[name] = sha
-    for inside, _, files in os.walk(copy / "refs"):
-        for file in (Path(inside, name) for name in files):
-            if (commit := _commit_in(file)) is not None:
-                found[file.relative_to(copy).as_posix()] = commit
-    return {name: sha for name, sha in found.items() if _is_kept(name) or name == STASH}
+    for file in plain_files(git / "refs"):
+        if (commit := commit_in(file)) is not None:
+            found[file.relative_to(git).as_posix()] = commit
+    return {name: sha for name, sha in found.items() if _is_taken(name)}
 
 
-def _is_kept(name: str) -> bool:
+def _is_taken(name: str) -> bool:
+    if name == STASH:
+        return True
     kinds = (kind for kind in (HEADS, TAGS) if name.startswith(kind))
     return any(is_branch_name(name.removeprefix(kind)) for kind in kinds)
-
-
-def _commit_in(file: Path) -> str | None:
-    """Return the commit id in the file of a ref, if there is one."""
-    text = os.fsdecode(_content(file, _REF_BYTES_MAX)).strip()
-    return text if _ID.fullmatch(text) else None
-
-
-def _is_folder(path: Path) -> bool:
-    """Whether a path is a folder, and no link to one: it is in a place where an agent may write."""
-    with suppress(OSError):
-        return S_ISDIR(path.lstat().st_mode)
-    return False
-
-
-def _content(file: Path, bytes_max: int) -> bytes:
-    """Return what is in a plain file that an agent may have replaced; b'' if it is none."""
-    try:
-        descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-    except OSError:
-        return b""
-    with os.fdopen(descriptor, "rb") as opened:
-        return opened.read(bytes_max) if S_ISREG(os.fstat(descriptor).st_mode) else b""
-
-
-def _detach(admin: Path, own: str, branches: Mapping[str, str]) -> None:
-    """Check a commit out in place of a branch that only the copy has; the next one attaches it."""
-    head = os.fsdecode(_content(admin / "HEAD", _REF_BYTES_MAX)).strip()
-    branch = head.removeprefix("ref: ")
-    if branch not in (head, own) and branch in branches:
-        _write(admin / _CHECKED_OUT, branch)
-        _write(admin / "HEAD", f"{branches[branch]}\n")
-
-
-def _attach(admin: Path, tips: Mapping[str, str]) -> None:
-    branch = os.fsdecode(_content(admin / _CHECKED_OUT, _REF_BYTES_MAX))
-    (admin / _CHECKED_OUT).unlink(missing_ok=True)
-    if (
-        branch.startswith(HEADS)
-        and _is_kept(branch)
-        and tips.get(branch) == _commit_in(admin / "HEAD")
-    ):
-        _write(admin / "HEAD", f"ref: {branch}\n")
-
-
-def _write(file: Path, text: str) -> None:
-    # An agent may have made a link of it.
-    file.unlink(missing_ok=True)
-    write_private(file, text)

@@ -19,7 +19,7 @@ from interlock.workers.gateways.git.merge import (
     merged_tree,
     read_tips,
 )
-from interlock.workers.gateways.git.private_copy import git_in
+from interlock.workers.gateways.git.private_copy import bring_in, git_in
 from interlock.workers.gateways.git.refs import HEADS, update_refs
 from interlock.workers.gateways.git.repository import Identity, Repository
 from interlock.workers.gateways.git.worktree import Worktree
@@ -109,3 +109,4 @@ def _update_worktree(repository: Repository, mark: Mark, old: str, new: str) -> 
     worktree = Worktree(mark.branch, mark.folder, mark.base, present=True)
     with suppress(GitError):
         git_in(repository, worktree).run("read-tree", "-m", "-u", old, new)
+        bring_in(repository, worktree)

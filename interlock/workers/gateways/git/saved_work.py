@@ -9,20 +9,31 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from interlock.workers.gateways.git.agent_files import (
+    clear,
+    content,
+    is_file,
+    plain_files,
+    replace_file,
+)
 from interlock.workers.gateways.git.branch import put_away
 from interlock.workers.gateways.git.changes import commit_all
-from interlock.workers.gateways.git.checkout import LinkedTree, linked_trees, shown
+from interlock.workers.gateways.git.checkout import LinkedTree, linked_trees, lock_of, shown
 from interlock.workers.gateways.git.errors import Refusal, RefusedError
-from interlock.workers.gateways.git.private_copy import bring_in, git_in
+from interlock.workers.gateways.git.private_copy import (
+    agents_folder,
+    bring_in,
+    folder_of_git,
+    git_in,
+)
 from interlock.workers.gateways.git.program import Git
 from interlock.workers.gateways.git.refs import HEADS, Ref, read_refs, update_refs
 from interlock.workers.gateways.git.repository import Identity, Repository, as_message
-from interlock.workers.gateways.git.worktree import Worktree, is_partial, lock_of
+from interlock.workers.gateways.git.worktree import Worktree, is_partial
 
 _GIT = ".git"
 _INDEX = "interlock-index"
@@ -30,12 +41,13 @@ _INDEX = "interlock-index"
 # patches of `git am` are files there, and in no commit.
 _REFS = ("refs/bisect/", "refs/worktree/", "refs/rewritten/")
 _FILES = ("MERGE_HEAD", "MERGE_AUTOSTASH", "CHERRY_PICK_HEAD", "REVERT_HEAD", "REBASE_HEAD")
-_FOLDERS = ("rebase-merge", "rebase-apply", "sequencer")
+_FOLDERS = ("rebase-merge", "rebase-apply", "sequencer", "refs")
 _PATCHES = "rebase-apply/applying"
 # Git writes the commits that are still to be picked with their ids cut off.
 _ID = re.compile(rb"\b[0-9a-f]{4,64}\b")
 _WHOLE_ID = re.compile(r"\b[0-9a-f]{40,64}\b")
 _FAILED = 128
+_FILE_BYTES_MAX = 64 * 1024 * 1024
 _REMEDY = "take from the worktree what you need, then remove it"
 
 
@@ -68,7 +80,7 @@ def save_work(
             is_committed = False
         _refuse_unsaved_files(repository, worktree, tree)
         if not is_committed:
-            files = _write_files(git_in(repository, worktree), tree.admin)
+            files = _write_files(repository, worktree, tree.admin)
             bring_in(repository, worktree)
     else:
         bring_in(repository, worktree)
@@ -128,7 +140,7 @@ def _has_files_of_agent(tree: LinkedTree) -> bool:
 
 def _refuse_unsaved_files(repository: Repository, worktree: Worktree, tree: LinkedTree) -> None:
     """Refuse a worktree with files that no commit of its branch can have. Raises RefusedError."""
-    if (tree.admin / _PATCHES).exists():
+    if any((folder / _PATCHES).exists() for folder in (tree.admin, agents_folder(tree.admin))):
         problem = f"`git am` has not applied all its patches in {worktree.folder}"
         raise RefusedError(Refusal.UNSAVED, problem, _REMEDY)
     inside = tuple(_unsaved_repositories(repository, worktree))
@@ -156,8 +168,9 @@ def _own_commits(repository: Repository, tree: LinkedTree) -> tuple[str, ...]:
     git = _outside(repository, tree)
     listing = ("for-each-ref", "--format=%(objectname)", *_REFS)
     names = ["HEAD", *git.run(*listing).output.decode().split()]
-    for file in _files_of_operations(tree.admin):
-        names += [name.decode() for name in _ID.findall(file.read_bytes())]
+    for folder in (tree.admin, agents_folder(tree.admin)):
+        for file in _files_of_operations(folder):
+            names += [name.decode() for name in _ID.findall(_read(file))]
     lines = "".join(f"{name}^{{commit}}\n" for name in dict.fromkeys(names))
     form = "--batch-check=%(objectname) %(objecttype)"
     known = git.run("cat-file", form, stdin=lines.encode()).output.decode().splitlines()
@@ -170,27 +183,38 @@ def _outside(repository: Repository, tree: LinkedTree) -> Git:
     return repository.git.in_folder(repository.root, GIT_DIR=str(tree.admin))
 
 
-def _files_of_operations(admin: Path) -> Iterator[Path]:
-    yield from (admin / name for name in _FILES if (admin / name).is_file())
-    for folder in _FOLDERS:
-        yield from (file for file in sorted((admin / folder).rglob("*")) if file.is_file())
+def _files_of_operations(folder: Path) -> Iterator[Path]:
+    """Yield the plain files of operations in git's folder of a worktree, or in the agent's one."""
+    yield from (folder / name for name in _FILES if is_file(folder / name))
+    for name in _FOLDERS:
+        yield from plain_files(folder / name)
 
 
-def _write_files(git: Git, admin: Path) -> _Files:
+def _read(file: Path) -> bytes:
+    """Return what is in a file of an operation. Raises RefusedError for a very large one."""
+    found = content(file, _FILE_BYTES_MAX + 1)
+    if len(found) > _FILE_BYTES_MAX:
+        problem = f"{file} has more than {_FILE_BYTES_MAX} bytes, so git has not written it"
+        raise RefusedError(Refusal.UNSAVED, problem, _REMEDY)
+    return found
+
+
+def _write_files(repository: Repository, worktree: Worktree, admin: Path) -> _Files:
     """Write the files of a worktree as a tree. Its index stays as it is, with its conflicts."""
-    with git.locked(lock_of(admin)) as held:
-        index = admin / _INDEX
-        for leftover in (index, index.with_name(f"{_INDEX}.lock")):
-            leftover.unlink(missing_ok=True)
-        if (admin / "index").exists():
-            shutil.copyfile(admin / "index", index)
-        own = held.in_folder(held.folder, GIT_INDEX_FILE=str(index))
+    with git_in(repository, worktree).locked(lock_of(admin)) as held:
+        inside = folder_of_git(repository, worktree)
+        copies = [inside / name for name in (_INDEX, f"{_INDEX}.lock")]
+        for leftover in copies:
+            clear(leftover)
+        if index := content(inside / "index"):
+            replace_file(copies[0], index)
+        own = held.in_folder(held.folder, GIT_INDEX_FILE=str(admin / _INDEX))
         try:
             staged = own.run("write-tree", allowed=(0, _FAILED)).line()
             own.run("add", "--all")
             return _Files(own.line("write-tree"), staged)
         finally:
-            index.unlink(missing_ok=True)
+            clear(copies[0])
 
 
 def _bring_to_branch(

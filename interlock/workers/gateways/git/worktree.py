@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import mkdtemp
 
 from interlock.workers.files.private import make_folders
+from interlock.workers.gateways.git.agent_files import make_deletable
 from interlock.workers.gateways.git.branch import (
     MARKS,
     Mark,
@@ -24,15 +24,22 @@ from interlock.workers.gateways.git.branch import (
     replace_mark,
     using_commit_of,
 )
-from interlock.workers.gateways.git.checkout import LinkedTree, checkouts, linked_trees, shown
+from interlock.workers.gateways.git.checkout import (
+    LinkedTree,
+    checkouts,
+    is_of_task,
+    linked_trees,
+    lock_of,
+    shown,
+)
 from interlock.workers.gateways.git.errors import Refusal, RefusedError
 from interlock.workers.gateways.git.program import Git
 from interlock.workers.gateways.git.refs import HEADS, Ref, read_refs
 from interlock.workers.gateways.git.repository import Repository
 from interlock.workers.gateways.git.status import whole_status
 from interlock.workers.gateways.git.submodules import check_out_submodules
+from interlock.workers.processes.sandbox import Sandbox
 
-_LOCK_NAME = "interlock"
 _REMOVING = "interlock-removing"
 # The reason for which a worktree is locked until its files are complete; git itself has it too.
 _INITIALIZING = "initializing"
@@ -136,7 +143,7 @@ def remove_worktree(repository: Repository, folder: Path, *, force: bool) -> boo
         tree = _at(linked_trees(held), folder)
         if tree is None and not os.path.lexists(folder):
             return False
-        if tree is None or not _is_of_task(held, tree):
+        if tree is None or not is_of_task(held, tree):
             problem = f"{folder} is not a worktree that was made for a task"
             raise RefusedError(Refusal.FOLDER_FOREIGN, problem, "only its owner may remove it")
         was_there = folder.is_dir()
@@ -156,13 +163,20 @@ def admin_of(repository: Repository, folder: Path) -> Path:
     return tree.admin
 
 
-def lock_of(admin: Path) -> Path:
-    """Return the lock file that a call holds while it changes a task's worktree.
+def git_file_of(folder: Path) -> Path:
+    """Return the file that leads from a worktree to git's folder of it."""
+    return folder / ".git"
 
-    A complete worktree has it, unless an earlier version made it or its maker was killed; nothing
-    but a task's worktree has it.
+
+def own_sandbox(sandbox: Sandbox, folder: Path) -> Sandbox:
+    """Return the sandbox of commands that may write in a worktree, and not lead git elsewhere.
+
+    Raises RefusedError for a link: an agent in a session may have put one in place of its worktree.
     """
-    return admin / _LOCK_NAME
+    if folder.is_symlink():
+        problem = f"{folder} is a link and no folder any more"
+        raise RefusedError(Refusal.FOLDER_FOREIGN, problem, "put the worktree back in its place")
+    return sandbox.with_more(writable=[folder], read_only=[git_file_of(folder)])
 
 
 def is_partial(tree: LinkedTree) -> bool:
@@ -220,13 +234,6 @@ def _refuse_other_branch(repository: Repository, mark: Mark) -> None:
         raise RefusedError(Refusal.WRONG_BRANCH, problem, "remove it by force and add it again")
 
 
-def _is_of_task(repository: Repository, tree: LinkedTree) -> bool:
-    """Tell whether a worktree was made for a task. Without its lock file only its mark shows it."""
-    if lock_of(tree.admin).exists():
-        return True
-    return tree.folder in {mark.folder for mark in marks(repository)}
-
-
 def _is_incomplete(tree: LinkedTree) -> bool:
     return tree.is_gone or is_partial(tree)
 
@@ -276,21 +283,10 @@ def _unregister(repository: Repository, tree: LinkedTree) -> None:
         repository.git.run(*remove)
         return
     with repository.git.locked(lock_of(tree.admin)) as git:
-        _make_deletable(tree.folder)
+        make_deletable(tree.folder)
+        make_deletable(tree.admin)
         _point_to(tree.admin, tree.folder)
         git.run(*remove)
-
-
-def _make_deletable(folder: Path) -> None:
-    """Make all folders writable: some tools write-protect theirs, and git would stop there."""
-    folder.chmod(folder.stat().st_mode | 0o700)
-    for inside, names, _ in os.walk(folder):
-        for name in names:
-            path = Path(inside, name)
-            # A folder of another user stays as it is; git then reports it.
-            with suppress(PermissionError):
-                if not path.is_symlink():
-                    path.chmod(path.stat().st_mode | 0o700)
 
 
 def _point_to(admin: Path, folder: Path) -> None:
@@ -298,7 +294,7 @@ def _point_to(admin: Path, folder: Path) -> None:
 
     A repository that an agent made at `.git` is moved aside, and is deleted with the folder.
     """
-    pointer = folder / ".git"
+    pointer = git_file_of(folder)
     if pointer.is_dir() and not pointer.is_symlink():
         pointer.rename(mkdtemp(dir=folder))
     pointer.unlink(missing_ok=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -13,14 +13,21 @@ import pytest
 from interlock.workers.gateways.git.branch import head
 from interlock.workers.gateways.git.changes import commit_all
 from interlock.workers.gateways.git.errors import GitError, Refusal, RefusedError
+from interlock.workers.gateways.git.merge import BranchMerged, merge
 from interlock.workers.gateways.git.private_copy import FOLDER, KEPT, bring_in, sandbox_of
 from interlock.workers.gateways.git.repository import Repository
 from interlock.workers.gateways.git.saved_work import save_work
-from interlock.workers.gateways.git.worktree import Worktree, admin_of
+from interlock.workers.gateways.git.worktree import (
+    Worktree,
+    add_worktree,
+    admin_of,
+    remove_worktree,
+)
 from interlock.workers.processes.sandbox import Sandbox
-from tests.workers.gateways.git.scene import AGENT, git, write
+from tests.workers.gateways.git.scene import AGENT, a_branch, git, write
 
 AS_USER = 'git() { command git -c user.name=a -c user.email=a@x "$@"; }; set -e; '
+WHERE = "admin=$(git rev-parse --git-dir); common=$(git rev-parse --git-common-dir)"
 
 
 @pytest.fixture
@@ -91,6 +98,110 @@ def test_what_leads_git_elsewhere_is_fixed(repository: Repository, tree: Worktre
         assert "Read-only file system" in said
         said = fails(repository, tree, f"mv $(git rev-parse --git-dir)/{name} /tmp")
         assert "busy" in said
+    assert "busy" in fails(repository, tree, "mv .git other")
+    assert "Read-only file system" in fails(repository, tree, "echo gitdir: /tmp > .git")
+
+
+@dataclass(frozen=True, slots=True)
+class Outside:
+    """What an agent could reach outside of its sandbox: a file and a folder of the user."""
+
+    file: Path
+    folder: Path
+
+    def seen(self) -> tuple[object, ...]:
+        inside = sorted((path.name, path.read_text()) for path in self.folder.iterdir())
+        return self.file.read_text(), self.file.stat().st_mode, inside
+
+
+@pytest.fixture
+def outside(tmp_path: Path) -> Outside:
+    found = Outside(tmp_path / "victim", tmp_path / "victims")
+    found.file.write_text("untouched")
+    found.folder.mkdir()
+    (found.folder / "index.lock").write_text("untouched")
+    return found
+
+
+IN_ADMIN = (
+    "HEAD index index.lock ORIG_HEAD MERGE_HEAD MERGE_MSG logs logs/HEAD refs refs/bisect "
+    "rebase-merge rebase-apply sequencer sequencer/todo interlock-agent interlock-branch "
+    "interlock-copy interlock-copy.new interlock-index interlock-removing locked modules"
+)
+IN_COMMON = (
+    "HEAD config hooks info interlock-shared lfs lfs/objects objects objects/aa objects/info "
+    "objects/pack packed-refs refs refs/heads began worktrees"
+)
+PATHS = (
+    *(f"$admin/{name}" for name in IN_ADMIN.split()),
+    *(f"$common/{name}" for name in IN_COMMON.split()),
+)
+KINDS = (
+    "ln -s {file} {path}",
+    "ln -s {folder} {path}",
+    "echo 'ref: refs/heads/main' > {path}",
+)
+PIPES = (
+    "$admin/ORIG_HEAD",
+    "$admin/rebase-merge/x",
+    "$admin/rebase-apply/x",
+    "$common/lfs/objects/x",
+)
+TRAPS = (
+    *((path, made) for path in PATHS for made in KINDS),
+    *((path, "mkfifo {path}") for path in PIPES),
+)
+
+
+@pytest.mark.parametrize(("path", "made"), TRAPS)
+def test_no_file_of_an_agent_decides_what_is_done_outside_of_its_sandbox(
+    repository: Repository, tree: Worktree, outside: Outside, path: str, made: str
+) -> None:
+    """From its end to the next agent: nothing outside changes or runs, and no work is lost."""
+    other = a_branch(repository, "other", d__txt="of another task\n")
+    config, before = (repository.common / "config").read_bytes(), outside.seen()
+    escaped = outside.file.with_name("escaped")
+    trap = made.format(file=outside.file, folder=outside.folder, path=path)
+    script = (
+        "echo 1 > one; git add one; git commit -qm one; echo 2 > two; "
+        f"git config core.fsmonitor 'touch {escaped}'; rm -f {escaped}; {WHERE}; "
+        f"mkdir -p $(dirname {path}); rm -rf {path}; {trap}"
+    )
+    with suppress(AssertionError):  # where the file cannot be replaced
+        runs(repository, tree, script)
+
+    with suppress(GitError):
+        commits(repository, tree)
+    with suppress(GitError):
+        save_work(repository, tree, message="saved", identity=AGENT)
+    merged = merge(
+        repository, branch=other, target="main", message="m", identity=AGENT, verified=None
+    )
+    review = tree.folder.with_name("review")
+    add_worktree(repository, branch="interlock/review", folder=review, base=tree.branch, new=True)
+    with suppress(GitError, AssertionError):
+        runs(repository, tree, "git status")
+    with suppress(GitError):
+        save_work(repository, tree, message="saved", identity=AGENT)
+        remove_worktree(repository, tree.folder, force=True)
+
+    assert isinstance(merged, BranchMerged)
+    assert outside.seen() == before
+    assert (repository.common / "config").read_bytes() == config
+    assert not escaped.exists()
+    assert git(repository.root, "status", "--porcelain") == ""
+    kept = tree.folder if tree.folder.is_dir() else checked_out(repository, tree.branch)
+    assert {name: (kept / name).read_text() for name in ("one", "two")} == {
+        "one": "1\n",
+        "two": "2\n",
+    }
+    git(repository.root, "fsck", "--strict")
+
+
+def checked_out(repository: Repository, branch: str) -> Path:
+    folder = repository.root.with_name("checked-out")
+    git(repository.root, "worktree", "add", "-q", "--detach", str(folder), branch)
+    return folder
 
 
 def test_other_branches_and_the_stash_are_kept_and_are_there_in_the_next_copy(
@@ -149,34 +260,6 @@ def test_the_branch_that_an_agent_has_checked_out_is_checked_out_in_its_next_cop
     assert git(tree.folder, "log", "-1", "--format=%s") == "side"
 
     assert runs(repository, tree, "git branch --show-current") == "side"
-
-
-@pytest.mark.parametrize(
-    "trap",
-    [
-        "rm $admin/HEAD; ln -s {victim} $admin/HEAD",
-        "ln -s {victim} $admin/interlock-branch; git switch -qc side",
-        "mv $common/objects $common/away; ln -s {objects} $common/objects",
-        "cd $common; rm packed-refs; mkdir refs/heads; mkfifo packed-refs refs/heads/fifo",
-        "mv $common/refs $common/away; ln -s {victim} $common/refs",
-    ],
-)
-def test_links_of_an_agent_lead_nowhere(
-    repository: Repository, tree: Worktree, tmp_path: Path, trap: str
-) -> None:
-    victim = tmp_path / "victim"
-    victim.write_text("untouched")
-    info = repository.common / "objects" / "info"
-    info.mkdir(exist_ok=True)
-    trap = trap.format(victim=victim, objects=repository.common / "objects")
-    where = "admin=$(git rev-parse --git-dir); common=$(git rev-parse --git-common-dir)"
-    runs(repository, tree, f"{where}; {trap}")
-
-    with suppress(GitError):
-        bring_in(repository, tree)
-
-    assert victim.read_text() == "untouched"
-    assert info.is_dir()
 
 
 def test_a_repository_inside_runs_nothing_outside_of_the_sandbox(
