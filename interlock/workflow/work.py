@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import ParamSpec, TypeVar
 
 from interlock.workers.engine.work import Outcome, Work
 from interlock.workflow.changing import ONCE
 from interlock.workflow.names import BEGIN
 
+Given = ParamSpec("Given")
 Result = TypeVar("Result")
 
 
@@ -49,7 +50,12 @@ class StepWork:
         self._work.note("note", {"text": text})
 
     def once(
-        self, name: str, call: Callable[..., Result], *arguments: Any, **options: Any
+        self,
+        name: str,
+        call: Callable[Given, Result],
+        /,
+        *arguments: Given.args,
+        **options: Given.kwargs,
     ) -> Result:
         """Call what must not be done twice, and return its result.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime, timedelta
 from functools import cached_property
-from typing import Any, Generic, Protocol, TypeVar, overload
+from typing import Any, Generic, Protocol, TypeVar, cast, overload
 
 from interlock.kernel.errors import InvalidPayloadError, MachineDefectError
 from interlock.kernel.machine import Machine
@@ -21,7 +21,6 @@ from interlock.workflow.parts import (
     Choice,
     Cleanup,
     Declared,
-    Predicate,
     QuestionPart,
     State,
     StepPart,
@@ -42,6 +41,7 @@ from interlock.workflow.work import StepWork
 D = TypeVar("D", bound=Data)
 M = TypeVar("M", bound=Data)
 R = TypeVar("R", bound=str | Awaitable[str])
+C = TypeVar("C", bound=Awaitable[None] | None)
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -52,6 +52,15 @@ class StepDecorator(Protocol[D]):
     def __call__(self, function: Callable[[D], R], /) -> Callable[[D], R]: ...
     @overload
     def __call__(self, function: Callable[[D, StepWork], R], /) -> Callable[[D, StepWork], R]: ...
+
+
+class CleanupDecorator(Protocol[D]):
+    """What `at_end(...)` returns: it takes a function from the data, or the data and its work."""
+
+    @overload
+    def __call__(self, function: Callable[[D], C], /) -> Callable[[D], C]: ...
+    @overload
+    def __call__(self, function: Callable[[D, StepWork], C], /) -> Callable[[D, StepWork], C]: ...
 
 
 class Workflow(Definition[D], Generic[D]):
@@ -150,7 +159,7 @@ class Workflow(Definition[D], Generic[D]):
         question: str,
         /,
         *,
-        offered: Mapping[str, Predicate] | None = None,
+        offered: Mapping[str, Callable[[D], bool]] | None = None,
         timeout: timedelta | None = None,
         on_timeout: str = "",
         remind: timedelta = DAY,
@@ -227,10 +236,10 @@ class Workflow(Definition[D], Generic[D]):
 
         return add
 
-    def at_end(self, end: str, /) -> Callable[[F], F]:
+    def at_end(self, end: str, /) -> CleanupDecorator[D]:
         """Let a function clean up after records that end as `end`. It changes no data."""
 
-        def add(function: F) -> F:
+        def add(function: Any) -> Any:
             place = place_of(function)
             name = f"a cleanup after {end}"
             self._refuse_twin(place, name, "", self.declared.cleanups.get(end))
@@ -242,7 +251,7 @@ class Workflow(Definition[D], Generic[D]):
             )
             return function
 
-        return add
+        return cast("CleanupDecorator[D]", add)
 
     def ends(self, **ends: bool) -> None:
         """Close the definition: name its ends, each with whether it is a success, and check it.
