@@ -59,7 +59,7 @@ def check_out_submodules(git: Git, store: Path, *, depth: int = 1) -> None:
             problem = f"{git.folder} has submodules inside of each other, {DEPTH_MAX} deep and more"
             remedy = f"set submodule.{module.name}.update to none in the one that has it"
             raise RefusedError(Refusal.SUBMODULE, problem, remedy)
-        copy = store / module.name
+        copy = _copy_in(store, module.name)
         if _has_commit(git, copy, module.commit):
             _check_out_copy(git, module, copy)
         else:
@@ -102,7 +102,7 @@ def refuse_own_commits(git: Git, store: Path, moved: Mapping[str, str]) -> None:
     lost = tuple(
         path
         for path, commit in moved.items()
-        if not _has_commit(git, store / settings.get(path, {}).get("name", path), commit)
+        if not _has_commit(git, _copy_in(store, settings.get(path, {}).get("name", path)), commit)
         and not _is_of_remote(git.in_folder(git.folder / path), commit)
     )
     if lost:
@@ -140,9 +140,23 @@ def _settings(git: Git, *source: str) -> dict[str, dict[str, str]]:
     return {of["path"]: {**of, "name": name} for name, of in by_name.items() if "path" in of}
 
 
+def _copy_in(store: Path, name: str) -> Path:
+    """Return the folder of the user's copy of a submodule. Raises RefusedError for one elsewhere.
+
+    Whoever can write `.gitmodules` chooses the name; git would run programs that are named in the
+    configuration of another folder.
+    """
+    copy = store / name
+    if name in ("", ".") or ".." in Path(name).parts or not copy.is_relative_to(store):
+        problem = f"the name of the submodule {name!r} in {MODULES} leads out of git's own folder"
+        raise RefusedError(Refusal.SUBMODULE, problem, "give it a plain name, such as its path")
+    return copy
+
+
 def _has_commit(git: Git, copy: Path, commit: str) -> bool:
     look = (f"--git-dir={copy}", "cat-file", "-e", f"{commit}^{{commit}}")
-    return git.run(*look, allowed=ANY_CODE).exit_code == 0
+    here = git.in_folder(git.folder, GIT_NO_LAZY_FETCH="1")
+    return here.run(*look, allowed=ANY_CODE).exit_code == 0
 
 
 def _is_of_remote(git: Git, commit: str) -> bool:

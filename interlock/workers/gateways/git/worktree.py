@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import mkdtemp
 
@@ -37,7 +37,7 @@ from interlock.workers.gateways.git.program import Git
 from interlock.workers.gateways.git.refs import HEADS, Ref, read_refs
 from interlock.workers.gateways.git.repository import Repository
 from interlock.workers.gateways.git.status import whole_status
-from interlock.workers.gateways.git.submodules import check_out_submodules
+from interlock.workers.gateways.git.submodules import MODULES, check_out_submodules
 from interlock.workers.processes.sandbox import Sandbox
 
 _REMOVING = "interlock-removing"
@@ -217,12 +217,20 @@ def _check_out(
 
 
 def _complete(repository: Repository, folder: Path) -> None:
-    """Check out the submodules of a new worktree.
+    """Check out the submodules of a new worktree, in a sandbox: an agent may have named them.
 
     The repository is not locked meanwhile, because they may come over a network.
     """
-    check_out_submodules(repository.git.in_folder(folder), repository.common / "modules")
-    (admin_of(repository, folder) / "locked").unlink(missing_ok=True)
+    admin = admin_of(repository, folder)
+    git, modules = repository.git.in_folder(folder), admin / "modules"
+    if repository.sandbox is not None and os.path.lexists(folder / MODULES):
+        modules.mkdir(exist_ok=True)
+        sandbox = own_sandbox(repository.sandbox, folder)
+        read = [repository.root, repository.common]
+        sandbox = sandbox.with_more(writable=[modules], read_only=read)
+        git = replace(git, sandbox=sandbox)
+    check_out_submodules(git, repository.common / "modules")
+    (admin / "locked").unlink(missing_ok=True)
 
 
 def _refuse_other_branch(repository: Repository, mark: Mark) -> None:

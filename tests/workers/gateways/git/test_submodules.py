@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from interlock.workers.gateways.git.worktree import (
     remove_worktree,
     worktrees,
 )
+from interlock.workers.processes.sandbox import Sandbox
 from tests.workers.gateways.git.scene import (
     AGENT,
     a_task,
@@ -168,10 +170,67 @@ def test_the_name_of_a_submodule_leads_to_no_other_repository(
     git(repository.root, "update-index", "--add", "--cacheinfo", link)
     git(repository.root, "commit", "-qm", "evil")
 
-    with pytest.raises(FailedError, match="ignoring suspicious submodule name"):
+    with pytest.raises(RefusedError, match="leads out of git's own folder"):
         add(repository)
 
     assert not (tmp_path / "trees" / "t" / "lib" / "a.txt").exists()
+
+
+@pytest.mark.parametrize("name", ["{evil}", "../../../../evil", "x/../../../../../evil", "."])
+def test_the_name_of_a_submodule_lets_git_run_nothing_of_another_folder(
+    repository: Repository, tmp_path: Path, name: str
+) -> None:
+    """Git would fetch a commit that a partial clone lacks, by the program that the clone names."""
+    evil, escaped = tmp_path / "evil", tmp_path / "escaped"
+    git(tmp_path, "init", "-q", "--bare", str(evil))
+    for setting, value in {
+        "core.repositoryformatversion": "1",
+        "extensions.partialClone": "origin",
+        "remote.origin.url": str(evil),
+        "remote.origin.promisor": "true",
+        "remote.origin.uploadpack": f"touch {escaped}; false",
+    }.items():
+        git(evil, "config", setting, value)
+    name = name.format(evil=evil)
+    modules = repository.root / ".gitmodules"
+    git(repository.root, "config", "-f", str(modules), f"submodule.{name}.path", "m")
+    git(
+        repository.root,
+        "config",
+        "-f",
+        str(modules),
+        f"submodule.{name}.url",
+        "https://localhost:1",
+    )
+    link = f"160000,{'1' * 40},m"
+    git(repository.root, "update-index", "--add", "--cacheinfo", link)
+    git(repository.root, "add", ".gitmodules")
+    git(repository.root, "commit", "-qm", "with a submodule")
+
+    with pytest.raises(RefusedError) as caught:
+        add(repository)
+
+    assert_refused(Refusal.SUBMODULE, caught.value, repr(name), "leads out of git's own folder")
+    assert not escaped.exists()
+    with pytest.raises(RefusedError, match="leads out"):
+        submodules.refuse_own_commits(repository.git, tmp_path / "m", {"m": "1" * 40})
+
+
+def test_submodules_are_checked_out_in_the_sandbox(using: Repository, tmp_path: Path) -> None:
+    """An agent may have named them, and their files choose among the filters of the user."""
+    library, escaped = tmp_path / "library", tmp_path / "escaped"
+    commit(library, "filtered", __gitattributes="* filter=user\n", filtered="1\n")
+    git(using.root / "lib", "pull", "-q")
+    commit(using.root, "a later library")
+    git(using.root, "config", "--global", "filter.user.smudge", f"touch {escaped}; cat")
+    config = configuration(using)
+
+    tree = add(replace(using, sandbox=Sandbox(hidden=())))
+
+    assert (tree.folder / "lib" / "filtered").read_text() == "1\n"
+    assert not escaped.exists()
+    assert configuration(using) == config
+    assert git(tree.folder, "submodule", "status").startswith(" ")
 
 
 @pytest.mark.parametrize(("file", "ignore"), [("a.txt", "dirty"), ("new.txt", "untracked")])
