@@ -68,6 +68,7 @@ if TYPE_CHECKING:
     from interlock.workflow.changing import Refuse
     from interlock.workflow.data import Because, Data, Inbox, Log, Sum
     from interlock.workflow.durations import days, hours, minutes, seconds
+    from interlock.workflow.parts import Budget
     from interlock.workflow.place import WorkflowError
     from interlock.workflow.work import StepWork as Work
     from interlock.workflow.workflow import Workflow
@@ -84,6 +85,7 @@ __all__ = [
     "Ask",
     "Because",
     "Bookkeeping",
+    "Budget",
     "CallError",
     "CapabilityError",
     "CardAnswer",
@@ -201,6 +203,7 @@ _MODULES = {
     "workflow.changing": ("Refuse",),
     "workflow.data": ("Because", "Data", "Inbox", "Log", "Sum"),
     "workflow.durations": ("days", "hours", "minutes", "seconds"),
+    "workflow.parts": ("Budget",),
     "workflow.place": ("WorkflowError",),
     "workflow.workflow": ("Workflow",),
 }

@@ -14,6 +14,7 @@ from interlock.kernel.effect import OF_ANY_MACHINE
 from interlock.kernel.errors import MachineDefectError
 from interlock.kernel.payload import CardAnswer
 from interlock.kernel.table import ACTORS, PERSON, PRODUCER
+from interlock.workflow.data import Data, as_json, item_type
 from interlock.workflow.moments import epoch_ms, zone_named
 from interlock.workflow.names import (
     CANCELLED,
@@ -25,7 +26,17 @@ from interlock.workflow.names import (
     triggers_of_choices,
     unclear_states,
 )
-from interlock.workflow.parts import CallPart, Declared, QuestionPart, State, StepPart, WaitPart
+from interlock.workflow.of_data import OfData
+from interlock.workflow.parts import (
+    Budget,
+    CallPart,
+    Declared,
+    EachPart,
+    QuestionPart,
+    State,
+    StepPart,
+    WaitPart,
+)
 from interlock.workflow.place import SourceLine
 from interlock.workflow.sample import sample
 
@@ -40,6 +51,20 @@ def check_name(place: SourceLine, kind: str, name: object) -> None:
     """Refuse a name that is none. Raises WorkflowError."""
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise place.error(f"{name!r} is no name of a {kind}: use small letters, digits and _")
+
+
+def item_model(place: SourceLine, model: type[Data], field: str) -> type[Data]:
+    """Return the model of the items of a list field. Raises WorkflowError."""
+    if field not in model.model_fields:
+        known = ", ".join(model.model_fields)
+        raise place.error(f"each({field!r}) is no field of {model.__name__}: {known}")
+    found = item_type(model, field)
+    if not isinstance(found, type) or not issubclass(found, Data):
+        raise place.error(
+            f"{model.__name__}.{field} is no list of a model: write {field}: list[Chunk], with "
+            "class Chunk(Data)"
+        )
+    return found
 
 
 def check(flow: Declared) -> None:
@@ -91,13 +116,30 @@ def _ends(flow: Declared) -> None:
     for end, part in flow.cleanups.items():
         if end not in ends_of(flow):
             raise part.place.error(f"{end} is no end of {flow.name}: {', '.join(ends_of(flow))}")
+    if flow.budget:
+        _budget(flow, flow.budget)
     if flow.expires is not None:
         _length(flow.place, "expires", flow.expires)
+
+
+def _budget(flow: Declared, budget: Budget) -> None:
+    if not budget.amounts:
+        raise flow.place.error("the budget names nothing: write Budget(tokens=10_000)")
+    known = [*flow.states, *ends_of(flow)]
+    if budget.over and budget.over not in known:
+        raise flow.place.error(
+            f"over={budget.over!r} is no state of {flow.name}: {', '.join(known)}"
+        )
+    bounds, value = OfData(flow).bounds(), sample(flow.data)
+    _called(flow.place, "the budget", lambda data: bounds(as_json(data)), value)
 
 
 def _state(flow: Declared, state: State) -> None:
     if isinstance(state, StepPart):
         _step(state)
+        return
+    if isinstance(state, EachPart):
+        _each(flow, state)
         return
     choices = state.choices if isinstance(state, QuestionPart) else state.calls
     for name, (_, model) in choices.items():
@@ -131,6 +173,19 @@ def _step(step: StepPart) -> None:
         _length(step.place, "retry_delay", step.retry_delay)
     if type(step.max_attempts) is not int or not 1 <= step.max_attempts <= 100:  # noqa: PLR2004 - more never helps
         raise step.place.error(f"max_attempts={step.max_attempts!r}: give a number from 1 to 100")
+
+
+def _each(flow: Declared, each: EachPart) -> None:
+    found = item_model(each.place, flow.data, each.field)
+    if each.child.data is not found:
+        raise each.place.error(
+            f"{each.name}: the items of {each.field} are {found.__name__}, and {each.child.name} "
+            f"works on {each.child.data.__name__}"
+        )
+    if flow.start == each.name:
+        raise each.place.error(f"{each.name} cannot begin: a step makes the list that it reads")
+    if isinstance(flow.states.get(each.early), EachPart):
+        raise each.place.error(f"on_failure={each.early!r} waits for children: name another state")
 
 
 def _question(flow: Declared, question: QuestionPart) -> None:
@@ -239,7 +294,12 @@ def _start(flow: Declared) -> str:
         return flow.start
     if not flow.states:
         raise flow.close.error(f"{flow.name} has no steps: write @{flow.name}.step")
-    entered = {target for state in flow.states.values() for target in targets_from(state)}
+    entered = {
+        target
+        for name, state in flow.states.items()
+        for target in targets_from(state)
+        if target != name
+    }
     first = [name for name in flow.states if name not in entered]
     if len(first) == 1:
         return first[0]
@@ -252,7 +312,7 @@ def _start(flow: Declared) -> str:
 def _reach(flow: Declared) -> None:
     """Refuse states that nothing enters, and those from which no end can be reached."""
     ways = {name: set(targets_from(state)) for name, state in flow.states.items()}
-    reached = {flow.start}
+    reached = {flow.start, *filter(None, [flow.budget.over if flow.budget else ""])}
     while more := {target for name in reached for target in ways.get(name, ())} - reached:
         reached |= more
     for name, state in flow.states.items():

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from datetime import timedelta
+from typing import Any
 
 MS = timedelta(milliseconds=1)
 
@@ -35,11 +37,12 @@ def as_ms(length: timedelta) -> int:
     return max(1, length // MS)
 
 
-def in_words(length: timedelta) -> str:
-    """Return a length of time in its largest whole unit, as `3 days`."""
-    whole = int(length.total_seconds())
-    for unit, size in (("day", 86_400), ("hour", 3_600), ("minute", 60)):
-        if whole >= size and whole % size == 0:
-            number = whole // size
-            return f"{number} {unit}{'s' if number != 1 else ''}"
-    return f"{length.total_seconds():g} s"
+def delay_of(length: timedelta) -> Callable[[Mapping[str, Any]], int]:
+    """Return a delay in ms that is the same whatever the data of the record."""
+    ms = as_ms(length)
+
+    def delay(data: Mapping[str, Any]) -> int:
+        del data
+        return ms
+
+    return delay

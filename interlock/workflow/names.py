@@ -9,17 +9,37 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from interlock.workflow.parts import Declared, QuestionPart, StepPart, WaitPart
+from interlock.workflow.parts import Declared, EachPart, QuestionPart, State, StepPart, WaitPart
 
 CANCELLED, EXPIRED = "cancelled", "expired"
 CANCEL, EXPIRE, TIMEOUT, UNTIL = "cancel", "expire", "timeout", "until"
-LOST, BEGIN = "lost", "begin_once"
-OF_EVERY_WORKFLOW = (CANCEL, EXPIRE, TIMEOUT, UNTIL, LOST, BEGIN)
+LOST, BEGIN, GIVE_UP, OVER = "lost", "begin_once", "give_up", "over_budget"
+OF_EVERY_WORKFLOW = (CANCEL, EXPIRE, TIMEOUT, UNTIL, LOST, BEGIN, GIVE_UP, OVER)
 
 
 def after(target: str) -> str:
     """Return the trigger by which a step leads to a state."""
     return f"to_{target}"
+
+
+def after_end(end: str) -> str:
+    """Return the name of the effect that cleans up after an end."""
+    return f"after_{end}"
+
+
+def all_in(family: str) -> str:
+    """Return the trigger by which the last child of a family has ended."""
+    return f"{family}_all_in"
+
+
+def one_lost(family: str) -> str:
+    """Return the trigger by which a child of a family has ended without success."""
+    return f"{family}_one_lost"
+
+
+def families_of(flow: Declared) -> dict[str, EachPart]:
+    """Return the states that wait for children."""
+    return {name: state for name, state in flow.states.items() if isinstance(state, EachPart)}
 
 
 def ends_of(flow: Declared) -> dict[str, bool]:
@@ -34,12 +54,18 @@ def targets(flow: Declared) -> Iterator[str]:
     """Yield the states that steps, choices, calls and times lead to."""
     for state in flow.states.values():
         yield from targets_from(state)
+    if flow.budget and flow.budget.over:
+        yield flow.budget.over
 
 
-def targets_from(state: StepPart | QuestionPart | WaitPart) -> Iterator[str]:
+def targets_from(state: State) -> Iterator[str]:
     """Yield the states that follow a state."""
     if isinstance(state, StepPart):
         yield from state.targets
+        yield from filter(None, [state.on_failure])
+        return
+    if isinstance(state, EachPart):
+        yield from filter(None, [state.then, state.early])
         return
     choices = state.choices if isinstance(state, QuestionPart) else state.calls
     yield from (target for target, _ in choices.values())

@@ -7,9 +7,10 @@ from typing import Any
 
 from pydantic import BaseModel, create_model
 
+from interlock.kernel.amounts import amounts
 from interlock.kernel.payload import CardAnswer
 from interlock.kernel.question import nothing
-from interlock.kernel.table import Ask
+from interlock.kernel.table import Ask, Bounds
 from interlock.workflow.data import OWN, JsonData, Merge, checked, fields_merged_by, visible
 from interlock.workflow.moments import epoch_ms, zone_named
 from interlock.workflow.parts import Declared, StepPart
@@ -46,6 +47,21 @@ class OfData:
         """Return what gives the time that the data name, in ms since 1970."""
         zone = zone_named(self.flow.zone)
         return lambda data: epoch_ms(until(self.load(data)), zone)
+
+    def bounds(self) -> Callable[[JsonData], Bounds]:
+        """Return what gives the caps of a record with this data, and of all below it."""
+        budget = self.flow.budget
+
+        def bounds(data: JsonData) -> Bounds:
+            given = budget.amounts if budget else {}
+            value = self.load(data)
+            found: dict[str, Any] = {
+                name: amount(value) if callable(amount) else amount
+                for name, amount in given.items()
+            }
+            return amounts(found.pop("usd", None), **found)
+
+        return bounds
 
     def predicate(self, agrees: Callable[[Any], bool]) -> Callable[[JsonData], bool]:
         """Return a condition on the data."""

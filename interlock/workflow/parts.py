@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
+from decimal import Decimal
 from typing import Any
 
 from pydantic import BaseModel
 
+from interlock.workers.engine.system import Definition
 from interlock.workflow.data import Data
 from interlock.workflow.place import SourceLine
 from interlock.workflow.signature import Function
@@ -32,6 +34,7 @@ class StepPart:
     timeout: timedelta
     max_attempts: int
     retry_delay: timedelta | None
+    on_failure: str  # the state that follows when its attempts are used up; '' asks a person
     pool: str
 
     @property
@@ -88,7 +91,35 @@ class Cleanup:
     takes_work: bool
 
 
-State = StepPart | QuestionPart | WaitPart
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EachPart:
+    """A state that waits for children: one for each item of a list."""
+
+    name: str
+    place: SourceLine
+    function: Function | None  # which works on an item, where the children are no other workflow
+    field: str
+    child: Definition[Any]
+    then: str
+    early: str  # the state that follows as soon as one child is lost; '' waits for all
+
+
+State = StepPart | QuestionPart | WaitPart | EachPart
+
+
+Amount = float | Decimal | Callable[[Any], float | Decimal]
+
+
+class Budget:
+    """The most that a record and its children may use, by names: `usd`, `tokens` or any other.
+
+    An amount is a number, or a function of the data. A step reserves before it uses something, and
+    what is used up for good leads to the state `over`, or without one to a card.
+    """
+
+    def __init__(self, *, over: str = "", usd: Amount | None = None, **counted: Amount) -> None:
+        self.over = over
+        self.amounts: dict[str, Amount] = counted | ({} if usd is None else {"usd": usd})
 
 
 @dataclass(slots=True, kw_only=True)
@@ -102,6 +133,7 @@ class Declared:
     expires: timedelta | None
     title: str
     zone: str
+    budget: Budget | None
     states: dict[str, State] = field(default_factory=dict)
     calls: dict[str, CallPart] = field(default_factory=dict)
     cleanups: dict[str, Cleanup] = field(default_factory=dict)

@@ -10,12 +10,12 @@ from typing import Any
 
 from interlock.kernel.errors import KernelError
 from interlock.workers.engine.system import cause_of
-from interlock.workers.engine.work import Handler, Outcome, Work
+from interlock.workers.engine.work import Handler, Outcome, OverBudgetError, Work
 from interlock.workflow.changing import ONCE, settled
 from interlock.workflow.data import Data, JsonData, as_json, changes, visible
-from interlock.workflow.names import LOST
+from interlock.workflow.names import LOST, after_end
 from interlock.workflow.names import after as after_step
-from interlock.workflow.parts import Cleanup, StepPart
+from interlock.workflow.parts import Cleanup, Declared, StepPart
 from interlock.workflow.work import StepWork, UnclearError
 
 
@@ -23,18 +23,26 @@ class StepResultError(RuntimeError):
     """A step returned what is none of its states. The message names file and line."""
 
 
-def handler_of(step: StepPart, model: type[Data]) -> Handler:
+def handlers_of(flow: Declared) -> dict[str, Handler]:
+    """Return what runs each effect of a workflow."""
+    steps = (state for state in flow.states.values() if isinstance(state, StepPart))
+    found = {step.name: handler_of(step, flow) for step in steps}
+    cleanups = flow.cleanups.values()
+    return found | {after_end(part.end): cleanup_of(part, flow) for part in cleanups}
+
+
+def handler_of(step: StepPart, flow: Declared) -> Handler:
     """Return the handler that runs a step and fires what its function returns."""
-    running = _Running(step, model)
+    running = _Running(step, flow)
     is_async = inspect.iscoroutinefunction(inspect.unwrap(step.function))
     return running.run_async if is_async else running.run
 
 
-def cleanup_of(part: Cleanup, model: type[Data]) -> Handler:
+def cleanup_of(part: Cleanup, flow: Declared) -> Handler:
     """Return the handler of what is done after an end. It changes no data."""
 
     def run(work: Work) -> None:
-        result = part.function(*_arguments(work, model, takes_work=part.takes_work))
+        result = part.function(*_arguments(work, flow, takes_work=part.takes_work))
         if inspect.iscoroutine(result):
             asyncio.run(result)
 
@@ -46,7 +54,7 @@ class _Running:
     """A step as the engine calls it."""
 
     step: StepPart
-    model: type[Data]
+    flow: Declared
 
     def run(self, work: Work) -> Outcome:
         before = visible(work.record.data)
@@ -67,7 +75,7 @@ class _Running:
     def _begin(self, work: Work) -> tuple[Any, ...]:
         if begun := work.record.data.get(ONCE):
             raise UnclearError(f"{begun}: the worker that began it was lost")
-        return _arguments(work, self.model, takes_work=self.step.takes_work)
+        return _arguments(work, self.flow, takes_work=self.step.takes_work)
 
     def _end(self, before: JsonData, data: Data, target: Any) -> Outcome:
         if target not in self.step.targets:
@@ -77,17 +85,17 @@ class _Running:
                 f"({self.step.place})"
             )
         # A nested value can be changed without a check: here the whole is checked.
-        after = as_json(self.model.model_validate(data.model_dump()))
-        return Outcome(after_step(target), changes(self.model, before, after))
+        after = as_json(self.flow.data.model_validate(data.model_dump()))
+        return Outcome(after_step(target), changes(self.flow.data, before, after))
 
     def _failed(self, failure: Exception) -> Outcome:
         """Return the outcome of a step that may have been done, or raise what it raised."""
         may_be_done = self.step.once or isinstance(failure, UnclearError)
-        if not may_be_done or isinstance(failure, KernelError | CancelledError):
+        if not may_be_done or isinstance(failure, KernelError | CancelledError | OverBudgetError):
             raise failure
         return Outcome(LOST, {"code": "unclear", "detail": cause_of(failure)})
 
 
-def _arguments(work: Work, model: type[Data], *, takes_work: bool) -> tuple[Any, ...]:
-    data = model.model_validate(visible(work.record.data))
-    return (data, StepWork(work, settled(model, work.record.data))) if takes_work else (data,)
+def _arguments(work: Work, flow: Declared, *, takes_work: bool) -> tuple[Any, ...]:
+    data = flow.data.model_validate(visible(work.record.data))
+    return (data, StepWork(work, flow, settled(flow.data, work.record.data)))[: 1 + takes_work]

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from enum import StrEnum
 from typing import Any
 
 from pydantic import BaseModel
 
-from interlock.kernel.effect import RESOLUTION, Effect
+from interlock.kernel.effect import CASCADE, RESOLUTION, SPAWN, Effect
 from interlock.kernel.machine import Machine
+from interlock.kernel.payload import ChildLost, Tally
 from interlock.kernel.table import (
     ORPHANS,
     PERSON,
     PRODUCER,
     STALLS,
+    UNBOUND,
     Active,
+    Bounds,
     Row,
     Stage,
     Terminal,
@@ -30,7 +33,7 @@ from interlock.kernel.table import (
     stay,
 )
 from interlock.kernel.timer import Timer
-from interlock.workers.engine.work import Handler
+from interlock.kernel.traits import Bookkeeping, Children
 from interlock.workflow.changing import (
     ONCE,
     Begun,
@@ -43,31 +46,35 @@ from interlock.workflow.changing import (
     settled,
 )
 from interlock.workflow.data import Because, Change, checked
-from interlock.workflow.durations import as_ms
+from interlock.workflow.durations import DAY, delay_of
 from interlock.workflow.names import (
     BEGIN,
     CANCEL,
     CANCELLED,
     EXPIRE,
     EXPIRED,
+    GIVE_UP,
     LOST,
     OF_EVERY_WORKFLOW,
+    OVER,
     TIMEOUT,
     UNTIL,
     after,
+    after_end,
+    all_in,
     ends_of,
     enum_of,
+    families_of,
+    one_lost,
     targets,
     triggers_of_choices,
     unclear_states,
 )
 from interlock.workflow.of_data import OfData
-from interlock.workflow.parts import Declared, QuestionPart, StepPart, WaitPart
-from interlock.workflow.steps import cleanup_of, handler_of
+from interlock.workflow.parts import Declared, EachPart, QuestionPart, State, StepPart, WaitPart
 
 JsonData = Mapping[str, Any]
 ANYBODY = by(PERSON, PRODUCER)
-PLAIN_TYPES = (str, int, float, bool)  # values that a person can write into the answer of a card
 
 
 def machine_of(flow: Declared) -> Machine:
@@ -80,28 +87,10 @@ def effect_of(step: StepPart) -> Effect:
     return Effect(step.name, attempts_max=step.max_attempts, pool=step.pool)
 
 
-def handlers_of(flow: Declared) -> dict[str, Handler]:
-    """Return what runs each effect of a workflow."""
-    steps = (state for state in flow.states.values() if isinstance(state, StepPart))
-    found = {step.name: handler_of(step, flow.data) for step in steps}
-    cleanups = flow.cleanups.values()
-    return found | {after_end(part.end): cleanup_of(part, flow.data) for part in cleanups}
-
-
-def after_end(end: str) -> str:
-    """Return the name of the effect that cleans up after an end."""
-    return f"after_{end}"
-
-
-def _always(length: timedelta) -> Callable[[JsonData], int]:
-    """Return a delay that is the same whatever the data."""
-    ms = as_ms(length)
-
-    def delay(data: JsonData) -> int:
-        del data
-        return ms
-
-    return delay
+def _as_it_is(data: JsonData, entry: Any, ids: Sequence[str]) -> tuple[JsonData, Bounds]:
+    """Return what a child is created from: its item of the list, without a cap of its own."""
+    del data, ids
+    return entry, UNBOUND
 
 
 class _Table:
@@ -111,6 +100,7 @@ class _Table:
         self.flow, self.closed = flow, ends_of(flow)
         self.choices = triggers_of_choices(flow)
         self.of_data = OfData(flow)
+        self.families = families_of(flow)
         self.state = enum_of("State", [*flow.states, *unclear_states(flow), *self.closed])
         self.trigger = enum_of("Trigger", self._triggers())
         self.stages: list[Stage] = []
@@ -121,12 +111,7 @@ class _Table:
         flow = self.flow
         first = flow.states[flow.start]
         for state in (first, *(each for each in flow.states.values() if each is not first)):
-            if isinstance(state, StepPart):
-                self._step(state)
-            elif isinstance(state, QuestionPart):
-                self._question(state)
-            else:
-                self._wait(state)
+            self._stage(state)
         for end, is_success in self.closed.items():
             cleanup = Effect(after_end(end)) if end in flow.cleanups else None
             self.stages.append(Terminal(self.state[end], cleanup=cleanup, is_success=is_success))
@@ -139,13 +124,27 @@ class _Table:
             transitions=tuple(self.rows),
             payloads={name: model for name, model in self.payloads.items() if name in used},
             cancel_triggers=(CANCEL,),
+            bookkeeping=Bookkeeping(bounds=self.of_data.bounds() if flow.budget else None),
+            children=self._children(),
+            close_trigger=CANCEL,
         )
 
     # --- states ------------------------------------------------------------------------------
 
+    def _stage(self, state: State) -> None:
+        if isinstance(state, StepPart):
+            self._step(state)
+        elif isinstance(state, QuestionPart):
+            self._question(state)
+        elif isinstance(state, EachPart):
+            self._each(state)
+        else:
+            self._wait(state)
+
     def _step(self, step: StepPart) -> None:
         state, effect = self.state[step.name], effect_of(step)
         outcomes = [self.trigger[after(target)] for target in step.targets]
+        over = self.flow.budget.over if self.flow.budget else step.on_failure
         unclear = self.state[step.unclear] if step.unclear else None
         if step.marks_once:
             outcomes.append(self.trigger[LOST])
@@ -157,8 +156,16 @@ class _Table:
                 outcomes=tuple(outcomes),
                 once=always if step.once else None,
                 crash=self.trigger[LOST] if unclear else None,
+                exhausted=self.trigger[GIVE_UP] if step.on_failure else None,
+                over=self.trigger[OVER] if over else None,
             )
         )
+        if over:
+            self.payloads[OVER] = Lost
+            self._add(step.name, self._into(OVER, step.name, over, by(effect)))
+        if step.on_failure:
+            self.payloads[GIVE_UP] = Lost
+            self._add(step.name, self._into(GIVE_UP, step.name, step.on_failure, by(ORPHANS)))
         for target in step.targets:
             self.payloads[after(target)] = Change
             self._add(step.name, *self._outcome(step, effect, target))
@@ -206,9 +213,8 @@ class _Table:
             found.append(
                 reenter(trigger, actors, guard=self.of_data.has_mail, update=answered, says=why)
             )
-        if target == step.name:
-            return [*found, reenter(trigger, actors, update=answered, says=says)]
-        return [*found, move(trigger, self.state[target], actors, update=answered, says=says)]
+        row = self._into(after(target), step.name, target, actors, update=answered, says=says)
+        return [*found, row]
 
     def _question(self, question: QuestionPart) -> None:
         choices = {
@@ -240,9 +246,7 @@ class _Table:
         timers = [self._reminder(question.remind if question else timedelta(days=1))]
         if question and question.timeout:
             timers.append(self._timer(TIMEOUT, question.timeout))
-            self._add(
-                name, move(self.trigger[TIMEOUT], self.state[question.on_timeout], by(STALLS))
-            )
+            self._add(name, self._into(TIMEOUT, name, question.on_timeout, by(STALLS)))
         offered = question.offered if question else {}
         self.stages.append(
             Waiting(
@@ -263,7 +267,7 @@ class _Table:
             if model:
                 self.payloads[trigger] = model
                 fields["update"] = self.of_data.answer
-            self._add(name, self._into(trigger, name, target, by(PERSON), fields))
+            self._add(name, self._into(trigger, name, target, by(PERSON), **fields))
         self._cancel(name)
         self._calls(name, text)
 
@@ -273,33 +277,63 @@ class _Table:
             timers.append(
                 Timer(UNTIL, self.of_data.moment(wait.until), self.trigger[UNTIL], since="epoch")
             )
-            self._add(wait.name, move(self.trigger[UNTIL], self.state[wait.then], by(STALLS)))
+            self._add(wait.name, self._into(UNTIL, wait.name, wait.then, by(STALLS)))
         if wait.timeout:
             timers.append(self._timer(TIMEOUT, wait.timeout))
-            self._add(
-                wait.name, move(self.trigger[TIMEOUT], self.state[wait.on_timeout], by(STALLS))
-            )
+            self._add(wait.name, self._into(TIMEOUT, wait.name, wait.on_timeout, by(STALLS)))
         self.stages.append(Waiting(self.state[wait.name], (*timers, *self._expiry(wait.name))))
         for call, (target, model) in wait.calls.items():
             fields: dict[str, Any] = {}
             if model:
                 self.payloads[call] = model
                 fields["update"] = self.of_data.answer
-            self._add(wait.name, self._into(call, wait.name, target, ANYBODY, fields))
+            self._add(wait.name, self._into(call, wait.name, target, ANYBODY, **fields))
         self._cancel(wait.name)
         self._calls(wait.name)
+
+    def _each(self, each: EachPart) -> None:
+        """Add the state in which a record waits for its children."""
+        name = each.name
+        recheck = Timer("recheck", delay_of(DAY), effect=CASCADE)
+        timers = [recheck, *self._expiry(name)]
+        self.stages.append(Waiting(self.state[name], tuple(timers), countdown=name))
+        self.payloads[all_in(name)] = Tally
+        self._add(name, self._into(all_in(name), name, each.then, by(CASCADE)))
+        if each.early:
+            self.payloads[one_lost(name)] = ChildLost
+            self._add(name, self._into(one_lost(name), name, each.early, by(CASCADE)))
+        self._cancel(name)
+        self._calls(name)
+
+    def _children(self) -> tuple[Children, ...]:
+        return tuple(
+            Children(
+                countdown=each.name,
+                payload=_as_it_is,
+                advance_trigger=all_in(each.name),
+                lost_trigger=one_lost(each.name) if each.early else "",
+                machine=each.child.name,
+                listed_in=each.field,
+            )
+            for each in self.families.values()
+        )
 
     # --- what many states have ---------------------------------------------------------------
 
     def _into(
-        self, trigger: str, source: str, target: str, actors: tuple[str, ...], fields: Any
+        self, trigger: str, source: str, target: str, actors: tuple[str, ...], **fields: Any
     ) -> Row:
+        """Return the row into a state. It creates the children that the state waits for."""
+        if target in self.families:
+            fields |= {"effect": SPAWN, "spawns": target}
+        elif source in self.families:
+            fields |= {"effect": CASCADE}
         if source == target:
             return reenter(self.trigger[trigger], actors, **fields)
         return move(self.trigger[trigger], self.state[target], actors, **fields)
 
     def _cancel(self, state: str, **fields: Any) -> None:
-        self._add(state, move(self.trigger[CANCEL], self.state[CANCELLED], ANYBODY, **fields))
+        self._add(state, self._into(CANCEL, state, CANCELLED, ANYBODY, **fields))
 
     def _calls(
         self,
@@ -334,15 +368,15 @@ class _Table:
     def _expiry(self, state: str) -> list[Timer]:
         if not self.flow.expires:
             return []
-        self._add(state, move(self.trigger[EXPIRE], self.state[EXPIRED], by(STALLS)))
-        delay = _always(self.flow.expires)
+        self._add(state, self._into(EXPIRE, state, EXPIRED, by(STALLS)))
+        delay = delay_of(self.flow.expires)
         return [Timer("expiry", delay, self.trigger[EXPIRE], since="created")]
 
     def _timer(self, name: str, length: timedelta) -> Timer:
-        return Timer(name, _always(length), self.trigger[name])
+        return Timer(name, delay_of(length), self.trigger[name])
 
     def _reminder(self, length: timedelta) -> Timer:
-        return Timer("reminder", _always(length), effect=RESOLUTION)
+        return Timer("reminder", delay_of(length), effect=RESOLUTION)
 
     def _add(self, state: str, *each: Row) -> None:
         self.rows += rows(self.state[state], *each)
@@ -355,4 +389,6 @@ class _Table:
                 named += state.calls
             elif isinstance(state, StepPart) and state.unclear:
                 named += [f"{state.unclear}_{one}" for one in (*state.targets, "again")]
+            elif isinstance(state, EachPart):
+                named += [all_in(state.name), one_lost(state.name)]
         return [*named, *flow.calls]

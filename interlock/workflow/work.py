@@ -3,14 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import ParamSpec, TypeVar
+from decimal import Decimal
+from typing import Any, ParamSpec, TypeVar, overload
 
+from interlock.kernel.machine import Machine
+from interlock.kernel.record import Record
+from interlock.kernel.table import Terminal
+from interlock.workers.engine.system import Definition
 from interlock.workers.engine.work import Outcome, Work
 from interlock.workflow.changing import ONCE
-from interlock.workflow.names import BEGIN
+from interlock.workflow.data import Data
+from interlock.workflow.names import BEGIN, families_of
+from interlock.workflow.parts import Declared
 
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
+M = TypeVar("M", bound=Data)
+
+
+def is_success(machine: Machine, record: Record) -> bool:
+    """Whether a record has ended well."""
+    stage = machine.stage(record.state)
+    return isinstance(stage, Terminal) and stage.is_success
 
 
 class UnclearError(RuntimeError):
@@ -20,8 +34,8 @@ class UnclearError(RuntimeError):
 class StepWork:
     """The work of one step, as its function may use it."""
 
-    def __init__(self, work: Work, seen: str) -> None:
-        self._work, self._seen = work, seen
+    def __init__(self, work: Work, flow: Declared, seen: str) -> None:
+        self._work, self._flow, self._seen = work, flow, seen
 
     @property
     def id(self) -> str:
@@ -48,6 +62,41 @@ class StepWork:
     def note(self, text: str) -> None:
         """Write a sentence into the log of the record, where `interlock history` shows it."""
         self._work.note("note", {"text": text})
+
+    def reserve(self, *, usd: float | Decimal | None = None, **counted: int) -> None:
+        """See to it that so much may be used, before it is used: `reserve(tokens=100)`.
+
+        It waits while only what others have reserved is in the way. Raises OverBudgetError where
+        the budget is used up.
+        """
+        self._work.reserve(usd=usd, **counted)
+
+    def spend(self, *, usd: float | Decimal | None = None, **counted: int) -> None:
+        """Count what was used, for good: `spend(tokens=87)`. What is reserved beyond it is free."""
+        self._work.spend(usd=usd, **counted)
+
+    @overload
+    def results(self, each: Callable[[M], Any]) -> list[M | None]: ...
+    @overload
+    def results(self, each: Callable[[M, StepWork], Any]) -> list[M | None]: ...
+    @overload
+    def results(self, each: Definition[M]) -> list[M | None]: ...
+
+    def results(self, each: Any) -> list[Any]:
+        """Return the data of the children that a function or workflow worked on, in their order.
+
+        A child that has ended without success is None. Raises LookupError for what no children
+        of this workflow are worked on by.
+        """
+        families = families_of(self._flow).values()
+        family = next((one for one in families if each in (one.function, one.child)), None)
+        if family is None:
+            raise LookupError(f"{each!r} works on no children of {self._flow.name}")
+        machine = family.child.machine
+        return [
+            family.child.load(child.data) if is_success(machine, child) else None
+            for child in self._work.children(family.name)
+        ]
 
     def once(
         self,

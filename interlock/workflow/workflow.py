@@ -4,23 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime, timedelta
-from functools import cached_property
-from typing import Any, Generic, Protocol, TypeVar, cast, overload
+from typing import Any, TypeVar, cast, overload
 
-from interlock.kernel.errors import InvalidPayloadError, MachineDefectError
-from interlock.kernel.machine import Machine
 from interlock.kernel.table import PERSON, PRODUCER
 from interlock.workers.engine.system import Definition
-from interlock.workers.engine.work import Handler
-from interlock.workflow.checks import as_written, check, check_call, check_name
-from interlock.workflow.data import Data, checked, visible
+from interlock.workflow.checks import check, check_call, check_name, item_model
+from interlock.workflow.data import Data
+from interlock.workflow.decorators import (
+    CleanupDecorator,
+    EachDecorator,
+    StepDecorator,
+    ending_as,
+)
+from interlock.workflow.defined import Defined
 from interlock.workflow.durations import DAY, HOUR
 from interlock.workflow.model_checks import check_model
 from interlock.workflow.parts import (
+    Budget,
     CallPart,
     Choice,
     Cleanup,
     Declared,
+    EachPart,
     QuestionPart,
     State,
     StepPart,
@@ -35,42 +40,26 @@ from interlock.workflow.signature import (
     targets_of,
     uses_once,
 )
-from interlock.workflow.table import handlers_of, machine_of
 from interlock.workflow.work import StepWork
 
 D = TypeVar("D", bound=Data)
 M = TypeVar("M", bound=Data)
 R = TypeVar("R", bound=str | Awaitable[str])
 C = TypeVar("C", bound=Awaitable[None] | None)
+N = TypeVar("N", bound=Awaitable[None] | None)
 F = TypeVar("F", bound=Callable[..., Any])
+ASK, SKIP = "ask", "skip"  # what follows when a function has failed for good on a child
+DONE, FAILED = "done", "failed"  # the ends of a child
 
 
-class StepDecorator(Protocol[D]):
-    """What `step(...)` returns: it takes a function from the data, or the data and its work."""
-
-    @overload
-    def __call__(self, function: Callable[[D], R], /) -> Callable[[D], R]: ...
-    @overload
-    def __call__(self, function: Callable[[D, StepWork], R], /) -> Callable[[D, StepWork], R]: ...
-
-
-class CleanupDecorator(Protocol[D]):
-    """What `at_end(...)` returns: it takes a function from the data, or the data and its work."""
-
-    @overload
-    def __call__(self, function: Callable[[D], C], /) -> Callable[[D], C]: ...
-    @overload
-    def __call__(self, function: Callable[[D, StepWork], C], /) -> Callable[[D, StepWork], C]: ...
-
-
-class Workflow(Definition[D], Generic[D]):
+class Workflow(Defined[D]):
     """The definition of one kind of record: its data, its states, and what is done in each.
 
     A record is one run of a workflow. `name` is what commands, pages and the API call it; `start`
     is the state that it begins in, by default the one that no other leads to; after `expires`,
     counted from its creation, it ends as `expired`, but never while a step is at work; `title` is
     a line that names a record in lists, with fields of the data in braces; `zone` is the time zone
-    of times without an offset.
+    of times without an offset; `budget` is what a record and its children may use.
 
     `ends` closes the definition and checks it. Raises WorkflowError with file and line.
     """
@@ -84,13 +73,23 @@ class Workflow(Definition[D], Generic[D]):
         expires: timedelta | None = None,
         title: str = "",
         zone: str = "UTC",
+        budget: Budget | None = None,
     ) -> None:
         place = here()
         check_name(place, "workflow", name)
         check_model(place, data, name.title().replace("_", ""))
-        super().__init__(name, data, str(place))
-        self.declared = Declared(
-            name=name, data=data, place=place, start=start, expires=expires, title=title, zone=zone
+        super().__init__(
+            data,
+            Declared(
+                name=name,
+                data=data,
+                place=place,
+                start=start,
+                expires=expires,
+                title=title,
+                zone=zone,
+                budget=budget,
+            ),
         )
 
     @overload
@@ -106,6 +105,7 @@ class Workflow(Definition[D], Generic[D]):
         timeout: timedelta = ...,
         max_attempts: int = 3,
         retry_delay: timedelta | None = None,
+        on_failure: str = "",
         pool: str = "",
     ) -> StepDecorator[D]: ...
 
@@ -118,6 +118,7 @@ class Workflow(Definition[D], Generic[D]):
         timeout: timedelta = HOUR,
         max_attempts: int = 3,
         retry_delay: timedelta | None = None,
+        on_failure: str = "",
         pool: str = "",
     ) -> Any:
         """Make a function the step of a state; it returns the state that follows.
@@ -125,8 +126,8 @@ class Workflow(Definition[D], Generic[D]):
         The state has the function's name, or `name`. With `once` it is never called again by
         itself after it has begun: if it fails, or its worker is lost, a person is asked. After
         `timeout` it starts again. If it raises, it is tried `max_attempts` times, the second time
-        after `retry_delay`, and then a card asks a person. A `pool` of its own keeps a step that
-        waits long for something outside from holding up others.
+        after `retry_delay`; then a card asks a person, or the state `on_failure` follows. A `pool`
+        of its own keeps a step that waits long for something outside from holding up others.
         """
 
         def add(function: F) -> F:
@@ -146,6 +147,7 @@ class Workflow(Definition[D], Generic[D]):
                     timeout=timeout,
                     max_attempts=max_attempts,
                     retry_delay=retry_delay,
+                    on_failure=on_failure,
                     pool=pool,
                 )
             )
@@ -215,6 +217,118 @@ class Workflow(Definition[D], Generic[D]):
             )
         )
 
+    @overload
+    def each(
+        self,
+        field: str,
+        /,
+        *,
+        then: str,
+        on_failure: str = "ask",
+        name: str = "",
+        once: bool = False,
+        timeout: timedelta = ...,
+        max_attempts: int = 3,
+        retry_delay: timedelta | None = None,
+        pool: str = "",
+    ) -> EachDecorator: ...
+    @overload
+    def each(
+        self,
+        field: str,
+        /,
+        *,
+        then: str,
+        on_failure: str = "ask",
+        name: str,
+        workflow: Definition[Any],
+    ) -> None: ...
+
+    def each(
+        self,
+        field: str,
+        *,
+        then: str,
+        on_failure: str = ASK,
+        name: str = "",
+        workflow: Definition[Any] | None = None,
+        once: bool = False,
+        timeout: timedelta = HOUR,
+        max_attempts: int = 3,
+        retry_delay: timedelta | None = None,
+        pool: str = "",
+    ) -> Any:
+        """Work on each item of a list at the same time; `then` follows when all have ended.
+
+        A child record is created for each item of the list `field`, as the list is at that moment.
+        The function that is decorated works on it, or another `workflow`. Where a function fails
+        for good, `on_failure` says what follows: "ask" a person about that child, which the others
+        wait for, or "skip" it; any other word is the state that follows at once, and the other
+        children are cancelled. A step reads what came of them by `Work.results`.
+        """
+        place = here()
+
+        def add(function: F | None) -> F | None:
+            own = name or getattr(function, "__name__", "")
+            child = workflow
+            if function is not None:
+                child = self._child(
+                    function,
+                    own,
+                    field,
+                    on_failure=on_failure,
+                    once=once,
+                    timeout=timeout,
+                    max_attempts=max_attempts,
+                    retry_delay=retry_delay,
+                    pool=pool,
+                )
+            assert child, "there is a function or a workflow"
+            self._add(
+                EachPart(
+                    name=own,
+                    place=place_of(function) if function else place,
+                    function=function,
+                    field=field,
+                    child=child,
+                    then=then,
+                    early="" if on_failure in (ASK, SKIP) else on_failure,
+                )
+            )
+            return function
+
+        return add(None) if workflow else add
+
+    def _child(
+        self,
+        function: Callable[..., Any],
+        name: str,
+        field: str,
+        *,
+        on_failure: str,
+        **options: Any,
+    ) -> Workflow[Any]:
+        """Return the workflow of one item: one step, which ends as done or failed."""
+        place = place_of(function)
+        child: Workflow[Any] = Workflow(
+            f"{self.name}_{name}", item_model(place, self.data, field), start=name
+        )
+        takes = takes_work(function)
+        child._add(
+            StepPart(
+                name=name,
+                place=place,
+                function=ending_as(DONE, function),
+                targets=(DONE,),
+                takes_work=takes,
+                marks_once=takes and uses_once(function),
+                on_failure="" if on_failure == ASK else FAILED,
+                **options,
+            )
+        )
+        child.ends(**{DONE: True} | ({} if on_failure == ASK else {FAILED: False}))
+        return child
+
     def on(
         self, name: str, /, *, by: tuple[str, ...] = (PERSON, PRODUCER)
     ) -> Callable[[Callable[[D, M], None]], Callable[[D, M], None]]:
@@ -264,38 +378,6 @@ class Workflow(Definition[D], Generic[D]):
         self.declared.ends, self.declared.ended_at = ends, here()
         check(self.declared)
         _ = self.machine
-
-    @cached_property
-    def machine(self) -> Machine:
-        """The table that the workflow is. Raises WorkflowError if `ends` was not called."""
-        if self.declared.ended_at is None:
-            message = f"{self.name} has no ends: write {self.name}.ends(done=True)"
-            raise self.declared.place.error(message)
-        try:
-            return machine_of(self.declared)
-        except MachineDefectError as defect:
-            raise as_written(self.declared, defect) from defect
-
-    @cached_property
-    def handlers(self) -> Mapping[str, Handler]:
-        """The functions of the steps, by the effects that run them."""
-        return handlers_of(self.declared)
-
-    def as_payload(self, data: object) -> Mapping[str, Any]:
-        """Return what a record with this data is created from. Raises InvalidPayloadError."""
-        if not isinstance(data, self.data):
-            problem = f"it is {type(data).__name__}, not {self.data.__name__}"
-            raise InvalidPayloadError(self.name, [problem])
-        return checked(self.data, self.name, data.model_dump())
-
-    def load(self, data: Mapping[str, Any]) -> D:
-        """Return the data of a record as their model."""
-        return self.data.model_validate(visible(data))
-
-    @property
-    def fields(self) -> tuple[str, ...]:
-        """The fields of the data, which pages and commands show."""
-        return tuple(self.data.model_fields)
 
     def _add(self, state: State) -> None:
         check_name(state.place, "state", state.name)

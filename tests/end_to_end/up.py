@@ -50,10 +50,10 @@ class Up:
 
 
 @contextmanager
-def running_up(folder: Path, **variables: str) -> Iterator[Up]:
+def running_up(folder: Path, *words: str, **variables: str) -> Iterator[Up]:
     """Run `interlock up` with a home where everybody can come, as in a folder of a project.
 
-    The folder is removed at the end.
+    It is given these words and variables. The folder is removed at the end.
     """
     folder.chmod(0o755)
     for name in ("home", "state"):
@@ -69,7 +69,7 @@ def running_up(folder: Path, **variables: str) -> Iterator[Up]:
     log, notices = folder / "printed", folder / "notices"
     with log.open("wb") as output, notices.open("wb") as errors:
         process = subprocess.Popen(
-            [INTERLOCK, "up", "--json"],
+            [INTERLOCK, "up", "--json", *words],
             cwd=folder,
             env=environment,
             stdout=output,

@@ -16,6 +16,7 @@ from interlock.workers.engine.runner import Runner
 from interlock.workers.engine.sweeps import orphans, stalls
 from interlock.workers.engine.system import Definition, load
 from interlock.workers.engine.work import Handler
+from tests.waiting import until
 from tests.workers.engine.running import perform, settings_for
 
 
@@ -69,6 +70,18 @@ class AtWork:
         """Let the sweeps look for lost effects and due timers."""
         orphans.run(self.client.dispatch, partition_of(record_id))
         stalls.run(self.client.dispatch, partition_of(record_id))
+
+    def reach(self, record_id: str, state: str) -> Record:
+        """Perform effects of a record and of its children, and sweep, until it is in a state."""
+
+        def reached() -> bool:
+            for one in (*self.client.dispatch.views.children(record_id), record_id):
+                self.work(one)
+                self.sweep(one)
+            return self.client.show(record_id).state == state
+
+        until(reached, what=f"{record_id} is {state}: {self.lines}")
+        return self.client.show(record_id)
 
     def answer(self, record_id: str, choice: str, **fields: Any) -> Record:
         """Answer the card of a record."""

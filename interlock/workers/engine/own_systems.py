@@ -103,7 +103,11 @@ def _imported(name: str, module: str, root: Path) -> ModuleType:
 def _check_bound(made: list[Definition[Any]]) -> None:
     """Refuse definitions that no module has in a variable: no other process would find them."""
     names = [vars(module) for module in list(sys.modules.values()) if hasattr(module, "__dict__")]
-    bound = {id(value) for variables in names for value in list(variables.values())} if made else ()
+    values = [value for variables in names for value in list(variables.values())] if made else []
+    bound = {id(value) for value in values}
+    for value in values:
+        if type(value).__name__ != "module" and isinstance(value, Definition):
+            bound |= {id(child) for child in vars(value.children).values()}
     for each in made:
         if id(each) not in bound:
             raise SystemsError(
@@ -157,7 +161,13 @@ def _of_definitions(module: str, definitions: Mapping[str, Definition[Any]]) -> 
         for variable, value in definitions.items()
         if id(value.handlers) not in known
     }
-    where = {value.name: f"{module}:{variable}" for variable, value in found.items()}
+    where: dict[str, str] = {}
+    for variable, value in found.items():
+        place = f"{module}:{variable}"
+        where[value.name] = place
+        where |= {
+            child.name: f"{place}.children.{state}" for state, child in vars(value.children).items()
+        }
     return System(
         name=module,
         machines={name: f"{place}.machine" for name, place in where.items()},

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from importlib import import_module
 from operator import attrgetter
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from interlock.kernel.blame import blamed
@@ -82,6 +83,11 @@ class Definition(ABC, Generic[D]):
     @abstractmethod
     def handlers(self) -> Mapping[str, Handler]:
         """The handler of each effect, by the effect's name."""
+
+    @property
+    @abstractmethod
+    def children(self) -> SimpleNamespace:
+        """The definitions of its children, by the names of the states that wait for them."""
 
     @abstractmethod
     def as_payload(self, data: object) -> Mapping[str, Any]:

@@ -69,6 +69,9 @@ def up(
     port: StorePort = None,
     flower_port: FlowerPort = None,
     api_port: ApiPort = None,
+    reload: Annotated[
+        bool, typer.Option("--reload", help="Start the processes anew when a FILE changes.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Start store, workers, intake, beat, API and Flower, and keep them running until Ctrl-C."""
@@ -81,7 +84,14 @@ def up(
         sys.stdout.flush()
 
     settings = with_systems(read_settings(), systems or [])
-    keep_up(settings, announce=announce, port=port, flower_port=flower_port, api_port=api_port)
+    keep_up(
+        settings,
+        announce=announce,
+        port=port,
+        flower_port=flower_port,
+        api_port=api_port,
+        reloads=reload,
+    )
 
 
 @guarded

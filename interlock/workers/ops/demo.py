@@ -37,6 +37,7 @@ from interlock.workers.engine.card import card_of, no_registry
 from interlock.workers.engine.sessions import new_link, sessions_of
 from interlock.workers.ops.deployment import FLOWER_FILE, Deployment
 from interlock.workers.ops.home import new_home
+from interlock.workers.ops.system_files import SystemFiles
 from interlock.workers.terminal import screen
 from interlock.workers.threads.requests import read_request, request_files
 from interlock.workers.up_file import telling
@@ -84,8 +85,12 @@ def keep_up(
     port: int | None = None,
     flower_port: int | None = None,
     api_port: int | None = None,
+    reloads: bool = False,
 ) -> None:
-    """Start everything, announce its addresses, and keep it running until Ctrl-C or SIGTERM."""
+    """Start everything, announce its addresses, and keep it running until Ctrl-C or SIGTERM.
+
+    With `reloads` the processes are started anew when a file of INTERLOCK_SYSTEMS changes.
+    """
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
     left: dict[str, float] = {}
@@ -103,7 +108,7 @@ def keep_up(
         ):
             announce(addresses_of(deployment))
             try:
-                keep_alive(deployment)
+                keep_alive(deployment, SystemFiles() if reloads else None)
             except KeyboardInterrupt:
                 # While the store still runs.
                 left = running_agents(Client(deployment.settings))
@@ -148,10 +153,12 @@ def writes_to_file() -> bool:
     return False
 
 
-def keep_alive(deployment: Deployment) -> None:
-    """Start processes of a deployment again whenever one ends, for ever."""
+def keep_alive(deployment: Deployment, files: SystemFiles | None = None) -> None:
+    """Start processes of a deployment again whenever one ends, or `files` change, for ever."""
     while True:
         for notice in deployment.revive():
+            screen.notice(notice)
+        if files and (notice := files.reload(deployment)):
             screen.notice(notice)
         time.sleep(POLL_S)
 

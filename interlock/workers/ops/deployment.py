@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import os
 import secrets
+import signal
 import socket
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import partial
 from importlib.util import find_spec
 from itertools import chain
@@ -162,6 +163,17 @@ class Deployment:
                 yield notice
         while self.notices:
             yield self.notices.pop(0)
+
+    def restart(self) -> None:
+        """End the processes that run code of systems, and start them again."""
+        names = [name for name in self._processes if name != "flower"]
+        self._signal(names, signal.SIGTERM)
+        until = time.monotonic() + STOP_S
+        while time.monotonic() < until and any(self._exit_code(name) is None for name in names):
+            time.sleep(0.05)
+        self._signal(names, signal.SIGKILL)
+        for name in names:
+            self._parts[name].start()
 
     def log(self, name: str) -> Path:
         """Return the log file of a process."""
@@ -325,14 +337,21 @@ class Deployment:
         listener: tuple[str, socket.socket] | None = None,
     ) -> None:
         # No other settings: a variable that is set for another deployment would mix the two.
-        environment = {**environment_without_settings(), **self._environment(), **variables}
+        environment = {**environment_without_settings(), **self.environment(), **variables}
         log = self.log(name)
         self._processes[name] = self._modules.start(module, arguments, environment, log, listener)
+
+    def _signal(self, names: list[str], number: int) -> None:
+        for name in names:
+            if self._exit_code(name) is None:
+                with suppress(ProcessLookupError):
+                    os.kill(self._processes[name], number)
 
     def _exit_code(self, name: str) -> int | None:
         return self._modules.exit_code(self._processes[name])
 
-    def _environment(self) -> dict[str, str]:
+    def environment(self) -> dict[str, str]:
+        """Return the settings of the deployment's processes, as their variables."""
         return {
             f"{PREFIX}{name.upper()}": as_variable(getattr(self.settings, name))
             for name in self.settings.model_fields_set | {"store_url"}

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from interlock.kernel.machines.runs.values import MICRO_MAX, BudgetExceeded
 from interlock.workers.runs.codon.transcript import Transcript
 from interlock.workers.runs.outcome import TimeLimit
-from interlock.workers.runs.plan.model import Budget, BudgetPolicy, PlannedCodon
+from interlock.workers.runs.plan.model import BudgetPolicy, PlanBudget, PlannedCodon
 
 # The time between SIGTERM and SIGKILL for the processes of a codon.
 GRACE_S = 5.0
@@ -41,7 +41,7 @@ class CodonLimits:
     """
 
     def __init__(
-        self, codon: PlannedCodon, run_budget: Budget | None, used_before: BudgetUsage
+        self, codon: PlannedCodon, run_budget: PlanBudget | None, used_before: BudgetUsage
     ) -> None:
         self.codon, self.run_budget, self.used_before = codon, run_budget, used_before
         self.budget_exceeded: BudgetExceeded | None = None
@@ -77,7 +77,7 @@ class CodonLimits:
         return False
 
 
-def exceeded_limit(budget: Budget | None, usage: BudgetUsage) -> BudgetExceeded | None:
+def exceeded_limit(budget: PlanBudget | None, usage: BudgetUsage) -> BudgetExceeded | None:
     """Return the limit of a budget that is exceeded, in the units of the record, or None."""
     if budget is None:
         return None

@@ -10,11 +10,11 @@ from typing import Any, TypeVar
 from interlock.workers.runs.plan.model import (
     SEQUENCE_MAX,
     VARIABLES_MAX,
-    Budget,
     CommandOrModel,
     FailurePolicy,
     LoopEnd,
     OnFailure,
+    PlanBudget,
     PlannedSentinel,
     PlannedStrategy,
     PlanPart,
@@ -97,9 +97,9 @@ def read_sentinel(name: str, node: Node, location: Location) -> PlannedSentinel 
     return read_part(PlannedSentinel, node, _SENTINEL, location, id=name)
 
 
-def read_budget(node: Node, location: Location) -> Budget | None:
+def read_budget(node: Node, location: Location) -> PlanBudget | None:
     """Read the budget of a codon or of the run."""
-    return read_part(Budget, node, _BUDGET, location)
+    return read_part(PlanBudget, node, _BUDGET, location)
 
 
 def read_environment(node: Node, location: Location) -> Any:
@@ -221,10 +221,10 @@ MODEL = ValueKind(_read_model, str)
 SECONDS = ValueKind(_read_ms, lambda ms: f"{ms / 1_000:g}")
 _TRUE = ValueKind(_read_true, bool)
 _BUDGET = {
-    "cost_usd": payload_field(Budget, "cost_micro", MONEY),
-    "duration_s": payload_field(Budget, "duration_s"),
-    "output_tokens": payload_field(Budget, "output_tokens"),
-    "exceeded": payload_field(Budget, "exceeded"),
+    "cost_usd": payload_field(PlanBudget, "cost_micro", MONEY),
+    "duration_s": payload_field(PlanBudget, "duration_s"),
+    "output_tokens": payload_field(PlanBudget, "output_tokens"),
+    "exceeded": payload_field(PlanBudget, "exceeded"),
 }
 _RETRY = {
     "attempts": payload_field(OnFailure, "attempts"),

@@ -134,7 +134,7 @@ class CommandOrModel(PlanPart):
         return ""
 
 
-class Budget(PlanPart):
+class PlanBudget(PlanPart):
     """The budget of a codon or of the whole run: micro-dollars, seconds, output tokens."""
 
     LIMITS: ClassVar = ("cost_micro", "duration_s", "output_tokens")
@@ -223,7 +223,7 @@ class PlannedCodon(CommandOrModel):
     speaks: OutputFormat = OutputFormat.PLAIN
     continuation: SessionChoice = SessionChoice.FRESH
     on_failure: OnFailure = OnFailure()
-    budget: Budget | None = None
+    budget: PlanBudget | None = None
     sentinels: Annotated[tuple[Name, ...], Field(max_length=SENTINELS_MAX)] = ()
     timeout_s: RunSeconds | None = None
     idle_s: CommandSeconds = IDLE_S_DEFAULT
@@ -276,7 +276,7 @@ class RunPlan(PlanPart):
 
     name: Name
     environment: Environment = {}
-    budget: Budget | None = None
+    budget: PlanBudget | None = None
     sentinels: Annotated[tuple[PlannedSentinel, ...], Field(max_length=SENTINELS_MAX)] = ()
     steps: Annotated[tuple[Step, ...], Field(min_length=1)]
 

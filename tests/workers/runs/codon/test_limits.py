@@ -16,7 +16,7 @@ from interlock.workers.runs.codon.limits import (
     CodonLimits,
 )
 from interlock.workers.runs.codon.transcript import Transcript
-from interlock.workers.runs.plan.model import Budget, BudgetPolicy, PlannedCodon
+from interlock.workers.runs.plan.model import BudgetPolicy, PlanBudget, PlannedCodon
 from interlock.workers.supervision.reports import UsageTotal, UsedTokens
 
 AGO_S = 1_000
@@ -25,7 +25,7 @@ USED = UsageTotal(500, UsedTokens(output_tokens=40))
 
 
 def limits(
-    whole: Budget | None = None, before: BudgetUsage | None = None, **codon: Any
+    whole: PlanBudget | None = None, before: BudgetUsage | None = None, **codon: Any
 ) -> CodonLimits:
     """Return the limits of a codon whose process started AGO_S seconds ago."""
     planned = PlannedCodon(id="one", command="true", **{"idle_s": AGO_S * 10, **codon})
@@ -50,12 +50,12 @@ def reason_to_end(made: CodonLimits, *, silent_s: float = AGO_S) -> str | None:
         ({"idle_s": AGO_S - 1}, IDLE),
         ({"idle_s": AGO_S * 2}, None),
         ({"timeout_s": AGO_S - 1, "idle_s": AGO_S - 1}, TIMED_OUT),
-        ({"budget": Budget(cost_micro=499)}, OVER_BUDGET),
-        ({"budget": Budget(cost_micro=500)}, None),
-        ({"budget": Budget(output_tokens=39)}, OVER_BUDGET),
-        ({"budget": Budget(output_tokens=40)}, None),
-        ({"budget": Budget(duration_s=AGO_S - 1)}, OVER_BUDGET),
-        ({"budget": Budget(duration_s=AGO_S * 2)}, None),
+        ({"budget": PlanBudget(cost_micro=499)}, OVER_BUDGET),
+        ({"budget": PlanBudget(cost_micro=500)}, None),
+        ({"budget": PlanBudget(output_tokens=39)}, OVER_BUDGET),
+        ({"budget": PlanBudget(output_tokens=40)}, None),
+        ({"budget": PlanBudget(duration_s=AGO_S - 1)}, OVER_BUDGET),
+        ({"budget": PlanBudget(duration_s=AGO_S * 2)}, None),
     ],
 )
 def test_each_limit_is_passed_where_more_was_used_than_it_allows(
@@ -75,15 +75,15 @@ def test_a_sign_of_life_ends_its_silence_and_none_is_expected_before_it_began() 
 @pytest.mark.parametrize(
     ("before", "whole", "why"),
     [
-        (BudgetUsage(cost_micro=1), Budget(cost_micro=500), OVER_BUDGET),
-        (BudgetUsage(), Budget(cost_micro=500), None),
-        (BudgetUsage(output_tokens=1), Budget(output_tokens=40), OVER_BUDGET),
-        (BudgetUsage(duration_ms=1_500_000), Budget(duration_s=2_000), OVER_BUDGET),
-        (BudgetUsage(duration_ms=500_000), Budget(duration_s=2_000), None),
+        (BudgetUsage(cost_micro=1), PlanBudget(cost_micro=500), OVER_BUDGET),
+        (BudgetUsage(), PlanBudget(cost_micro=500), None),
+        (BudgetUsage(output_tokens=1), PlanBudget(output_tokens=40), OVER_BUDGET),
+        (BudgetUsage(duration_ms=1_500_000), PlanBudget(duration_s=2_000), OVER_BUDGET),
+        (BudgetUsage(duration_ms=500_000), PlanBudget(duration_s=2_000), None),
     ],
 )
 def test_what_earlier_codons_used_counts_for_the_budget_of_the_whole(
-    before: BudgetUsage, whole: Budget, why: str | None
+    before: BudgetUsage, whole: PlanBudget, why: str | None
 ) -> None:
     assert reason_to_end(limits(whole, before)) == why
     assert reason_to_end(limits(None, before, budget=whole)) is None, (
@@ -97,7 +97,10 @@ def test_the_budget_that_is_used_up_says_what_becomes_of_the_codon(
     policy: BudgetPolicy, budget_of: str
 ) -> None:
     (other,) = set(BudgetPolicy) - {policy}
-    tight, wide = Budget(cost_micro=499, exceeded=policy), Budget(cost_micro=900, exceeded=other)
+    tight, wide = (
+        PlanBudget(cost_micro=499, exceeded=policy),
+        PlanBudget(cost_micro=900, exceeded=other),
+    )
     own, whole = (tight, wide) if budget_of == "codon" else (wide, tight)
     made = limits(whole, budget=own)
 
@@ -111,7 +114,7 @@ def test_the_budget_that_is_used_up_says_what_becomes_of_the_codon(
 
 
 def test_however_much_was_used_in_all_is_still_countable() -> None:
-    made = limits(Budget(cost_micro=1), BudgetUsage(cost_micro=MICRO_MAX))
+    made = limits(PlanBudget(cost_micro=1), BudgetUsage(cost_micro=MICRO_MAX))
 
     assert reason_to_end(made) == OVER_BUDGET
     assert made.budget_exceeded == BudgetExceeded(currency="cost", limit=1, used=MICRO_MAX)

@@ -15,12 +15,12 @@ from pydantic import ValidationError
 from interlock.kernel.errors import InvalidPayloadError
 from interlock.workers.runs.plan.file import BYTES_MAX, read_plan, read_plan_fields
 from interlock.workers.runs.plan.model import (
-    Budget,
     BudgetPolicy,
     FailurePolicy,
     LoopEnd,
     OnFailure,
     OutputFormat,
+    PlanBudget,
     PlannedCodon,
     PlannedLoop,
     PlannedSentinel,
@@ -111,7 +111,7 @@ def test_a_plan_is_read_whole(workspace: Path) -> None:
     watcher, asker = plan.sentinels
     fetch, polish = plan.steps
     assert (plan.name, plan.environment) == ("clean-a-dataset", {"KEY": "value"})
-    assert plan.budget == Budget(
+    assert plan.budget == PlanBudget(
         cost_micro=100_000, duration_s=3_600, output_tokens=100_000, exceeded=BudgetPolicy.FAIL
     )
     assert watcher == PlannedSentinel(
@@ -142,7 +142,7 @@ def test_a_plan_is_read_whole(workspace: Path) -> None:
         command="python clean.py",
         speaks=OutputFormat.CLAUDE,
         on_failure=OnFailure(policy=FailurePolicy.RETRY, attempts=5, delay_ms=0),
-        budget=Budget(cost_micro=2_000_000),
+        budget=PlanBudget(cost_micro=2_000_000),
         sentinels=("watcher", "asker"),
         timeout_s=3_600,
         idle_s=120,

@@ -1,0 +1,62 @@
+"""What `step(...)` and `each(...)` return, to a type checker, and a function that ends a child."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable
+from functools import wraps
+from typing import Any, Protocol, TypeVar, overload
+
+from interlock.workflow.data import Data
+from interlock.workflow.work import StepWork
+
+D = TypeVar("D", bound=Data)
+M = TypeVar("M", bound=Data)
+R = TypeVar("R", bound=str | Awaitable[str])
+N = TypeVar("N", bound=Awaitable[None] | None)
+
+
+class StepDecorator(Protocol[D]):
+    """What `step(...)` returns: it takes a function from the data, or the data and its work."""
+
+    @overload
+    def __call__(self, function: Callable[[D], R], /) -> Callable[[D], R]: ...
+    @overload
+    def __call__(self, function: Callable[[D, StepWork], R], /) -> Callable[[D, StepWork], R]: ...
+
+
+class CleanupDecorator(Protocol[D]):
+    """What `at_end(...)` returns: it takes a function from the data, or the data and its work."""
+
+    @overload
+    def __call__(self, function: Callable[[D], N], /) -> Callable[[D], N]: ...
+    @overload
+    def __call__(self, function: Callable[[D, StepWork], N], /) -> Callable[[D, StepWork], N]: ...
+
+
+class EachDecorator(Protocol):
+    """What `each(...)` returns: it takes a function from the item, or the item and its work."""
+
+    @overload
+    def __call__(self, function: Callable[[M], N], /) -> Callable[[M], N]: ...
+    @overload
+    def __call__(self, function: Callable[[M, StepWork], N], /) -> Callable[[M, StepWork], N]: ...
+
+
+def ending_as(target: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that returns the state that follows, where the author's returns None."""
+    if inspect.iscoroutinefunction(inspect.unwrap(function)):
+
+        @wraps(function)
+        async def run_async(*arguments: Any) -> str:
+            await function(*arguments)
+            return target
+
+        return run_async
+
+    @wraps(function)
+    def run(*arguments: Any) -> str:
+        function(*arguments)
+        return target
+
+    return run
