@@ -27,7 +27,8 @@ class Effect:
     kept: bool = False  # never published: the process that fires the row holds it from the start
     local: bool = False  # uses files of the record's host, and runs there
     quick: bool = False  # only reads and writes the store
-    pool: str = ""  # it may wait long for something outside: workers of its own do that
+    # Workers of its own do it: it may wait long for something outside, or may not wait for others.
+    pool: str = ""
     queue: str = ""  # whose messages share a queue; '' is one of its own (`effect_queue`)
 
     def __str__(self) -> str:
@@ -37,6 +38,6 @@ class Effect:
 # The effects that a record of any machine may owe; those of one system are in its own folder.
 RESOLUTION = Effect("resolution", attempts_max=20)
 SPAWN = Effect("spawn", attempts_max=20, quick=True)
-CASCADE = Effect("cascade", attempts_max=20, quick=True)
+CASCADE = Effect("cascade", attempts_max=20, quick=True, pool="families")
 NOTIFICATION = Effect("notification", attempts_max=20, quick=True)
 OF_ANY_MACHINE = {each.name: each for each in (RESOLUTION, SPAWN, CASCADE, NOTIFICATION)}

@@ -44,7 +44,7 @@ _NAME = re.compile(r"[a-z][a-z0-9_]*")
 LENGTH_MAX = timedelta(days=3650)
 EVERY = "a change of every workflow"
 # The processes of `interlock up`, beside which each pool has one.
-PROCESSES = frozenset({"api", "beat", "flower", "intake", "store", "sweeps", "worker"})
+PROCESSES = frozenset({"api", "beat", "families", "flower", "intake", "store", "sweeps", "worker"})
 
 
 def check_name(place: SourceLine, kind: str, name: object) -> None:

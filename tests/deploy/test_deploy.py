@@ -45,7 +45,7 @@ from tests.end_to_end.deployment import thread
 from tests.end_to_end.tasks.coding import make_repository, task
 from tests.waiting import until
 
-POOLS = ("models", "commands", "webhooks")
+POOLS = ("models", "commands", "webhooks", "families")
 
 
 @pytest.fixture

@@ -350,6 +350,9 @@ def listener(port: int) -> socket.socket:
     return socket.create_server(("127.0.0.1", port))
 
 
+POOLS = ("models", "commands", "webhooks", "families")
+
+
 def test_no_worker_but_their_own_takes_sweeps_and_the_effects_of_a_pool(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -363,8 +366,10 @@ def test_no_worker_but_their_own_takes_sweeps_and_the_effects_of_a_pool(
 
     with Deployment(settings, pages=False, pools=True) as started:
         assert option("sweeps", "-Q") == ["interlock.sweeps"]
-        pools = {name: option(name, "-Q") for name in ("models", "commands", "webhooks")}
-        assert option("worker", "-X") == ["interlock.sweeps", *chain.from_iterable(pools.values())]
+        pools = {name: option(name, "-Q") for name in POOLS}
+        served = [*chain.from_iterable(pools.values())]
+        assert sorted(option("worker", "-X")) == sorted(["interlock.sweeps", *served])
     assert pools["models"] == ["interlock.inference"]
     assert pools["webhooks"] == ["interlock.webhook"]
+    assert pools["families"] == ["interlock.cascade"]
     assert {"interlock.worker", "interlock.verification"} < set(pools["commands"])
