@@ -23,6 +23,7 @@ class Effect:
     lease_ms: int = 30_000  # how long its holder may be silent
     grace_ms: int = 10_000  # how long a holder may take to stop once its lease has ended
     attempts_max: int = 3  # how often it is claimed before it is exhausted or quarantined
+    retry_delay_ms: int = 1_000  # after the first failure; it doubles, up to ten minutes
     exclusive: bool = False  # a record's exclusive effects share something: they run one at a time
     kept: bool = False  # never published: the process that fires the row holds it from the start
     local: bool = False  # uses files of the record's host, and runs there

@@ -14,15 +14,15 @@ from pathlib import Path
 from celery.exceptions import Ignore
 
 from interlock.workers.config import read_settings
-from interlock.workers.engine.isolation import Performed
-from interlock.workers.engine.log_lines import set_up_log
-from interlock.workers.engine.resources import Resources
-from interlock.workers.engine.runner import (
+from interlock.workers.engine.effect_ends import (
     EffectFailedError,
     EffectNotOwedError,
     EffectRetriedError,
-    Runner,
 )
+from interlock.workers.engine.isolation import Performed
+from interlock.workers.engine.log_lines import set_up_log
+from interlock.workers.engine.resources import Resources
+from interlock.workers.engine.runner import Runner
 from interlock.workers.engine.trace_context import start_traces
 from interlock.workers.inherited import remove_redirects
 from interlock.workers.supervision.supervisor import open_dispatch

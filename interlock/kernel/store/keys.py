@@ -51,6 +51,10 @@ class Keys:
         """Sorted set: op-ids by ms, to trim them."""
         return f"{self._of(record_id)}op-times:{record_id}"
 
+    def saved(self, record_id: str) -> str:
+        """Hash: what attempts at a record's effects have saved, by effect and name."""
+        return f"{self._of(record_id)}saved:{record_id}"
+
     def tombstone(self, record_id: str) -> str:
         """String: the creation digest of a pruned record, so that its id stays taken."""
         return f"{self._of(record_id)}x:{record_id}"

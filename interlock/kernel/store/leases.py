@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum, auto
 from typing import Any
 
@@ -51,6 +51,7 @@ class Lease:
     kind: Kind
     record: Record
     interrupts: int
+    outcome: Mapping[str, Any] | None = None  # what an earlier attempt has worked out
 
     @property
     def token_number(self) -> int:
@@ -93,13 +94,15 @@ class Leases:
         """Claim an effect. A repeat with the same nonce gets its own lease back, renewed."""
         record_id, suffix = split_key(key)
         counts = self.keys.metrics(partition_of(record_id))
-        names = [*self._lease_keys(record_id), counts, *self.keys.chain(record_id)]
+        names = [*self._lease_keys(record_id), counts, self.keys.saved(record_id)]
+        names += self.keys.chain(record_id)
         args = [record_id, suffix, nonce, sanitized(holder), effect.lease_ms, schema, effect.name]
-        status, token, attempt, pairs, counters = call(self.client, "claim", names, args)
+        status, token, attempt, pairs, counters, kept = call(self.client, "claim", names, args)
         if status != b"granted":
             return Refused(status.decode(), token.decode())
         record = codec.record_of(record_id, pairs, counters)
-        return _lease(key, suffix, effect, token.decode(), int(attempt), record)
+        lease = _lease(key, suffix, effect, token.decode(), int(attempt), record)
+        return replace(lease, outcome=json.loads(kept)) if kept else lease
 
     def adopt(self, key: str, effect: Effect, token: str, *, nonce: str, holder: str) -> Lease:
         """Take a lease over from its holder, which is fenced from then on.
@@ -216,6 +219,7 @@ class Leases:
             keys.members(record_id, countdown),
             keys.tally(record_id, countdown),
             keys.metrics(partition),
+            keys.saved(record_id),
             *chain,
             *([pushed[0]] if pushed else []),
         ]
@@ -231,12 +235,14 @@ class Leases:
         counted: bool,
         needs: Sequence[str] = (),
         asks: bool = False,
+        is_last: bool = False,
     ) -> str:
         """Give an effect back. Returns the new state of its entry, gone, or lost.
 
         An effect that `needs` names which its family holds waits for them, first come first
         served; then `delay_ms` is only how long it waits at most until it is tried again. With
         `asks` the record asks a person, until the effect is claimed again, to make way for it.
+        If it `is_last`, it is given up, however many attempts were left.
         """
         record_id = lease.record.id
         partition = partition_of(record_id)
@@ -253,7 +259,7 @@ class Leases:
         flag = "1" if counted else "0"
         releases_max = self.limits.releases_max
         own = [record_id, lease.suffix, presented(lease.token)]
-        waits = [json.dumps(list(needs)), "1" if asks else "0"]
+        waits = [json.dumps(list(needs)), "1" if asks else "0", "1" if is_last else "0"]
         args = [*own, delay_ms, flag, releases_max, *waits]
         status: bytes = call(self.client, "release", names, args)[0]
         return status.decode()

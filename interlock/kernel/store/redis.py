@@ -347,6 +347,7 @@ class Store:
             keys.metrics(partition),
             keys.feed(partition),
             keys.members(after.id, f"{countdown}:{after.version}"),
+            keys.saved(after.id),
             *chain,
             *map(keys.record, decision.facts),
         ]

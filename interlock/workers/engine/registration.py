@@ -13,7 +13,8 @@ from celery.exceptions import Ignore
 from kombu.exceptions import OperationalError
 
 from interlock.kernel.machine import Machine
-from interlock.workers.engine.runner import EffectFailedError, EffectNotOwedError, Runner
+from interlock.workers.engine.effect_ends import EffectFailedError, EffectNotOwedError
+from interlock.workers.engine.runner import Runner
 from interlock.workers.engine.work import Handler
 
 log = logging.getLogger(__name__)

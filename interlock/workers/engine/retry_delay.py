@@ -1,14 +1,20 @@
 """How long a failed effect waits before it is tried again.
 
-How often it is tried is a field of the effect: `attempts_max` in interlock/kernel/effect.py.
+How often it is tried, and how long it waits at first, are fields of the effect: `attempts_max` and
+`retry_delay_ms` in interlock/kernel/effect.py.
 """
 
 from __future__ import annotations
 
-FIRST_MS = 1_000
+from interlock.kernel.effect import Effect
+
 MAXIMUM_MS = 600_000
 
 
-def retry_delay_ms(attempt: int) -> int:
-    """Return the delay after an attempt, counted from 1: it doubles from 1 s to 10 minutes."""
-    return min(FIRST_MS << (attempt - 1), MAXIMUM_MS)
+def retry_delay_ms(effect: Effect, attempt: int) -> int:
+    """Return the delay after an attempt, counted from 1: it doubles, up to ten minutes.
+
+    A first delay that is longer than that stays as it is.
+    """
+    first_ms = effect.retry_delay_ms
+    return min(first_ms << (attempt - 1), max(first_ms, MAXIMUM_MS))

@@ -9,12 +9,14 @@ import threading
 from collections.abc import Coroutine, Mapping, Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextlib import nullcontext
+from dataclasses import asdict
 from typing import Any
 from uuid import uuid4
 
-from celery.exceptions import Ignore, Retry
+from celery.exceptions import Ignore
 from kombu.exceptions import OperationalError
 
+from interlock.kernel.blame import blamed
 from interlock.kernel.effect import Effect, Kind
 from interlock.kernel.errors import (
     FencedError,
@@ -32,6 +34,14 @@ from interlock.kernel.table import Active, Mode
 from interlock.workers.config import ms
 from interlock.workers.engine.affinity import Affinity
 from interlock.workers.engine.dispatch import Dispatch
+from interlock.workers.engine.effect_ends import (
+    EffectFailedError,
+    EffectNotOwedError,
+    EffectRetriedError,
+    OutcomeKeptError,
+    may_pass,
+    not_claimed,
+)
 from interlock.workers.engine.heartbeat import Heartbeat
 from interlock.workers.engine.isolation import Isolation, ProcessDiedError, is_suspect
 from interlock.workers.engine.log_lines import log_about
@@ -39,6 +49,7 @@ from interlock.workers.engine.resources import Resources
 from interlock.workers.engine.retry_delay import retry_delay_ms
 from interlock.workers.engine.tracing import note_outcome, traced
 from interlock.workers.engine.work import Handler, InUseError, ObstacleError, Outcome, Work
+from interlock.workers.engine.work_results import UnusableResultError
 from interlock.workers.processes.clock import clock
 from interlock.workers.redaction import hide_secrets
 from interlock.workers.text import storable
@@ -46,30 +57,8 @@ from interlock.workers.text import storable
 log = logging.getLogger(__name__)
 
 DETAIL_MAX = 2_000
-# Claims that are refused for now: a sweep publishes the effect again.
-REFUSED_FOR_NOW = ("early", "busy", "paused", "newer")
 # An effect that waits for a held name is polled when it is its turn, and after this time anyway.
 HELD_POLL_MS = 60_000
-
-
-class EffectFailedError(Exception):
-    """The effect failed. The store has recorded it; Celery shows it in the log and in Flower."""
-
-    def __repr__(self) -> str:
-        return repr(str(self))  # as Celery shows the result of an effect that succeeded
-
-
-class EffectRetriedError(Retry):
-    """The effect is tried again: a sweep publishes it when it is due. Celery only shows it."""
-
-    def __repr__(self) -> str:
-        return repr(self.message)
-
-    __str__ = __repr__
-
-
-class EffectNotOwedError(Exception):
-    """No record owes the effect any more, or an earlier message has reported its end."""
 
 
 class Runner:
@@ -202,7 +191,7 @@ class Runner:
 
     def _act(self, work: Work, handler: Handler) -> str:
         try:
-            outcome = self._run(work, handler)
+            outcome = work.kept_outcome or self._run(work, handler)
         except (asyncio.CancelledError, CancelledError):
             return self._stop(work)
         except FencedError as refusal:
@@ -212,10 +201,11 @@ class Runner:
         except StoreError as refusal:
             log.warning("%s was given up while the store was away: %s", work.key, refusal)
             raise EffectRetriedError(f"given up: {refusal}") from refusal
-        except Exception as failure:  # noqa: BLE001 - an effect's own failure is recorded and tried again
+        except (Exception, SystemExit) as failure:  # noqa: BLE001 - an effect's own failure is recorded and tried again
             outcome = work.outcome_over_budget(failure)
             if outcome is None:
-                return self._retry_later(work, failure)
+                is_last = isinstance(failure, UnusableResultError)
+                return self._retry_later(work, failure, is_last=is_last)
         if work.handed_over.is_set():
             raise Ignore("its supervisor goes on, and shows its end")
         if outcome is None:
@@ -227,12 +217,19 @@ class Runner:
             quick = work.machine.effects[work.lease.name].quick
             with nullcontext() if quick else self.affinity.wide():
                 outcome = handler(work)
-            assert outcome is None or isinstance(outcome, Outcome), "a handler returns an Outcome"
-            return outcome
+            return self._checked(work, outcome)
         future = asyncio.run_coroutine_threadsafe(
             self._cancellable(work, handler(work)), self._event_loop()
         )
-        return future.result()
+        return self._checked(work, future.result())
+
+    def _checked(self, work: Work, outcome: Any) -> Outcome | None:
+        if outcome is None or isinstance(outcome, Outcome):
+            return outcome
+        task = f"{work.machine.name}.{work.lease.name}"
+        raise UnusableResultError(
+            f"the handler of {task} returned {type(outcome).__name__}, and no Outcome"
+        )
 
     async def _cancellable(
         self, work: Work, action: Coroutine[Any, Any, Outcome | None]
@@ -256,8 +253,10 @@ class Runner:
             raise EffectRetriedError(f"given up: {refusal}") from refusal
         except HeldError as refusal:
             return self._wait_for_others(work, refusal)
-        except KernelError as refusal:
-            return self._retry_later(work, refusal)
+        except Exception as refusal:  # noqa: BLE001 - whatever the functions of the table raise
+            if may_pass(work, refusal):
+                return self._retry_later(work, refusal)
+            return self._keep(work, outcome, refusal)
         if record is None:
             return f"stale: {outcome.trigger} came after the lease was lost"
         line = f"{outcome.trigger} -> {record.state}"
@@ -272,6 +271,21 @@ class Runner:
             raise EffectFailedError(f"{line}{reason}"[:DETAIL_MAX])
         return line
 
+    def _keep(self, work: Work, outcome: Outcome, refusal: Exception) -> str:
+        """Keep an outcome that cannot be committed, so that the handler is not called again."""
+        try:
+            if work.lease.outcome is None:
+                work.results.keep(asdict(outcome))
+        except FencedError:
+            return self._settle(work, f"stale: {outcome.trigger}")
+        except StoreError as away:
+            raise EffectRetriedError(f"given up: {away}") from away
+        except UnusableResultError as too_large:
+            return self._retry_later(work, too_large, is_last=True)
+        said = str(refusal) if isinstance(refusal, KernelError) else blamed(refusal)
+        why = f"its outcome {outcome.trigger} is kept, and only committed again: {said}"
+        return self._retry_later(work, OutcomeKeptError(why))
+
     def _settle(self, work: Work, line: str) -> str:
         try:
             status = work.settle()
@@ -279,7 +293,8 @@ class Runner:
             raise EffectRetriedError(f"not settled: {refusal}") from refusal
         if status == "refused":
             assert work.lease.kind is Kind.STATE, "only the effect of the current state is refused"
-            return self._retry_later(work, RuntimeError("the handler ended without an outcome"))
+            nothing = UnusableResultError("the handler ended without an outcome")
+            return self._retry_later(work, nothing, is_last=True)
         return line
 
     def _stop(self, work: Work) -> str:
@@ -315,25 +330,26 @@ class Runner:
             raise Ignore(f"{status} while it was to wait: {refusal}") from refusal
         raise EffectRetriedError(f"waits ({status}): {refusal}") from refusal
 
-    def _retry_later(self, work: Work, failure: BaseException) -> str:
+    def _retry_later(self, work: Work, failure: BaseException, *, is_last: bool = False) -> str:
+        # What a person is asked is a sentence of its own, and so is what Interlock itself found.
+        is_sentence = isinstance(failure, ObstacleError | UnusableResultError | OutcomeKeptError)
         failure, asks = hide_secrets(failure), isinstance(failure, ObstacleError)
-        # What a person is asked is a sentence of its own.
-        cause = str(failure) if asks else f"{type(failure).__name__}: {failure}"
+        cause = str(failure) if is_sentence else f"{type(failure).__name__}: {failure}"
         detail = storable(cause)[:DETAIL_MAX]
         log.warning("%s failed, attempt %d: %s", work.key, work.attempt, detail)
-        delay_ms = retry_delay_ms(work.attempt)
+        delay_ms = 0 if is_last else retry_delay_ms(work.effect, work.attempt)
         said = {"effect": work.lease.suffix, "attempt": work.attempt, "detail": detail}
         draft = NoteDraft(EFFECT_FAILED, said)
         try:
             self.dispatch.note(work.record, draft, warrant=work.warrant)
             status = self.dispatch.leases.release(
-                work.lease, delay_ms=delay_ms, counted=True, asks=asks
+                work.lease, delay_ms=delay_ms, counted=True, asks=asks, is_last=is_last
             )
         except FencedError:
             return self._settle(work, f"stale: {detail}")
         except StoreError as refusal:
             raise EffectRetriedError(f"given up: {refusal}") from refusal
-        if status == "owed" and work.attempt < work.entry.attempts_max:
+        if status == "owed" and not is_last and work.attempt < work.entry.attempts_max:
             raise EffectRetriedError(
                 f"tried again in {delay_ms / 1_000:g} s: {detail}"
             ) from failure
@@ -348,12 +364,3 @@ class Runner:
                 self._loop.set_default_executor(ThreadPoolExecutor(64, "effects"))
                 threading.Thread(target=self._loop.run_forever, name="effects", daemon=True).start()
             return self._loop
-
-
-def not_claimed(refused: Refused) -> Exception:
-    """Return the exception for a claim that the store refused."""
-    why = "it has begun once and may not start again" if refused.status == "carried" else ""
-    line = f"not claimed: {why or refused.status} {refused.detail}".rstrip()
-    if refused.status in REFUSED_FOR_NOW:
-        return EffectRetriedError(line)
-    return Ignore(line) if refused.status == "held" else EffectNotOwedError(line)

@@ -28,6 +28,7 @@ from interlock.kernel.table import Active
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.heartbeat import HeldLease
 from interlock.workers.engine.resources import Resources
+from interlock.workers.engine.work_results import WorkResults
 from interlock.workers.gateways.llm.outcome import UnknownPriceError
 from interlock.workers.text import amount_text, share_text
 
@@ -132,6 +133,7 @@ class Work:
         self.interrupted = Flag()
         self.giving_back = Flag()
         self.handed_over = Flag()  # a supervisor has the lease now, and reports the end
+        self.results = WorkResults(dispatch, lease, self.retried)
         self._callbacks: list[Callable[[], None]] = []
         self._reserved: dict[str, int] = {}
         if lease.interrupts:
@@ -150,6 +152,30 @@ class Work:
         return self.retried(
             lambda: children_counted(self.dispatch.views, self.record.id, countdown)
         )
+
+    def saved(self, name: str, call: Callable[..., Any], *given: Any, **named: Any) -> Any:
+        """Return what a call returns, and save it: a later attempt gets it back without the call.
+
+        The result is JSON, of at most 256 KiB, and comes as JSON gives it back, also the first
+        time. It is kept until the record leaves the state, under this name: in a loop, give each
+        call a name of its own. If the worker is lost while the call is made, it is made again.
+        """
+        found = self.results.find(name)
+        return self.results.save(name, call(*given, **named)) if found is None else found.value
+
+    async def saved_async(
+        self, name: str, call: Callable[..., Awaitable[Any]], *given: Any, **named: Any
+    ) -> Any:
+        """Do as `saved` does, with a call that is waited for."""
+        found = await asyncio.to_thread(self.results.find, name)
+        if found is None:
+            return await asyncio.to_thread(self.results.save, name, await call(*given, **named))
+        return found.value
+
+    @property
+    def kept_outcome(self) -> Outcome | None:
+        """The outcome that an earlier attempt has worked out, and that could not be committed."""
+        return None if self.lease.outcome is None else Outcome(**self.lease.outcome)
 
     @property
     def attempt(self) -> int:
@@ -283,7 +309,7 @@ class Work:
         left = {name: amount - used.get(name, 0) for name, amount in self._reserved.items()}
         self._reserved = {name: amount for name, amount in left.items() if amount > 0}
 
-    def outcome_over_budget(self, failure: Exception) -> Outcome | None:
+    def outcome_over_budget(self, failure: BaseException) -> Outcome | None:
         """Return the outcome of a handler whose budget is used up, where its state names one."""
         stage = self.machine.stage(self.record.state)
         is_over = isinstance(failure, OverBudgetError) and self.lease.kind is Kind.STATE

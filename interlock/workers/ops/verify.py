@@ -11,6 +11,7 @@ from redis.exceptions import RedisError
 from interlock.kernel.errors import KernelError
 from interlock.kernel.record import PARTITIONS, Record, partition_of
 from interlock.kernel.store.fold import fold, sums
+from interlock.kernel.store.saved_results import SavedResults
 from interlock.kernel.store.scripts import read, read_all, store_error
 from interlock.kernel.store.titles import id_in, names_of
 from interlock.kernel.table import Active, Terminal
@@ -85,6 +86,8 @@ def faults_of(dispatch: Dispatch, record: Record, lines: Sequence[Any]) -> Itera
     working = [e for e in record.entries if e.kind == "state" and e.state in alive]
     if isinstance(stage, Active) and len(working) != 1 and not record.paused:
         yield f"it is {record.state} with {len(working)} live effects"
+    for name in SavedResults(dispatch.client, dispatch.keys).stale(record):
+        yield f"the result {name} is kept, and its effect is not owed any more"
     if not isinstance(stage, Terminal) and not record.timers and not record.paused:
         yield f"it is {record.state} without a timer"
 

@@ -9,6 +9,7 @@ from interlock.kernel.event import Event
 from interlock.kernel.record import Entry, Record, partition_of
 from interlock.kernel.store import scripts
 from interlock.kernel.store.fold import fold, sums
+from interlock.kernel.store.saved_results import SavedResults
 from interlock.kernel.store.titles import names_of
 from interlock.kernel.table import Active, Terminal
 from tests.kernel.store.kernel_at_a_fixed_time import World
@@ -24,6 +25,7 @@ def holds(world: World, of: str) -> Record:
     assert aside == any(timer.name == "quarantine" for timer in record.timers)
     person = LIFE.stage(record.state).waits_for_person(record.data)
     assert world.waits(of) == (aside or person), "people are asked where they are needed"
+    assert SavedResults(world.client, world.keys).stale(record) == []
     for entry in record.entries:
         indexed(world, record, entry)
     stage = LIFE.stage(record.state)

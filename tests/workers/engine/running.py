@@ -11,13 +11,13 @@ from interlock.kernel.machines import MACHINES
 from interlock.kernel.record import Entry, Record
 from interlock.workers.client import Client
 from interlock.workers.config import Settings, read_settings
-from interlock.workers.engine.resources import Resources
-from interlock.workers.engine.runner import (
+from interlock.workers.engine.effect_ends import (
     EffectFailedError,
     EffectNotOwedError,
     EffectRetriedError,
-    Runner,
 )
+from interlock.workers.engine.resources import Resources
+from interlock.workers.engine.runner import Runner
 from interlock.workers.engine.work import Handler
 from interlock.workers.systems import handlers
 from tests.end_to_end.deployment import thread

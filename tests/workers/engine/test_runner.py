@@ -83,7 +83,9 @@ def test_a_handler_that_fails_is_tried_again_later_and_the_log_has_the_reason(
 ) -> None:
     running.approved()
     # An hour for each second: so the second try comes too early, however slow this computer is.
-    monkeypatch.setattr(runner, "retry_delay_ms", lambda n: 3_600 * retry_delay_ms(n))
+    monkeypatch.setattr(
+        runner, "retry_delay_ms", lambda effect, n: 3_600 * retry_delay_ms(effect, n)
+    )
 
     def fail(_: Work) -> Outcome:
         raise ValueError("a bug of ours")
@@ -114,7 +116,7 @@ def test_the_last_attempt_of_a_handler_that_fails_is_no_retry(
     running: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     running.approved()
-    monkeypatch.setattr(runner, "retry_delay_ms", lambda _: 0)
+    monkeypatch.setattr(runner, "retry_delay_ms", lambda *_: 0)
 
     def fail(_: Work) -> Outcome:
         raise ValueError("a bug of ours")

@@ -21,7 +21,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from interlock.kernel.store.call_times import CallTimes
 from interlock.workers.config import Settings
 from interlock.workers.engine.celery_app import make_app
-from interlock.workers.engine.runner import EffectRetriedError
+from interlock.workers.engine.effect_ends import EffectRetriedError
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.ops import process_metrics
 from interlock.workers.ops.process_metrics import (

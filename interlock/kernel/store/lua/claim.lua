@@ -1,19 +1,21 @@
 --@use clock entry exclusive budget grant lease quarantine metrics
 -- Claims an effect for one holder: gives it a new token and a lease, and returns the record. A
 -- repeat with the nonce of the current token renews that lease.
--- KEYS     record, log, effects, waits, timers, metrics, chain of counters
+-- KEYS     record, log, effects, waits, timers, metrics, saved results, chain of counters
 -- ARGV     id, suffix, nonce, holder, lease in ms, newest schema that the caller knows, name of the
 --          effect as the message has it
--- Returns  {status, token, attempt, {record}, {counters}}; status: granted, or with a detail in the
---          place of the token: gone | other | quarantined | paused | held | carried | exhausted |
---          early | busy | newer. `carried`: it has begun once and may not start again
+-- Returns  {status, token, attempt, {record}, {counters}, outcome that is kept or ''}; status:
+--          granted, or with a detail in the place of the token: gone | other | quarantined |
+--          paused | held | carried | exhausted | early | busy | newer. `carried`: it has begun once
+--          and may not start again
 local record = KEYS[1]
 local log = KEYS[2]
 local effects = KEYS[3]
 local waits = KEYS[4]
 local timers = KEYS[5]
 local metrics = KEYS[6]
-local chain = {unpack(KEYS, 7)}
+local saved = KEYS[7]
+local chain = {unpack(KEYS, 8)}
 local id = ARGV[1]
 local suffix = ARGV[2]
 local nonce = ARGV[3]
@@ -24,7 +26,7 @@ local name = ARGV[7]
 
 local function refused(status, detail)
   count(metrics, 'unclaimed', name, status)
-  return {status, detail or '', '0', {}, {}}
+  return {status, detail or '', '0', {}, {}, ''}
 end
 
 local entry = read_entry(record, suffix)
@@ -77,4 +79,6 @@ if asked then
   stop_asking(record, waits, timers, id)
 end
 local fields = redis.call('HGETALL', record)
-return {'granted', entry.token, tostring(entry.attempts), fields, redis.call('HGETALL', chain[1])}
+local outcome = redis.call('HGET', saved, suffix .. ' @outcome') or ''
+local counters = redis.call('HGETALL', chain[1])
+return {'granted', entry.token, tostring(entry.attempts), fields, counters, outcome}

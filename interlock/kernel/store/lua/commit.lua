@@ -3,8 +3,9 @@
 -- Commits one decision, or nothing: it tests first, and from its first write on nothing can fail.
 -- KEYS     record, log, ops, times of ops, effects, timers, waits, index of the old state, index of
 --          the new state, ended index, search index, metrics, feed, members of the new countdown,
---          chain of counters, records read as facts, [parent that counts it, its members, its
---          tally], [holds, hold queue, queue left, queue entered, queues], [family log], queues
+--          saved results, chain of counters, records read as facts, [parent that counts it, its
+--          members, its tally], [holds, hold queue, queue left, queue entered, queues], [family
+--          log], queues
 -- ARGV     plan, data ('': unchanged), event, messages of its effects and of the parent's advance
 -- Returns  {status, version, ms, paused, suffix of the parent's advance}; status: committed |
 --          replayed | reused | missing | fenced | conflict | held | over | paused | busy, and for
@@ -26,7 +27,7 @@ local spawn_members = KEYS[14]
 local plan = cjson.decode(ARGV[1])
 local data, event = ARGV[2], ARGV[3]
 local messages = {unpack(ARGV, 4)}
-local chain, next_key = keys_at(15, plan.chain_length)
+local chain, next_key = keys_at(16, plan.chain_length)
 local fact_records, next_key = keys_at(next_key, #plan.fact_versions)
 local parent_keys, next_key = keys_at(next_key, plan.parent and 3 or 0)
 local shared_keys, next_key = keys_at(next_key, plan.shares and 5 or 0)
@@ -66,6 +67,7 @@ local owner = {
   timers = timers,
   chain = chain,
   metrics = metrics,
+  saved = KEYS[15],
   fields = redis.call('HKEYS', record),
   paused = paused,
   poll_ms = plan.poll_ms,

@@ -7,7 +7,7 @@
 -- after the delay, whether the person has answered or not.
 -- KEYS     record, effects, waits, timers, holds, hold queue, metrics, chain of counters
 -- ARGV     id, suffix, token, delay in ms, '1' if the attempt counts, how many releases may be
---          uncounted, names that it needs, '1' if it asks a person
+--          uncounted, names that it needs, '1' if it asks a person, '1' if it was the last attempt
 -- Returns  {status}: owed | lapsed | gone | lost
 local record = KEYS[1]
 local effects = KEYS[2]
@@ -25,6 +25,7 @@ local counted = ARGV[5] == '1'
 local releases_max = tonumber(ARGV[6])
 local names = cjson.decode(ARGV[7])
 local asks = ARGV[8] == '1'
+local is_last = ARGV[9] == '1'
 local member = id .. ':' .. suffix
 
 local entry = read_entry(record, suffix)
@@ -60,6 +61,9 @@ else
   elseif not counted and entry.releases < releases_max then
     entry.attempts = entry.attempts - 1
     entry.releases = entry.releases + 1
+  end
+  if is_last then
+    entry.attempts_max = entry.attempts
   end
   entry.state = 'owed'
   entry.token = '-'

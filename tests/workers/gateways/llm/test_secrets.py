@@ -16,7 +16,7 @@ from pydantic import BaseModel
 from pydantic_ai import Agent
 from pydantic_ai.models.instrumented import InstrumentationSettings
 
-from interlock.workers.engine.runner import EffectRetriedError
+from interlock.workers.engine.effect_ends import EffectRetriedError
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.redaction import hide_secrets, without_secrets
 from interlock.workers.threads.inference.model import model_named

@@ -203,7 +203,7 @@ def test_what_was_merged_is_not_merged_again_where_only_its_push_is_left(
 def test_a_person_is_asked_about_a_remote_that_was_away_five_times(
     client: Client, repository: Repository, remote: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(runner, "retry_delay_ms", lambda _: 0)
+    monkeypatch.setattr(runner, "retry_delay_ms", lambda *_: 0)
     remote.rename(remote.with_name("away"))
     verified(client, repository, "one", push="origin")
 

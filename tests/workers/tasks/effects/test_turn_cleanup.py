@@ -18,8 +18,9 @@ import redis
 from interlock.kernel.machines import MACHINES
 from interlock.kernel.record import partition_of
 from interlock.workers.client import Client
+from interlock.workers.engine.effect_ends import EffectRetriedError
 from interlock.workers.engine.resources import Resources
-from interlock.workers.engine.runner import EffectRetriedError, Runner
+from interlock.workers.engine.runner import Runner
 from interlock.workers.engine.sweeps.stalls import run
 from interlock.workers.gateways.git.repository import Repository
 from interlock.workers.gateways.git.worktree import (

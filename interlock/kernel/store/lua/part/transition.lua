@@ -1,6 +1,7 @@
---@use clock entry revoke timer drop quarantine metrics
+--@use clock entry revoke timer drop quarantine metrics saved
 -- What a transition does to the effects and timers that its record has.
--- owner = {id, record, effects, timers, chain, metrics, fields: of its hash before the transition}
+-- owner = {id, record, effects, timers, chain, metrics, saved, fields: of its hash before the
+-- transition}
 
 -- Ends, keeps, carries or revokes each effect. `reporting` is the effect whose outcome this is, or
 -- ''. Returns whether a person must still be asked about an effect that is left, and whether a
@@ -36,6 +37,9 @@ local function change_effects(owner, plan, reporting, paused)
     elseif plan.ends and paused and entry.state == 'owed' then
       -- The end lifts the pause, which had taken this effect out of the index.
       redis.call('ZADD', owner.effects, now_ms, owner.id .. ':' .. suffix)
+    end
+    if not stays then
+      forget_saved(owner.saved, suffix)
     end
     asks_left = asks_left or (stays and asks_person(entry))
     quarantine_left = quarantine_left or (stays and entry.state == 'quarantined')
