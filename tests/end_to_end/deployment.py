@@ -39,7 +39,7 @@ STOP_S = 60.0
 LEASE_S = 60
 EXPIRE_PERIOD_S = 1.0
 # The positions of fields in the stored line of an effect, as in part/entry.lua of the store.
-STATE, HOLDER, LEASE_UNTIL, KILL_BY, GRACE_MS = 2, 4, 9, 10, 19
+STATE, HOLDER, LEASE_UNTIL, KILL_BY, GRACE_MS = 2, 4, 10, 11, 19
 # Ends a lease, unless its entry has changed meanwhile.
 EXPIRE = """
 if redis.call('HGET', KEYS[1], ARGV[1]) == ARGV[2] then

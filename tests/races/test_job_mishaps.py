@@ -325,9 +325,9 @@ def test_an_effect_of_an_earlier_state_that_stops_is_no_beginning_of_this_one(
     client, key = worker.dispatch.client, worker.dispatch.keys.record(job_id)
     [entry] = worker.due_effects(job_id, "worker")
     line = read(client, "HGET", key, f"e:{entry.suffix}").decode()
-    name, kind, state, token, holder, countdown, attempts, *more = line.split(" ")
+    name, kind, state, token, holder, countdown, reserved, attempts, *more = line.split(" ")
     assert (state, attempts) == ("owed", "0")
-    stopping = [name, kind, "draining", token, holder, countdown, "1", *more]
+    stopping = [name, kind, "draining", token, holder, countdown, reserved, "1", *more]
     client.hset(key, "e:1.9", " ".join(stopping))
 
     later(worker, RUNNING_S * 1_000)

@@ -30,7 +30,7 @@ Fired = tuple[str, str, str, str, str]  # source, trigger, target, name of the u
 ACTORS = ("person", "producer")
 ENDINGS = tuple((verb, actor) for verb in ("stop", "fail") for actor in ACTORS)
 TRIGGERS: Mapping[str, str] = {"stop": "operator_stop", "fail": "fatal_error"}
-ENTRY_STATE, ENTRY_ATTEMPTS = 2, 6  # positions of two fields in the stored line of an effect
+ENTRY_STATE, ENTRY_ATTEMPTS = 2, 7  # positions of two fields in the stored line of an effect
 # Sourced by bash: an agent with such a file never reports that its session is ready.
 HOLD = """\
 if [ -e "$DEPLOYMENT_FOLDER/held-$INTERLOCK_AGENT" ]; then

@@ -42,7 +42,7 @@ ROW = "{{name: chat, url: '{url}', secrets: [{secrets}], allow_private: true{mor
 
 
 # Where these are in the line of an effect: lua/part/entry.lua.
-ATTEMPTS, ATTEMPTS_MAX, FIRES_EXHAUSTED = 6, 7, 20
+ATTEMPTS, ATTEMPTS_MAX, FIRES_EXHAUSTED = 7, 8, 20
 
 
 class Webhook:
