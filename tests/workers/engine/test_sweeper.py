@@ -1,12 +1,10 @@
-"""Sweeps run until no item is left or the time is up; prune archives before it deletes."""
+"""Sweeps run until no item is left or the time is up."""
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,9 +12,7 @@ from celery import Celery
 
 from interlock.kernel.errors import (
     FencedError,
-    IdTakenError,
     StoreDownError,
-    UnknownRecordError,
     UnreadableRecordError,
 )
 from interlock.kernel.record import PARTITIONS, partition_of
@@ -27,25 +23,22 @@ from interlock.workers.engine.sweeper import (
     register_sweeps,
     sweep_all,
 )
-from interlock.workers.engine.sweeps import orphans, prune, stalls
+from interlock.workers.engine.sweeps import orphans, stalls
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.systems import sweeps
 from tests.conftest import NewProxy
 from tests.end_to_end.deployment import thread
 from tests.round_trips import round_trips
 from tests.waiting import until
-from tests.workers.engine.effects.test_cascade import Records
 from tests.workers.engine.running import Running, settings_for
 
 
 @pytest.fixture
-def running(server: EmbeddedServer, prefix: str, tmp_path: Path) -> Running:
+def running(server: EmbeddedServer, prefix: str) -> Running:
     more = {
         # No effect is due before its test says so.
         "INTERLOCK_POLL_S": "3600",
         "INTERLOCK_SWEEP_BATCH": "3",
-        "INTERLOCK_PRUNE_AFTER_S": "0.001",
-        "INTERLOCK_ARCHIVE": str(tmp_path / "archive"),
     }
     return Running(settings_for(server.url, prefix, **more))
 
@@ -293,61 +286,6 @@ def test_a_timer_that_is_due_fires_once(running: Running) -> None:
 
     assert seen == Counter(fired=1)
     assert running.client.show("one").state == "dismissed"
-
-
-def test_prune_archives_a_whole_family_and_keeps_its_ids_taken(
-    running: Running, tmp_path: Path
-) -> None:
-    running.client.submit(thread("jot"), machine="thread", id="one")
-    running.client.cancel("one")
-
-    assert pruned(running, "one") == Counter(pruned=1)
-    with pytest.raises(UnknownRecordError):
-        running.client.show("one")
-    archived = (tmp_path / "archive" / "one.jsonl").read_text().splitlines()
-    assert [json.loads(line)["id"] for line in archived] == ["one"] * len(archived)
-    with pytest.raises(IdTakenError):
-        running.client.submit(thread("broken"), machine="thread", id="one")
-
-
-def test_prune_leaves_the_children_of_a_root_that_still_owes_an_effect(running: Running) -> None:
-    children = Records(running.client).split_and_spawn("one")
-    for ended in (*children, "one"):
-        running.client.cancel(ended)
-    for child in children:
-        for entry in running.client.show(child).entries:
-            running.perform(child, name=entry.name)
-    assert running.client.show("one").entries
-
-    assert pruned(running, "one") == Counter(busy=1)
-
-    assert [running.client.show(child).state for child in children] == ["dismissed"] * 2
-
-
-def test_an_archive_is_completed_and_never_replaced_by_a_part(
-    running: Running, tmp_path: Path
-) -> None:
-    archive = tmp_path / "archive"
-    archive.mkdir()
-    earlier = json.dumps({"id": "one/2.1", "machine": "thread", "at_ms": 1, "version": 1})
-    (archive / "one.jsonl").write_text(earlier + "\n")
-    running.client.submit(thread("jot"), machine="thread", id="one")
-    running.client.cancel("one")
-
-    pruned(running, "one")
-
-    archived = (archive / "one.jsonl").read_text().splitlines()
-    assert archived[0] == earlier
-    assert len(archived) > 1
-    assert not list(archive.glob("*.torn"))
-
-
-def pruned(running: Running, record_id: str) -> Counter[str]:
-    """Prune a record's partition once the record is old enough."""
-    since = running.client.show(record_id).since_ms
-    while running.dispatch.views.now_ms() <= since + 2:
-        pass
-    return prune.run(running.dispatch, partition_of(record_id))
 
 
 def hurry(running: Running, record_id: str) -> None:

@@ -62,6 +62,7 @@ def test_an_ended_run_of_an_open_workspace_stays(world: World, dispatch: Dispatc
 
     assert prune_old(world, dispatch) == Counter(busy=2)
 
+    assert world.indexes.ended(partition_of(DATA), 1, 10) == [], "they hide no other family"
     assert world.record(CODON).state == "completed"
 
 

@@ -52,6 +52,7 @@ def wait(running: Running, monkeypatch: pytest.MonkeyPatch, seconds: int) -> Non
 def test_a_canary_gets_through_and_the_next_one_takes_its_place(
     running: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    assert SWEEP.is_needed(running.dispatch.settings)
     [first] = swept(running)
     wait(running, monkeypatch, 61)
     assert swept(running) == [first], "one at a time"

@@ -166,6 +166,7 @@ def test_a_card_that_nobody_answers_is_escalated_once(new_webhook: NewWebhook) -
     assert webhook.deliveries() == []
     webhook.store.zincrby(key, -300_000, "one")
     webhook.sweep()
+    assert partition_of("one") not in SWEEP.due(webhook.dispatch), "it is noted"
     webhook.sweep()
     webhook.send()
 
@@ -195,6 +196,28 @@ def test_a_damaged_record_keeps_no_other_card_back(
     assert sorted(sent) == [("r21", "card.escalated"), ("r21", "card.opened")]
 
 
+@pytest.mark.parametrize("kind", ["cards", "escalations", "ends"])
+@pytest.mark.parametrize("machine", ["thread", "job"])
+def test_an_endpoint_is_sent_the_kinds_and_machines_that_it_names_alone(
+    new_webhook: NewWebhook, kind: str, machine: str
+) -> None:
+    webhook = new_webhook(more=f", kinds: [{kind}], machines: [{machine}]", ESCALATIONS="*=60/ann")
+    asking(webhook)
+    webhook.store.zincrby(webhook.dispatch.keys.waits(partition_of("one")), -90_000, "one")
+    webhook.sweep()
+    webhook.client.cancel("one")
+    webhook.settle("thread")
+    webhook.sweep()
+
+    sent = {
+        "cards": ["card.opened", "card.withdrawn"],
+        "escalations": ["card.escalated"],
+        "ends": ["record.ended"],
+    }
+    wanted = set(sent[kind]) if machine == "thread" else set()
+    assert {str(one.data["kind"]) for one in webhook.deliveries()} == wanted
+
+
 def test_while_the_secret_is_changed_both_sign(new_webhook: NewWebhook) -> None:
     webhook = new_webhook(secrets=f"{OTHER_SECRET}, {SECRET}")
     asking(webhook)
@@ -210,6 +233,9 @@ def test_an_end_is_sent_once_as_events_are_exported_and_no_delivery_is_told_of(
     webhook = new_webhook(more=", kinds: [ends]")
     asking(webhook)
     hold_canary(webhook.dispatch, "nobody-is-notified")
+    webhook.settle("thread")
+    webhook.sweep()
+    assert webhook.deliveries() == [], "it has not ended"
     for record, machine in (("one", "thread"), ("nobody-is-notified", "canary")):
         webhook.client.cancel(record, reason="enough")
         webhook.settle(machine)
@@ -359,6 +385,7 @@ def test_without_endpoints_the_sweep_asks_the_store_nothing(
 
 def test_a_sweep_without_news_takes_two_round_trips(new_webhook: NewWebhook) -> None:
     webhook = new_webhook()
+    assert SWEEP.is_needed(webhook.dispatch.settings)
     asking(webhook)
 
     with round_trips() as sent:

@@ -47,8 +47,6 @@ def run(dispatch: Dispatch, partition: int) -> Counter[str]:
     """Poll the due effects of one partition, and act on each."""
     server = dispatch.passes.check_server(partition, passing=True)
     members = dispatch.indexes.due_effects(partition, dispatch.settings.sweep_batch)
-    if not members:
-        return Counter()
     poll = partial(
         dispatch.indexes.poll_effects, partition, gate_open=server.gate_open, server=server.server
     )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -95,10 +96,9 @@ def _family(dispatch: Dispatch, root: RecordId) -> list[Record]:
     while pending:
         current = pending.pop()
         pending += dispatch.views.children(current)
-        try:
+        # An earlier prune, which was interrupted, may have deleted it.
+        with suppress(UnknownRecordError):
             found.append(dispatch.views.record(current))
-        except UnknownRecordError:
-            continue  # an earlier prune, which was interrupted, has deleted it
     return found[::-1]
 
 
@@ -108,7 +108,6 @@ def _countdowns(dispatch: Dispatch, record: Record) -> list[str]:
 
 
 def _archive(dispatch: Dispatch, folder: Path, root: RecordId, family: list[Record]) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
     lines: list[str] = []
     for record in family:
         for line in dispatch.views.history(record.id):

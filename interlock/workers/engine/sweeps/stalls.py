@@ -18,6 +18,7 @@ from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.sweeper import Sweep, act_on_each
 
 ACTOR = "stalls"
+NOTED = ("noted", "replayed")
 
 
 def due(dispatch: Dispatch) -> list[int]:
@@ -28,8 +29,6 @@ def due(dispatch: Dispatch) -> list[int]:
 def run(dispatch: Dispatch, partition: int) -> Counter[str]:
     """Poll the due timers of one partition, and act on each."""
     members = dispatch.indexes.due_timers(partition, dispatch.settings.sweep_batch)
-    if not members:
-        return Counter()
     polled = dispatch.indexes.poll_timers(partition, members)
     acts: dict[str, Callable[[], str]] = {
         f"{due.record_id}:{due.name}": partial(_act, dispatch, due) for due in polled
@@ -50,8 +49,8 @@ def _act(dispatch: Dispatch, due: DueTimer) -> str:
     op_id = f"due:{due.name}:{due.set_at_version}:{due.due_at}"
     try:
         if timer is None or timer.trigger is None:
-            dispatch.remind(record, due.name, warrant, due.fired, op_id)
-            return "reminded"
+            answer = dispatch.remind(record, due.name, warrant, due.fired, op_id)
+            return "reminded" if answer.status in NOTED else "moved on"
         # An effect that drains was begun in an earlier state.
         begun = any(
             entry.kind is Kind.STATE and entry.attempts > 0 and entry.state != "draining"

@@ -1,0 +1,208 @@
+"""What a sweep has polled may have moved on before it acts: then it changes nothing."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any, NoReturn, cast
+
+import pytest
+import redis
+
+from interlock.kernel.errors import StoreDownError
+from interlock.kernel.record import partition_of
+from interlock.kernel.store.leases import Lease
+from interlock.workers.engine import runner
+from interlock.workers.engine.sweeps import orphans, stalls
+from interlock.workers.engine.work import Work
+from interlock.workers.gateways.server import EmbeddedServer
+from tests.end_to_end.deployment import thread
+from tests.end_to_end.engine.test_stranding import due
+from tests.workers.engine.running import THREAD, Running, settings_for
+from tests.workers.engine.test_prune import of_one_partition
+from tests.workers.engine.test_sweeper import hurry
+from tests.workers.threads.threads import bring
+
+
+@pytest.fixture
+def running(server: EmbeddedServer, prefix: str) -> Running:
+    return Running(settings_for(server.url, prefix, INTERLOCK_POLL_S="3600"))
+
+
+@pytest.fixture
+def after(monkeypatch: pytest.MonkeyPatch) -> Callable[[Any, str, Callable[[], object]], None]:
+    """Return a function that lets something happen once after the next call of a method."""
+
+    def patch(owner: Any, name: str, happens: Callable[[], object]) -> None:
+        method = getattr(owner, name)
+
+        def call(*given: Any, **more: Any) -> Any:
+            monkeypatch.setattr(owner, name, method)
+            answer = method(*given, **more)
+            happens()
+            return answer
+
+        monkeypatch.setattr(owner, name, call)
+
+    return patch
+
+
+def use_up(running: Running, record_id: str) -> None:
+    """Use up the attempts of the only effect of a record, and make it due."""
+    while (entry := running.entry(record_id)).attempts < entry.attempts_max:
+        effect = running.dispatch.effect(THREAD.name, entry.name)
+        key = entry.key(record_id)
+        lease = running.dispatch.leases.claim(
+            key, effect, nonce="n", holder="test", schema=THREAD.schema
+        )
+        assert isinstance(lease, Lease)
+        running.dispatch.leases.release(lease, delay_ms=0, counted=True)
+    hurry(running, record_id)
+
+
+# --- timers ------------------------------------------------------------------------------------
+
+
+def expiring(running: Running) -> None:
+    """Create a thread whose time to begin it is over."""
+    payload = {**thread("jot"), "hold": True, "expires_s": 3_600}
+    running.client.submit(payload, machine="thread", id="one")
+    due(running.dispatch, cast(redis.Redis, running.dispatch.client), "one", "expiry")
+
+
+def begin(running: Running) -> None:
+    running.client.decide("one", "begin", {}, proposal=running.client.show("one").proposal)
+
+
+def forget(running: Running) -> None:
+    """Delete a record, as a prune does."""
+    running.dispatch.client.delete(running.dispatch.keys.record("one"))
+
+
+@pytest.mark.parametrize(
+    ("owner", "method", "happens", "status"),
+    [
+        ("indexes", "poll_timers", begin, "moved on"),
+        ("views", "record", begin, "moved on"),
+        ("indexes", "poll_timers", forget, "gone"),
+    ],
+)
+def test_a_timer_whose_record_moves_on_fires_nothing(
+    running: Running,
+    after: Callable[[Any, str, Callable[[], object]], None],
+    owner: str,
+    method: str,
+    happens: Callable[[Running], None],
+    status: str,
+) -> None:
+    expiring(running)
+    after(getattr(running.dispatch, owner), method, lambda: happens(running))
+
+    assert stalls.run(running.dispatch, partition_of("one")) == Counter({status: 1})
+
+    if status == "moved on":
+        assert running.client.show("one").state == "awaiting_inference"
+
+
+def test_a_timer_that_is_not_due_yet_fires_nothing(running: Running) -> None:
+    payload = {**thread("jot"), "hold": True, "expires_s": 3_600}
+    running.client.submit(payload, machine="thread", id="one")
+    timers = running.dispatch.keys.timers(partition_of("one"))
+    running.dispatch.client.zadd(timers, {"one:expiry": 1})
+
+    assert stalls.run(running.dispatch, partition_of("one")) == Counter(later=1)
+
+    assert running.client.show("one").state == "proposed"
+
+
+def test_a_person_is_reminded_of_an_effect_that_is_quarantined(running: Running) -> None:
+    bring(running.client, "one", "awaiting_confirmation")
+    assert running.entry("one").name == "resolution"
+    use_up(running, "one")
+    assert orphans.run(running.dispatch, partition_of("one"))["quarantined"] == 1
+    due(running.dispatch, cast(redis.Redis, running.dispatch.client), "one", "quarantine")
+
+    assert stalls.run(running.dispatch, partition_of("one")) == Counter(reminded=1)
+
+
+# --- effects -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("owner", "method"), [("indexes", "poll_effects"), ("views", "record")])
+def test_an_effect_whose_record_moves_on_fires_nothing(
+    running: Running,
+    after: Callable[[Any, str, Callable[[], object]], None],
+    owner: str,
+    method: str,
+) -> None:
+    running.client.submit(thread("jot"), machine="thread", id="one")
+    use_up(running, "one")
+    after(getattr(running.dispatch, owner), method, lambda: running.client.cancel("one"))
+
+    assert orphans.run(running.dispatch, partition_of("one")) == Counter({"moved on": 1})
+
+    assert running.client.show("one").state == "dismissed"
+
+
+def test_an_effect_that_is_given_up_says_how_often_it_was_tried_and_how_it_failed_last(
+    running: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: Work) -> NoReturn:
+        raise ValueError("no paper")
+
+    monkeypatch.setattr(runner, "retry_delay_ms", lambda _: 0)
+    record = running.approved("jot")
+    attempts = record.entries[0].attempts_max
+    for _ in range(attempts):
+        running.perform("one", fail)
+    hurry(running, "one")
+
+    assert orphans.run(running.dispatch, partition_of("one")) == Counter(exhausted=1)
+
+    failure = running.client.show("one").data["failure"]
+    detail = f"given up after {attempts} attempts; the last one: ValueError: no paper"
+    assert (failure["code"], failure["detail"]) == ("exhausted", detail)
+
+
+# --- a store that is away, and damaged entries -------------------------------------------------
+
+
+def test_a_damaged_effect_keeps_no_other_from_being_published(running: Running) -> None:
+    damaged, whole = of_one_partition(2)
+    for record_id in (damaged, whole):
+        running.client.submit(thread("jot"), machine="thread", id=record_id)
+        hurry(running, record_id)
+    field = f"e:{running.entry(damaged).suffix}"
+    running.dispatch.client.hset(running.dispatch.keys.record(damaged), field, "damaged")
+
+    found = orphans.run(running.dispatch, partition_of(whole))
+
+    assert found == Counter(failed=1, published=1)
+
+
+def test_a_store_that_is_away_ends_the_sweep_at_once(
+    running: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    polls = []
+
+    def away(*_: Any, **__: Any) -> Any:
+        polls.append(1)
+        raise StoreDownError("away")
+
+    for record_id in of_one_partition(2):
+        running.client.submit(thread("jot"), machine="thread", id=record_id)
+        hurry(running, record_id)
+    monkeypatch.setattr(running.dispatch.indexes, "poll_effects", away)
+
+    with pytest.raises(StoreDownError):
+        orphans.run(running.dispatch, partition_of(record_id))
+    assert len(polls) == 1
+
+
+def test_the_sweep_notes_that_it_passes_all_partitions(running: Running) -> None:
+    before_ms = running.dispatch.views.now_ms()
+
+    orphans.due(running.dispatch)
+
+    passes = running.dispatch.indexes.note_pass(period_ms=1_000, lease_ms=1_000)
+    assert all(each.last_ms >= before_ms for each in passes)
