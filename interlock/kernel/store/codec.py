@@ -99,7 +99,7 @@ def counts(pairs: Pairs) -> dict[str, int]:
 def entry_of(suffix: str, line: str) -> Entry:
     """Parse an effect's entry; the order of values is that of lua/part/entry.lua."""
     values = ["" if value == "-" else value for value in line.split(" ")]
-    name, kind, state, token, holder, countdown, _reserved = values[:7]
+    name, kind, state, token, holder, countdown = values[:6]
     (
         attempts,
         attempts_max,
@@ -113,10 +113,11 @@ def entry_of(suffix: str, line: str) -> Entry:
         interrupts,
         _acknowledged,
         _polls,
+        _reserved,
         _grace_ms,
         _fires_exhausted,
         exclusive,
-    ) = values[7:]
+    ) = values[6:]
     return Entry(
         suffix=suffix,
         name=name,

@@ -238,6 +238,31 @@ def test_a_late_report_takes_its_own_share_out_of_the_residue(world: World) -> N
     assert sums(world) == (101, 0, 100), "what the second may have used is not known"
 
 
+def test_a_record_keeps_what_lost_holders_had_reserved_until_they_have_reported_all_of_it(
+    world: World,
+) -> None:
+    def kept() -> dict[str, str]:
+        fields = stored(world)["r:r"]
+        return {name: text for name, text in fields.items() if name.startswith("l:")}
+
+    capped(world)
+    for nonce in ("a", "b"):
+        lease = world.claim(nonce=nonce)
+        world.later(LEASE_MS)
+        world.poll()
+    lease = world.claim(nonce="c")
+    assert kept() == {}, "nothing was reserved"
+    world.reserve(lease, 70, tokens=5)
+    world.later(LEASE_MS)
+    world.poll()
+    world.claim(nonce="d")
+    assert [sorted(text.split(",")) for text in kept().values()] == [["spent=70", "tokens=5"]]
+    world.report(lease, tokens=5)
+    assert kept() == {f"l:{lease.token}": "spent=70"}
+    world.report(lease, spent=70)
+    assert kept() == {}
+
+
 def test_a_report_after_the_end_of_the_record_counts(world: World) -> None:
     capped(world)
     lease = world.claim()

@@ -55,6 +55,8 @@ def test_the_messages_of_an_agent_are_noted_and_its_usage_is_counted(client: Cli
         "tokens_in": TOTAL.all_input,
         "tokens_out": TOTAL.output_tokens,
         "spent": 87_654,
+        "tree.tokens_in": TOTAL.all_input,
+        "tree.tokens_out": TOTAL.output_tokens,
         "tree.spent": 87_654,
     }
     assert (reports.spent_micro, reports.summary) == (87_654, LAST_MESSAGE)

@@ -1,8 +1,8 @@
 --@use entry budget metrics
--- Reserves amounts for the current holder of an effect, all of them or none, in every record of the
--- chain. They replace what the effect had reserved before. Where only the reservations of others are
--- in the way the holder waits, and keeps nothing meanwhile: two that wait for each other would never
--- go on.
+-- Reserves amounts for the current holder of an effect, all of them or none, in every record of
+-- the chain. They replace what the effect had reserved before. Where only the reservations of
+-- others are in the way the holder waits, and keeps nothing meanwhile: two that wait for each
+-- other would never go on.
 -- KEYS     record, metrics, chain of counters
 -- ARGV     suffix, token, amounts: {name: amount}
 -- Returns  {status, record of the chain whose cap is in the way, counted from 1, or 0, name of the

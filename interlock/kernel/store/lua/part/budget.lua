@@ -1,9 +1,9 @@
 -- What a tree of records uses, and what it may use, by name, such as 'spent' (money in
 -- micro-dollars) or 'tokens'. A record's counters hold its own sum of each name, and of its tree
 -- (of itself and of all records below it): 'tree.<name>', what was used; 'reserved.<name>', what
--- holders of effects may still use; 'residue.<name>', what lost holders may have used; 'cap.<name>',
--- the most that the tree may use. A chain is the counters of a record and of its ancestors, its own
--- first.
+-- holders of effects may still use; 'residue.<name>', what lost holders may have used;
+-- 'cap.<name>', the most that the tree may use. A chain is the counters of a record and of its
+-- ancestors, its own first.
 local function add_to_trees(chain, field, amount)
   if tonumber(amount) == 0 then
     return
